@@ -30,7 +30,7 @@ def report_markdown(
     grid = overview.groups_grid(groups)
     rows = [(row[0], code(row[1], in_table=True), *map(cell, row[2:])) for row in grid.rows]
     lines += ["", f"## {grid.title}", "", *table(grid.columns, rows)]
-    lines += ["", f"## {words.HEADING}", "", *checklist_lines(report, checklist, 0, name)]
+    lines += ["", f"## {words.HEADING}", "", *checklist_lines(report, checklist, name, whole=True)]
     for rank, group in enumerate(groups[: top or None], start=1):
         lines += ["", *_detail(rank, group)]
     shown = [group.typical for group in groups[: top or None]]
@@ -51,7 +51,7 @@ def _detail(rank: int, group: Group) -> list[str]:
         rules = overview.rule_rows(launch)
         if rules:
             rows = [(cell(row.label), cell(row.value), cell(row.note)) for row in rules]
-            lines += ["", "### What ncu's own rules say", ""]
-            lines += ["Their estimates; a local one is a unit's efficiency, not time.", ""]
+            lines += ["", "### Results of ncu's own rules", ""]
+            lines += ["Estimates by ncu; a local one is of a unit's efficiency, not of time.", ""]
             lines += table(("Rule", "Estimate", ""), rows)
     return lines

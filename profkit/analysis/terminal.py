@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -16,15 +17,83 @@ from profkit.report import overview, panels
 from profkit.report.names import told_apart
 from profkit.report.summary import Group as KernelGroup
 from profkit.report.summary import ReportSummary
-from profkit.rules.checklist import Checklist
-from profkit.rules.checklist_view import findings_view
+from profkit.rules.checklist import WORTH_ACTING, Checklist
+from profkit.rules.checklist_view import findings_view, main_remarks, overview_view
 from profkit.ui.terminal import facts, note, panels_view, table_of
-from profkit.ui.text import literal, plural, shorten
+from profkit.ui.text import literal, percent, plural, shorten
 from profkit.ui.view import Grid, Row
 
-_NAME_LINES = 3
-_NARROWEST_NAME = 12
+_NAME_LINES = 3  # chosen: a template kernel's name in full, up to 300 characters at 100 columns
+_NARROWEST_NAME = 12  # chosen: a name's start and end around an ellipsis can still be recognized
 _DISPENSABLE = ("Spread", "Median", "Count", "Total")
+# chosen: with them, the overview fits a screen of 45 lines; the others are counted
+_KERNELS_SHOWN = 8
+_WARNINGS_SHOWN = 2  # chosen: a line or two each
+
+
+def report_overview(
+    report: ReportSummary,
+    path: str,
+    width: int,
+    sorted_by: str = "",
+    beside: Sequence[Path] = (),
+    checklist: Checklist | None = None,
+) -> RenderableType:
+    """One screen: the recording, the first kernels and findings, and the next commands.
+
+    `path` is the argument of the next commands, `beside` are the other files of the report's run.
+    """
+    recorded = overview.recording(report, with_host=True)
+    rows = tuple(row for row in recorded.rows if row.label in {"GPU", "Clocks"})
+    groups = report.groups
+    parts: list[RenderableType] = [
+        Text(shorten(literal(report.path), width), "bold"),
+        Text(overview.headline(report)),
+        facts(dataclasses.replace(recorded, rows=rows)),
+        *(note(text) for text in report.notes),
+        Text(),
+        _groups(overview.groups_grid(groups[:_KERNELS_SHOWN], sorted_by), width),
+    ]
+    if rest := groups[_KERNELS_SHOWN:]:
+        share = percent(sum(group.share for group in rest))
+        parts.append(Text(f"{plural(len(rest), 'more row')}, {share} of the GPU time", "dim"))
+    parts += [Text(reason, "dim") for reason in overview.why_unknown(groups, sorted_by)]
+    if checklist:
+        parts += [Text(), overview_view(report, checklist, width)]
+        rows_left = main_remarks(report, checklist)
+        parts += [Text(), *rows_left] if rows_left else []
+    warnings = [
+        (f"#{number} {warning}", group.share >= WORTH_ACTING)
+        for number, group in enumerate(groups, start=1)
+        for warning in group.typical.warnings
+    ]
+    shown = [warning for warning, matters in warnings if matters][:_WARNINGS_SHOWN]
+    parts += [note(warning) for warning in shown]
+    if more := len(warnings) - len(shown):
+        label = "more warning" if shown else "warning"
+        parts.append(note(f"{plural(more, label)} about counters: --top 0 lists all"))
+    return Group(*parts, Text(), *_next_commands(path, beside))
+
+
+def _next_commands(path: str, beside: Sequence[Path]) -> list[RenderableType]:
+    """The next commands, each on one line that can be copied."""
+    name = shlex.quote(path)
+    commands = [
+        ("all actions", f"profkit checklist {name}"),
+        ("kernel details", f"profkit analyze {name} --top 3"),
+        ("", f"profkit analyze {name} --kernel REGEX"),
+        ("source lines", f"profkit source {name} --kernel REGEX"),
+    ]
+    timelines = [file for file in beside if file.name == TIMELINE]
+    commands += [("timeline", f"profkit analyze {shlex.quote(str(file))}") for file in timelines]
+    label_width = max(len(label) for label, _ in commands) + 2
+    lines = [
+        Text.assemble((f"{label:<{label_width}}", "dim"), literal(command))
+        for label, command in commands
+    ]
+    for line in lines:
+        line.no_wrap, line.overflow = True, "ignore"
+    return [Text("Next", "bold"), *lines]
 
 
 def report_view(
@@ -35,7 +104,7 @@ def report_view(
     beside: Sequence[Path] = (),
     checklist: Checklist | None = None,
 ) -> RenderableType:
-    """The whole view: recording, kernels, findings, then each shown kernel's typical launch.
+    """Recording, kernels, findings, then each shown kernel's typical launch in detail.
 
     `beside` are the other files of the report's run.
     """
@@ -45,7 +114,7 @@ def report_view(
             f"{file.name} (profkit analyze shows it)" if file.name == TIMELINE else file.name
             for file in beside
         )
-        row = Row("Beside it", ", ".join(names))
+        row = Row("Also in this run", ", ".join(names))
         about = dataclasses.replace(about, rows=(*about.rows, row))
     parts: list[RenderableType] = [
         Text(shorten(literal(report.path), width), "bold"),
@@ -64,8 +133,8 @@ def report_view(
         parts += [Text(), Text(gap, "dim")]
     left = len(report.groups) - len(shown)
     if left:
-        more = f"{left:,} more of the {plural(len(report.groups), 'row')} above: --top 0 shows all"
-        parts += [Text(), Text(f"{more}, --kernel REGEX picks", "dim")]
+        more = f"{left:,} more of the {plural(len(report.groups), 'row')} above"
+        parts += [Text(), Text(f"{more}: --top 0 lists all, --kernel REGEX selects", "dim")]
     return Group(*parts)
 
 
@@ -108,8 +177,8 @@ def _detail(rank: int, group: KernelGroup, width: int) -> RenderableType:
 
 def _rules(rows: Sequence[Row], width: int) -> RenderableType:
     heading = Text.assemble(
-        ("What ncu's own rules say", "bold"),
-        ("  a local one is a unit's efficiency, not time; whole: --format json", "dim"),
+        ("Results of ncu's own rules", "bold"),
+        ("  local: of a unit's efficiency, not of time; --format json has the full text", "dim"),
     )
     claims = max(len(row.value) for row in rows)
     table = Table.grid(padding=(0, 2, 0, 0))

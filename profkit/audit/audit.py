@@ -1,7 +1,7 @@
-"""Claimed figures held against each other and against datasheets.
+"""Claimed figures checked against each other and datasheets.
 
-Each rule takes what is claimed in one place, works out what follows from the rest of it, and says
-where the two differ by more than the printed digits allow.
+Each rule takes what is claimed in one place, works out what follows from the rest of it, and
+reports where the two differ by more than the printed digits allow.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Audit:
 
     @property
     def checked(self) -> int:
-        """How many claims were held against anything."""
+        """The number of claims that were checked."""
         return sum(bool(outcome.checks) for outcome in self.outcomes)
 
     @property
@@ -80,14 +80,14 @@ def _unchecked(claim: Claim, checks: Sequence[Check], gpu: str) -> tuple[str, ..
     left += [name for name in ("bound", "memory") if getattr(claim, name) and name not in used]
     why = []
     if left:
-        reason = "nothing to hold it against"
+        reason = "no reference to check against"
         if not sheets_of((*claim.gpus, gpu)):
             named = f"{claim.gpus[0]} is not in the GPU table" if claim.gpus else "no GPU named"
             reason += f", {named}"
         why.append(f"{', '.join(left)}: {reason}")
     if claim.unread:
-        why.append(f"not understood: {', '.join(claim.unread)}")
-    return tuple(why) if why or checks else ("no claim understood",)
+        why.append(f"not recognized: {', '.join(claim.unread)}")
+    return tuple(why) if why or checks else ("no claim recognized",)
 
 
 _RULES: tuple[Callable[[Subject], Iterator[Check]], ...] = (

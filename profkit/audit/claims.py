@@ -51,7 +51,7 @@ def read_claims(path: Path) -> Claims:
         if isinstance(entry, Claim)
     )
     if not any(claim.says_something for claim in claims):
-        raise BadInput(f"{path}: holds no claims", "profkit audit --help says what it takes")
+        raise BadInput(f"{path}: no claims", "see `profkit audit --help`")
     unread = (entry for entry in entries if not isinstance(entry, Claim))
     return Claims(str(path), claims, {place or path.name: value for place, value in unread})
 
@@ -75,7 +75,7 @@ _INHERITED = (
     "peak_of",
 )  # fmt: skip
 _AMOUNT = re.compile(rf"[<>≤≥~≈]?[-+]?{NUMBER}[A-Za-zµμ%×/]+")
-_LARGEST_SIZE = 10**9
+_LARGEST_SIZE = 10**9  # chosen: no batch or sequence is longer; a typo is
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What an audit finds: a claim, the calculation that contradicts it, and what would be right."""
+"""What an audit reports: a claim, the calculation that contradicts it, the expected value."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ class Contradiction(Model, frozen=True):
     where: Annotated[str, Meta(description="Place in the file.")]
     text: Annotated[str, Meta(description="The sentence; empty for a row.")]
     rule: Rule
-    field: Annotated[str, Meta(description="What of the claim is contradicted.")]
+    field: Annotated[str, Meta(description="The contradicted part of the claim.")]
     claimed: Annotated[str, Meta(description="As it was written.")]
     follows: Annotated[str, Meta(description="The calculation, or the fact, that contradicts it.")]
-    cause: Annotated[str | None, Meta(description="What likely went wrong.")]
+    cause: Annotated[str | None, Meta(description="The likely cause.")]
     should_be: str
     value: Annotated[Number | None, Meta(description="The claimed number, in `unit`.")] = None
     expected: Annotated[
@@ -38,9 +38,9 @@ class Contradiction(Model, frozen=True):
 
 @dataclass(frozen=True)
 class Check:
-    """A rule that could be held against a claim: the fields it used, and the contradiction.
+    """A rule that applied to a claim: the fields it used, and the contradiction.
 
-    A `doubt` is no contradiction: what is claimed may be right, but does not say what it seems to.
+    A `doubt` is not a contradiction: the claim may be right, but is misleading.
     """
 
     rule: Rule

@@ -12,13 +12,14 @@ from profkit.audit.subject import Subject
 from profkit.report.gpus import SmLimits, all_sm_limits, datasheets_named, sm_limits
 from profkit.report.occupancy import WARP, BlockNeeds, blocks_by_registers, blocks_by_shared
 from profkit.report.occupancy import warps_per_block as warps_of
+from profkit.ui.text import plural
 
 # CUDA C++ Programming Guide, technical specifications: the same on every compute capability.
 _MAX_REGISTERS = 255
-_MAX_THREADS = 1024
-# Occupancies are printed to whole per cents, or cut to them.
+_MAX_THREADS = 1024  # the same table
+# Occupancies are printed to whole percents, rounded or cut.
 _OCCUPANCY_SLACK = 0.006
-_WAVES_SLACK = 0.02
+_WAVES_SLACK = 0.02  # chosen: waves are printed to two digits
 
 
 def grid(subject: Subject) -> Iterator[Check]:
@@ -63,7 +64,8 @@ def _count(value: float, field: str) -> str:
         return f"{value / 1024:g} KB"
     if field.endswith("occupancy"):
         return f"{value:.0%}"
-    return f"{value:,.0f} {field.removeprefix('resident_')}"
+    noun = field.removeprefix("resident_")
+    return f"{value:,.0f} {noun.removesuffix('s') if value == 1 else noun}"
 
 
 def _chips(subject: Subject) -> list[SmLimits]:
@@ -87,8 +89,8 @@ def _resident(subject: Subject, chip: SmLimits) -> tuple[int, str]:
         fits["shared memory"] = blocks_by_shared(needs, chip.chip)
     limit, resident = min(fits.items(), key=lambda item: item[1])
     return resident, (
-        f"on CC {chip.cc[0]}.{chip.cc[1]} {resident} blocks fit by {limit}: "
-        f"{resident * warps} of {chip.chip.warps} warps"
+        f"CC {chip.cc[0]}.{chip.cc[1]}, limited by {limit} to "
+        f"{plural(resident, 'block')} per SM: {resident * warps} of {chip.chip.warps} warps"
     )
 
 
@@ -104,7 +106,7 @@ def occupancy(subject: Subject) -> Iterator[Check]:
         if claim[field] and _launch(subject):
             yield from _of_launch(subject, field)
         else:
-            yield from _at_most(subject, "occupancy", field, 1.0, "an SM is full at ")
+            yield from _at_most(subject, "occupancy", field, 1.0, "occupancy is at most ")
     if theoretical := claim["occupancy"]:
         yield from _at_most(
             subject, "occupancy", "achieved_occupancy", theoretical.high,

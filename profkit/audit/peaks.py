@@ -49,7 +49,7 @@ def _rates(subject: Subject, kind: str) -> list[Span]:
 def _right_quotient(span: Span) -> str:
     """What rate over peak is, which need not be possible."""
     impossible = span.value > 1 + PEAK_SLACK
-    return f"{span}{', which is itself above a physical peak' if impossible else ''}"
+    return f"{span}{', which itself exceeds the peak' if impossible else ''}"
 
 
 def peak(subject: Subject) -> Iterator[Check]:
@@ -86,7 +86,7 @@ def _why_peak(subject: Subject, kind: str, claimed: Figure) -> str:
     keys = tuple(subject.rate_peaks())
     likely = likely_peak(claimed.value, subject.sheets, keys, of_bytes=kind == "byte")
     reached = (
-        f"{row.where} gives it as a rate that was reached, not a peak"
+        f"{row.where} has it as an achieved rate, not a peak"
         for row in subject.rows
         if (rate := row[f"{kind}_rate"]) and Span.around(rate).allows(claimed, SLACK)
     )
@@ -94,13 +94,13 @@ def _why_peak(subject: Subject, kind: str, claimed: Figure) -> str:
 
 
 def _datasheet_words(subject: Subject, kind: str, value: float) -> str:
-    """The peak and whose it is; from memory where nobody looked it up."""
+    """The peak and its product; marked where the datasheet figure is unverified."""
     shown = amount(value, _UNITS[kind])
     for sheet in subject.sheets:
         for key, peak in sheet.peaks.items():
             if peak.value == value and (key == "dram") == (kind == "byte"):
                 what = "memory bandwidth" if key == "dram" else f"dense {subject.key_label(key)}"
-                doubt = "" if peak.verified else " (from memory)"
+                doubt = "" if peak.verified else " (unverified)"
                 return f"{sheet.name}'s {what} is {shown}{doubt}"
     claim, clock = subject.claim, subject.text("clock")
     where = f" at {clock}" if clock and kind == "flop" else ""
@@ -121,7 +121,9 @@ def above_bytes(subject: Subject) -> Iterator[Check]:
     """DRAM moves no more than its peak; caches may."""
     limit = max(subject.peaks("byte"), default=0.0)
     if limit and not _from_cache(subject):
-        span = Span.up_to(limit, "B/s", f"{subject.gpu_names}'s memory moves at most {{}}")
+        span = Span.up_to(
+            limit, "B/s", f"the DRAM bandwidth of {subject.gpu_names} is at most {{}}"
+        )
         yield from subject.check(
             "above_peak", "byte_rate", [span], cause=_cached(subject),
             should_be="at most {} of DRAM traffic".format, slack=PEAK_SLACK,
@@ -144,7 +146,7 @@ def above_level(subject: Subject) -> Iterator[Check]:
         if sheets and len(sheets) == len(subject.sheets):
             clocks = (max(sheet.boost, clock.value if clock else 0.0) for sheet in sheets)
             cycles = max(sheet.sm_count * each for sheet, each in zip(sheets, clocks, strict=True))
-            words = f"{width} B a cycle and SM are at most {{}}"
+            words = f"{width} B per cycle and SM are at most {{}}"
             span = Span.up_to(width * cycles * max(subject.multiples), "B/s", words)
             yield from subject.check("above_peak", field, [span], slack=PEAK_SLACK)
 
@@ -163,20 +165,18 @@ def _cached(subject: Subject) -> str:
     moved = subject.works[0].bytes if subject.claim.dtype and subject.works else math.nan
     if moved <= _l2(subject):
         return (f"the {amount(moved, 'B')} of the shape fit in L2 ({amount(_l2(subject), 'B')}): "
-                "caches served them, bytes over time is not DRAM traffic")  # fmt: skip
-    return "caches served a part, or the byte count is not that of DRAM traffic"
+                "cache hits, so bytes over time is not DRAM bandwidth")  # fmt: skip
+    return "partly cache hits, or the byte count is not DRAM traffic"
 
 
 def above_flop(subject: Subject) -> Iterator[Check]:
     """Nothing computes faster than the hardware; by the time where no rate is claimed."""
     limit, flop = subject.rate_limit(), flop_spans(subject)
     if limit and subject.claim["flop_rate"]:
-        words = (
-            f"{subject.gpu_names} computes at most {{}} in this precision, dense, at boost clock"
-        )
+        words = f"the peak of {subject.gpu_names} in this precision is {{}}, dense, at boost clock"
         yield from subject.check(
             "above_peak", "flop_rate", [Span.up_to(limit, "FLOP/s", words)],
-            cause="work counted that was not done, another precision or a sparse rate",
+            cause="work counted that was not executed, another precision, or a sparse rate",
             should_be="at most {}", slack=PEAK_SLACK,
         )  # fmt: skip
     elif limit and flop and flop[0].used != ("flop",):
@@ -195,9 +195,11 @@ def above_hundred(subject: Subject) -> Iterator[Check]:
         of_bytes, peaks = kind == "byte", subject.peaks(kind)
         if of_bytes and _from_cache(subject):
             continue
-        words, cause = "no rate is above 100% of a physical peak", _cached(subject) * of_bytes
+        words, cause = "no rate exceeds 100% of a physical peak", _cached(subject) * of_bytes
         if of_bytes and len(peaks) == 1:
-            words += f": {subject.gpu_names}'s memory moves at most {amount(peaks[0], 'B/s')}"
+            words += (
+                f": the DRAM bandwidth of {subject.gpu_names} is at most {amount(peaks[0], 'B/s')}"
+            )
         claimed = claim[f"{kind}_peak"]
         if claimed and peaks and not any(_close(peak, claimed) for peak in peaks):
             right = amount(peaks[0], _UNITS[kind])
@@ -243,8 +245,8 @@ def memory(subject: Subject) -> Iterator[Check]:
         )  # fmt: skip
 
 
-_CLOSE = 0.02
-_SPARSE = 2.0
+_CLOSE = 0.02  # chosen: datasheets round to three digits, and prose rounds further
+_SPARSE = 2.0  # 2:4 structured sparsity doubles the dense rate
 # Products whose figure a wrong peak is: more names than a reader goes through help nobody.
 _FEW = 6
 
@@ -265,7 +267,7 @@ def likely_peak(
         for sheet in all_datasheets()
         if any(_is_near(value, peak.value) for key, peak in sheet.peaks.items() if key in wanted)
     ]
-    return f"that is the figure of {' and '.join(others)}" if 0 < len(others) <= _FEW else ""
+    return f"this is the figure of {' and '.join(others)}" if 0 < len(others) <= _FEW else ""
 
 
 def _of_product(value: float, sheet: Datasheet, keys: tuple[str, ...], *, of_bytes: bool) -> str:
@@ -273,9 +275,9 @@ def _of_product(value: float, sheet: Datasheet, keys: tuple[str, ...], *, of_byt
     for label, rate in _product_peaks(sheet, keys):
         if _is_near(digits, rate):
             shown = f"{rate / 1e12:.4g} TFLOP/s is {sheet.name}'s {label} peak"
-            return f"{shown}, which is no bandwidth" if of_bytes else shown
+            return f"{shown}, not a bandwidth" if of_bytes else shown
     if not of_bytes and _is_near(value / 1e3, sheet.peaks["dram"].value):
-        return f"{value / 1e12:.4g} are {sheet.name}'s GB/s, which is no compute peak"
+        return f"{value / 1e12:.4g} are {sheet.name}'s GB/s, not a compute peak"
     return ""
 
 
@@ -350,7 +352,7 @@ def _advantage(subject: Subject, ratios: list[Span]) -> Iterator[Check]:
     claimed, own = subject.claim["advantage"], subject.spans("peak_ratio")
     cause = ""
     if claimed and own and own[0].over(times, "x").allows(claimed, SLACK):
-        cause = f"it follows from the claimed ratio of {subject.text('peak_ratio')}"
+        cause = f"computed from the claimed ratio of {subject.text('peak_ratio')}"
     spans = [
         ratio.over(times, "x", f"{ratio} by peaks / {times} by time = {{}}") for ratio in ratios
     ]

@@ -17,7 +17,7 @@ from profkit.core.yaml_files import compose_yaml
 
 NUMBER = r"\d+(?:,\d{3})*(?:\.\d+)?(?:[eE][+-]?\d+)?"
 _WHOLE = re.compile(rf"[-+]?(?:{NUMBER}|\.\d+)")
-_SIGNIFICANT = 3
+_SIGNIFICANT = 3  # chosen: prose gives three digits, 2,000 is rarely exact
 _LARGEST = 4 << 20  # bytes: a hundred claims have 20 kB
 _LEAST, _MOST = 1e-30, 1e60
 
@@ -48,7 +48,7 @@ class Printed:
     def figure(self, scale: float, unit: str) -> Figure:
         """The quantity in SI units, `scale` of them a unit; raises ValueError as Figure does."""
         if not self.value > 0:
-            raise ValueError(f"{self.text} is no positive number")
+            raise ValueError(f"{self.text} is not a positive number")
         shown = f"{self.text}{unit}" if unit in ("%", "x") else f"{self.text} {unit}".strip()
         return Figure(self.value * scale, self.half * scale, shown)
 
@@ -67,7 +67,7 @@ class Figure:
 
     def __post_init__(self) -> None:
         if not (_LEAST <= self.value <= _MOST and 0 <= self.half <= _MOST):
-            raise ValueError(f"{self.text or self.value} is no positive number")
+            raise ValueError(f"{self.text or self.value} is not a positive number")
 
     @property
     def low(self) -> float:
@@ -121,7 +121,7 @@ def _built(node: yaml.Node, lines: list[str]) -> Any:
     comments: dict[str, str] = {}
     for key, value in node.value:
         if not isinstance(key, yaml.ScalarNode):
-            raise BadInput(f"line {key.start_mark.line + 1}: a key that is no text")
+            raise BadInput(f"line {key.start_mark.line + 1}: a key that is not text")
         items[key.value] = _built(value, lines)
         rest = lines[key.end_mark.line][key.end_mark.column :].partition("#")[2].strip()
         if rest and value.start_mark.line > key.start_mark.line:

@@ -15,13 +15,13 @@ from profkit.audit.subject import SLACK, Subject, figure_words
 from profkit.core.distributions import binomial_above
 
 _TICKS = (1.024e-6, 0.5e-6)
-_CHANCE = 1e-6
-_NEARLY_ALL = 0.8
-# People round ratios in prose: 2.3x for 2.25, "about" by a tenth; percentages by a point.
+_CHANCE = 1e-6  # chosen: the probability of a false alarm per study
+_NEARLY_ALL = 0.8  # chosen: a few times of other calls may be among them
+# Ratios are rounded in prose: 2.3x for 2.25, "about" by a tenth; percentages by a point.
 _SLACK = 0.03
-_HEDGED = 0.1
-_POINT = 0.01
-_POINTS_HEDGED = 0.05
+_HEDGED = 0.1  # "about", as above
+_POINT = 0.01  # of a percentage, as above
+_POINTS_HEDGED = 0.05  # chosen: "about 40%" is rounded to tens
 
 
 def interval(subject: Subject) -> Iterator[Check]:
@@ -32,15 +32,15 @@ def interval(subject: Subject) -> Iterator[Check]:
     ends = _ends(subject.claim)
     if low.low > high.high:
         yield subject.statement(
-            "interval", "low", ends, "its lower end is above its upper",
-            "the ends the other way round", used=("high",),
+            "interval", "low", ends, "its lower end is above its upper end",
+            "the ends swapped", used=("high",),
         )  # fmt: skip
     elif time:
         side, estimate = "below" if time.value < low.value else "above", figure_words(time, "time")
         yield subject.statement(
-            "interval", "time", estimate, f"{estimate} lies {side} its own interval {ends}",
+            "interval", "time", estimate, f"{estimate} is {side} its own interval {ends}",
             f"a value within {ends}, or another interval",
-            "estimate and interval come from different samples, or one is mistyped",
+            "estimate and interval of different samples, or a typo",
             wrong=time.high < low.low or time.low > high.high, used=("low", "high"),
         )  # fmt: skip
 
@@ -67,7 +67,7 @@ def labelled_end(subject: Subject) -> Iterator[Check]:
             yield subject.statement(
                 "interval_end", field, f"{words} as the {name} end",
                 f"{words} is the {wrong} end of {_ends(row)} ({row.where})",
-                figure_words(figure, end), "the ends were confused", wrong=not right,
+                figure_words(figure, end), "lower and upper end swapped", wrong=not right,
             )  # fmt: skip
 
 
@@ -98,8 +98,8 @@ def disjoint(subject: Subject) -> Iterator[Check]:
         follows.append("the intervals are of different shapes")
     yield subject.statement(
         "overlap", "apart", "intervals that do not overlap", "; ".join(follows),
-        "intervals compared between alternatives for the same shape",
-        "of different work, overlap says nothing: neither that results differ nor that they hold"
+        "intervals of alternatives for the same shape",
+        "for different work, overlap or its absence shows nothing"
         if different else "", wrong=bool(follows),
     )  # fmt: skip
 
@@ -120,10 +120,10 @@ def timer_tick(subject: Subject) -> Iterator[Check]:
         others = ", ".join(row.where for row in narrow[1:])
         yield subject.statement(
             "timer_tick", "low", f"an interval {_ends(subject.claim)}",
-            f"nearly all times of the study lie on a grid of {amount(tick, 's')}, and the interval "
-            f"is one step of it wide{f' (so in {others})' if others else ''}",
-            "the interval widened by a tick, or calls grouped in one pair of events",
-            "the timer ticks: what varies below a tick is not in these samples",
+            f"nearly all times of the study are multiples of {amount(tick, 's')}, and the interval "
+            f"is one step wide{f' (also in {others})' if others else ''}",
+            "an interval inflated by the timer resolution, or several calls per pair of events",
+            "timer resolution: the samples don't show variation below it",
             doubt=True, used=("high",),
         )  # fmt: skip
 
@@ -163,7 +163,7 @@ def changes(subject: Subject) -> Iterator[Check]:
             which = "less" if change.meaning == "less" else "more"
             words += f", i.e. {amount(expected.value, '1')} {which}"
         if change.meaning == "worth" and _fits(change, less):
-            cause = "that is by how much it takes less, not by how much it is faster"
+            cause = "this is the reduction in time, not the gain in speed"
         yield subject.statement(
             "change", "changes", change.claimed.text, words,
             amount(expected.value, "1" if change.claimed.text.endswith("%") else "x"), cause,
@@ -230,8 +230,8 @@ def means(subject: Subject) -> Iterator[Check]:
     if not (mean and median and deviation):
         return
     wide = mean.value * deviation.value
-    words = (f"mean and median, {amount(median.value, 's')}, are at most a standard deviation "
-             f"apart, {amount(wide, 's')}")  # fmt: skip
+    words = (f"mean and median, {amount(median.value, 's')}, differ by at most a standard "
+             f"deviation, {amount(wide, 's')}")  # fmt: skip
     span = _within(mean, median.value - wide, median.value + wide, "s", words)
     yield from subject.check("mean", "mean", [replace(span, used=("time", "deviation"))])
 
@@ -248,7 +248,7 @@ def outer_intervals(subject: Subject) -> Iterator[Check]:
         for low, high in zip(ends[::2], ends[1::2], strict=True):
             yield subject.statement(
                 "interval", "outer_ends", f"{low.text} to {high.text}",
-                f"an interval of the median holds it, {time}", f"an interval around {time}",
+                f"an interval of the median contains it, {time}", f"an interval around {time}",
                 wrong=not low.value <= time.value <= high.value, used=time.used,
             )  # fmt: skip
 
@@ -262,7 +262,7 @@ def ratio_interval(subject: Subject) -> Iterator[Check]:
     if low.value > high.value:
         yield subject.statement(
             "interval", "speedup", speedup.text,
-            f"its interval ends, at {high.value:.4g}, before it begins, at {low.value:.4g}",
+            f"its interval's upper end {high.value:.4g} is below its lower end {low.value:.4g}",
             f"an interval around {amount(speedup.value, 'x')}", used=ends,
         )  # fmt: skip
         return

@@ -1,4 +1,4 @@
-"""What a claim can be held against: its work, its GPU's peaks, the rows of its study."""
+"""What a claim is checked against: its work, its GPU's peaks, the rows of its study."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from profkit.capture.work import Work
 from profkit.report.gpus import Datasheet, datasheets_named
 
 ELEMENT_BYTES = {"fp64": 8, "fp32": 4, "tf32": 4, "bf16": 2, "fp16": 2, "fp8": 1, "int8": 1}
-SLACK = 1e-3
-PEAK_SLACK = 0.02
-_CLOSE = 0.02
+SLACK = 1e-3  # chosen: beyond what rounding of the printed digits leaves
+PEAK_SLACK = 0.02  # chosen: datasheet figures of one product differ by as much between documents
+_CLOSE = 0.02  # chosen: how near a ratio has to be to an exact one to name its cause
 _WORK = ("dtype", "kv_heads", "causal", "backward", *SHAPE)
 _MEASURED = ("time", "flop", "bytes", "intensity", "flop_rate", "byte_rate")
 # A claimed clock this near the datasheet's own is that: both are rounded.
@@ -27,7 +27,7 @@ _SAME_CLOCK = 0.98
 
 @dataclass(frozen=True)
 class Subject:
-    """A claim with what it can be held against.
+    """A claim with what it is checked against.
 
     `sheets` are the products that its GPU's name may mean, `rows` the numbers of its study.
     `borrowed` are fields that come from one of these rows, `lender`, of which the claim speaks.

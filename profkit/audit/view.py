@@ -19,28 +19,28 @@ from profkit.ui.terminal import facts, rendered
 from profkit.ui.text import literal, plural
 from profkit.ui.view import Panel, Row
 
-_SHOWN = 20
+_SHOWN = 20  # chosen: half a screen
 
 
 class Unchecked(Model, frozen=True):
-    """A place of which something was not checked."""
+    """A place in the file with something that was not checked."""
 
     where: str
     why: str
 
 
 class AuditFile(File, frozen=True, tag="profkit.audit/1"):
-    """Claimed figures held against each other and against datasheets."""
+    """Claimed figures checked against each other and datasheets."""
 
     profkit: str
     file: str
     claims: Annotated[int, Meta(ge=1)]
-    checked: Annotated[int, Meta(ge=0, description="Claims that a rule could be held against.")]
+    checked: Annotated[int, Meta(ge=0, description="Claims that a rule applied to.")]
     checks: Count
     contradictions: tuple[Contradiction, ...]
     doubts: Annotated[
         tuple[Contradiction, ...],
-        Meta(description="May be right, but does not say what it seems to; no gate."),
+        Meta(description="May be right, but misleading; does not change the exit code."),
     ]
     unchecked: tuple[Unchecked, ...]
 
@@ -57,7 +57,7 @@ def audit_text(claims: Claims, audit: Audit, format: str, *, to_file: bool) -> s
 
 def _file(claims: Claims, audit: Audit) -> AuditFile:
     places = [(outcome.claim.where, why) for outcome in audit.outcomes for why in outcome.unchecked]
-    places += [(where, f"{value}: no known figure") for where, value in claims.unread.items()]
+    places += [(where, f"{value}: unknown quantity") for where, value in claims.unread.items()]
     checks = sum(len(outcome.checks) for outcome in audit.outcomes)
     return AuditFile(
         __version__, claims.path, len(audit.outcomes), audit.checked, checks,
@@ -66,12 +66,12 @@ def _file(claims: Claims, audit: Audit) -> AuditFile:
 
 
 def _summary(file: AuditFile) -> str:
-    """How much was audit, and how much was looked at."""
+    """The numbers of contradictions, checks and claims."""
     parts = [plural(len(file.contradictions), "contradiction")]
     if file.doubts:
-        parts.append(plural(len(file.doubts), "doubt"))
+        parts.append(plural(len(file.doubts), "doubtful claim"))
     looked = f"{plural(file.checks, 'check')} of {plural(file.checked, 'claim')}"
-    left = plural(len(file.unchecked), "place")
+    left = plural(len(file.unchecked), "item")
     return f"{', '.join(parts)} in {looked}; {left} not checked"
 
 
@@ -84,13 +84,14 @@ def _title(outcome: Outcome) -> str:
 
 
 def _rule(finding: Contradiction) -> str:
-    return "speed-up" if finding.rule == "speed_up" else finding.rule.replace("_", " ")
+    names = {"speed_up": "speedup", "timer_tick": "timer resolution"}
+    return names.get(finding.rule, finding.rule.replace("_", " "))
 
 
 def _rows(finding: Contradiction) -> list[Row]:
-    """What follows, what likely went wrong, and what would be right."""
-    rows = [Row("follows", finding.follows), Row("likely", finding.cause or "")]
-    return [row for row in (*rows, Row("should be", finding.should_be)) if row.value]
+    """The implied value, the likely cause, and the expected value."""
+    rows = [Row("implied", finding.follows), Row("likely cause", finding.cause or "")]
+    return [row for row in (*rows, Row("expected", finding.should_be)) if row.value]
 
 
 def _view(file: AuditFile, audit: Audit) -> RenderableType:
@@ -110,7 +111,7 @@ def _view(file: AuditFile, audit: Audit) -> RenderableType:
         rows = (Row(literal(left.where), literal(left.why)) for left in file.unchecked[:_SHOWN])
         parts += [Text(), Text("Not checked", "bold"), facts(Panel("", tuple(rows)))]
         if len(file.unchecked) > _SHOWN:
-            more = f"{len(file.unchecked) - _SHOWN:,} more: --format json has all"
+            more = f"{len(file.unchecked) - _SHOWN:,} more: --format json lists all"
             parts.append(Text(more, "dim"))
     return Group(*parts)
 

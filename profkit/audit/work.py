@@ -11,30 +11,30 @@ from profkit.audit.contradiction import Check
 from profkit.audit.span import Span, amount, quotients
 from profkit.audit.subject import PEAK_SLACK, SLACK, Subject
 
-# What sentences round away beside their digits: 2.3 for 2.25 tokens.
+# What sentences round away besides their digits: 2.3 for 2.25 tokens.
 _PROSE_SLACK, _TOKEN_SLACK = 0.01, 0.03
 # Cycles are the median over calls, the clock that over blocks: their product is not the same.
 _MEDIANS = 0.05
 _WRONG_FLOP = {
-    0.5: "half: a causal mask that is not declared, or multiply-adds counted as one",
-    2.0: "twice as many: the causal half counted in full, or products twice",
+    0.5: "half: an undeclared causal mask, or multiply-adds counted as one operation",
+    2.0: "twice as many: causal work counted in full, or products counted twice",
 }
 _WRONG_BYTES = {
-    0.75: "three quarters: the output is left out",
-    2.0: "a factor of 2: another element size",
-    0.5: "a factor of 2: another element size",
-    0.0: "fewer bytes than inputs and output have can't be all that is moved",
-    math.inf: "more than once read or written: traffic of caches, not the least of the shape",
+    0.75: "three quarters: the output is not counted",
+    2.0: "a factor of 2: a different element size",
+    0.5: "a factor of 2: a different element size",
+    0.0: "fewer bytes than inputs and output have: not the whole traffic",
+    math.inf: "read or written more than once: cache traffic, not the minimum (compulsory) traffic",
 }
 _WRONG_RATE = {
-    2.0: "twice as much: the work counted double, or a causal half in full",
-    0.5: "half as much: multiply-adds counted as one, or a causal mask not declared",
-    1e3: "a factor of 1,000: a unit",
-    1e-3: "a factor of 1,000: a unit",
-    1e6: "a factor of a million: a unit",
-    1e-6: "a factor of a million: a unit",
-    1e9 / 2**30: "binary for decimal units",
-    1e12 / 2**40: "binary for decimal units",
+    2.0: "twice as much: work counted twice, or causal work counted in full",
+    0.5: "half as much: multiply-adds counted as one operation, or an undeclared causal mask",
+    1e3: "a factor of 1,000: wrong unit prefix",
+    1e-3: "a factor of 1,000: wrong unit prefix",
+    1e6: "a factor of a million: wrong unit prefix",
+    1e-6: "a factor of a million: wrong unit prefix",
+    1e9 / 2**30: "binary instead of decimal unit prefix",
+    1e12 / 2**40: "binary instead of decimal unit prefix",
 }
 
 
@@ -100,7 +100,7 @@ def _same_by_rate(subject: Subject, moved: Span) -> str:
             product = rate.times(time, "B")
             if product.low <= moved.value <= product.high:
                 where = f" of {subject.lender}" if subject.lender else ""
-                return f"; {rate} x {time}{where} is as much"
+                return f"; equal to {rate} x {time}{where}"
     return ""
 
 
@@ -127,7 +127,7 @@ def intensity(subject: Subject) -> Iterator[Check]:
     own = quotients(subject.spans("flop"), subject.spans("bytes"), "FLOP/B")
     cause = ""
     if flop and moved and claimed and own[0].allows(claimed, SLACK):
-        cause = (f"it follows from the claimed {flop.text} and {moved.text}, which are not those "
+        cause = (f"computed from the claimed {flop.text} and {moved.text}, which are not those "
                  "of the shape")  # fmt: skip
     spans = quotients(flop_spans(subject), byte_spans(subject), "FLOP/B")
     yield from subject.check("intensity", "intensity", spans, cause=cause)
@@ -175,10 +175,10 @@ def bound(subject: Subject) -> Iterator[Check]:
     known = (span.calculation for span in _ridges(subject) if span.value == ridge)
     yield subject.statement(
         "bound", "bound", f"{claim.bound}-bound",
-        f"{points[0]} lies {side} of the ridge, {next(known, amount(ridge, 'FLOP/B'))}",
+        f"{points[0]} is {side} of the ridge point, {next(known, amount(ridge, 'FLOP/B'))}",
         f"{'memory' if left else 'compute'}-bound by the roofline",
         _lower_ridge(subject, points[0].value) if left else
-        "unless more is moved than the least of the shape",
+        "unless the kernel moves more than the minimum (compulsory) traffic",
         wrong=left if claim.bound == "compute" else right, doubt=right,
         used=(*points[0].used, *ridges[0].used),
     )  # fmt: skip
@@ -208,7 +208,7 @@ def _lower_ridge(subject: Subject, intensity: float) -> str:
             lower = sheet.peaks[key].value / sheet.peaks["dram"].value
             if key != "dram" and key not in subject.rate_peaks() and lower < intensity:
                 name = key.upper().replace("_", " ")
-                return f"held against {name}'s peak the ridge would be {amount(lower, 'FLOP/B')}"
+                return f"with {name}'s peak the ridge point would be {amount(lower, 'FLOP/B')}"
     return ""
 
 
@@ -243,7 +243,7 @@ def _token_rates(subject: Subject, kind: str, cost: Span, unit: str) -> Iterator
         )
     peaks = subject.peaks(kind) if kind == "byte" else (limit,) * bool(limit)
     claimed = [*subject.spans(f"{kind}_peak"), *subject.spans(f"{kind}_rate")]
-    words = f"a rate over {subject.text(*cost.used)} for a token is {{}}"
+    words = f"a rate over {subject.text(*cost.used)} per token is {{}}"
     spans = [rate.over(cost, "tokens/s", words) for rate in claimed or map(Span.exactly, peaks)]
     yield from subject.check("tokens", "token_limit", spans, slack=_TOKEN_SLACK)
 
@@ -253,6 +253,6 @@ def row_tokens(subject: Subject) -> Iterator[Check]:
     claim = subject.claim
     if not claim.text and claim.batch and claim.length:
         tokens = Span.exactly(claim.batch * claim.length, used=("batch", "length"))
-        words = f"{claim.batch} x {claim.length} tokens in a call: {{}}"
+        words = f"{claim.batch} x {claim.length} tokens per call: {{}}"
         spans = [tokens.over(time, "tokens/s", words) for time in subject.spans("time")]
         yield from subject.check("tokens", "token_rate", spans)

@@ -36,7 +36,7 @@ def analyze(
 ) -> None:
     """Show kernels by time, what limits them and estimated speedups.
 
-    A terminal shows the first kernels in detail, --top more of them; --format json has everything.
+    A terminal shows an overview, --kernel or --top the details; --format json has everything.
 
     Examples:
       profkit analyze run.ncu-rep
@@ -58,7 +58,9 @@ def analyze(
 
     reading.check_sort_key(sort)
     shown = _TOP_SHOWN.get(format, 0) if top is None else top
-    advice = reading.chosen_advice(rules, disable, SHOWN if format == "terminal" else None)
+    is_overview = format == "terminal" and top is None and kernel is None
+    located = (0 if is_overview else SHOWN) if format == "terminal" else None
+    advice = reading.chosen_advice(rules, disable, located)
     if format == "html":
         from profkit.commands.report import page_of
 
@@ -75,7 +77,10 @@ def analyze(
     )
     rows = [(report, reading.sorted_groups(report, sort), items) for report, items in reports]
     if rows:
-        put(_text(rows, shown, format, output, with_host, sort), output)
+        if is_overview:
+            put(_overview(rows, paths, output, sort), output)
+        else:
+            put(_text(rows, shown, format, output, with_host, sort), output)
     report_failures(failures)
 
 
@@ -111,6 +116,25 @@ def _timelines(
         for summary, path in zip(summaries, paths, strict=True)
     ]
     return timelines_text(reports, format, with_host=with_host, to_file=output is not None)
+
+
+def _overview(
+    reports: Sequence[tuple[ReportSummary, tuple[Group, ...], Checklist]],
+    paths: Sequence[Path],
+    output: Path | None,
+    sort: str,
+) -> str:
+    from profkit.analysis.run_files import beside
+    from profkit.analysis.terminal import report_overview
+    from profkit.ui.terminal import rendered
+
+    texts = []
+    for report, groups, items in reports:
+        path = str(paths[0]) if len(paths) == len(reports) == 1 else report.path
+        whole, files = replace(report, groups=groups), beside(Path(report.path))
+        view = report_overview(whole, path, width_of(output), sort, files, items)
+        texts.append(rendered(view, to_file=output is not None))
+    return "\n".join(texts)
 
 
 def _text(

@@ -44,7 +44,7 @@ def audit(
         reasons = [f"{row.claim.where}: {why}" for row in result.outcomes for why in row.unchecked]
         more = f", and {len(reasons) - 1:,} more" if len(reasons) > 1 else ""
         raise BadInput(
-            f"{path}: holds no claim that can be checked ({reasons[0]}{more})",
+            f"{path}: no claim that can be checked ({reasons[0]}{more})",
             "name the GPU (--gpu), shape and figures by the keys in docs/reference/claims.md",
         )
     put(audit_text(claims, result, format, to_file=output is not None), output)

@@ -11,6 +11,7 @@ from profkit.commands.options import put, width_of
 def checklist(
     path: Path,
     top: int = 0,
+    every: bool = False,
     kernel: str | None = None,
     format: TextFormat = "terminal",
     output: Path | None = None,
@@ -36,6 +37,7 @@ def checklist(
     if format == "json":
         put(checklist_json(report.summary, items, top), output)
     elif format == "markdown":
-        put(checklist_markdown(report.summary, items, top), output)
+        put(checklist_markdown(report.summary, items, top, whole=every), output)
     else:
-        put(checklist_view(report.summary, items, top, width_of(output)), output)
+        view = checklist_view(report.summary, items, top, width_of(output), whole=every)
+        put(view, output)

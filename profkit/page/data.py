@@ -164,7 +164,8 @@ def _report_key(report: ReportSummary) -> str:
 
 def _key(item: RuleItem) -> str:
     """The key of an item of the checklist among those of its report."""
-    return hashlib.sha256(item.rule.name.encode()).hexdigest()[:12]
+    text = f"{item.rule.name} {'estimate' if item.number else ''}"
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
 def _named(kernel: Group | Outside | None, short: Mapping[str, str]) -> str:

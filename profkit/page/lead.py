@@ -83,7 +83,7 @@ def _estimate(checklist: Checklist, item: RuleItem) -> str:
         return text
     text += " for this kernel"
     if len(item.findings) > 1:
-        return f"{text}; {words.factor(item.speedup)} for the whole report, by {kernel_count(item)}"
+        return f"{text}; {words.factor(item.speedup)} for the whole report ({kernel_count(item)})"
     return f"{text}, {words.whole_gain(best)}" if checklist.kernels > 1 else text
 
 
@@ -104,8 +104,11 @@ def _steps(checklist: Checklist, session: Session, file: str, name: Name) -> Ite
     if item:
         yield Step("After the fix", "Record again and compare:", f"profkit diff {report} AFTER")
     elif checklist.inconclusive:
-        for text in words.untold(checklist, session, file)[:1]:
-            yield Step("Next step", text)
+        label = "Next step"
+        if "full" not in session.options.get("set", "").split(","):
+            yield Step(label, "Record again with all sections:", "ncu --set full")
+            label = "Missing data"
+        yield Step(label, "List what each rule lacks:", f"profkit checklist {report}")
     elif not proof:
         yield Step("Next step", "Find the hottest lines:", f"profkit source {report}")
 

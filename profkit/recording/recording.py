@@ -194,7 +194,7 @@ class _Profile:
         except OSError as error:
             raise EnvironmentProblem(
                 f"{self._plan.out}: {error.strerror or error}",
-                "free disk space, or give --out another disk",
+                "free disk space, or give --output another disk",
             ) from error
 
     def _run(self) -> Outcome:
@@ -550,7 +550,8 @@ def _room(out: Path) -> None:
     folder, free = free_room(out)
     if free < _ROOM_WANTED:
         raise EnvironmentProblem(
-            f"{folder}: only {free >> 20} MiB free", "free disk space, or give --out another disk"
+            f"{folder}: only {free >> 20} MiB free",
+            "free disk space, or give --output another disk",
         )
 
 

@@ -35,14 +35,15 @@ STATISTIC = (
     "steady: median over blocks of back-to-back calls, after a warm-up to a steady SM clock"
 )
 SLOW_TO_RISE = 0.02
-"""By how much of it a steady rate may exceed a burst's before the burst is doubted."""
+"""The share by which a steady rate may exceed a burst's before the burst is doubtful: chosen, above
+the spread of repeated measurements."""
 
 _REMEDY = "run `profkit ceilings` on it, or give --ceilings FILE"
 _SETTINGS = (
     "name", "uuid", "multiprocessors", "memory_bytes", "mig", "ecc", "power_limit", "sm_clock_max",
     "sm_clock_application",
 )  # fmt: skip
-_L1_FILL = 64  # bytes a cycle and multiprocessor from L2, on every GPU from Volta on
+_L1_FILL = 64  # bytes per cycle and SM from L2 into L1, on every GPU from Volta on
 
 if TYPE_CHECKING:
     Known = float
@@ -102,7 +103,7 @@ class CeilingRow(Model, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         if self.name not in LABELS:
-            raise ValueError(f"{brief(self.name)} is none of {', '.join(LABELS)}")
+            raise ValueError(f"{brief(self.name)} is not one of {', '.join(LABELS)}")
         for name in self.__struct_fields__:
             if getattr(self, name) is None:
                 structs.force_setattr(self, name, math.nan)
@@ -121,7 +122,7 @@ class CeilingRow(Model, frozen=True, kw_only=True):
 class CeilingFile(typed_file.Output, frozen=True, kw_only=True, tag="profkit.ceilings/1"):
     """Measured roofs of one GPU. SI units: B/s, FLOP/s, op/s, Hz, W, degrees C, seconds; what is
     not known is null. `statistic` is what every rate is taken from, `left_out` has the roofs that
-    could not be measured, and why, `neighbours` counts processes of others on the GPU."""
+    could not be measured, and why, `neighbours` counts other processes on the GPU."""
 
     profkit: str = __version__
     created: str = ""
@@ -137,7 +138,7 @@ class CeilingFile(typed_file.Output, frozen=True, kw_only=True, tag="profkit.cei
         if not self.gpu.name:
             raise ValueError("gpu has no 'name'")
         if len(self.rates) < len(self.ceilings):
-            raise ValueError("the same roof stands there twice")
+            raise ValueError("duplicate roof")
 
     @property
     def rates(self) -> dict[str, CeilingRow]:
@@ -185,7 +186,7 @@ def ceiling(
         low=load.amount / interval.high if interval else math.nan,
         high=load.amount / interval.low if interval else math.nan,
         unit=unit_of(name),
-        method=load.method + (f" (the fastest of {len(loads)} ways)" if len(loads) > 1 else ""),
+        method=load.method + (f" (fastest of {len(loads)} methods)" if len(loads) > 1 else ""),
         amount=load.amount,
         samples=summary.n,
         level=(interval.level if interval else None) or math.nan,
@@ -211,7 +212,7 @@ def cross_checked(rows: Mapping[str, CeilingRow]) -> Mapping[str, CeilingRow]:
     l2 = rows.get("l2")
     if l2 is None or l2.problem or l2.rate > dram:
         return rows
-    problem = "no faster than DRAM: what was read did not stay in L2"
+    problem = "not faster than DRAM: the data did not stay in L2"
     return {**rows, "l2": structs.replace(l2, problem=problem)}
 
 
@@ -222,13 +223,13 @@ def _problem(name: str, rate: float, peak: float, boost: float, clock: float, sm
     """
     if unit_of(name) == BYTES:
         if rate > peak:
-            return "above the datasheet's peak: not all of it came from DRAM"
+            return "above the datasheet's peak: not all bytes came from DRAM"
         if name == "l2" and rate > _L1_FILL * sm_count * clock:
-            return f"above {_L1_FILL} B a cycle and SM: not all of it came from L2"
+            return f"above {_L1_FILL} B per cycle and SM: not all bytes came from L2"
         return ""
     faster = clock / boost
     if rate > peak * max(1.0, faster if math.isfinite(faster) else 1.0):
-        return "above the datasheet's peak at the clock that it ran at: the count can't be right"
+        return "above the datasheet's peak at the measured SM clock: the operation count is wrong"
     return ""
 
 
@@ -300,13 +301,13 @@ def find_ceilings(gpu: Mapping[str, Any]) -> CeilingFile:
     name = str(gpu.get("name") or "unknown GPU")
     saved = [file for file in _all_saved() if file.gpu.name == name]
     if not saved:
-        raise EnvironmentProblem(f"no measured roofs of {name} are kept here", _REMEDY)
+        raise EnvironmentProblem(f"no measured ceilings of {name} are saved here", _REMEDY)
     fitting = [file for file in saved if not unfit(file, gpu)]
     newest = max(fitting or saved, key=lambda file: file.created)
     if fitting:
         return newest
     raise EnvironmentProblem(
-        f"the measured roofs kept of {name} are not this one's ({unfit(newest, gpu)[0]})", _REMEDY
+        f"the saved ceilings of {name} are not of this GPU ({unfit(newest, gpu)[0]})", _REMEDY
     )
 
 

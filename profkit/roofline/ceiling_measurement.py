@@ -1,4 +1,4 @@
-"""Measuring the roofs of a GPU: a process that holds it, each roof in turn, what came of it."""
+"""Measurement of a GPU's ceilings in a worker process that holds the GPU's lock."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from profkit.report.gpus import find_datasheet
 from profkit.roofline.ceiling_file import LABELS, CeilingFile, Measured, ceiling, cross_checked
 from profkit.timing.turns import worker
 
-SEED = 42
+SEED = 42  # chosen: any; the same data in every measurement
 
 _WORKER = "profkit.roofline.loads.worker"
 Tell = Callable[[str, str], None]
@@ -38,10 +38,10 @@ def roofs_named(words: str | None) -> tuple[str, ...]:
     for word in filter(None, re.split(r"[,\s]+", words)):
         names = {name for name in LABELS if name == word or name.startswith(f"{word}_")}
         if not names:
-            raise UsageError(f"--only {word!r} is no roof", f"use {', '.join(LABELS)}")
+            raise UsageError(f"--only {word!r} is not a ceiling", f"use {', '.join(LABELS)}")
         chosen_names |= {word} if word in LABELS else names
     if not chosen_names:
-        raise UsageError("--only names no roof", f"use {', '.join(LABELS)}")
+        raise UsageError("--only names no ceiling", f"use {', '.join(LABELS)}")
     return tuple(name for name in LABELS if name in chosen_names)
 
 
@@ -66,7 +66,9 @@ def measure_ceilings(names: Sequence[str], gpu: int | None, tell: Tell) -> Ceili
     left_out = {name: row["left_out"] for name, row in answers.items() if "left_out" in row}
     if len(left_out) == len(names):
         reasons = "; ".join(dict.fromkeys(left_out.values()))
-        raise EnvironmentProblem(f"no roof can be measured here: {reasons}", "see `profkit doctor`")
+        raise EnvironmentProblem(
+            f"no ceiling can be measured here: {reasons}", "see `profkit doctor`"
+        )
     fingerprint = convert(opened["fingerprint"], Fingerprint)
     device, machine = fingerprint.gpu or Device(), opened["machine"]
     sheet = None

@@ -16,30 +16,30 @@ from profkit.ui.terminal import facts, note, rendered, table_of
 from profkit.ui.text import literal, number, percent, plural
 from profkit.ui.view import Grid, Panel, Row
 
-_COLUMNS = ("Roof", "Rate", "Interval", "Of datasheet", "SM clock", "Steady", "Power")
+_COLUMNS = ("Ceiling", "Rate", "Interval", "Of datasheet", "SM clock", "Steady", "Power")
 _CAP = "software power cap"
 
 
 def ceilings_terminal(ceilings: CeilingFile, path: Path | None, *, to_file: bool) -> str:
     """The roofs for a terminal; `path` is the file that they are saved in."""
     parts: list[RenderableType] = [
-        Text(f"{literal(ceilings.gpu.name or '')}: what it really reaches", "bold"),
+        Text(f"{literal(ceilings.gpu.name or '')}: measured ceilings", "bold"),
         table_of(_rates(ceilings), numbers=True),
         *map(Text, _notes(ceilings)),
         Text(),
-        facts(Panel("How", tuple(Row(*pair) for pair in _methods(ceilings)))),
+        facts(Panel("Method", tuple(Row(*pair) for pair in _methods(ceilings)))),
     ]
     if lines := warnings(ceilings):
         parts += [Text(), *map(note, lines)]
     parts += [Text(), Text(f"Time  {ceilings.seconds:.1f} s")]
     if path is not None:
-        parts.append(Text(f"Kept  {path}", overflow="fold"))
+        parts.append(Text(f"Saved {path}", overflow="fold"))
     return rendered(Group(*parts), to_file=to_file)
 
 
 def ceilings_markdown(ceilings: CeilingFile) -> str:
     """The roofs as Markdown."""
-    lines = [f"# Measured roofs of {escape(ceilings.gpu.name or '')}", ""]
+    lines = [f"# Measured ceilings of {escape(ceilings.gpu.name or '')}", ""]
     lines += markdown_table(_rates(ceilings))
     lines += ["", *map(escape, _notes(ceilings)), ""]
     lines += [f"- {label}: {escape(method)}" for label, method in _methods(ceilings)]
@@ -48,7 +48,7 @@ def ceilings_markdown(ceilings: CeilingFile) -> str:
 
 
 def warnings(ceilings: CeilingFile) -> tuple[str, ...]:
-    """What speaks against the roofs, and those that there are none of."""
+    """Caveats of the ceilings, and those that could not be measured."""
     return tuple(map(literal, _warnings(ceilings)))
 
 
@@ -59,12 +59,12 @@ def _warnings(ceilings: CeilingFile) -> Iterator[str]:
     for row in ceilings.ceilings:
         reasons = dict.fromkeys((*row.throttled_by, *row.steady_throttled_by))
         if throttled := ", ".join(reason for reason in reasons if reason != _CAP):
-            yield f"{row.label}: the clock was held down ({throttled})"
+            yield f"{row.label}: SM clock throttled ({throttled})"
         if row.doubtful:
-            yield f"{row.label}: bursts were slower than a steady load, the clock rose late"
+            yield f"{row.label}: bursts slower than the steady load, the SM clock rose late"
     if ceilings.neighbours:
-        others = plural(ceilings.neighbours, "process")
-        yield f"{others} of others on the GPU: roofs may be higher than these"
+        others = plural(ceilings.neighbours, "other process")
+        yield f"{others} on the GPU: actual ceilings may be higher"
     for name, reason in ceilings.left_out.items():
         yield f"{LABELS[name]}: not measured, {reason}"
 
@@ -99,13 +99,13 @@ def _whole(value: float, unit: str) -> str:
 
 def _notes(ceilings: CeilingFile) -> Iterable[str]:
     rows = ceilings.ceilings
-    yield "Rate and clock are of short bursts, Steady and Power of a load that stays on."
+    yield "Rate and SM clock: short bursts. Steady rate and power: continuous load."
     if any(_CAP in row.steady_throttled_by for row in rows):
-        yield "* the power cap holds the clock down: a steady load of this kind gets no more."
+        yield "* SM clock limited by the power cap under continuous load."
     if capped := "; ".join(row.label for row in rows if _CAP in row.throttled_by):
-        yield f"The power cap held the clock down in bursts too: {capped}."
+        yield f"SM clock limited by the power cap in bursts too: {capped}."
     if any(not row.verified and not math.isnan(row.peak) for row in rows):
-        yield "? of a datasheet figure that nobody looked up."
+        yield "? share of an unverified datasheet figure."
 
 
 def _methods(ceilings: CeilingFile) -> Iterable[tuple[str, str]]:

@@ -67,8 +67,10 @@ class Panel:
     def notes(self) -> list[str]:
         """What the picture can't show of its latencies."""
         bare = sum(not _has_interval(point) for point in self.points)
-        notes = [f"{bare} of {len(self.points)} latencies have no interval"] if bare else []
-        return notes if self.table else [*notes, "no room for latencies in numbers: see --table"]
+        notes = (
+            [f"{bare} of {len(self.points)} latencies have no confidence interval"] if bare else []
+        )
+        return notes if self.table else [*notes, "no space for latency values: see --table"]
 
     def is_seen(self, point: Point) -> bool:
         """Whether a whisker is longer than its marker; False where there is none."""

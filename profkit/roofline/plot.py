@@ -23,13 +23,14 @@ from profkit.roofline.tracks import Step, steps, tracks
 from profkit.ui.picture import check_picture, save_picture
 from profkit.ui.text import literal, plural, shorten
 
+# Inches above, below and of the plot: title, legend and axis label at TEXT's size fit.
 _TOP, _BOTTOM, _PLOT_HEIGHT = 0.8, 0.48, 3.0
 _ALARM = "#b00020"
 _MARKERS = {"dram": "o", "l2": "s", "l1": "^"}
 _LEAST_AREA, _AREA, _TWIN_AREA, _ONE_AREA = 20.0, 150.0, 30.0, 42.0
 _LONGEST_NAME, _MOST_LABELS = 24, 16
 _WIDEST, _MANY_DECADES = 1e8, 1e7
-_NOTE_WIDTH = 96
+_NOTE_WIDTH = 96  # letters of TINY's size across WIDTH inches
 _DPI = 200  # of a .png: a column of a paper at 100 mm is then sharp in print
 _EDGE = 0.03  # inches left free at the right: letters are a little wider at other resolutions
 _LETTER = 0.6  # the width of a letter, as a share of the font's size
@@ -146,7 +147,7 @@ def figure_of(
     series = _series(rooflines, labels)
     if not series:
         raise BadInput(
-            f"{title}: no kernel has a point to draw ({_why_none(rooflines)})",
+            f"{title}: no kernel has a point to plot ({_why_none(rooflines)})",
             "leave out -o for the numbers",
         )
     roofs = _merged(rooflines)
@@ -174,13 +175,13 @@ def figure_of(
     lacking = f" ({unnumbered} unnumbered: see --table)" if unnumbered else ""
     notes = {
         "marker area: share of time": any(row.area != _ONE_AREA for row in series),
-        "hollow: work and bytes that the target declares": any(row.twin for row in series),
-        f"◇ ridge, FLOP/B{lacking}": len(roofs) > 1 and any(roof.is_memory for roof in roofs),
-        "nothing is joined: no kernel of one name has a point in two reports": (
+        "hollow: algorithmic intensity (declared work)": any(row.twin for row in series),
+        f"◇ ridge point, FLOP/B{lacking}": len(roofs) > 1 and any(roof.is_memory for roof in roofs),
+        "no connecting lines: no kernel has points in two reports": (
             joined is not Joined.apart and not links
         ),
         f"numbers beside points: {shape}": bool(shape),
-        f"{plural(unnamed, 'stop')} without room for a name": bool(unnamed),
+        f"{plural(unnamed, 'point')} unnamed for lack of space": bool(unnamed),
         f"{len(named) - _MOST_LABELS} more without a label": len(named) > _MOST_LABELS,
         f"{plural(outside, 'kernel')} without a point: no FLOP, or unknown": bool(outside),
     }
@@ -268,7 +269,7 @@ def _merged(rooflines: Sequence[Roofline]) -> tuple[Roof, ...]:
     gpus = dict.fromkeys(roofline.gpu for roofline in rooflines)
     if len(gpus) > 1:
         raise UsageError(
-            f"different GPUs have different roofs: {', '.join(gpus)}", "plot them apart"
+            f"different GPUs have different roofs: {', '.join(gpus)}", "plot them separately"
         )
     highest: dict[str, Roof] = {}
     for roof in (roof for roofline in rooflines for roof in roofline.roofs):
@@ -660,9 +661,9 @@ def _draw_head(
         if level in used
     ]
     if any(row.twin for row in series):
-        handles.append(_handle("o", COLOURS["dram"], "declared work", hollow=True))
+        handles.append(_handle("o", COLOURS["dram"], "algorithmic", hollow=True))
     if any(point.flags for row in series for point in row.all):
-        handles.append(_handle("x", _ALARM, "can't be: see below"))
+        handles.append(_handle("x", _ALARM, "impossible: see below"))
     figure.legend(
         handles=handles, loc="upper left", bbox_to_anchor=(left, 1 - 0.44 / total), ncols=6,
         frameon=False, fontsize=SMALL, handletextpad=0.1, columnspacing=1.0, borderpad=0,
@@ -672,10 +673,11 @@ def _draw_head(
 
 def _source(source: Peaks, rooflines: Sequence[Roofline]) -> str:
     if source is not Peaks.held:
-        return f"{source} roofs"
+        return "datasheet roofs" if source is Peaks.datasheet else "measured ceilings"
     clocks = sorted(row.sm_clock / 1e9 for row in rooflines if not math.isnan(row.sm_clock))
     ends = dict.fromkeys(f"{clock:.2f}" for clock in clocks[:: max(1, len(clocks) - 1)])
-    return f"roofs at the held clock, SM {' to '.join(ends)} GHz" if ends else "roofs as held"
+    clock = f", {' to '.join(ends)} GHz" if ends else ""
+    return f"roofs at measured SM clock{clock}"
 
 
 def _handle(marker: str, colour: str, label: str, *, hollow: bool = False) -> Any:
@@ -689,7 +691,7 @@ def _handle(marker: str, colour: str, label: str, *, hollow: bool = False) -> An
 
 def _flag_lines(series: Sequence[_Series]) -> list[str]:
     texts = dict.fromkeys(
-        f"× {row.label}{' (declared)' if point.algorithmic else ''}: {flag}"
+        f"× {row.label}{' (algorithmic)' if point.algorithmic else ''}: {flag}"
         for row in series
         for point in row.all
         for flag in point.flags
@@ -709,9 +711,9 @@ def _time_notes(
             "whiskers": seen or (panel is not None and panel.has_whiskers),
         }
         shown = " and ".join(mark for mark, drawn in marks.items() if drawn)
-        notes.append("rates by the timed median" + (f", {shown} its interval" if shown else ""))
+        notes.append("rates from timed medians" + (f", {shown}: 95% interval" if shown else ""))
     if not all(row.main.timed for row in series):
-        notes.append("times by ncu are its durations")
+        notes.append("(ncu): ncu duration")
     return notes + (panel.notes if panel else [])
 
 

@@ -38,12 +38,12 @@ class Point(Model, frozen=True, kw_only=True):
     `launch` is the index of the typical launch, or of a variant's longest one. `intensity` is in
     FLOP/B of the level's traffic, `rate` in FLOP/s over `seconds`: the median of the timed calls
     where `timed` (then `low` and `high` are the rates at the ends of its interval, else null),
-    ncu's duration otherwise. `share` is of the report's time. `algorithmic` is the twin whose work
-    and bytes are those that the target declares. `roof` is the key of the compute roof that it is
-    held against and `of_roof` the rate's share of it, `attainable` the lower of that and of the
-    level's line at this intensity, both at the clock that this launch held (where `timed`: of the
-    drawn roofs); `bound_by` says which of the two, `attained` is the rate's share of it. `flags`
-    say why it can't be, where it is above.
+    ncu's duration otherwise. `share` is of the report's time. `algorithmic` points have the work
+    and bytes that the target declares. `roof` is the key of its compute
+    roof and `of_roof` the rate's share of it, `attainable` the lower of that and of the
+    level's line at this intensity, both at this launch's SM clock (where `timed`: of the
+    plotted roofs); `bound_by` is the lower of the two, `attained` the rate's share of it. `flags`
+    explain rates above a roof.
     """
 
     name: str
@@ -85,10 +85,10 @@ class Outside(Model, frozen=True, kw_only=True):
 
 @dataclass(frozen=True)
 class Roofline:
-    """Points under their roofs. `sm_clock` (Hz) is the one that the drawn roofs were held at.
+    """Points under their roofs. `sm_clock` (Hz) is that of the plotted roofs.
 
-    Roofs are those of the launch with the highest clock; a point by ncu's duration is held against
-    its own launch's, one by timed latency against the drawn ones.
+    Roofs are those of the launch with the highest clock; a point by ncu's duration is compared with
+    its own launch's, one by timed latency with the plotted ones.
     """
 
     title: str
@@ -158,7 +158,7 @@ def known_names(peaks: str, levels: Iterable[str], precision: str | None) -> Non
         asked.append(("precision", precision, (*PRECISIONS, EVERY)))
     for kind, name, known in asked:
         if name not in known:
-            raise UsageError(f"no {kind} {name!r}", f"there are {', '.join(known)}")
+            raise UsageError(f"no {kind} {name!r}", f"use {', '.join(known)}")
 
 
 def roofline(
@@ -195,7 +195,9 @@ def roofline(
         if not own:
             outside.append(plane.outside(subject))
         elif reason := subject.tensor_unknown:
-            notes.append(f"{subject.name}: points leave out tensor-core work, unknown ({reason})")
+            notes.append(
+                f"{subject.name}: points exclude tensor-core work, which is unknown ({reason})"
+            )
     used = {point.roof for point in points} | ({precision or ""} & PRECISIONS.keys())
     roofs = plane.roofs.drawn(launches, levels, used)
     return Roofline(
@@ -219,7 +221,8 @@ def _subjects(
     in_part = len(report.launches) < report.recorded or _FILTERS & set(report.session.options)
     if names and in_part:
         return _kernels(report, report.launches), [
-            "only some launches were recorded or kept: ncu's durations, for a latency is of all"
+            "only some launches were recorded or selected, a timed latency covers all: ncu "
+            "durations are used"
         ]
     left = list(report.launches)
     subjects: list[_Subject] = []
@@ -239,7 +242,9 @@ def _matching(subjects: list[_Subject], kernel: str | None, path: str) -> list[_
     try:
         pattern = re.compile(kernel)
     except re.error as error:
-        raise UsageError(f"--kernel {kernel!r} is no regular expression ({error})") from None
+        raise UsageError(
+            f"--kernel {kernel!r} is not a valid regular expression ({error})"
+        ) from None
     matching = [
         subject
         for subject in subjects
@@ -267,22 +272,24 @@ def _timing_notes(subjects: Sequence[_Subject], timed: Sequence[Timed]) -> list[
     own = [subject.timed for subject in subjects if subject.timed]
     if not own:
         labels = ", ".join(row.label for row in timed)
-        return [f"no launch lies in an NVTX range named {labels}: ncu's durations are shown"]
+        return [f"no launch is in an NVTX range named {labels}: ncu durations are used"]
     methods = dict.fromkeys(map(_method, own))
     notes = [
-        f"rates are by timed latency ({'; '.join(methods)}): median, whisker its 95% interval; "
-        "work and bytes are ncu's",
-        "timed calls are held against the roofs that are drawn; their own clock may have been "
-        "another, so what they attained of a compute roof is rough",
+        f"rates from timed latency ({'; '.join(methods)}): median with 95% confidence interval; "
+        "FLOP and bytes from ncu",
+        "timed latencies are compared with the plotted roofs; their SM clock may have differed, so "
+        "shares of compute roofs are approximate",
     ]
     if waiting := ", ".join(row.label for row in own if row.launch_bound):
-        notes.append(f"{waiting}: the host submits slower than the GPU works")
+        notes.append(
+            f"{waiting}: launch-bound, the host submits work more slowly than the GPU executes it"
+        )
     return notes
 
 
 def _method(timed: Timed) -> str:
     cache = f"{timed.latency.cache} L2" if timed.latency.cache else ""
-    return ", ".join(filter(None, (timed.latency.timer, cache))) or "how is unknown"
+    return ", ".join(filter(None, (timed.latency.timer, cache))) or "timing method unknown"
 
 
 @dataclass(frozen=True)
@@ -380,7 +387,7 @@ class _Plane:
         missing = subject.typical.why_missing
         if self._chosen(subject):
             reason = next(filter(None, (missing(TRAFFIC[level]) for level in self.levels)), "")
-            return f"bytes unknown: {reason}" if reason else "no bytes moved at these levels"
+            return f"bytes unknown: {reason}" if reason else "no traffic at these levels"
         if self.precision not in {None, EVERY}:
             return f"no {PRECISIONS.get(self.precision or '', self.precision)} work"
         if unknown := missing("flop_fp32"):
@@ -410,7 +417,7 @@ def _flags(
     return tuple(flags)
 
 
-_BENCHMARK = "the measured roof is what one benchmark reached, no bound"
+_BENCHMARK = "a measured ceiling is the result of one benchmark, not an upper bound"
 
 
 def _why_above(point: Point, roof: Roof, subject: _Subject, report: ReportSummary) -> str:
@@ -420,16 +427,16 @@ def _why_above(point: Point, roof: Roof, subject: _Subject, report: ReportSummar
     sparse = point.precision.startswith("tensor") and launch.get("flop_tensor_sparse") > 0
     causes = {
         _BENCHMARK: roof.source is Peaks.measured,
-        "sparse instructions, which a dense roof does not bound": sparse,
-        "accumulation in half precision, which may run above this roof": (
+        "sparse instructions, which can exceed a dense roof": sparse,
+        "FP16 accumulation, which can exceed this roof": (
             point.precision == "tensor_fp16" and in_half
         ),
-        "timed at a higher clock than the base clock that ncu held": point.timed and at_base,
-        "the declared work was not all done, or not by this unit": point.algorithmic,
+        "timed at a higher clock than the base clock that ncu locked": point.timed and at_base,
+        "the declared work was not all executed, or not by this unit": point.algorithmic,
         "the clock was above the datasheet's, or this is the wrong roof for the work": (
             roof.source is Peaks.datasheet
         ),
-        "the wrong roof for the work, or counters of passes that differ": True,
+        "the wrong roof for the work, or counters of inconsistent passes": True,
     }
     return next(cause for cause, holds in causes.items() if holds)
 
@@ -437,10 +444,10 @@ def _why_above(point: Point, roof: Roof, subject: _Subject, report: ReportSummar
 def _why_faster(point: Point, roof: Roof, subject: _Subject) -> str:
     warm = subject.timed is not None and subject.timed.latency.cache == "warm"
     causes = {
-        "declared bytes can come from a cache instead": point.algorithmic,
-        "timed with a warm cache, hits counted as DRAM traffic": point.level == "dram" and warm,
+        "declared bytes may come from a cache": point.algorithmic,
+        "timed with a warm cache: cache hits count as DRAM traffic": point.level == "dram" and warm,
         _BENCHMARK: roof.source is Peaks.measured,
-        "faster when timed than under ncu: hits, or another clock, move fewer bytes": point.timed,
-        "counters of passes that differ, or a memory clock above the roof's": True,
+        "faster when timed than under ncu: more cache hits, or a different clock": point.timed,
+        "counters of inconsistent passes, or a memory clock above the roof's": True,
     }
     return next(cause for cause, holds in causes.items() if holds)

@@ -20,7 +20,7 @@ class Ridge(Model, frozen=True):
 
 
 class ReportRoofline(Model, frozen=True, kw_only=True):
-    """One report's roofs and points; `sm_clock` (Hz) is the one that the roofs were held at."""
+    """One report's roofs and points; `sm_clock` (Hz) is that of the roofs."""
 
     report: str
     gpu: str
@@ -33,8 +33,8 @@ class ReportRoofline(Model, frozen=True, kw_only=True):
 
 
 class RooflineFile(Output, frozen=True, kw_only=True, tag="profkit.roofline/1"):
-    """Kernels under their roofs. SI units, shares of 1, null where unknown. It holds nothing of the
-    host."""
+    """Kernels under their roofs. SI units, shares of 1, null where unknown. It contains nothing
+    about the host."""
 
     profkit: str
     reports: tuple[ReportRoofline, ...]

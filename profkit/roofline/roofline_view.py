@@ -1,4 +1,4 @@
-"""Rooflines as numbers: roofs with their ridges, points by kernel, what has none and why."""
+"""Rooflines as numbers: roofs with ridge points, kernels, and kernels without a point."""
 
 from __future__ import annotations
 
@@ -13,18 +13,29 @@ from rich.text import Text
 from profkit.report.names import file_name, own_names, told_apart
 from profkit.report.resources import PRECISIONS
 from profkit.roofline.roofline import Outside, Point, Roofline, or_least
-from profkit.roofline.roofs import LEVEL_LABELS, Roof, split
+from profkit.roofline.roofs import LEVEL_LABELS, Peaks, Roof, split
 from profkit.ui.markdown import escape
 from profkit.ui.markdown import table_of as markdown_table
 from profkit.ui.terminal import console, note, rendered, table_of
 from profkit.ui.text import literal, number, percent, seconds_between, shorten
 from profkit.ui.view import Grid
 
+# Chosen: six columns of numbers beside a short name fit 100 columns; Markdown has more room.
 _LONGEST_NAME, _WHOLE_NAME = 22, 60
-_UNDER = "The nearest roof, of memory or of arithmetic, is the one that leaves least room above it"
+_ROOFS = {
+    Peaks.held: "roofs at measured SM clock",
+    Peaks.datasheet: "datasheet roofs",
+    Peaks.measured: "measured ceilings",
+}
+_SOURCES = {
+    Peaks.held: "measured clock",
+    Peaks.datasheet: "datasheet",
+    Peaks.measured: "measured ceiling",
+}
+_UNDER = "Binding roof: the memory or compute roof of which the kernel attains the largest share"
 _ATTAINED = (
-    "attained: of the lower of its roof and the level's line there; by ncu's times, of those at "
-    "the launch's own clock"
+    "attained: share of the lower of compute roof and FLOP/B x bandwidth at that level; for ncu "
+    "durations, of the roofs at the launch's own clock"
 )
 
 
@@ -61,17 +72,18 @@ def _markdown(roofline: Roofline) -> str:
 
 
 def about(roofline: Roofline) -> str:
-    """The GPU and where its roofs are from: `NVIDIA H200; roofs held, SM 1.980 GHz`."""
-    sources = ", ".join(dict.fromkeys(roof.source for roof in roofline.roofs))
-    clock = f", SM {number(roofline.sm_clock, 'Hz')}" if "held" in sources else ""
-    return literal(f"{roofline.gpu}; roofs {sources or 'unknown'}{clock}")
+    """The GPU and the source of its roofs: `NVIDIA H200; roofs at measured SM clock, 1.980 GHz`."""
+    sources = dict.fromkeys(roof.source for roof in roofline.roofs)
+    clock = f", {number(roofline.sm_clock, 'Hz')}" if Peaks.held in sources else ""
+    words = ", ".join(f"{_ROOFS[source]}{clock * (source is Peaks.held)}" for source in sources)
+    return literal(f"{roofline.gpu}; {words or 'roofs unknown'}")
 
 
 def flag_lines(roofline: Roofline) -> list[str]:
     """Each point that can't be where it is, and why."""
     return [
         f"{literal(point.name)}, "
-        f"{'declared' if point.algorithmic else LEVEL_LABELS[point.level]}: {flag}"
+        f"{'algorithmic' if point.algorithmic else LEVEL_LABELS[point.level]}: {flag}"
         for point in roofline.points
         for flag in point.flags
     ]
@@ -94,10 +106,14 @@ def _roofs(roofs: Sequence[Roof]) -> Grid:
     for roof in roofs:
         ridges = ["" if roof.is_memory else _bare(roof.rate / line.rate) for line in memory]
         unit = "B/s" if roof.is_memory else rate_unit(roof.key)
-        unverified = ", by units" if roof.by_units else "" if roof.verified else ", unverified"
-        rows.append((roof.label, number(roof.rate, unit), f"{roof.source}{unverified}", *ridges))
-    columns = ("Roof", "Rate", "From", *(f"Ridge {line.label}" for line in memory))
-    return Grid("Roofs", columns, tuple(rows), "Ridges in FLOP/B")
+        unverified = (
+            ", by compute capability" if roof.by_units else "" if roof.verified else ", unverified"
+        )
+        rows.append(
+            (roof.label, number(roof.rate, unit), f"{_SOURCES[roof.source]}{unverified}", *ridges)
+        )
+    columns = ("Roof", "Rate", "Source", *(f"Ridge {line.label}" for line in memory))
+    return Grid("Roofs", columns, tuple(rows), "Ridge: ridge point in FLOP/B")
 
 
 def _bare(intensity: float) -> str:
@@ -111,7 +127,7 @@ def rate_unit(key: str) -> str:
 
 @dataclass(frozen=True)
 class Subject:
-    """The points of one kernel and precision, by level, with the twin of its declared work."""
+    """The points of one kernel and precision, by level, and that of its algorithmic intensity."""
 
     text: str
     points: tuple[Point, ...]
@@ -157,19 +173,20 @@ def _kernels(roofline: Roofline, kernels: Sequence[Subject]) -> Grid:
     for kernel in kernels:
         point = kernel.main
         tightest = max(kernel.points, key=lambda point: or_least(point.attained))
-        nearest = "the same"
+        nearest = "same roof"
         if tightest.bound_by != point.roof:
             nearest = share_of(tightest.attained, tightest.bound_by)
         nearest += " ×" if any(point.flags for point in kernel.points) else ""
         rate = number(point.rate, rate_unit(point.precision))
         own = share_of(point.of_roof, point.roof)
         rows.append((kernel.text, time_words(point), rate, own, nearest))
-    columns = ("Kernel", "Time", "Rate", "Of its roof", "Of the nearest")
+    columns = ("Kernel", "Time", "Rate", "Share of its roof", "Share of binding roof")
     return Grid("Kernels", columns, tuple(rows), _UNDER)
 
 
 def _levels(kernels: Sequence[Subject]) -> Grid:
-    """Intensity at each level and the share attained there; the declared intensity beside them."""
+    """Intensity at each level and the attained share; the algorithmic intensity of declared
+    work."""
     levels = list(dict.fromkeys(point.level for kernel in kernels for point in kernel.points))
     twins = any(kernel.twin for kernel in kernels)
     rows = []
@@ -185,8 +202,9 @@ def _levels(kernels: Sequence[Subject]) -> Grid:
             cells.append(_bare(twin.intensity) + (" ×" if twin.flags else "") if twin else "")
         rows.append(tuple(cells))
     heads = [head for level in levels for head in (LEVEL_LABELS[level], "attained")]
-    columns = ("FLOP/B at", *heads, *(["declared"] if twins else []))
-    return Grid("Intensity", columns, tuple(rows), _ATTAINED)
+    columns = ("FLOP/B at", *heads, *(["algorithmic"] if twins else []))
+    note = f"{_ATTAINED}; algorithmic: from declared work" if twins else _ATTAINED
+    return Grid("Arithmetic intensity", columns, tuple(rows), note)
 
 
 def _outside(outside: Sequence[Outside], longest: int) -> Grid:
@@ -202,8 +220,8 @@ def _outside(outside: Sequence[Outside], longest: int) -> Grid:
         )
         for kernel in outside
     )
-    columns = ("Kernel", *(f"of {LEVEL_LABELS[level]}" for level in levels), "Time", "Why")
-    return Grid("Without a point", columns, rows)
+    columns = ("Kernel", *(f"of {LEVEL_LABELS[level]}" for level in levels), "Time", "Reason")
+    return Grid("Kernels not on the roofline", columns, rows)
 
 
 def short_names(names: Iterable[str], width: int) -> dict[str, str]:
@@ -214,10 +232,10 @@ def short_names(names: Iterable[str], width: int) -> dict[str, str]:
 
 
 def time_words(point: Point) -> str:
-    """The time of a point: `49.76 µs [49.65, 49.90]` where timed, `47.04 µs by ncu` otherwise."""
+    """The time of a point: `49.76 µs [49.65, 49.90]` where timed, `47.04 µs (ncu)` otherwise."""
     shown = number(point.seconds, "s")
     if not point.timed:
-        return f"{shown} by ncu"
+        return f"{shown} (ncu)"
     if math.isnan(point.low):
         return f"{shown} timed"
     interval = seconds_between(*point.interval)

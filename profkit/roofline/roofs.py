@@ -1,5 +1,5 @@
-"""Roofs: what a GPU's memory can move and its units can compute, at the clock that was held or as a
-datasheet or a measurement has it."""
+"""Roofs: what a GPU's memory can move and its units can compute, at the measured clock, of a
+datasheet, or of a benchmark."""
 
 from __future__ import annotations
 
@@ -25,6 +25,8 @@ _MEMORY_ROOF = {
     "l1": "l1_writeback_bandwidth_peak",
 }
 _CLOCKS = {"sm_clock": "SM", "dram_clock": "DRAM"}
+# The share of a launch's work from which a precision gets its roof. Chosen: less is index or
+# conversion work, whose roof would clutter the plot.
 _USED = 0.01
 _TENSOR = "tensor "
 
@@ -41,9 +43,9 @@ class Roof(Model, frozen=True):
     """A roof: B/s of a level of memory, or FLOP/s (op/s for INT8) of a precision.
 
     `key` is a level's name, a precision of `summary.PRECISIONS`, or a precision + "_mma_sync" where
-    that path is slower than the chip's fastest. `verified` is false for a figure of a datasheet
-    that nobody looked up, `by_units` true where no counter has the peak per cycle: it is that of
-    the compute capability.
+    that path is slower than the chip's fastest. `verified` is false for an unverified figure of a
+    datasheet, `by_units` true where no counter has the peak per cycle: it is that of the compute
+    capability.
     """
 
     key: str
@@ -73,10 +75,10 @@ class Roofs:
     reference: LaunchSummary | None = None
 
     def over(self, launch: LaunchSummary, key: str, *, timed: bool) -> Roof:
-        """The roof that a point of a launch is held against.
+        """The roof that a point of a launch is compared with.
 
-        It is the launch's own under ncu. A timed call ran at a clock that nobody knows: the roof is
-        the one that is drawn, of the report's highest clock.
+        It is the launch's own under ncu. A timed call ran at an unknown clock: the roof is
+        the plotted one, of the report's highest clock.
         """
         own = self.roof(launch, key)
         if not timed or self.reference is None or own.source is not Peaks.held:
@@ -114,26 +116,26 @@ class Roofs:
         return tuple(roof for roof in known if roof is not None)
 
     def notes(self, drawn: Sequence[Roof], report: ReportSummary) -> list[str]:
-        """What a reader of the roofs must know."""
+        """Notes on the roofs."""
         general = list(report.notes)
         nominal = [label for key, label in _CLOCKS.items() if self._is_nominal(key, drawn)]
         if nominal:
             general.append(
-                f"roofs stand at the nominal {' and '.join(nominal)} clock: "
-                "the launches are too short to read the one that was held"
+                f"roofs use the nominal {' and '.join(nominal)} clock: "
+                "the launches are too short to measure it"
             )
         notes = (
             (
-                f"no {self.peaks} roof for {{}}: the report's own, at the held clock, stands in",
+                f"no {self.peaks} roof for {{}}: the report's own, at the measured clock, is used",
                 [roof.label for roof in drawn if roof.source is not self.peaks],
             ),
             (
-                "no counter has the roof of {}: it is the FLOP per cycle and SM of the compute "
-                f"capability ({units_source()}), times SMs, at the held clock",
+                "no counter for the roof of {}: it is FLOP per cycle and SM of the compute "
+                f"capability ({units_source()}) x SMs x measured SM clock",
                 [roof.label for roof in drawn if roof.by_units],
             ),
             (
-                "datasheet figures that nobody looked up: {}",
+                "unverified datasheet figures: {}",
                 [roof.label for roof in drawn if not roof.verified],
             ),
         )

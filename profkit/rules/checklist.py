@@ -1,4 +1,4 @@
-"""The checklist: what rules found, ranked over the report, with what to do about each."""
+"""The checklist: findings of rules with their actions, ranked over the report."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 # chosen: near the smallest change that a comparison of two runs usually detects; a smaller minimum
 # adds items whose effect could not be verified
 WORTH_ACTING = 0.02
-SAME_WEIGHT = 0.1
-_FASTER = 1.05
+SAME_WEIGHT = 0.1  # chosen: within the error of estimates, so their order says nothing
+_FASTER = 1.05  # chosen: a variant faster by less is no alternative worth naming
 _SHOWN = 10  # findings in a `repr`: chosen, all of most reports, and never more than a screen
 
 Blame = Callable[[LaunchSummary, Sequence[str]], tuple[Place, ...]]
@@ -43,11 +43,10 @@ class Item:
     findings of its rule on other kernels; 0 where it has no estimate.
 
     `actions` are those for the kernel's architecture, or, for a kernel of a `library`, what its
-    caller can change; `places` what the rule blames where that was
-    recorded and asked for. `peers` are the ranks of other findings on the same kernel that save
-    about as much time. `page` tells about the rule, "" where it is not
-    one of profkit's own. `picked` says that its gain of a whole is of the launches that were picked
-    from a report, not of all that it holds.
+    caller can change; `places` are the lines or instructions that the rule blames, where recorded
+    and requested. `peers` are the ranks of other findings on the same kernel that save about as
+    much time. `page` documents the rule, "" for a user's own. `picked` states that its gain for the
+    whole is of launches that were selected from a report.
     """
 
     rank: int
@@ -133,10 +132,10 @@ class RuleItem:
 
 @dataclass(frozen=True)
 class Proof:
-    """What a variant could reach: another one, `best`, does the same work faster.
+    """A demonstrated speedup of a variant: another one, `best`, does the same work faster.
 
-    Seconds of whole variants: medians of timed calls, or, where not `timed`, sums of what ncu
-    measured of their launches.
+    Seconds are of whole variants: medians of timed calls, or, where not `timed`, sums of ncu's
+    durations of their launches.
     """
 
     variant: str
@@ -258,14 +257,14 @@ class Checklist:
 
     @property
     def headline(self) -> Proof | None:
-        """The proof that saves the most, where no finding promises to save as much."""
+        """The demonstrated speedup that saves the most, where no estimate saves as much."""
         most = max(self.proofs, key=lambda proof: proof.saved, default=None)
         promised = max((item.finding.saved for item in self.items), default=0.0)
         return most if most and most.saved > promised else None
 
     def proof_of(self, item: Item) -> Proof | None:
-        """What is proven of the variant that an item's kernel belongs to, where it is more than
-        the item promises; None for a kernel of several variants."""
+        """The demonstrated speedup of the variant that an item's kernel belongs to, where it saves
+        more than the item; None for a kernel of several variants."""
         launches = item.group.launches if item.group else ()
         ranges = {name for launch in launches for name in launch.launch.nvtx}
         own = [proof for proof in self.proofs if proof.variant in ranges]
@@ -433,13 +432,21 @@ def _explanations() -> Mapping[str, str]:
 
 
 def proofs(report: ReportSummary, variants: Variants | None) -> tuple[Proof, ...]:
-    """A proof for each variant that the fastest one clearly outruns, least to gain first."""
+    """A demonstrated speedup for each variant of the report that the fastest one of the run is
+    faster than, smallest first."""
     if variants is None:
         return ()
     timed = all(name in variants.medians for name in variants.passed)
     times = variants.medians if timed else _profiled(report, variants)
     compared = sorted((name for name in variants.passed if name in times), key=times.__getitem__)
-    made = (Proof(name, times[name], compared[0], times[compared[0]], timed) for name in compared)
+    selected = {name for launch in report.launches for name in launch.launch.nvtx}
+    if len(report.launches) == report.recorded:
+        selected |= times.keys()
+    made = (
+        Proof(name, times[name], compared[0], times[compared[0]], timed)
+        for name in compared
+        if name in selected
+    )
     return tuple(proof for proof in made if proof.speedup >= _FASTER)
 
 

@@ -26,7 +26,7 @@ Conclusion = Literal["findings", "nothing found", "can't tell"]
 
 
 class EvidenceRow(Projection, frozen=True, kw_only=True):
-    """A catalogue quantity, or an expression over some; a `unit` 1 is a share's, null stands for a
+    """A quantity of the catalog, or an expression over several; `unit` is 1 for a share, null for a
     plain or mixed number."""
 
     quantity: str
@@ -37,8 +37,8 @@ class EvidenceRow(Projection, frozen=True, kw_only=True):
 
 
 class PlaceRow(Projection, frozen=True, kw_only=True):
-    """A source line, or an instruction where no line is known; `share` is of what the rule blames,
-    over the launch."""
+    """A source line, or an instruction where no line is known; `share` is its share of the launch's
+    samples or counts that the rule attributes to lines."""
 
     file: str | None
     line: Rank
@@ -51,13 +51,14 @@ class FindingRow(Projection, frozen=True, kw_only=True):
     """A finding on a kernel, or on a timeline as a whole: then `kernel` is null.
 
     `rank` is the number of its item in the report's checklist, shared by the findings of one rule
-    on several kernels; null without an estimate. `library` has the kernel, null where none is known
-    to: such a kernel can't be edited. `estimated_speedup` is the likely factor by which
-    the kernel gets faster, `range` the lowest and highest to expect, `run_speedup` the likely one
-    for all launches of the report, or those picked of it: null where no time is promised, it would
-    be below 1.005, or it can't be estimated; `promises` says whether there is an estimate,
-    `estimate_lacks` which quantities it lacks. `bounded_by` is the resource whose floor, `bound_s`,
-    holds the kernel after the fix. `where` has the largest share first.
+    on several kernels; null without an estimate. `library` is the name of the library that has the
+    kernel, which its callers can't edit; null for all other kernels. `estimated_speedup` is the
+    likely factor by which the kernel gets faster, `range` the lowest and highest to expect,
+    `run_speedup` the likely factor for all launches of the report, or the selected ones: null where
+    the rule estimates none, it would be below 1.005, or quantities are missing; `promises` states
+    whether there is an estimate, `estimate_lacks` the missing quantities. `bounded_by` is the next
+    bottleneck after the fix: the resource that takes at least `bound_s`. `where` has the largest
+    share first.
     """
 
     rank: Rank
@@ -78,7 +79,7 @@ class FindingRow(Projection, frozen=True, kw_only=True):
 
 
 class ItemRow(FindingRow, frozen=True, kw_only=True):
-    """A finding and what to do about it.
+    """A finding with its actions.
 
     `saved_s` is the GPU time of the report that the likely factor saves, by which findings are
     sorted. `actions` are for this architecture, or for the caller of a library's kernel, most
@@ -100,10 +101,10 @@ class ItemRow(FindingRow, frozen=True, kw_only=True):
 
 
 class ProofRow(Projection, frozen=True, kw_only=True):
-    """A variant of the run that another one, doing the same work, outruns.
+    """A variant of the run that does the same work slower than the fastest one, `best`.
 
-    `headline`: it saves more time than any finding promises, and is what the views say first.
-    Seconds are medians of timed calls, or sums of ncu's durations of the launches.
+    `headline`: `best` saves more time than any estimate, and is shown first. Seconds are medians
+    of timed calls, or sums of ncu's durations of the launches.
     """
 
     variant: str
@@ -116,8 +117,8 @@ class ProofRow(Projection, frozen=True, kw_only=True):
 
 
 class UnevaluatedRow(Projection, frozen=True, kw_only=True):
-    """A rule that could not be told for some `kernels` (0: one about a timeline), for want of what
-    ncu can collect; `reasons` has why each quantity is missing."""
+    """A rule that was not evaluated on some `kernels` (0: a rule about timelines), because of
+    quantities that are `missing`; `reasons` states why, `sections` what ncu should collect."""
 
     rule: str
     kernels: Count
@@ -135,12 +136,13 @@ class ReportRow(Projection, frozen=True, kw_only=True):
 
 
 class ChecklistFile(File, frozen=True, kw_only=True, tag="profkit.checklist/1"):
-    """What limits a report's kernels and what to do about it. Numbers are in SI units, shares of 1.
+    """Bottlenecks of a report's kernels and actions against them. Numbers are in SI units, shares
+    are fractions of 1.
 
-    `rules` were tried on `kernels`, a kernel being launches of one name, shape and GPU; `skipped`
-    are kernels without a duration: their counters failed. Findings, one per rule and kernel, have
-    most time saved first, `informative` ones no estimate. "can't tell": nothing was found, and most
-    rules lack data.
+    `rules` were evaluated on `kernels`; a kernel is the launches of one name, shape and GPU.
+    `skipped` kernels have no duration: their counters failed. `checklist` has one entry per rule
+    and kernel, largest saving first; `informative` findings have no estimate. "can't tell":
+    nothing was found, and most rules lack data.
     """
 
     profkit: str
@@ -168,7 +170,7 @@ def checklist_json(report: ReportSummary, checklist: Checklist, top: int) -> str
 
 
 def checklist_parts(checklist: Checklist) -> dict[str, Any]:
-    """What a checklist adds to a file, from its `conclusion` on."""
+    """The fields of a checklist in a file, from its `conclusion` on."""
     nothing = "can't tell" if checklist.inconclusive else "nothing found"
     reachable = []
     for proof in checklist.proofs:
@@ -184,7 +186,7 @@ def checklist_parts(checklist: Checklist) -> dict[str, Any]:
 
 
 def item_row(item: Item) -> ItemRow:
-    """A checklist item: the finding, and what to do about it."""
+    """A finding with its actions."""
     group = item.group
     return project(
         item,
@@ -205,7 +207,7 @@ def finding_row(item: Item) -> FindingRow:
 
 
 def finding_fields(item: Item) -> Mapping[str, Any]:
-    """What a finding says, by the fields of `FindingRow`."""
+    """The fields of `FindingRow`."""
     finding, rule, estimate = item.finding, item.rule, item.finding.estimate
     bounded_by = estimate.bounded_by if estimate else None
     return {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from rich.console import Group, RenderableType
@@ -16,139 +16,265 @@ from profkit.ui.text import extent, literal, plural, shorten
 
 if TYPE_CHECKING:
     from profkit.report.summary import ReportSummary
-    from profkit.rules.checklist import Checklist, Item
+    from profkit.rules.checklist import Checklist, Item, RuleItem
 
+# chosen: with them, `analyze` fits a screen of 45 lines; the others are counted
 SHOWN = 5
-_ROOFS_SHOWN = 5
+_KERNELS_SHOWN = 3  # chosen: five items of three kernels each still fit
+_ROOFS_SHOWN = 5  # chosen: a line each at 100 columns
+# chosen: a template kernel's name and its first arguments fit two lines; the rest repeats them
 _NAME_LINES = 2
-_LABELS = 12
+_LABELS = 23  # indentation, the longest label ("estimated speedup") and the gap after it
 _INDENT = 4
-_NARROWEST_NAME = 16
-_EVIDENCE_SHOWN = 3
+_NUMBER = 4  # two digits of an item's number and a gap
+_GAIN = 7  # a speedup as "1.05x" and a gap
+_EVIDENCE_SHOWN = 3  # chosen: a line or two at 100 columns
+
+
+def overview_view(report: ReportSummary, checklist: Checklist, width: int) -> RenderableType:
+    """The first items, a line for each and for each of their kernels, and how many are left."""
+    numbered = [item for item in checklist.major if item.number]
+    shown = (numbered or checklist.major)[:SHOWN]
+    parts: list[RenderableType] = [
+        Text.assemble(
+            (words.HEADING, "bold"), (f"  {words.extents(checklist)}" if shown else "", "dim")
+        ),
+        *_headline(checklist),
+        *([] if shown else [Text(words.summary(checklist))]),
+    ]
+    numbers = {id(group): number for number, group in enumerate(report.groups, start=1)}
+    for item in shown:
+        parts += _compact(item, width, checklist, numbers)
+    return Group(*parts, *_rest(shown, checklist))
+
+
+def _rest(shown: Sequence[RuleItem], checklist: Checklist) -> list[RenderableType]:
+    left = [item for item in checklist.major if item not in shown]
+    estimated = sum(item.number > 0 for item in left)
+    others = len(left) - estimated
+    parts = [plural(estimated, "finding") if estimated else ""]
+    parts.append(f"{plural(others, 'finding')} without an estimated speedup" if others else "")
+    parts.append(words.folded(checklist))
+    line = "; ".join(filter(None, parts))
+    return [Text(f"Not shown: {line}", "dim")] if line else []
+
+
+def _compact(
+    item: RuleItem, width: int, checklist: Checklist, numbers: Mapping[int, int]
+) -> list[RenderableType]:
+    """An item's title, and under it kernels with their own speedups and their `numbers`."""
+    number = f"{item.number:>2}  " if item.number else " -  "
+    gain = f"{words.item_gain(item):<{_GAIN}}" if item.number else ""
+    lines: list[RenderableType] = [
+        Text.assemble(number, (gain, "green"), (item.rule.title, "bold"))
+    ]
+    rows = [
+        (
+            words.gain(each.finding.estimate) if each.finding.estimate else "",
+            f"#{numbers[id(each.group)]}" if each.group else "",
+            _name(each),
+            f" ({each.library} library)" if each.library else "",
+        )
+        for each in item.findings[:_KERNELS_SHOWN]
+    ]
+    gains, marks = (max(len(row[column]) for row in rows) for column in (0, 1))
+    indent = _NUMBER + _GAIN if item.number else _NUMBER
+    before = indent + sum(size + 2 for size in (gains, marks) if size)
+    room = width - before - max(len(library) for *_, library in rows)
+    names = told_apart((name for _, _, name, _ in rows), room)
+    for each, (own_gain, mark, name, library) in zip(item.findings, rows, strict=False):
+        columns = [f"{own_gain:<{gains}}  " if gains else "", f"{mark:<{marks}}  " if marks else ""]
+        start = " " * indent + "".join(columns)
+        lines.append(Text.assemble(start, names[name], (library, "dim")))
+        proof = checklist.proof_of(each)
+        if proof and proof is not checklist.headline:
+            lines.append(Text(f"{'':{before}}demonstrated {words.proof_line(proof)}", "dim"))
+    if more := len(item.findings[_KERNELS_SHOWN:]):
+        lines.append(Text(f"{'':{indent}}and {plural(more, 'more kernel')}", "dim"))
+    return lines
 
 
 def findings_view(report: ReportSummary, checklist: Checklist, width: int) -> RenderableType:
-    """The first findings in short, then roofs, proofs and what was not evaluated."""
-    first = (checklist.items or checklist.informative)[:SHOWN]
+    """The first items with evidence and first action, then roofs, and what was not evaluated."""
+    shown = checklist.major[:SHOWN]
     parts: list[RenderableType] = [
-        Text.assemble((words.HEADING, "bold"), (f"  {words.NOT_ADDITIVE}", "dim")),
-        *_proof_lines(checklist),
-        *([] if first else [Text(words.summary(checklist))]),
-        *in_short(first, width, checklist),
+        Text.assemble(
+            (words.HEADING, "bold"), (f"  {words.extents(checklist)}" if shown else "", "dim")
+        ),
+        *_headline(checklist),
+        *([] if shown else [Text(words.summary(checklist))]),
+        *_in_short(shown, width, checklist),
+        *_rest(shown, checklist),
     ]
-    if rest := len(checklist.findings) - len(first):
-        more = f"{plural(rest, 'more finding')}, all actions and checks"
-        parts.append(Text(f"{more}: profkit checklist {report.path}", "dim"))
-    return Group(*parts, *_remarks(report, checklist, width))
+    return Group(*parts, *remarks(report, checklist, width))
 
 
-def _proof_lines(checklist: Checklist) -> list[RenderableType]:
-    """The headline, where a variant proves more than any finding promises."""
+def _headline(checklist: Checklist) -> list[RenderableType]:
+    """The variant that demonstrates more than any estimated speedup."""
     if checklist.headline is None:
         return []
-    line = words.proof_line(checklist.headline)
-    return [Text(line, "bold green"), Text(f"    {words.proof_source(checklist.headline)}", "dim")]
+    line = f"{words.DEMONSTRATED} {words.proof_line(checklist.headline)}"
+    source = f"    {words.proof_source(checklist.headline)}"
+    return [Text(line, "bold green"), Text(source, "dim")]
 
 
-def in_short(
-    items: Sequence[Item], width: int, checklist: Checklist | None = None
+def in_short(items: Iterable[Item], width: int) -> list[RenderableType]:
+    """Findings with their first action, each on its own."""
+    return _in_short(map(words.single, items), width)
+
+
+def _in_short(
+    items: Iterable[RuleItem], width: int, checklist: Checklist | None = None
 ) -> list[RenderableType]:
-    """Items with their first action, the kernel's name on the same line where all have room for it.
-
-    `checklist` is the one that they are from, for what its variants prove of their kernels.
-    """
     parts: list[RenderableType] = []
-    heads = [_title(item, f"{item.rank or '-':>2}  ", "  ") for item in items]
-    room = width - max((head.cell_len for head in heads), default=0)
-    has_room = room >= _NARROWEST_NAME
-    kernels = [words.kernel_name(item.group) for item in items]
-    names = told_apart(kernels, room if has_room else width - _LABELS)
-    for item, head, kernel in zip(items, heads, kernels, strict=True):
+    for item in items:
         rows = [
-            *_facts(item, "" if has_room else names[kernel], checklist),
-            ("seen", "; ".join(words.evidence(item)[:_EVIDENCE_SHOWN])),
-            ("where", words.places(item.places)),
-            ("do", "".join(item.actions[:1])),
-            ("check", "".join(item.rule.verify[:1])),
+            *_kernel_rows(item.findings[:_KERNELS_SHOWN], width, checklist, brief=True),
+            *_left_out(item, _KERNELS_SHOWN),
+            *(row for row in _action_rows(item, most=1)),
+            ("verify", "".join(item.rule.verify[:1])),
         ]
-        parts += [head.append(names[kernel]) if has_room else head, rows_of(rows, _INDENT)]
+        mark = f"{item.number:>2}  " if item.number else " -  "
+        parts += [_title(item, mark), rows_of(rows, _INDENT)]
     return parts
 
 
 def checklist_view(
-    report: ReportSummary, checklist: Checklist, top: int, width: int
+    report: ReportSummary, checklist: Checklist, top: int, width: int, *, whole: bool
 ) -> RenderableType:
-    """The `top` items (0: all) as boxes to tick, with all that is known of each."""
-    shown = checklist.items[: top or None]
+    """The `top` items (0: all) as boxes to tick, with all that is known of each; minor ones and
+    those at a roof only in the `whole` list."""
+    items = checklist.rule_items if whole else checklist.major
+    numbered = [item for item in items if item.number]
+    informative = [item for item in items if not item.number]
+    shown = numbered[: top or None]
     parts: list[RenderableType] = [
         Text(shorten(literal(report.path), width), "bold"),
         Text(overview.headline(report)),
-        *_proof_lines(checklist),
+        *_headline(checklist),
         Text(words.summary(checklist)),
-        *_in_full(shown, width, checklist),
+        *([Text(f"estimated speedups {words.extents(checklist)}", "dim")] if numbered else []),
+        *_in_full(shown, width, checklist, whole=whole),
     ]
-    if left := len(checklist.items) - len(shown):
-        parts += [Text(), Text(f"{plural(left, 'more item')}: --top 0 shows all", "dim")]
-    if checklist.informative:
+    if left := len(numbered) - len(shown):
+        parts += [Text(), Text(f"{plural(left, 'more finding')}; --top 0 lists them", "dim")]
+    if informative:
         parts += [Text(), Text(words.INFORMATIVE, "bold")]
-    parts += _in_full(checklist.informative, width, checklist)
-    remarks = _remarks(report, checklist, width)
-    parts += [Text(), *remarks] if remarks else []
+    parts += _in_full(informative, width, checklist, whole=whole)
+    if not whole and (line := words.folded(checklist)):
+        parts += [Text(), Text(f"{line}; --all lists them", "dim")]
+    rows = remarks(report, checklist, width)
+    parts += [Text(), *rows] if rows else []
     if checklist.lacking:
-        parts += [Text(), Text("Rules not evaluated, and what they lack", "bold")]
+        parts += [Text(), Text("Rules not evaluated, and their missing quantities", "bold")]
         parts.append(rows_of(words.lacks(checklist), _INDENT))
     return Group(*parts)
 
 
-def _title(item: Item, mark: str, end: str = "") -> Text:
-    gain = f"{words.gain(item.finding.estimate)}  " if item.finding.estimate else ""
-    return Text.assemble(mark, (gain, "green"), (item.rule.title, "bold"), (end, "not bold"))
-
-
-def _facts(
-    item: Item, name: str, checklist: Checklist | None, shape: str = ""
-) -> list[tuple[str, str]]:
-    proof = checklist.proof_of(item) if checklist else None
-    return [
-        ("kernel" if item.group else "about", name),
-        ("shape", shape),
-        ("proven", words.proof_line(proof) if proof else ""),
-        ("gives", words.prospects(item)),
-    ]
-
-
-def _in_full(items: Iterable[Item], width: int, checklist: Checklist) -> list[RenderableType]:
+def _in_full(
+    items: Iterable[RuleItem], width: int, checklist: Checklist, *, whole: bool
+) -> list[RenderableType]:
     parts: list[RenderableType] = []
     for item in items:
-        group, rule = item.group, item.rule
-        name = shorten(words.kernel_name(group), _NAME_LINES * (width - _LABELS))
-        shape = f"grid {extent(group.grid)}, block {extent(group.block)}" if group else ""
-        if group and group.count > 1:
-            shape += f", {plural(group.count, 'launch')}"
+        rule = item.rule
+        most = len(item.findings) if whole else _KERNELS_SHOWN
+        explained = filter(None, (f"profkit rules explain {rule.name}", item.best.page))
         rows = [
-            *_facts(item, name, checklist, shape),
+            *_action_rows(item),
+            ("verify", _listed(rule.verify)),
+            *_kernel_rows(item.findings[:most], width, checklist, brief=False),
+            *_left_out(item, most, "; --all lists them"),
             ("effort", f"{rule.effort}; category {rule.category}"),
-            ("seen", "; ".join(words.evidence(item))),
-            ("where", words.places(item.places)),
-            ("do", "\n".join(f"- {action}" for action in item.actions)),
-            ("check", "\n".join(f"- {check}" for check in rule.verify)),
-            ("more", ", ".join(filter(None, (f"profkit rules explain {rule.name}", item.page)))),
+            ("details", ", ".join(explained)),
         ]
-        title = _title(item, f"[ ] {item.rank}. " if item.rank else "- ")
-        parts += [Text(), title, rows_of(rows, _INDENT)]
+        mark = f"[ ] {item.number}. " if item.number else "- "
+        parts += [Text(), _title(item, mark), rows_of(rows, _INDENT)]
     return parts
 
 
-def _remarks(report: ReportSummary, checklist: Checklist, width: int) -> list[RenderableType]:
-    """Roofs, proofs and what was not evaluated, a line or two each."""
+def _title(item: RuleItem, mark: str) -> Text:
+    gain = f"{words.item_gain(item)}  " if item.number else ""
+    return Text.assemble(mark, (gain, "green"), (item.rule.title, "bold"))
+
+
+def _action_rows(item: RuleItem, most: int | None = None) -> list[tuple[str, str]]:
+    """The actions for kernels that can be edited, and for callers of library kernels."""
+    rows = []
+    for actions, library in words.actions_of(item):
+        text = _listed(actions) if most is None else "; ".join(actions[:most])
+        rows.append(("actions, library" if library else "actions", text))
+    return rows if len(rows) > 1 else [("actions", text) for _, text in rows]
+
+
+def _kernel_rows(
+    findings: Sequence[Item], width: int, checklist: Checklist | None, *, brief: bool
+) -> list[tuple[str, str]]:
+    rows: list[tuple[str, str]] = []
+    names = _names(findings, (1 if brief else _NAME_LINES) * (width - _LABELS))
+    proofs = [checklist.proof_of(item) if checklist else None for item in findings]
+    for index, (item, proof) in enumerate(zip(findings, proofs, strict=True)):
+        is_new = proof not in proofs[:index]
+        most = _EVIDENCE_SHOWN if brief or index else None
+        rows += [
+            ("kernel", names[_name(item)] if item.group else ""),
+            ("", "" if brief else _shape(item)),
+            ("estimated speedup", words.estimate(item, whole=len(findings) > 1)),
+            ("demonstrated", words.proof_line(proof) if proof and is_new else ""),
+            ("evidence", "; ".join(words.evidence(item)[:most])),
+            ("location", words.places(item.places)),
+        ]
+    return [row for row in rows if row[1]]
+
+
+def _left_out(item: RuleItem, most: int, remedy: str = "") -> list[tuple[str, str]]:
+    more = len(item.findings[most:])
+    return [("", f"and {plural(more, 'more kernel')}{remedy}")] if more else []
+
+
+def _shape(item: Item) -> str:
+    group = item.group
+    if group is None:
+        return ""
+    launches = plural(group.count, "launch") if group.count > 1 else ""
+    library = f"library kernel ({item.library})" if item.library else ""
+    shape = f"grid {extent(group.grid)}, block {extent(group.block)}"
+    return ", ".join(filter(None, (shape, launches, library)))
+
+
+def _name(item: Item) -> str:
+    return words.kernel_name(item.group)
+
+
+def _names(findings: Iterable[Item], width: int) -> Mapping[str, str]:
+    return told_apart(map(_name, findings), width)
+
+
+def _listed(texts: Iterable[str]) -> str:
+    return "\n".join(f"- {text}" for text in texts)
+
+
+def remarks(report: ReportSummary, checklist: Checklist, width: int) -> list[RenderableType]:
+    """Roofs, demonstrated speedups and what was not evaluated, a line or two each."""
     roofs = words.roofs(checklist)
-    rows = _named("at a roof", roofs[:_ROOFS_SHOWN], width)
+    rows = _named("at the roof", roofs[:_ROOFS_SHOWN], width)
     if more := len(roofs[_ROOFS_SHOWN:]):
         rows.append(("", f"and {plural(more, 'more kernel')}"))
     rows += _named(words.NOTHING, words.without_finding(checklist, report.groups), width)
-    rows.append(("reachable", words.proven(checklist.proofs)))
+    rows.append(("demonstrated", words.proven(checklist.proofs)))
     lines = words.untold(checklist, report.session, report.path)
-    rows += [("incomplete", line) for line in lines]
+    rows += [("not evaluated", line) for line in lines]
+    return _labelled(rows)
+
+
+def main_remarks(report: ReportSummary, checklist: Checklist) -> list[RenderableType]:
+    """Demonstrated speedups that the headline leaves out, and rules without data."""
+    proven = "" if checklist.headline else words.proven(checklist.proofs)
+    lines = words.untold(checklist, report.session, with_samples=False)
+    rows = [("demonstrated", proven), *(("not evaluated", line) for line in lines)]
+    return _labelled(rows)
+
+
+def _labelled(rows: Sequence[tuple[str, str]]) -> list[RenderableType]:
     shown = [row for row in rows if row[1]]
     return [rows_of(shown, 0)] if shown else []
 

@@ -1,4 +1,4 @@
-"""Findings in words: gains, evidence, places, roofs, what was not evaluated; and as Markdown."""
+"""Findings as text: speedups, evidence, locations, roofs, rules not evaluated; and as Markdown."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from profkit.core.unit_words import is_word, unit_after
 from profkit.report import names
 from profkit.report.catalog import catalog
 from profkit.report.floors import WORTH, floors
-from profkit.report.resources import RESOURCES
+from profkit.rules.checklist import WORTH_ACTING, RuleItem
 from profkit.rules.rule_file import CONTEXT
 from profkit.rules.samples import WORTH_SAMPLING
 from profkit.timeline import region
@@ -28,69 +28,126 @@ if TYPE_CHECKING:
     from profkit.rules.checklist import Checklist, Item, Proof
     from profkit.rules.engine import Estimate, Evidence
 
-HEADING = "What limits, and what a fix would give"
+HEADING = "Bottlenecks and estimated speedups"
 NOTHING = "nothing found"
 NOT_ADDITIVE = "estimates are not additive"
+DEMONSTRATED = "Demonstrated speedup"
 INFORMATIVE = "Without an estimated speedup"
 TIMELINE = "the timeline"
+_SPAN = "the time from the first to the last GPU work"
 _SIGNS = {">": "above", ">=": "at least", "<": "below", "<=": "at most", "!=": "other than"}
-_WORTH_A_DIGIT = 1.01
-_LEAST_PLACE = 0.05
-_FLAT = 0.02  # the largest of fifty places that are all alike: no place to begin at
+_WORTH_A_DIGIT = 1.01  # the smallest factor that two decimals can show
+_LEAST_PLACE = 0.05  # chosen: three lines are shown at most, each with a share worth a look
+_FLAT = 0.02  # the share of each of fifty equal places: none stands out
 # what a rule's own `match` selects has no meaning outside of the rule
 _LABELS = {
     "matched": "warp samples that this rule selects",
     "matched_active": "warp samples that issue in their loops",
 }
-_LONGEST = 100
+_LONGEST = 100  # characters, chosen: an expression that fits one line
 _UNIT_OF_ARGUMENTS = {"min", "max", "abs", "ceil", "clip", "otherwise", "where"}
 _UNITS = {name: unit for name, (unit, _) in {**CONTEXT, **region.QUANTITIES}.items()}
 
 
 def gain(estimate: Estimate) -> str:
-    """A kernel's estimated speed-up as `2.2x [1.9, 2.5]`."""
+    """A kernel's estimated speedup as `2.2x [1.9, 2.5]`."""
     return numbers.factor_range(estimate.likely, estimate.low, estimate.high)
 
 
 def factor(value: float) -> str:
-    """A speed-up alone: `1.05x`, `2.2x`, `24x`."""
+    """A speedup alone: `1.05x`, `2.2x`, `24x`."""
     return numbers.factor(value)
 
 
 def run_gain(estimate: Estimate) -> str:
-    """The factor for the whole report: `1.05x`, `under 1.01x`."""
-    return factor(estimate.run) if estimate.run >= _WORTH_A_DIGIT else f"under {_WORTH_A_DIGIT}x"
+    """The factor for the whole report: `1.05x`, `below 1.01x`."""
+    return _run_factor(estimate.run)
 
 
-def prospects(item: Item) -> str:
-    """What the fix of an item promises, what holds it back then, and how sure that is."""
-    finding, rule = item.finding, item.rule
-    estimate = finding.estimate
+def _run_factor(value: float) -> str:
+    return factor(value) if value >= _WORTH_A_DIGIT else f"below {_WORTH_A_DIGIT}x"
+
+
+def estimate(item: Item, *, whole: bool = True) -> str:
+    """A kernel's estimated speedup with its range, and what is known about it; `whole` adds that
+    for the whole report."""
+    estimate = item.finding.estimate
     if estimate is None:
-        if finding.lacking:
-            return f"estimated speedup unknown, not recorded: {', '.join(finding.lacking)}"
-        if finding.negligible:
-            return f"estimated speedup below {WORTH}x"
-        return f"no gain promised by the counters; {rule.confidence} confidence that it limits"
-    parts = [whole_gain(item)]
+        return _no_estimate(item) or f"none; {_limits(item)}"
+    if item.group is None:
+        return f"{gain(estimate)} for {_SPAN}; {prospects(item, whole=False)}"
+    return f"{gain(estimate)}; {prospects(item, whole=whole)}"
+
+
+def prospects(item: Item, *, whole: bool = True) -> str:
+    """The speedup for the `whole` report, what limits the kernel after it, and the confidence."""
+    estimate = item.finding.estimate
+    if estimate is None:
+        reason = _no_estimate(item)
+        return f"estimated speedup {reason}" if reason else f"no estimated speedup; {_limits(item)}"
+    parts = [whole_gain(item)] if whole else []
     if limit := estimate.bounded_by:
         time = number(estimate.bound_seconds, "s")
-        again = limit in {RESOURCES.get(name) for name in rule.relieves}
-        verb = " again" if again else " are next" if limit.endswith("s") else " is next"
-        parts.append(f"then {limit}{verb}, at {time}")
+        next_limit = f"next bottleneck: {limit}, at least" if item.group else "the rest takes"
+        parts.append(f"{next_limit} {time}")
     if item.peers:
-        parts.append(f"of the same weight as {', '.join(map(str, item.peers))} on this kernel")
-    return "; ".join((*parts, f"{rule.confidence} confidence"))
+        label = "finding" if len(item.peers) == 1 else "findings"
+        peers = ", ".join(map(str, item.peers))
+        parts.append(f"saves about as much of this kernel as {label} {peers}")
+    return "; ".join((*parts, f"{item.rule.confidence} confidence"))
+
+
+def _no_estimate(item: Item) -> str:
+    if item.finding.lacking:
+        return f"unknown, not recorded: {', '.join(item.finding.lacking)}"
+    return f"below {WORTH}x" if item.finding.negligible else ""
+
+
+def _limits(item: Item) -> str:
+    return f"{item.rule.confidence} confidence that this limits the kernel"
 
 
 def whole_gain(item: Item) -> str:
-    """What a fix would give all launches together: `1.05x for the whole report`; "" for nothing."""
+    """The speedup of all launches together: `1.05x for the whole report`; "" without one."""
     if item.finding.estimate is None:
         return ""
-    shown = run_gain(item.finding.estimate)
+    return _whole(item.finding.estimate.run, item)
+
+
+def item_gain(item: RuleItem) -> str:
+    """The speedup of all launches together from fixing all kernels of an item: `1.05x`."""
+    return _run_factor(item.speedup) if item.number else ""
+
+
+def _whole(speedup: float, item: Item) -> str:
+    return f"{_run_factor(speedup)} for {_extent(item)}"
+
+
+def _extent(item: Item) -> str:
     if item.group is None:
-        return f"{shown} for the whole time from the first GPU work to the last"
-    return f"{shown} for {'the launches picked' if item.picked else 'the whole report'}"
+        return _SPAN
+    return "the selected launches" if item.picked else "the whole report"
+
+
+def extents(checklist: Checklist) -> str:
+    """What the speedups of items and kernels are of."""
+    whole = "selected launches" if any(item.picked for item in checklist.items) else "whole report"
+    return f"of the {whole}, then per kernel [range]; not additive"
+
+
+def actions_of(item: RuleItem) -> tuple[tuple[tuple[str, ...], bool], ...]:
+    """The actions of an item, each list once, and whether it is for callers of library kernels."""
+    return tuple(dict.fromkeys((each.actions, bool(each.library)) for each in item.findings))
+
+
+def folded(checklist: Checklist) -> str:
+    """How many items are too small to act on; "" for none."""
+    if not (minor := checklist.minor):
+        return ""
+    picked = any(item.best.picked for item in minor)
+    time = "the selected launches' time" if picked else "the report's time"
+    each = ", each" if len(minor) > 1 else ","
+    return f"{plural(len(minor), 'finding')}{each} below {WORTH_ACTING:.0%} of {time}"
 
 
 def evidence(item: Item) -> tuple[str, ...]:
@@ -107,7 +164,7 @@ def evidence(item: Item) -> tuple[str, ...]:
 
 
 def measured(value: Evidence) -> str:
-    """A value with its unit and what it was held against: `l2_busy 84.2% (above 60.0%)`."""
+    """A value with its unit and its threshold: `l2_busy 84.2% (above 60.0%)`."""
     shown, threshold = _with_threshold(value)
     text = f"{_LABELS.get(value.quantity, value.quantity)} {shown}"
     if math.isnan(value.threshold) or value.sign not in _SIGNS:
@@ -188,7 +245,7 @@ def places(places: Sequence[Place]) -> str:
 
 
 def telling(places: Sequence[Place]) -> list[Place]:
-    """The places with a share worth a line; the first where none has and not all are alike."""
+    """The places with a large share; else the first one, unless all have equal shares."""
     large = [place for place in places if place.share >= _LEAST_PLACE]
     return large or [place for place in places[:1] if place.share >= _FLAT]
 
@@ -206,18 +263,18 @@ def kernel_name(group: Group | None) -> str:
 
 
 def roofs(checklist: Checklist) -> tuple[tuple[str, str], ...]:
-    """Kernels at a roof, each with the roof and which finding says how to need less of it."""
+    """Kernels at a roof, each with the roof and the finding with actions on it."""
     rows = []
     for group in checklist.roofs:
         roof = floors(group.typical.values)[0]
         ranks = (item.rank for item in checklist.findings_on(group) if item.rank)
-        helping = f"; finding {rank} is about using less of it" if (rank := next(ranks, 0)) else ""
+        helping = f"; see finding {rank}" if (rank := next(ranks, 0)) else ""
         rows.append((kernel_name(group), f"{roof.label} {percent(roof.busy)} busy{helping}"))
     return tuple(rows)
 
 
 def proof_line(proof: Proof) -> str:
-    """What one proof shows: `71x: cudnn does the same work in 49.31 µs`."""
+    """A demonstrated speedup: `71x: cudnn does the same work in 49.31 µs`."""
     return f"{factor(proof.speedup)}: {_best(proof)}"
 
 
@@ -226,17 +283,17 @@ def _best(proof: Proof) -> str:
 
 
 def _times(proof: Proof) -> str:
-    source = "timed medians" if proof.timed else "sums of ncu's durations"
+    source = "median times" if proof.timed else "sums of ncu's durations"
     return f"{source} of whole variants"
 
 
 def proof_source(proof: Proof) -> str:
-    """What a proof compares, and by which times."""
+    """What a demonstrated speedup compares, and by which times."""
     return f"{literal(proof.variant)} takes {number(proof.seconds, 's')}; {_times(proof)}"
 
 
 def proven(proofs: Sequence[Proof]) -> str:
-    """What the run's variants prove reachable, in one sentence; "" where they prove nothing."""
+    """The speedups that the run's variants demonstrate, in one sentence; "" for none."""
     if not proofs:
         return ""
     others = ", ".join(
@@ -247,43 +304,49 @@ def proven(proofs: Sequence[Proof]) -> str:
     return f"{_best(proofs[0])}: {others}; {_times(proofs[0])}"
 
 
-def untold(checklist: Checklist, session: Session, path: str) -> tuple[str, ...]:
-    """Rules that were not evaluated, and what to record so that they are; kernels left out."""
+def untold(
+    checklist: Checklist, session: Session, path: str = "", *, with_samples: bool = True
+) -> tuple[str, ...]:
+    """Rules that were not evaluated, and what to record for them; kernels left out.
+
+    `with_samples` has the rules that need per-instruction samples of kernels that are too short.
+    """
     lines = []
     lacking = checklist.lacking
     if lacking:
         sections = dict.fromkeys(name for rule in checklist.unevaluated for name in rule.sections)
         needed = f": need {', '.join(sections)}" if sections else ""
         full = "full" in session.options.get("set", "").split(",")
-        remedy = "record with ncu --set full; " if sections and not full else ""
+        remedy = "record with ncu --set full" if sections and not full else ""
+        command = f"profkit checklist {path}".rstrip()
+        listed = f"{command} lists the missing quantities"
         lines.append(
-            f"{len(lacking)} of {plural(checklist.rules, 'rule')} not evaluated{needed}; "
-            f"{remedy}profkit checklist {path} lists what each lacks"
+            f"{len(lacking)} of {plural(checklist.rules, 'rule')}{needed}; {remedy or listed}"
         )
-    if unsampled := len(checklist.unevaluated) - len(lacking):
+    if with_samples and (unsampled := len(checklist.unevaluated) - len(lacking)):
         lines.append(
-            f"{plural(unsampled, 'rule')} on samples by instruction not tried on kernels under "
-            f"{percent(WORTH_SAMPLING)} of the time: --kernel picks those"
+            f"{plural(unsampled, 'rule')} on per-instruction samples, on kernels below "
+            f"{WORTH_SAMPLING:.0%} of the GPU time; --kernel REGEX selects such a kernel"
         )
     if checklist.skipped:
         skipped = plural(checklist.skipped, "kernel")
-        lines.append(f"{skipped} skipped: no duration, counters failed")
+        lines.append(f"{skipped}: no duration, counters failed")
     return tuple(lines)
 
 
 def without_finding(checklist: Checklist, groups: Iterable[Group]) -> tuple[tuple[str, str], ...]:
-    """Kernels that take much of the time and of which nothing is found, where something is of
-    others: their share, with the reservation that most rules may lack their data."""
+    """Kernels with much of the time and no finding, where others have some: their share, and
+    whether most rules lack data."""
     doubt = "; most rules lack data" if 2 * checklist.evaluated < checklist.rules else ""
     return tuple(
-        (kernel_name(group), f"{percent(group.share)} of the time{doubt}")
+        (kernel_name(group), f"{percent(group.share)} of the GPU time{doubt}")
         for group in groups
         if checklist.findings and group.share >= WORTH_SAMPLING and not checklist.findings_on(group)
     )
 
 
 def lacks(checklist: Checklist) -> tuple[tuple[str, str], ...]:
-    """Each rule that could not be evaluated, with what it lacks."""
+    """Each rule that was not evaluated, with its missing quantities."""
     kernels = checklist.kernels
     return tuple(
         (
@@ -296,75 +359,105 @@ def lacks(checklist: Checklist) -> tuple[tuple[str, str], ...]:
 
 
 def summary(checklist: Checklist) -> str:
-    """How much was found in how much, in one line."""
+    """The numbers of findings, rules and kernels, in one line."""
     rules = plural(checklist.rules, "rule")
     lacking = len(checklist.lacking)
     if checklist.inconclusive:
         lack = f"{lacking} of {rules} lack data"
-        return f"can't tell: {lack if checklist.kernels else 'no kernel has a duration'}"
-    evaluated = f"{checklist.evaluated} of {rules} evaluated" if lacking else rules
-    extent = f"{evaluated} on {plural(checklist.kernels, 'kernel')}"
-    promising, informing = len(checklist.items), len(checklist.informative)
-    if not promising + informing:
+        return f"inconclusive: {lack if checklist.kernels else 'no kernel has a duration'}"
+    evaluated = f"{checklist.evaluated} of {rules}" if lacking else rules
+    extent = f"{evaluated} evaluated on {plural(checklist.kernels, 'kernel')}"
+    estimated = sum(item.number > 0 for item in checklist.rule_items)
+    others = len(checklist.rule_items) - estimated
+    if not estimated + others:
         return f"{NOTHING}: {extent}"
-    verb = "promises" if promising == 1 else "promise"
-    parts = [f"{plural(promising, 'finding')} {verb} time" if promising else "no time promised"]
-    if informing:
-        parts.append(f"{informing} {'tells' if informing == 1 else 'tell'} what limits")
-    return f"{', '.join(parts)}; {extent}"
+    parts = [f"{plural(estimated, 'finding')} with an estimated speedup" if estimated else ""]
+    parts.append(f"{others} without" if others and estimated else "")
+    parts.append("" if estimated else f"{plural(others, 'finding')}, no estimated speedup")
+    return f"{', '.join(filter(None, parts))}; {extent}"
 
 
-def checklist_markdown(report: ReportSummary, checklist: Checklist, top: int) -> str:
-    """The `top` items (0: all) of a report's checklist as boxes to tick."""
+def checklist_markdown(
+    report: ReportSummary, checklist: Checklist, top: int = 0, *, whole: bool = False
+) -> str:
+    """The `top` items (0: all) of a report's checklist as boxes to tick; minor ones and those at a
+    roof only in the `whole` list."""
     from profkit.report import overview
 
     name = names.file_name(report.path, with_host=False)
     lines = [f"# Checklist for {code(name)}", "", overview.headline(report), ""]
-    return "\n".join([*lines, *checklist_lines(report, checklist, top, name)]) + "\n"
+    return "\n".join([*lines, *checklist_lines(report, checklist, name, top, whole=whole)]) + "\n"
 
 
-def checklist_lines(report: ReportSummary, checklist: Checklist, top: int, name: str) -> list[str]:
-    """Boxes to tick, then roofs, proofs and what was not evaluated."""
+def checklist_lines(
+    report: ReportSummary, checklist: Checklist, name: str, top: int = 0, *, whole: bool
+) -> list[str]:
+    """Boxes to tick, then roofs, demonstrated speedups and what was not evaluated."""
     lines = []
     if proof := checklist.headline:
-        lines += [f"**{escape(proof_line(proof))} ({escape(proof_source(proof))})**", ""]
-    lines.append(f"{escape(summary(checklist))}. {NOT_ADDITIVE.capitalize()}.")
-    lines += [""] if checklist.items else []
-    lines += items_markdown(checklist.items[: top or None])
-    if checklist.informative:
-        lines += ["", f"{INFORMATIVE}:", "", *items_markdown(checklist.informative)]
-    kernels = [("At a roof", *row) for row in roofs(checklist)]
+        lines += [
+            f"**{DEMONSTRATED} {escape(proof_line(proof))} ({escape(proof_source(proof))})**",
+            "",
+        ]
+    about = f" Estimated speedups are {extents(checklist)}." if checklist.items else ""
+    lines.append(f"{escape(summary(checklist))}.{escape(about)}")
+    items = checklist.rule_items if whole else checklist.major
+    numbered = [item for item in items if item.number]
+    informative = [item for item in items if not item.number]
+    lines += [""] if numbered else []
+    lines += _items_markdown(numbered[: top or None])
+    if informative:
+        lines += ["", f"{INFORMATIVE}:", "", *_items_markdown(informative)]
+    if not whole and (text := folded(checklist)):
+        lines += ["", f"{escape(text)}; `--all` lists them"]
+    kernels = [("At the roof", *row) for row in roofs(checklist)]
     kernels += [(NOTHING.capitalize(), *row) for row in without_finding(checklist, report.groups)]
     for label, kernel, text in kernels:
         lines += ["", f"{label}: {code(kernel)}: {escape(text)}"]
     if text := proven(checklist.proofs):
-        lines += ["", f"Reachable: {escape(text)}"]
+        lines += ["", f"Demonstrated: {escape(text)}"]
     for text in untold(checklist, report.session, name):
-        lines += ["", escape(text)]
+        lines += ["", f"Not evaluated: {escape(text)}"]
     if checklist.lacking:
-        lines += ["", "Rules not evaluated, and what they lack:", ""]
+        lines += ["", "Rules not evaluated, and their missing quantities:", ""]
         lines += [f"- {code(rule)}: {escape(missing)}" for rule, missing in lacks(checklist)]
     return lines
 
 
 def items_markdown(items: Iterable[Item]) -> list[str]:
-    """Items as boxes to tick, with all that is known of each."""
+    """Findings as boxes to tick, each on its own, with all that is known of it."""
+    return _items_markdown(map(single, items))
+
+
+def _items_markdown(items: Iterable[RuleItem]) -> list[str]:
     return [line for item in items for line in _item_markdown(item)]
 
 
-def _item_markdown(item: Item) -> list[str]:
-    rule, estimate = item.rule, item.finding.estimate
-    text = f"{gain(estimate)} " if estimate else ""
-    title = f"[{escape(rule.title)}]({item.page})" if item.page else escape(rule.title)
-    where = places(item.places)
-    lines = [
-        f"kernel {code(kernel_name(item.group))}" if item.group else TIMELINE,
-        f"category {rule.category}, {rule.effort} effort",
-        escape(prospects(item)),
-        f"seen: {escape('; '.join(evidence(item)))}",
-        *([f"where: {escape(where)}"] if where else []),
-        *(f"do: {escape(action)}" for action in item.actions),
-        *(f"check: {escape(check)}" for check in rule.verify),
-    ]
-    mark = f"[ ] **{item.rank}. " if item.rank else "**"
-    return [f"- {mark}{escape(text)}{title}**", *(f"  - {line}" for line in lines)]
+def _item_markdown(item: RuleItem) -> list[str]:
+    rule = item.rule
+    title = f"[{escape(rule.title)}]({item.best.page})" if item.best.page else escape(rule.title)
+    gained = f"{text}: " if (text := item_gain(item)) else ""
+    mark = f"[ ] **{item.number}. " if item.number else "**"
+    lines = [f"- {mark}{gained}{title}**", f"  - category {rule.category}, {rule.effort} effort"]
+    lists = actions_of(item)
+    for actions, of_library in lists:
+        label = "action, library kernels" if of_library and len(lists) > 1 else "action"
+        lines += [f"  - {label}: {escape(action)}" for action in actions]
+    lines += [f"  - verify: {escape(check)}" for check in rule.verify]
+    for finding in item.findings:
+        library = f" (library kernel, {finding.library})" if finding.library else ""
+        kernel = code(kernel_name(finding.group)) if finding.group else TIMELINE
+        lines.append(f"  - kernel {kernel}{library}" if finding.group else f"  - {kernel}")
+        where = places(finding.places)
+        lines += [
+            f"    - estimated speedup: {escape(estimate(finding, whole=len(item.findings) > 1))}",
+            f"    - evidence: {escape('; '.join(evidence(finding)))}",
+            *([f"    - location: {escape(where)}"] if where else []),
+        ]
+    return lines
+
+
+def single(item: Item) -> RuleItem:
+    """A finding as an item of its own."""
+    gained = item.finding.estimate
+    return RuleItem(item.rank, (item,), gained.run if gained else math.nan, minor=False)

@@ -67,7 +67,7 @@ def draft(out: Path, target: str) -> Iterator[Draft]:
             )
         except OSError as error:
             raise EnvironmentProblem(
-                f"{parent}: can't be written ({error.strerror})", "give --out another folder"
+                f"{parent}: can't be written ({error.strerror})", "give --output another folder"
             ) from None
         yield Draft(folder, final)
 
@@ -150,4 +150,4 @@ def free_room(out: Path) -> tuple[Path, int]:
     for folder in (out.absolute(), *out.absolute().parents):
         with suppress(OSError):
             return folder, shutil.disk_usage(folder).free
-    raise EnvironmentProblem(f"{out}: can't be accessed", "give --out another folder")
+    raise EnvironmentProblem(f"{out}: can't be accessed", "give --output another folder")

@@ -49,7 +49,7 @@ FORMATS: Mapping[str, tuple[type[Model] | tuple[type[Model], ...], str]] = {
         (timeline_json.ExportFile, timeline_json.ExportsFile),
         "profkit analyze --format json, of an nsys SQLite export",
     ),
-    "time": (latency_format.LatencyFile, "profkit time --format json, and --out"),
+    "time": (latency_format.LatencyFile, "profkit time --format json, and --save"),
 }
 """The model of each format, or those of its forms, and the title of its schema: what writes it."""
 

@@ -62,7 +62,7 @@ def write_plan(folder: Path, plan: PlanFile) -> None:
 def read_plan(folder: Path) -> PlanFile | None:
     """The plan; None in a folder without a baseline, BadInput where it can't be read."""
     try:
-        return read_file(folder / PLAN, PlanFile, "give --out another folder")
+        return read_file(folder / PLAN, PlanFile, "give --output another folder")
     except MissingFile:
         return None
 
@@ -139,4 +139,4 @@ def _unwritable(path: Path, error: OSError) -> EnvironmentProblem:
         return EnvironmentProblem(
             f"{message}; measured cells are saved", "free disk space, then continue with --resume"
         )
-    return EnvironmentProblem(message, "give --out a writable folder")
+    return EnvironmentProblem(message, "give --output a writable folder")

@@ -255,7 +255,7 @@ class Measuring:
             raise EnvironmentProblem(
                 f"{self._plan.out}: was measured on {_device_words(before)}, "
                 f"this is {_device_words(identity)}",
-                "resume there, or give --out another folder",
+                "resume there, or give --output another folder",
             )
 
     def _prepared(self, round_: _Round, opened: Opened) -> list[Series]:

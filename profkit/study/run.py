@@ -98,12 +98,12 @@ def _continued(plan: BaselinePlan) -> PlanFile | None:
     if not plan.resume:
         raise UsageError(
             f"{plan.out}: contains a baseline",
-            "resume it with --resume, or give --out another folder",
+            "resume it with --resume, or give --output another folder",
         )
     if before.target.sha256 != digest(plan.target):
         raise UsageError(
             f"{plan.out}: {plan.target.name} has changed since the baseline was started",
-            "give --out another folder: all cells must be of one program",
+            "give --output another folder: all cells must be of one program",
         )
     asked = _asked(plan)
     for name in Asked.__struct_fields__:
@@ -112,7 +112,7 @@ def _continued(plan: BaselinePlan) -> PlanFile | None:
             value = f", {was}" if isinstance(was, int | float | str) else ""
             raise UsageError(
                 f"{plan.out}: was started with another {name}{value}",
-                "give the same options, or --out another folder",
+                "give the same options, or --output another folder",
             )
     return before
 

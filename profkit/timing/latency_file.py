@@ -76,7 +76,7 @@ def _read(path: Path, text: str, unit: str | None) -> Saved:
     if isinstance(document, list):
         return Saved(str(path), (_bare(path, document, unit),))
     if not isinstance(document, dict):
-        raise BadInput("contains no latencies", "give a list, or a file of `profkit time --out`")
+        raise BadInput("contains no latencies", "give a list, or a file of `profkit time --save`")
     schema = str(document.get("schema", ""))
     if schema == CELL_SCHEMA:
         cell = decode(text, Cell)

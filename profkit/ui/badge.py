@@ -1,4 +1,4 @@
-"""A badge: a name and a value in a small coloured box, as SVG."""
+"""A badge: a name and a value in a small colored box, as SVG."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from html import escape
 
 from profkit.ui.text import literal
 
-_CHARACTER = 6.6
+_CHARACTER = 6.6  # pixels, the mean width in DejaVu Sans at 11 pixels
 
 
 def badge_svg(name: str, words: str, colour: str) -> str:

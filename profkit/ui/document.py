@@ -1,7 +1,7 @@
-"""A written report as blocks, whatever it is written in: Markdown, HTML or LaTeX.
+"""A report as blocks, independent of its format: Markdown, HTML or LaTeX.
 
-Text is plain; what stands between backticks is code, between double asterisks strong, and
-`[words](https://...)` a link. Everything else is literal: each renderer escapes it.
+Text is plain except for marks: backticks enclose code, double asterisks strong text, and
+`[words](https://...)` is a link. Everything else is literal: each renderer escapes it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _MARKS = re.compile(r"`([^`]+)`|\*\*([^*`]+)\*\*|\[([^\]`]+)\]\((https?://[^\s)]
 
 
 class Style(StrEnum):
-    """How a piece of text is meant."""
+    """The style of a span."""
 
     plain = "plain"
     code = "code"
@@ -28,7 +28,7 @@ class Style(StrEnum):
 
 @dataclass(frozen=True)
 class Span:
-    """A piece of text; `address` is that of a link."""
+    """Text of one style; `address` is that of a link."""
 
     text: str
     style: Style = Style.plain
@@ -45,14 +45,14 @@ class Heading:
 
 @dataclass(frozen=True)
 class Paragraph:
-    """Some sentences."""
+    """Sentences."""
 
     text: str
 
 
 @dataclass(frozen=True)
 class Bullets:
-    """A list; with boxes to tick where `boxes`."""
+    """A list; with check boxes if `boxes`."""
 
     items: tuple[str, ...]
     boxes: bool = False
@@ -78,20 +78,20 @@ class Figure:
 
     @property
     def alternative(self) -> str:
-        """What it shows in a sentence, for who does not see it."""
+        """The alternative text: the first sentence of the caption."""
         return self.caption.split(". ")[0].rstrip(".")
 
 
 @dataclass(frozen=True)
 class Code:
-    """Lines to be typed or read as they are."""
+    """Preformatted lines."""
 
     text: str
 
 
 @dataclass(frozen=True)
 class Badge:
-    """A name and a value in a small coloured box; `svg` is its drawing in the file `name`."""
+    """A name and a value in a small colored box; `svg` is its drawing in the file `name`."""
 
     name: str
     label: str
@@ -128,7 +128,7 @@ class Document:
 
 
 def spans(text: str) -> Iterator[Span]:
-    """The pieces of a text by their marks."""
+    """The spans of a text by its marks."""
     end = 0
     for match in _MARKS.finditer(text):
         if match.start() > end:
@@ -142,15 +142,15 @@ def spans(text: str) -> Iterator[Span]:
 
 
 def verbatim(text: str) -> str:
-    """Text of others as code: without what would end it."""
+    """External text as code: without backticks, which would end it."""
     return f"`{text.replace('`', chr(39)) or ' '}`"
 
 
 def unmarked(text: str) -> str:
-    """Text of others as plain words: nothing in it is a mark."""
+    """External text without marks."""
     return text.replace("`", "'").replace("**", "* *").replace("](", "] (")
 
 
 def cells(rows: Sequence[Sequence[str]]) -> tuple[tuple[str, ...], ...]:
-    """Rows as a table takes them."""
+    """Rows as tuples, for a table."""
     return tuple(tuple(row) for row in rows)

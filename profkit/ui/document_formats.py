@@ -17,9 +17,7 @@ from profkit.ui.markdown import code, escape
 
 _Forms = Mapping[doc.Style, Callable[[str, str], str]]
 """A text, and an address, by style."""
-_WIDTH = (
-    110  # characters of a line of Markdown; chosen: two diffs fit side by side on a wide screen
-)
+_WIDTH = 110  # columns of Markdown; chosen: two diffs fit side by side on a wide screen
 _MOST_ROWS = 12  # of a table or list; chosen: longer ones are folded, so that figures are near
 _LATEX_SPECIAL = {
     "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "&": r"\&", "#": r"\#",

@@ -1,4 +1,4 @@
-"""What a terminal shows: tables, panels and bars, coloured only on a terminal."""
+"""Terminal output: tables, panels and bars, colored only on a terminal."""
 
 from __future__ import annotations
 
@@ -16,16 +16,17 @@ from profkit.ui.fit import fitted
 from profkit.ui.text import bar
 from profkit.ui.view import Grid, Panel
 
-PIPED_WIDTH = 100
+PIPED_WIDTH = 100  # chosen: fits a page of text, a log and a review
+# Chosen: longer lines are hard to read, shorter ones break numbers from their units.
 _WIDEST, _NARROWEST = 120, 60
-_TWO_COLUMNS_FROM = 96
-_BAR = 10
-_GAP = 3
+_TWO_COLUMNS_FROM = 96  # chosen: two narrow panels with their bars
+_BAR = 10  # a character per 10%
+_GAP = 3  # blanks between columns
 
 
 def console(*, to_file: bool) -> Console:
-    """How wide and how coloured: what COLUMNS says, else the terminal's width or 100 columns; no
-    colour unless it goes to a terminal."""
+    """A console as wide as COLUMNS, else as the terminal, else 100 columns; colored only on a
+    terminal."""
     if to_file or not sys.stdout.isatty():
         width = _within(_columns() or PIPED_WIDTH)
         return Console(force_terminal=False, width=width, color_system=None, highlight=False)
@@ -43,10 +44,10 @@ def _within(width: int) -> int:
 
 
 def rendered(view: RenderableType, *, to_file: bool) -> str:
-    """A view as text: coloured for a terminal; else without trailing blanks."""
+    """A view as text: colored for a terminal; else without trailing blanks."""
     out = console(to_file=to_file)
     with out.capture() as captured:
-        out.print(view)
+        out.print(view, crop=False)
     if out.is_terminal:
         return captured.get()
     return "".join(f"{line.rstrip()}\n" for line in captured.get().splitlines())

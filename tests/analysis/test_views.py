@@ -215,7 +215,7 @@ def test_what_is_shared_says_nothing_of_the_host(profkit_cli: Cli, format_name: 
 
 
 def test_the_recording_is_told(profkit_cli: Cli) -> None:
-    shown = profkit_cli("analyze", H200 / "sdpa_s512_flash.ncu-repz").stdout
+    shown = profkit_cli("analyze", H200 / "sdpa_s512_flash.ncu-repz", "--top", "1").stdout
     for fact in (
         "NVIDIA H200, CC 9.0, 132 SMs",
         "2026-11-20 09:49:58 UTC",
@@ -311,8 +311,8 @@ def test_what_lies_beside_a_report_is_told(profkit_cli: Cli, tmp_path: Path) -> 
     manifest = {"schema": "profkit.run/1", "files": digests}
     (tmp_path / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
     shown = profkit_cli("analyze", tmp_path, "--top", "1").stdout
-    assert "Beside it  timeline.sqlite (profkit analyze shows it), check.json" in shown
-    assert "Beside it" not in profkit_cli("analyze", KNOWN, "--top", "1").stdout
+    assert "timeline.sqlite (profkit analyze shows it), check.json" in shown
+    assert "check.json" not in profkit_cli("analyze", KNOWN, "--top", "1").stdout
 
 
 def test_a_range_of_launches_says_that_it_is_one() -> None:
@@ -466,6 +466,8 @@ def test_a_filter_is_told_beside_the_shares(profkit_cli: Cli) -> None:
 
 
 def test_what_was_collected_alone_is_shown(profkit_cli: Cli) -> None:
-    shown = profkit_cli("analyze", H200 / "sdpa_s512_flash_two_metrics.ncu-repz").stdout
+    shown = profkit_cli(
+        "analyze", H200 / "sdpa_s512_flash_two_metrics.ncu-repz", "--top", "1"
+    ).stdout
     assert "50.41 MB read" in shown
     assert "710.2 GB/s read" in shown

@@ -313,14 +313,14 @@ def test_what_could_not_be_checked_is_told() -> None:
     reasons = [outcome.unchecked for outcome in examine([lone, unknown, unread]).outcomes]
     assert "no GPU named" in reasons[0][0]
     assert "Voodoo 2 is not in the GPU table" in reasons[1][0]
-    assert reasons[2] == ("not understood: 42 registers",)
+    assert reasons[2] == ("not recognized: 42 registers",)
 
 
 def test_versions_and_hashes_in_a_sentence_are_not_left_unchecked() -> None:
     named = said("torch 2.11.0 at 3a82c0d84154 reaches 100 GB/s", dtype="fp16")
     assert "not understood" not in str(examine([named]).outcomes[0].unchecked)
     both = said("torch 2.11.0 uses 42 registers and 1e9 steps")
-    assert examine([both]).outcomes[0].unchecked == ("not understood: 42 registers, 1e9 steps",)
+    assert examine([both]).outcomes[0].unchecked == ("not recognized: 42 registers, 1e9 steps",)
 
 
 def test_the_gpu_of_claims_that_name_none() -> None:

@@ -194,8 +194,8 @@ def test_every_fault_of_a_rule_is_told_at_once_with_what_is_allowed(
     lines = result.stdout.splitlines()
     assert [int(line.removeprefix(f"{file}:").partition(":")[0]) for line in lines] == [3, 6, 6, 7]
     assert all(name in lines[0] for name in CATEGORIES)
-    assert "'dram_bzzy' is no quantity; did you mean dram_busy?" in lines[1]
-    assert "not an expression" in lines[2]
+    assert "unknown quantity 'dram_bzzy'; did you mean dram_busy?" in lines[1]
+    assert "invalid expression" in lines[2]
     assert all(name in lines[3] for name in ("dram_busy", "l2_busy", "tensor_busy"))
 
 
@@ -217,7 +217,7 @@ def test_one_damaged_report_of_a_folder_is_passed_over_and_told(
 ) -> None:
     result = profkit_cli("diff", *folders, "--format", "json")
     assert result.exit_code == 5
-    assert f"{folders[1] / 'cut.ncu-repz'}: the report is cut short" in result.stderr
+    assert f"{folders[1] / 'cut.ncu-repz'}: the report is truncated" in result.stderr
     assert "polynomial" in json.dumps(json.loads(result.stdout))
 
 

@@ -444,7 +444,7 @@ def test_paper_is_light_and_has_the_whole_checklist(show: Callable[..., Seen]) -
     tab = show("run", theme="dark").tab
     tab.evaluate("dispatchEvent(new Event('beforeprint'))")
     assert tab.evaluate("document.documentElement.dataset.theme") == "light"
-    assert tab.locator(".item details:not([open])").count() == 0
+    assert tab.locator(".items details:not([open])").count() == 0
     assert tab.locator("#latency-chart svg").count() == 1
     tab.emulate_media(media="print")
     assert not tab.locator(".top").is_visible()
@@ -582,7 +582,7 @@ def test_analyze_writes_the_page_of_any_one_report(tmp_path: Path, profkit_cli: 
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["analyze", KNOWN, RUN, "--format", "html"], "a page is of one report"),
+        (["analyze", KNOWN, RUN, "--format", "html"], "--format html"),
         (["analyze", H200 / "sdpa_s512_flash.sqlite", "--format", "html"], "no page of its own"),
         (["report", KNOWN, "-o", "/nowhere/page.html"], "can't be written"),
         (["report", KNOWN, "--kernel", "nosuchkernel"], "no kernel matches"),

@@ -15,10 +15,12 @@ from hypothesis import strategies as st
 
 from profkit.analysis.source_view import Counts, Instruction, SourceFile, SourceLine, SourceView
 from profkit.page.charts import MOST_SAMPLES, steady_rates, timeline_chart
+from profkit.page.data import _key
 from profkit.page.page import embedded, page_templates
 from profkit.page.sources import MOST_ROWS, source_data
 from profkit.report.phases import KernelTimeline, Phase, Track
 from profkit.report.source_lines import Code
+from tests.conftest import h200
 
 ASSETS = files("profkit.page") / "assets"
 
@@ -130,3 +132,9 @@ def test_of_a_long_header_the_lines_about_its_instructions_are_kept() -> None:
     assert [row[0] for row in file["lines"]] == list(range(4997, 5004))
     assert file["lines"][3][1] == "    line 5000\\x1b"
     assert file["of"] == 9000
+
+
+def test_items_of_one_rule_have_keys_of_their_own() -> None:
+    report = h200("known")
+    items = report.checklist().rule_items
+    assert len({_key(item) for item in items}) == len(items)

@@ -150,7 +150,7 @@ def test_the_fastest_way_is_the_roof() -> None:
     ways = [timed(2e-3, 8e9, "slow"), timed(1e-3, 4.3e9, "fast"), timed(1e-3, 4.2e9, "other")]
     one = ceiling("dram", ways, None, 132)
     assert one.rate == pytest.approx(4.3e12)
-    assert one.method == "fast (the fastest of 3 ways)"
+    assert one.method == "fast (fastest of 3 methods)"
     assert math.isnan(one.peak)
 
 
@@ -158,18 +158,18 @@ def test_rates_above_what_the_chip_can_do_are_impossible() -> None:
     def problem(name: str, rate: float, clock: float = 1.9e9) -> str:
         return ceiling(name, [timed(1e-3, rate * 1e-3, clock=clock)], sheet(), 132).problem
 
-    assert "not all of it came from DRAM" in problem("dram", 4.9e12)
-    assert "not all of it came from DRAM" in problem("dram_read", 4.9e12)
+    assert "not all bytes came from DRAM" in problem("dram", 4.9e12)
+    assert "not all bytes came from DRAM" in problem("dram_read", 4.9e12)
     assert problem("dram_read", 4.7e12) == ""
-    assert "the count can't be right" in problem("tensor_fp16", 1.0e15)
-    assert "the count can't be right" in problem("tensor_fp16_mma_sync", 1.0e15)
+    assert "the operation count is wrong" in problem("tensor_fp16", 1.0e15)
+    assert "the operation count is wrong" in problem("tensor_fp16_mma_sync", 1.0e15)
     assert problem("tensor_fp16", 0.98e15) == ""
     # The datasheet's peak is at 1980 MHz: at 2.2 GHz a tenth more can be done.
     assert problem("fp32", 70e12, clock=2.2e9) == ""
     assert problem("fp32", 70e12, clock=1.98e9) != ""
     # 132 SMs take 64 B a cycle: 15.9 TB/s at 1.88 GHz, the median of the two blocks.
     assert problem("l2", 15e12) == ""
-    assert "not all of it came from L2" in problem("l2", 16.1e12)
+    assert "not all bytes came from L2" in problem("l2", 16.1e12)
 
 
 def test_an_l2_no_faster_than_dram_was_missed() -> None:
@@ -194,9 +194,9 @@ def test_roofs_are_named_alone_or_by_kind() -> None:
     assert roofs_named("l2, dram") == ("dram", "l2")
     assert roofs_named("tensor_fp16") == ("tensor_fp16",)
     assert set(roofs_named("tensor")) == {name for name in LABELS if name.startswith("tensor")}
-    with pytest.raises(UsageError, match="'gddr' is no roof; use dram"):
+    with pytest.raises(UsageError, match="'gddr' is not a ceiling; use dram"):
         roofs_named("dram,gddr")
-    with pytest.raises(UsageError, match="names no roof"):
+    with pytest.raises(UsageError, match="names no ceiling"):
         roofs_named(",")
 
 
@@ -225,7 +225,7 @@ def test_a_file_says_what_was_measured(tmp_path: Path) -> None:
         (lambda told: told.pop("gpu"), "missing required field gpu"),
         (
             lambda told: told["ceilings"][0].update(name="gddr"),
-            "'gddr' is none of dram, ",
+            "'gddr' is not one of dram, ",
         ),
         (
             lambda told: told["ceilings"][0].update(rate=-1),
@@ -239,7 +239,7 @@ def test_a_file_says_what_was_measured(tmp_path: Path) -> None:
             lambda told: told["ceilings"][0].update(unit="GB/s"),
             "ceilings[0].unit: ",
         ),
-        (lambda told: told["ceilings"].append(told["ceilings"][0]), "stands there twice"),
+        (lambda told: told["ceilings"].append(told["ceilings"][0]), "duplicate roof"),
         (lambda told: told.update(ceilings=[1]), "ceilings[0]: expected object, got int"),
         (lambda told: told.update(left_out=[]), "left_out: expected object, got array"),
     ],
@@ -294,12 +294,12 @@ def test_the_newest_of_a_model_is_taken_where_the_gpu_is_not_known() -> None:
 
 
 def test_roofs_of_another_gpu_are_refused() -> None:
-    with pytest.raises(EnvironmentProblem, match="no measured roofs of NVIDIA H200 are kept"):
+    with pytest.raises(EnvironmentProblem, match="no measured ceilings of NVIDIA H200 are saved"):
         find_ceilings(DEVICE)
     keep_ceilings(measured("dram"))
-    with pytest.raises(EnvironmentProblem, match="no measured roofs of NVIDIA L4"):
+    with pytest.raises(EnvironmentProblem, match="no measured ceilings of NVIDIA L4"):
         find_ceilings({"name": "NVIDIA L4"})
-    with pytest.raises(EnvironmentProblem, match=r"not this one's \(uuid GPU-1 when measured"):
+    with pytest.raises(EnvironmentProblem, match=r"not of this GPU \(uuid GPU-1 when measured"):
         find_ceilings({**DEVICE, "uuid": "GPU-2"})
 
 
@@ -362,9 +362,9 @@ def test_the_terminal_shows_rates_and_how_they_were_had() -> None:
     ]  # fmt: skip
     assert "753.1 TFLOP/s" in text
     assert "602.5 TFLOP/s *" in text
-    assert "* the power cap holds the clock down" in text
+    assert "* SM clock limited by the power cap" in text
     assert "in bursts too" not in text
-    assert "Kept  /kept/GPU-1.json" in text
+    assert "Saved /kept/GPU-1.json" in text
 
 
 def test_what_speaks_against_roofs_is_shown() -> None:
@@ -374,9 +374,9 @@ def test_what_speaks_against_roofs_is_shown() -> None:
     whole = structs.replace(whole, ceilings=(bad, whole.ceilings[1]))
     assert warnings(whole) == (
         "DRAM copy: impossible, hits",
-        "DRAM copy: the clock was held down (hardware thermal slowdown)",
-        "DRAM copy: bursts were slower than a steady load, the clock rose late",
-        "1 process of others on the GPU: roofs may be higher than these",
+        "DRAM copy: SM clock throttled (hardware thermal slowdown)",
+        "DRAM copy: bursts slower than the steady load, the SM clock rose late",
+        "1 other process on the GPU: actual ceilings may be higher",
         "tensor FP8: not measured, no such type",
     )
     for text in (ceilings_terminal(whole, None, to_file=True), ceilings_markdown(whole)):
@@ -388,7 +388,7 @@ def test_a_power_cap_that_holds_bursts_down_is_said() -> None:
     capped = structs.replace(whole.rates["tensor_fp16"], throttled_by=(CAP,))
     whole = structs.replace(whole, ceilings=(whole.ceilings[0], capped))
     text = ceilings_terminal(whole, None, to_file=True)
-    assert "The power cap held the clock down in bursts too: tensor FP16." in text
+    assert "SM clock limited by the power cap in bursts too: tensor FP16." in text
 
 
 def test_all_columns_fit_with_the_longest_name() -> None:

@@ -142,8 +142,8 @@ def test_a_product_is_one(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     [
         ("tensor_fp8", (8, 0), "needs CC 8.9"),
         ("tensor_bf16", (7, 5), "needs CC 8.0"),
-        ("tensor_fp64", (8, 9), "no tensor cores for FP64"),
-        ("tensor_fp16_mma_sync", (8, 0), "the same roof"),
+        ("tensor_fp64", (8, 9), "no FP64 tensor cores"),
+        ("tensor_fp16_mma_sync", (8, 0), "the same ceiling"),
     ],
 )
 def test_what_a_gpu_can_not_do_is_left_out(name: str, cc: tuple[int, int], why: str) -> None:

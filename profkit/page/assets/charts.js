@@ -5,10 +5,10 @@ const profkitCharts = (function () {
 
   const LEVELS = { dram: "DRAM", l2: "L2", l1: "L1" };
   const SYMBOLS = { dram: "circle", l2: "diamond", l1: "triangle" };
-  const NARROW = 620;
-  const MANY_DOTS = 2500;
-  const FAR = 6;
-  const APART = 2.5;
+  const NARROW = 620;  // pixels; chosen: labels on the left of a chart leave two thirds of it above this width
+  const MANY_DOTS = 2500;  // chosen: a canvas above this, one SVG element per dot below
+  const FAR = 6;  // interquartile ranges; chosen: keeps normal noise on the axis, 8 standard deviations
+  const APART = 2.5;  // ratio of medians; chosen: beyond it a common linear axis hides the spread of each
   const SMALL = [[1, ""], [1e-3, "m"], [1e-6, "µ"], [1e-9, "n"]];
   const LARGE = [[1e15, "P"], [1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"], [1, ""]];
 
@@ -30,7 +30,7 @@ const profkitCharts = (function () {
 
   function scaled(value, unit, scale, most) {
     if (value === 0) return "0 " + unit;
-    const step = scale.find((one) => Math.abs(value) >= one[0] * 0.99995) || scale[scale.length - 1];
+    const step = scale.find((entry) => Math.abs(value) >= entry[0] * 0.99995) || scale[scale.length - 1];
     return digits(value / step[0], most || 4) + " " + step[1] + unit;
   }
 
@@ -78,23 +78,23 @@ const profkitCharts = (function () {
 
   // A chart that is redrawn from `option(width, look)` when its width or the theme changes.
   function chart(element, option, renderer) {
-    const made = echarts.init(element, null, { renderer: renderer || "svg" });
-    const one = {
-      made: made,
+    const instance = echarts.init(element, null, { renderer: renderer || "svg" });
+    const drawing = {
+      instance: instance,
       width: 0,
       draw: function (width) {
-        one.width = width || element.clientWidth;
-        const wanted = option(one.width, theme());
+        drawing.width = width || element.clientWidth;
+        const wanted = option(drawing.width, theme());
         if (wanted.height) element.style.height = wanted.height + "px";
-        made.resize({ width: one.width, height: wanted.height || element.clientHeight });
-        made.setOption(Object.assign({ animation: false }, wanted.option), { notMerge: true });
+        instance.resize({ width: drawing.width, height: wanted.height || element.clientHeight });
+        instance.setOption(Object.assign({ animation: false }, wanted.option), { notMerge: true });
       },
     };
-    one.draw();
+    drawing.draw();
     new ResizeObserver(function () {
-      if (element.clientWidth && Math.abs(element.clientWidth - one.width) > 1) one.draw();
+      if (element.clientWidth && Math.abs(element.clientWidth - drawing.width) > 1) drawing.draw();
     }).observe(element);
-    return one;
+    return drawing;
   }
 
   // --- Roofline -------------------------------------------------------------------------------
@@ -123,10 +123,10 @@ const profkitCharts = (function () {
     memory.forEach(function (roof, at) {
       const start = Math.max(box.x[0], box.y[0] / roof.rate);
       const end = Math.min(box.x[1], top / roof.rate);
-      const by = Math.pow(end / start, Math.min(0.5, 70 / Math.max(1, along(start, end))) + 0.1 * at);
+      const place = Math.pow(end / start, Math.min(0.5, 70 / Math.max(1, along(start, end))) + 0.1 * at);
       const color = state.level === "all" ? look.levels[roof.key] : look.strong;
       series.push(line([[start, start * roof.rate], [end, end * roof.rate]], color, 1.5));
-      series.push(word([start * by, start * by * roof.rate], roof.text, look, { rotate: angle, position: "top", distance: 4 }));
+      series.push(word([start * place, start * place * roof.rate], roof.text, look, { rotate: angle, position: "top", distance: 4 }));
     });
     compute.forEach(function (roof) {
       const start = fastest ? roof.rate / fastest : box.x[0];
@@ -174,7 +174,7 @@ const profkitCharts = (function () {
       return (share - low / 100) / ((high - low) / 100);
     };
     const taken = [];
-    const found = new Map();
+    const labels = new Map();
     const at = points.map((point) => [
       area.left + area.width * part(point.x, box.x, state.zoom[0], state.zoom[1]),
       area.top + area.height * (1 - part(point.y, box.y, state.zoom[2], state.zoom[3])),
@@ -195,13 +195,13 @@ const profkitCharts = (function () {
         top: [x - width / 2, y - gap - 14, x + width / 2, y - gap], bottom: [x - width / 2, y + gap, x + width / 2, y + gap + 14],
       };
       const sides = state.level === "all" ? ["top", "bottom", "right", "left"] : ["right", "left", "top", "bottom"];
-      const side = sides.find((name) => inside(places[name], area) && !taken.some((one) => overlap(one, places[name])));
+      const side = sides.find((name) => inside(places[name], area) && !taken.some((box) => overlap(box, places[name])));
       if (!side) return;
       named.add(point.full + point.launch);
       taken.push(places[side]);
-      found.set(point, { side: side, text: text });
+      labels.set(point, { side: side, text: text });
     });
-    return found;
+    return labels;
   }
 
   const around = (at, by) => [at[0] - by, at[1] - by, at[0] + by, at[1] + by];
@@ -228,13 +228,13 @@ const profkitCharts = (function () {
 
   // Joins a kernel's points across levels, and its algorithmic intensity to its measured one.
   function joints(points, state, look) {
-    const by = new Map();
+    const kernels = new Map();
     points.forEach(function (point) {
       const key = point.full + "\n" + point.launch + "\n" + point.precision;
-      by.set(key, (by.get(key) || []).concat([point]));
+      kernels.set(key, (kernels.get(key) || []).concat([point]));
     });
     const series = [];
-    by.forEach(function (own) {
+    kernels.forEach(function (own) {
       const real = own.filter((point) => !point.algorithmic);
       const declared = own.find((point) => point.algorithmic);
       const pairs = (points) => points.map((point) => [point.x, point.y]);
@@ -251,7 +251,7 @@ const profkitCharts = (function () {
     const state = { level: hooks.level, precision: "", zoom: [0, 100, 0, 100] };
     const box = extent(data);
     const decades = (range) => Math.log10(range[1] / range[0]);
-    const one = chart(element, function (width, look) {
+    const plot = chart(element, function (width, look) {
       const narrow = width < NARROW;
       const grid = { left: narrow ? 44 : 62, right: 14, top: 18, bottom: 44 };
       const high = element.clientHeight - grid.top - grid.bottom;
@@ -287,18 +287,18 @@ const profkitCharts = (function () {
     });
     let current = -1;
     let settling = 0;
-    one.made.on("datazoom", function () {
-      const [x, y] = one.made.getOption().dataZoom;
+    plot.instance.on("datazoom", function () {
+      const [x, y] = plot.instance.getOption().dataZoom;
       state.zoom = [x.start, x.end, y.start, y.end];
       clearTimeout(settling);
-      settling = setTimeout(() => one.draw(one.width), 250);
+      settling = setTimeout(() => plot.draw(plot.width), 250);
     });
-    one.made.on("click", function (at) {
+    plot.instance.on("click", function (at) {
       if (at.seriesId === "points") hooks.chosen(visible(data, state)[at.dataIndex]);
     });
     return {
-      chart: one,
-      set: function (change) { Object.assign(state, change); current = -1; one.draw(); },
+      chart: plot,
+      set: function (change) { Object.assign(state, change); current = -1; plot.draw(); },
       zoom: function (factor) {
         const around = (low, high) => {
           const half = Math.min(50, ((high - low) / 2) * factor);
@@ -307,28 +307,28 @@ const profkitCharts = (function () {
         };
         state.zoom = factor === 0 ? [0, 100, 0, 100]
           : around(state.zoom[0], state.zoom[1]).concat(around(state.zoom[2], state.zoom[3]));
-        one.draw();
+        plot.draw();
       },
       step: function (by) {
         const points = visible(data, state);
         if (!points.length) return "";
         current = (current + by + points.length) % points.length;
-        one.made.dispatchAction({ type: "downplay", seriesId: "points" });
-        one.made.dispatchAction({ type: "highlight", seriesId: "points", dataIndex: current });
-        one.made.dispatchAction({ type: "showTip", seriesIndex: one.made.getOption().series.length - 1, dataIndex: current });
+        plot.instance.dispatchAction({ type: "downplay", seriesId: "points" });
+        plot.instance.dispatchAction({ type: "highlight", seriesId: "points", dataIndex: current });
+        plot.instance.dispatchAction({ type: "showTip", seriesIndex: plot.instance.getOption().series.length - 1, dataIndex: current });
         const point = points[current];
         return point.name + ": " + point.facts.slice(0, 3).map((pair) => pair.join(" ")).join(", ");
       },
       leave: function () {
-        one.made.dispatchAction({ type: "downplay", seriesId: "points" });
-        one.made.dispatchAction({ type: "hideTip" });
+        plot.instance.dispatchAction({ type: "downplay", seriesId: "points" });
+        plot.instance.dispatchAction({ type: "hideTip" });
       },
       chosen: () => hooks.chosen(visible(data, state)[current]),
       // The position of a point in pixels of the chart, for tests and other scripts.
       where: function (name) {
         const points = visible(data, state);
-        const point = points.find((one) => one.full.includes(name));
-        return point ? one.made.convertToPixel({ gridIndex: 0 }, [point.x, point.y]) : null;
+        const point = points.find((candidate) => candidate.full.includes(name));
+        return point ? plot.instance.convertToPixel({ gridIndex: 0 }, [point.x, point.y]) : null;
       },
     };
   }
@@ -440,16 +440,16 @@ const profkitCharts = (function () {
     const reaches = data.series.map(reach);
     const medians = data.series.map((series) => series.median);
     const state = { common: Math.max.apply(null, medians) < APART * Math.min.apply(null, medians) };
-    const all = [Math.min.apply(null, reaches.map((one) => one[0])), Math.max.apply(null, reaches.map((one) => one[1]))];
+    const all = [Math.min.apply(null, reaches.map((limit) => limit[0])), Math.max.apply(null, reaches.map((limit) => limit[1]))];
     const logarithmic = () => state.common && all[1] > APART * all[0];
-    const limits = () => reaches.map(function (one) {
-      const own = state.common ? all : one;
+    const limits = () => reaches.map(function (limit) {
+      const own = state.common ? all : limit;
       if (logarithmic()) return [own[0] / 1.1, own[1] * 1.1];
       const pad = 0.05 * (own[1] - own[0]) || 0.05 * own[1];
       return [Math.max(0, own[0] - pad), own[1] + pad];
     });
     const dots = data.series.reduce((sum, series) => sum + series.samples.length, 0);
-    const made = chart(element, function (width, look) {
+    const plot = chart(element, function (width, look) {
       const narrow = width < NARROW;
       const rowHeight = (state.common ? 60 : 82) + (narrow ? 18 : 0);
       const left = narrow ? 8 : 150;
@@ -474,14 +474,14 @@ const profkitCharts = (function () {
             axisLabel: Object.assign(axisLook(look).axisLabel, { show: last(at), showMinLabel: false, showMaxLabel: false, formatter: (value) => scaled(value, "s", SMALL, 4) }),
           })),
           yAxis: data.series.map((_, at) => ({ type: "value", gridIndex: at, min: 0, max: 1, inverse: true, show: false })),
-          series: data.series.reduce((found, series, at) => found.concat(strip(series, at, within[at], look)), []),
+          series: data.series.reduce((all, series, at) => all.concat(strip(series, at, within[at], look)), []),
         },
       };
     }, dots > MANY_DOTS ? "canvas" : "svg");
     return {
-      chart: made,
+      chart: plot,
       common: () => state.common,
-      set: function (change) { Object.assign(state, change); made.draw(made.width); },
+      set: function (change) { Object.assign(state, change); plot.draw(plot.width); },
       note: function () {
         const within = limits();
         const notes = data.series.map(function (series, at) {
@@ -500,23 +500,23 @@ const profkitCharts = (function () {
       if (value <= limits[1]) data.push([value, 0.06 + (0.7 * index) / most, index]);
     });
     const base = { xAxisIndex: at, yAxisIndex: at };
-    const found = [Object.assign({
+    const marks = [Object.assign({
       type: "scatter", symbolSize: 4, data: data, itemStyle: { color: look.faint(0.5) }, z: 3,
       tooltip: { formatter: (item) => tip(series.label, [["sample " + (item.value[2] + 1), scaled(item.value[0], "s", SMALL)]]) },
     }, base)];
     if (series.low !== null) {
-      found.push(Object.assign({
+      marks.push(Object.assign({
         type: "line", data: [[series.low, 0.9], [series.high, 0.9]], showSymbol: false, silent: true, z: 4,
         lineStyle: { color: look.ink, width: 3, type: series.level ? "solid" : [4, 2] },
       }, base));
     }
     const interval = series.low === null ? [] : [[series.level ? series.level + " confidence interval" : "interval, no confidence level stated", scaled(series.low, "s", SMALL, 5) + " to " + scaled(series.high, "s", SMALL, 5)]];
-    found.push(Object.assign({
+    marks.push(Object.assign({
       type: "scatter", symbol: "circle", symbolSize: 8, data: [[series.median, 0.9]], z: 5,
       itemStyle: { color: look.ink, borderColor: look.surface, borderWidth: 1.5 },
       tooltip: { formatter: () => tip(series.label, [["median", scaled(series.median, "s", SMALL, 5)]].concat(interval)) },
     }, base));
-    return found;
+    return marks;
   }
 
   return { roofline: roofline, timeline: timeline, latency: latency };

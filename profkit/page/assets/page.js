@@ -9,10 +9,10 @@
   const all = (selector, from) => Array.from((from || document).querySelectorAll(selector));
 
   function element(name, properties, children) {
-    const made = document.createElement(name);
-    Object.assign(made, properties || {});
-    (children || []).forEach((child) => made.append(child));
-    return made;
+    const node = document.createElement(name);
+    Object.assign(node, properties || {});
+    (children || []).forEach((child) => node.append(child));
+    return node;
   }
 
   function stored(key) {
@@ -110,12 +110,12 @@
   // --- Charts -----------------------------------------------------------------------------------
 
   function whenSeen(target, make) {
-    let made = false;
+    let drawn = false;
     const once = function () {
-      if (!made && target.clientWidth) { made = true; make(); }
+      if (!drawn && target.clientWidth) { drawn = true; make(); }
     };
     new IntersectionObserver(function (entries, observer) {
-      if (entries.some((entry) => entry.isIntersecting)) { once(); if (made) observer.disconnect(); }
+      if (entries.some((entry) => entry.isIntersecting)) { once(); if (drawn) observer.disconnect(); }
     }, { rootMargin: "400px" }).observe(target);
     target.profkitDraw = once;
   }
@@ -133,7 +133,7 @@
       });
       charts.push(plot.chart);
       place.profkit = plot;
-      const said = byId("roofline-selection");
+      const selection = byId("roofline-selection");
       const legend = byId("roofline-legend");
       const showLegend = (value) => { if (legend) legend.hidden = value !== "all"; };
       showLegend(level ? level.value : "");
@@ -143,15 +143,15 @@
       byId("zoom-out").addEventListener("click", () => plot.zoom(1 / 0.6));
       byId("zoom-reset").addEventListener("click", () => plot.zoom(0));
       place.addEventListener("keydown", function (event) {
-        const by = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
-        if (by) { said.textContent = plot.step(by); event.preventDefault(); }
+        const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
+        if (step) { selection.textContent = plot.step(step); event.preventDefault(); }
         if (event.key === "Enter") plot.chosen();
-        if (event.key === "Escape") { plot.leave(); said.textContent = ""; }
+        if (event.key === "Escape") { plot.leave(); selection.textContent = ""; }
         if (event.key === "+") plot.zoom(0.6);
         if (event.key === "-") plot.zoom(1 / 0.6);
         if (event.key === "0") plot.zoom(0);
       });
-      place.addEventListener("blur", function () { plot.leave(); said.textContent = ""; });
+      place.addEventListener("blur", function () { plot.leave(); selection.textContent = ""; });
     });
   }
 
@@ -162,22 +162,22 @@
     const latency = byId("latency-chart");
     if (latency) {
       whenSeen(latency, function () {
-        const made = profkitCharts.latency(latency, data.latency);
-        charts.push(made.chart);
-        const say = () => { byId("latency-note").textContent = made.note(); };
+        const plot = profkitCharts.latency(latency, data.latency);
+        charts.push(plot.chart);
+        const showNote = () => { byId("latency-note").textContent = plot.note(); };
         const axis = byId("latency-axis");
         if (axis) {
-          axis.querySelector("[value=" + (made.common() ? "common" : "own") + "]").checked = true;
-          axis.addEventListener("change", function (event) { made.set({ common: event.target.value === "common" }); say(); });
+          axis.querySelector("[value=" + (plot.common() ? "common" : "own") + "]").checked = true;
+          axis.addEventListener("change", function (event) { plot.set({ common: event.target.value === "common" }); showNote(); });
         }
-        say();
+        showNote();
       });
     }
   }
 
   // --- Source views -----------------------------------------------------------------------------
 
-  const FIRST_ROWS = 300;
+  const FIRST_ROWS = 300;  // chosen: drawn without a noticeable delay
   const SAMPLES = 0;
   const COLUMNS = [["Executed", 1], ["Shared excess", 2], ["Global excess", 3], ["Live regs", 4]];
   const MEANING = {
@@ -214,27 +214,27 @@
     more.addEventListener("click", function () { state.rows *= 4; draw(); });
 
     function rows() {
-      const found = state.sass ? source.sass.map(sassRow) : source.files[state.file].lines.map(lineRow);
-      let kept = state.sampled ? found.filter((row) => (row.counts && row.counts[SAMPLES] > 0) || row.ranks.length) : found;
-      if (state.sass && state.of) kept = kept.filter((row) => row.file === state.of[0] && row.line === state.of[1]);
-      if (state.heat) kept = kept.slice().sort((a, b) => (b.counts ? b.counts[SAMPLES] : -1) - (a.counts ? a.counts[SAMPLES] : -1));
-      return kept;
+      const every = state.sass ? source.sass.map(sassRow) : source.files[state.file].lines.map(lineRow);
+      let shown = state.sampled ? every.filter((row) => (row.counts && row.counts[SAMPLES] > 0) || row.ranks.length) : every;
+      if (state.sass && state.of) shown = shown.filter((row) => row.file === state.of[0] && row.line === state.of[1]);
+      if (state.heat) shown = shown.slice().sort((a, b) => (b.counts ? b.counts[SAMPLES] : -1) - (a.counts ? a.counts[SAMPLES] : -1));
+      return shown;
     }
 
     function draw() {
       drawBar();
-      const found = rows();
-      wrap.replaceChildren(viewTable(found, state, source, show));
-      more.hidden = found.length <= state.rows;
-      more.textContent = "Show more (" + (found.length - state.rows).toLocaleString("en") + " rows not shown)";
-      const told = source.notes.slice();
+      const matching = rows();
+      wrap.replaceChildren(viewTable(matching, state, source, show));
+      more.hidden = matching.length <= state.rows;
+      more.textContent = "Show more (" + (matching.length - state.rows).toLocaleString("en") + " rows not shown)";
+      const remarks = source.notes.slice();
       if (state.sass && source.sass.length < source.instructions) {
-        told.push(source.sass.length + " of " + source.instructions + " instructions shown: those with the fewest samples are omitted");
+        remarks.push(source.sass.length + " of " + source.instructions + " instructions shown: those with the fewest samples are omitted");
       }
       if (!state.sass && source.files[state.file].lines.length < source.files[state.file].of) {
-        told.push("lines far from the kernel's code are omitted");
+        remarks.push("lines far from the kernel's code are omitted");
       }
-      notes.textContent = told.join(". ");
+      notes.textContent = remarks.join(". ");
     }
 
     function drawBar() {
@@ -273,7 +273,7 @@
     draw();
     return {
       line: function (file, line) {
-        const at = source.files.findIndex((one) => one.name === file);
+        const at = source.files.findIndex((entry) => entry.name === file);
         if (at >= 0) show({ sass: false, file: at, here: line });
         else show({ sass: true, of: null, heat: true });
       },
@@ -328,11 +328,11 @@
     return (100 * share).toFixed(share < 0.1 ? 1 : 0) + "%";
   }
 
-  function viewTable(found, state, source, show) {
-    const columns = COLUMNS.filter(([, at]) => found.some((row) => row.counts && row.counts[at]));
-    const hasStalls = found.some((row) => row.stalls.length);
-    const hasFindings = found.some((row) => row.ranks.length);
-    const most = found.reduce((top, row) => Math.max(top, row.counts ? row.counts[SAMPLES] || 0 : 0), 0);
+  function viewTable(rows, state, source, show) {
+    const columns = COLUMNS.filter(([, at]) => rows.some((row) => row.counts && row.counts[at]));
+    const hasStalls = rows.some((row) => row.stalls.length);
+    const hasFindings = rows.some((row) => row.ranks.length);
+    const most = rows.reduce((top, row) => Math.max(top, row.counts ? row.counts[SAMPLES] || 0 : 0), 0);
     const text = state.sass ? "SASS" : "Source";
     const heads = [state.sass ? "Address" : "Line", "Samples"].concat(
       hasFindings ? ["Finding"] : [], [text], hasStalls ? ["Stall reasons"] : [], columns.map(([label]) => label));
@@ -344,7 +344,7 @@
     }));
     const body = element("tbody", {});
     let before = null;
-    found.slice(0, state.rows).forEach(function (row) {
+    rows.slice(0, state.rows).forEach(function (row) {
       if (!state.sass && !state.heat && !state.sampled && before !== null && row.line !== before + 1) {
         body.append(element("tr", { className: "gap" }, [element("td", { colSpan: heads.length, textContent: "lines " + (before + 1) + " to " + (row.line - 1) })]));
       }
@@ -355,9 +355,9 @@
   }
 
   function viewRow(row, state, source, columns, most, show) {
-    const made = element("tr", {});
-    if (row.ranks.length) made.classList.add("blamed");
-    if (state.here && !state.sass && row.line === state.here) made.classList.add("here");
+    const line = element("tr", {});
+    if (row.ranks.length) line.classList.add("blamed");
+    if (state.here && !state.sass && row.line === state.here) line.classList.add("here");
     const samples = row.counts ? row.counts[SAMPLES] : null;
     const sampled = element("td", { className: "s" });
     if (samples) {
@@ -366,12 +366,12 @@
     }
     if (samples && most) sampled.style.setProperty("--w", ((100 * samples) / most).toFixed(1) + "%");
     const stalls = row.stalls.map(([reason, count]) => source.reasons[reason] + " " + percent(samples ? count / samples : 0));
-    made.append(placeCell(row, state, source, show), sampled);
-    if (columns.hasFindings) made.append(findingCell(row.ranks));
-    made.append(element("td", { className: "src" }, state.sass ? [row.text] : colored(row.text)));
-    if (columns.hasStalls) made.append(element("td", { className: "st", textContent: stalls.slice(0, 2).join(", "), title: stalls.join(", ") }));
-    columns.counts.forEach(([, at]) => made.append(element("td", { textContent: row.counts ? number(row.counts[at]) : "" })));
-    return made;
+    line.append(placeCell(row, state, source, show), sampled);
+    if (columns.hasFindings) line.append(findingCell(row.ranks));
+    line.append(element("td", { className: "src" }, state.sass ? [row.text] : colored(row.text)));
+    if (columns.hasStalls) line.append(element("td", { className: "st", textContent: stalls.slice(0, 2).join(", "), title: stalls.join(", ") }));
+    columns.counts.forEach(([, at]) => line.append(element("td", { textContent: row.counts ? number(row.counts[at]) : "" })));
+    return line;
   }
 
   function findingCell(ranks) {
@@ -484,13 +484,13 @@
 
   // --- Printing -----------------------------------------------------------------------------------
 
-  const PRINT_WIDTH = 700;
-  const KERNELS_PRINTED = 3;
+  const PRINT_WIDTH = 700;  // pixels: A4 less its margins of 12 mm at 96 dpi
+  const KERNELS_PRINTED = 3;  // chosen: a page of paper each
 
   // Prints open sections, the whole checklist and the kernels with the most time.
   function toOpen() {
     const kernels = all("details.kernel").slice(0, KERNELS_PRINTED);
-    return all(".item details").concat(kernels).filter((one) => !one.open);
+    return all(".items details").concat(kernels).filter((place) => !place.open);
   }
 
   function setUpPrinting() {
@@ -498,14 +498,14 @@
     addEventListener("beforeprint", function () {
       if (before) return;
       before = { theme: root.dataset.theme, closed: toOpen() };
-      before.closed.forEach((one) => { one.open = true; });
+      before.closed.forEach((place) => { place.open = true; });
       all(".chart").forEach((place) => { if (place.profkitDraw) place.profkitDraw(); });
       root.dataset.theme = "light";
       charts.forEach((chart) => chart.draw(Math.min(PRINT_WIDTH, chart.width)));
     });
     addEventListener("afterprint", function () {
       if (!before) return;
-      before.closed.forEach((one) => { one.open = false; });
+      before.closed.forEach((place) => { place.open = false; });
       root.dataset.theme = before.theme;
       before = null;
       charts.forEach((chart) => chart.draw());

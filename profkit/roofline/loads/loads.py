@@ -18,16 +18,16 @@ from profkit.roofline.loads import counts
 from profkit.roofline.loads.counts import Machine
 
 _FOLDER = Path(__file__).parent
-_RESIDENT = 8  # blocks of 256 threads a multiprocessor
-_FMA_BLOCKS, _MMA_BLOCKS = 4, 2  # a multiprocessor
+_RESIDENT = 8  # blocks of 256 threads per SM: 2,048 threads, the most of any SM
+_FMA_BLOCKS, _MMA_BLOCKS = 4, 2  # per SM
 _FMA_STEPS, _MMA_STEPS = 12_000, 4_000
-_SLOW_FP64 = 16
-_L2_READ = 4 << 30  # bytes a call
-_GROWTH = (1.25, 0.5)
-_SIZE, _FP64_SIZE = 8192, 4096
-_INT8_SIGMA = 32
-_ROWS_CHECKED = 16
-_COARSEST = 0.05
+_SLOW_FP64 = 16  # times fewer steps: FP64 at 1/32 or 1/64 of FP32's rate, not 1/2
+_L2_READ = 4 << 30  # bytes per call
+_GROWTH = (1.25, 0.5)  # x -> a x + b and back: exact in binary, so that results stay in range
+_SIZE, _FP64_SIZE = 8192, 4096  # chosen: tens of tiles per SM, so that the tail is short
+_INT8_SIGMA = 32  # chosen: four sigma fill the range of INT8
+_ROWS_CHECKED = 16  # chosen: a wrong layout shows in any row; all would take longer than timing
+_COARSEST = 0.05  # relative, chosen: FP8 and BF16 outputs round to 3 and 8 bits
 _OTHER_PATH = (9, 10)  # majors whose tensor cores have a faster path than mma.sync
 _TENSOR_FP64 = ((8, 0), (9, 0), (10, 0))
 _SINCE: Mapping[str, tuple[int, int]] = {
@@ -83,7 +83,7 @@ def _copies(machine: Machine, seed: int) -> Sequence[Load]:
         return Load(call, amount, f"copy.cu, {words}: {size}", right)
 
     return [
-        kernel_load(-(-vectors // counts.COPY_TILE), "a block a tile"),
+        kernel_load(-(-vectors // counts.COPY_TILE), "one block per tile"),
         kernel_load(_RESIDENT * machine.sm_count, "resident blocks"),
         Load(lambda: target.copy_(source), amount, f"the driver's copy: {size}", right),
     ]
@@ -98,7 +98,7 @@ def _reads(machine: Machine, seed: int) -> Sequence[Load]:
 def _l2_reads(machine: Machine, seed: int) -> Sequence[Load]:
     slices = counts.l2_slices(machine)
     if slices is None:
-        raise Unsupported("its L2 cache is too small for a set that all multiprocessors read")
+        raise Unsupported("its L2 cache is too small for data that all SMs read")
     repeats = max(1, _L2_READ // slices.bytes)
     method = f"read.cu, past L1: {slices.bytes / 2**20:.1f} MiB read {repeats} times"
     return [_read(machine, slices, repeats, seed, method)]
@@ -139,7 +139,9 @@ def _multiply_adds(real: str, machine: Machine, seed: int) -> Sequence[Load]:
     def right() -> bool:
         return bool(torch.allclose(start, end, rtol=1e-2, atol=1e-2))
 
-    method = f"multiply_add.cu: {counts.FMA_CHAINS} chains a thread, {2 * steps} steps in registers"
+    method = (
+        f"multiply_add.cu: {counts.FMA_CHAINS} chains per thread, {2 * steps} steps in registers"
+    )
     return [Load(launched, counts.multiply_add_flop(blocks, steps), method, right)]
 
 
@@ -147,7 +149,7 @@ def _mma_sync(dtype: str, machine: Machine, seed: int) -> Sequence[Load]:
     import torch
 
     if machine.cc[0] not in _OTHER_PATH:
-        raise Unsupported("its tensor cores have no faster path, so that this is the same roof")
+        raise Unsupported("its tensor cores have no faster path than mma.sync: the same ceiling")
     blocks = _MMA_BLOCKS * machine.sm_count
     a = _normal((8, 64, 16), getattr(torch, dtype), seed, machine.device)
     b = _normal((8, 32, 16), getattr(torch, dtype), seed + 1, machine.device)
@@ -164,7 +166,7 @@ def _mma_sync(dtype: str, machine: Machine, seed: int) -> Sequence[Load]:
         lanes = product.reshape(8, 8, 8, 4, 4, 2).sum(dim=(1, 3, 5)).reshape(8, 32)
         return _alike(out.double(), lanes.expand_as(out))
 
-    method = f"mma_sync.cu: m16n8k16 with FP32 sums, {16 * _MMA_STEPS} a warp in registers"
+    method = f"mma_sync.cu: m16n8k16, FP32 accumulation, {16 * _MMA_STEPS} per warp in registers"
     return [Load(launched, counts.mma_flop(blocks, _MMA_STEPS), method, right)]
 
 
@@ -172,9 +174,9 @@ def _product(name: str, machine: Machine, seed: int) -> Load:
     """A product of square matrices by cuBLAS, which takes the fastest path that it knows."""
     major, minor = _SINCE.get(name, (0, 0))
     if machine.cc < (major, minor):
-        raise Unsupported(f"its tensor cores have no such type (it needs CC {major}.{minor})")
+        raise Unsupported(f"its tensor cores lack this data type (it needs CC {major}.{minor})")
     if name == "tensor_fp64" and machine.cc not in _TENSOR_FP64:
-        raise Unsupported("it has no tensor cores for FP64, or next to none")
+        raise Unsupported("it has no FP64 tensor cores, or slow ones")
     size = _FP64_SIZE if name == "tensor_fp64" else _SIZE
     a, b = (_operand(name, size, seed + index, machine.device) for index in range(2))
     results: list[Any] = []

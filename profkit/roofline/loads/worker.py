@@ -26,11 +26,11 @@ from profkit.timing.stopwatch import Block, Cache, Ready, Settings, Stopwatch, T
 from profkit.timing.worker import main, watch
 
 _SETTINGS = Settings(Timer.events, Cache.warm, warmup=0.4)
-_BLOCKS = 4
+_BLOCKS = 4  # chosen: steady blocks and bursts with their pauses take about 2 s per load
 _FEWEST, _MOST = 10, 100
 _SECONDS_A_BLOCK, _SECONDS_A_SAMPLE = 0.12, 0.002
-_LARGEST_GROUP = 20
-_PAUSE = 0.3
+_LARGEST_GROUP = 20  # chosen: bounds the calls of a sample where a call takes microseconds
+_PAUSE = 0.3  # seconds; chosen: without load before a burst, so that the power cap is not in effect
 _FEWEST_WARM, _SECONDS_WARM = 2, 0.005
 _FEWEST_IN_A_BURST, _SECONDS_A_BURST = 3, 0.012
 _BROKEN = "CUDA error"
@@ -49,9 +49,7 @@ class _Ceilings:
         except ImportError:
             raise without_torch() from None
         if not torch.cuda.is_available():
-            raise EnvironmentProblem(
-                "roofs are measured on a GPU, and torch sees none", "see `profkit doctor`"
-            )
+            raise EnvironmentProblem("no GPU: torch sees none", "see `profkit doctor`")
         lock(seed)
         self._seed = seed
         surroundings = fingerprint()
@@ -95,7 +93,7 @@ class _Ceilings:
         load.call()
         torch.cuda.synchronize()
         if not load.right():
-            raise TargetFailed(f"wrong result from {load.method}", "no rate of it can be believed")
+            raise TargetFailed(f"wrong result from {load.method}", "its rate is invalid")
         group = max(1, min(_LARGEST_GROUP, round(_SECONDS_A_SAMPLE / _wall_seconds(load))))
         stopwatch = Stopwatch(load.call, "cuda", replace(_SETTINGS, group=group), self._watch)
         ready = stopwatch.prepare()
