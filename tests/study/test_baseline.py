@@ -514,7 +514,7 @@ def test_what_no_time_was_left_for_is_kept_as_such_and_measured_by_resume(toy: P
         (("run", "toy.py", "--matrix", "matrix.yaml", "--seq", "1"), 2, "--matrix and --seq"),
         (("import", "none.json", "-o", "x"), 5, "can't be read"),
         (("import", "toy.py", "-o", "x", "--gpu", "B9000"), 2, "no datasheet; leave --gpu out"),
-        (("import", "toy.py", "-o", "x", "--gpu", "A100"), 2, "may be A100"),
+        (("import", "toy.py", "-o", "x", "--gpu", "A100"), 2, "A100 40 GB, A100 80 GB PCIe"),
         (("import", "toy.py", "-o", "x", "--matrix", "matrix.yaml"), 2, "1 files for the 3 shapes"),
     ],
 )
