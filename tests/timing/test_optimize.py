@@ -104,7 +104,7 @@ def test_that_nothing_is_to_be_gained_is_a_result(toy: Path) -> None:
     ("arguments", "status", "words"),
     [
         (("toy.py", "--target-speedup", "0.9"), 2, "--target-speedup 0.9"),
-        (("toy.py", "--budget", "long"), 2, "is no time"),
+        (("toy.py", "--budget", "long"), 2, "--budget 'long'"),
         (("none.py",), 5, "none.py: "),
         (("toy.py", "other.py"), 2, "one target"),
     ],
