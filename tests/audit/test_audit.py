@@ -211,7 +211,7 @@ def test_the_gpu_may_be_given(profkit_cli: Cli, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("gpu", "words"),
     [
-        ("A100", "may be A100 40 GB, A100 80 GB PCIe, A100 80 GB SXM; say which"),
+        ("A100", "ambiguous: A100 40 GB, A100 80 GB PCIe, A100 80 GB SXM; name one"),
         ("Voodoo 2", "not in the datasheet table"),
     ],
 )

@@ -76,7 +76,7 @@ def test_json_keeps_digits(tmp_path: Path) -> None:
         ("a.yaml", "a: [1, 2", "not YAML"),
         ("a.yaml", "a: " + "[" * 200 + "]" * 200, "too deep"),
         ("a.yaml", "a: &a [1]\nb: *c\n", "not YAML"),
-        ("a.yaml", "x: &x {y: *x}\n", "before this alias"),
+        ("a.yaml", "x: &x {y: *x}\n", "undefined alias"),
         ("a.yaml", "{[1]: 2}", "key"),
         ("a.yaml", "a: 1e999", "finite"),
     ],

@@ -221,7 +221,7 @@ def test_a_file_says_what_was_measured(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda told: told.update(schema="profkit.time/1"), "not profkit.ceilings/1"),
+        (lambda told: told.update(schema="profkit.time/1"), "expected profkit.ceilings/1"),
         (lambda told: told.pop("gpu"), "missing required field gpu"),
         (
             lambda told: told["ceilings"][0].update(name="gddr"),
