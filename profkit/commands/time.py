@@ -102,11 +102,8 @@ def time(
                 gpu=gpu,
             )
             plan = _in_blocks(plan, blocks, compared=bool(labels))
-            if plan.samples > samples and options.is_explicit(context, "samples"):
-                options.warn(
-                    f"takes {plan.samples} samples per variant, not {samples}: a comparison "
-                    f"needs {plan.samples_in_a_block} in each of {plan.blocks} blocks"
-                )
+            if options.is_explicit(context, "samples"):
+                _warn_of_rounding(plan, samples)
             with stage_progress() as show:
                 timing = measurement.time_targets(plan, show)
                 show("statistics", "")
@@ -135,6 +132,17 @@ def share(text: str, option: str) -> float:
     if not 0 < value < 1:
         raise UsageError(f"{option} {text!r} is not a share", "write 1% or 0.01")
     return value
+
+
+def _warn_of_rounding(plan: TimingPlan, samples: int) -> None:
+    """Say that more samples are taken than --samples asks for, and why."""
+    count = plan.blocks * plan.samples_in_a_block
+    if count == samples:
+        return
+    why = f"{plan.blocks} blocks of {plan.samples_in_a_block}"
+    if plan.samples > samples:
+        why += ", the fewest samples per block for a comparison"
+    options.warn(f"--samples {samples} rounded up to {count} per variant: {why}")
 
 
 def _write(

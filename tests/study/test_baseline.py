@@ -340,7 +340,7 @@ def test_cells_without_a_profile_say_why_and_are_tried_again(
     words = ("--backends", "quick", "--profile", "top", "--resume")
     late = measured(toy, *words, "--budget", "0.001s")
     assert late.exit_code == 0, late.stderr
-    assert {one["reason"] for one in profiles(toy).values()} == {"the budget was spent before"}
+    assert {one["reason"] for one in profiles(toy).values()} == {"the budget was already spent"}
     again = measured(toy, *words)
     assert again.exit_code == 0, again.stderr
     assert all(one["folder"] for one in profiles(toy).values())
