@@ -401,7 +401,7 @@ def test_others_latencies_are_told_with_their_faults(on_l4: Path, tmp_path: Path
     assert "5 are one timer tick wide" in plain
     assert "**13 published claims " in plain
     wrong = plain.split("### Published claims that are wrong")[1].split("## Ablation")[0]
-    assert "**S=512 is firmly compute-bound**: compute-bound: 256.0 FLOP/B lies left of" in wrong
+    assert "**S=512 is firmly compute-bound**: compute-bound: 256.0 FLOP/B is left of" in wrong
     shares = plain.split("**Rates at the median**")[1].split("**Query tokens")[0]
     assert "278 GB/s | - | 403" in shares
     assert "338 GB/s | cached | 403" in shares
