@@ -13,7 +13,6 @@ from profkit.core.unit_words import is_word, unit_after
 from profkit.report import names
 from profkit.report.catalog import catalog
 from profkit.report.floors import WORTH, floors
-from profkit.rules.checklist import WORTH_ACTING, RuleItem
 from profkit.rules.rule_file import CONTEXT
 from profkit.rules.samples import WORTH_SAMPLING
 from profkit.timeline import region
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     from profkit.report.session import Session
     from profkit.report.source_lines import Place
     from profkit.report.summary import Group, ReportSummary
-    from profkit.rules.checklist import Checklist, Item, Proof
+    from profkit.rules.checklist import Checklist, Item, Proof, RuleItem
     from profkit.rules.engine import Estimate, Evidence
 
 HEADING = "Bottlenecks and estimated speedups"
@@ -142,6 +141,8 @@ def actions_of(item: RuleItem) -> tuple[tuple[tuple[str, ...], bool], ...]:
 
 def folded(checklist: Checklist) -> str:
     """How many items are too small to act on; "" for none."""
+    from profkit.rules.checklist import WORTH_ACTING
+
     if not (minor := checklist.minor):
         return ""
     picked = any(item.best.picked for item in minor)
@@ -459,5 +460,7 @@ def _item_markdown(item: RuleItem) -> list[str]:
 
 def single(item: Item) -> RuleItem:
     """A finding as an item of its own."""
+    from profkit.rules.checklist import RuleItem
+
     gained = item.finding.estimate
     return RuleItem(item.rank, (item,), gained.run if gained else math.nan, minor=False)
