@@ -208,5 +208,5 @@ def test_a_full_disk_is_the_environment_s_problem(
     monkeypatch.setattr(profiling, "_room", full)
     monkeypatch.setenv("PROFKIT_NCU", "true")
     plan = profiling.Plan(("true",), out=tmp_path / "runs")
-    with pytest.raises(EnvironmentProblem, match="runs: No space left on device; make room"):
+    with pytest.raises(EnvironmentProblem, match="runs: No space left on device; free disk space"):
         profiling.profile(plan, lambda *_: None)
