@@ -212,7 +212,7 @@ def test_a_diff_and_a_document_fit_a_phone(
 @needs_browser
 def test_the_source_shows_a_hundred_characters(show: Callable[..., Seen]) -> None:
     tab = show(width=1400).tab
-    tab.locator("#kernel-4 details.source summary").click()
+    tab.locator("#kernel-4 details.source").evaluate("place => { place.open = true }")
     view = tab.locator("#kernel-4 .view-wrap")
     right = view.bounding_box()["x"] + view.bounding_box()["width"]
     cell = view.locator("td.src").first
