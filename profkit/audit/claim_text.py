@@ -479,7 +479,7 @@ def parts(reading: Reading) -> None:
 
 def _bare_whole(reading: Reading) -> None:
     """`540 TFLOPS in BF16, 86.5% of 624`: a whole in the unit of the rate before it."""
-    rates = [one for one in quantities(reading.text) if one.kind in ("FLOP/s", "B/s")]
+    rates = [rate for rate in quantities(reading.text) if rate.kind in ("FLOP/s", "B/s")]
     if len(rates) != 1 or len(re.findall(r"\d ?%", reading.text)) != 1:
         return
     rate, match = rates[0].figure, WORDS["bare_whole"].match(reading.text, rates[0].end)

@@ -77,10 +77,10 @@ def diagnose(out: Path) -> DoctorFile:
     return DoctorFile(can_profile=False if failed else has_gpu, has_gpu=has_gpu, checks=checks)
 
 
-def _bad(name: str, topic: str, found: str, gpu: GpuState | None = None) -> Check:
+def _bad(name: str, topic: str, state: str, gpu: GpuState | None = None) -> Check:
     """A failed check or a warning, with the advice on its topic."""
     advice = {"status": WARNING, **_advice()[topic]}
-    return Check(name, found=found, **advice | {"remedy": advice["remedy"].format(gpu=gpu)})
+    return Check(name, found=state, **advice | {"remedy": advice["remedy"].format(gpu=gpu)})
 
 
 def _devices() -> list[str]:

@@ -15,6 +15,7 @@ the likely remaining share of the whole; neither is below the time of the other 
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -232,7 +233,7 @@ def _promise(finding: Finding[Group]) -> float:
     return estimate.likely - 1 if estimate else math.inf
 
 
-class _Table(Generic[Row]):
+class _Table(ABC, Generic[Row]):
     """Quantities as columns of one value a kernel (or timeline), and what rules make of them."""
 
     def __init__(self, subjects: Sequence[Row]) -> None:
@@ -341,8 +342,8 @@ class _Table(Generic[Row]):
         names = (self._absent(each, rule, index) or each.names for each in unknown)
         return tuple(dict.fromkeys(name for group in names for name in group))
 
-    def _estimate(self, rule: Rule, index: int) -> Estimate:
-        raise NotImplementedError
+    @abstractmethod
+    def _estimate(self, rule: Rule, index: int) -> Estimate: ...
 
     def _relieved(self, rule: Rule) -> Mapping[str, Column]:
         """The floors after the fix; what is unknown is taken as not relieved."""
@@ -375,8 +376,8 @@ class _Table(Generic[Row]):
             self._columns[key] = np.array(values, dtype=np.float64)
         return self._columns[key]
 
-    def _recorded(self, name: str, index: int) -> float:
-        raise NotImplementedError
+    @abstractmethod
+    def _recorded(self, name: str, index: int) -> float: ...
 
 
 class _Timeline(_Table[None]):

@@ -30,7 +30,7 @@ from profkit.commands.cli import app
 from tests.conftest import ROOT
 
 Cli = Callable[..., Result]
-Compare = Callable[[str, str], None]
+Golden = Callable[[str, str], str]
 GOLDEN = ROOT / "tests" / "data" / "golden"
 CASES: Mapping[str, list[str]] = yaml.safe_load((GOLDEN / "cases.yaml").read_text("utf-8"))
 MEASURING = {"profile", "optimize", "calibrate", "ceilings", "baseline run", "doctor"}
@@ -151,14 +151,16 @@ def workplace(inputs: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 @pytest.fixture
-def compare_golden(request: pytest.FixtureRequest) -> Compare:
-    def compare(name: str, shown: str) -> None:
-        golden = GOLDEN / name
-        if request.config.getoption("--regenerate"):
-            golden.write_text(shown, encoding="utf-8")
-        assert shown == golden.read_text(encoding="utf-8")
+def golden(request: pytest.FixtureRequest) -> Golden:
+    """The expected output of a name; what is shown now becomes it under --regenerate."""
 
-    return compare
+    def expected(name: str, shown: str) -> str:
+        file = GOLDEN / name
+        if request.config.getoption("--regenerate"):
+            file.write_text(shown, encoding="utf-8")
+        return file.read_text(encoding="utf-8")
+
+    return expected
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -166,16 +168,17 @@ def test_output(
     profkit_cli: Cli,
     monkeypatch: pytest.MonkeyPatch,
     workplace: Path,
-    compare_golden: Compare,
+    golden: Golden,
     name: str,
 ) -> None:
     started = datetime.now(UTC)
     parts = [shown(profkit_cli, monkeypatch, workplace, command) for command in CASES[name]]
-    compare_golden(f"{name}.txt", without_now("".join(parts), started))
+    text = without_now("".join(parts), started)
+    assert text == golden(f"{name}.txt", text)
 
 
 @pytest.mark.usefixtures("workplace")
-def test_help(profkit_cli: Cli, compare_golden: Compare) -> None:
+def test_help(profkit_cli: Cli, golden: Golden) -> None:
     texts = []
     for verb in ["", *verbs_below(typer.main.get_command(app))]:
         text = profkit_cli(*verb.split(), "--help", COLUMNS=WIDTH).stdout
@@ -183,11 +186,11 @@ def test_help(profkit_cli: Cli, compare_golden: Compare) -> None:
             f"$ profkit {verb} --help\n",
             *(f"{line.rstrip()}\n" for line in text.split("\n")),
         ]
-    compare_golden("help.txt", "".join(texts))
+    assert "".join(texts) == golden("help.txt", "".join(texts))
 
 
 @pytest.mark.usefixtures("workplace")
-def test_doctor(profkit_cli: Cli, compare_golden: Compare) -> None:
+def test_doctor(profkit_cli: Cli, golden: Golden) -> None:
     document = json.loads(profkit_cli("doctor", "--format", "json").stdout)
     if document["has_gpu"]:
         pytest.skip("this machine has a GPU")
@@ -195,33 +198,30 @@ def test_doctor(profkit_cli: Cli, compare_golden: Compare) -> None:
         if check["name"] not in {"GPU", "counters"}:
             check |= {"status": "?", "found": "?", "costs": "?", "remedy": "?"}
         check["found"] = re.sub(r"\(.*\)", "(?)", check["found"])
-    compare_golden("doctor-json.txt", json.dumps(document, indent=2) + "\n")
+    text = json.dumps(document, indent=2) + "\n"
+    assert text == golden("doctor-json.txt", text)
 
 
 @pytest.mark.usefixtures("workplace")
-def test_python(compare_golden: Compare) -> None:
+def test_python(golden: Golden) -> None:
     folder = Path("reports/h200")
     report = profkit.load(folder / "pairs/transpose_conflicts/before.ncu-repz")
     after = profkit.load(folder / "pairs/transpose_conflicts/after.ncu-repz")
     (change,) = profkit.diff(report, after).kernels
     (kernel,) = report
-    compare_golden(
-        "python.txt",
-        "\n".join(
-            [
-                repr(report),
-                masked(report._repr_html_()),
-                repr(kernel),
-                masked(kernel._repr_html_()),
-                f"{change.before.name} -> {change.after.name}: {change.change}",
-                masked(report.kernels.T.to_csv(lineterminator="\n")),
-                masked(kernel.stalls().to_csv(lineterminator="\n")),
-                masked(kernel.source_lines("samples").to_csv(lineterminator="\n")),
-                masked(kernel.instructions("samples").to_csv(lineterminator="\n")),
-            ]
-        )
-        + "\n",
-    )
+    parts = [
+        repr(report),
+        masked(report._repr_html_()),
+        repr(kernel),
+        masked(kernel._repr_html_()),
+        f"{change.before.name} -> {change.after.name}: {change.change}",
+        masked(report.kernels.T.to_csv(lineterminator="\n")),
+        masked(kernel.stalls().to_csv(lineterminator="\n")),
+        masked(kernel.source_lines("samples").to_csv(lineterminator="\n")),
+        masked(kernel.instructions("samples").to_csv(lineterminator="\n")),
+    ]
+    text = "\n".join(parts) + "\n"
+    assert text == golden("python.txt", text)
 
 
 def test_every_verb_and_format_is_covered() -> None:

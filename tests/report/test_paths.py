@@ -21,7 +21,7 @@ from profkit.report.paths import posix, without_homes
         ("/export/home/ann/x", "~/x"),
         ("/mnt/c/Users/ann/x", "~/x"),
         ("[lambda at /home/ann/a.cu:3:1] and /home/bob/b.cu", "[lambda at ~/a.cu:3:1] and ~/b.cu"),
-        ("/root/x.cu, /usr/home.txt, home/ann, at::home/ann", None),
+        ("/opt/x.cu, /usr/home.txt, home/ann, at::home/ann", None),
         ("void f<float>(int, Users)", None),
     ],
 )
