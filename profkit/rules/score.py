@@ -363,14 +363,14 @@ def _mean(values: Sequence[float]) -> float:
     return statistics.fmean(values) if values else math.nan
 
 
-def pairs_in(folder: Path) -> tuple[Path, ...]:
-    """The folders of pairs below a folder, sorted; raises BadInput where there is none."""
-    pairs = tuple(sorted(file.parent for file in folder.rglob(PAIR)))
+def pairs_in(folders: Sequence[Path]) -> tuple[Path, ...]:
+    """The folders of pairs below folders, sorted by name; raises BadInput where there is none."""
+    pairs = {file.parent for folder in folders for file in folder.rglob(PAIR)}
     if not pairs:
         raise BadInput(
-            f"{folder}: no {PAIR} in this directory", "pass a directory of recorded pairs"
+            f"{folders[0]}: no {PAIR} in this directory", "pass a directory of recorded pairs"
         )
-    return pairs
+    return tuple(sorted(pairs, key=lambda pair: (pair.name, pair)))
 
 
 def read_pair(folder: Path) -> RecordedPair:
