@@ -8,7 +8,6 @@ this repository; docs/reference/methods/estimates.md says how.
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -63,7 +62,7 @@ def pairs_of(scored: Mapping[str, Any]) -> list[Pair]:
     return [
         Pair(row["name"], row["achieved"], row["estimated"], _interval(row["range"]))
         for row in scored["pairs"]
-        if row["category"] is not None and row["achieved"] is not None
+        if row["category"] is not None and row["kind"] != "no_gain"
     ]
 
 
@@ -73,24 +72,14 @@ def _interval(ends: Sequence[float] | None) -> tuple[float, float] | None:
 
 def accuracy_of(scored: Mapping[str, Any]) -> Accuracy:
     """The figures over the recorded pairs."""
-    pairs, summary = pairs_of(scored), scored["summary"]
-    held = [
-        pair.interval is not None and pair.interval[0] <= pair.measured <= pair.interval[1]
-        for pair in pairs
-    ]
+    summary = scored["summary"]
     return Accuracy(
-        len(pairs),
+        summary["defects"],
         summary["top1"],
         summary["top3"],
-        factor_of(pairs),
-        sum(held) / len(held),
+        summary["factor"],
+        summary["coverage"],
     )
-
-
-def factor_of(pairs: Sequence[Pair]) -> float:
-    """exp(mean |ln(estimated / measured)|); a defect that is not named counts as estimated 1x."""
-    logs = [abs(math.log(pair.estimated / pair.measured)) for pair in pairs]
-    return math.exp(sum(logs) / len(logs))
 
 
 def accuracy_table(own: Accuracy) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import tempfile
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -182,23 +182,20 @@ def judge_pairs(
 
     notes = [read_notes(folder) for folder in folders]
     with ExitStack() as stack:
-        tasks = [
-            (pair, known.held_out)
-            for folder, known in zip(folders, notes, strict=True)
-            for pair in pairs_in(stack.enter_context(unpacked(folder)))
+        pairs = [
+            pair for folder in folders for pair in pairs_in(stack.enter_context(unpacked(folder)))
         ]
-        outcomes = in_parallel(partial(_judge, advice=advice), tasks, lambda task: _died(task[0]))
+        outcomes = in_parallel(partial(_judge, advice=advice), pairs, _died)
     failures = [outcome for outcome in outcomes if isinstance(outcome, ProfkitError)]
     judged = [outcome for outcome in outcomes if not isinstance(outcome, ProfkitError)]
     return judged, joined(notes), failures
 
 
-def _judge(task: tuple[Path, Collection[str] | None], advice: Advice) -> Verdict | ProfkitError:
+def _judge(folder: Path, advice: Advice) -> Verdict | ProfkitError:
     from profkit.rules.score import judge, read_pair
 
-    folder, held_out = task
     try:
-        return judge(read_pair(folder), partial(_examined, advice=advice), held_out)
+        return judge(read_pair(folder), partial(_examined, advice=advice))
     except ProfkitError as error:
         return error
 
