@@ -32,7 +32,7 @@ def unpacked(folder: Path) -> Iterator[tuple[Path, ...]]:
         places = [Path(scratch) / archive.name.removesuffix(ARCHIVE) for archive in archives]
         for archive, place in zip(archives, places, strict=True):
             unpack(archive, place)
-        yield (*([folder] if folder.is_dir() else []), *places)
+        yield tuple(places) if archives == [folder] else (folder, *places)
 
 
 def unpack(archive: Path, out: Path) -> None:
