@@ -180,7 +180,7 @@ def _judge(report: LatencyReport, gates: Sequence[str] | None) -> None:
     for pair in report.pairs:
         if pair.comparison.verdict is Verdict.INVALID:
             raise EnvironmentProblem(
-                f"not a measurement to believe: {'; '.join(pair.comparison.details)}",
+                f"invalid measurement: {'; '.join(pair.comparison.details)}",
                 "see `profkit doctor`, and time again",
             )
     for row in report.timed:

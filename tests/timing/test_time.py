@@ -736,6 +736,7 @@ def test_a_gpu_throttled_throughout_is_no_measurement(tmp_path: Path) -> None:
         assert "hardware thermal slowdown" in done.stderr
         assert "8 of 8 blocks: hardware thermal slowdown" in " ".join(done.stdout.split())
     assert "INVALID" in done.stdout
+    assert "profkit: invalid measurement: " in done.stderr
 
 
 ONE_AFTER_THE_OTHER = {"a": range(8), "b": range(8, 16)}
