@@ -167,6 +167,12 @@ def test_the_accuracy_of_the_readme_is_that_of_the_page() -> None:
     assert (int(row[0]), int(row[1])) == (len(defects), round(100 * first))
     pairs = [proof.Pair("", float(gave), float(told), None) for gave, told, _ in defects]
     assert float(row[2]) == pytest.approx(proof.factor_of(pairs), rel=0.01)
+    (held, total) = re.findall(r"within the predicted range: (\d+) of (\d+)", page)[0]
+    assert total == row[0]
+    methods = PAGES["docs/reference/methods/estimates.md"]
+    finding = TUTORIAL["docs/tutorial/read-a-finding.md"]
+    assert all(f"({held} of {total})" in text for text in (README, methods))
+    assert f"{held} of the {total} recorded pairs" in finding
     picture = (DOCS / "img" / proof.PICTURE).read_text(encoding="utf-8")
     assert f"named first: {row[1]}%" in picture
     assert f"estimate and measurement: {row[2]}x" in picture
