@@ -94,8 +94,7 @@ def accuracy_table(own: Accuracy) -> str:
     """The table of the README."""
     sets = {f"{own.pairs} recorded pairs of this repository, used for tuning": own, **UNSEEN}
     rows = [
-        f"| {name} | {row.first:.0%} | {row.top_three:.0%} | {row.factor:.2f}x |"
-        f" {_in_range(row)} |"
+        f"| {name} | {row.first:.0%} | {row.top_three:.0%} | {row.factor:.2f}x | {_in_range(row)} |"
         for name, row in sets.items()
     ]
     return "\n".join(

@@ -328,7 +328,7 @@ def _alarms(pairs: Iterable[PairScore]) -> list[tuple[str, str]]:
     return [
         (
             pair.name,
-            f"{alarm.category} predicts {words.factor(alarm.promised)} "
+            f"{alarm.category} predicts {words.factor(alarm.speedup)} "
             f"{'after the fix' if pair.category else 'on a control'}",
         )
         for pair in pairs

@@ -328,6 +328,20 @@ def test_python_in_pages_parses_and_what_it_imports_of_profkit_is_there(name: st
                 assert all(hasattr(module, alias.name) for alias in node.names)
 
 
+def test_the_code_of_the_python_page_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Blocks without output, in a folder of their own; those with output are filled above."""
+    pytest.importorskip("pandas", reason="the page has DataFrames")
+    pytest.importorskip("matplotlib", reason="the page has plots")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "reports").symlink_to(ROOT / "reports")
+    for source in re.findall(
+        r"```python\n(.*?)```", TUTORIAL["docs/tutorial/python.md"], re.DOTALL
+    ):
+        exec(compile(source, "python.md", "exec"), {})
+    written = {path.name for path in tmp_path.iterdir() if path.stat().st_size and path.is_file()}
+    assert written == {"roofline.svg", "report.html", "phases.svg"}
+
+
 def test_files_that_pages_name_are_there() -> None:
     folders = "profkit|kernels|targets|tests|reports"
     for name, text in ({"README.md": README} | PAGES).items():
