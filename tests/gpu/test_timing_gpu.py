@@ -132,7 +132,7 @@ def test_a_call_that_synchronizes_with_the_gpu_is_reported(tmp_path: Path) -> No
     assert "a call synchronizes with the GPU" in done.stdout
 
 
-def test_blocks_tell_the_state_of_the_gpu(tmp_path: Path) -> None:
+def test_blocks_record_the_state_of_the_gpu(tmp_path: Path) -> None:
     told = document(tmp_path, f"{DELAY}:base")
     for block in told["series"][0]["blocks"]:
         assert block["gpu"]["sm_clock"] > 1e8
