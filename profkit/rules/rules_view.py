@@ -393,7 +393,7 @@ def _alarms(pairs: Iterable[PairScore]) -> list[tuple[str, str]]:
     return [
         (
             pair.name,
-            f"{alarm.category} predicts {words.factor(alarm.promised)} {_place(pair, alarm)}",
+            f"{alarm.category} predicts {words.factor(alarm.speedup)} {_place(pair, alarm)}",
         )
         for pair in pairs
         for alarm in pair.alarms

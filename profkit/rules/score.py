@@ -123,7 +123,7 @@ class Alarm(Model, frozen=True, kw_only=True):
     """A false alarm: a predicted speedup without a gain; `report` is the side of the finding."""
 
     category: str
-    promised: Annotated[float, Meta(ge=1)]
+    speedup: Annotated[float, Meta(ge=1)]
     report: Literal["before", "after"]
 
 
@@ -322,7 +322,7 @@ def _judged(
     """The findings of a predictor before the fix, and its alarms."""
     side: Literal["before", "after"] = "after" if category and gains else "before"
     alarms = tuple(
-        Alarm(category=name, promised=factor, report=side)
+        Alarm(category=name, speedup=factor, report=side)
         for name, factor, _ in (guesses[-1 if side == "after" else 0] if watched else ())
         if factor >= WORTH_AN_ALARM and category in {None, name}
     )
