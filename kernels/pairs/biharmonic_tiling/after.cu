@@ -1,5 +1,6 @@
 // A diffusion step of a weather model on a grid with a margin: a cross of nine points, two to each
-// side. A thread takes four points of a column. A block stages its part of the grid in shared memory.
+// side. A thread takes four points of a column. A block stages its part of the grid in shared
+// memory.
 //
 // Architectures: sm_80, sm_90a.
 
@@ -29,10 +30,10 @@ extern "C" __global__ void __launch_bounds__(kWidth* kHeight)
   for (int k = 0; k < kEach; ++k) {
     const int row = threadIdx.y * kEach + k + kMargin;
     const float center = tile[row][column];
-    const float first =
-        tile[row][column - 1] + tile[row][column + 1] + tile[row - 1][column] + tile[row + 1][column];
-    const float second =
-        tile[row][column - 2] + tile[row][column + 2] + tile[row - 2][column] + tile[row + 2][column];
+    const float first = tile[row][column - 1] + tile[row][column + 1] + tile[row - 1][column] +
+                        tile[row + 1][column];
+    const float second = tile[row][column - 2] + tile[row][column + 2] + tile[row - 2][column] +
+                         tile[row + 2][column];
     out[(first_y + threadIdx.y * kEach + k) * columns + first_x + threadIdx.x] =
         center + near * (first - 4.0f * center) - far * (second - 4.0f * center);
   }

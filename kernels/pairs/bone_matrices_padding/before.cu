@@ -1,6 +1,7 @@
-// Takes n affine matrices of 12 floats apart into 12 arrays, through a tile in shared memory. A warp
-// that reads one entry of 32 matrices is 12 words apart, so four lanes meet in each bank. DRAM is
-// the limit all the same: the conflicts take less than half of the time that the tile takes to come.
+// Takes n affine matrices of 12 floats apart into 12 arrays, through a tile in shared memory. A
+// warp that reads one entry of 32 matrices is 12 words apart, so four lanes meet in each bank. DRAM
+// is the limit all the same: the conflicts take less than half of the time that the tile takes to
+// come.
 //
 // Architectures: sm_80, sm_90a.
 

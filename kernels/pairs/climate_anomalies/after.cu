@@ -1,6 +1,6 @@
-// Standardized anomalies of a climate model: eight time steps in half precision, less the mean of each
-// point and times its inverse deviation. A thread takes all time steps of its points, so mean and
-// deviation are read once.
+// Standardized anomalies of a climate model: eight time steps in half precision, less the mean of
+// each point and times its inverse deviation. A thread takes all time steps of its points, so mean
+// and deviation are read once.
 //
 // Architectures: sm_80, sm_90a.
 

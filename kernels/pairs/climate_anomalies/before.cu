@@ -1,6 +1,7 @@
-// Standardized anomalies of a climate model: eight time steps in half precision, less the mean of each
-// point and times its inverse deviation. What is wrong: blocks go through all points of a time step
-// before the next one, and by then means and deviations have left L2, so DRAM serves them eight times.
+// Standardized anomalies of a climate model: eight time steps in half precision, less the mean of
+// each point and times its inverse deviation. What is wrong: blocks go through all points of a time
+// step before the next one, and by then means and deviations have left L2, so DRAM serves them
+// eight times.
 //
 // Architectures: sm_80, sm_90a.
 

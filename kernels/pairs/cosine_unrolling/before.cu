@@ -1,6 +1,6 @@
-// The cosine of two vectors for each of many pairs of vectors, a warp for each pair. The loop is not
-// unrolled, so counting and addresses take more instructions than the sums. The warps of an SM have
-// enough loads in flight to keep DRAM at its limit.
+// The cosine of two vectors for each of many pairs of vectors, a warp for each pair. The loop is
+// not unrolled, so counting and addresses take more instructions than the sums. The warps of an SM
+// have enough loads in flight to keep DRAM at its limit.
 //
 // Architectures: sm_80, sm_90a.
 

@@ -1,6 +1,6 @@
-// Exponentiates values modulo a prime again and again, in Montgomery form and with the same work for
-// both values of a bit. Bits go from the lowest to the highest, so that the product of a bit and the
-// next square do not wait for each other.
+// Exponentiates values modulo a prime again and again, in Montgomery form and with the same work
+// for both values of a bit. Bits go from the lowest to the highest, so that the product of a bit
+// and the next square do not wait for each other.
 //
 // Architectures: sm_80, sm_90a.
 

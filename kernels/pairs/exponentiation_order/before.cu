@@ -1,6 +1,7 @@
-// Exponentiates values modulo a prime again and again, in Montgomery form and with the same work for
-// both values of a bit. What is wrong: bits go from the highest to the lowest, so that the product of a
-// bit waits for its square, and the next square for the product; a scheduler has one warp.
+// Exponentiates values modulo a prime again and again, in Montgomery form and with the same work
+// for both values of a bit. What is wrong: bits go from the highest to the lowest, so that the
+// product of a bit waits for its square, and the next square for the product; a scheduler has one
+// warp.
 //
 // Architectures: sm_80, sm_90a.
 

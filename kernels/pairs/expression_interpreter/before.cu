@@ -1,6 +1,6 @@
 // Evaluates an expression over the columns of a table, for each row, by interpretation of a program
-// of 48 steps. What is wrong: a thread has one row, so each row pays for the fetch and the decoding of
-// each step, which is several times the work of the step itself.
+// of 48 steps. What is wrong: a thread has one row, so each row pays for the fetch and the decoding
+// of each step, which is several times the work of the step itself.
 //
 // Architectures: sm_80, sm_90a.
 

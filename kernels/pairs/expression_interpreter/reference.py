@@ -3,12 +3,12 @@
 import torch
 
 OPERATIONS = [
-    lambda x, v, c: 0.5 * x + c,
+    lambda x, _, c: 0.5 * x + c,
     lambda x, v, c: torch.maximum(x, v - c),
     lambda x, v, c: torch.minimum(x, v + c),
     lambda x, v, c: v - c * x,
     lambda x, v, c: x + c * v,
-    lambda x, v, c: (x - c).abs(),
+    lambda x, _, c: (x - c).abs(),
 ]
 
 

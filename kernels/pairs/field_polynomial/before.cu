@@ -1,6 +1,7 @@
 // Values of a polynomial over a prime field at many points, as a proof system needs them. What is
-// wrong: the remainder is taken by Barrett's method, for any modulus below 2^31, and its multiplication
-// of 64 by 64 bits takes most of a step, in a pipe for integer multiplication that is full.
+// wrong: the remainder is taken by Barrett's method, for any modulus below 2^31, and its
+// multiplication of 64 by 64 bits takes most of a step, in a pipe for integer multiplication that
+// is full.
 //
 // Architectures: sm_80, sm_90a.
 
@@ -27,6 +28,8 @@ extern "C" __global__ void __launch_bounds__(kThreads)
   const unsigned x = points[i];
   unsigned value = 0u;
 #pragma unroll 8
-  for (int k = 0; k < kTerms; ++k) value = multiply_add(value, x, coefficient[k], modulus, reciprocal);
+  for (int k = 0; k < kTerms; ++k) {
+    value = multiply_add(value, x, coefficient[k], modulus, reciprocal);
+  }
   out[i] = value;
 }

@@ -1,4 +1,4 @@
-"""The polynomial at each point modulo 2^31 - 1; the first coefficient is that of the highest power."""
+"""The polynomial at each point modulo 2^31 - 1; the highest power's coefficient comes first."""
 
 import torch
 

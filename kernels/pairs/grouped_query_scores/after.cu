@@ -1,5 +1,6 @@
-// The scores of one decoded token: eight query heads that share keys, times all cached keys; a block
-// has the keys of one batch entry, in tiles of 32 tokens. Asynchronous copies run three tiles ahead.
+// The scores of one decoded token: eight query heads that share keys, times all cached keys; a
+// block has the keys of one batch entry, in tiles of 32 tokens. Asynchronous copies run three tiles
+// ahead.
 //
 // Architectures: sm_80, sm_90a.
 

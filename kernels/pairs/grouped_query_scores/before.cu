@@ -1,6 +1,6 @@
-// The scores of one decoded token: eight query heads that share keys, times all cached keys; a block
-// has the keys of one batch entry, in tiles of 32 tokens. What is wrong: a block loads a tile, waits
-// for it, uses it, and only then loads the next, and an SM has one block.
+// The scores of one decoded token: eight query heads that share keys, times all cached keys; a
+// block has the keys of one batch entry, in tiles of 32 tokens. What is wrong: a block loads a
+// tile, waits for it, uses it, and only then loads the next, and an SM has one block.
 //
 // Architectures: sm_80, sm_90a.
 

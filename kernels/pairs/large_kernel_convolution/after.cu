@@ -1,5 +1,6 @@
-// A depthwise convolution with a kernel of 11 by 11 over padded images, tile by tile in shared memory.
-// A thread computes eight outputs of a column, and each value it loads serves up to eight of them.
+// A depthwise convolution with a kernel of 11 by 11 over padded images, tile by tile in shared
+// memory. A thread computes eight outputs of a column, and each value it loads serves up to eight
+// of them.
 //
 // Architectures: sm_80, sm_90a.
 

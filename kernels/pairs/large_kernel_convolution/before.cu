@@ -1,6 +1,6 @@
-// A depthwise convolution with a kernel of 11 by 11 over padded images, tile by tile in shared memory.
-// What is wrong: a thread computes a single output, so each of its 121 multiply-adds needs a load from
-// shared memory.
+// A depthwise convolution with a kernel of 11 by 11 over padded images, tile by tile in shared
+// memory. What is wrong: a thread computes a single output, so each of its 121 multiply-adds needs
+// a load from shared memory.
 //
 // Architectures: sm_80, sm_90a.
 

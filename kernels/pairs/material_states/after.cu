@@ -1,6 +1,6 @@
 // The temperature of each cell of a hydrodynamics code, by iteration of its material's equation of
-// state. A block sorts its 1024 cells by material in shared memory, so that few warps have more than
-// one material. n is a multiple of 1024.
+// state. A block sorts its 1024 cells by material in shared memory, so that few warps have more
+// than one material. n is a multiple of 1024.
 //
 // Architectures: sm_80, sm_90a.
 

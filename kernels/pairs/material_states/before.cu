@@ -1,6 +1,6 @@
 // The temperature of each cell of a hydrodynamics code, by iteration of its material's equation of
-// state. What is wrong: materials are mixed, so nearly every warp runs all four iterations, each with
-// a quarter of its lanes.
+// state. What is wrong: materials are mixed, so nearly every warp runs all four iterations, each
+// with a quarter of its lanes.
 //
 // Architectures: sm_80, sm_90a.
 

@@ -1,5 +1,5 @@
-// Mixes four tracks of samples with a gain each, in blocks of 256 threads, so that all warp slots
-// of an SM are in use.
+// Mixes four tracks of samples with a gain each, in blocks of 256 threads, so that more warps fit
+// on an SM.
 //
 // Architectures: sm_80, sm_90a.
 

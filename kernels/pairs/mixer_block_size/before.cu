@@ -1,6 +1,6 @@
 // Mixes four tracks of samples with a gain each. Blocks are one warp, and an SM holds 32 blocks, so
-// half of its warp slots are empty. A thread has eight 16-byte loads in flight, which is enough to
-// keep DRAM at its limit.
+// at least half of its warp slots are empty. A thread has eight 16-byte loads in flight, which is
+// enough to keep DRAM at its limit.
 //
 // Architectures: sm_80, sm_90a.
 

@@ -1,5 +1,6 @@
 // The mean of the features of each node's 32 neighbors, a warp for each node and two of 64 features
-// for each lane. A first kernel rounds the features to half precision, so that a neighbor is 128 bytes.
+// for each lane. A first kernel rounds the features to half precision, so that a neighbor is 128
+// bytes.
 //
 // Architectures: sm_80, sm_90a.
 

@@ -1,6 +1,6 @@
 // The mean of the features of each node's 32 neighbors, a warp for each node and two of 64 features
-// for each lane. What is wrong: features lie in float32, though half precision is enough, and neighbors
-// are all over a table that L2 holds and L1 does not, so L2 hands out 256 bytes for each.
+// for each lane. What is wrong: features lie in float32, though half precision is enough, and
+// neighbors are all over a table that L2 holds and L1 does not, so L2 hands out 256 bytes for each.
 //
 // Architectures: sm_80, sm_90a.
 

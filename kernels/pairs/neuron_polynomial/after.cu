@@ -1,6 +1,6 @@
-// The mean voltage of neurons, whose membrane responds by a polynomial of degree 11. There are as many
-// neurons as threads that keep one warp on each scheduler. Estrin's scheme takes pairs of terms, and
-// pairs of those, which don't wait for one another.
+// The mean voltage of neurons, whose membrane responds by a polynomial of degree 11. There are as
+// many neurons as threads that keep one warp on each scheduler. Estrin's scheme takes pairs of
+// terms, and pairs of those, which don't wait for one another.
 //
 // Architectures: sm_80, sm_90a.
 

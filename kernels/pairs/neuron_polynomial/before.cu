@@ -1,6 +1,6 @@
-// The mean voltage of neurons, whose membrane responds by a polynomial of degree 11. There are as many
-// neurons as threads that keep one warp on each scheduler. What is wrong: Horner's rule is a chain of
-// eleven multiply-adds, each of which waits for the one before.
+// The mean voltage of neurons, whose membrane responds by a polynomial of degree 11. There are as
+// many neurons as threads that keep one warp on each scheduler. What is wrong: Horner's rule is a
+// chain of eleven multiply-adds, each of which waits for the one before.
 //
 // Architectures: sm_80, sm_90a.
 

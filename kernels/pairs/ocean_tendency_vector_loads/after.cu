@@ -1,5 +1,5 @@
-// Steps the temperature of an ocean model: T + dt (advection + diffusion - damping T), with loads and
-// stores of 16 bytes.
+// Steps the temperature of an ocean model: T + dt (advection + diffusion - damping T), with loads
+// and stores of 16 bytes.
 //
 // Architectures: sm_80, sm_90a.
 

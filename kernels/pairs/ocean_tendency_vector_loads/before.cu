@@ -1,6 +1,6 @@
-// Steps the temperature of an ocean model: T + dt (advection + diffusion - damping T), with loads and
-// stores of 4 bytes. A thread takes four elements and has twelve loads in flight, and DRAM is the
-// limit.
+// Steps the temperature of an ocean model: T + dt (advection + diffusion - damping T), with loads
+// and stores of 4 bytes. A thread takes four elements and has twelve loads in flight, and DRAM is
+// the limit.
 //
 // Architectures: sm_80, sm_90a.
 

@@ -1,6 +1,6 @@
-// A sparse matrix times a vector, in ELLPACK form: entry k of all rows lies together, and a negative
-// column ends a row. A thread takes a row, and there are only 33792 rows. A thread loads four entries
-// at a time and tests their columns afterwards. `width` is a multiple of four.
+// A sparse matrix times a vector, in ELLPACK form: entry k of all rows lies together, and a
+// negative column ends a row. A thread takes a row, and there are only 33792 rows. A thread loads
+// four entries at a time and tests their columns afterwards. `width` is a multiple of four.
 //
 // Architectures: sm_80, sm_90a.
 

@@ -1,7 +1,7 @@
-// A sparse matrix times a vector, in ELLPACK form: entry k of all rows lies together, and a negative
-// column ends a row. A thread takes a row, and there are only 33792 rows. What is wrong: the next
-// entry must not be loaded before the column of this one has been tested, so each entry costs two
-// latencies, one after another.
+// A sparse matrix times a vector, in ELLPACK form: entry k of all rows lies together, and a
+// negative column ends a row. A thread takes a row, and there are only 33792 rows. What is wrong:
+// the next entry must not be loaded before the column of this one has been tested, so each entry
+// costs two latencies, one after another.
 //
 // Architectures: sm_80, sm_90a.
 

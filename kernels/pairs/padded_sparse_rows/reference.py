@@ -1,4 +1,4 @@
-"""The sum over a row's entries of value times x at the entry's column; these rows have no end mark."""
+"""The sum of value times x at its column, over a row's entries; no row here has an end mark."""
 
 
 def reference(inputs):

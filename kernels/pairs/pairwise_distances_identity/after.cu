@@ -1,5 +1,6 @@
-// Squared distances of all pairs of two sets of points in 64 dimensions; a thread takes 8 by 8 pairs.
-// |a - b|^2 = |a|^2 + |b|^2 - 2 a b leaves one operation of the FP32 pipe for each pair and dimension.
+// Squared distances of all pairs of two sets of points in 64 dimensions; a thread takes 8 by 8
+// pairs. |a - b|^2 = |a|^2 + |b|^2 - 2 a b leaves one operation of the FP32 pipe for each pair and
+// dimension.
 //
 // Architectures: sm_80, sm_90a.
 
@@ -11,7 +12,7 @@ constexpr int kSide = kTile / kEach;
 constexpr int kThreads = kSide * kSide;
 constexpr int kPitch = kTile + 4;
 
-extern "C" __global__ void __launch_bounds__(kThreads)
+extern "C" __global__ void __launch_bounds__(kThreads, 2)
     distances(const float* __restrict__ a, const float* __restrict__ b, float* __restrict__ out,
               int count) {
   __shared__ __align__(16) float from_a[kDepth][kPitch];

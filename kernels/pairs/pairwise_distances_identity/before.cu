@@ -1,6 +1,6 @@
-// Squared distances of all pairs of two sets of points in 64 dimensions; a thread takes 8 by 8 pairs.
-// What is wrong: a difference and its square are two operations of the FP32 pipe for each pair and
-// dimension, and that pipe is full.
+// Squared distances of all pairs of two sets of points in 64 dimensions; a thread takes 8 by 8
+// pairs. What is wrong: a difference and its square are two operations of the FP32 pipe for each
+// pair and dimension, and that pipe is full.
 //
 // Architectures: sm_80, sm_90a.
 
@@ -12,7 +12,7 @@ constexpr int kSide = kTile / kEach;
 constexpr int kThreads = kSide * kSide;
 constexpr int kPitch = kTile + 4;
 
-extern "C" __global__ void __launch_bounds__(kThreads)
+extern "C" __global__ void __launch_bounds__(kThreads, 2)
     distances(const float* __restrict__ a, const float* __restrict__ b, float* __restrict__ out,
               int count) {
   __shared__ __align__(16) float from_a[kDepth][kPitch];

@@ -1,6 +1,6 @@
-// Squared distances of all pairs of two sets of points in 64 dimensions. A block takes 64 by 64 pairs
-// and has their points in shared memory; a thread takes 4 by 4 of them, so that eight coordinates serve
-// sixteen differences.
+// Squared distances of all pairs of two sets of points in 64 dimensions. A block takes 64 by 64
+// pairs and has their points in shared memory; a thread takes 4 by 4 of them, so that eight
+// coordinates serve sixteen differences.
 //
 // Architectures: sm_80, sm_90a.
 

@@ -1,6 +1,6 @@
-// Squared distances of all pairs of two sets of points in 64 dimensions. A block takes 32 by 32 pairs
-// and has their points in shared memory. What is wrong: a thread has one pair, so it loads two
-// coordinates from shared memory for each difference.
+// Squared distances of all pairs of two sets of points in 64 dimensions. A block takes 32 by 32
+// pairs and has their points in shared memory. What is wrong: a thread has one pair, so it loads
+// two coordinates from shared memory for each difference.
 //
 // Architectures: sm_80, sm_90a.
 

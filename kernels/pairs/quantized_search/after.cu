@@ -1,5 +1,5 @@
-// The best score of each quantized vector over 128 queries; vectors have 64 values of one byte. __dp4a
-// multiplies four bytes with four others and adds the products.
+// The best score of each quantized vector over 128 queries; vectors have 64 values of one byte.
+// __dp4a multiplies four bytes with four others and adds the products.
 //
 // Architectures: sm_80, sm_90a.
 

@@ -1,6 +1,6 @@
-// The best score of each quantized vector over 128 queries; vectors have 64 values of one byte. What is
-// wrong: bytes are taken out of their words by shifts and conversions and multiplied one at a time, and the
-// pipes for integers are full.
+// The best score of each quantized vector over 128 queries; vectors have 64 values of one byte.
+// What is wrong: bytes are taken out of their words by shifts and conversions and multiplied one at
+// a time, and the pipes for integers are full.
 //
 // Architectures: sm_80, sm_90a.
 

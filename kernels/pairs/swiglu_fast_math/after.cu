@@ -1,5 +1,5 @@
-// The gated activation of a feed-forward layer: up times gate times the sigmoid of gate, by the fast
-// exponential and the fast division.
+// The gated activation of a feed-forward layer: up times gate times the sigmoid of gate, by the
+// fast exponential and the fast division.
 //
 // Architectures: sm_80, sm_90a.
 

@@ -1,6 +1,6 @@
-// The gated activation of a feed-forward layer: up times gate times the sigmoid of gate. Exponential
-// and division are the accurate ones, tens of instructions. They fit into the time that DRAM takes
-// for the three arrays.
+// The gated activation of a feed-forward layer: up times gate times the sigmoid of gate.
+// Exponential and division are the accurate ones, tens of instructions. They fit into the time that
+// DRAM takes for the three arrays.
 //
 // Architectures: sm_80, sm_90a.
 

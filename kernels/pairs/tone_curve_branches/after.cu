@@ -1,5 +1,5 @@
-// A tone curve: values up to the knee are scaled, those above are compressed, by minimum and maximum
-// in place of a branch.
+// A tone curve: values up to the knee are scaled, those above are compressed, by minimum and
+// maximum in place of a branch.
 //
 // Architectures: sm_80, sm_90a.
 

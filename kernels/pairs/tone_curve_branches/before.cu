@@ -1,5 +1,5 @@
-// A tone curve: values up to the knee are scaled, those above are compressed. Neighboring lanes take
-// different sides of the branch, so warps run both. Both are short, and DRAM is the limit.
+// A tone curve: values up to the knee are scaled, those above are compressed. Neighboring lanes
+// take different sides of the branch, so warps run both. Both are short, and DRAM is the limit.
 //
 // Architectures: sm_80, sm_90a.
 

@@ -1,5 +1,5 @@
-// Moves particles by a time step: x + v dt + a dt^2 / 2. The grid is as many blocks as 132 SMs hold at
-// a time, and each goes through the particles in steps of the grid.
+// Moves particles by a time step: x + v dt + a dt^2 / 2. The grid is as many blocks as 132 SMs hold
+// at a time, and each goes through the particles in steps of the grid.
 //
 // Architectures: sm_80, sm_90a.
 

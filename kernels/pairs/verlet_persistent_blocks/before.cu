@@ -1,5 +1,5 @@
-// Moves particles by a time step: x + v dt + a dt^2 / 2. The grid takes 12.1 waves, so the last wave
-// has blocks for few SMs. It is one of many and short, and DRAM is the limit.
+// Moves particles by a time step: x + v dt + a dt^2 / 2. The grid takes 12.1 waves, so the last
+// wave has blocks for few SMs. It is one of many and short, and DRAM is the limit.
 //
 // Architectures: sm_80, sm_90a.
 
