@@ -261,8 +261,10 @@ class Report:
         """
         path = Path(path)
         if path.suffix == EXPORT and path.is_file():
-            message = f"{path}: an Nsight Systems timeline, not an Nsight Compute report"
-            raise BadInput(message, "read it with profkit.load_timeline")
+            raise BadInput(
+                f"{path}: an SQLite file, not an Nsight Compute report",
+                "`profkit analyze` and profkit.load_timeline read a timeline",
+            )
         raw = read(one_report(path), request(), progress)
         return cls(_select(raw, kernel, nvtx), check_half_from)
 

@@ -189,9 +189,8 @@ class Reading(TyperCommand):
                     refuse_other_kinds(Path(word), **_tables()["inputs"][kind])
         _refuse_to_overwrite(ctx.params)
         output = ctx.params.get("output")
-        if output is not None:
-            if output.suffix.lower() not in self.pictures:
-                self._choose_format(ctx, output)
+        if output is not None and output.suffix.lower() not in self.pictures:
+            self._choose_format(ctx, output)
         return super().invoke(ctx)
 
     def _own_words(self, ctx: Any) -> Mapping[str, Any]:

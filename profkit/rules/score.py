@@ -365,6 +365,9 @@ def _mean(values: Sequence[float]) -> float:
 
 def pairs_in(folder: Path) -> tuple[Path, ...]:
     """The folders of pairs below a folder, sorted; raises BadInput where there is none."""
+    if not folder.is_dir():
+        reason = "not a directory" if folder.exists() else "no such directory"
+        raise BadInput(f"{folder}: {reason}", "pass a directory of recorded pairs")
     pairs = tuple(sorted(file.parent for file in folder.rglob(PAIR)))
     if not pairs:
         raise BadInput(

@@ -67,7 +67,7 @@ def test_a_file_of_a_run_is_not_written_over(tmp_path: Path, profkit_cli: Cli, n
         assert (run / name).read_bytes() == before
 
 
-def test_two_outputs_are_two_files(tmp_path: Path, profkit_cli: Cli) -> None:
+def test_two_outputs_are_two_files(profkit_cli: Cli) -> None:
     result = profkit_cli("time", "--from", TIMINGS, "--save", "x.json", "-o", "./x.json")
     assert result.exit_code == 2
     assert "x.json: is named for two outputs; name a file for each" in result.stderr
