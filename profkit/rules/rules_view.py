@@ -279,11 +279,12 @@ def _summary(title: str, part: Part, extent: str) -> Grid:
         (name, *(_rounded(getattr(accuracy, figure)) for figure in part.ncu.__struct_fields__))
         for name, accuracy in judges.items()
     )
+    unestimated = part.defects - part.estimated
     note = (
         f"{plural(part.defects, 'defect')}; {plural(part.nothing_to_gain, 'report')} checked for "
         f"false alarms.{extent} Measured speedup within the predicted range: {part.within_range} "
-        f"of {part.estimated}, above it: {part.above_range}. Ranked first without an estimate: "
-        f"{part.first_without_estimate}."
+        f"of {part.defects}{f' ({unestimated} without an estimate)' if unestimated else ''}, above "
+        f"it: {part.above_range}. Ranked first without an estimate: {part.first_without_estimate}."
     )
     return Grid(title, _SUMMARY, rows, note)
 
@@ -327,7 +328,7 @@ def _alarms(pairs: Iterable[PairScore]) -> list[tuple[str, str]]:
     return [
         (
             pair.name,
-            f"{alarm.category} predicts {words.factor(alarm.promised)} "
+            f"{alarm.category} predicts {words.factor(alarm.speedup)} "
             f"{'after the fix' if pair.category else 'on a control'}",
         )
         for pair in pairs

@@ -25,6 +25,7 @@ from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
+import msgspec
 from msgspec import Meta, Struct, convert, structs
 
 from profkit.core.errors import BadInput
@@ -108,7 +109,7 @@ class Alarm(Model, frozen=True, kw_only=True):
     """A false alarm: a predicted speedup without a defect; `report` is the side of the finding."""
 
     category: str
-    promised: Annotated[float, Meta(ge=1)]
+    speedup: Annotated[float, Meta(ge=1)] = msgspec.field(name="promised")
     report: Literal["before", "after"]
 
 
@@ -270,7 +271,7 @@ def _judged(
     """The findings of a predictor before the fix, and its alarms: or after the fix."""
     side: Literal["before", "after"] = "after" if category else "before"
     alarms = tuple(
-        Alarm(category=name, promised=factor, report=side)
+        Alarm(category=name, speedup=factor, report=side)
         for name, factor, _ in (guesses[-1] if watched else ())
         if factor >= WORTH_AN_ALARM and category in {None, name}
     )

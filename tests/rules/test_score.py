@@ -1,4 +1,4 @@
-"""How well findings hold: promises on the recorded pairs, and pairs of other people's making."""
+"""Accuracy of findings on the recorded pairs, and pairs from elsewhere."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def document(result: Result) -> dict[str, Any]:
     return data
 
 
-def test_the_recorded_pairs_keep_the_promises() -> None:
+def test_the_recorded_pairs_meet_the_accuracy_goals() -> None:
     summary = recorded()["summary"]
     assert summary["defects"] >= 40
     assert summary["top1"] >= 0.85
@@ -211,7 +211,7 @@ def test_notes_beside_the_pairs(profkit_cli: Cli, tmp_path: Path) -> None:
         (DEFECT, {"schema": "profkit.time/1", "series": []}, "latency.json"),
     ],
 )
-def test_what_is_wrong_with_a_pair_is_told(
+def test_what_is_wrong_with_a_pair_is_reported(
     profkit_cli: Cli, tmp_path: Path, about: str, latency: object, told: str
 ) -> None:
     a_pair(tmp_path / "bad", about, latency, after=False)
