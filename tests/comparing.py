@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from profkit.comparison.comparison import Diff, Side, diff
 from profkit.comparison.timed_change import Timings, timings
 from profkit.report.summary import LaunchSummary, ReportSummary, groups
-from profkit.rules.checklist import Checklist, checklist
+from profkit.rules.checklist import Checklist, Wholes, checklist
 from profkit.rules.rule_file import shipped_rules
 from tests.conftest import h200
 
@@ -68,7 +68,7 @@ def report_of(*kernels: Made) -> ReportSummary:
 
 def side_of(report: ReportSummary, timed: Timings | None = None, *, found: bool = False) -> Side:
     """A side; with `found`, what the shipped rules find in it."""
-    nothing = Checklist((), (), (), (), 0, 0, 0, 0.0)
+    nothing = Checklist((), (), (), (), 0, 0, 0, Wholes({}))
     return Side(
         report, checklist(report, shipped_rules()) if found else nothing, timed or timings(None)
     )

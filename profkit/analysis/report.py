@@ -261,8 +261,10 @@ class Report:
         """
         path = Path(path)
         if path.suffix == EXPORT and path.is_file():
-            message = f"{path}: an Nsight Systems timeline, not an Nsight Compute report"
-            raise BadInput(message, "read it with profkit.load_timeline")
+            raise BadInput(
+                f"{path}: an SQLite file, not an Nsight Compute report",
+                "`profkit analyze` and profkit.load_timeline read a timeline",
+            )
         raw = read(one_report(path), request(), progress)
         return cls(_select(raw, kernel, nvtx), check_half_from)
 
@@ -316,7 +318,7 @@ class Report:
         variants: Variants | None = None,
         timeline: Mapping[str, float] | None = None,
     ) -> Checklist:
-        """The bottlenecks of the report's kernels with actions, ranked by time saved.
+        """The bottlenecks of the report's kernels with actions, ranked by estimated speedup.
 
             >>> for item in report.checklist().items:
             ...     print(item.speedup, item.range, item.title, item.kernel, item.actions)
@@ -330,11 +332,13 @@ class Report:
         from profkit.rules.checklist import checklist, proofs
         from profkit.rules.rule_file import shipped_rules
 
+        variants = variants or variants_of(self.path)
         return checklist(
             self.summary,
             shipped_rules() if rules is None else rules,
             disabled=disabled,
-            proofs=proofs(self.summary, variants or variants_of(self.path)),
+            proofs=proofs(self.summary, variants),
+            variants=variants.checked if variants else (),
             blame=self._blame,
             blamed=blamed,
             sampling=self._sampled,

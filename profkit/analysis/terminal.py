@@ -38,10 +38,12 @@ def report_overview(
     sorted_by: str = "",
     beside: Sequence[Path] = (),
     checklist: Checklist | None = None,
+    nvtx: str | None = None,
 ) -> RenderableType:
     """One screen: the recording, the first kernels and findings, and the next commands.
 
-    `path` is the argument of the next commands, `beside` are the other files of the report's run.
+    `path` is the argument of the next commands, which repeat the selection by an `nvtx` range;
+    `beside` are the other files of the report's run.
     """
     recorded = overview.recording(report, with_host=True)
     rows = tuple(row for row in recorded.rows if row.label in {"GPU", "Clocks"})
@@ -72,16 +74,17 @@ def report_overview(
     if more := len(warnings) - len(shown):
         label = "more warning" if shown else "warning"
         parts.append(note(f"{plural(more, label)} about counters: --top 0 lists all"))
-    return Group(*parts, Text(), *_next_commands(path, beside))
+    return Group(*parts, Text(), *_next_commands(path, beside, nvtx))
 
 
-def _next_commands(path: str, beside: Sequence[Path]) -> list[RenderableType]:
+def _next_commands(path: str, beside: Sequence[Path], nvtx: str | None) -> list[RenderableType]:
     """The next commands, each on one line that can be copied."""
     name = shlex.quote(path)
+    selected = f"{name} --nvtx {shlex.quote(nvtx)}" if nvtx else name
     commands = [
-        ("all actions", f"profkit checklist {name}"),
-        ("kernel details", f"profkit analyze {name} --top 3"),
-        ("", f"profkit analyze {name} --kernel REGEX"),
+        ("all actions", f"profkit checklist {selected}"),
+        ("kernel details", f"profkit analyze {selected} --top 3"),
+        ("", f"profkit analyze {selected} --kernel REGEX"),
         ("source lines", f"profkit source {name} --kernel REGEX"),
     ]
     timelines = [file for file in beside if file.name == TIMELINE]

@@ -78,7 +78,7 @@ def analyze(
     rows = [(report, reading.sorted_groups(report, sort), items) for report, items in reports]
     if rows:
         if is_overview:
-            put(_overview(rows, paths, output, sort), output)
+            put(_overview(rows, paths, output, sort, nvtx), output)
         else:
             put(_text(rows, shown, format, output, with_host, sort), output)
     report_failures(failures)
@@ -123,6 +123,7 @@ def _overview(
     paths: Sequence[Path],
     output: Path | None,
     sort: str,
+    nvtx: str | None,
 ) -> str:
     from profkit.analysis.run_files import beside
     from profkit.analysis.terminal import report_overview
@@ -132,7 +133,7 @@ def _overview(
     for report, groups, items in reports:
         path = str(paths[0]) if len(paths) == len(reports) == 1 else report.path
         whole, files = replace(report, groups=groups), beside(Path(report.path))
-        view = report_overview(whole, path, width_of(output), sort, files, items)
+        view = report_overview(whole, path, width_of(output), sort, files, items, nvtx)
         texts.append(rendered(view, to_file=output is not None))
     return "\n".join(texts)
 

@@ -56,10 +56,10 @@ def report(
     from profkit.study.report import gather
     from profkit.study.report_document import report_document, report_text
 
-    require("baseline report", "matplotlib")
     with stage_progress() as show:
         show("read the baseline", "")
         content = gather(folder, price=price, ladder=ablation)
+        require("baseline report", "matplotlib")
         show("write the report", "")
         document = report_document(content)
     name = f"{file_name(output.stem, '._', '-')}-drawings" if output else "drawings"

@@ -1,4 +1,4 @@
-"""`profkit checklist`: actions for a report's kernels, largest estimated saving first."""
+"""`profkit checklist`: actions for a report's kernels, largest estimated speedup first."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ def checklist(
     top: int = 0,
     every: bool = False,
     kernel: str | None = None,
+    nvtx: str | None = None,
     format: TextFormat = "terminal",
     output: Path | None = None,
     rules: Path | None = None,
     disable: list[str] | None = None,
 ) -> None:
-    """List actions for kernels, largest estimated saving first.
+    """List actions for kernels, largest estimated speedup first.
 
     An item has its estimated speedup, evidence, location, actions, and how to verify the fix.
 
@@ -32,7 +33,7 @@ def checklist(
     from profkit.rules.finding_text import checklist_markdown
 
     advice = chosen_advice(rules, disable, top or None)
-    report = read_report(path, kernel)
+    report = read_report(path, kernel, nvtx)
     items = report.checklist(*advice)
     if format == "json":
         put(checklist_json(report.summary, items, top), output)

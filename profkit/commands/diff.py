@@ -60,9 +60,11 @@ def diff(
     from profkit.comparison.ablation import ablation_markdown
     from profkit.comparison.document import Document, Judged
     from profkit.comparison.gates import exit_code, failures, parse_gates
+    from profkit.comparison.saved_reports import check_name
 
     if ablation and format not in {"terminal", "markdown"}:
         raise UsageError(f"--ablation writes Markdown, not {format}", "leave out --format")
+    check_name(save_baseline or "main")
     gates = parse_gates(fail_on or ())
     mode, names = _matching(match)
 

@@ -46,6 +46,7 @@ _MAGIC = {
     b"\xfd7zXZ": "archive",
 }
 _ZSTD, _SQLITE = b"\x28\xb5\x2f\xfd", b"SQLite format 3\0"
+_NSYS_TABLES = (b"StringIds", b"TARGET_INFO", b"CUPTI_ACTIVITY")  # named in an export's first page
 RECORDINGS = (b"NVR\0", _ZSTD, _SQLITE)
 _LFS = b"version https://git-lfs"  # in place of a file of any kind, which its reader reports
 _SCHEMAS = {"time": "latencies", "cell": "latencies", "ceilings": "ceilings"}
@@ -75,7 +76,7 @@ def kind_of(path: Path) -> str | None:
     if head.startswith(_ZSTD):
         return "report" if suffix == ".ncu-repz" else "archive"
     if head.startswith(_SQLITE):
-        return "timeline" if suffix == ".sqlite" else "database"
+        return "timeline" if any(table in head for table in _NSYS_TABLES) else "database"
     return _SUFFIXES.get(suffix) or _kind_of_text(head)
 
 

@@ -73,7 +73,10 @@ def _report(
         word = (grep or "").lower()
         recorded = {name: value for name, value in metrics.items() if word in name.lower()}
     if grep and not items and not recorded:
-        raise UsageError(f"no quantity contains {grep!r}", "`profkit metrics` lists all")
+        raise UsageError(
+            f"{path}: no quantity contains {grep!r}",
+            "leave out --grep" if everything else "add --all for every metric that ncu recorded",
+        )
     write = coverage_json if format == "json" else coverage_view
     put(write(report.summary, items, recorded), output)
 

@@ -28,7 +28,9 @@ from typer.core import TyperCommand, TyperGroup
 from profkit.commands.choices import format_of
 from profkit.commands.kinds import RECORDINGS, refuse_other_kinds
 from profkit.core.errors import BadInput, ProfkitError, UsageError
+from profkit.core.integrity import MANIFEST
 from profkit.core.regular_file import open_regular
+from profkit.core.text_files import read_json
 from profkit.ui.picture import PICTURES
 
 if TYPE_CHECKING:
@@ -76,7 +78,8 @@ def _parameter(name: str, hint: Any, default: object, entry: Mapping[str, Any]) 
     if "argument" in entry:
         return typer.Argument(**settings)
     flags = entry.get("flags", [f"--{name.replace('_', '-')}"] if default is False else [])
-    return typer.Option(*flags, callback=writable if name == "output" else None, **settings)
+    to_file = name in _OUTPUTS and settings.get("metavar") == "FILE"
+    return typer.Option(*flags, callback=writable if to_file else None, **settings)
 
 
 def choices_of(hint: Any) -> list[str]:
@@ -111,12 +114,16 @@ def writable(output: Path | None) -> Path | None:
     """The same path; raises UsageError, before any work, for one that can't or shouldn't be."""
     if output is None:
         return None
+    if str(output) == "-":
+        raise UsageError("-: is not a file", "name a file; most verbs write to stdout without -o")
     if output.is_dir():
         raise UsageError(f"{output}: can't be written (it is a folder)", _ELSEWHERE)
     if not output.parent.is_dir():
         raise UsageError(f"{output}: can't be written (No such file or directory)", _ELSEWHERE)
     if _is_recording(output):
         raise UsageError(f"{output}: is a recording", "write to another file, or remove it first")
+    if _is_in_manifest(output):
+        raise UsageError(f"{output}: belongs to a recorded run", "write to another file")
     return output
 
 
@@ -128,6 +135,19 @@ def _is_recording(path: Path) -> bool:
             return file.read(len(max(RECORDINGS, key=len))).startswith(RECORDINGS)
     except (OSError, BadInput):
         return False
+
+
+def _is_in_manifest(path: Path) -> bool:
+    """Whether a file is the manifest of a run or recording, or listed there."""
+    manifest = path.parent / MANIFEST
+    if not path.is_file() or not manifest.is_file():
+        return False
+    try:
+        document = read_json(manifest)
+    except BadInput:
+        return False
+    files = document.get("files") if isinstance(document, dict) else None
+    return isinstance(files, dict) and path.name in {MANIFEST, *files}
 
 
 class Verbs(TyperGroup):
@@ -167,12 +187,10 @@ class Reading(TyperCommand):
             if kind := _entry(verb, name).get("takes"):
                 for word in _listed(value):
                     refuse_other_kinds(Path(word), **_tables()["inputs"][kind])
+        _refuse_to_overwrite(ctx.params)
         output = ctx.params.get("output")
-        if output is not None:
-            if output.exists():
-                _refuse_to_overwrite(output, ctx.params)
-            if output.suffix.lower() not in self.pictures:
-                self._choose_format(ctx, output)
+        if output is not None and output.suffix.lower() not in self.pictures:
+            self._choose_format(ctx, output)
         return super().invoke(ctx)
 
     def _own_words(self, ctx: Any) -> Mapping[str, Any]:
@@ -200,11 +218,18 @@ def _listed(value: Any) -> Sequence[Any]:
     return value if isinstance(value, list | tuple) else [] if value is None else [value]
 
 
-def _refuse_to_overwrite(output: Path, params: Mapping[str, Any]) -> None:
-    for name in params.keys() - _OUTPUTS:
-        for path in _listed(params[name]):
-            if isinstance(path, Path) and path.exists() and output.samefile(path):
-                raise UsageError(f"{output}: is an input file", "write to another file")
+def _refuse_to_overwrite(params: Mapping[str, Any]) -> None:
+    """Raise UsageError for an output file that is an input too, or another output."""
+    outputs = [path for name in sorted(_OUTPUTS) if isinstance(path := params.get(name), Path)]
+    for output in outputs:
+        for name in params.keys() - _OUTPUTS if output.is_file() else ():
+            for path in _listed(params[name]):
+                if isinstance(path, Path) and path.exists() and output.samefile(path):
+                    raise UsageError(f"{output}: is an input file", "write to another file")
+    resolved = [output.resolve() for output in outputs]
+    for number, output in enumerate(outputs):
+        if resolved[number] in resolved[:number] and not output.is_char_device():
+            raise UsageError(f"{output}: is named for two outputs", "name a file for each")
 
 
 class Drawing(Reading):

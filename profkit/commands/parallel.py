@@ -6,13 +6,15 @@ import multiprocessing
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
 from typing import TypeVar
 
 from profkit.commands.options import interruptible
 from profkit.ui.progress import progress_line
+
+_REFRESH = 0.5  # seconds between changes of the progress line; chosen: it looks alive
 
 _Task = TypeVar("_Task")
 _Outcome = TypeVar("_Outcome")
@@ -27,16 +29,23 @@ def in_parallel(
     and `died` is what became of the task whose process dies even so.
     """
     workers = min(len(tasks), len(os.sched_getaffinity(0)))
-    if workers < 2:
-        return [do(task) for task in tasks]
     outcomes: dict[int, _Outcome] = {}
+    if workers < 2:
+        with progress_line() as progress:
+            for index, task in enumerate(tasks):
+                progress(index, len(tasks))
+                outcomes[index] = do(task)
+        return list(outcomes.values())
     with interruptible(), progress_line() as progress:
         with _pool(workers) as pool:
             jobs = [pool.submit(do, task) for task in tasks]
+            pending = set(jobs)
+            while pending:
+                _, pending = wait(pending, _REFRESH)
+                progress(len(jobs) - len(pending), len(jobs))
             with suppress(BrokenProcessPool):
                 for index, job in enumerate(jobs):
                     outcomes[index] = job.result()
-                    progress(len(outcomes), len(jobs))
         for index, job in enumerate(jobs):
             if index not in outcomes:
                 finished = job.done() and not job.cancelled() and job.exception() is None

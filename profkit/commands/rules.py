@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 import typer
 
 from profkit.commands.choices import TextFormat
+from profkit.commands.kinds import kind_of
 from profkit.commands.options import Reading, put, report_failures
 from profkit.core.errors import BadInput, UsageError
 from profkit.core.suggestion import did_you_mean
@@ -79,6 +80,9 @@ def explain(
     elif on is not None:
         from profkit.commands.reading import read_report
 
+        if kind_of(on) == "timeline":
+            message = f"{on}: an Nsight Systems timeline, and {rule} is about kernels"
+            raise BadInput(message, "name a report or a run")
         report = read_report(on, kernel)
         listed = report.checklist(tuple(by_name.values()), blamed=0)
         others = [

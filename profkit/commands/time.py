@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 _GATE_FAILED, _INCONCLUSIVE = 1, 3
 _FEWEST_BLOCKS = 2  # fewer have no spread between blocks
 _GATES = {"regression": "REGRESSED", "inconclusive": "INCONCLUSIVE"}
+_WHILE_TIMING = (
+    "variant", "samples", "blocks", "warmup_ms", "timer", "cache", "seed", "device", "gpu",
+)  # fmt: skip
 _OUTPUTS = ("--save", "--out", "--output", "-o", "--plot", "--badge", "--format")
 
 
@@ -71,6 +74,9 @@ def time(
       profkit time --from samples.json --unit us
     """
     gates = _gates(fail_on)
+    if gates is not None and not compare and not against:
+        against_too = "" if from_file else " or --against GITREF"
+        raise UsageError("--fail-on judges a comparison", f"add --compare A,B{against_too}")
     thresholds = thresholds_of(preset, margin)
     if out is not None:
         format_of(out, ("json",), None)
@@ -81,6 +87,7 @@ def time(
     if from_file is not None:
         if targets or against:
             raise UsageError("--from reads a file, without timing", "leave out the targets")
+        _refuse_timing_options(context)
         report = _saved(from_file, unit, compare, thresholds)
     else:
         words = targets or []
@@ -132,6 +139,15 @@ def share(text: str, option: str) -> float:
     if not 0 < value < 1:
         raise UsageError(f"{option} {text!r} is not a share", "write 1% or 0.01")
     return value
+
+
+def _refuse_timing_options(context: typer.Context) -> None:
+    """Raise UsageError for an option of a measurement, which --from would ignore."""
+    for name in _WHILE_TIMING:
+        if options.is_explicit(context, name):
+            flag = f"--{name.replace('_', '-')}"
+            remedy = "use --compare A,B" if name == "variant" else f"leave out {flag}"
+            raise UsageError(f"{flag} doesn't apply to --from, which times nothing", remedy)
 
 
 def _warn_of_rounding(plan: TimingPlan, samples: int) -> None:

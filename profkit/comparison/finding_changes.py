@@ -12,7 +12,7 @@ import numpy as np
 from profkit.comparison.repeats import within_noise
 from profkit.core.expression import HOLDS, Expression
 from profkit.core.typed_file import Model
-from profkit.report.floors import REACH
+from profkit.report.floors import REACH, floors
 from profkit.report.resources import RESOURCES
 from profkit.report.summary import Group, LaunchSummary
 from profkit.rules.checklist import Checklist, Item
@@ -38,6 +38,8 @@ _CATEGORIES = {
     "l2_busy": "l2_bandwidth",
     "issue_busy": "instruction_issue",
 }
+RESOURCE_OF = {category: RESOURCES[name] for name, category in _CATEGORIES.items()}
+"""The resource that a category of findings is about."""
 _UNSURE = "low"
 _SHARED = "shared_bank_conflicts"
 _WAYS = ("shared_ways_load", "shared_ways_store", "shared_ways_atomic")
@@ -135,24 +137,15 @@ def finding_changes(
 
 
 def limit(group: Group, checklist: Checklist) -> Limit | None:
-    """What limits a kernel now; None where neither a finding nor a busy resource shows.
-
-    A finding of low confidence counts where nothing else does.
-    """
+    """What limits a kernel now: the first finding on it in the checklist, where its estimate is
+    large; else the busiest resource, as checklists name it; None where neither shows."""
     items = [item for item in checklist.findings_on(group) if item.finding.estimate]
-    likely = [item for item in items if item.rule.confidence != _UNSURE]
-    return (
-        _promising(likely, LIMITS)
-        or _busiest(group)
-        or _promising(items, LIMITS)
-        or _promising(likely, WORTH)
-        or _promising(items, WORTH)
-    )
+    return _promising(items, LIMITS) or _busiest(group) or _promising(items, WORTH)
 
 
 def _promising(items: Sequence[Item], least: float) -> Limit | None:
-    """The finding of the largest estimated speedup, from a factor on."""
-    item = max(items, key=_factor, default=None)
+    """The first finding, from an estimated speedup on."""
+    item = next(iter(items), None)
     if item is None or _factor(item) < least:
         return None
     return Limit(item.rule.category, None, item.rule.confidence != _UNSURE)
@@ -160,15 +153,10 @@ def _promising(items: Sequence[Item], least: float) -> Limit | None:
 
 def _busiest(group: Group) -> Limit | None:
     """The resource that is busiest, where it is busy enough to limit."""
-    busy = {
-        name: group.typical.get(name) / REACH.get(name, 1.0)
-        for name in RESOURCES
-        if group.typical.get(name) > 0
-    }
-    if busy and max(busy.values()) >= BUSY:
-        name = max(busy, key=lambda name: busy[name])
-        return Limit(_CATEGORIES.get(name, RESOURCES[name]), group.typical.get(name))
-    return None
+    floor = next(iter(floors(group.typical.values)), None)
+    if floor is None or floor.busy / REACH.get(floor.resource, 1.0) < BUSY:
+        return None
+    return Limit(_CATEGORIES.get(floor.resource, floor.label), floor.busy)
 
 
 def _by_category(checklist: Checklist, group: Group) -> Mapping[str, Item]:

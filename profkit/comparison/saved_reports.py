@@ -137,14 +137,19 @@ def baselines(root: Path = ROOT) -> dict[str, tuple[str, ...]]:
     return names
 
 
-def _home(name: str, gpu: str, root: Path) -> Path:
-    """The folder of a name and GPU; raises UsageError for a wrong name."""
+def check_name(name: str) -> None:
+    """Raise UsageError for a name that no baseline can have."""
     if not _NAME.fullmatch(name) or name.endswith("."):
         plain = file_name(name, "._", "-").strip(".-_")[:64]
         raise UsageError(
             f"baseline {name[:80]!r}: a name has letters, digits, '.', '_' and '-', at most 64",
             f"use {plain}" if _NAME.fullmatch(plain) else "use main",
         )
+
+
+def _home(name: str, gpu: str, root: Path) -> Path:
+    """The folder of a name and GPU; raises UsageError for a wrong name."""
+    check_name(name)
     return root / name / (file_name(gpu, "._").strip("._") or "unknown")
 
 

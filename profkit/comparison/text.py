@@ -8,7 +8,13 @@ from collections.abc import Iterable, Sequence
 from profkit.comparison.attribution import Attribution, Cause, CauseKind
 from profkit.comparison.changes import Changed, OneSided
 from profkit.comparison.comparison import Diff, KernelDiff
-from profkit.comparison.finding_changes import WORTH, FindingChange, Seen, Status
+from profkit.comparison.finding_changes import (
+    RESOURCE_OF,
+    WORTH,
+    FindingChange,
+    Seen,
+    Status,
+)
 from profkit.comparison.line_changes import LineChange
 from profkit.comparison.matching import Basis
 from profkit.comparison.repeats import Change
@@ -130,12 +136,13 @@ def outcome(kernel: KernelDiff) -> Iterable[str]:
     if limit and limit.name not in {change.category for change in resolved}:
         lasting = {Status.unchanged, Status.improved, Status.worsened}
         still = {change.category for change in kernel.findings if change.status in lasting}
-        possibly, word = (
-            "" if limit.certain else "possibly ",
-            "still" if limit.name in still else "now",
-        )
-        busy = "" if limit.busy is None else f" ({percent(limit.busy)} busy)"
-        yield f"{possibly}{word} limited by {limit.name}{busy}"
+        word = "still" if limit.name in still else "now"
+        if limit.busy is None:
+            doubt = "" if limit.certain else " (low confidence)"
+            yield f"first finding {word} {limit.name}{doubt}"
+        else:
+            resource = RESOURCE_OF.get(limit.name, limit.name)
+            yield f"busiest resource {word} {resource} ({percent(limit.busy)})"
 
 
 def finding(change: FindingChange) -> str:

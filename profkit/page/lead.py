@@ -69,9 +69,9 @@ def _first(checklist: Checklist) -> RuleItem | None:
 
 
 def _demonstrated(proof: Proof) -> str:
-    time = number(proof.best_seconds, "s")
+    best = f"{literal(proof.best)}, {number(proof.best_seconds, 's')}"
     factor = words.factor(proof.speedup)
-    return f"{factor} faster variant of the same work exists: {literal(proof.best)}, {time}"
+    return f"{factor} faster variant (GPU time) of the same work exists: {best}"
 
 
 def _estimate(checklist: Checklist, item: RuleItem) -> str:
@@ -83,7 +83,8 @@ def _estimate(checklist: Checklist, item: RuleItem) -> str:
         return text
     text += " for this kernel"
     if len(item.findings) > 1:
-        return f"{text}; {words.factor(item.speedup)} for the whole report ({kernel_count(item)})"
+        whole = f"{words.factor(item.speedup)} for {words.whole_of(item)}"
+        return f"{text}; {whole} ({kernel_count(item)})"
     return f"{text}, {words.whole_gain(best)}" if checklist.kernels > 1 else text
 
 

@@ -61,6 +61,7 @@ _CHECK_HALF_FROM = 0.05
 _FAILED_CHECK = 6  # exit code of profkit.core.errors.TargetFailed
 _SAMPLING = 30.0  # seconds a variant: 240 samples of 0.1 s, about what ncu takes for one such call
 _UNREADABLE = "no timeline: it can't be read"
+_PROGRAMS = (b"#!", b"\x7fELF")  # how scripts and ELF files begin
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _KINDS: Mapping[int, type[ProfkitError]] = {2: UsageError, 4: EnvironmentProblem}
 
@@ -164,6 +165,8 @@ def _refuse_nonsense(plan: Plan) -> None:
 
 
 def _not_a_program(word: str) -> ProfkitError:
+    if Path(word).is_dir():
+        return BadInput(f"{word}: a directory, not a program", "check the path")
     if not Path(word).is_file():
         return BadInput(f"{word}: no such program", "check the path")
     if word.endswith(".py"):
@@ -172,7 +175,14 @@ def _not_a_program(word: str) -> ProfkitError:
         return UsageError(f"{word}: not an executable program", remedy)
     if os.access(word, os.X_OK):
         return UsageError(f"{word}: not on the PATH", f"use `-- ./{shlex.quote(word)}`")
-    return UsageError(f"{word}: not an executable program", f"chmod +x {shlex.quote(word)}")
+    remedy = "give a target script (.py) or a program"
+    try:
+        with Path(word).open("rb") as file:
+            if file.read(4).startswith(_PROGRAMS):
+                remedy = f"chmod +x {shlex.quote(word)}"
+    except OSError:
+        remedy = "check its permissions"
+    return UsageError(f"{word}: not an executable program", remedy)
 
 
 class _Profile:

@@ -21,6 +21,7 @@ _ALWAYS = {
 _ACTIVE = "l1_busy_active"
 SECTOR = 32
 """Bytes of a sector, a quarter of an L1 or L2 cache line (Nsight Compute Profiling Guide)."""
+_APART = 0.1  # chosen: shares of two units of a cache that a reader takes for a contradiction
 _NOTEWORTHY_HALF = 0.01  # share of the half-precision roof, chosen: smaller work is not listed
 # Chosen: with them a launch's panels fit one screen at 100 columns; the rest are small.
 _PIPES_SHOWN = 4
@@ -213,6 +214,9 @@ def _memory_grid(launch: LaunchSummary) -> Grid:
         if intensity > 0
         else []
     )
+    output = launch.get("l2_output_bandwidth") / launch.get("l2_output_bandwidth_peak")
+    if (busy := launch.get("l2_busy")) - output >= _APART:
+        notes.append(f"slice output is one unit of L2, whose busiest unit is {percent(busy)} busy")
     reasons = map(launch.why_missing, ("dram_bytes", "l2_bytes", "l1_bytes"))
     columns = ("", "Bytes", "Bandwidth", "Of roof at measured clock", "Hit rate")
     return Grid("Memory", columns, rows, "; ".join([*notes, *dict.fromkeys(filter(None, reasons))]))

@@ -243,7 +243,8 @@ def _matching(subjects: list[_Subject], kernel: str | None, path: str) -> list[_
         pattern = re.compile(kernel)
     except re.error as error:
         raise UsageError(
-            f"--kernel {kernel!r} is not a valid regular expression ({error})"
+            f"kernel {kernel!r} is not a valid regular expression ({error})",
+            "escape special characters with a backslash",
         ) from None
     matching = [
         subject

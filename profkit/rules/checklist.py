@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from typing import TYPE_CHECKING
 
@@ -45,8 +45,9 @@ class Item:
     `actions` are those for the kernel's architecture, or, for a kernel of a `library`, what its
     caller can change; `places` are the lines or instructions that the rule blames, where recorded
     and requested. `peers` are the ranks of other findings on the same kernel that save about as
-    much time. `page` documents the rule, "" for a user's own. `is_selection` states that its
-    gain for the whole is of launches that were selected from a report.
+    much time. `page` documents the rule, "" for a user's own. `is_selection` states that its gain
+    for the whole is of launches that were selected from a report. `variant` is the one whose time
+    that gain is of, in a report of several; "" for the report's.
     """
 
     rank: int
@@ -57,6 +58,7 @@ class Item:
     page: str
     is_selection: bool = False
     library: str | None = None
+    variant: str = ""
 
     @property
     def rule(self) -> Rule:
@@ -112,14 +114,16 @@ class RuleItem:
     first.
 
     `number` is the rank of its findings, 0 where they have no estimate. `speedup` is the likely
-    factor for the whole report from fixing all of them, NaN without an estimate. `minor` says that
-    neither it nor any item after it saves WORTH_ACTING of the report's time.
+    factor from fixing all of them, NaN without an estimate: for the whole report, or for the
+    `variant` that gains the most in a report of several. `minor` says that neither it nor any item
+    after it saves WORTH_ACTING of that time.
     """
 
     number: int
     findings: tuple[Item, ...]
     speedup: float
     minor: bool
+    variant: str = ""
 
     @property
     def best(self) -> Item:
@@ -142,8 +146,12 @@ class RuleItem:
 
     def __repr__(self) -> str:
         number = f" {self.number}" if self.number else ""
-        speedup = "" if math.isnan(self.speedup) else f"{factor(self.speedup)} for the report, "
+        speedup = "" if math.isnan(self.speedup) else f"{factor(self.speedup)} for {self._whole}, "
         return f"<RuleItem{number}: {speedup}{self.title}, {self._kernels}>"
+
+    @property
+    def _whole(self) -> str:
+        return self.variant or ("the report" if self.best.group else "the timeline")
 
     @property
     def _kernels(self) -> str:
@@ -154,8 +162,9 @@ class RuleItem:
 class Proof:
     """A demonstrated speedup of a variant: another one, `best`, does the same work faster.
 
-    Seconds are of whole variants: medians of timed calls, or, where not `timed`, sums of ncu's
-    durations of their launches.
+    Seconds are GPU time of whole variants: medians of timed calls, or, where not `timed`, sums of
+    ncu's durations of their launches. `host` and `best_host` are the host launch overheads of a
+    call, 0 where unknown.
     """
 
     variant: str
@@ -163,6 +172,8 @@ class Proof:
     best: str
     best_seconds: float
     timed: bool
+    host: float = 0.0
+    best_host: float = 0.0
 
     @property
     def speedup(self) -> float:
@@ -173,13 +184,78 @@ class Proof:
         """The time (s) of the variant beyond that of the best."""
         return self.seconds - self.best_seconds
 
+    @property
+    def back_to_back(self) -> float:
+        """The factor for calls that follow each other, each limited by its GPU time or by the host
+        launch overhead, whichever is longer."""
+        return max(self.seconds, self.host) / max(self.best_seconds, self.best_host)
+
+    @property
+    def launch_bound(self) -> tuple[tuple[str, float], ...]:
+        """The variants of the two whose host launch overhead exceeds their GPU time, with it."""
+        sides = (
+            (self.best, self.best_seconds, self.best_host),
+            (
+                self.variant,
+                self.seconds,
+                self.host,
+            ),
+        )
+        return tuple((name, host) for name, seconds, host in sides if host > seconds)
+
+
+@dataclass(frozen=True)
+class Wholes:
+    """What speedups are of: the GPU time (s) of each variant of a report of several, and of the
+    report, whose name is ""."""
+
+    times: Mapping[str, float]
+
+    def name(self, launch: LaunchSummary) -> str:
+        """The variant that a launch belongs to; "" for none."""
+        return next((name for name in launch.launch.nvtx if name in self.times), "")
+
+    def most(self, shares: Iterable[tuple[LaunchSummary, float]]) -> tuple[float, str]:
+        """The largest share of a whole that shares of launches are, and that whole."""
+        seconds: dict[str, float] = defaultdict(float)
+        for launch, share in shares:
+            seconds[self.name(launch)] += share * launch.duration
+        wholes = ((seconds[name] / self.times[name], name) for name in seconds)
+        # of variants with the same kernel, the first
+        return max(wholes, key=lambda whole: round(whole[0], 2), default=(0.0, ""))
+
+    def saved(self, findings: Iterable[Finding[Group | None]]) -> tuple[float, str]:
+        """The largest share of a whole that fixing these findings of one rule saves, and that
+        whole; a launch that several of them cover counts once, with the largest share saved."""
+        shares: dict[int, float] = {}
+        launches: dict[int, LaunchSummary] = {}
+        for finding in findings:
+            estimate = finding.estimate
+            if estimate is None or finding.group is None:
+                return 1 - 1 / estimate.run if estimate else math.nan, ""
+            for launch in estimate.launches:
+                launches[launch.index] = launch
+                share = 1 - 1 / estimate.likely
+                shares[launch.index] = max(share, shares.get(launch.index, 0.0))
+        return self.most((launches[index], share) for index, share in shares.items())
+
+
+def _wholes(report: ReportSummary, variants: Collection[str]) -> Wholes:
+    """The variants that a report has launches of, where they are several, and the report."""
+    times: dict[str, float] = defaultdict(float)
+    for launch in report.launches:
+        name = next((name for name in launch.launch.nvtx if name in variants), None)
+        if name and not launch.failed:
+            times[name] += launch.duration
+    return Wholes({**(times if len(times) > 1 else {}), "": report.total})
+
 
 @dataclass(frozen=True)
 class Checklist:
     """Everything found in a report. `rules` were tried on `kernels`; `skipped` have no duration.
 
-    `items` have an estimate and are sorted by the time it saves; `informative` findings have none.
-    `total` is the report's GPU time (s).
+    `items` have an estimate and are sorted by the speedup of their rule for its whole;
+    `informative` findings have none.
     """
 
     items: tuple[Item, ...]
@@ -189,42 +265,37 @@ class Checklist:
     rules: int
     kernels: int
     skipped: int
-    total: float
+    wholes: Wholes
 
     @cached_property
     def rule_items(self) -> tuple[RuleItem, ...]:
         """The findings of each rule as one item: by number, then those without an estimate."""
         ranked = _by_rule(self.items)
-        speedups = [self._speedup(findings) for findings in ranked]
-        major = [number for number, speedup in enumerate(speedups, 1) if _is_worth(1 - 1 / speedup)]
-        last = max(major, default=0)
+        saved = [self.wholes.saved(item.finding for item in findings) for findings in ranked]
+        last = max(
+            (number for number, (share, _) in enumerate(saved, 1) if _is_worth(share)), default=0
+        )
         numbered = [
-            RuleItem(number, findings, speedup, number > last)
-            for number, (findings, speedup) in enumerate(zip(ranked, speedups, strict=True), 1)
+            RuleItem(number, findings, 1 / (1 - share), number > last, variant)
+            for number, (findings, (share, variant)) in enumerate(
+                zip(ranked, saved, strict=True), 1
+            )
         ]
         informative = [
-            RuleItem(0, findings, math.nan, not _is_worth(_at_most(findings)))
+            RuleItem(0, findings, math.nan, not _is_worth(self._at_most(findings)))
             for findings in _by_rule(self.informative)
         ]
         return (*numbered, *informative)
 
-    def _speedup(self, findings: Sequence[Item]) -> float:
-        """The factor for the whole report from fixing these findings of one rule.
-
-        A launch that several of them cover counts once, with the largest share saved of it.
-        """
-        shares: dict[int, float] = {}
-        durations: dict[int, float] = {}
-        for item in findings:
-            estimate = item.finding.estimate
-            if estimate is None or item.group is None:
-                return estimate.run if estimate else math.nan
-            for launch in estimate.launches:
-                share = 1 - 1 / estimate.likely
-                shares[launch.index] = max(share, shares.get(launch.index, 0.0))
-                durations[launch.index] = launch.duration
-        saved = sum(share * durations[index] for index, share in shares.items())
-        return self.total / (self.total - saved)
+    def _at_most(self, findings: Iterable[Item]) -> float:
+        """The share of the time that findings without an estimate are about; 0 where the estimate
+        is negligible."""
+        groups = [item.group for item in findings if not item.finding.negligible]
+        if None in groups:
+            return 1.0
+        launches = (launch for group in groups if group for launch in group.launches)
+        share, _ = self.wholes.most((launch, 1.0) for launch in launches if not launch.failed)
+        return share
 
     @property
     def major(self) -> tuple[RuleItem, ...]:
@@ -329,21 +400,23 @@ def checklist(
     blamed: int | None = None,
     timeline: Mapping[str, float] | None = None,
     sampling: Sampling = lambda _: None,
+    variants: Collection[str] = (),
 ) -> Checklist:
     """The checklist of a report.
 
     `disabled` are names or categories of rules left out. `blame` finds the places of a launch by
     line quantities; it is asked for the first `blamed` items, all where that is None. `timeline`
     are the quantities of the timeline (timeline.region) that was recorded with it. `sampling` reads
-    a launch's samples by instruction.
+    a launch's samples by instruction. `variants` are the names of those of one work: where the
+    report has several, a finding's gain is of the time of its own.
     """
     enabled = _enabled(rules, disabled)
     kernels = diagnose(report, enabled, sampling)
     whole = diagnose_timeline(timeline or {}, enabled)
     findings: list[Finding[Group | None]] = [*kernels.findings, *whole.findings]
-    findings.sort(key=lambda finding: -finding.saved)
+    wholes = _wholes(report, variants)
     is_selection = len(report.launches) < report.recorded
-    items = _items(findings, blame, blamed, is_selection=is_selection)
+    items = _items(findings, wholes, blame, blamed, is_selection=is_selection)
     return Checklist(
         tuple(item for item in items if item.rank),
         tuple(item for item in items if not item.rank),
@@ -352,7 +425,7 @@ def checklist(
         rules=sum(bool(timeline) or rule.about == "kernel" for rule in enabled),
         kernels=kernels.kernels,
         skipped=len(report.groups) - kernels.kernels,
-        total=report.total,
+        wholes=wholes,
     )
 
 
@@ -360,7 +433,7 @@ def timeline_items(
     quantities: Mapping[str, float], rules: Sequence[Rule], disabled: Collection[str] = ()
 ) -> tuple[Item, ...]:
     """What rules find in a timeline alone, by its quantities, most time saved first."""
-    return _items(diagnose_timeline(quantities, _enabled(rules, disabled)).findings)
+    return _items(diagnose_timeline(quantities, _enabled(rules, disabled)).findings, Wholes({}))
 
 
 def _enabled(rules: Sequence[Rule], disabled: Collection[str]) -> list[Rule]:
@@ -368,14 +441,16 @@ def _enabled(rules: Sequence[Rule], disabled: Collection[str]) -> list[Rule]:
 
 
 def _items(
-    findings: Sequence[Finding[Group | None]],
+    findings: Iterable[Finding[Group | None]],
+    wholes: Wholes,
     blame: Blame = lambda *_: (),
     blamed: int | None = None,
     *,
     is_selection: bool = False,
 ) -> tuple[Item, ...]:
     items = []
-    ranks = _ranks(findings)
+    ranks = _ranks(findings, wholes)
+    findings = _ranked(findings, ranks, wholes)
     peers = _peers(findings, ranks)
     for place, finding in enumerate(findings):
         rule, typical = finding.rule, finding.group.typical if finding.group else None
@@ -392,14 +467,39 @@ def _items(
         if library:
             actions = caller_actions(library, rule.category)
         own_peers = peers.get(place, ())
-        items.append(Item(rank, finding, actions, places, own_peers, page, is_selection, library))
+        _, variant = wholes.saved([finding])
+        items.append(
+            Item(rank, finding, actions, places, own_peers, page, is_selection, library, variant)
+        )
     return tuple(items)
 
 
-def _ranks(findings: Iterable[Finding[Group | None]]) -> Mapping[str, int]:
-    """By rule, the number of its item: its best finding's place among those of all rules."""
-    names = dict.fromkeys(finding.rule.name for finding in findings if finding.estimate)
-    return {name: number for number, name in enumerate(names, start=1)}
+def _ranks(findings: Iterable[Finding[Group | None]], wholes: Wholes) -> Mapping[str, int]:
+    """By rule, the number of its item: by its speedup for its whole."""
+    rules: dict[str, list[Finding[Group | None]]] = defaultdict(list)
+    for finding in findings:
+        if finding.estimate:
+            rules[finding.rule.name].append(finding)
+    saved = {name: wholes.saved(own)[0] for name, own in rules.items()}
+    return {
+        name: number for number, name in enumerate(sorted(saved, key=lambda name: -saved[name]), 1)
+    }
+
+
+def _ranked(
+    findings: Iterable[Finding[Group | None]], ranks: Mapping[str, int], wholes: Wholes
+) -> list[Finding[Group | None]]:
+    """Findings by rank and their own gain, those without an estimate last; `run` is of the whole
+    of each."""
+    ordered = []
+    for finding in findings:
+        share, _ = wholes.saved([finding])
+        estimate = finding.estimate and replace(finding.estimate, run=1 / (1 - share))
+        ordered.append((estimate, replace(finding, estimate=estimate)))
+    ordered.sort(
+        key=lambda pair: (ranks[pair[1].rule.name], -pair[0].run) if pair[0] else (math.inf, 0.0)
+    )
+    return [finding for _, finding in ordered]
 
 
 def _peers(
@@ -437,16 +537,6 @@ def _by_rule(items: Iterable[Item]) -> list[tuple[Item, ...]]:
     return [tuple(findings) for findings in rules.values()]
 
 
-def _at_most(findings: Iterable[Item]) -> float:
-    """The share of the time that findings without an estimate are about; 0 where the estimate is
-    negligible."""
-    return sum(
-        1.0 if item.group is None else item.group.share
-        for item in findings
-        if not item.finding.negligible
-    )
-
-
 @cache
 def _explanations() -> Mapping[str, str]:
     return {rule.name: rule.explanation for rule in shipped_rules()}
@@ -463,8 +553,12 @@ def proofs(report: ReportSummary, variants: Variants | None) -> tuple[Proof, ...
     selected = {name for launch in report.launches for name in launch.launch.nvtx}
     if len(report.launches) == report.recorded:
         selected |= times.keys()
+    hosts = variants.hosts if timed else {}
+    best = compared[0] if compared else ""
     made = (
-        Proof(name, times[name], compared[0], times[compared[0]], timed)
+        Proof(
+            name, times[name], best, times[best], timed, hosts.get(name, 0.0), hosts.get(best, 0.0)
+        )
         for name in compared
         if name in selected
     )

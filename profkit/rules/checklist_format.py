@@ -54,11 +54,11 @@ class FindingRow(Projection, frozen=True, kw_only=True):
     on several kernels; null without an estimate. `library` is the name of the library that has the
     kernel, which its callers can't edit; null for all other kernels. `estimated_speedup` is the
     likely factor by which the kernel gets faster, `range` the lowest and highest to expect,
-    `run_speedup` the likely factor for all launches of the report, or the selected ones: null where
-    the rule estimates none, it would be below 1.005, or quantities are missing; `promises` states
-    whether there is an estimate, `estimate_lacks` the missing quantities. `bounded_by` is the next
-    bottleneck after the fix: the resource that takes at least `bound_s`. `where` has the largest
-    share first.
+    `run_speedup` the likely factor for all launches of the report, or the selected ones, or of its
+    `variant` where the report has several of one work: null where the rule estimates none, it would
+    be below 1.005, or quantities are missing; `promises` states whether there is an estimate,
+    `estimate_lacks` the missing quantities. `bounded_by` is the next bottleneck after the fix: the
+    resource that takes at least `bound_s`. `where` has the largest share first.
     """
 
     rank: Rank
@@ -69,6 +69,7 @@ class FindingRow(Projection, frozen=True, kw_only=True):
     estimated_speedup: Factor | None
     range: tuple[Factor, Factor] | None
     run_speedup: Factor | None
+    variant: str | None
     promises: bool
     estimate_lacks: tuple[str, ...]
     confidence: Literal["high", "medium", "low"]
@@ -81,11 +82,10 @@ class FindingRow(Projection, frozen=True, kw_only=True):
 class ItemRow(FindingRow, frozen=True, kw_only=True):
     """A finding with its actions.
 
-    `saved_s` is the GPU time of the report that the likely factor saves, by which findings are
-    sorted. `actions` are for this architecture, or for the caller of a library's kernel, most
-    useful first; `verify` states which quantity should change, and how; `same_weight` has the ranks
-    of other findings on this kernel that save about as much. `page` explains the rule, null for a
-    user's own.
+    `saved_s` is the GPU time of the report that the likely factor saves. `actions` are for this
+    architecture, or for the caller of a library's kernel, most useful first; `verify` states which
+    quantity should change, and how; `same_weight` has the ranks of other findings on this kernel
+    that save about as much. `page` explains the rule, null for a user's own.
     """
 
     title: str
@@ -103,8 +103,8 @@ class ItemRow(FindingRow, frozen=True, kw_only=True):
 class ProofRow(Projection, frozen=True, kw_only=True):
     """A variant of the run that does the same work slower than the fastest one, `best`.
 
-    `headline`: `best` saves more time than any estimate, and is shown first. Seconds are medians
-    of timed calls, or sums of ncu's durations of the launches.
+    `headline`: `best` saves more time than any estimate, and is shown first. Seconds are GPU time:
+    medians of timed calls, or sums of ncu's durations of the launches.
     """
 
     variant: str
@@ -141,8 +141,8 @@ class ChecklistFile(File, frozen=True, kw_only=True, tag="profkit.checklist/1"):
 
     `rules` were evaluated on `kernels`; a kernel is the launches of one name, shape and GPU.
     `skipped` kernels have no duration: their counters failed. `checklist` has one entry per rule
-    and kernel, largest saving first; `informative` findings have no estimate. "can't tell":
-    nothing was found, and most rules lack data.
+    and kernel, by rank: the rule's speedup for the report, a variant or the timeline; `informative`
+    findings have no estimate. "can't tell": nothing was found, and most rules lack data.
     """
 
     profkit: str
@@ -219,6 +219,7 @@ def finding_fields(item: Item) -> Mapping[str, Any]:
         "estimated_speedup": estimate.likely if estimate else None,
         "range": (estimate.low, estimate.high) if estimate else None,
         "run_speedup": estimate.run if estimate else None,
+        "variant": item.variant or None,
         "promises": estimate is not None,
         "estimate_lacks": finding.lacking,
         "confidence": rule.confidence,

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from rich.console import Group, RenderableType
+from rich.padding import Padding
 from rich.text import Text
 
 from profkit.report import overview
@@ -48,6 +49,14 @@ def overview_view(report: ReportSummary, checklist: Checklist, width: int) -> Re
     return Group(*parts, *_rest(shown, checklist))
 
 
+def _remark(item: Item) -> str:
+    """The library of a kernel, and of a finding without an estimate the busiest resource."""
+    library = f"{item.library} library" if item.library else ""
+    busiest = "" if item.finding.estimate else words.busiest(item)
+    parts = ", ".join(filter(None, (library, busiest)))
+    return f" ({parts})" if parts else ""
+
+
 def _rest(shown: Sequence[RuleItem], checklist: Checklist) -> list[RenderableType]:
     left = [item for item in checklist.major if item not in shown]
     estimated = sum(item.number > 0 for item in left)
@@ -66,14 +75,16 @@ def _compact(
     number = f"{item.number:>2}  " if item.number else " -  "
     gain = f"{words.item_gain(item):<{_GAIN}}" if item.number else ""
     lines: list[RenderableType] = [
-        Text.assemble(number, (gain, "green"), (item.rule.title, "bold"))
+        Text.assemble(
+            number, (gain, "green"), (item.rule.title, "bold"), (_basis(item, checklist), "dim")
+        )
     ]
     rows = [
         (
             words.gain(each.finding.estimate) if each.finding.estimate else "",
             f"#{numbers[id(each.group)]}" if each.group else "",
             _name(each),
-            f" ({each.library} library)" if each.library else "",
+            _remark(each),
         )
         for each in item.findings[:_KERNELS_SHOWN]
     ]
@@ -114,8 +125,8 @@ def _headline(checklist: Checklist) -> list[RenderableType]:
     if checklist.headline is None:
         return []
     line = f"{words.DEMONSTRATED} {words.proof_line(checklist.headline)}"
-    source = f"    {words.proof_source(checklist.headline)}"
-    return [Text(line, "bold green"), Text(source, "dim")]
+    source = Text(words.proof_source(checklist.headline), "dim")
+    return [Text(line, "bold green"), Padding(source, (0, 0, 0, _INDENT))]
 
 
 def in_short(items: Iterable[Item], width: int) -> list[RenderableType]:
@@ -135,7 +146,7 @@ def _in_short(
             ("verify", "".join(item.rule.verify[:1])),
         ]
         mark = f"{item.number:>2}  " if item.number else " -  "
-        parts += [_title(item, mark), rows_of(rows, _INDENT)]
+        parts += [_title(item, mark, checklist), rows_of(rows, _INDENT)]
     return parts
 
 
@@ -188,13 +199,19 @@ def _in_full(
             ("details", ", ".join(explained)),
         ]
         mark = f"[ ] {item.number}. " if item.number else "- "
-        parts += [Text(), _title(item, mark), rows_of(rows, _INDENT)]
+        parts += [Text(), _title(item, mark, checklist), rows_of(rows, _INDENT)]
     return parts
 
 
-def _title(item: RuleItem, mark: str) -> Text:
+def _title(item: RuleItem, mark: str, checklist: Checklist | None) -> Text:
     gain = f"{words.item_gain(item)}  " if item.number else ""
-    return Text.assemble(mark, (gain, "green"), (item.rule.title, "bold"))
+    whole = _basis(item, checklist) if checklist else ""
+    return Text.assemble(mark, (gain, "green"), (item.rule.title, "bold"), (whole, "dim"))
+
+
+def _basis(item: RuleItem, checklist: Checklist) -> str:
+    basis = words.basis(item, checklist)
+    return f"  ({basis})" if basis else ""
 
 
 def _action_rows(item: RuleItem, most: int | None = None) -> list[tuple[str, str]]:
@@ -221,7 +238,7 @@ def _kernel_rows(
             ("estimated speedup", words.estimate(item, whole=len(findings) > 1)),
             ("demonstrated", words.proof_line(proof) if proof and is_new else ""),
             ("evidence", "; ".join(words.evidence(item)[:most])),
-            ("location", words.places(item.places)),
+            ("location", words.location(item)),
         ]
     return [row for row in rows if row[1]]
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from profkit.core.unit_words import is_word, unit_after
 from profkit.report import names
+from profkit.report.blame import SAMPLES
 from profkit.report.catalog import catalog
 from profkit.report.floors import WORTH, floors
 from profkit.rules.rule_file import CONTEXT
@@ -37,6 +38,7 @@ _SPAN = "the time from the first to the last GPU work"
 _SIGNS = {">": "above", ">=": "at least", "<": "below", "<=": "at most", "!=": "other than"}
 _WORTH_A_DIGIT = 1.01  # the smallest factor that two decimals can show
 _LEAST_PLACE = 0.05  # chosen: three lines are shown at most, each with a share worth a look
+_BARRIER = f"{SAMPLES}barrier"
 _FLAT = 0.02  # the share of each of fifty equal places: none stands out
 # what a rule's own `match` selects has no meaning outside of the rule
 _LABELS = {
@@ -56,11 +58,6 @@ def gain(estimate: Estimate) -> str:
 def factor(value: float) -> str:
     """A speedup alone: `1.05x`, `2.2x`, `24x`."""
     return numbers.factor(value)
-
-
-def run_gain(estimate: Estimate) -> str:
-    """The factor for the whole report: `1.05x`, `below 1.01x`."""
-    return _run_factor(estimate.run)
 
 
 def _run_factor(value: float) -> str:
@@ -103,14 +100,21 @@ def _no_estimate(item: Item) -> str:
 
 
 def _limits(item: Item) -> str:
-    return f"{item.rule.confidence} confidence that this limits the kernel"
+    text = f"{item.rule.confidence} confidence that this limits the kernel"
+    return "; ".join(filter(None, (text, busiest(item))))
+
+
+def busiest(item: Item) -> str:
+    """The resource with the highest floor of a finding's kernel: `busiest resource: L2 (86.3%)`."""
+    floor = next(iter(floors(item.group.typical.values)), None) if item.group else None
+    return f"busiest resource: {floor.label} ({percent(floor.busy)})" if floor else ""
 
 
 def whole_gain(item: Item) -> str:
     """The speedup of all launches together: `1.05x for the whole report`; "" without one."""
     if item.finding.estimate is None:
         return ""
-    return _whole(item.finding.estimate.run, item)
+    return f"{_run_factor(item.finding.estimate.run)} for {_extent(item, item.variant)}"
 
 
 def item_gain(item: RuleItem) -> str:
@@ -118,24 +122,49 @@ def item_gain(item: RuleItem) -> str:
     return _run_factor(item.speedup) if item.number else ""
 
 
-def _whole(speedup: float, item: Item) -> str:
-    return f"{_run_factor(speedup)} for {_extent(item)}"
+def whole_of(item: RuleItem) -> str:
+    """What the speedup of an item is of: `the whole report`, `variant math`."""
+    return _extent(item.best, item.variant)
 
 
-def _extent(item: Item) -> str:
+def _extent(item: Item, variant: str) -> str:
     if item.group is None:
         return _SPAN
+    if variant:
+        return (
+            f"the selected launches of {literal(variant)}"
+            if item.is_selection
+            else f"variant {literal(variant)}"
+        )
     return "the selected launches" if item.is_selection else "the whole report"
+
+
+def basis(item: RuleItem, checklist: Checklist) -> str:
+    """A short name of what the speedup of an item is of; "" where all are of the report."""
+    if not item.number or not _has_several_bases(checklist):
+        return ""
+    if item.best.group is None:
+        return "timeline"
+    whole = "selected launches" if item.best.is_selection else "report"
+    variant = "selected of" if item.best.is_selection else "variant"
+    return f"{variant} {literal(item.variant)}" if item.variant else whole
+
+
+def _has_several_bases(checklist: Checklist) -> bool:
+    return any(item.variant or item.group is None for item in checklist.items)
 
 
 def extents(checklist: Checklist) -> str:
     """What the speedups of items and kernels are of."""
-    whole = (
-        "selected launches"
-        if any(item.is_selection for item in checklist.items)
-        else "whole report"
-    )
-    return f"of the {whole}, then per kernel [range]; not additive"
+    return f"of {whole(checklist)}, then per kernel [range]; not additive"
+
+
+def whole(checklist: Checklist) -> str:
+    """What the speedups of items are of."""
+    if _has_several_bases(checklist):
+        return "time in parentheses"
+    is_selection = any(item.is_selection for item in checklist.items)
+    return "the selected launches" if is_selection else "the whole report"
 
 
 def actions_of(item: RuleItem) -> tuple[tuple[tuple[str, ...], bool], ...]:
@@ -151,6 +180,8 @@ def folded(checklist: Checklist) -> str:
         return ""
     is_selection = any(item.best.is_selection for item in minor)
     time = "the selected launches' time" if is_selection else "the report's time"
+    if len(checklist.wholes.times) > 1:
+        time = "its variant's time"
     each = ", each" if len(minor) > 1 else ","
     return f"{plural(len(minor), 'finding')}{each} below {WORTH_ACTING:.0%} of {time}"
 
@@ -249,6 +280,20 @@ def places(places: Sequence[Place]) -> str:
     return ", ".join(f"{place_name(place)} {percent(place.share)}" for place in main_places(places))
 
 
+def location(item: Item) -> str:
+    """A finding's places; of warp samples, what these lines are."""
+    text = places(item.places)
+    return f"{text} ({note})" if text and (note := location_note(item)) else text
+
+
+def location_note(item: Item) -> str:
+    """What the lines of warp samples are: where warps wait, not what they wait for."""
+    if not all(name.startswith(SAMPLES) for name in item.rule.blame):
+        return ""
+    barrier = ": at or after the barrier" if _BARRIER in item.rule.blame else ""
+    return f"where warps wait{barrier}"
+
+
 def main_places(places: Sequence[Place]) -> list[Place]:
     """The places with a large share; else the first one, unless all have equal shares."""
     large = [place for place in places if place.share >= _LEAST_PLACE]
@@ -279,8 +324,8 @@ def roofs(checklist: Checklist) -> tuple[tuple[str, str], ...]:
 
 
 def proof_line(proof: Proof) -> str:
-    """A demonstrated speedup: `71x: cudnn does the same work in 49.31 µs`."""
-    return f"{factor(proof.speedup)}: {_best(proof)}"
+    """A demonstrated speedup: `71x in GPU time: cudnn does the same work in 49.31 µs`."""
+    return f"{factor(proof.speedup)} in GPU time: {_best(proof)}"
 
 
 def _best(proof: Proof) -> str:
@@ -288,13 +333,17 @@ def _best(proof: Proof) -> str:
 
 
 def _times(proof: Proof) -> str:
-    source = "median times" if proof.timed else "sums of ncu's durations"
+    source = "median GPU times" if proof.timed else "sums of ncu's durations"
     return f"{source} of whole variants"
 
 
 def proof_source(proof: Proof) -> str:
-    """What a demonstrated speedup compares, and by which times."""
-    return f"{literal(proof.variant)} takes {number(proof.seconds, 's')}; {_times(proof)}"
+    """What a demonstrated speedup compares, by which times, and what the host leaves of it."""
+    text = f"{literal(proof.variant)} takes {number(proof.seconds, 's')}; {_times(proof)}"
+    if not proof.launch_bound:
+        return text
+    bound = ", ".join(f"{literal(name)} {number(host, 's')}" for name, host in proof.launch_bound)
+    return f"{text}; {_faster(proof.back_to_back)} back to back, launch-bound: {bound} per call"
 
 
 def proven(proofs: Sequence[Proof]) -> str:
@@ -306,7 +355,22 @@ def proven(proofs: Sequence[Proof]) -> str:
         f"{literal(proof.variant)} ({number(proof.seconds, 's')})"
         for proof in proofs
     )
-    return f"{_best(proofs[0])}: {others}; {_times(proofs[0])}"
+    text = f"{_best(proofs[0])} of GPU time: {others}; {_times(proofs[0])}"
+    if not (bound := [proof for proof in proofs if proof.launch_bound]):
+        return text
+    best = literal(proofs[0].best)
+    compared = ", ".join(
+        f"{_faster(proof.back_to_back)} than {literal(proof.variant)}" for proof in bound
+    )
+    hosts = dict(pair for proof in bound for pair in proof.launch_bound)
+    calls = ", ".join(
+        f"{literal(name)} {number(host, 's')} per call" for name, host in hosts.items()
+    )
+    return f"{text}; back to back, {best} is {compared}; launch-bound: {calls}"
+
+
+def _faster(speedup: float) -> str:
+    return f"{factor(max(speedup, 1 / speedup))} {'faster' if speedup >= 1 else 'slower'}"
 
 
 def unevaluated_lines(
@@ -410,7 +474,7 @@ def checklist_lines(
     numbered = [item for item in items if item.number]
     informative = [item for item in items if not item.number]
     lines += [""] if numbered else []
-    lines += _items_markdown(numbered[: top or None])
+    lines += _items_markdown(numbered[: top or None], checklist)
     if informative:
         lines += ["", f"{INFORMATIVE}:", "", *_items_markdown(informative)]
     if not whole and (text := folded(checklist)):
@@ -434,16 +498,20 @@ def items_markdown(items: Iterable[Item]) -> list[str]:
     return _items_markdown(map(single, items))
 
 
-def _items_markdown(items: Iterable[RuleItem]) -> list[str]:
-    return [line for item in items for line in _item_markdown(item)]
+def _items_markdown(items: Iterable[RuleItem], checklist: Checklist | None = None) -> list[str]:
+    return [line for item in items for line in _item_markdown(item, checklist)]
 
 
-def _item_markdown(item: RuleItem) -> list[str]:
+def _item_markdown(item: RuleItem, checklist: Checklist | None) -> list[str]:
     rule = item.rule
     title = f"[{escape(rule.title)}]({item.best.page})" if item.best.page else escape(rule.title)
     gained = f"{text}: " if (text := item_gain(item)) else ""
     mark = f"[ ] **{item.number}. " if item.number else "**"
-    lines = [f"- {mark}{gained}{title}**", f"  - category {rule.category}, {rule.effort} effort"]
+    whole = f" ({escape(named)})" if checklist and (named := basis(item, checklist)) else ""
+    lines = [
+        f"- {mark}{gained}{title}**{whole}",
+        f"  - category {rule.category}, {rule.effort} effort",
+    ]
     lists = actions_of(item)
     for actions, of_library in lists:
         label = "action, library kernels" if of_library and len(lists) > 1 else "action"
@@ -453,7 +521,7 @@ def _item_markdown(item: RuleItem) -> list[str]:
         library = f" (library kernel, {finding.library})" if finding.library else ""
         kernel = code(kernel_name(finding.group)) if finding.group else TIMELINE
         lines.append(f"  - kernel {kernel}{library}" if finding.group else f"  - {kernel}")
-        where = places(finding.places)
+        where = location(finding)
         lines += [
             f"    - estimated speedup: {escape(estimate(finding, whole=len(item.findings) > 1))}",
             f"    - evidence: {escape('; '.join(evidence(finding)))}",
@@ -467,4 +535,5 @@ def single(item: Item) -> RuleItem:
     from profkit.rules.checklist import RuleItem
 
     gained = item.finding.estimate
-    return RuleItem(item.rank, (item,), gained.run if gained else math.nan, minor=False)
+    run = gained.run if gained else math.nan
+    return RuleItem(item.rank, (item,), run, minor=False, variant=item.variant)

@@ -25,14 +25,18 @@ _LARGEST = 8 << 30  # bytes unpacked, chosen: 40 times a recording of 100 pairs
 def unpacked(folder: Path) -> Iterator[tuple[Path, ...]]:
     """The folder itself and, in a temporary directory, the content of each archive in it.
 
-    `folder` may be an archive. Raises BadInput for a damaged archive.
+    `folder` may be an archive. Raises BadInput where it is neither, or damaged.
     """
-    archives = [folder] if folder.name.endswith(ARCHIVE) else sorted(folder.glob(f"*{ARCHIVE}"))
+    is_archive = folder.is_file() and folder.name.endswith(ARCHIVE)
+    if not (is_archive or folder.is_dir()):
+        reason = "not a directory" if folder.exists() else "no such directory"
+        raise BadInput(f"{folder}: {reason}", "pass a directory of recorded pairs")
+    archives = [folder] if is_archive else sorted(folder.glob(f"*{ARCHIVE}"))
     with tempfile.TemporaryDirectory(prefix="profkit-") as scratch:
         places = [Path(scratch) / archive.name.removesuffix(ARCHIVE) for archive in archives]
         for archive, place in zip(archives, places, strict=True):
             unpack(archive, place)
-        yield tuple(places) if archives == [folder] else (folder, *places)
+        yield tuple(places) if is_archive else (folder, *places)
 
 
 def unpack(archive: Path, out: Path) -> None:

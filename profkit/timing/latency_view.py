@@ -26,6 +26,8 @@ from profkit.ui.terminal import console, facts, rendered, table_of
 from profkit.ui.text import literal, number, percent, plural, seconds_between, shorten
 from profkit.ui.view import Grid, Panel, Row
 
+# chosen: two decimals hardly separate the ends of a narrower interval, so it gets a third
+_FINE = 0.02
 # Chosen: a ratio within 10% of 1 gets a third decimal, a share below 0.1% a second one.
 _CLOSE, _NARROW = 0.10, 0.001
 _LONGEST_LABEL = 22  # chosen: longer labels are shortened, so that tables keep their columns at 100
@@ -130,7 +132,8 @@ def times_as_fast(speedup: float, low: float, high: float) -> str:
     values, word = (speedup, low, high), "faster"
     if speedup < 1:
         values, word = (1 / speedup, 1 / high, 1 / low), "slower"
-    digits = 3 if abs(values[0] - 1) < _CLOSE else 2
+    is_fine = abs(values[0] - 1) < _CLOSE or values[2] - values[1] < _FINE
+    digits = 3 if is_fine else 2
     ratio, lowest, highest = (f"{value:.{digits}f}" for value in values)
     return f"{ratio}x {word} [{lowest}, {highest}]"
 
@@ -210,8 +213,11 @@ def _circumstances(report: LatencyReport) -> Panel:
 
 
 def margin_words(margin: Margin) -> str:
-    """A margin and where it comes from: `1.0% (requested)`."""
-    source = "requested" if margin.source is results.Source.ASKED else margin.source.value
+    """A margin and where it comes from: `1.0% (default)`."""
+    is_default = margin.value == results.DEFAULT.margin
+    source = "default" if is_default else "requested"
+    if margin.source is results.Source.FLOOR:
+        source = f"calibrated, {margin.source.value}"
     return f"{percent(margin.value)} ({source})"
 
 
@@ -468,7 +474,9 @@ def _evidence(pair: Pair, report: LatencyReport) -> Iterable[str]:
         f"{comparison.blocks} blocks of {pair.samples_in_a_block}"
     )
     if is_interleaved:
-        yield f"{basis}; smallest detectable slowdown: {percent(comparison.detectable)}"
+        open_question = comparison.verdict in {Verdict.SAME, Verdict.INCONCLUSIVE}
+        detectable = f"; smallest detectable slowdown: {percent(comparison.detectable)}"
+        yield f"{basis}{detectable if open_question else ''}"
     else:
         yield basis
         yield "blocks must be interleaved, in varying order: profkit time --compare"
@@ -499,13 +507,13 @@ def _evidence(pair: Pair, report: LatencyReport) -> Iterable[str]:
 
 
 def classic_line(classic: results.Classic) -> str:
-    """The classic rule and its three criteria, as evidence."""
+    """The classic rule and its criteria, as evidence."""
     overlap = {True: "disjoint", False: "overlap", None: "not available"}[classic.apart]
     return (
         f"classic rule: intervals {overlap}, Cliff's delta {classic.delta:+.2f} "
-        f"({classic.separation.value}), Mann-Whitney p "
-        f"{_probability(classic.p_value)}, speedup {classic.speedup:.2f}x: "
-        f"{'claimable' if classic.claimable else 'not claimable'}"
+        f"({classic.separation.value}), ratio of medians {classic.speedup:#.4g}x: criteria for "
+        f"claiming a speedup {'met' if classic.claimable else 'not met'}; Mann-Whitney p "
+        f"{_probability(classic.p_value)}"
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from profkit.core.errors import ProfkitError
 from profkit.core.integrity import check_unchanged
 from profkit.core.typed_file import plain, read_file
 from profkit.timing.latency_file import IN_A_RUN, read_latencies
+from profkit.timing.latency_format import Latency
 
 _CHECK = "check.json"
 
@@ -22,7 +23,8 @@ _CHECK = "check.json"
 class Variants(Struct, frozen=True):
     """Variants that give the same result for the same work, and their timed medians in seconds.
 
-    `medians` is empty where the run was not timed, or its variants not all in the same way; `work`
+    `medians` is empty where the run was not timed, or its variants not all in the same way; `hosts`
+    has the host launch overhead of a call, where measured. `checked` are all variants. `work`
     has the "flop" and "bytes" that the target declares, and is empty where it declares none;
     `shapes` are those that it names, `dtype` is "" where it names none.
     """
@@ -32,6 +34,8 @@ class Variants(Struct, frozen=True):
     work: Mapping[str, float] = {}
     shapes: Mapping[str, Any] = {}
     dtype: str = ""
+    hosts: Mapping[str, float] = {}
+    checked: tuple[str, ...] = ()
 
 
 def read_variants(folder: Path) -> Variants | None:
@@ -47,14 +51,18 @@ def read_variants(folder: Path) -> Variants | None:
     passed = tuple(row.name for row in checked.variants if row.status is Status.passed)
     declared = plain(checked.work) if checked.work else {}
     work = {key: float(declared[key]) for key in ("flop", "bytes") if declared.get(key)}
-    return Variants(passed, _medians(folder), work, checked.shapes, checked.dtype or "")
+    latencies = _latencies(folder)
+    medians = {latency.label: statistics.median(latency.samples) for latency in latencies}
+    hosts = {latency.label: latency.ready.host for latency in latencies if latency.ready.host}
+    names = tuple(row.name for row in checked.variants)
+    return Variants(passed, medians, work, checked.shapes, checked.dtype or "", hosts, names)
 
 
-def _medians(folder: Path) -> Mapping[str, float]:
+def _latencies(folder: Path) -> Sequence[Latency]:
+    """The timed variants of a run, where all were timed in the same way."""
     try:
         latencies = read_latencies(folder / IN_A_RUN).latencies
     except ProfkitError:
-        return {}
-    if len({(latency.timer, latency.cache) for latency in latencies}) != 1:
-        return {}
-    return {latency.label: statistics.median(latency.samples) for latency in latencies}
+        return ()
+    alike = len({(latency.timer, latency.cache) for latency in latencies}) == 1
+    return latencies if alike else ()

@@ -154,7 +154,7 @@ def test_a_timeline_is_loaded_from_an_export_and_from_a_run() -> None:
 
 
 def test_reports_and_timelines_are_not_taken_for_each_other() -> None:
-    with pytest.raises(profkit.BadInput, match=r"read it with profkit\.load_timeline"):
+    with pytest.raises(profkit.BadInput, match=r"profkit\.load_timeline read a timeline"):
         profkit.load(H200 / "sdpa_s512_flash.sqlite")
     with pytest.raises(profkit.BadInput, match="record with `nsys profile"):
         profkit.load_timeline(H200 / "known.ncu-repz")

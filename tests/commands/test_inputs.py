@@ -6,9 +6,11 @@ import json
 import os
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -126,6 +128,47 @@ def test_a_file_of_another_kind_is_named_for_what_it_is(
         return
     result = profkit_cli(*words_of(verb, inputs[kind]))
     assert_one_line(result, 5, f"{inputs[kind]}: {NAMES[kind]}, not ")
+
+
+@pytest.mark.parametrize("verb", ["checklist", "compare", "audit", "diff to", "explain"])
+def test_another_database_is_not_called_a_timeline(
+    verb: str, profkit_cli: Cli, tmp_path: Path
+) -> None:
+    file = tmp_path / "x.sqlite"
+    with closing(sqlite3.connect(file)) as database:
+        database.execute("CREATE TABLE journeys (start TEXT)")
+    result = profkit_cli(*words_of(verb, file))
+    assert_one_line(result, 5, f"{file}: an SQLite ", ", not ")
+    assert "Systems timeline" not in result.stderr
+
+
+def test_a_rule_about_kernels_is_not_explained_on_a_timeline(profkit_cli: Cli) -> None:
+    result = profkit_cli("rules", "explain", "tail_effect", "--on", TIMELINE)
+    words = "an Nsight Systems timeline, and tail_effect is about kernels; name a report or a run"
+    assert_one_line(result, 5, words)
+
+
+@pytest.mark.parametrize(
+    "option", ["--variant x", "--samples 50", "--seed 1", "--device cpu", "--timer graph"]
+)
+def test_options_of_a_measurement_do_not_go_with_saved_samples(
+    option: str, profkit_cli: Cli
+) -> None:
+    flag = option.split()[0]
+    result = profkit_cli("time", "--from", TIMINGS, *option.split())
+    assert_one_line(result, 2, f"{flag} doesn't apply to --from")
+
+
+def test_a_gate_without_a_comparison_does_not_pass(profkit_cli: Cli) -> None:
+    result = profkit_cli("time", "--from", TIMINGS, "--fail-on", "regression")
+    assert_one_line(result, 2, "--fail-on judges a comparison; add --compare A,B")
+
+
+@pytest.mark.parametrize(("name", "words"), [("none", "no such directory"), ("x", "not a direct")])
+def test_pairs_are_in_a_directory(name: str, words: str, profkit_cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "x").write_text("x", encoding="utf-8")
+    result = profkit_cli("rules", "score", "--pairs", tmp_path / name)
+    assert_one_line(result, 5, f"{tmp_path / name}: {words}")
 
 
 def test_a_report_given_to_compare_is_sent_to_diff(profkit_cli: Cli) -> None:

@@ -44,6 +44,52 @@ def test_what_is_read_is_not_written_over(tmp_path: Path, profkit_cli: Cli, firs
     assert claims.read_text(encoding="utf-8") == CLAIMS
 
 
+@pytest.mark.parametrize("option", ["--save", "-o"])
+def test_saved_samples_are_not_written_over(tmp_path: Path, profkit_cli: Cli, option: str) -> None:
+    samples = tmp_path / "samples.json"
+    shutil.copy(TIMINGS, samples)
+    result = profkit_cli("time", "--from", samples, option, samples)
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    assert "is an input file; write to another file" in result.stderr
+    assert samples.read_bytes() == TIMINGS.read_bytes()
+
+
+@pytest.mark.parametrize("name", ["latency.json", "manifest.json"])
+def test_a_file_of_a_run_is_not_written_over(tmp_path: Path, profkit_cli: Cli, name: str) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(next((H200 / "sdpa_s512").iterdir()), run)
+    before = (run / name).read_bytes()
+    for words in (("time", "--from", run, "--save"), ("checklist", run, "-o")):
+        result = profkit_cli(*words, run / name)
+        assert result.exit_code == 2
+        assert f"{name}: belongs to a recorded run; write to another file" in result.stderr
+        assert (run / name).read_bytes() == before
+
+
+def test_two_outputs_are_two_files(profkit_cli: Cli) -> None:
+    result = profkit_cli("time", "--from", TIMINGS, "--save", "x.json", "-o", "./x.json")
+    assert result.exit_code == 2
+    assert "x.json: is named for two outputs; name a file for each" in result.stderr
+
+
+def test_a_dash_is_not_a_file(profkit_cli: Cli) -> None:
+    result = profkit_cli("checklist", BASIC, "-o", "-")
+    assert result.exit_code == 2
+    assert "-: is not a file; name a file" in result.stderr
+
+
+@pytest.mark.parametrize(("option", "name"), [("--save", "x.json"), ("--badge", "x.svg")])
+def test_a_place_to_save_is_checked_before_timing(
+    tmp_path: Path, profkit_cli: Cli, option: str, name: str
+) -> None:
+    output = tmp_path / "none" / name
+    result = profkit_cli("time", "--from", TIMINGS, option, output)
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    assert f"{output}: can't be written" in result.stderr
+
+
 def test_what_was_written_before_is_written_over(tmp_path: Path, profkit_cli: Cli) -> None:
     claims, told = tmp_path / "claims.yaml", tmp_path / "told.txt"
     claims.write_text(CLAIMS, encoding="utf-8")

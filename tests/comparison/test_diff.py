@@ -39,7 +39,7 @@ def test_what_a_reader_sees_of_a_fix(profkit_cli: Cli) -> None:
     assert result.exit_code == 0, result.stderr
     shown = " ".join(result.stdout.split())
     assert "transpose 330.9 µs → 145.4 µs 2.27x faster" in shown
-    assert "shared_bank_conflicts resolved (32-way → none); now limited by l2_bandwidth" in shown
+    assert "shared_bank_conflicts resolved (32-way → none); busiest resource now L2" in shown
     assert "predicted 2.1x [1.9, 2.4], measured 2.27x, within the range" in shown
     assert "mostly fewer mio_throttle stall" in shown
     assert "total −183.2 µs" in shown
@@ -100,7 +100,7 @@ def test_the_table_that_a_write_up_wants(profkit_cli: Cli, tmp_path: Path) -> No
     assert "(8-way → none)" in rows["Hypothesis"]
     assert rows["Predicted speedup"] == "3.7x \\[2.3, 6.9\\]"
     assert rows["Before"].startswith("431.0 µs ±0.2%, n = 240; ncu duration 424.6 µs")
-    assert rows["Measured change"] == "2.10x faster \\[2.10, 2.10\\], timed, interleaved"
+    assert rows["Measured change"] == "2.102x faster \\[2.098, 2.105\\], timed, interleaved"
     assert "Cliff's delta +1.00 (large)" in rows["Effect size"]
     assert rows["Verdict"].startswith("IMPROVED")
     assert "short\\_scoreboard stall" in rows["Profiling evidence"]
@@ -388,7 +388,7 @@ def test_the_table_of_a_fusion_is_of_all_its_kernels(profkit_cli: Cli) -> None:
     rows = dict(re.findall(r"^\| ([A-Z][\w ]+) \| (.*) \|$", first, re.MULTILINE))
     assert rows["Hypothesis"].startswith("dram\\_bandwidth: ")
     assert rows["Hypothesis"].endswith("(on leaky\\_relu)")
-    assert rows["Measured change"] == "1.69x faster \\[1.69, 1.69\\], timed, interleaved"
+    assert rows["Measured change"] == "1.692x faster \\[1.691, 1.693\\], timed, interleaved"
     assert rows["Verdict"].startswith("IMPROVED")
     assert "Cliff's delta" in rows["Effect size"]
     assert "leaky\\_relu removed, ncu duration 251.7 µs" in rows["Profiling evidence"]

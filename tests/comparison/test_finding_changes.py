@@ -119,17 +119,18 @@ def test_a_resource_is_not_needed_less_because_the_kernel_takes_longer() -> None
     assert change.is_at_threshold  # 0.33 of elapsed cycles, where the rule asks for 0.35
 
 
-def test_a_finding_of_low_confidence_limits_only_where_nothing_surer_does() -> None:
-    """A polynomial an element keeps issue slots busy; that it be a matrix product is a guess."""
+def test_the_limit_is_the_first_finding_of_the_checklist_with_its_doubt() -> None:
+    """That a polynomial an element is a matrix product is a guess."""
     found = changes("tail_effect")["tensor_cores_unused"]
     assert found.after is not None
     assert found.after.rule.confidence == "low"
-    assert headline(main("tail_effect")).endswith("now limited by instruction_issue (62.7% busy)")
+    doubtful = "first finding still tensor_cores_unused (low confidence)"
+    assert headline(main("tail_effect")).endswith(doubtful)
     ladder = [
         profkit.load(H200 / "ladder" / f"{name}.ncu-repz") for name in ("async_pipeline", "hopper")
     ]
     (guessed,) = profkit.diff(*ladder).kernels
-    assert headline(guessed).endswith("possibly now limited by special_functions")
+    assert headline(guessed).endswith("first finding now special_functions (low confidence)")
 
 
 def test_at_an_unchanged_time_a_threshold_is_no_event() -> None:

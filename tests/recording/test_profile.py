@@ -455,7 +455,7 @@ def test_verbs_take_a_run_and_refuse_a_changed_one(bench: Bench) -> None:
 def test_wrong_usage(bench: Bench) -> None:
     for arguments, words in (
         (("--set", "everything", "--", "/bin/true"), "neither a set nor a file"),
-        (("--", str(bench.folder / "report.ncu-rep")), "not an executable program; chmod +x"),
+        (("--", str(bench.folder / "report.ncu-rep")), "not an executable program; give a target"),
         (("--", str(bench.target())), "not an executable program; use `-- python"),
         (("--timeout", "0", "--", "/bin/true"), "--timeout"),
         (("--timeout", "inf", "--", "/bin/true"), "--timeout"),

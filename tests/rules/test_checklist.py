@@ -17,6 +17,7 @@ import profkit
 from profkit.rules.checklist import WORTH_ACTING
 from profkit.rules.finding_text import HEADING
 from profkit.rules.rule_file import shipped_rules
+from profkit.ui.text import factor
 from tests.analysis.test_views import schema
 from tests.conftest import CORPUS, H200, RECORDED, ROOT, needs_corpus
 
@@ -55,8 +56,8 @@ def test_json_keeps_its_schema_and_analyze_says_the_same(
     numbers = dict.fromkeys(item["rank"] for item in items)
     assert list(numbers) == list(range(1, len(numbers) + 1))
     assert len({(item["rank"], item["rule"]) for item in items}) == len(numbers)
-    saved = [item["saved_s"] for item in items]
-    assert saved == sorted(saved, reverse=True)
+    order = [(item["rank"], -item["run_speedup"]) for item in items]
+    assert order == sorted(order)
     for item in items:
         low, high = item["range"]
         assert 1 <= low <= item["estimated_speedup"] <= high
@@ -115,7 +116,7 @@ def test_the_overview_has_the_items_of_the_checklist(profkit_cli: Cli) -> None:
     numbers = re.findall(r"^ (\d)  +([\d.]+x)  ", block, re.MULTILINE)
     (found,) = [profkit.load(next(RUN.glob("*/*.ncu-repz"))).checklist()]
     items = [item for item in found.major if item.number]
-    assert numbers == [(str(item.number), f"{item.speedup:.2f}x") for item in items[:5]]
+    assert numbers == [(str(item.number), factor(item.speedup)) for item in items[:5]]
     gains = re.findall(r"^ +[\d.]+x \[[\d.]+, [\d.]+\]", block, re.MULTILINE)
     assert len(gains) == sum(min(3, len(item.findings)) for item in items[:5])
 
@@ -166,7 +167,12 @@ def test_pages_of_items_are_there(profkit_cli: Cli) -> None:
 def test_a_run_proves_what_is_reachable(profkit_cli: Cli) -> None:
     for arguments in (("analyze", RUN, "--top", "1"), ("checklist", RUN)):
         shown = " ".join(profkit_cli(*arguments).stdout.split())
-        assert "custom does the same work in 44.32 µs: 1.12x faster than sdpa (49.86 µs)" in shown
+        assert (
+            "custom does the same work in 44.32 µs of GPU time: 1.12x faster than sdpa (49.86 µs)"
+            in shown
+        )
+        assert "back to back, custom is 2.4x slower than sdpa" in shown
+        assert "launch-bound: custom 120.4 µs per call" in shown
     (sdpa, *_) = checklist(profkit_cli, RUN)["reachable"]
     assert (sdpa["variant"], sdpa["best"], sdpa["measured"]) == ("sdpa", "custom", "timed")
 
@@ -311,7 +317,7 @@ def test_a_proof_beyond_every_estimate_is_said_first(profkit_cli: Cli) -> None:
     for verb in ("analyze", "checklist"):
         for style in ("terminal", "markdown"):
             shown = profkit_cli(verb, RUN, "--format", style).stdout
-            proof, first = shown.index("27x: custom does the same work"), shown.index("1.20x")
+            proof, first = shown.index("27x in GPU time: custom"), shown.index("1.20x")
             assert proof < first
     headlined = [one["headline"] for one in checklist(profkit_cli, RUN)["reachable"]]
     assert headlined.count(True) == 1

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from pathlib import Path
 
 import pytest
 
+from profkit.report.summary import groups
 from profkit.rules.checklist import WORTH_ACTING, Checklist, checklist
 from tests.rules.test_engine import HANDING_OVER, of_kernels, own, report
 
@@ -38,7 +40,7 @@ def test_a_launch_of_two_findings_counts_once() -> None:
     assert item.speedup == pytest.approx(3 / sum(times))
 
 
-def test_an_item_stands_where_its_best_kernel_would(tmp_path: Path) -> None:
+def test_items_are_in_the_order_of_the_speedup_that_is_shown(tmp_path: Path) -> None:
     rules = [
         own(tmp_path, "wait", when="stall_wait > 1"),
         own(tmp_path, "barrier", when="stall_barrier > 1", category="barrier_stalls"),
@@ -48,10 +50,10 @@ def test_an_item_stands_where_its_best_kernel_would(tmp_path: Path) -> None:
         for time, wait in [(3e-5, 2.0), (5e-5, 0.0), (2.9e-5, 2.0)]
     ]
     found = checklist(report(kernels), rules)
-    assert [item.rule.name for item in found.rule_items] == ["barrier", "wait"]
+    assert [item.rule.name for item in found.rule_items] == ["wait", "barrier"]
     assert [item.number for item in found.rule_items] == [1, 2]
-    assert [item.rank for item in found.items] == [1, 2, 2]
-    assert found.rule_items[0].speedup < found.rule_items[1].speedup
+    assert [item.rank for item in found.items] == [1, 1, 2]
+    assert found.rule_items[0].speedup > found.rule_items[1].speedup
 
 
 @pytest.mark.parametrize(
@@ -64,21 +66,33 @@ def test_an_item_below_the_minimum_is_minor(tmp_path: Path, share: float, *, min
     assert (found.minor, found.major) == (((item,), ()) if minor else ((), (item,)))
 
 
-def test_an_item_before_one_that_is_worth_acting_on_is_not_minor(tmp_path: Path) -> None:
+def test_a_gain_is_of_the_variant_that_its_kernel_belongs_to(tmp_path: Path) -> None:
     rules = [
-        own(tmp_path, "large", when="stall_barrier > 1", category="barrier_stalls"),
-        own(tmp_path, "many", when="stall_wait > 1"),
+        own(tmp_path, "wait", when="stall_wait > 1"),
+        own(tmp_path, "barrier", when="stall_barrier > 1", category="barrier_stalls"),
     ]
     kernels = [
-        {"duration": time, "stall_wait": wait, "stall_barrier": 2.5 - wait}
-        for time, wait in [(3.9e-2, 0.0), (3.8e-2, 2.0), (3.8e-2, 2.0), (1 - 11.5e-2, 1.0)]
+        {"duration": 9e-3, "stall_wait": 2.0, "stall_barrier": 0.0},
+        {"duration": 9e-3, "stall_wait": 0.0, "stall_barrier": 0.0},
+        {"duration": 1e-3, "stall_wait": 0.0, "stall_barrier": 2.0},
     ]
-    kernels[-1]["stall_barrier"] = 0.0
-    found = checklist(report(kernels), rules)
-    assert [(item.rule.name, item.minor) for item in found.rule_items] == [
-        ("large", False),
-        ("many", False),
+    plain = report(kernels)
+    launches = tuple(
+        dataclasses.replace(launch, launch=dataclasses.replace(launch.launch, nvtx=(name,)))
+        for launch, name in zip(plain.launches, ("slow", "slow", "fast"), strict=True)
+    )
+    marked = dataclasses.replace(plain, launches=launches, groups=groups(launches))
+    found = checklist(marked, rules, variants=("slow", "fast"))
+    shown = [(item.rule.name, item.variant) for item in found.rule_items]
+    assert shown == [("barrier", "fast"), ("wait", "slow")]
+    gains = [item.speedup for item in found.rule_items]
+    assert gains == pytest.approx([2, 18 / 13.5])
+    assert [item.finding.estimate.run for item in found.items if item.finding.estimate] == [
+        pytest.approx(2),
+        pytest.approx(18 / 13.5),
     ]
+    (first, _) = checklist(marked, rules, variants=("slow",)).rule_items
+    assert (first.rule.name, first.variant) == ("wait", "")
 
 
 def test_what_has_no_estimate_is_minor_on_a_short_kernel(tmp_path: Path) -> None:

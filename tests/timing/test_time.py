@@ -410,7 +410,7 @@ def test_two_saved_runs_allow_no_verdict_without_a_floor(tmp_path: Path) -> None
     a, b = saved(tmp_path, "a.json", 1.0), saved(tmp_path, "b.json", 0.9)
     done = run(tmp_path, "compare", a, b)
     assert done.returncode == 3
-    assert "1.11x faster" in done.stdout
+    assert "1.111x faster" in done.stdout
     assert "INCONCLUSIVE" in done.stdout
     assert "profkit calibrate" in done.stdout
     known = run(tmp_path, "compare", a, b, "--floor", "1%", "--format", "json")
