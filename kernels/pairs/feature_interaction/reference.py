@@ -1,5 +1,5 @@
-"""x x^T of each sample."""
+"""x^T x of each sample, whose columns are its features."""
 
 
 def reference(inputs):
-    return inputs["x"] @ inputs["x"].transpose(1, 2)
+    return inputs["x"].transpose(1, 2) @ inputs["x"]

@@ -44,7 +44,7 @@ def sum_pieces(partial_ptr, draw_ptr, out_ptr, pieces, longest, dim: tl.constexp
     length = tl.maximum(tl.load(draw_ptr + document), 0) + 1
     lanes = tl.arange(0, dim)
     total = tl.zeros((dim,), tl.float32)
-    for piece in range(0, tl.cdiv(length, longest)):
+    for piece in range(tl.cdiv(length, longest)):
         total += tl.load(partial_ptr + (document * pieces + piece) * dim + lanes)
     tl.store(out_ptr + document * dim + lanes, total)
 
