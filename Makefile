@@ -69,7 +69,7 @@ docs: .venv/profkit-all  ## write the generated pages, and the output in README 
 site: .venv/profkit-docs  ## build the documentation as a static site, in site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
-golden: .venv/profkit-test  ## write the expected output of all verbs anew, then read the diff
+golden: .venv/profkit-test  ## write the expected output of all verbs again, then read the diff
 	$(BIN)/python -m pytest tests/commands/test_golden.py --regenerate
 
 record: .venv/profkit-all  ## record the pairs and the attention ladder on this machine's GPU

@@ -39,9 +39,9 @@ def plot_ladder(timed: Mapping[str, Timed], path: Path) -> None:
         figure.savefig(path, format="svg", metadata={"Date": None, "Creator": None})
 
 
-def _draw(axes: Any, row: int, one: Timed, colour: str) -> None:
+def _draw(axes: Any, row: int, one: Timed, color: str) -> None:
     median, interval = one.summary.median * 1e6, one.summary.interval
-    axes.barh(row, median, color=colour, height=0.62, zorder=2)
+    axes.barh(row, median, color=color, height=0.62, zorder=2)
     if interval is not None:
         ends = [[median - interval.low * 1e6], [interval.high * 1e6 - median]]
         axes.errorbar(median, row, xerr=ends, color=_INK, linewidth=1, capsize=3, zorder=4)

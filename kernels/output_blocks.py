@@ -141,12 +141,12 @@ def chosen(lines: Sequence[str], choice: str) -> list[str]:
     Raises ValueError for a choice that no line meets.
     """
     parts = [part.strip() for part in choice.split(";") if part.strip()]
-    picked = {number for part in parts for number in _picked(lines, part)}
+    numbers = {number for part in parts for number in _line_numbers(lines, part)}
     if not parts:
-        picked = set(range(len(lines)))
+        numbers = set(range(len(lines)))
     shown: list[str] = []
     before = -1
-    for number in sorted(picked):
+    for number in sorted(numbers):
         if number != before + 1:
             between = any(map(str.strip, lines[before + 1 : number]))
             shown += [LEFT_OUT] if between else [""] * bool(shown)
@@ -157,7 +157,7 @@ def chosen(lines: Sequence[str], choice: str) -> list[str]:
     return shown
 
 
-def _picked(lines: Sequence[str], part: str) -> range:
+def _line_numbers(lines: Sequence[str], part: str) -> range:
     how, _, rest = part.partition(" ")
     text, _, count = rest.rpartition(" ")
     if not count.isdigit():

@@ -98,7 +98,7 @@ class Pair:
         """
         if not self.defect:
             return None
-        source = self.folder / "before.cu"
+        source = self.folder / self.launches[BEFORE][0].file
         lines = source.read_text(encoding="utf-8").splitlines()
         found = [at for at, line in enumerate(lines, start=1) if self.defect in line]
         if len(found) != 1:

@@ -22,7 +22,7 @@ from profkit.core.typed_file import encode
 from profkit.rules.finding_text import checklist_markdown
 from profkit.runs.run import is_run_name, read_manifest
 from profkit.study.folder import PLAN
-from profkit.study.run import summarise
+from profkit.study.run import summarize
 
 DERIVED = (
     "analysis.json",
@@ -82,7 +82,7 @@ def main() -> int:
             derive(runs[0])
         else:  # the vendor's reader frees nothing: a process a run
             for plan in sorted(Path("reports").rglob(PLAN)):
-                summarise(plan.parent)
+                summarize(plan.parent)
             for run in runs:
                 print(run, flush=True)
                 subprocess.run([sys.executable, "-m", "kernels.run_files", str(run)], check=True)

@@ -66,7 +66,7 @@ needs_corpus = pytest.mark.skipif(
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--regenerate", action="store_true", help="write the golden files anew")
+    parser.addoption("--regenerate", action="store_true", help="write the golden files again")
 
 
 def moments(count: int, start: int) -> range:

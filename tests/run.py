@@ -31,7 +31,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 LAST_TIME = ROOT / ".pytest_cache" / "seconds.json"
 LONGEST = 1200
-"""Seconds after which a file's process says where it hangs, and ends."""
+"""Seconds after which a file's process prints where it hangs, and ends."""
 IMPORTED = (
     "hypothesis", "jsonschema", "matplotlib.figure", "ncu_report", "numpy", "pandas", "scipy.stats",
     "torch", "typer.testing", "yaml", "profkit.study.report_document", "profkit.commands.cli",

@@ -50,7 +50,7 @@ def _ends(row: Claim) -> str:
     return f"[{', '.join(ends)}]"
 
 
-def labelled_end(subject: Subject) -> Iterator[Check]:
+def labeled_end(subject: Subject) -> Iterator[Check]:
     """What is called an end of an interval is that end of one in the study."""
     for name, end, wrong, other in (
         ("upper", "high", "lower", "low"), ("lower", "low", "upper", "high"),

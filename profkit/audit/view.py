@@ -95,9 +95,9 @@ def _rows(finding: Contradiction) -> list[Row]:
 
 
 def _view(file: AuditFile, audit: Audit) -> RenderableType:
-    colour = "bold red" if file.contradictions else "bold green"
+    color = "bold red" if file.contradictions else "bold green"
     parts: list[RenderableType] = [
-        Text(literal(file.file), "bold"), Text(_summary(file), colour),
+        Text(literal(file.file), "bold"), Text(_summary(file), color),
     ]  # fmt: skip
     for outcome in audit.outcomes:
         if outcome.findings:

@@ -181,13 +181,13 @@ def import_(
     """
     from profkit.study.importing import import_latencies
     from profkit.study.matrix import read_matrix
-    from profkit.study.run import summarise
+    from profkit.study.run import summarize
 
     shapes, command = read_matrix(matrix) if matrix else None, ("profkit", *sys.argv[1:])
     import_latencies(
         files, out, matrix=shapes, gpu=gpu, backend=backend, unit=unit, command=command
     )
-    _show(summarise(out), out, format)
+    _show(summarize(out), out, format)
 
 
 def _show(summary: Baseline, folder: Path, format: PlainFormat) -> None:

@@ -313,4 +313,4 @@ def _end(left: str) -> NoReturn:
 
 class _Ended(KeyboardInterrupt):
     """Not KeyboardInterrupt itself: one that passes through exec(), which making a dataclass calls,
-    has Python end by SIGINT whoever caught it afterwards."""
+    has Python end by SIGINT whoever caught it afterward."""

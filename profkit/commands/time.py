@@ -180,7 +180,7 @@ def _judge(report: LatencyReport, gates: Sequence[str] | None) -> None:
     for pair in report.pairs:
         if pair.comparison.verdict is Verdict.INVALID:
             raise EnvironmentProblem(
-                f"not a measurement to believe: {'; '.join(pair.comparison.details)}",
+                f"invalid measurement: {'; '.join(pair.comparison.details)}",
                 "see `profkit doctor`, and time again",
             )
     for row in report.timed:
@@ -274,7 +274,7 @@ def _several(words: Sequence[str], variants: Sequence[str]) -> Subjects:
             replace(subject, label=f"{number}/{subject.path.stem}")
             for number, subject in enumerate(subjects, start=1)
         ]
-    return tuple(subjects), tuple(subject.labelled(subject.variants[0]) for subject in subjects)
+    return tuple(subjects), tuple(subject.labeled(subject.variants[0]) for subject in subjects)
 
 
 def _two_commits(subject: Subject, reference: str, stack: ExitStack) -> Subjects:
@@ -298,7 +298,7 @@ def _two_commits(subject: Subject, reference: str, stack: ExitStack) -> Subjects
         foreign=checkout.top,
     )
     sides = before, replace(subject, path=subject.path.resolve(), label="this tree")
-    return sides, tuple(side.labelled(side.variants[0]) for side in sides)
+    return sides, tuple(side.labeled(side.variants[0]) for side in sides)
 
 
 def _saved(

@@ -81,7 +81,7 @@ def _rows(kernel: KernelDiff, rooflines: Rooflines) -> _Rows:
     yield "Effect size", [classic_line(kernel.timed.classic)] if kernel.timed else []
     yield "Verdict", [_verdict(kernel)]
     yield "Profiling evidence", [*_causes(kernel), *_changes(kernel)]
-    yield "Findings", [words.finding(change) for change in kernel.findings if change.tells]
+    yield "Findings", [words.finding(change) for change in kernel.findings if change.is_reported]
     yield "Roofline", _roofs(kernel, rooflines)
 
 

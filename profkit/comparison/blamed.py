@@ -1,4 +1,4 @@
-"""Findings that a change brought, and the lines that they blame as files of a repository."""
+"""Findings that a change introduced, and the lines that they blame as files of a repository."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ class Spot:
 
 
 @dataclass(frozen=True)
-class Brought:
-    """A finding that a change brought or worsened, on the kernel at that place."""
+class IntroducedFinding:
+    """A finding that a change introduced or worsened, on the kernel at that place."""
 
     index: int
     kernel: KernelDiff
@@ -39,17 +39,17 @@ class Brought:
     def message(self) -> str:
         """The kernel, the finding and its estimated speedup, in a line."""
         name = words.name(self.kernel)
-        gain = f"; estimated speedup {self.change.promises:.2f}x"
+        gain = f"; estimated speedup {self.change.speedup_after:.2f}x"
         return literal(f"{name}: {self.item.rule.title}, {words.finding(self.change)}{gain}")
 
 
-def brought(diff: Diff) -> Iterator[Brought]:
+def introduced_findings(diff: Diff) -> Iterator[IntroducedFinding]:
     """The findings of a comparison's kernels that are new or worsened and have an estimated
     speedup."""
     for index, kernel in enumerate(diff.kernels):
         for change in kernel.findings:
-            if change.status in WORSE and change.after and change.promises >= WORTH:
-                yield Brought(index, kernel, change, change.after)
+            if change.status in WORSE and change.after and change.speedup_after >= WORTH:
+                yield IntroducedFinding(index, kernel, change, change.after)
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class Sources:
         return Spot(self.named(place.file), place.line) if place else None
 
     def failure_spot(self, failure: Failure, diff: Diff) -> Spot | None:
-        """The line that the weightiest finding on a failure's kernel blames, one brought first."""
+        """The line that the weightiest finding on a failure's kernel blames, a new one first."""
         if failure.index < 0:
             return None
         changes = diff.kernels[failure.index].findings

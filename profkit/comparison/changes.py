@@ -48,7 +48,7 @@ class Compared:
 
 
 class Changed(Model, frozen=True):
-    """A quantity with both values, in the catalogue's unit.
+    """A quantity with both values, in the catalog's unit.
 
     `weight` ranks changes: 1 for a setting, for a count the share of the larger side that it
     differs by times its part of the whole, for a share the difference. `shown` is false for what is

@@ -218,7 +218,7 @@ class Total:
     incomparable: int = 0
 
     @property
-    def tells(self) -> bool:
+    def has_times(self) -> bool:
         """Whether there is a time of compared kernels on both sides."""
         return self.before > 0 and self.after > 0
 
@@ -226,7 +226,7 @@ class Total:
     def speedup(self) -> float:
         """Time before / time after of the compared kernels; NaN where there are none, and where
         they were launched more often on a side, which makes none faster."""
-        is_like = self.tells and self.launches[0] == self.launches[1]
+        is_like = self.has_times and self.launches[0] == self.launches[1]
         return self.before / self.after if is_like else math.nan
 
 

@@ -89,25 +89,25 @@ class FindingChange:
     is_at_threshold: bool = False
 
     @property
-    def promised(self) -> float:
+    def speedup_before(self) -> float:
         """The estimated speedup of a fix in the earlier report; NaN where it has none."""
         return _factor(self.before, math.nan)
 
     @property
-    def promises(self) -> float:
+    def speedup_after(self) -> float:
         """The estimated speedup in the later report."""
         return _factor(self.after, math.nan)
 
     @property
-    def tells(self) -> bool:
+    def is_reported(self) -> bool:
         """Whether it is shown by default: it changed, and if new or masked is worth a fix."""
         match self.status:
             case Status.unchanged | Status.unknown:
                 return False
             case Status.new | Status.unmasked:
-                return self.promises >= WORTH
+                return self.speedup_after >= WORTH
             case Status.masked:
-                return self.promised >= WORTH
+                return self.speedup_before >= WORTH
         return True
 
 
@@ -302,7 +302,7 @@ def _seen(
         return ways
     has_it = after if status in {Status.new, Status.unmasked} else before
     for measure in verified:
-        name = measure.telling(has_it)
+        name = measure.worst_quantity(has_it)
         if name and _agrees(status, measure.gain_of(name, before, after)):
             return Seen(name, before.get(name), after.get(name))
     return None

@@ -273,7 +273,7 @@ def _total(diff: Diff, gate: Gate) -> Iterator[_Verdict]:
         for kernel in diff.kernels
     )
     whole = not any(group.failed for side in diff.sides for group in side.report.groups)
-    if not (by_ncu and whole and total.tells):
+    if not (by_ncu and whole and total.has_times):
         return
     launches = (len(side.report.measured) for side in diff.sides)
     means = (time / count for time, count in zip((before, after), launches, strict=True))
@@ -302,8 +302,8 @@ def _incomparable(diff: Diff, gate: Gate) -> Iterator[Failure]:
 def _new_findings(diff: Diff, gate: Gate) -> Iterator[Failure]:
     for index, kernel in enumerate(diff.kernels):
         for change in kernel.findings:
-            if change.status is Status.new and change.promises >= WORTH:
-                why = f"{change.category} is new, estimated speedup {change.promises:.2f}x"
+            if change.status is Status.new and change.speedup_after >= WORTH:
+                why = f"{change.category} is new, estimated speedup {change.speedup_after:.2f}x"
                 shown = f"; {seen(change.seen)}" if change.seen else ""
                 yield Failure(gate, kernel.after.name, why + shown, index)
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from profkit.comparison import text as words
-from profkit.comparison.blamed import Sources, Spot, brought
+from profkit.comparison.blamed import Sources, Spot, introduced_findings
 from profkit.comparison.comparison import Diff
 from profkit.comparison.document import Document
 from profkit.comparison.finding_changes import Status
@@ -22,7 +22,7 @@ MOST = 10
 
 
 def diff_github(document: Document) -> str:
-    """An error for each failed gate, a warning for each finding that the change brought, a notice.
+    """An error for each failed gate, a warning for each introduced finding, a notice.
 
     Files are named from the current folder, the repository's.
     """
@@ -66,7 +66,7 @@ def _annotations(
     if diff.refused:
         return
     forbidden = {fail.index for fail in failed if fail.gate.kind is GateKind.new_finding}
-    for finding in brought(diff):
+    for finding in introduced_findings(diff):
         if finding.change.status is not Status.new or finding.index not in forbidden:
             title, spot = f"profkit: {finding.change.category}", sources.item_spot(finding.item)
             yield "warning", title, finding.message, spot

@@ -188,8 +188,8 @@ class FindingChangeRow(Projection, frozen=True, kw_only=True):
     after: FindingOfKernel | None
     saved_before: Number = field(name="saved_before_s")
     saved_after: Number = field(name="saved_after_s")
-    promised: Measured
-    promises: Measured
+    speedup_before: Measured = field(name="promised")
+    speedup_after: Measured = field(name="promises")
     is_at_threshold: bool = field(name="at_threshold")
     seen: SeenRow | None
 

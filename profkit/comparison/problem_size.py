@@ -84,8 +84,8 @@ class SizeEvidence:
         change, and no two kinds of work that changed by one factor."""
         if any(measure.kind == "arithmetic" for measure in self.equal):
             return True
-        telling = [measure for measure in self.equal if self._grows(measure)]
-        return bool(telling) and not self.scaled
+        size_dependent = [measure for measure in self.equal if self._grows(measure)]
+        return bool(size_dependent) and not self.scaled
 
     @property
     def is_same(self) -> bool:

@@ -1,4 +1,4 @@
-"""Comparisons as SARIF 2.1.0: failed gates and findings that a change brought, at their lines.
+"""Comparisons as SARIF 2.1.0: failed gates and findings that a change introduced, at their lines.
 
 A result without a known line of source is placed at the report it is about: code scanning takes
 none without a location.
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from profkit.comparison.blamed import Sources, Spot, brought
+from profkit.comparison.blamed import Sources, Spot, introduced_findings
 from profkit.comparison.document import Document, Judged
 from profkit.comparison.finding_changes import Status
 from profkit.comparison.gates import Failure, Gate, GateKind
@@ -73,7 +73,7 @@ def _results(judged: Judged, document: Document, rules: dict[str, Json]) -> Iter
             level, message = _WARNING if failure.undecided else _ERROR, str(failure)
             identity = label, failure.kernel, str(failure.gate)
             yield _result(rule, level, message, spot, identity)
-    for finding in brought(diff):
+    for finding in introduced_findings(diff):
         error = finding.change.status is Status.new and finding.index in forbidden
         source, spot = finding.item.rule, sources.item_spot(finding.item) or report
         rule = _rule(rules, source.name, source.title, source.explanation)

@@ -118,7 +118,7 @@ def why(attribution: Attribution) -> Grid:
 
 
 def _findings(kernel: KernelDiff, *, show_all: bool) -> Grid:
-    findings = [change for change in kernel.findings if show_all or change.tells]
+    findings = [change for change in kernel.findings if show_all or change.is_reported]
     shown = findings if show_all else findings[:_FINDINGS]
     rows = tuple(
         (

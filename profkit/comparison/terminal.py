@@ -120,7 +120,7 @@ def _why(attribution: Attribution, width: int) -> list[RenderableType]:
 
 
 def _findings(kernel: KernelDiff, *, everything: bool) -> list[RenderableType]:
-    findings = [change for change in kernel.findings if everything or change.tells]
+    findings = [change for change in kernel.findings if everything or change.is_reported]
     if not findings:
         return []
     parts: list[RenderableType] = [Text(), Text("Findings", "bold")]

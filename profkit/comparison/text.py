@@ -117,7 +117,9 @@ def outcome(kernel: KernelDiff) -> Iterable[str]:
     if kernel.change is Change.same:
         return
     resolved = kernel.resolved[:_RESOLVED_SHOWN]
-    new = [change for change in kernel.findings if change.status is Status.new and change.tells]
+    new = [
+        change for change in kernel.findings if change.status is Status.new and change.is_reported
+    ]
     if resolved:
         yield ", ".join(finding(change) for change in resolved)
     elif kernel.attribution and (cause := _main_cause(kernel.attribution)):
@@ -365,7 +367,7 @@ def summary(diff: Diff) -> str:
     """All kernels in a line: the time of those compared, how many of each verdict, and the rest."""
     total = diff.total
     before, after = total.launches
-    times = _seconds((total.before, total.after)) if total.tells else ""
+    times = _seconds((total.before, total.after)) if total.has_times else ""
     if times:
         known = not math.isnan(total.speedup)
         launches = f"{plural(before, 'launch')}{_ARROW}{after}"

@@ -130,7 +130,7 @@ class CeilingFile(typed_file.Output, frozen=True, kw_only=True, tag="profkit.cei
     gpu: Device
     ceilings: tuple[CeilingRow, ...]
     left_out: dict[str, str] = field(default_factory=dict)
-    neighbours: Count = 0
+    other_processes: Count = field(default=0, name="neighbours")
     seconds: Amount = 0.0
     fingerprint: Fingerprint = Fingerprint()
 

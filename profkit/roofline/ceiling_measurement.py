@@ -88,7 +88,7 @@ def measure_ceilings(names: Sequence[str], gpu: int | None, tell: Tell) -> Ceili
         seconds=time.monotonic() - started,
         left_out=left_out,
         fingerprint=fingerprint,
-        neighbours=len(state.processes) if state else 0,
+        other_processes=len(state.processes) if state else 0,
     )
 
 

@@ -62,8 +62,8 @@ def _warnings(ceilings: CeilingFile) -> Iterator[str]:
             yield f"{row.label}: SM clock throttled ({throttled})"
         if row.doubtful:
             yield f"{row.label}: bursts slower than the steady load, the SM clock rose late"
-    if ceilings.neighbours:
-        others = plural(ceilings.neighbours, "other process")
+    if ceilings.other_processes:
+        others = plural(ceilings.other_processes, "other process")
         yield f"{others} on the GPU: actual ceilings may be higher"
     for name, reason in ceilings.left_out.items():
         yield f"{LABELS[name]}: not measured, {reason}"

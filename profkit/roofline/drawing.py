@@ -9,7 +9,7 @@ from typing import Any, Literal
 WIDTH, LEFT, RIGHT, LINE = 5.6, 0.48, 1.74, 0.13
 TEXT, SMALL, TINY = 8.5, 7.8, 7.2
 INK, SOFT, FAINT, GRID = "#1b1b1b", "#5a5a5a", "#c4c4c4", "#efefef"
-COLOURS = {"dram": "#0072b2", "l2": "#00805e", "l1": "#a34e86"}
+COLORS = {"dram": "#0072b2", "l2": "#00805e", "l1": "#a34e86"}
 
 
 def draw_quietly(axes: Any, size: float, grid: Literal["both", "y"]) -> None:
@@ -31,10 +31,10 @@ def scale(axis: Any, steps: tuple[float, ...], text: Callable[[float], str]) -> 
     axis.set_minor_formatter(NullFormatter())
 
 
-def lead(axes: Any, across: float, up: float, label: float, colour: str = FAINT) -> None:
+def lead(axes: Any, across: float, up: float, label: float, color: str = FAINT) -> None:
     """A line from a place in the axes to the height of its label in the right margin."""
     axes.plot(
-        (across, 1.0, 1.035), (up, up, label), transform=axes.transAxes, color=colour,
+        (across, 1.0, 1.035), (up, up, label), transform=axes.transAxes, color=color,
         linewidth=0.6, zorder=1.5, clip_on=False,
     )  # fmt: skip
 

@@ -77,10 +77,10 @@ class _Pool(NamedTuple):
 
 
 def spread(wanted: Sequence[float], sizes: Sequence[float], low: float, high: float) -> list[float]:
-    """Centres for labels of `sizes` on a line, between `low` and `high`, none over another.
+    """Centers for labels of `sizes` on a line, between `low` and `high`, none over another.
 
     Each stays as near to where it is `wanted` as the others let it, in the order of the wishes
-    (least sum of squares, by pooling neighbours that would overlap). Labels that together are
+    (least sum of squares, by pooling neighbors that would overlap). Labels that together are
     larger than the room are packed from its middle and stick out at both ends.
     """
     pools: list[_Pool] = []
@@ -89,10 +89,10 @@ def spread(wanted: Sequence[float], sizes: Sequence[float], low: float, high: fl
         while pools and pools[-1].start(low, high) + pools[-1].size > pool.start(low, high):
             pool = pools.pop().then(pool)
         pools.append(pool)
-    centres = [0.0] * len(wanted)
+    centers = [0.0] * len(wanted)
     for pool in pools:
         edge = pool.start(low, high)
         for index in pool.members:
-            centres[index] = edge + sizes[index] / 2
+            centers[index] = edge + sizes[index] / 2
             edge += sizes[index]
-    return centres
+    return centers

@@ -36,7 +36,7 @@ class Panel:
     names: tuple[str, ...]
     stops: tuple[str, ...]
     shape: str
-    colour: str
+    color: str
     table: tuple[Line, ...]
 
     @property
@@ -83,13 +83,13 @@ def _has_interval(point: Point) -> bool:
     return not math.isnan(point.low)
 
 
-def panel_of(tracks: Sequence[Track], stops: Sequence[str], shape: str, colour: str) -> Panel:
+def panel_of(tracks: Sequence[Track], stops: Sequence[str], shape: str, color: str) -> Panel:
     """The panel of these tracks; `stops` names each report."""
     short = short_names((track.name for track in tracks), _LONGEST_NAME)
     names = tuple(short[track.name] for track in tracks)
     table = _table(tracks, names, stops, shape)
     shown = tuple(table) if len(table) <= _MOST_LINES else ()
-    return Panel(tuple(tracks), names, tuple(stops), shape, colour, shown)
+    return Panel(tuple(tracks), names, tuple(stops), shape, color, shown)
 
 
 def _table(
@@ -185,7 +185,7 @@ def _tick(seconds: float) -> str:
 def _draw_track(axes: Any, panel: Panel, track: Track) -> None:
     stops, points = zip(*track.stops, strict=True)
     axes.plot(
-        stops, [point.seconds for point in points], color=panel.colour, linewidth=1.1, marker="o",
+        stops, [point.seconds for point in points], color=panel.color, linewidth=1.1, marker="o",
         markersize=_MARKER, markeredgecolor="white", markeredgewidth=0.4, zorder=3,
         gid=f"latency:{track.name}",
     )  # fmt: skip
@@ -202,10 +202,10 @@ def _draw_names(axes: Any, panel: Panel) -> None:
     low, high = panel.limits
     lasts = [track.stops[-1][1] for track in panel.tracks]
     wanted = [math.log(point.seconds / low) / math.log(high / low) for point in lasts]
-    centres = spread(wanted, [LINE / _HIGH] * len(wanted), 0.0, 1.1)
-    for track, name, up, centre in zip(panel.tracks, panel.names, wanted, centres, strict=True):
+    centers = spread(wanted, [LINE / _HIGH] * len(wanted), 0.0, 1.1)
+    for track, name, up, center in zip(panel.tracks, panel.names, wanted, centers, strict=True):
         if name:
             across = (track.stops[-1][0] + 0.4) / (len(panel.stops) - 0.2)
-            drawing.lead(axes, across, up, centre)
+            drawing.lead(axes, across, up, center)
             gid = f"latency-name:{track.name}"
-            drawing.beside(axes, name, centre, fontsize=SMALL, color=INK, va="center", gid=gid)
+            drawing.beside(axes, name, center, fontsize=SMALL, color=INK, va="center", gid=gid)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from profkit.core.errors import BadInput, UsageError
 from profkit.roofline import drawing
-from profkit.roofline.drawing import COLOURS, FAINT, INK, LINE, SMALL, SOFT, TEXT, TINY, WIDTH
+from profkit.roofline.drawing import COLORS, FAINT, INK, LINE, SMALL, SOFT, TEXT, TINY, WIDTH
 from profkit.roofline.labels import Box, Room, spread
 from profkit.roofline.latency_panel import Panel, draw_panel, panel_of
 from profkit.roofline.roofline import Point, Roofline
@@ -49,7 +49,7 @@ class Joined(StrEnum):
 
 @dataclass(frozen=True)
 class _Series(Subject):
-    """The points of one kernel and precision in report number `report`, labelled `run`."""
+    """The points of one kernel and precision in report number `report`, labeled `run`."""
 
     report: int
     run: str
@@ -154,8 +154,8 @@ def figure_of(
     path = joined is Joined.path
     links = () if joined is Joined.apart else steps(rooflines)
     named = _named(series, links if path else ())
-    labelled = named[:_MOST_LABELS]
-    height = max(_PLOT_HEIGHT, 2.0 * LINE * (len(labelled) + len(_by_rate(roofs))))
+    labeled = named[:_MOST_LABELS]
+    height = max(_PLOT_HEIGHT, 2.0 * LINE * (len(labeled) + len(_by_rate(roofs))))
     figure = Figure()
     frame = _frame(figure.add_axes((0, 0, 1, 1)), series, roofs, height)
     _take_room(frame, series, links)
@@ -166,7 +166,7 @@ def figure_of(
     unnamed = _name_stops(frame, series) if path else 0
     for row in series:
         _draw_series(frame, row, levelled=not path)
-    _draw_labels(frame, _labels(frame, labelled, roofs))
+    _draw_labels(frame, _labels(frame, labeled, roofs))
     panel = _panel(rooflines, series, labels) if path else None
     flags = _flag_lines(series)
     seen = any(frame.is_seen(point, row.area) for row in series for point in row.points)
@@ -187,7 +187,7 @@ def figure_of(
     }
     lines = _filled(
         [
-            *_time_notes(series, labelled, panel, seen=seen),
+            *_time_notes(series, labeled, panel, seen=seen),
             *(note for note, holds in notes.items() if holds),
         ]
     )
@@ -202,9 +202,9 @@ def figure_of(
     if panel is not None:
         draw_panel(figure, panel, feet)
     rows = [*((text, _ALARM) for text in flags), *((text, SOFT) for text in lines)]
-    for row_number, (text, colour) in enumerate(reversed(rows)):
+    for row_number, (text, color) in enumerate(reversed(rows)):
         y = (0.06 + row_number * LINE) / total
-        _write(figure, literal(text), (0.012, y), fontsize=TINY, color=colour, va="bottom")
+        _write(figure, literal(text), (0.012, y), fontsize=TINY, color=color, va="bottom")
     _cut_to_canvas(figure)
     return figure
 
@@ -241,8 +241,8 @@ def _panel(
         return None
     runs = list(labels) or [str(index) for index in range(len(rooflines))]
     words = _stop_words(runs)
-    colour = COLOURS[series[0].main.level]
-    return panel_of(latencies, [words[run] for run in runs], _shape(runs), colour)
+    color = COLORS[series[0].main.level]
+    return panel_of(latencies, [words[run] for run in runs], _shape(runs), color)
 
 
 def _why_none(rooflines: Sequence[Roofline]) -> str:
@@ -279,7 +279,7 @@ def _merged(rooflines: Sequence[Roofline]) -> tuple[Roof, ...]:
 
 
 def _named(series: Sequence[_Series], links: Sequence[Step]) -> list[_Series]:
-    """Those to be labelled, most time first: all that no link leads on from."""
+    """Those to be labeled, most time first: all that no link leads on from."""
     left = {(link.start, id(link.before)) for link in links}
     named = (row for row in series if (row.report, id(row.main)) not in left)
     return sorted(named, key=lambda row: -row.main.share)
@@ -349,7 +349,7 @@ def _draw_roofs(frame: _Frame, roofs: Sequence[Roof], series: Sequence[_Series])
             begin = roof.rate / fastest if memory else frame.x[0]
             x, y = (begin, frame.x[1]), (roof.rate, roof.rate)
         frame.axes.plot(
-            x, y, color=COLOURS.get(roof.key, INK), linewidth=1.3, zorder=2,
+            x, y, color=COLORS.get(roof.key, INK), linewidth=1.3, zorder=2,
             gid=f"roof:{roof.key}", solid_capstyle="butt",
         )  # fmt: skip
         left, low = frame.position(x[0], y[0])
@@ -393,7 +393,7 @@ def _label_line(frame: _Frame, line: Roof) -> None:
     frame.axes.annotate(
         text, (x, x * line.rate), (-1.5, 2.5) if above else (1.5, -2.5),
         textcoords="offset points", rotation=frame.slope, rotation_mode="anchor", fontsize=TINY,
-        color=COLOURS[line.key], ha="left", va="bottom" if above else "top", zorder=6,
+        color=COLORS[line.key], ha="left", va="bottom" if above else "top", zorder=6,
         path_effects=_halo(), gid=f"line:{line.key}",
     )  # fmt: skip
 
@@ -438,7 +438,7 @@ def _mark_ridges(frame: _Frame, memory: Sequence[Roof], compute: Sequence[Roof])
             continue
         frame.axes.annotate(
             text, (ridge, roof.rate), (2.5 if corner else -2.5, -2.2 if corner == 1 else 2),
-            textcoords="offset points", fontsize=TINY - 0.4, color=COLOURS[line.key],
+            textcoords="offset points", fontsize=TINY - 0.4, color=COLORS[line.key],
             ha="left" if corner else "right", va="top" if corner == 1 else "bottom", zorder=6,
             gid=f"number:{line.key}:{roof.key}",
         )  # fmt: skip
@@ -465,16 +465,16 @@ def _draw_series(frame: _Frame, row: _Series, *, levelled: bool) -> None:
         outside = point.intensity > frame.x[1]
         axes.scatter(
             [x], [rate], s=row.area, zorder=4.5, clip_on=False,
-            marker=">" if outside else _MARKERS[point.level], color=COLOURS[point.level],
+            marker=">" if outside else _MARKERS[point.level], color=COLORS[point.level],
             edgecolors="white", linewidths=0.6, gid=f"point:{point.name}:{point.level}",
         )  # fmt: skip
         _mark_impossible(axes, point, x, row.area)
     if (twin := row.twin) is not None:
         ends = ((row.main.intensity, twin.intensity), (row.main.rate, twin.rate))
-        axes.plot(*ends, color=COLOURS["dram"], linewidth=0.9, linestyle=":", zorder=4.6)
+        axes.plot(*ends, color=COLORS["dram"], linewidth=0.9, linestyle=":", zorder=4.6)
         axes.scatter(
             [twin.intensity], [twin.rate], s=_TWIN_AREA, facecolors="white", zorder=4.7,
-            edgecolors=COLOURS["dram"], linewidths=1.1, gid=f"twin:{twin.name}", marker="o",
+            edgecolors=COLORS["dram"], linewidths=1.1, gid=f"twin:{twin.name}", marker="o",
         )  # fmt: skip
         _mark_impossible(axes, twin, twin.intensity, _TWIN_AREA)
 
@@ -493,7 +493,7 @@ def _draw_link(axes: Any, link: Step, *, arrow: bool) -> None:
     axes.annotate(
         "", (after.intensity, after.rate), (before.intensity, before.rate), zorder=3.8,
         arrowprops={
-            "arrowstyle": "-|>" if arrow else "-", "color": COLOURS[after.level], "linewidth": 1.1,
+            "arrowstyle": "-|>" if arrow else "-", "color": COLORS[after.level], "linewidth": 1.1,
             "shrinkA": 4, "shrinkB": 5, "mutation_scale": 9,
         },
     )  # fmt: skip
@@ -565,17 +565,17 @@ def _beside(column: Box, wide: float, high: float, most: float) -> list[Box]:
     """Where the name of a column may stand: close by on any side, then above or below further and
     further out."""
     left, low, right, top = column
-    middle, centre = (left + right) / 2, (low + top) / 2
+    middle, center = (left + right) / 2, (low + top) / 2
     over, under = top + 1 + high / 2, low - 1 - high / 2
     before, after = left - 1 - wide / 2, right + 1 + wide / 2
-    centres = [
-        (middle, over), (middle, under), (after, centre), (before, centre),
+    centers = [
+        (middle, over), (middle, under), (after, center), (before, center),
         (after, over), (after, under), (before, over), (before, under),
     ]  # fmt: skip
     for step in range(1, round(most / high)):
         for x in (middle, after, before):
-            centres += [(x, over + step * high / 2), (x, under - step * high / 2)]
-    return [(x - wide / 2, y - high / 2, x + wide / 2, y + high / 2) for x, y in centres]
+            centers += [(x, over + step * high / 2), (x, under - step * high / 2)]
+    return [(x - wide / 2, y - high / 2, x + wide / 2, y + high / 2) for x, y in centers]
 
 
 def _lead(axes: Any, column: Box, label: Box) -> None:
@@ -596,7 +596,7 @@ class _Label(NamedTuple):
     across: float
     first: str
     second: str
-    colour: str
+    color: str
     is_roof: bool
 
 
@@ -605,9 +605,9 @@ def _labels(frame: _Frame, series: Sequence[_Series], roofs: Sequence[Roof]) -> 
     labels = []
     for row in series:
         right = max(min(frame.across(point.intensity), 1.0) for point in row.points)
-        colour = _ALARM if any(point.flags for point in row.points) else INK
+        color = _ALARM if any(point.flags for point in row.points) else INK
         up = frame.up(row.main.rate)
-        labels.append(_Label(up, right, row.label, time_words(row.main), colour, is_roof=False))
+        labels.append(_Label(up, right, row.label, time_words(row.main), color, is_roof=False))
     for words, group in _by_rate(roofs).items():
         names = " / ".join(roof.label for roof in group)
         labels.append(_Label(frame.up(group[0].rate), 1.0, names, words, INK, is_roof=True))
@@ -624,19 +624,19 @@ def _by_rate(roofs: Iterable[Roof]) -> dict[str, list[Roof]]:
 def _draw_labels(frame: _Frame, labels: Sequence[_Label]) -> None:
     """Labels in the right margin, none over another."""
     heights = [LINE * 1.95 / frame.height] * len(labels)
-    centres = spread([label.up for label in labels], heights, 0.0, 1.06)
-    for label, centre in zip(labels, centres, strict=True):
-        colour = INK if label.is_roof else FAINT
-        drawing.lead(frame.axes, label.across, label.up, centre, colour)
+    centers = spread([label.up for label in labels], heights, 0.0, 1.06)
+    for label, center in zip(labels, centers, strict=True):
+        color = INK if label.is_roof else FAINT
+        drawing.lead(frame.axes, label.across, label.up, center, color)
         style = {
             "style": "italic" if label.is_roof else "normal", "gid": f"label:{label.first}",
         }  # fmt: skip
         drawing.beside(
-            frame.axes, label.first, centre, 0.5, va="bottom", fontsize=SMALL, color=label.colour,
+            frame.axes, label.first, center, 0.5, va="bottom", fontsize=SMALL, color=label.color,
             **style,
         )  # fmt: skip
         drawing.beside(
-            frame.axes, label.second, centre, -0.5, va="top", fontsize=TINY, color=SOFT, **style
+            frame.axes, label.second, center, -0.5, va="top", fontsize=TINY, color=SOFT, **style
         )
 
 
@@ -656,12 +656,12 @@ def _draw_head(
     points = [point for row in series for point in row.points]
     used = {point.level for point in points}
     handles = [
-        _handle(_MARKERS[level], COLOURS[level], label)
+        _handle(_MARKERS[level], COLORS[level], label)
         for level, label in LEVEL_LABELS.items()
         if level in used
     ]
     if any(row.twin for row in series):
-        handles.append(_handle("o", COLOURS["dram"], "algorithmic", hollow=True))
+        handles.append(_handle("o", COLORS["dram"], "algorithmic", hollow=True))
     if any(point.flags for row in series for point in row.all):
         handles.append(_handle("x", _ALARM, "impossible: see below"))
     figure.legend(
@@ -680,12 +680,12 @@ def _source(source: Peaks, rooflines: Sequence[Roofline]) -> str:
     return f"roofs at measured SM clock{clock}"
 
 
-def _handle(marker: str, colour: str, label: str, *, hollow: bool = False) -> Any:
+def _handle(marker: str, color: str, label: str, *, hollow: bool = False) -> Any:
     from matplotlib.lines import Line2D
 
     return Line2D(
-        [], [], linestyle="none", marker=marker, markersize=5, label=label, color=colour,
-        markerfacecolor="white" if hollow else colour,
+        [], [], linestyle="none", marker=marker, markersize=5, label=label, color=color,
+        markerfacecolor="white" if hollow else color,
     )  # fmt: skip
 
 
@@ -700,12 +700,12 @@ def _flag_lines(series: Sequence[_Series]) -> list[str]:
 
 
 def _time_notes(
-    series: Sequence[_Series], labelled: Sequence[_Series], panel: Panel | None, *, seen: bool
+    series: Sequence[_Series], labeled: Sequence[_Series], panel: Panel | None, *, seen: bool
 ) -> list[str]:
     """What the times are, and where their intervals stand."""
     notes = []
     if any(row.main.timed for row in series):
-        brackets = any(not math.isnan(row.main.low) for row in labelled)
+        brackets = any(not math.isnan(row.main.low) for row in labeled)
         marks = {
             "brackets": brackets or (panel is not None and panel.has_brackets),
             "whiskers": seen or (panel is not None and panel.has_whiskers),

@@ -45,8 +45,8 @@ class Item:
     `actions` are those for the kernel's architecture, or, for a kernel of a `library`, what its
     caller can change; `places` are the lines or instructions that the rule blames, where recorded
     and requested. `peers` are the ranks of other findings on the same kernel that save about as
-    much time. `page` documents the rule, "" for a user's own. `picked` states that its gain for the
-    whole is of launches that were selected from a report.
+    much time. `page` documents the rule, "" for a user's own. `is_selection` states that its
+    gain for the whole is of launches that were selected from a report.
     """
 
     rank: int
@@ -55,7 +55,7 @@ class Item:
     places: tuple[Place, ...]
     peers: tuple[int, ...]
     page: str
-    picked: bool = False
+    is_selection: bool = False
     library: str | None = None
 
     @property
@@ -280,8 +280,8 @@ class Checklist:
     def headline(self) -> Proof | None:
         """The demonstrated speedup that saves the most, where no estimate saves as much."""
         most = max(self.proofs, key=lambda proof: proof.saved, default=None)
-        promised = max((item.finding.saved for item in self.items), default=0.0)
-        return most if most and most.saved > promised else None
+        estimated = max((item.finding.saved for item in self.items), default=0.0)
+        return most if most and most.saved > estimated else None
 
     def proof_of(self, item: Item) -> Proof | None:
         """The demonstrated speedup of the variant that an item's kernel belongs to, where it saves
@@ -342,8 +342,8 @@ def checklist(
     whole = diagnose_timeline(timeline or {}, enabled)
     findings: list[Finding[Group | None]] = [*kernels.findings, *whole.findings]
     findings.sort(key=lambda finding: -finding.saved)
-    picked = len(report.launches) < report.recorded
-    items = _items(findings, blame, blamed, picked=picked)
+    is_selection = len(report.launches) < report.recorded
+    items = _items(findings, blame, blamed, is_selection=is_selection)
     return Checklist(
         tuple(item for item in items if item.rank),
         tuple(item for item in items if not item.rank),
@@ -372,7 +372,7 @@ def _items(
     blame: Blame = lambda *_: (),
     blamed: int | None = None,
     *,
-    picked: bool = False,
+    is_selection: bool = False,
 ) -> tuple[Item, ...]:
     items = []
     ranks = _ranks(findings)
@@ -392,7 +392,7 @@ def _items(
         if library:
             actions = caller_actions(library, rule.category)
         own_peers = peers.get(place, ())
-        items.append(Item(rank, finding, actions, places, own_peers, page, picked, library))
+        items.append(Item(rank, finding, actions, places, own_peers, page, is_selection, library))
     return tuple(items)
 
 

@@ -261,20 +261,20 @@ def remarks(report: ReportSummary, checklist: Checklist, width: int) -> list[Ren
         rows.append(("", f"and {plural(more, 'more kernel')}"))
     rows += _named(words.NOTHING, words.without_finding(checklist, report.groups), width)
     rows.append(("demonstrated", words.proven(checklist.proofs)))
-    lines = words.untold(checklist, report.session, report.path)
+    lines = words.unevaluated_lines(checklist, report.session, report.path)
     rows += [("not evaluated", line) for line in lines]
-    return _labelled(rows)
+    return _labeled(rows)
 
 
 def main_remarks(report: ReportSummary, checklist: Checklist) -> list[RenderableType]:
     """Demonstrated speedups that the headline leaves out, and rules without data."""
     proven = "" if checklist.headline else words.proven(checklist.proofs)
-    lines = words.untold(checklist, report.session, with_samples=False)
+    lines = words.unevaluated_lines(checklist, report.session, with_samples=False)
     rows = [("demonstrated", proven), *(("not evaluated", line) for line in lines)]
-    return _labelled(rows)
+    return _labeled(rows)
 
 
-def _labelled(rows: Sequence[tuple[str, str]]) -> list[RenderableType]:
+def _labeled(rows: Sequence[tuple[str, str]]) -> list[RenderableType]:
     shown = [row for row in rows if row[1]]
     return [rows_of(shown, 0)] if shown else []
 

@@ -414,7 +414,7 @@ class _Timeline(_Table[None]):
 
 
 class _Kernels(_Table[Group]):
-    """Catalogue quantities of the typical launch of each kernel of a report."""
+    """Catalog quantities of the typical launch of each kernel of a report."""
 
     def __init__(self, report: ReportSummary, sampling: Sampling) -> None:
         super().__init__([group for group in report.groups if group.count > group.failed])

@@ -125,12 +125,16 @@ def _whole(speedup: float, item: Item) -> str:
 def _extent(item: Item) -> str:
     if item.group is None:
         return _SPAN
-    return "the selected launches" if item.picked else "the whole report"
+    return "the selected launches" if item.is_selection else "the whole report"
 
 
 def extents(checklist: Checklist) -> str:
     """What the speedups of items and kernels are of."""
-    whole = "selected launches" if any(item.picked for item in checklist.items) else "whole report"
+    whole = (
+        "selected launches"
+        if any(item.is_selection for item in checklist.items)
+        else "whole report"
+    )
     return f"of the {whole}, then per kernel [range]; not additive"
 
 
@@ -145,8 +149,8 @@ def folded(checklist: Checklist) -> str:
 
     if not (minor := checklist.minor):
         return ""
-    picked = any(item.best.picked for item in minor)
-    time = "the selected launches' time" if picked else "the report's time"
+    is_selection = any(item.best.is_selection for item in minor)
+    time = "the selected launches' time" if is_selection else "the report's time"
     each = ", each" if len(minor) > 1 else ","
     return f"{plural(len(minor), 'finding')}{each} below {WORTH_ACTING:.0%} of {time}"
 
@@ -242,10 +246,10 @@ def _unit_of_product(left: ast.expr, right: ast.expr, *, divided: bool) -> str |
 
 def places(places: Sequence[Place]) -> str:
     """Lines or instructions with their share: `known.cu:16 94.0%`; "" where there are none."""
-    return ", ".join(f"{place_name(place)} {percent(place.share)}" for place in telling(places))
+    return ", ".join(f"{place_name(place)} {percent(place.share)}" for place in main_places(places))
 
 
-def telling(places: Sequence[Place]) -> list[Place]:
+def main_places(places: Sequence[Place]) -> list[Place]:
     """The places with a large share; else the first one, unless all have equal shares."""
     large = [place for place in places if place.share >= _LEAST_PLACE]
     return large or [place for place in places[:1] if place.share >= _FLAT]
@@ -305,7 +309,7 @@ def proven(proofs: Sequence[Proof]) -> str:
     return f"{_best(proofs[0])}: {others}; {_times(proofs[0])}"
 
 
-def untold(
+def unevaluated_lines(
     checklist: Checklist, session: Session, path: str = "", *, with_samples: bool = True
 ) -> tuple[str, ...]:
     """Rules that were not evaluated, and what to record for them; kernels left out.
@@ -417,7 +421,7 @@ def checklist_lines(
         lines += ["", f"{label}: {code(kernel)}: {escape(text)}"]
     if text := proven(checklist.proofs):
         lines += ["", f"Demonstrated: {escape(text)}"]
-    for text in untold(checklist, report.session, name):
+    for text in unevaluated_lines(checklist, report.session, name):
         lines += ["", f"Not evaluated: {escape(text)}"]
     if checklist.lacking:
         lines += ["", "Rules not evaluated, and their missing quantities:", ""]

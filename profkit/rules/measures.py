@@ -38,7 +38,7 @@ class Measure:
         something else takes longer.
         """
         names = [name for name in self.names if name in before.values and name in after.values]
-        if self.alternatives and (worst := self.telling(has_it)) in names:
+        if self.alternatives and (worst := self.worst_quantity(has_it)) in names:
             names = [worst]
         if not names:
             return math.nan
@@ -54,7 +54,7 @@ class Measure:
         sides = before.get(name), after.get(name)
         return 0.0 if _is_small(name, sides) else self._better(*sides)
 
-    def telling(self, launch: LaunchSummary) -> str:
+    def worst_quantity(self, launch: LaunchSummary) -> str:
         """The quantity that is worst there; "" where all are unknown, or too small to matter."""
         known = {name: launch.values[name] for name in self.names if name in launch.values}
         if not known:

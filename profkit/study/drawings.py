@@ -10,14 +10,14 @@ from typing import Any
 from profkit.study.summary import GAPS, Row, Scaling
 from profkit.ui.text import literal, number
 
-_COLOURS = (
+_COLORS = (
     "#0072b2", "#d55e00", "#00805e", "#a34e86", "#8a6d00", "#3b3b98", "#56a0c9", "#7a7a7a",
     "#c23b22",
 )  # fmt: skip
 _MARKERS = "osD^vPX<>"
 _NO_LEVEL = {"widened", GAPS}
 _LETTER = 0.065  # inches per character of a legend at 8 points, DejaVu Sans
-_GREY, _GRID = "#8c8c8c", "#e5e5e5"
+_GRAY, _GRID = "#8c8c8c", "#e5e5e5"
 _PANEL, _HEIGHT, _ACROSS = 4.3, 3.2, 2
 _DETERMINISTIC: Any = {
     "svg.hashsalt": "profkit", "svg.fonttype": "none", "font.family": "sans-serif",
@@ -115,7 +115,7 @@ def _panels(
     across: Measure = lambda row: row.length,
     across_label: str = "sequence length S",
 ) -> str:
-    """A panel for each kind of cell: points with intervals, neighbours in length joined."""
+    """A panel for each kind of cell: points with intervals, neighbors in length joined."""
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
@@ -177,24 +177,24 @@ def _panel(
             aside = len(kinds) > 1 and row.batch != other.batch
             axes.plot(
                 *zip(*pairs, strict=True),
-                color=_COLOURS[backends.index(row.backend) % len(_COLOURS)],
+                color=_COLORS[backends.index(row.backend) % len(_COLORS)],
                 linestyle=":" if aside else "-",
                 linewidth=1.1,
                 alpha=0.75,
                 zorder=2,
             )
     for place, backend in enumerate(backends):
-        colour, marker = _COLOURS[place % len(_COLOURS)], _MARKERS[place % len(_MARKERS)]
+        color, marker = _COLORS[place % len(_COLORS)], _MARKERS[place % len(_MARKERS)]
         own = [row for row in rows if row.backend == backend and across(row) and axis.value(row)]
         for refused in (False, True):
             shown = [row for row in own if bool(row.refused) == refused]
             if shown:
                 name = literal(backend) + (", no interval" if refused else "")
                 axes.plot([across(row) for row in shown], [axis.value(row) for row in shown],
-                          marker, color=colour, markersize=_size(place), zorder=3, linestyle="none",
-                          markerfacecolor="white" if refused else colour,
+                          marker, color=color, markersize=_size(place), zorder=3, linestyle="none",
+                          markerfacecolor="white" if refused else color,
                           label=name.replace("$", r"\$"))  # fmt: skip
-        _whiskers(axes, own, axis, across, colour)
+        _whiskers(axes, own, axis, across, color)
     axes.set_xscale("log", base=2)
     axes.xaxis.set_major_locator(LogLocator(base=2, numticks=8))
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
@@ -212,14 +212,14 @@ def _size(place: int) -> float:
     return max(4.0, 8.0 - place)
 
 
-def _whiskers(axes: Any, rows: Sequence[Row], axis: _Axis, across: Measure, colour: str) -> None:
+def _whiskers(axes: Any, rows: Sequence[Row], axis: _Axis, across: Measure, color: str) -> None:
     if axis.low is None or axis.high is None:
         return
     for row in rows:
         ends = (axis.low(row), axis.high(row))
         if None not in ends:
             style = ":" if row.claim in _NO_LEVEL else "-"
-            axes.plot([across(row)] * 2, ends, color=colour, linewidth=1.6, linestyle=style,
+            axes.plot([across(row)] * 2, ends, color=color, linewidth=1.6, linestyle=style,
                       marker="_", markersize=6, zorder=4)  # fmt: skip
 
 
@@ -233,7 +233,7 @@ def _steps(scaling: Sequence[Scaling], by_id: dict[str, Row]) -> Iterator[tuple[
 def _dram_line(axes: Any, rows: Sequence[Row]) -> None:
     peak = next((row.dram_peak for row in rows if row.dram_peak), None)
     if peak:
-        axes.axhline(peak / 1e9, color=_GREY, linestyle="--", linewidth=1,
+        axes.axhline(peak / 1e9, color=_GRAY, linestyle="--", linewidth=1,
                      label=f"DRAM peak {number(peak, 'B/s')}")  # fmt: skip
 
 
@@ -246,7 +246,7 @@ def _roofs(axes: Any, rows: Sequence[Row]) -> None:
     ridge = row.datasheet_peak / row.dram_peak
     left, right = min([*intensities, ridge]) / 2, max([*intensities, ridge]) * 2
     axes.plot([left, ridge], [left * row.dram_peak / 1e12, row.datasheet_peak / 1e12],
-              color=_GREY, linewidth=1.3, label=f"DRAM {number(row.dram_peak, 'B/s')}")  # fmt: skip
+              color=_GRAY, linewidth=1.3, label=f"DRAM {number(row.dram_peak, 'B/s')}")  # fmt: skip
     axes.plot([ridge, right], [row.datasheet_peak / 1e12] * 2, color="#3b3b3b", linewidth=1.3,
               label=f"dense datasheet peak {number(row.datasheet_peak, 'FLOP/s')}")  # fmt: skip
     held = [row.held_peak for row in rows if row.held_peak]
@@ -269,11 +269,11 @@ def _dots(rows: Sequence[Row]) -> str:
         for place, row in enumerate(rows):
             if row.low is not None and row.high is not None:
                 style = ":" if row.claim in _NO_LEVEL else "-"
-                axes.plot([row.low * scale, row.high * scale], [place, place], color=_COLOURS[0],
+                axes.plot([row.low * scale, row.high * scale], [place, place], color=_COLORS[0],
                           linewidth=2, linestyle=style)  # fmt: skip
-            face = "white" if row.refused else _COLOURS[0]
+            face = "white" if row.refused else _COLORS[0]
             axes.plot(
-                (row.seconds or 0) * scale, place, "o", color=_COLOURS[0], markerfacecolor=face
+                (row.seconds or 0) * scale, place, "o", color=_COLORS[0], markerfacecolor=face
             )
         axes.set_yticks(range(len(rows)), [literal(row.id).replace("$", r"\$") for row in rows])
         axes.invert_yaxis()

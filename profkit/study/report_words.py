@@ -27,7 +27,7 @@ __all__ = ["middle"]
 
 NONE = "-"
 _FAR = 20  # chosen: ends of an interval that differ by more get units of their own
-_BLUE, _GREEN, _GREY, _AMBER = "#0b57a4", "#2e7d32", "#546e7a", "#b26a00"
+_BLUE, _GREEN, _GRAY, _AMBER = "#0b57a4", "#2e7d32", "#546e7a", "#b26a00"
 _VERSIONS = ("driver", "CUDA", "cudnn", "torch", "triton", "python")
 _LETTERS = {"batch": "B", "heads": "H", "kv_heads": "Hkv", "length": "S", "dim": "D"}
 _COMMON = (
@@ -57,7 +57,7 @@ def title(report: Report) -> str:
 def badges(report: Report) -> Badges:
     """Latency at the shape with the highest FLOP rate, the highest compulsory bandwidth, GPU and
     environment; the first two with their cell."""
-    values = [("GPU", device_name(report), _GREY), ("environment", version_words(report), _GREY)]
+    values = [("GPU", device_name(report), _GRAY), ("environment", version_words(report), _GRAY)]
     widest = max(report.timed, key=lambda row: row.bandwidth or 0.0, default=None)
     if widest is not None and widest.bandwidth:
         rate = f"{bare(widest.bandwidth, 'B/s', widest)} ({widest.id})"

@@ -56,14 +56,14 @@ def run_baseline(plan: BaselinePlan, tell: Tell) -> Baseline:
     """
     started = time.monotonic()
     _measure(plan, started, tell)
-    baseline = summarise(plan.out)
+    baseline = summarize(plan.out)
     if plan.profiled is Profiled.none:
         return baseline
     timed = [row for row in baseline.rows if row.is_timed]
     if plan.profiled is Profiled.top:
         timed = list(top_rows(row for row in timed if row.flop_rate))
     _profile_cells(plan, timed, started, tell)
-    return summarise(plan.out)
+    return summarize(plan.out)
 
 
 def _measure(plan: BaselinePlan, started: float, tell: Tell) -> None:
@@ -242,7 +242,7 @@ def _profile(plan: BaselinePlan, row: Row, started: float, stage: str, tell: Tel
     return str(outcome.folder.relative_to(plan.out))
 
 
-def summarise(folder: Path) -> Baseline:
+def summarize(folder: Path) -> Baseline:
     """Derive the summary from the cells in a folder and save it: summary.json, and cells.parquet if
     pandas and pyarrow are installed.
 
@@ -260,7 +260,7 @@ def summarise(folder: Path) -> Baseline:
 def derived_summary(folder: Path) -> tuple[Baseline, BaselineFile]:
     """The baseline of the cells in a folder, and its summary.
 
-    Raises BadInput as `summarise` does.
+    Raises BadInput as `summarize` does.
     """
     plan = read_plan(folder)
     if plan is None:

@@ -664,12 +664,12 @@ def _contrast(shape: str, pair: Pair, comparison: Comparison, claiming: Set[str]
 def _scaling(rows: Iterable[Row]) -> Iterator[Scaling]:
     timed = [row for row in rows if row.is_timed]
     for along in ("length", "batch", "heads", "dim", _SAME_TOKENS):
-        for _, group in _neighbours(timed, along):
+        for _, group in _adjacent(timed, along):
             steps = (_step(row, other, along) for row, other in itertools.pairwise(group))
             yield from filter(None, steps)
 
 
-def _neighbours(rows: Sequence[Row], along: str) -> Iterator[tuple[Any, list[Row]]]:
+def _adjacent(rows: Sequence[Row], along: str) -> Iterator[tuple[Any, list[Row]]]:
     """Cells that differ in one size alone, by that size; each group with what it has in common."""
     groups = grouped(
         ((tuple(_common(row, along).items()), _other_options(row)), row)
@@ -780,7 +780,7 @@ def _best_sizes(rows: Sequence[Row]) -> Iterator[Best]:
     """Along batch and length the cell of a backend with the highest FLOP rate."""
     timed = [row for row in rows if row.flop_rate is not None]
     for along in ("batch", "length"):
-        for common, group in _neighbours(timed, along):
+        for common, group in _adjacent(timed, along):
             best = max(group, key=lambda row: row.flop_rate or 0.0)
             where = {name: value for name, value in common.items() if value is not None}
             yield Best(

@@ -133,8 +133,8 @@ class LatencyReport:
 
     `left_out` are variants that can't run here, and why. `spans` are seconds by part of the work,
     `seconds` all of it; empty and None for a file. `floor` is the machine's A/A floor, a share.
-    `neighbours` counts other processes on the GPU. `command` repeats the timing, for a comparison
-    that needs more blocks.
+    `other_processes` counts other processes on the GPU. `command` repeats the timing, for a
+    comparison that needs more blocks.
     """
 
     title: str
@@ -149,7 +149,7 @@ class LatencyReport:
     warmup: float | None = None
     spans: Mapping[str, float] = field(default_factory=dict)
     seconds: float | None = None
-    neighbours: int = 0
+    other_processes: int = 0
     command: tuple[str, ...] = ()
 
 

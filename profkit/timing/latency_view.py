@@ -157,8 +157,8 @@ def sentence(timed: Timed, report: LatencyReport) -> str:
 def warnings(report: LatencyReport) -> tuple[str, ...]:
     """What limits the validity of the numbers."""
     lines = [f"{label} can't run here: {why}" for label, why in report.left_out.items()]
-    if report.neighbours:
-        others = plural(report.neighbours, "other process")
+    if report.other_processes:
+        others = plural(report.other_processes, "other process")
         lines.append(f"{others} on the GPU: these times include their interference")
     return tuple(map(literal, lines)) + doubts(report.timed)
 

@@ -62,7 +62,7 @@ class Subject:
     python_path: str | None = None
     foreign: Path | None = None
 
-    def labelled(self, variant: str) -> str:
+    def labeled(self, variant: str) -> str:
         """The label of one of its variants."""
         return f"{self.label}:{variant}" if self.label else variant
 
@@ -99,7 +99,7 @@ class TimingPlan:
 class Timing(Struct, frozen=True):
     """Latencies as measured, variants that can't run here and why, seconds by part of the work.
 
-    `neighbours` counts other processes on the GPU at the start, as NVML reports them.
+    `other_processes` counts other processes on the GPU at the start, as NVML reports them.
     """
 
     latencies: tuple[Latency, ...]
@@ -108,7 +108,7 @@ class Timing(Struct, frozen=True):
     fingerprint_sha256: str
     spans: Mapping[str, float]
     seconds: float
-    neighbours: int = 0
+    other_processes: int = 0
 
 
 def paired(plan: TimingPlan) -> TimingPlan:
@@ -156,7 +156,7 @@ def latency_report(
         warmup=plan.settings.warmup,
         spans={**timing.spans, "statistics": statistics},
         seconds=timing.seconds + statistics,
-        neighbours=timing.neighbours,
+        other_processes=timing.other_processes,
         command=command,
     )
 
@@ -172,7 +172,7 @@ def measure(plan: TimingPlan, tell: Tell, turns: Sequence[Turn] = ()) -> Timing:
         tell("start", "")
         gpu = None if plan.device == "cpu" else _gpu(plan)
         own = {os.getpid(), *descendants(os.getpid())}  # `turns` may have used the GPU before
-        neighbours = len(set(gpu.processes) - own) if gpu else 0
+        other_processes = len(set(gpu.processes) - own) if gpu else 0
         environment = environment_of(plan)
         turns = turns or [
             stack.enter_context(process_of(subject, environment)) for subject in plan.subjects
@@ -200,7 +200,7 @@ def measure(plan: TimingPlan, tell: Tell, turns: Sequence[Turn] = ()) -> Timing:
         fingerprint_sha256=opened[0].answer["fingerprint_sha256"],
         spans=_spans([each.answer["spans"] for each in opened], series, seconds),
         seconds=seconds,
-        neighbours=neighbours,
+        other_processes=other_processes,
     )
 
 
@@ -229,7 +229,7 @@ class Series:
 
     @property
     def label(self) -> str:
-        return self.subject.labelled(self.variant)
+        return self.subject.labeled(self.variant)
 
     def prepare(self, plan: TimingPlan) -> None:
         """Warm up; group calls where the timer's tick is coarse against the margin."""
@@ -346,7 +346,7 @@ def open_target(turn: Turn, subject: Subject, plan: TimingPlan, tell: Tell) -> O
         for name in answer["target"]["variants"]
         if name not in {*wrong, *unsupported}
     )
-    left_out = {subject.labelled(name): why for name, why in unsupported.items()}
+    left_out = {subject.labeled(name): why for name, why in unsupported.items()}
     return Opened(answer, series, left_out, wrong)
 
 

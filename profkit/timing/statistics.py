@@ -210,8 +210,8 @@ def _raw_correlation(times: Array) -> float | None:
     """The usual lag-1 autocorrelation of the times; None where it is undefined."""
     if times.size < 3 or np.ptp(times) == 0:
         return None
-    centred = times - times.mean()
-    return float(centred[1:] @ centred[:-1]) / float(centred @ centred)
+    centered = times - times.mean()
+    return float(centered[1:] @ centered[:-1]) / float(centered @ centered)
 
 
 def correlation_p_value(correlation: float, n: int) -> float:

@@ -96,7 +96,7 @@ class Badge:
     name: str
     label: str
     value: str
-    colour: str
+    color: str
     svg: str
 
 

@@ -55,15 +55,15 @@ def rendered(view: RenderableType, *, to_file: bool) -> str:
 
 def rows_of(rows: Iterable[tuple[str, str]], indent: int) -> RenderableType:
     """Labels and values in two columns; rows without a value left out."""
-    return Padding(_labelled(row for row in rows if row[1]), (0, 0, 0, indent))
+    return Padding(_labeled(row for row in rows if row[1]), (0, 0, 0, indent))
 
 
 def facts(panel: Panel) -> Table:
     """A panel as two columns, labels and values."""
-    return _labelled((row.label, row.value) for row in panel.rows)
+    return _labeled((row.label, row.value) for row in panel.rows)
 
 
-def _labelled(rows: Iterable[tuple[str, str]]) -> Table:
+def _labeled(rows: Iterable[tuple[str, str]]) -> Table:
     table = Table.grid(padding=(0, 2))
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Row:
-    """A labelled value; `share` draws a bar, `note` follows in a quieter voice."""
+    """A labeled value; `share` draws a bar, `note` follows in a quieter voice."""
 
     label: str
     value: str

@@ -67,7 +67,7 @@ def test_dram_roof_of_an_a40_is_its_memory() -> None:
     assert kernel["dram_bandwidth_share"] == pytest.approx(kernel["dram_busy"], rel=0.01)
 
 
-def test_an_impossible_counter_is_told() -> None:
+def test_an_impossible_counter_is_reported() -> None:
     report = profkit.load(CORPUS / "mixes-reconstruction__full_profile.ncu-rep")
     launch = report.summary.launches[1]
     assert launch.get("global_store_bytes_per_sector") > 32
@@ -75,7 +75,7 @@ def test_an_impossible_counter_is_told() -> None:
     assert any("global_store_bytes_per_sector" in warning for warning in launch.warnings)
 
 
-def test_a_laptop_is_told_from_the_desktop_card_of_its_name() -> None:
+def test_a_laptop_is_distinguished_from_the_desktop_card_of_its_name() -> None:
     report = profkit.load(CORPUS / "COALDA__coalesced_chart.ncu-rep")
     assert report.gpu.datasheet is not None
     assert report.gpu.datasheet.name == "RTX 4050 Laptop"

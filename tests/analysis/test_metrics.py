@@ -1,4 +1,4 @@
-"""`profkit metrics`: the catalogue, its page, and a report held against it."""
+"""`profkit metrics`: the catalog, its page, and a report held against it."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ Cli = Callable[..., Result]
 BASIC = H200 / "sdpa_s512_flash_set_basic.ncu-repz"
 
 
-def test_the_catalogue_is_listed(profkit_cli: Cli) -> None:
+def test_the_catalog_is_listed(profkit_cli: Cli) -> None:
     shown = profkit_cli("metrics").stdout
     for name in catalog().quantities:
         assert name in shown
     assert max(map(len, shown.splitlines())) <= 100
 
 
-def test_the_page_is_that_of_the_catalogue(profkit_cli: Cli) -> None:
+def test_the_page_is_that_of_the_catalog(profkit_cli: Cli) -> None:
     page = (ROOT / "docs" / "reference" / "metrics.md").read_text(encoding="utf-8")
     assert profkit_cli("metrics", "--format", "markdown").stdout == page, "run `make docs`"
     for entry in catalog().quantities.values():
@@ -40,7 +40,7 @@ def test_grep_finds_names_meanings_and_ncu_names(profkit_cli: Cli) -> None:
     assert "nothing of the kind" in nothing.stderr
 
 
-def test_a_report_is_held_against_the_catalogue(profkit_cli: Cli) -> None:
+def test_a_report_is_held_against_the_catalog(profkit_cli: Cli) -> None:
     data = json.loads(profkit_cli("metrics", BASIC, "--format", "json").stdout)
     schema("metrics").validate(data)
     status = {entry["name"]: entry["status"] for entry in data["quantities"]}
@@ -66,7 +66,7 @@ def test_all_shows_what_ncu_recorded_in_its_own_units(profkit_cli: Cli) -> None:
     assert data["recorded"]["device__attribute_display_name"]["value"] == "NVIDIA H200"
 
 
-def test_the_catalogue_as_json_keeps_its_schema(profkit_cli: Cli) -> None:
+def test_the_catalog_as_json_keeps_its_schema(profkit_cli: Cli) -> None:
     data = json.loads(profkit_cli("metrics", "--format", "json").stdout)
     schema("metrics").validate(data)
     assert len(data["quantities"]) == len(catalog().quantities)

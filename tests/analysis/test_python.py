@@ -21,7 +21,7 @@ def test_kernels_is_a_table_with_a_row_a_launch() -> None:
     assert (report.missing.notna() & (report.missing != "") == frame.iloc[:, 2:].isna()).all().all()
 
 
-def test_gpu_and_session_are_told() -> None:
+def test_gpu_and_session_are_reported() -> None:
     report = h200("known")
     assert report.gpu.name == "NVIDIA H200"
     assert report.gpu.cc == (9, 0)
@@ -113,7 +113,7 @@ def test_a_run_is_loaded_by_its_folder() -> None:
         profkit.load(H200.parent.parent / "docs")
 
 
-def test_what_cannot_be_is_told_of_a_kernel() -> None:
+def test_impossible_values_of_a_kernel_are_reported() -> None:
     report = h200("known")
     wrong, right = report.kernel(4), report.kernel(5)
     assert wrong.doubtful == {"l2_read_hit_rate"}

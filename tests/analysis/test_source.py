@@ -1,4 +1,4 @@
-"""`profkit source`: recorded kernels from the inside, against what ncu says of them itself."""
+"""`profkit source`: recorded kernels from the inside, against ncu's own values."""
 
 from __future__ import annotations
 
@@ -311,7 +311,7 @@ def test_blocks_launched_are_counted_exactly(profkit_cli: Cli) -> None:
     assert row.split()[-2:] == [f"{blocks:,}", "blocks"]
 
 
-def test_the_kernel_with_the_most_time_unless_told(profkit_cli: Cli) -> None:
+def test_the_kernel_with_the_most_time_is_the_default(profkit_cli: Cli) -> None:
     shown = profkit_cli("source", H200 / "known.ncu-repz").stdout
     assert h200("known").summary.groups[0].name.split("(")[0] in shown
     assert "12 more kernels: select with --kernel REGEX" in shown

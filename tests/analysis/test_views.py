@@ -99,7 +99,7 @@ def test_a_directory_is_all_reports_in_it(profkit_cli: Cli, tmp_path: Path) -> N
     ]
 
 
-def test_csv_is_one_row_a_launch_with_catalogue_columns(profkit_cli: Cli) -> None:
+def test_csv_is_one_row_a_launch_with_catalog_columns(profkit_cli: Cli) -> None:
     text = profkit_cli("analyze", KNOWN, "--format", "csv").stdout
     rows = list(csv.DictReader(io.StringIO(text)))
     assert len(rows) == 13
@@ -214,7 +214,7 @@ def test_what_is_shared_says_nothing_of_the_host(profkit_cli: Cli, format_name: 
     assert "HOME" in whole
 
 
-def test_the_recording_is_told(profkit_cli: Cli) -> None:
+def test_the_recording_is_reported(profkit_cli: Cli) -> None:
     shown = profkit_cli("analyze", H200 / "sdpa_s512_flash.ncu-repz", "--top", "1").stdout
     for fact in (
         "NVIDIA H200, CC 9.0, 132 SMs",
@@ -270,13 +270,13 @@ def test_the_whole_name_stands_above_the_detail_to_be_picked_by(profkit_cli: Cli
     assert len(json.loads(found.stdout)["kernels"]) == 1
 
 
-def test_few_bytes_are_not_told_in_kibibytes(profkit_cli: Cli) -> None:
+def test_few_bytes_are_not_printed_in_kibibytes(profkit_cli: Cli) -> None:
     shown = profkit_cli("analyze", H200 / "sdpa_s512_math.ncu-repz", "--top", "0").stdout
     assert "16 B static" in shown
     assert "0.01562 KiB" not in shown
 
 
-def test_what_is_sorted_by_is_known_of_all_kernels_or_told_why_not(profkit_cli: Cli) -> None:
+def test_the_sort_key_is_known_for_all_kernels_or_explained(profkit_cli: Cli) -> None:
     file = H200 / "sdpa_s512_math.ncu-repz"
     shown = profkit_cli("analyze", file, "--sort", "flop_rate", "--top", "1").stdout
     table = shown[shown.index("  Kernel ") :]
@@ -287,7 +287,7 @@ def test_what_is_sorted_by_is_known_of_all_kernels_or_told_why_not(profkit_cli: 
     assert "l1_local_hit_rate n/a: undefined for this launch" in unknown
 
 
-def test_where_half_precision_is_not_looked_at_both_bounds_are_told() -> None:
+def test_without_a_look_at_half_precision_both_bounds_are_reported() -> None:
     report = profkit.load(KNOWN, kernel="fma_bound", check_half_from=0.05)
     note = work_grid(report.summary.launches[0]).note
     assert note.startswith("half precision: 0 to 1.352 GFLOP (1.4% of its roof)")
@@ -300,7 +300,7 @@ def test_csv_names_what_is_doubtful(profkit_cli: Cli) -> None:
     assert doubtful["atomics(int *)"] == ""
 
 
-def test_what_lies_beside_a_report_is_told(profkit_cli: Cli, tmp_path: Path) -> None:
+def test_files_beside_a_report_are_listed(profkit_cli: Cli, tmp_path: Path) -> None:
     (run,) = RUN.iterdir()
     for file in (H200 / "sdpa_s512_flash.ncu-repz", run / "timeline.sqlite", run / "check.json"):
         shutil.copy(file, tmp_path)
@@ -355,7 +355,7 @@ def test_options_for_reports_are_refused_for_timelines(profkit_cli: Cli) -> None
         (("profile", "--launch-count", "0", "x"), ("--launch-count", "profkit profile --help")),
     ],
 )
-def test_a_wrong_command_line_is_told_in_one_line(
+def test_a_wrong_command_line_is_reported_in_one_line(
     profkit_cli: Cli, arguments: tuple[str | Path, ...], words: tuple[str, ...]
 ) -> None:
     result = profkit_cli(*arguments)
@@ -425,7 +425,7 @@ def run_profkit(*arguments: str | Path, **environment: str) -> subprocess.Comple
 
 
 @pytest.mark.usefixtures("new_processes")
-def test_a_full_disk_is_told_in_one_line() -> None:
+def test_a_full_disk_is_reported_in_one_line() -> None:
     small = H200 / "sdpa_s512_flash_two_metrics.ncu-repz"
     for arguments in (("analyze", small), ("analyze", small, "--format", "json"), ("metrics",)):
         with Path("/dev/full").open("wb") as full:
@@ -459,7 +459,7 @@ def test_a_sort_quantity_gets_a_column_and_the_doubtful_come_last(profkit_cli: C
     assert shares == sorted(shares, reverse=True)
 
 
-def test_a_filter_is_told_beside_the_shares(profkit_cli: Cli) -> None:
+def test_a_filter_is_named_beside_the_shares(profkit_cli: Cli) -> None:
     shown = profkit_cli("analyze", KNOWN, "--kernel", "fma_bound").stdout
     assert "selected from 13 launches" in shown
     assert "kept of" not in profkit_cli("analyze", KNOWN).stdout

@@ -1,4 +1,4 @@
-"""Claims in rows and in prose: what is understood, and that what is not is told."""
+"""Claims in rows and in prose: what is understood, and that the rest is reported."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_units_and_roles(text: str, expected: dict[str, float]) -> None:
         ("100 TFLOP/s and then 120 TFLOP/s", ("100 TFLOP/s", "120 TFLOP/s")),
     ],
 )
-def test_numbers_of_unknown_role_are_told(text: str, left: tuple[str, ...]) -> None:
+def test_numbers_of_unknown_role_are_reported(text: str, left: tuple[str, ...]) -> None:
     found, unread = understood(text)
     assert unread == left
     assert not Claim.of_values(found).figures
@@ -241,7 +241,7 @@ def test_any_document_is_audited_or_refused(tmp_path: Path, document: object) ->
     [("forward, causal", True, None), ("non-causal", None, None), ("Causal backward", True, True),
      ("not causal, forward", None, None)],
 )  # fmt: skip
-def test_a_sentence_tells_the_mask_and_the_direction(
+def test_a_sentence_states_the_mask_and_the_direction(
     words: str, causal: bool | None, backward: bool | None
 ) -> None:
     found, _ = understood(f"B=4 H=32 S=4096 D=64, {words}: median 491.6 µs on an H200")

@@ -270,7 +270,7 @@ def test_statements(text: str, rule: str | None) -> None:
     assert [one.rule for one in found] == ([rule] if rule else [])
 
 
-def test_intervals_of_alternatives_may_be_told_apart() -> None:
+def test_intervals_of_alternatives_may_be_disjoint() -> None:
     rows = [
         claim(**S512, where="a", time=8.5e-3, low=8e-3, high=9e-3),
         claim(**S512, where="b", time=1.5e-3, low=1e-3, high=2e-3),
@@ -306,7 +306,7 @@ def test_an_interval_of_one_tick_is_a_doubt() -> None:
     assert not [one for one in examine(off_grid).doubts if one.rule == "timer_tick"]
 
 
-def test_what_could_not_be_checked_is_told() -> None:
+def test_what_could_not_be_checked_is_reported() -> None:
     lone = claim(flop_rate=1e12)
     unknown = claim(gpus=("Voodoo 2",), byte_peak=1e12)
     unread = said("uses 42 registers")

@@ -99,12 +99,12 @@ def test_an_error_shows_the_line_it_is_about(tmp_path: Path) -> None:
 
 
 @needs_nvrtc
-def test_an_architecture_that_is_none_is_told() -> None:
+def test_an_invalid_architecture_is_reported() -> None:
     with pytest.raises(TargetFailed, match="invalid value for --gpu-architecture"):
         compile_kernel(SERIAL_KV, "serial_kv", arch="sm_1", defines={"DIM": 64})
 
 
-def test_a_source_that_cannot_be_read_is_told(tmp_path: Path) -> None:
+def test_a_source_that_cannot_be_read_is_reported(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match=r"none\.cu: No such file"):
         compile_kernel(tmp_path / "none.cu", "f", arch="sm_90")
 
@@ -123,7 +123,7 @@ def test_a_tensor_on_the_cpu_is_refused() -> None:
 
 
 class OnDevice:
-    """A tensor that says that it lies on a GPU."""
+    """A tensor that claims to be on a GPU."""
 
     is_cuda = True
 
@@ -189,7 +189,7 @@ def test_more_shared_memory_than_granted_is_asked_for(
     assert launched == [*asked, size]
 
 
-def test_more_shared_memory_than_there_is_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_much_shared_memory_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     launched = stand_in_for_the_device(monkeypatch, status=1)
     with pytest.raises(EnvironmentProblem, match=r"f: 300000 bytes of shared memory per block"):
         CudaKernel("f", "sm_90", b"").launch((1,), (32,), shared_bytes=300_000)

@@ -52,7 +52,7 @@ def test_checks_as_json(profkit_cli: Cli) -> None:
     assert checks["GPU"]["remedy"]
 
 
-def test_what_a_missing_tool_costs_is_told_on_every_line(profkit_cli: Cli) -> None:
+def test_what_a_missing_tool_costs_is_reported_on_every_line(profkit_cli: Cli) -> None:
     shown = profkit_cli("doctor").stdout
     data = json.loads(profkit_cli("doctor", "--format", "json").stdout)
     flat = " ".join(shown.split())

@@ -84,7 +84,7 @@ def test_a_seed_out_of_range_is_refused() -> None:
         environment.lock(-1)
 
 
-def test_fingerprint_is_stable_and_tells_nothing_private(
+def test_fingerprint_is_stable_and_has_nothing_private(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("HOME", "/home/planted-user")

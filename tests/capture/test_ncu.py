@@ -1,4 +1,4 @@
-"""What ncu's output says, among whatever the profiled program prints."""
+"""Messages of ncu among the output of the profiled program."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_what_the_program_prints_is_no_error_of_ncus(tmp_path: Path) -> None:
         ("==ERROR== Something new", EnvironmentProblem, "wrote no report|Something new"),
     ],
 )
-def test_an_error_of_ncus_is_told_when_it_failed_or_wrote_nothing(
+def test_an_error_of_ncu_is_reported_when_it_failed_or_wrote_nothing(
     tmp_path: Path, said: str, kind: type[ProfkitError], words: str
 ) -> None:
     say = f"say('''{CHATTER}\\n{said}\\n''')"

@@ -94,7 +94,7 @@ def by_name(report: dict[str, Any]) -> dict[str, dict[str, Any]]:
     return {variant["name"]: variant for variant in report["variants"]}
 
 
-def test_list_tells_what_is_declared() -> None:
+def test_list_prints_what_is_declared() -> None:
     done = run(TARGETS / "sdpa_s512.py", "--list")
     assert done.returncode == 0
     told = json.loads(done.stdout)
@@ -176,7 +176,7 @@ WRONG = {
 }
 
 
-def test_wrong_variants_fail_and_their_neighbours_do_not(tmp_path: Path) -> None:
+def test_wrong_variants_fail_and_their_neighbors_do_not(tmp_path: Path) -> None:
     right = "lambda inputs: inputs['x'] * 2"
     variants = [
         f"right{number}={right}, wrong{number}={wrong}" for number, wrong in enumerate(WRONG)
@@ -270,7 +270,7 @@ def test_a_variant_that_raises_in_a_run_shows_its_traceback(tmp_path: Path) -> N
     assert "RuntimeError: the variant broke" in done.stderr
 
 
-def test_an_environment_that_cannot_be_locked_is_told(tmp_path: Path) -> None:
+def test_an_environment_that_cannot_be_locked_is_reported(tmp_path: Path) -> None:
     done = run(written(tmp_path, "a=no_kernel"), NVIDIA_TF32_OVERRIDE="1")
     assert done.returncode == 4
     assert done.stderr.count("\n") == 1

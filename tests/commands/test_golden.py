@@ -1,6 +1,6 @@
 """What every verb writes in every format on recorded data, letter by letter.
 
-`make golden` writes the expected files anew; read their diff before committing it. What differs
+`make golden` writes the expected files again; read their diff before committing it. What differs
 between machines and runs is masked: times of now, folders, versions, digits after the twelfth.
 """
 
@@ -133,7 +133,7 @@ def spoiled(folder: Path) -> None:
 
 @pytest.fixture
 def workplace(inputs: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """The inputs' folder to work in, from which everything written is removed afterwards."""
+    """The inputs' folder to work in, from which everything written is removed afterward."""
     for variable in os.environ:
         if variable.startswith(("PROFKIT_", "GITHUB_", "XDG_")):
             monkeypatch.delenv(variable)

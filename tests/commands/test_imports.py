@@ -13,7 +13,7 @@ from typer.testing import Result
 
 import profkit
 from profkit.core.errors import EnvironmentProblem
-from profkit.study.run import summarise
+from profkit.study.run import summarize
 from tests.conftest import H200, ROOT
 
 WATCHED = (
@@ -174,5 +174,5 @@ def test_a_table_of_other_cells_does_not_stay(
     profkit_cli("baseline", "import", str(samples), "--unit", "us", "-o", str(out))
     assert (out / "cells.parquet").is_file()
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    summarise(out)
+    summarize(out)
     assert not (out / "cells.parquet").exists()

@@ -164,7 +164,7 @@ def test_a_reader_that_goes_away_ends_it_quietly(words: tuple[str, ...], code: i
     assert (done.returncode, done.stderr) == (code, b"")
 
 
-def test_a_full_disk_is_told_of_the_output() -> None:
+def test_a_full_disk_is_reported_of_the_output() -> None:
     with Path("/dev/full").open("wb") as full:
         done = subprocess.run(
             [sys.executable, "-m", "profkit", "metrics"],
@@ -174,7 +174,7 @@ def test_a_full_disk_is_told_of_the_output() -> None:
     assert done.stderr == b"profkit: can't write the output (No space left on device)\n"
 
 
-def test_every_fault_of_a_rule_is_told_at_once_with_what_is_allowed(
+def test_every_fault_of_a_rule_is_reported_at_once_with_what_is_allowed(
     profkit_cli: Cli, tmp_path: Path
 ) -> None:
     file = tmp_path / "mine.yaml"
@@ -212,7 +212,7 @@ def folders(tmp_path: Path) -> tuple[Path, Path]:
     return before, after
 
 
-def test_one_damaged_report_of_a_folder_is_passed_over_and_told(
+def test_one_damaged_report_of_a_folder_is_skipped_and_reported(
     folders: tuple[Path, Path], profkit_cli: Cli
 ) -> None:
     result = profkit_cli("diff", *folders, "--format", "json")

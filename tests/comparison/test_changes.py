@@ -147,7 +147,7 @@ def test_a_size_that_moves_all_work_is_another_problem(
 
 
 def test_a_reduction_of_twice_the_input_is_another_problem() -> None:
-    """Its output is the same, and says nothing of its size."""
+    """The output has the same size, which is no evidence of the problem's size."""
     output = {"global_store_sectors": 1.0}
     before, after = (group([1e-3], **{**work(size), **output}) for size in (1, 2))
     assert obstacles(before, after) == [Aspect.problem]

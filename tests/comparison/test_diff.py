@@ -134,7 +134,7 @@ def test_a_stall_whose_share_rises_is_no_regression_of_a_faster_kernel(profkit_c
 
 
 @needs_corpus
-def test_one_percent_is_noise_and_registers_are_told(profkit_cli: Cli) -> None:
+def test_one_percent_is_noise_and_registers_are_reported(profkit_cli: Cli) -> None:
     paths = [others(f"NuKEXC__profile_{name}") for name in ("309861cc", "fastc")]
     found = profkit.diff(*map(profkit.load, paths))
     (kernel,) = found.kernels
@@ -223,7 +223,7 @@ def test_a_copied_latency_is_the_same_measurement(
     assert against.splitlines()[1:] == direct.splitlines()[1:]
 
 
-def test_variants_timed_in_turns_are_judged_by_them() -> None:
+def test_interleaved_variants_are_judged_by_their_timing() -> None:
     ladder = H200 / "ladder"
     before, after = (
         profkit.load(ladder / f"{name}.ncu-repz") for name in ("tensor_core", "swizzled")
@@ -405,7 +405,7 @@ def test_a_kernel_without_flop_stands_under_the_dram_roof(profkit_cli: Cli) -> N
         assert float(share) / 100 == pytest.approx(busy, rel=0.02)
 
 
-def test_no_ratio_is_told_where_nothing_was_compared(profkit_cli: Cli) -> None:
+def test_no_ratio_is_reported_where_nothing_was_compared(profkit_cli: Cli) -> None:
     sides = H200 / "known.ncu-repz", H200 / "sdpa_s512_math.ncu-repz"
     assert "faster" not in profkit_cli("diff", *sides, "--force").stdout.splitlines()[1]
 
@@ -456,7 +456,7 @@ def test_a_change_of_registers_within_noise_is_the_same_time() -> None:
     for there in (reports, reports[::-1]):
         (kernel,) = profkit.diff(*there).kernels
         assert kernel.change is Change.same
-        assert not [one for one in kernel.findings if one.tells]
+        assert not [one for one in kernel.findings if one.is_reported]
 
 
 @needs_corpus

@@ -25,7 +25,7 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("GITHUB_STEP_SUMMARY", raising=False)
 
 
-def test_gates_end_with_their_code_and_are_told(profkit_cli: Cli) -> None:
+def test_gates_end_with_their_code_and_are_reported(profkit_cli: Cli) -> None:
     slower = profkit_cli("diff", FAST, SLOW, "--fail-on", "regression:5%", "--fail-on", "removed")
     assert slower.exit_code == 1
     (failure,) = [line for line in slower.stdout.splitlines() if line.startswith("FAILED")]

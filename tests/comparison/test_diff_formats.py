@@ -303,7 +303,7 @@ def test_sarif_keeps_the_standard() -> None:
         assert not list(sarif_schema().iter_errors(json.loads(written("sarif", *diffs))))
 
 
-def test_sarif_names_the_line_of_what_a_change_brought() -> None:
+def test_sarif_names_the_line_of_an_introduced_finding() -> None:
     (run,) = json.loads(written("sarif", regressed()))["runs"]
     rules = [rule["id"] for rule in run["tool"]["driver"]["rules"]]
     told = {result["ruleId"]: result for result in run["results"]}

@@ -1,4 +1,4 @@
-"""`profkit diff` on every recorded pair: what it says of a defect and of its fix."""
+"""`profkit diff` on every recorded pair: what it reports for a defect and its fix."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What became of findings: mended, or hidden by something else; and the quantity that shows it."""
+"""Statuses of findings: resolved, or masked by something else; and the quantity that shows it."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def main(name: str, *, back: bool = False) -> KernelDiff:
 
 
 def moved(one: FindingChange) -> set[str]:
-    """How the quantity in brackets moved: what may be said of it."""
+    """How the quantity in brackets moved, and which status it allows."""
     assert one.seen is not None
     before, after = (
         1.0 if value != value else value for value in (one.seen.before, one.seen.after)
@@ -107,7 +107,7 @@ def test_what_a_slower_kernel_hides_is_not_resolved() -> None:
 def test_what_a_fix_lays_bare_is_not_new() -> None:
     found = changes("reduction_conflicts")
     assert found["barrier_stalls"].status is Status.unmasked
-    assert found["barrier_stalls"].promises > 1.05
+    assert found["barrier_stalls"].speedup_after > 1.05
     assert failures(pair("reduction_conflicts"), parse_gates(["new-finding"])) == ()
     assert found["shared_bank_conflicts"].status is Status.resolved
 
@@ -165,7 +165,7 @@ def test_a_share_that_crosses_its_threshold_by_a_hair_resolves_nothing() -> None
     assert change(above, below).is_at_threshold
     still = change(above, made(2.0, 10.3, 0.85e-4))
     assert still.status is Status.unchanged
-    assert not still.tells
+    assert not still.is_reported
     gone = change(above, made(0.2, 8, 0.8e-4))
     assert gone.status is Status.resolved
     assert not gone.is_at_threshold

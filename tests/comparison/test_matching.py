@@ -89,7 +89,7 @@ def test_by_order_and_by_range() -> None:
     assert told(match(before, after, Mode.nvtx)) == {"a": ("y", Basis.nvtx), "b": ("x", Basis.nvtx)}
 
 
-def test_outside_of_any_range_shapes_tell_more_than_the_order() -> None:
+def test_outside_of_any_range_shapes_match_before_the_order() -> None:
     before, after = groups_of(["a", "a"], [1, 2]), groups_of(["a", "a"], [2, 1])
     found = match(before, after, Mode.nvtx)
     assert [(one.before.grid[0], one.after.grid[0]) for one in found.pairs] == [(1, 1), (2, 2)]

@@ -86,7 +86,7 @@ def test_one_of_each_gpu(root: Path) -> None:
     assert baselines.baselines(root) == {"main": (H, "NVIDIA L4")}
 
 
-def test_what_is_absent_is_told_with_what_there_is(root: Path) -> None:
+def test_an_absent_baseline_is_reported_with_the_existing_ones(root: Path) -> None:
     with pytest.raises(BadInput, match=r"no baseline main: .* is empty; save one"):
         baselines.find("main", H, root)
     baselines.save("release-1", PAIR / "before.ncu-repz", H, root)
@@ -153,7 +153,7 @@ def test_a_changed_or_missing_file_is_noticed(root: Path, run: Path) -> None:
         ' "files": {"/etc/passwd": {"bytes": 1, "sha256": ""}}}',
     ],
 )
-def test_an_index_that_is_none_is_told_so(root: Path, index: str) -> None:
+def test_an_invalid_index_is_reported(root: Path, index: str) -> None:
     saved = baselines.save("main", PAIR / "before.ncu-repz", H, root)
     (saved.path.parent.parent / "baseline.json").write_text(index, encoding="utf-8")
     with pytest.raises(BadInput, match=r"baseline\.json: .*; save the baseline again"):
@@ -190,7 +190,7 @@ def test_two_saves_at_once_are_one_after_the_other(root: Path) -> None:
     assert baselines.find("main", H, root) == saved
 
 
-def test_a_folder_that_cant_be_written_is_told(tmp_path: Path) -> None:
+def test_a_folder_that_cant_be_written_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("", encoding="utf-8")
     with pytest.raises(EnvironmentProblem, match="can't be written"):
         baselines.save("main", PAIR / "before.ncu-repz", H, tmp_path / "file")

@@ -18,7 +18,7 @@ def test_other_characters_become_one() -> None:
     assert file_name("GPU-1234]^") == "GPU-1234_"
 
 
-def test_state_lies_in_the_home_or_where_it_is_told(
+def test_state_lies_in_the_home_or_where_the_environment_says(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))

@@ -65,7 +65,7 @@ def test_a_sparse_file_is_refused_by_its_size(tmp_path: Path, reader: Reader) ->
         reader(path)
 
 
-def test_a_missing_file_can_be_told_from_a_bad_one(tmp_path: Path) -> None:
+def test_a_missing_file_can_be_distinguished_from_a_bad_one(tmp_path: Path) -> None:
     with pytest.raises(MissingFile):
         read_json(tmp_path / "none.json")
     (tmp_path / "bytes.json").write_bytes(b"\xff\xfe\x00")

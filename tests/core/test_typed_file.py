@@ -1,4 +1,4 @@
-"""Typed files: what a model refuses, where it says so, and what it writes."""
+"""Typed files: what a model refuses, its error's location, and what it writes."""
 
 from __future__ import annotations
 

@@ -208,7 +208,7 @@ def test_a_report_of_many_gigabytes_needs_the_users_word(
     assert "PROFKIT_LARGEST_REPORT" in done.stderr
 
 
-def test_a_timeline_whose_names_are_told_a_thousand_times(
+def test_a_timeline_whose_names_are_repeated_a_thousand_times(
     run: Callable[[str, Path], Outcome], tmp_path: Path
 ) -> None:
     path = tmp_path / "x.sqlite"

@@ -111,8 +111,8 @@ def test_small_work_is_faster_with_a_warm_cache(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("variant", "words"),
     [
-        ("nothing", "a call launches nothing"),
-        ("side", "on a stream that the timer can't see"),
+        ("nothing", "a call launches no kernel"),
+        ("side", "it runs on another stream, which is not timed"),
         ("allocates", "device memory is allocated in the timed region"),
     ],
 )
@@ -124,15 +124,15 @@ def test_what_can_not_be_timed_is_refused(tmp_path: Path, variant: str, words: s
     assert words in done.stderr
 
 
-def test_a_call_that_waits_for_the_gpu_is_said(tmp_path: Path) -> None:
+def test_a_call_that_synchronizes_with_the_gpu_is_reported(tmp_path: Path) -> None:
     file = tmp_path / "odd.py"
     file.write_text(ODD, encoding="utf-8")
     done = run(tmp_path, "time", f"{file}:waits")
     assert done.returncode == 0, done.stderr
-    assert "a call waits for the GPU" in done.stdout
+    assert "a call synchronizes with the GPU" in done.stdout
 
 
-def test_blocks_tell_the_state_of_the_gpu(tmp_path: Path) -> None:
+def test_blocks_record_the_state_of_the_gpu(tmp_path: Path) -> None:
     told = document(tmp_path, f"{DELAY}:base")
     for block in told["series"][0]["blocks"]:
         assert block["gpu"]["sm_clock"] > 1e8

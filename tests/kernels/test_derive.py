@@ -1,4 +1,4 @@
-"""Recorded latencies derived again: samples stay, what is said of them follows."""
+"""Recorded latencies derived again: samples stay, derived figures follow."""
 
 from __future__ import annotations
 

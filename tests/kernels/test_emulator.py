@@ -62,7 +62,7 @@ def test_wide_arguments(run: Runner) -> None:
         run(text, out, 1, ctypes.c_double(0.5))
 
 
-def test_an_access_past_the_end_is_told_with_its_line(run: Runner) -> None:
+def test_an_access_past_the_end_is_reported_with_its_line(run: Runner) -> None:
     x, out = np.zeros(1000, np.float32), np.zeros(1000, np.float32)
     with pytest.raises(Fault, match=r"line 4, .*0 bytes past the end of argument 0"):
         run(SCALE, x, out, 1024, 2.0, grid=4, block=256)
@@ -224,7 +224,7 @@ extern "C" __global__ void run(float* sum, unsigned long long* count, int* large
     assert (total[0], count[0], largest[0]) == (150, 300, 299)
 
 
-def test_atomics_may_depend_on_the_order_unless_told_otherwise(run: Runner) -> None:
+def test_atomics_may_depend_on_the_order_by_default(run: Runner) -> None:
     text = """
 extern "C" __global__ void run(int* next, int* out) { out[threadIdx.x] = atomicAdd(next, 1); }
 """

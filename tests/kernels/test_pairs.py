@@ -171,7 +171,7 @@ def test_a_pair_that_there_is_not() -> None:
         pair.read("none_such")
 
 
-def test_an_ill_formed_pair_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_ill_formed_pair_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "bad").mkdir()
     (tmp_path / "bad" / "pair.yaml").write_text("name: other\ninputs: {}\n", encoding="utf-8")
     monkeypatch.setattr(pair, "PAIRS", tmp_path)

@@ -78,7 +78,7 @@ def test_the_whole_report_lies_aside_and_goes(
     assert not aside.exists()
 
 
-def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_written_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     aside = record._aside(tmp_path / "file")
     with pytest.raises(EnvironmentProblem, match="name another with --out"):
@@ -102,7 +102,7 @@ def test_what_there_is_not_is_wrong_usage(
     assert "there is no none_such" in capsys.readouterr().err
 
 
-def test_a_machine_without_ncu_is_told(
+def test_a_machine_without_ncu_is_reported(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(sys, "argv", ["record", NAME])

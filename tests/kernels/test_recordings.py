@@ -1,4 +1,4 @@
-"""What is recorded under reports/h200 is whole, of the kernels as they are, and tells no secret."""
+"""Recordings in reports/h200 are complete, match the sources, and hold nothing private."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def test_all_of_it_is_small() -> None:
 @pytest.mark.parametrize("name", pair.names())
 def test_a_pair_was_recorded_as_it_is(name: str) -> None:
     written = (PAIRS / name / "pair.yaml").read_text(encoding="utf-8")
-    assert written == (pair.PAIRS / name / "pair.yaml").read_text(encoding="utf-8"), "record anew"
+    assert written == (pair.PAIRS / name / "pair.yaml").read_text(encoding="utf-8"), "record again"
     assert yaml.safe_load(written)["name"] == name
 
 
@@ -159,14 +159,14 @@ def test_a_pair_was_recorded_with_the_source_that_there_is(name: str, side: str)
     assert imported == {
         f"kernels/pairs/{name}/{file}": (one.folder / file).read_text(encoding="utf-8")
         for file in files
-    }, f"record {name} anew: python -m kernels.record {name}"
+    }, f"record {name} again: python -m kernels.record {name}"
 
 
 @pytest.mark.parametrize("rung", RUNGS, ids=lambda rung: rung.name)
 def test_a_rung_was_recorded_with_the_source_that_there_is(rung: Any) -> None:
     file = f"kernels/attention/{rung.file}"
     imported = own_sources(recorded(LADDER / f"{rung.name}{REPORT}"))
-    assert imported == {file: (ROOT / file).read_text(encoding="utf-8")}, "record the ladder anew"
+    assert imported == {file: (ROOT / file).read_text(encoding="utf-8")}, "record the ladder again"
 
 
 def own_sources(report: Recorded) -> dict[str, str]:
@@ -201,7 +201,7 @@ def test_latencies_are_whole(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("name", pair.names())
-def test_sides_took_turns(name: str) -> None:
+def test_sides_are_interleaved(name: str) -> None:
     sides = latencies(PAIRS / name)
     assert tuple(sides) == pair.read(name).sides
     assert all(len(side.latency.blocks) >= 8 for side in sides.values())
@@ -278,7 +278,7 @@ def test_the_picture_is_that_of_the_recordings(tmp_path: Path) -> None:
 
 
 def words(picture: str) -> list[str]:
-    """What a picture says, which matplotlib leaves in comments beside the letters' outlines."""
+    """The text of a picture, which matplotlib writes in comments beside the outlines of letters."""
     return re.findall(r"<!-- (.*?) -->", picture)
 
 

@@ -115,7 +115,7 @@ def browser() -> Iterator[Any]:
 
 @pytest.fixture
 def show(browser: Any, pages: dict[str, Path]) -> Iterator[Callable[..., Seen]]:
-    """Open a page; at the end it must have complained of nothing and asked for nothing."""
+    """Open a page; at the end it must have logged no error and requested no file."""
     opened: list[Seen] = []
 
     def one(name: str = "odd", width: int = 1600, theme: str = "light") -> Seen:
@@ -508,7 +508,7 @@ def test_the_times_are_those_that_ncu_exports(pages: dict[str, Path]) -> None:
     assert sum(float(row[2]) for row in rows) == pytest.approx(1)
 
 
-def test_nothing_of_the_host_is_told_unless_asked(tmp_path: Path, profkit_cli: Cli) -> None:
+def test_the_host_is_left_out_unless_requested(tmp_path: Path, profkit_cli: Cli) -> None:
     session = h200("known").session
     shared, own = tmp_path / "shared.html", tmp_path / "own.html"
     result = profkit_cli("report", KNOWN, "-o", shared)

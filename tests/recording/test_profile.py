@@ -35,30 +35,30 @@ parser.add_argument("--check", action="store_true")
 parser.add_argument("--report")
 parser.add_argument("--variant", action="append")
 arguments, _ = parser.parse_known_args()
-BEHAVIOUR = "{behaviour}"
-if BEHAVIOUR == "wanders":
+BEHAVIOR = "{behavior}"
+if BEHAVIOR == "wanders":
     os.chdir("/")
-if BEHAVIOUR == "slow":
+if BEHAVIOR == "slow":
     time.sleep(60)
-if BEHAVIOUR == "broken":
+if BEHAVIOR == "broken":
     sys.exit("the target's own words")
 if arguments.check:
-    status = "failed" if BEHAVIOUR == "wrong" else "passed"
+    status = "failed" if BEHAVIOR == "wrong" else "passed"
     variants = [
         {{"name": "flash", "status": status, "error": 0.5, "bound": 0.002, "reason": ""}},
         {{"name": "cudnn", "status": "unsupported", "error": None, "bound": 0.002, "reason": "no"}},
     ]
     with open(arguments.report, "w") as file:
-        gpu = {{"uuid": "GPU-other"}} if BEHAVIOUR == "elsewhere" else None
+        gpu = {{"uuid": "GPU-other"}} if BEHAVIOR == "elsewhere" else None
         fingerprint = {{"versions": {{"torch": "2"}}, "gpu": gpu}}
         told = {{"name": "toy", "variants": variants, "fingerprint": fingerprint}}
         json.dump({{"schema": "profkit.check/1", **told}}, file)
-        if BEHAVIOUR in {{"empty", "garbled"}}:
+        if BEHAVIOR in {{"empty", "garbled"}}:
             file.seek(0)
             file.truncate()
-            file.write("[1]" if BEHAVIOUR == "garbled" else "")
+            file.write("[1]" if BEHAVIOR == "garbled" else "")
     sys.exit(6 if status == "failed" else 0)
-if BEHAVIOUR == "crashes":
+if BEHAVIOR == "crashes":
     sys.exit("a launch went wrong")
 """
 
@@ -79,9 +79,9 @@ class Bench:
     def runs(self) -> Path:
         return self.folder / "runs"
 
-    def target(self, behaviour: str = "good") -> Path:
+    def target(self, behavior: str = "good") -> Path:
         file = self.folder / "toy.py"
-        file.write_text(TARGET.format(behaviour=behaviour), encoding="utf-8")
+        file.write_text(TARGET.format(behavior=behavior), encoding="utf-8")
         return file
 
     def command(self, *arguments: str | Path) -> list[str]:
@@ -261,7 +261,7 @@ def test_a_target_that_can_not_be_timed_costs_a_warning_not_the_run(bench: Bench
     assert not (run / "latency.json").exists()
 
 
-def test_ncu_is_always_told_clock_and_cache_control(bench: Bench) -> None:
+def test_ncu_always_gets_clock_and_cache_control(bench: Bench) -> None:
     bench.profile(bench.target(), "--variant", "flash", "--cache-control", "none")
     options, program, _ = bench.seen("ncu")
     assert options["--clock-control"] == "none"
@@ -271,7 +271,7 @@ def test_ncu_is_always_told_clock_and_cache_control(bench: Bench) -> None:
     assert program[-2:] == ["--variant", "flash"]
 
 
-def test_range_replay_is_not_told_what_ncu_refuses_with_it(bench: Bench) -> None:
+def test_range_replay_omits_what_ncu_refuses_with_it(bench: Bench) -> None:
     bench.profile(bench.target(), "--replay-mode", "range")
     options, _, _ = bench.seen("ncu")
     assert options["--replay-mode"] == "range"
@@ -332,7 +332,7 @@ def test_a_secret_of_the_environment_reaches_no_file_of_the_run(bench: Bench) ->
         ("nothing", 6, ("profiled no kernel", "--kernel")),
     ],
 )
-def test_what_goes_wrong_in_ncu_is_told_with_its_remedy(
+def test_failures_of_ncu_are_reported_with_a_remedy(
     bench: Bench, mode: str, status: int, words: tuple[str, ...]
 ) -> None:
     plan(bench.folder, mode)
@@ -345,7 +345,7 @@ def test_what_goes_wrong_in_ncu_is_told_with_its_remedy(
 
 
 @pytest.mark.parametrize(
-    ("behaviour", "words"),
+    ("behavior", "words"),
     [
         ("wrong", ("wrong results from flash",)),
         ("broken", ("ended with status 1", "the target's own words")),
@@ -353,9 +353,9 @@ def test_what_goes_wrong_in_ncu_is_told_with_its_remedy(
     ],
 )
 def test_a_target_that_fails_ends_the_profile(
-    bench: Bench, behaviour: str, words: tuple[str, ...]
+    bench: Bench, behavior: str, words: tuple[str, ...]
 ) -> None:
-    done = bench.profile(bench.target(behaviour), "--no-nsys")
+    done = bench.profile(bench.target(behavior), "--no-nsys")
     assert done.returncode == 6
     for word in words:
         assert word in done.stderr
@@ -616,7 +616,7 @@ def test_a_script_after_the_dashes_is_a_program(bench: Bench) -> None:
 @pytest.mark.parametrize(
     "script", ["print('hello')", "import argparse as a; a.ArgumentParser().parse_args()"]
 )
-def test_a_script_that_is_no_target_is_told_how_it_can_be_profiled(
+def test_the_error_for_a_script_without_a_target_says_how_to_profile_it(
     bench: Bench, script: str
 ) -> None:
     plain = bench.folder / "plain script.py"
@@ -626,9 +626,9 @@ def test_a_script_that_is_no_target_is_told_how_it_can_be_profiled(
     assert f"is not a profkit target; profile it with `-- python '{plain}'`" in done.stderr
 
 
-@pytest.mark.parametrize("behaviour", ["empty", "garbled"])
-def test_a_check_that_reports_nonsense_has_failed(bench: Bench, behaviour: str) -> None:
-    done = bench.profile(bench.target(behaviour))
+@pytest.mark.parametrize("behavior", ["empty", "garbled"])
+def test_a_check_that_reports_nonsense_has_failed(bench: Bench, behavior: str) -> None:
+    done = bench.profile(bench.target(behavior))
     assert done.returncode == 6
     assert "the report of its check can't be read (" in done.stderr
     assert "; run it alone: python" in done.stderr

@@ -222,7 +222,7 @@ def test_the_host_is_one_line_whatever_ncu_recorded_of_its_processor() -> None:
 
 
 @needs_corpus
-def test_code_is_told_from_the_kernels_start() -> None:
+def test_code_is_distinguished_from_the_kernels_start() -> None:
     report = profkit.load(CORPUS / "mixes-reconstruction__version2.ncu-rep", check_half_from=2.0)
     view = report.kernel(0).source_view()
     # The first address of launch__function_pcs, over 100 KB behind the lowest sampled one.

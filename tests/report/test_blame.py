@@ -1,4 +1,4 @@
-"""Who a stalled instruction waits for, and what samples tell rules."""
+"""Which instruction a stall waits for, and what samples give to rules."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def test_reasons_have_their_causes(code: str, reason: str, producer: int) -> Non
     assert [wait.producer for wait in samples(code).waits(reason)] == [producer]
 
 
-def test_a_chain_of_loads_is_told_from_independent_ones() -> None:
+def test_a_chain_of_loads_is_distinguished_from_independent_ones() -> None:
     assert facts(CHASE).get("linked_share") == 1.0
     assert facts(CHASE).get("chased_share") == 1.0
     assert facts(CHASE).get("overlap_share") == 0.0
@@ -240,12 +240,12 @@ PHILOX = """
 """
 
 
-def test_index_arithmetic_is_told_from_integers_that_are_stored() -> None:
+def test_index_arithmetic_is_distinguished_from_integers_that_are_stored() -> None:
     assert facts(INDEXED).get("overhead_share") == pytest.approx(4 / 8)
     assert facts(PHILOX).get("overhead_share") == pytest.approx(2 / 10)
 
 
-def test_without_samples_nothing_is_told() -> None:
+def test_facts_of_samples_are_unknown_without_samples() -> None:
     told = facts("LDG.E R2, [R8.64]\nEXIT")
     assert all(math.isnan(told.get(name)) for name in SAMPLED)
 

@@ -1,4 +1,4 @@
-"""The catalogue: complete, consistent, documented, and the only place with ncu's names."""
+"""The catalog: complete, consistent, documented, and the only place with ncu's names."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ UNITS = {
 NCU_UNITS = {"1": {"%"}, "s": {"ns"}, "Hz": {"hz"}, "B": {"byte", "byte/block"}, "B/s": {"byte/s"}}
 
 
-def test_the_catalogue_is_large_and_holds_the_fixed_names() -> None:
+def test_the_catalog_is_large_and_holds_the_fixed_names() -> None:
     assert len(catalog().quantities) >= 120
     assert set(FIXED) <= set(catalog().quantities)
 
@@ -88,7 +88,7 @@ def test_plain_metrics_have_the_unit_that_ncu_gives_them() -> None:
                         assert given not in {"%", "ns", "hz", "byte/s"}, (entry.name, given)
 
 
-def test_no_ncu_metric_name_stands_outside_the_catalogue() -> None:
+def test_no_ncu_metric_name_stands_outside_the_catalog() -> None:
     pattern = re.compile(
         r"\b(dram|lts|l1tex|sm|smsp|gpu|gpc|launch|sass|derived|device|idc|profiler)__[a-z]"
     )

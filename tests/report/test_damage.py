@@ -111,7 +111,7 @@ def test_every_cut_of_a_compressed_report_is_noticed(tmp_path: Path, name: str) 
             profkit.load(file)
 
 
-def test_a_cut_between_blocks_is_told_by_a_manifest_alone(tmp_path: Path) -> None:
+def test_a_cut_between_blocks_is_found_by_a_manifest_alone(tmp_path: Path) -> None:
     data = plain_bytes("known")
     whole = profkit.load(H200 / "known.ncu-repz")
     shorter = tmp_path / "short.ncu-rep"
@@ -141,7 +141,7 @@ def test_a_report_that_its_manifest_describes_is_read(tmp_path: Path) -> None:
         profkit.load(file)
 
 
-def test_one_changed_byte_is_told_by_a_manifest(tmp_path: Path, profkit_cli: Cli) -> None:
+def test_one_changed_byte_is_found_by_a_manifest(tmp_path: Path, profkit_cli: Cli) -> None:
     content = bytearray((H200 / "sdpa_s512_cudnn.ncu-repz").read_bytes())
     write_manifest(tmp_path, "run.ncu-repz", bytes(content))
     content[len(content) // 2] ^= 1
@@ -181,7 +181,7 @@ def test_good_reports_are_shown_beside_bad_ones(tmp_path: Path, profkit_cli: Cli
     assert "bad.ncu-rep: empty file" in result.stderr
 
 
-def test_a_kernel_whose_counters_failed_is_told_and_not_ranked(
+def test_a_kernel_whose_counters_failed_is_reported_and_not_ranked(
     tmp_path: Path, profkit_cli: Cli
 ) -> None:
     duration = struct.pack("<d", 2176.0)
@@ -205,7 +205,7 @@ def test_a_kernel_whose_counters_failed_is_told_and_not_ranked(
     assert kernel["missing"]["duration"] == "the counter returned no value"
 
 
-def test_a_report_by_another_name_is_told(tmp_path: Path, profkit_cli: Cli) -> None:
+def test_a_report_by_another_name_is_reported(tmp_path: Path, profkit_cli: Cli) -> None:
     packed = tmp_path / "run.ncu-rep"
     packed.write_bytes((H200 / "sdpa_s512_cudnn.ncu-repz").read_bytes())
     assert_refused(profkit_cli("analyze", packed), "rename it to .ncu-repz")

@@ -1,4 +1,4 @@
-"""The catalogue's arithmetic: what it admits, and its laws."""
+"""The catalog's arithmetic: what it admits, and its laws."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ def test_what_fits_is_left_as_it_is() -> None:
     assert list(told_apart(names, 20).values()) == ["at::copy(int)", "copy(int)", "serial_kv"]
 
 
-def test_what_only_namespaces_tell_apart_keeps_them() -> None:
+def test_names_that_differ_only_in_namespaces_keep_them() -> None:
     names = [f"void {space}::a_kernel_with_a_long_name(int)" for space in ("one", "two", "three")]
     shown = told_apart(names, 25)
     assert len(set(shown.values())) == 3

@@ -58,7 +58,7 @@ def test_the_architecture_picks_the_formula() -> None:
     assert value(evaluate(raw((10, 0), **metrics)), "tensor_busy") == 0.3
 
 
-def test_every_reason_for_a_missing_value_is_told_apart() -> None:
+def test_every_reason_for_a_missing_value_is_distinguished() -> None:
     told = evaluate(
         raw(
             (8, 6),
@@ -117,7 +117,7 @@ def test_units_become_si(number: float, unit: str, expected: float) -> None:
         ({"pc_samples_dropped_bytes": 4096.0}, "samples were dropped"),
     ],
 )
-def test_contradictions_are_told(change: dict[str, float], words: str) -> None:
+def test_contradictions_are_reported(change: dict[str, float], words: str) -> None:
     launch = h200("sdpa_s512_flash").summary.launches[0]
     assert contradictions(launch.values, launch.gpu) == ()
     odd = dataclasses.replace(launch, values={**launch.values, **change})
@@ -184,7 +184,7 @@ def test_l1_is_as_busy_as_its_active_share_or_its_busiest_part(
     assert value(shares, "sm_active_share") == pytest.approx(8005953 / 8017032)
 
 
-def test_a_share_above_one_is_told_as_impossible() -> None:
+def test_a_share_above_one_is_reported_as_impossible() -> None:
     report = raw(
         (7, 0),
         smsp__sass_average_branch_targets_threads_uniform__dot__pct=100.0,

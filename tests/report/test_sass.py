@@ -32,11 +32,13 @@ from profkit.report.sass import (
         ("", 0),
     ],
 )
-def test_moves_and_conversions_are_told_from_arithmetic(instruction: str, flop: int) -> None:
+def test_moves_and_conversions_are_distinguished_from_arithmetic(
+    instruction: str, flop: int
+) -> None:
     assert half_flop_of_move(instruction) == flop
 
 
-def test_opcodes_are_told_apart() -> None:
+def test_opcodes_are_distinguished() -> None:
     opcodes = {"HFMA2": 3.0, "HADD2": 1.0, "HMMA": 5.0, "IMMA": 2.0, "HGMMA": 1.0, "FFMA": 9.0}
     assert half_instructions(opcodes) == 4
     assert tensor_instructions(opcodes) == 8

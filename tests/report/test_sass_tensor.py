@@ -48,7 +48,7 @@ def test_voltas_steps_are_one_product_of_each_quarter_warp(types: str, steps: in
     assert counted["fp16"] == 4 * 2 * 8 * 8 * 4
 
 
-def test_what_sparse_and_half_precision_accumulation_did_is_told_apart() -> None:
+def test_what_sparse_and_half_precision_accumulation_did_is_distinguished() -> None:
     assert work("HMMA.SP.16832.F32")["sparse"] == 2 * 16 * 8 * 32
     assert work("HMMA.16816.F16")["fp16_accumulate"] == 2 * 16 * 8 * 16
     assert "fp16_accumulate" not in work("HMMA.16816.F32")
@@ -59,6 +59,6 @@ def test_what_is_no_matrix_product_does_none() -> None:
 
 
 @pytest.mark.parametrize("opcode", ["UTCHMMA", "UTCQMMA.2CTA", "HMMA.F32", "XMMA.16816"])
-def test_work_that_a_name_does_not_tell_is_unknown(opcode: str) -> None:
+def test_work_that_a_name_does_not_state_is_unknown(opcode: str) -> None:
     assert tensor_operations([("HMMA.16816.F32", 5.0), (opcode, 1.0)]) is None
     assert tensor_operations([("HMMA.16816.F32", 5.0), (opcode, 0.0)]) is not None

@@ -33,7 +33,7 @@ def session(command: str, ncu: str = "2025.3.1.0 (build 1)", settings: bytes = b
     return decode([message, field(4, system), b"\xff\xff"])
 
 
-def test_policies_passed_are_told_from_defaults() -> None:
+def test_policies_passed_are_distinguished_from_defaults() -> None:
     told = session("ncu --clock-control none --cache-control=none -o out ./app --clock-control x")
     assert (told.clock_control, told.cache_control, told.replay_mode) == ("none", "none", "kernel")
     assert told.assumed == {"replay-mode"}

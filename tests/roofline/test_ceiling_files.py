@@ -204,14 +204,14 @@ def test_roofs_are_named_alone_or_by_kind() -> None:
 
 
 def test_a_file_says_what_was_measured(tmp_path: Path) -> None:
-    whole = measured("dram", "tensor_int8", left_out={"l2": "too small"}, neighbours=2)
+    whole = measured("dram", "tensor_int8", left_out={"l2": "too small"}, other_processes=2)
     text = ceilings_json(whole)
     jsonschema.validate(json.loads(text), SCHEMA)
     assert SCHEMA["$defs"]["CeilingRow"]["properties"]["name"]["enum"] == list(LABELS)
     file = tmp_path / "ceilings.json"
     file.write_text(text, encoding="utf-8")
     back = read_ceilings(file)
-    assert (back.gpu.name, back.gpu.uuid, back.left_out, back.neighbours) == (
+    assert (back.gpu.name, back.gpu.uuid, back.left_out, back.other_processes) == (
         "NVIDIA H200", "GPU-1", {"l2": "too small"}, 2,
     )  # fmt: skip
     assert back.rates["tensor_int8"].unit == "op/s"
@@ -314,7 +314,7 @@ def test_roofs_under_other_settings_are_stale() -> None:
         find_ceilings({**DEVICE, "power_limit": 500.0})
 
 
-def test_some_measured_anew_leave_the_others() -> None:
+def test_some_measured_again_leave_the_others() -> None:
     keep_ceilings(measured("dram", "l2", rate=4e12))
     keep_ceilings(measured("l2", rate=7e12))
     kept = find_ceilings(DEVICE)
@@ -368,7 +368,7 @@ def test_the_terminal_shows_rates_and_how_they_were_had() -> None:
 
 
 def test_what_speaks_against_roofs_is_shown() -> None:
-    whole = shown(left_out={"tensor_fp8": "no such type"}, neighbours=1)
+    whole = shown(left_out={"tensor_fp8": "no such type"}, other_processes=1)
     hot = ("hardware thermal slowdown",)
     bad = structs.replace(whole.ceilings[0], problem="hits", steady=5e12, steady_throttled_by=hot)
     whole = structs.replace(whole, ceilings=(bad, whole.ceilings[1]))

@@ -1,4 +1,4 @@
-"""`profkit ceilings` without a GPU: what it says, and what becomes of what a GPU tells."""
+"""`profkit ceilings` without a GPU: its output, and how measurements of a GPU are used."""
 
 from __future__ import annotations
 

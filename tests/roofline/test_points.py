@@ -60,12 +60,12 @@ def test_an_unknown_roof_bounds_nothing() -> None:
 def test_labels_are_spread_inside_without_overlap_in_their_order(
     wanted: list[float], size: float
 ) -> None:
-    centres = spread(wanted, [size] * len(wanted), 0.0, 1.0)
-    ordered = sorted(centres)
+    centers = spread(wanted, [size] * len(wanted), 0.0, 1.0)
+    ordered = sorted(centers)
     assert ordered[0] >= size / 2 - 1e-9
     assert ordered[-1] <= 1 - size / 2 + 1e-9
     assert all(b - a >= size - 1e-9 for a, b in itertools.pairwise(ordered))
-    pairs = sorted(zip(wanted, centres, strict=True))
+    pairs = sorted(zip(wanted, centers, strict=True))
     assert all(a[1] <= b[1] + 1e-9 or a[0] == b[0] for a, b in itertools.pairwise(pairs))
 
 
@@ -95,7 +95,7 @@ def test_a_kernels_own_name(name: str, own: str) -> None:
     assert own_names([name]) == {name: own}
 
 
-def test_names_that_only_templates_tell_apart_stay_whole() -> None:
+def test_names_that_differ_only_in_templates_stay_whole() -> None:
     names = ["void f<int>(int)", "void f<float>(float)"]
     assert own_names(names) == {name: name for name in names}
 

@@ -273,7 +273,7 @@ def test_wrong_usage_of_rules(profkit_cli: Cli, tmp_path: Path) -> None:
     assert "No such file" in missing.stderr
 
 
-def test_faults_are_all_told(profkit_cli: Cli, tmp_path: Path) -> None:
+def test_faults_are_all_reported(profkit_cli: Cli, tmp_path: Path) -> None:
     file = tmp_path / "own.yaml"
     file.write_text("rules:\n- name: a\n- name: b\n  when: [x]\n", encoding="utf-8")
     told = profkit_cli("rules", "check", file)
@@ -299,12 +299,12 @@ def test_old_architectures_and_versions(profkit_cli: Cli) -> None:
 def test_a_gain_of_picked_launches_is_said_to_be_of_them(profkit_cli: Cli) -> None:
     known = H200 / "known.ncu-repz"
     whole = profkit_cli("checklist", known).stdout
-    picked = profkit_cli("checklist", known, "--kernel", "transpose_conflict").stdout
+    selection = profkit_cli("checklist", known, "--kernel", "transpose_conflict").stdout
     assert "of the whole report" in whole
     assert "selected launches" not in whole
-    assert "of the selected launches" in picked
-    assert "2.1x  Shared-memory bank conflicts" in picked
-    assert "whole report" not in picked
+    assert "of the selected launches" in selection
+    assert "2.1x  Shared-memory bank conflicts" in selection
+    assert "whole report" not in selection
 
 
 def test_a_proof_beyond_every_estimate_is_said_first(profkit_cli: Cli) -> None:

@@ -1,4 +1,4 @@
-"""The engine's promises, whatever the counters say."""
+"""Properties of the engine that hold for any counters."""
 
 from __future__ import annotations
 
@@ -174,7 +174,7 @@ def test_ranking_is_by_time_saved_over_the_report(rule: Rule) -> None:
     assert first.run == pytest.approx(6e-5 / (6e-5 - saved))
 
 
-def test_the_checklist_tells_limits_of_the_same_weight(tmp_path: Path) -> None:
+def test_the_checklist_names_limits_of_the_same_weight(tmp_path: Path) -> None:
     rules = [
         own(tmp_path, "one", gives="time: 0.70"),
         own(tmp_path, "two", gives="time: 0.71", category="memory_latency"),
@@ -260,8 +260,8 @@ def test_repeats_of_a_kernel_hand_over_nothing(order: str, receiving: set[str]) 
 def test_what_a_launch_that_was_not_selected_hands_over_is_unknown() -> None:
     whole = of_kernels("ab")
     (second,) = (launch for launch in whole.launches if launch.name == "b")
-    picked = dataclasses.replace(whole, launches=(second,), groups=groups((second,)))
-    found = diagnose(picked, [HANDING_OVER])
+    selection = dataclasses.replace(whole, launches=(second,), groups=groups((second,)))
+    found = diagnose(selection, [HANDING_OVER])
     assert found.findings == ()
     assert set(found.unknown[HANDING_OVER.name].reasons) >= {"intermediate_bytes"}
 

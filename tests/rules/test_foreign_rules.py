@@ -207,7 +207,7 @@ def test_a_kernel_without_a_finding_is_named_beside_those_with_one() -> None:
     assert "95.1%" in told
 
 
-def test_a_finding_below_the_least_estimate_promises_no_time_after_it() -> None:
+def test_a_finding_below_the_smallest_estimate_saves_no_time() -> None:
     (below,) = (
         item for item in found("cs599k__silu_vector_based").informative if item.finding.negligible
     )

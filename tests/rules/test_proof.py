@@ -54,13 +54,13 @@ def test_a_variant_with_a_failed_launch_is_not_compared(report: ReportSummary) -
     assert proofs(lacking, Variants(("flash", "cudnn"))) == ()
 
 
-def test_what_is_about_as_fast_proves_nothing(report: ReportSummary) -> None:
+def test_a_variant_about_as_fast_demonstrates_nothing(report: ReportSummary) -> None:
     assert proofs(report, Variants(("a", "b"), {"a": 1.0, "b": 1.04})) == ()
     assert proofs(report, Variants(("a",), {"a": 1.0})) == ()
     assert proofs(report, None) == ()
 
 
-def test_only_a_run_as_it_was_kept_is_believed(tmp_path: Path) -> None:
+def test_only_an_unchanged_run_is_used(tmp_path: Path) -> None:
     run = shutil.copytree(RUN, tmp_path / "run")
     assert read_variants(run) == read_variants(RUN)
     (run / "latency.json").write_text("{}", encoding="utf-8")
@@ -83,7 +83,7 @@ def test_variants_that_were_timed_in_different_ways_are_not_compared(tmp_path: P
     assert mixed.medians == {}
 
 
-def test_what_a_variant_proves_is_the_headline_where_no_finding_promises_as_much() -> None:
+def test_a_demonstrated_speedup_is_the_headline_where_no_estimate_is_larger() -> None:
     found = profkit.load(RUN).checklist(blamed=0)
     proof = found.headline
     assert proof is not None

@@ -1,4 +1,4 @@
-"""Rules as data: what is wrong in a file is told with its line, and the shipped ones are right."""
+"""Rules as data: faults of a file are reported with their line, and the shipped ones are valid."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ def test_a_fault_of_a_match_has_its_line(
     assert any(at == line and told in message for at, message in found), found
 
 
-def test_all_faults_are_told_in_the_order_of_lines(tmp_path: Path) -> None:
+def test_all_faults_are_reported_in_the_order_of_lines(tmp_path: Path) -> None:
     wrong = GOOD.replace("dram_busy > 0.5", "x > 1").replace("samples", "y").replace("[l2", "[z")
     assert [line for line, _ in faults(tmp_path, wrong)] == [7, 11, 12]
 

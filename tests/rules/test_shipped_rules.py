@@ -155,7 +155,7 @@ def test_more_room_on_an_sm_needs_blocks_to_fill_it(waves: float, fires: bool) -
 
 
 @pytest.mark.parametrize("hits", [0.0, 0.3, 0.9])
-def test_what_is_read_again_is_not_told_by_hits(hits: float) -> None:
+def test_hit_rates_do_not_show_rereads(hits: float) -> None:
     """A vector addition reads two bytes for each that it writes, whatever hits in L2."""
     streaming = {"dram_busy": 0.9, "l2_busy": 0.4, "l2_hit_rate": hits, "l2_read_bytes": 2e9}
     add = {"dram_read_bytes": 2e9, "dram_write_bytes": 1e9}

@@ -1,4 +1,4 @@
-"""What profkit says against what ncu itself exported, a hand calculation or a published figure."""
+"""profkit's values against ncu's export, a calculation by hand or a published figure."""
 
 from __future__ import annotations
 
@@ -172,7 +172,7 @@ def test_roofs_of_an_h200_are_its_hardwares() -> None:
 @pytest.mark.parametrize(
     ("name", "path_share", "chip_share"), [(FLASH, 0.38, 0.256), (CUDNN, math.nan, 0.376)]
 )
-def test_share_of_peak_is_told_for_the_path_and_for_the_chip(
+def test_share_of_peak_is_reported_for_the_path_and_for_the_chip(
     name: str, path_share: float, chip_share: float
 ) -> None:
     work = {item.precision: item for item in h200(name).summary.launches[0].work}["tensor_fp16"]

@@ -46,7 +46,7 @@ def load(how: str, rate: float) -> dict[str, Any]:
 
 
 def blocks(seconds: float, gpu: dict[str, Any]) -> list[dict[str, Any]]:
-    """Two blocks of samples around a time, of one of which the driver told nothing."""
+    """Two blocks of samples around a time, one of them without an NVML reading."""
     noise = np.random.default_rng(1).uniform(-1e-4, 1e-4, 80)
     samples = (seconds * (1 + noise - np.median(noise))).tolist()
     block = {"started": 0.0, "seconds": 0.1, "overtaken": 0}

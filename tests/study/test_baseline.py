@@ -209,7 +209,7 @@ def test_a_matrix_is_measured_and_what_fails_is_kept_with_its_reason(toy: Path) 
     assert str(toy.parent) not in json.dumps(document["cells"])
 
 
-def test_blocks_of_a_shape_take_turns_and_shapes_are_shuffled(toy: Path) -> None:
+def test_blocks_of_a_shape_are_interleaved_and_shapes_are_shuffled(toy: Path) -> None:
     done = measured(toy, "--backends", "quick,slow,library", "--seed", "3")
     assert done.exit_code == 0, done.stderr
     cells = by_id(summary(toy))
@@ -445,7 +445,7 @@ def test_work_without_flop_is_measured_too(toy: Path) -> None:
     assert rows["n4.quick"]["flop_rate"] in {None, 0}
 
 
-def test_a_backend_that_fails_to_tell_its_version_is_left_out_alone(toy: Path) -> None:
+def test_a_backend_that_fails_to_state_its_version_is_left_out_alone(toy: Path) -> None:
     toy.write_text(TOY.replace('return "library 1.2"', 'raise OSError("no symbol")'))
     done = measured(toy, "--backends", "quick,library")
     assert done.exit_code == 0, done.stderr
@@ -714,7 +714,7 @@ def test_a_gpu_that_a_file_denies_is_refused(tmp_path: Path) -> None:
 def test_an_import_without_its_plan_is_none_and_the_next_one_takes_its_place(
     tmp_path: Path,
 ) -> None:
-    """As one that is killed leaves it: cells, and nothing that says what they are."""
+    """As a killed run leaves it: cells without a description."""
     longer = theirs(tmp_path, "longer", config={"seq_len": 1024})
     shorter = theirs(tmp_path, "shorter", config={"dtype": "torch.half"})
     out = tmp_path / "out"

@@ -1,4 +1,4 @@
-"""`profkit baseline report`: what a saved baseline says when it is written up."""
+"""`profkit baseline report`: the report of a saved baseline."""
 
 from __future__ import annotations
 
@@ -387,7 +387,7 @@ def test_findings_of_profiled_cells_are_listed_and_those_without_are_named(
 
 
 @needs_l4
-def test_others_latencies_are_told_with_their_faults(on_l4: Path, tmp_path: Path) -> None:
+def test_others_latencies_are_reported_with_their_faults(on_l4: Path, tmp_path: Path) -> None:
     text = written(on_l4, tmp_path, "r.md")
     plain = " ".join(text.split())
     faults = plain.split("### Unsupported by the data")[1].split("## Performance")[0]
@@ -482,7 +482,7 @@ def test_a_cell_is_read_as_a_file_of_latencies(tmp_path: Path) -> None:
             read_latencies(file)
 
 
-def test_one_kernel_under_two_names_is_nowhere_told_to_differ() -> None:
+def test_one_kernel_under_two_names_is_nowhere_said_to_differ() -> None:
     for name in ("l4_study", "attention_paper"):
         baseline, _ = recorded_baseline(name)
         same = same_kernel(baseline.rows, baseline.comparisons)

@@ -57,6 +57,6 @@ def test_what_is_not_known_is_not_drawn() -> None:
     assert drawings([replace(row, seconds=None) for row in rows()], []) == {}
 
 
-def test_cells_without_an_interval_are_told_apart() -> None:
+def test_cells_without_an_interval_are_distinguished() -> None:
     told = [replace(row, low=None, high=None, refused="drifting") for row in rows()[:2]]
     assert "default, no interval" in texts(drawings(told, [])["latency.svg"])

@@ -61,7 +61,7 @@ def test_rates_that_were_published_are_taken_as_they_are() -> None:
 
 
 @pytest.mark.skipif(not FACTS.is_file(), reason="published figures (../shared/facts) are not here")
-def test_the_study_is_told_whole_and_as_it_was_published() -> None:
+def test_the_study_is_quoted_whole_and_as_published() -> None:
     (study,) = [one for name, one in yaml.safe_load(FACTS.read_text("utf-8")).items()
                 if name == "l4_sdpa_study"]  # fmt: skip
     text = files("profkit.study").joinpath("published_claims.yaml").read_text("utf-8")

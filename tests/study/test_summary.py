@@ -189,7 +189,7 @@ def test_what_a_kernel_differs_by_from_itself_is_the_least_margin_of_its_shape()
     assert apart["flash"] == pytest.approx(0.05, abs=1e-3)
 
 
-def test_a_twin_never_turns_a_difference_into_none() -> None:
+def test_a_duplicate_never_turns_a_difference_into_none() -> None:
     def verdict(*slower: float) -> str:
         cells = [
             cell(50e-6, place=0, of=3, chosen="flash"),
@@ -320,7 +320,7 @@ def alternatives(*speeds: tuple[str, float], **more: Any) -> list[Cell]:
     ]
 
 
-def test_backends_that_took_turns_are_compared_with_the_first() -> None:
+def test_interleaved_backends_are_compared_with_the_first() -> None:
     cells = alternatives(("cudnn", 50e-6), ("default", 50.05e-6), ("flash", 72e-6))
     found = derive(cells, H200, order=("default", "flash", "cudnn"))
     versus = {(one.a, one.b): one for one in found.comparisons}
@@ -388,7 +388,7 @@ def scaling_of(found: Baseline, along: str) -> list[tuple[float, float, float | 
     ]
 
 
-def test_scaling_is_between_neighbours_that_differ_in_one_size() -> None:
+def test_scaling_is_between_neighbors_that_differ_in_one_size() -> None:
     cells = [
         cell(20e-6, length=256),
         cell(60e-6, length=512),
@@ -407,7 +407,7 @@ def test_scaling_is_between_neighbours_that_differ_in_one_size() -> None:
     assert best["batch"].value == 32
 
 
-def test_cells_that_differ_in_an_option_of_their_own_are_no_neighbours() -> None:
+def test_cells_that_differ_in_an_option_of_their_own_are_no_neighbors() -> None:
     cells = [cell(1e-3, length=1024, window=128), cell(3e-3, length=2048, window=512)]
     assert scaling_of(derive(cells, H200), "length") == []
     cells.append(cell(2e-3, length=2048, window=128))
@@ -456,7 +456,7 @@ def test_the_fastest_is_tested_against_every_other_backend() -> None:
     assert [name.rpartition(".")[2] for name in close.tied] == ["custom"]
 
 
-def test_what_did_not_take_turns_with_the_fastest_is_tied() -> None:
+def test_rows_not_interleaved_with_the_fastest_are_tied() -> None:
     cells = [
         cell(50e-6, backend="cudnn", of=1, round_="first"),
         cell(72e-6, backend="flash", of=1, round_="second"),

@@ -1,4 +1,4 @@
-"""The written report of baselines made up cell by cell: what it says of gaps, clocks, reasons."""
+"""The written report of baselines made up cell by cell: gaps, clocks, reasons."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from profkit.study.json import cell_json
 from profkit.study.plan_format import PlanFile
 from profkit.study.report import Report, gather
 from profkit.study.report_document import report_document, report_environment
-from profkit.study.run import summarise
+from profkit.study.run import summarize
 from profkit.timing.cell import Cell
 from profkit.timing.results import Verdict
 from profkit.ui.document_formats import document_markdown
@@ -60,7 +60,7 @@ def folder(into: Path, cells: Sequence[Cell], asked: Sequence[str] = ()) -> Path
             for name in backends
         ],
     }, PlanFile))  # fmt: skip
-    summarise(into)
+    summarize(into)
     return into
 
 
@@ -224,7 +224,7 @@ def test_a_gpu_that_can_not_be_is_refused(tmp_path: Path, gpu: Any) -> None:
         gather(into)
 
 
-def test_what_no_verdict_tells_apart_is_tied_by_name(tmp_path: Path) -> None:
+def test_rows_without_a_deciding_verdict_are_tied_by_name(tmp_path: Path) -> None:
     close = alternatives(("flash", 72e-6), ("cudnn", 50e-6), ("custom", 50.05e-6), gpu=CHIP)
     told = text(tmp_path, close)
     assert "tied: `cudnn` and `custom` at 1 of 1 shape" in told

@@ -203,7 +203,7 @@ def test_the_terminal_view_is_plain_and_fits_100_columns(name: str) -> None:
     assert "\x1b" not in "".join(lines)
 
 
-def test_the_terminal_view_tells_the_story() -> None:
+def test_the_terminal_view_shows_the_main_figures() -> None:
     text = shown(file("sdpa_s512_math"), "terminal")
     for fact in (
         "14 kernel launches, 1.210 ms of kernel time; GPU busy 78.4% of 1.543 ms",

@@ -1,4 +1,4 @@
-"""What says 95% covers it, in processes whose truth is known, and what can't say it does not."""
+"""95% intervals cover the known truth of simulated processes; others state no level."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_what_says_95_percent_covers_it(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["independent", "offsets of blocks, sd 0.5%, 8 x 13"])
-def test_blocks_that_took_turns_state_a_level(name: str) -> None:
+def test_interleaved_blocks_state_a_level(name: str) -> None:
     rng = np.random.default_rng(1)
     timed = [analyze_latency(PROCESSES[name](rng)) for _ in range(10)]
     assert sum(one.interval is not None and one.interval.level == 0.95 for one in timed) >= 8

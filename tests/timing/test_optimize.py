@@ -173,7 +173,7 @@ def test_without_an_alternative_it_says_why_each_was_left_out(
     assert words in line
 
 
-def test_a_budget_of_less_than_a_second_is_told_as_such(toy: Path) -> None:
+def test_a_budget_of_less_than_a_second_is_reported_as_such(toy: Path) -> None:
     done = run(toy, "toy.py:now,twin", "--budget", "0.4s")
     assert " of 0.4 s, " in done.stdout
 

@@ -22,7 +22,7 @@ def test_none_are_none_and_many_are_quick() -> None:
     assert sorted(order(40, 1)) == list(range(40))
 
 
-def test_two_take_turns_there_and_back() -> None:
+def test_two_are_interleaved_there_and_back() -> None:
     assert [order(2, block) for block in range(4)] == [(0, 1), (1, 0), (0, 1), (1, 0)]
 
 

@@ -202,7 +202,7 @@ def _latency(*turns: int) -> Latency:
         ((3, 4, 7, 8), (1, 2, 5, 6), False),
     ],
 )
-def test_what_counts_as_turns(
+def test_what_counts_as_interleaved(
     first: tuple[int, ...], second: tuple[int, ...], expected: bool
 ) -> None:
     assert interleaved(_latency(*first), _latency(*second)) is expected

@@ -1,4 +1,4 @@
-"""The SM clock out of counters: by hand, and what is not believed."""
+"""The SM clock from counters: by hand, and which readings are rejected."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_the_clock_is_cycles_over_time() -> None:
 
 
 def test_the_tick_is_what_all_readings_have_in_common() -> None:
-    """Where every SM reads the same two times, one reading tells only a multiple of it."""
+    """Where every SM reads the same two times, one reading gives only a multiple of it."""
     few = np.array([[0, 9 * TICK], [5, 9 * TICK]]), np.array([[7, 216_316 * TICK]] * 2)
     assert tick(*few) == 216_307 * TICK
     more = np.array([[0, 4 * TICK], [5, 4 * TICK]]), np.array([[7, 5_007 * TICK]] * 2)

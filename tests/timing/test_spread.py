@@ -23,7 +23,7 @@ def test_the_factor_by_hand() -> None:
 
 
 @pytest.mark.parametrize("pairs", [1, 3, 8, 16])
-def test_one_in_twenty_floors_is_exceeded_by_more_than_promised(pairs: int) -> None:
+def test_one_in_twenty_floors_is_exceeded_by_more_than_stated(pairs: int) -> None:
     rng = np.random.default_rng(0)
     sd = 0.007
     floors = np.array([difference_bound(list(row)) for row in rng.normal(0, sd, (4000, pairs))])
@@ -36,7 +36,7 @@ def test_one_in_twenty_floors_is_exceeded_by_more_than_promised(pairs: int) -> N
 
 @pytest.mark.parametrize("process", [0.005, 0.01])
 def test_a_calibrated_floor_holds_its_one_percent(process: float) -> None:
-    """Two processes that take turns, each with an offset, after a calibration on eight pairs."""
+    """Two interleaved processes, each with an offset, after a calibration on eight pairs."""
     rng = np.random.default_rng(0)
     false = 0
     for _ in range(1000):
@@ -47,7 +47,7 @@ def test_a_calibrated_floor_holds_its_one_percent(process: float) -> None:
     assert false <= 10
 
 
-def test_more_processes_give_what_is_told_of_them() -> None:
+def test_more_processes_give_the_stated_floor() -> None:
     scatter = [0.01, -0.01, 0.02, -0.02]
     assert enlarged_bound(difference_bound(scatter), 4, 8) == pytest.approx(
         difference_bound(scatter * 2)

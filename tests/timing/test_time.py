@@ -236,7 +236,7 @@ def test_a_run_s_latencies_are_read_unless_they_were_changed(
     assert "SHA-256 differs" in refused.stderr
 
 
-def test_two_targets_are_compared_in_processes_that_take_turns(toy: Path) -> None:
+def test_two_targets_are_compared_in_interleaved_processes(toy: Path) -> None:
     other = toy.with_name("other.py")
     other.write_text(TARGET.replace("SECONDS", "3e-4"), encoding="utf-8")
     sides = ("--compare", "toy.py:quick", "other.py:quick")
@@ -500,7 +500,7 @@ def _no_floors_of_this_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     ],
     ids=["one after the other", "always in one order", "two at the end", "one pair the other way"],
 )
-def test_blocks_that_took_no_turns_get_no_verdict(
+def test_blocks_that_were_not_interleaved_get_no_verdict(
     tmp_path: Path,
     profkit_cli: Callable[..., Result],
     first: Sequence[int],
@@ -520,7 +520,7 @@ def test_blocks_that_took_no_turns_get_no_verdict(
     assert told["comparisons"][0]["blocks_needed"] is None
 
 
-def test_turns_count_among_all_series_and_blocks_in_any_order(
+def test_interleaving_counts_among_all_series_and_blocks_in_any_order(
     tmp_path: Path, profkit_cli: Callable[..., Result]
 ) -> None:
     turns = {"a": (0, 5, 6, 11, 12, 17, 18, 23), "b": (1, 4, 7, 10, 13, 16, 19, 22)}
@@ -606,7 +606,7 @@ def test_a_file_is_asked_for_two_series(
     assert len(done.stderr.splitlines()) == 1
 
 
-def test_the_fewest_samples_of_both_sides_are_told(
+def test_the_fewest_samples_of_both_sides_are_reported(
     tmp_path: Path, profkit_cli: Callable[..., Result]
 ) -> None:
     rows = [steady(name, IN_TURNS[name], 1e-4) for name in "ab"]
@@ -736,6 +736,7 @@ def test_a_gpu_throttled_throughout_is_no_measurement(tmp_path: Path) -> None:
         assert "hardware thermal slowdown" in done.stderr
         assert "8 of 8 blocks: hardware thermal slowdown" in " ".join(done.stdout.split())
     assert "INVALID" in done.stdout
+    assert "profkit: invalid measurement: " in done.stderr
 
 
 ONE_AFTER_THE_OTHER = {"a": range(8), "b": range(8, 16)}
@@ -769,7 +770,7 @@ def test_a_clock_that_the_sides_own_power_leaves_is_said(tmp_path: Path, reason:
     assert validated(told.stdout)["comparisons"][0]["clocks"] == [1.8e9, 1.44e9]
 
 
-def test_the_clock_is_what_the_sms_counted_not_what_the_driver_told(tmp_path: Path) -> None:
+def test_the_clock_is_what_the_sms_counted_not_the_nvml_reading(tmp_path: Path) -> None:
     file = throttled(tmp_path, "", (1.98e9, 1.98e9), counted=(1.5e9, 1.502e9))
     done = run(tmp_path, "time", "--from", file, "--compare", "a,b", "--format", "json")
     assert done.returncode == 0, done.stderr
@@ -872,10 +873,10 @@ def test_other_processes_on_the_gpu_are_said(tmp_path: Path) -> None:
     (latency,) = read_latencies(saved(tmp_path, "a.json", 1.0)).latencies
     alone = LatencyReport("t", (analyze_latency(latency),))
     assert not any("process" in line for line in warnings(alone))
-    assert "2 other processes on the GPU" in warnings(replace(alone, neighbours=2))[0]
+    assert "2 other processes on the GPU" in warnings(replace(alone, other_processes=2))[0]
 
 
-def test_one_variant_alone_takes_turns_with_calls_that_are_no_samples(toy: Path) -> None:
+def test_one_variant_alone_is_interleaved_with_calls_that_are_no_samples(toy: Path) -> None:
     done = run(toy.parent, "time", f"{toy}:quick", *QUICK, "--format", "json")
     (series,) = validated(done.stdout)["series"]
     assert [block["turn"] for block in series["blocks"]] == list(range(0, 16, 2))

@@ -1,4 +1,4 @@
-"""A quarter of both neighbours in the row and half the pixel, the edges repeated."""
+"""A quarter of both neighbors in the row and half the pixel, the edges repeated."""
 
 import torch
 
