@@ -1,4 +1,4 @@
-"""A matrix product scaled per channel: in 144 large tiles, and in tiles of a quarter of the size."""
+"""A matrix product with scaled channels: in 144 large tiles, and in tiles a quarter as large."""
 
 import torch
 import triton
