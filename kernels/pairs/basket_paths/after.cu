@@ -38,5 +38,5 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)
     }
     mean += basket;
   }
-  out[path] = fmaxf(mean / (kAssets * steps) - 0.9f, 0.0f);
+  out[path] = fmaxf(mean / (kAssets * steps) - 0.5f, 0.0f);
 }
