@@ -30,7 +30,9 @@ extern "C" __global__ void __launch_bounds__(kThreads)
   for (int first = 0; first < count; first += kTile) {
     const uint4* source = reinterpret_cast<const uint4*>(known) + first * (kWords / 4);
     __syncthreads();
-    for (int at = threadIdx.x; at < kTile * kWords / 4; at += kThreads) tile[0][at] = source[at];
+    for (int at = threadIdx.x; at < kTile * kWords / 4; at += kThreads) {
+      tile[at / (kWords / 4)][at % (kWords / 4)] = source[at];
+    }
     __syncthreads();
 #pragma unroll 1
     for (int j = 0; j < kTile; ++j) {
