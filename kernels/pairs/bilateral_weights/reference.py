@@ -1,4 +1,4 @@
-"""Means of 5 by 5 neighbors, weighted by distance and difference; the border is repeated outside."""
+"""Means of 5 by 5 neighbors by distance and difference; the border is repeated outside."""
 
 import torch
 from torch.nn.functional import pad

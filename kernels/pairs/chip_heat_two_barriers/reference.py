@@ -1,4 +1,4 @@
-"""Four explicit steps of the heat equation with a source and a loss; nothing flows past the edge."""
+"""Four steps of the heat equation with a source and a loss; nothing flows past the edge."""
 
 import torch
 

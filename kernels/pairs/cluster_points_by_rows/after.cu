@@ -1,4 +1,4 @@
-// The squared distance of each point to the nearest of the cluster centers, as k-means wants it; a
+// The squared distance of each point to the nearest of the cluster centers, a step of k-means; a
 // thread for each point, the centers in shared memory. A thread loads its point by four vectors.
 //
 // Architectures: sm_80, sm_90a.

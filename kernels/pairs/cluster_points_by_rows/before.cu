@@ -1,4 +1,4 @@
-// The squared distance of each point to the nearest of the cluster centers, as k-means wants it; a
+// The squared distance of each point to the nearest of the cluster centers, a step of k-means; a
 // thread for each point, the centers in shared memory. What is wrong: a thread loads its point one
 // coordinate at a time, so that the lanes of each of 16 loads are 64 bytes apart.
 //

@@ -1,6 +1,6 @@
 // The diffusion coefficients of speckle-reducing anisotropic diffusion, a thread for each pixel of
-// an ultrasound image. What is wrong: the five divisions are rounded exactly, as IEEE wants it, and
-// each takes a sequence of ten or so instructions.
+// an ultrasound image. What is wrong: the five divisions are IEEE divisions, rounded exactly, and
+// each takes about ten instructions.
 //
 // Architectures: sm_80, sm_90a.
 

@@ -1,4 +1,4 @@
-"""The diffusion coefficient of each pixel, from its gradient and Laplacian relative to its value."""
+"""The diffusion coefficient of each pixel, from its relative gradient and Laplacian."""
 
 import torch
 

@@ -1,6 +1,6 @@
 // Frames of video in NV12 to planar RGB in half precision, a thread for each pixel: a plane of luma
-// at full size, and one of chroma pairs at half size. What is wrong: frame, row and column come
-// from one flat index by two integer divisions, in each thread.
+// at full size, and one of chroma pairs at half size. What is wrong: row and column come from
+// a flat index by an integer division, in each thread.
 //
 // Architectures: sm_80, sm_90a.
 
@@ -11,10 +11,10 @@ extern "C" __global__ void nv12_to_rgb(const unsigned char* __restrict__ luma,
                                        int frames, int rows, int columns) {
   const int pixels = rows * columns;
   const int i = blockIdx.x * blockDim.x + threadIdx.x;
-  const int frame = i / pixels;
-  const int row = (i - frame * pixels) / columns;
-  const int column = i - frame * pixels - row * columns;
-  if (frame >= frames) return;
+  const int row = i / columns;
+  const int column = i % columns;
+  const int frame = blockIdx.y;
+  if (frame >= frames || row >= rows) return;
 
   const float y = 1.164384f * (luma[frame * pixels + row * columns + column] - 16.0f);
   const uchar2 uv = chroma[frame * (pixels / 4) + row / 2 * (columns / 2) + column / 2];

@@ -1,4 +1,4 @@
-"""sum over t of x[t, i] times the conjugate of x[t, j], for each channel; real and imaginary part."""
+"""The sum over t of x[t, i] times the conjugate of x[t, j], for each channel."""
 
 import torch
 
