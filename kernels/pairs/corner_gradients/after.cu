@@ -29,7 +29,7 @@ extern "C" __global__ void __launch_bounds__(kWidth* kHeight)
 }
 
 extern "C" __global__ void __launch_bounds__(kWidth* kHeight)
-    corners(const __half2* __restrict__ gradients, float* __restrict__ out, int columns, int pitch,
+    corners(const __half2* __restrict__ gradients, __half* __restrict__ out, int columns, int pitch,
             float weight) {
   const int x = blockIdx.x * kWidth + threadIdx.x;
   const int y = (blockIdx.y * kHeight + threadIdx.y) * kEach;
@@ -47,7 +47,7 @@ extern "C" __global__ void __launch_bounds__(kWidth* kHeight)
       const float a = xx[0] + xx[1] + xx[2];
       const float b = xy[0] + xy[1] + xy[2];
       const float c = yy[0] + yy[1] + yy[2];
-      out[(y + row - 2) * columns + x] = a * c - b * b - weight * (a + c) * (a + c);
+      out[(y + row - 2) * columns + x] = __float2half(a * c - b * b - weight * (a + c) * (a + c));
     }
   }
 }

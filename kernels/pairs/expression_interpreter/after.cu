@@ -39,18 +39,20 @@ extern "C" __global__ void __launch_bounds__(kThreads)
     for (int r = 0; r < kRows; ++r) {
       value[r] = step.column == 0 ? values[0][r] : step.column == 1 ? values[1][r] : values[2][r];
     }
-    const auto apply = [&](auto operation) {
-#pragma unroll
-      for (int r = 0; r < kRows; ++r) result[r] = operation(result[r], value[r]);
-    };
     const float c = step.constant;
     switch (step.operation) {
-      case 0: apply([c](float x, float) { return 0.5f * x + c; }); break;
-      case 1: apply([c](float x, float v) { return fmaxf(x, v - c); }); break;
-      case 2: apply([c](float x, float v) { return fminf(x, v + c); }); break;
-      case 3: apply([c](float x, float v) { return v - c * x; }); break;
-      case 4: apply([c](float x, float v) { return x + c * v; }); break;
-      default: apply([c](float x, float) { return fabsf(x - c); }); break;
+#define EACH(expression)                                        \
+  _Pragma("unroll") for (int r = 0; r < kRows; ++r) {           \
+    const float x = result[r], v = value[r];                    \
+    result[r] = (expression);                               \
+  }                                                             \
+  break;
+      case 0: EACH(0.5f * x + c)
+      case 1: EACH(fmaxf(x, v - c))
+      case 2: EACH(fminf(x, v + c))
+      case 3: EACH(v - c * x)
+      case 4: EACH(x + c * v)
+      default: EACH(fabsf(x - c))
     }
   }
   *reinterpret_cast<float4*>(out + row) = make_float4(result[0], result[1], result[2], result[3]);

@@ -4,13 +4,15 @@
 //
 // Architectures: sm_80, sm_90a.
 
+#include <cuda_fp16.h>
+
 constexpr int kThreads = 256;
 constexpr int kLanes = 32;
 constexpr int kNeighbors = 32;
 
 extern "C" __global__ void __launch_bounds__(kThreads)
     neighbor_means(const float2* __restrict__ features, const int* __restrict__ neighbors,
-                   float2* __restrict__ out) {
+                   __half2* __restrict__ out) {
   const int node = (blockIdx.x * kThreads + threadIdx.x) / kLanes;
   const int lane = threadIdx.x % kLanes;
   const int mine = neighbors[node * kNeighbors + lane];
@@ -22,5 +24,5 @@ extern "C" __global__ void __launch_bounds__(kThreads)
     sum.x += pair.x;
     sum.y += pair.y;
   }
-  out[node * kLanes + lane] = make_float2(sum.x / kNeighbors, sum.y / kNeighbors);
+  out[node * kLanes + lane] = __floats2half2_rn(sum.x / kNeighbors, sum.y / kNeighbors);
 }
