@@ -16,4 +16,4 @@ def reference(inputs):
         clear += clearance
         x += DX * clearance
         y += DY * clearance
-    return 1.0 - (-0.01 * clear).exp()
+    return 1.0 - (-0.01 * clear.double()).exp()
