@@ -11,6 +11,7 @@ import pytest
 import typer
 from typer.testing import Result
 
+from profkit.commands import analyze, rules, time
 from profkit.commands.cli import app
 from tests.commands.test_docs import verbs_below
 
@@ -61,3 +62,15 @@ def test_former_option_names_still_work(
         result = profkit_cli(*words)
         assert (result.exit_code, result.stderr) == (0, result.stderr)
         assert (tmp_path / folder / "summary.json").is_file()
+
+
+def test_an_option_is_named_as_its_parameter_whatever_typer_would_name_it() -> None:
+    named = [
+        info.param_decls
+        for function in (time.time, analyze.analyze, rules.score)
+        for hint in function.__annotations__.values()
+        for info in getattr(hint, "__metadata__", ())
+        if isinstance(info, typer.models.OptionInfo)
+    ]
+    assert len(named) > 20
+    assert all(flags for flags in named)
