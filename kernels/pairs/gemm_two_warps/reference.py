@@ -1,5 +1,0 @@
-"""max(x weight, 0)."""
-
-
-def reference(inputs):
-    return (inputs["x"] @ inputs["weight"]).relu()
