@@ -17,7 +17,7 @@ from profkit.core.errors import BadInput
 
 ARCHIVE = ".tar.zst"
 _WINDOW_LOG = 27  # zstd's largest window that its tools unpack without an option: 128 MiB
-_LEVEL = 19  # zstd's highest without --ultra
+_LEVEL = 22  # zstd's highest: 2% smaller than 19, for twice the time
 _LARGEST = 8 << 30  # bytes unpacked, chosen: 40 times a recording of 100 pairs
 
 

@@ -1,5 +1,0 @@
-"""The matrix product."""
-
-
-def reference(inputs):
-    return inputs["a"] @ inputs["b"]
