@@ -86,7 +86,10 @@ def accuracy_of(scored: Mapping[str, Any]) -> Accuracy:
 
 def accuracy_table(own: Accuracy) -> str:
     """The table of the README."""
-    sets = {f"{own.pairs} recorded pairs of this repository, {TUNED} used for tuning": own, **UNSEEN}
+    sets = {
+        f"{own.pairs} recorded pairs of this repository, {TUNED} used for tuning": own,
+        **UNSEEN,
+    }
     rows = [
         f"| {name} | {row.first:.0%} | {row.top_three:.0%} | {row.factor:.2f}x | {_in_range(row)} |"
         for name, row in sets.items()

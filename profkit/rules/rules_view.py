@@ -37,27 +37,17 @@ _MATCHED = "Selected samples"
 _SUMMARY = (
     "",
     "Defects",
-    "Named first",
-    "In top 3",
+    "First",
+    "Top 3",
     "Factor",
-    "Mean error",
+    "Error",
     "Small gains",
     "In range",
     "Range",
     "False alarms",
 )
-_PAIRS = (
-    "Pair",
-    "Category",
-    "Measured",
-    "Predicted",
-    "Range",
-    "Rank",
-    "ncu",
-    "Rank",
-    "Named first",
-)
-_WORDS = {"", "Pair", "Category", "Range", "Named first"}
+_PAIRS = ("Pair", "Category", "Measured", "Predicted", "Rank", "ncu")
+_WORDS = {"Pair", "Category"}
 _INDENT = 4  # columns
 _NAME = 40  # characters of a kernel name, chosen: time and rank fit beside it at 80 columns
 
@@ -247,7 +237,11 @@ def score_view(score: Score) -> RenderableType:
     """The summary, a row per pair, and misses with their reasons."""
     parts: list[RenderableType] = [Text(_headline(score), "bold")]
     for grid in _grids(score):
-        parts += [Text(), Text(grid.title, "bold"), _table(grid, _WORDS, {*grid.columns} - _WORDS)]
+        parts += [
+            Text(),
+            Text(grid.title, "bold"),
+            _table(grid, _WORDS, {*grid.columns} - _WORDS - {""}),
+        ]
         if grid.note:
             parts.append(Text(grid.note, "dim"))
     rows = [*_misses(score), *_alarms(score.pairs)]
@@ -342,8 +336,8 @@ def _rounded(value: float) -> str:
 def _pairs_grid(pairs: Sequence[PairScore]) -> Grid:
     several = len({pair.gpu for pair in pairs}) > 1
     note = (
-        "Speedup of the fix: measured, predicted by profkit with its range and rank, and by ncu's "
-        "rules; what profkit names first where that is another category."
+        "Speedup of the fix: measured, predicted by profkit with its range and rank, predicted by "
+        "ncu's rules."
     )
     if untimed := sum(pair.measured == "profiled" for pair in pairs):
         count = plural(untimed, "pair")
@@ -356,18 +350,14 @@ def _row(pair: PairScore, *, several: bool) -> tuple[str, ...]:
     if pair.category is None:
         return (name, "none (control)", *[""] * (len(_PAIRS) - 2))
     achieved = f"{'' if pair.measured == 'timed' else '~'}{words.factor(pair.achieved)}"
-    span = f"[{pair.range[0]:.2f}, {pair.range[1]:.2f}]" if pair.range else ""
-    first = pair.named[0] if pair.named and pair.named[0].category != pair.category else None
+    span = f" [{pair.range[0]:.2f}, {pair.range[1]:.2f}]" if pair.range else ""
     return (
         name,
-        pair.category + (", nothing to gain" if pair.kind == "no_gain" else ""),
+        pair.category + (", no gain" if pair.kind == "no_gain" else ""),
         achieved,
-        words.factor(pair.estimated),
-        span,
+        f"{words.factor(pair.estimated)}{span}",
         str(pair.rank or "-"),
         words.factor(pair.ncu.estimated),
-        str(pair.ncu.rank or "-"),
-        f"{first.category} {words.factor(first.factor)}" if first else "",
     )
 
 
