@@ -125,10 +125,10 @@ def _of_launch(subject: Subject, field: str) -> Iterator[Check]:
         spans = [replace(shares[-1], low=0.0) for shares in by_chip]
     below = [share for share in most[:-1] if claimed and share.value < claimed.value]
     if below and field == "occupancy" and subject.claim["threads"]:
-        fewer = below[-1]
-        words += f"; with {plural(len(below), 'block')} {fewer}"
-        if above := [share for share in most if claimed and share.value > claimed.value]:
-            expected = f"{fewer} or {above[0]}"
+        above = [share for share in most if claimed and share.value > claimed.value]
+        if above:
+            words += f"; with {plural(len(below), 'block')} {below[-1]}"
+            expected = f"{below[-1]} or {above[0]}"
     spans = [replace(span, calculation=words, used=_launch(subject)) for span in spans]
     yield from subject.check("occupancy", field, spans, slack=0.0, should_be=expected)
 
