@@ -242,7 +242,9 @@ def _device_arch() -> str:
     import torch
 
     if not torch.cuda.is_available():
-        raise EnvironmentProblem("no CUDA device to compile for", "name an architecture")
+        raise EnvironmentProblem(
+            "no CUDA device to compile for", 'pass arch="sm_90a" to compile_kernel'
+        )
     major, minor = torch.cuda.get_device_capability()
     return f"sm_{major}{minor}a" if major == 9 else f"sm_{major}{minor}"
 

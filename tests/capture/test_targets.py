@@ -260,7 +260,10 @@ def test_without_torch_its_installation_is_the_remedy(tmp_path: Path) -> None:
     for arguments in ((), ("--check",)):
         done = run(script, *arguments)
         assert done.returncode == 4
-        assert done.stderr == "profkit: torch is not installed; pip install torch\n"
+        assert done.stderr.startswith(
+            "profkit: torch is not installed; pip install torch, or '.[gpu]'"
+        )
+        assert done.stderr.count("\n") == 1
     assert run(script, "--list").returncode == 0
 
 
