@@ -223,8 +223,8 @@ class Target:
 
         `options` is the script's own parser (made with `add_help=False`), if it has options of its
         own: what neither knows is an error. Without it only words that are no options are left to
-        the script. A first `--` is skipped. Exit status: see profkit.core.errors; 6 also for an exception that a variant
-        raises.
+        the script. A first `--` is skipped. Exit status: see profkit.core.errors; 6 also for an
+        exception that a variant raises.
         """
         try:
             sys.exit(self._done(_arguments(self, argv, options)))
