@@ -263,7 +263,7 @@ def test_a_rule_is_explained_on_a_report(profkit_cli: Cli) -> None:
     assert "shared_conflict_share 94.0% > 15.0%" in shown
     assert re.search(r"L1/shared memory 289\.4 µs to \d", shown)
     assert "shared_conflict_share 3.5%, not above 15.0%" in shown
-    assert "shared_atomic_instructions 0 instructions, not above 0" in shown
+    assert "shared_atomic_instructions = 0 instructions, not above 0" in shown
     for rule in shipped_rules():
         told = profkit_cli("rules", "explain", rule.name, "--on", TWO_METRICS)
         assert told.exit_code == (5 if rule.about == "timeline" else 0)
