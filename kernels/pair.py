@@ -1,7 +1,8 @@
 """A defect/fix pair: the folder `kernels/pairs/NAME` as data, and as a target that profkit runs.
 
-`pair.yaml` says what is wrong, what mends it, the launches of both sides and their data; its form
-is `pairs/pair.schema.json`. `reference.py` beside it has the right result by the definition.
+`pair.yaml` says what is wrong, its fix, the launches of both sides and their data; its form is
+`pairs/pair.schema.json`. A pair without launches has `sides.py`, functions `before` and `after` of
+the inputs that return the output (torch, Triton). `reference.py` has the result by the definition.
 """
 
 from __future__ import annotations
@@ -9,9 +10,10 @@ from __future__ import annotations
 import ctypes
 import importlib.util
 import math
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -60,7 +62,9 @@ class Pair:
     """One defect and its fix; a control has neither category nor `after`.
 
     `defect` is text that stands in one line of before.cu, the line to blame. `second_limit` is the
-    category right behind the first. `library` names what torch does in place of launches.
+    category right behind the first. `library` names what torch does in place of launches. Pairs of
+    one workload are a `family`; `area` is its field of application. `kind`: one defect dominates,
+    several limits of 5 to 40% compete, or `no_gain`, a fix of the category that gives nothing.
     """
 
     name: str
@@ -77,6 +81,9 @@ class Pair:
     second_limit: str | None = None
     scratch: Mapping[str, Tensor] = field(default_factory=dict)
     library: str | None = None
+    family: str = ""
+    area: str = ""
+    kind: str = "defect"
 
     @property
     def sides(self) -> tuple[str, ...]:
@@ -91,7 +98,7 @@ class Pair:
         """
         if not self.defect:
             return None
-        source = self.folder / "before.cu"
+        source = self.folder / self.launches[BEFORE][0].file
         lines = source.read_text(encoding="utf-8").splitlines()
         found = [at for at, line in enumerate(lines, start=1) if self.defect in line]
         if len(found) != 1:
@@ -105,7 +112,7 @@ class Pair:
             shapes={name: list(tensor.shape) for name, tensor in self.inputs.items()},
             dtype=self.dtype,
             inputs=partial(_inputs, self.inputs),
-            reference=_reference(self.folder / "reference.py"),
+            reference=module_of(self.folder / "reference.py")["reference"],
             variants=[Variant(side, partial(self._run, side)) for side in self.sides],
         )
 
@@ -113,10 +120,12 @@ class Pair:
         import torch
 
         first = next(iter(inputs.values()))
-        if not first.is_cuda:
-            raise Unsupported("the kernels need a CUDA device")
         if self.library == "matmul":
             return torch.matmul(inputs["a"], inputs["b"])
+        if not self.launches[side]:
+            return module_of(self.folder / "sides.py")[side](inputs)
+        if not first.is_cuda:
+            raise Unsupported("the kernels need a CUDA device")
         made = {name: _empty(tensor, first.device) for name, tensor in self.scratch.items()}
         made[_OUT] = _empty(self.output, first.device)
         tensors = {**inputs, **made}
@@ -157,6 +166,7 @@ def _pair(folder: Path, told: dict[str, Any]) -> Pair:
         raise ValueError(f"name {told['name']!r} is not the folder's")
     return Pair(
         folder=folder,
+        family=told.pop("family", folder.name),
         inputs={name: _tensor(one) for name, one in told.pop("inputs").items()},
         output=_tensor(told.pop("output")),
         scratch={name: _tensor(one) for name, one in told.pop("scratch", {}).items()},
@@ -287,14 +297,17 @@ _FILLS: Mapping[str, Callable[[Sequence[int], Any, Any], Any]] = {
 }
 
 
-def _reference(file: Path) -> Callable[[Mapping[str, Any]], Any]:
-    spec = importlib.util.spec_from_file_location(f"_reference_{file.parent.name}", file)
+@cache
+def module_of(file: Path) -> Mapping[str, Callable[[Mapping[str, Any]], Any]]:
+    """The functions of a Python file beside a pair.yaml, by name."""
+    name = f"_{file.stem}_{file.parent.name}"
+    spec = importlib.util.spec_from_file_location(name, file)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # Triton looks up the source of a kernel's module
     spec.loader.exec_module(module)
-    reference: Callable[[Mapping[str, Any]], Any] = module.reference
-    return reference
+    return vars(module)
 
 
 def described(pair: Pair) -> dict[str, Any]:

@@ -10,16 +10,18 @@ from pathlib import Path
 from kernels import pair
 from kernels.recorded import (
     LATENCY,
-    REPORT,
     Read,
     busiest,
     finding,
     limit,
     paragraph,
+    report_of,
     table,
     timed,
     verdict,
 )
+from profkit.rules.pair_archive import unpacked
+from profkit.rules.score import pairs_in
 from profkit.timing.latency import Pair, Timed, compare_with
 from profkit.timing.latency_view import latency_words, method
 from profkit.timing.results import Verdict
@@ -57,7 +59,11 @@ class Recorded:
 
 def pairs_page(folder: Path, read: Read) -> str:
     """The page from a folder of recordings; reports are read by `read`."""
-    recorded = [_recorded(path) for path in sorted(folder.iterdir()) if path.is_dir()]
+    with unpacked(folder) as folders:
+        return _page(folder, [_recorded(path) for path in pairs_in(folders)], read)
+
+
+def _page(folder: Path, recorded: Sequence[Recorded], read: Read) -> str:
     defects = sorted(
         (one for one in recorded if one.gain), key=lambda one: (one.pair.category, one.pair.name)
     )
@@ -126,23 +132,28 @@ def _defects(defects: Iterable[Recorded], read: Read) -> list[str]:
 def _row(one: Recorded, read: Read) -> tuple[str, ...]:
     told = one.pair
     at = f"{_SOURCES}/{told.name}"
-    before = f"[before]({at}/before.cu#L{told.line})"
-    after = f"[after]({at}/{told.launches[pair.AFTER][0].file})"
+    if told.launches[pair.BEFORE]:
+        sources = (
+            f"[before]({at}/{told.launches[pair.BEFORE][0].file}#L{told.line}), "
+            f"[after]({at}/{told.launches[pair.AFTER][0].file})"
+        )
+    else:
+        sources = f"[both sides]({at}/sides.py)"
     assert one.gain is not None
     return (
-        f"**{told.name}**<br>`{told.category}`<br>{before}, {after}",
+        f"**{told.name}**<br>`{told.category}`<br>{sources}",
         f"{told.what} → {told.fix}",
         *(latency_words(one.timed[side]) for side in pair.SIDES),
         verdict(one.gain),
         f"`{told.second_limit}`" if told.second_limit else "",
-        *(limit(read(one.folder / f"{side}{REPORT}")) for side in pair.SIDES),
+        *(limit(read(report_of(one.folder, side))) for side in pair.SIDES),
     )
 
 
 def _controls(controls: Iterable[Recorded], read: Read) -> list[str]:
     rows = []
     for one in controls:
-        report = read(one.folder / f"{pair.BEFORE}{REPORT}")
+        report = read(report_of(one.folder, pair.BEFORE))
         latency = one.timed[pair.BEFORE]
         source = one.pair.folder / "before.cu"
         link = f"{_SOURCES}/{one.pair.name}/{'before.cu' if source.exists() else 'pair.yaml'}"

@@ -4,8 +4,8 @@
     reports/<gpu>/ladder/      VARIANT.ncu-repz, latency.json, latencies of other shapes
 
 and a manifest.json in each folder. Each target is checked against its reference and timed, its
-sides taking turns; what is right is then profiled by one run of `ncu --set full`, whose report is
-split.
+sides taking turns; what is right is then profiled by one run of ncu, whose report is split: pairs
+with the sections of kernels/sections.txt, the ladder with `--set full`.
 """
 
 from __future__ import annotations
@@ -60,7 +60,9 @@ FEW_BLOCKS = ("--batch", "1", "--heads", "1", "--length", "4096")
 _FEWER = 40
 _SHORTER_WARMUP = 0.2
 _ZSTD_LEVEL = 19
-_OPTIONS = ncu.NcuOptions(profile_from_start=False)
+SECTIONS = Path(__file__).with_name("sections.txt")
+_FULL = ncu.NcuOptions(profile_from_start=False)
+_OF_PAIRS = replace(_FULL, sections=str(SECTIONS))
 
 
 @dataclass(frozen=True)
@@ -92,10 +94,12 @@ def record(names: Sequence[str], out: Path) -> tuple[str, ...]:
     }
     with gpu_lock(lock_name(gpu, None, os.environ.get(VISIBLE))), _aside(out) as aside:
         recordings = list(_timed(names, environment))
-        report = aside / "all.ncu-rep"
-        if recordings:
-            _profile(tool, recordings, report, environment)
-            _keep(recordings, report, out / _slug(gpu.name), tool)
+        for options in (_OF_PAIRS, _FULL):
+            group = [each for each in recordings if _options(each.name) is options]
+            if group:
+                report = aside / f"{'pairs' if options is _OF_PAIRS else LADDER}.ncu-rep"
+                _profile(tool, group, report, environment)
+                _keep(group, report, out / _slug(gpu.name), tool)
     done = {recording.name for recording in recordings}
     return tuple(name for name in names if name not in done)
 
@@ -168,13 +172,17 @@ def _latencies(
     return latency_report(timing, plan, labels=labels if len(labels) > 1 else ())
 
 
+def _options(name: str) -> ncu.NcuOptions:
+    return _FULL if name == LADDER else _OF_PAIRS
+
+
 def _profile(
     tool: Tool, recordings: Sequence[Recording], report: Path, environment: Mapping[str, str]
 ) -> None:
     names = [recording.name for recording in recordings]
     program = [sys.executable, "-m", "kernels.launches", *names]
     for error in ncu.profile(
-        ncu.command(tool, _OPTIONS, report, program),
+        ncu.command(tool, _options(names[0]), report, program),
         report,
         environment=environment,
         timeout=None,
@@ -217,13 +225,14 @@ def _write_manifest(
     folder: Path, recording: Recording, launches: Mapping[str, Mapping[str, int]], tool: Tool
 ) -> None:
     report = recording.latencies["latency.json"]
+    options = _options(recording.name)
     manifest: dict[str, Any] = {
         "schema": SCHEMA,
         "name": recording.name,
         "recorded": datetime.now(UTC).isoformat(timespec="seconds"),
         "gpu": known((report.fingerprint.gpu or Device()).name),
         "ncu": tool.version_text,
-        "options": asdict(_OPTIONS),
+        "options": {**asdict(options), "sections": Path(options.sections).name},
         "fingerprint_sha256": report.fingerprint_sha256,
         "files": {
             file.name: {

@@ -32,6 +32,12 @@ class Profile:
 Read = Callable[[Path], Profile]
 
 
+def report_of(folder: Path, side: str) -> Path:
+    """The report of a side in a pair's folder, compressed or not."""
+    compressed = folder / f"{side}{REPORT}"
+    return compressed if compressed.is_file() else compressed.with_suffix(".ncu-rep")
+
+
 def timed(file: Path) -> Mapping[str, Timed]:
     """The latencies of a file by their labels."""
     return {one.label: analyze_latency(one) for one in read_latencies(file).latencies}

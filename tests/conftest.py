@@ -23,6 +23,7 @@ from typer.testing import CliRunner, Result
 import profkit
 from profkit.commands.cli import app
 from profkit.core.typed_file import encode
+from profkit.rules.pair_archive import unpack
 from profkit.study.json import BaselineFile
 from profkit.study.run import derived_summary
 from profkit.study.summary import Baseline
@@ -67,6 +68,19 @@ needs_corpus = pytest.mark.skipif(
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--regenerate", action="store_true", help="write the golden files again")
+
+
+@cache
+def _archived() -> tempfile.TemporaryDirectory[str]:
+    folder = tempfile.TemporaryDirectory(prefix="profkit-pairs-")
+    unpack(H200 / "pairs" / "pairs.tar.zst", Path(folder.name))
+    return folder
+
+
+def pair_folder(name: str) -> Path:
+    """The folder of a recorded pair; those in the archive are unpacked for the process's life."""
+    folder = H200 / "pairs" / name
+    return folder if folder.is_dir() else Path(_archived().name) / name
 
 
 def moments(count: int, start: int) -> range:

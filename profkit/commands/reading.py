@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import tempfile
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -171,31 +172,30 @@ def read_timeline(path: Path) -> Timeline:
 def judge_pairs(
     folders: Sequence[Path], advice: Advice
 ) -> tuple[list[Verdict], PairNotes, list[ProfkitError]]:
-    """The pairs below folders judged, in parallel processes; their notes; what went wrong.
+    """The pairs below folders and in archives judged, in parallel processes; their notes; errors.
 
     Raises BadInput for a folder without pairs, or with notes that can't be read.
     """
     from profkit.commands.parallel import in_parallel
+    from profkit.rules.pair_archive import unpacked
     from profkit.rules.score import joined, pairs_in, read_notes
 
     notes = [read_notes(folder) for folder in folders]
-    tasks = [
-        (pair, known.held_out)
-        for folder, known in zip(folders, notes, strict=True)
-        for pair in pairs_in(folder)
-    ]
-    outcomes = in_parallel(partial(_judge, advice=advice), tasks, lambda task: _died(task[0]))
+    with ExitStack() as stack:
+        pairs = [
+            pair for folder in folders for pair in pairs_in(stack.enter_context(unpacked(folder)))
+        ]
+        outcomes = in_parallel(partial(_judge, advice=advice), pairs, _died)
     failures = [outcome for outcome in outcomes if isinstance(outcome, ProfkitError)]
     judged = [outcome for outcome in outcomes if not isinstance(outcome, ProfkitError)]
     return judged, joined(notes), failures
 
 
-def _judge(task: tuple[Path, Collection[str] | None], advice: Advice) -> Verdict | ProfkitError:
+def _judge(folder: Path, advice: Advice) -> Verdict | ProfkitError:
     from profkit.rules.score import judge, read_pair
 
-    folder, held_out = task
     try:
-        return judge(read_pair(folder), partial(_examined, advice=advice), held_out)
+        return judge(read_pair(folder), partial(_examined, advice=advice))
     except ProfkitError as error:
         return error
 

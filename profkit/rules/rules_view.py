@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from profkit.rules.checklist import Checklist
     from profkit.rules.engine import Condition, Finding, Trial
     from profkit.rules.rule_file import Action, Rule
-    from profkit.rules.score import PairScore, Part, Score
+    from profkit.rules.score import Accuracy, Alarm, PairScore, Part, Score
 
 _FLOORS_SHOWN = 5  # chosen: two lines at 100 columns
 _LEAST_FLOOR = 0.005  # share of the kernel's time that is not rounded to 0%
@@ -34,9 +34,20 @@ _ESTIMATE, _FLOORS = "est. speedup", "lower bounds"
 _MARKS: Mapping[bool | None, str] = {True: "yes", False: "no", None: "?"}
 _CONDITIONS, _REMAINING = "Conditions", "Remaining after a fix"
 _MATCHED = "Selected samples"
-_SUMMARY = ("", "Ranked first", "In top 3", "Mean error", "Max error", "False alarms")
-_PAIRS = ("Pair", "Category", "Measured", "Predicted", "Error", "Rank", "ncu", "Error", "Rank")
-_WORDS = {"", "Pair", "Category"}
+_SUMMARY = (
+    "",
+    "Defects",
+    "First",
+    "Top 3",
+    "Factor",
+    "Error",
+    "Small gains",
+    "In range",
+    "Range",
+    "False alarms",
+)
+_PAIRS = ("Pair", "Category", "Measured", "Predicted", "Rank", "ncu")
+_WORDS = {"Pair", "Category"}
 _INDENT = 4  # columns
 _NAME = 40  # characters of a kernel name, chosen: time and rank fit beside it at 80 columns
 
@@ -226,7 +237,11 @@ def score_view(score: Score) -> RenderableType:
     """The summary, a row per pair, and misses with their reasons."""
     parts: list[RenderableType] = [Text(_headline(score), "bold")]
     for grid in _grids(score):
-        parts += [Text(), Text(grid.title, "bold"), _table(grid, _WORDS, {*grid.columns} - _WORDS)]
+        parts += [
+            Text(),
+            Text(grid.title, "bold"),
+            _table(grid, _WORDS, {*grid.columns} - _WORDS - {""}),
+        ]
         if grid.note:
             parts.append(Text(grid.note, "dim"))
     rows = [*_misses(score), *_alarms(score.pairs)]
@@ -238,9 +253,13 @@ def score_view(score: Score) -> RenderableType:
 
 def score_markdown(score: Score, note: str) -> str:
     """The page docs/reference/accuracy.md."""
-    from profkit.rules.score import LARGE_ERROR, WORTH_AN_ALARM
+    from profkit.rules.score import LARGE_ERROR, NAMED, SMALL_GAINS, WORTH_AN_ALARM
 
-    text = shipped_text("profkit.rules", "accuracy.md").format(alarm=words.factor(WORTH_AN_ALARM))
+    text = shipped_text("profkit.rules", "accuracy.md").format(
+        alarm=words.factor(WORTH_AN_ALARM),
+        named=words.factor(NAMED),
+        small=" to ".join(map(words.factor, SMALL_GAINS)),
+    )
     lines = [text, f"{escape(_headline(score))}."]
     lines += ["", escape(note)] if note else []
     for grid in _grids(score):
@@ -264,29 +283,50 @@ def _headline(score: Score) -> str:
 
 
 def _grids(score: Score) -> list[Grid]:
-    parts = (
-        ("All pairs", score.summary, ""),
-        ("Development pairs", score.design, " Defects not in held_out.yaml, and controls."),
-        ("Held-out pairs", score.held_out, " Defects in held_out.yaml."),
+    part = score.summary
+    judges = (
+        ("profkit", part, _ranges(part)),
+        ("ncu's rules", part.ncu, _NO_RANGES),
+        ("always 1.00x", part.no_gain, _NO_RANGES),
     )
-    grids = [_summary(title, part, extent) for title, part, extent in parts if part]
+    note = f"{plural(part.nothing_to_gain, 'report')} checked for false alarms."
+    summary = Grid(
+        "All pairs",
+        _SUMMARY,
+        tuple(_accuracy(name, part.defects, row, ranges) for name, row, ranges in judges),
+        note,
+    )
+    grids = [summary]
+    for title, parts in (("profkit by kind", score.kinds), ("profkit by GPU", score.gpus)):
+        rows = tuple(
+            _accuracy(literal(name.replace("_", " ")), row.defects, row, _ranges(row))
+            for name, row in parts.items()
+        )
+        grids += [Grid(title, _SUMMARY, rows)] if len(parts) > 1 else []
     return [*grids, _pairs_grid(score.pairs)]
 
 
-def _summary(title: str, part: Part, extent: str) -> Grid:
-    judges = {"profkit": part, "ncu's rules": part.ncu, "always 1.00x": part.no_gain}
-    rows = tuple(
-        (name, *(_rounded(getattr(accuracy, figure)) for figure in part.ncu.__struct_fields__))
-        for name, accuracy in judges.items()
+_NO_RANGES = ("", "")
+
+
+def _ranges(part: Part) -> tuple[str, str]:
+    """Coverage, and the typical half-width of a range as a factor around its middle."""
+    width = "n/a" if math.isnan(part.median_width) else words.factor(math.sqrt(part.median_width))
+    return _rounded(part.coverage), width
+
+
+def _accuracy(name: str, defects: int, row: Accuracy, ranges: tuple[str, str]) -> tuple[str, ...]:
+    return (
+        name,
+        str(defects),
+        _rounded(row.top1),
+        _rounded(row.top3),
+        "n/a" if math.isnan(row.factor) else words.factor(row.factor),
+        _rounded(row.mean_error),
+        _rounded(row.small_error),
+        *ranges,
+        _rounded(row.false_alarms),
     )
-    unestimated = part.defects - part.estimated
-    note = (
-        f"{plural(part.defects, 'defect')}; {plural(part.nothing_to_gain, 'report')} checked for "
-        f"false alarms.{extent} Measured speedup within the predicted range: {part.within_range} "
-        f"of {part.defects}{f' ({unestimated} without an estimate)' if unestimated else ''}, above "
-        f"it: {part.above_range}. Ranked first without an estimate: {part.first_without_estimate}."
-    )
-    return Grid(title, _SUMMARY, rows, note)
 
 
 def _rounded(value: float) -> str:
@@ -295,7 +335,10 @@ def _rounded(value: float) -> str:
 
 def _pairs_grid(pairs: Sequence[PairScore]) -> Grid:
     several = len({pair.gpu for pair in pairs}) > 1
-    note = "Speedup of the fix: measured, then predicted by profkit and by ncu's rules."
+    note = (
+        "Speedup of the fix: measured, predicted by profkit with its range and rank, predicted by "
+        "ncu's rules."
+    )
     if untimed := sum(pair.measured == "profiled" for pair in pairs):
         count = plural(untimed, "pair")
         note += f" ~: from the durations in the reports, {count} without latency.json."
@@ -307,29 +350,40 @@ def _row(pair: PairScore, *, several: bool) -> tuple[str, ...]:
     if pair.category is None:
         return (name, "none (control)", *[""] * (len(_PAIRS) - 2))
     achieved = f"{'' if pair.measured == 'timed' else '~'}{words.factor(pair.achieved)}"
-    judged = (
-        (words.factor(judge.estimated), _rounded(judge.error), str(judge.rank or "-"))
-        for judge in (pair, pair.ncu)
+    span = f" [{pair.range[0]:.2f}, {pair.range[1]:.2f}]" if pair.range else ""
+    return (
+        name,
+        pair.category + (", no gain" if pair.kind == "no_gain" else ""),
+        achieved,
+        f"{words.factor(pair.estimated)}{span}",
+        str(pair.rank or "-"),
+        words.factor(pair.ncu.estimated),
     )
-    return (name, pair.category, achieved, *(cell for cells in judged for cell in cells))
 
 
 def _misses(score: Score) -> list[tuple[str, str]]:
     rows = []
     for pair in score.misses:
-        rank = f"rank {pair.rank}" if pair.rank else f"{pair.category} not found"
+        named = ", ".join(f"{each.category} {words.factor(each.factor)}" for each in pair.named)
+        rank = f"rank {pair.rank}" if pair.rank else f"{pair.category} not named"
+        rank += f" (named: {named or 'nothing'})" if pair.rank != 1 else ""
         estimated, achieved = words.factor(pair.estimated), words.factor(pair.achieved)
         why = pair.why or "not yet explained"
         rows.append((pair.name, f"{rank}, predicted {estimated}, measured {achieved}. {why}"))
     return rows
 
 
+def _place(pair: PairScore, alarm: Alarm) -> str:
+    if alarm.report == "after":
+        return "after the fix"
+    return "where its fix gained nothing" if pair.category else "on a control"
+
+
 def _alarms(pairs: Iterable[PairScore]) -> list[tuple[str, str]]:
     return [
         (
             pair.name,
-            f"{alarm.category} predicts {words.factor(alarm.speedup)} "
-            f"{'after the fix' if pair.category else 'on a control'}",
+            f"{alarm.category} predicts {words.factor(alarm.speedup)} {_place(pair, alarm)}",
         )
         for pair in pairs
         for alarm in pair.alarms

@@ -3,9 +3,10 @@
 Three predictors are scored on each pair: profkit, ncu's rules (by the categories in
 `ncu_rules.yaml`) and the prediction that no fix gives any speedup. An error is |estimate -
 achieved| / achieved, of factors; a category that a predictor does not find counts as a prediction
-of 1.
+of 1. A finding names a category where it predicts NAMED or more.
 
     PAIR/  pair.yaml                    category: of the defect; null, absent or control: true, none
+                                        kind: defect, several_limits, or no_gain; family: workload
            before.ncu-rep(z)            with the defect
            after.ncu-rep(z)             fixed; optional for a control
            latency.json                 of both; without it the reports' durations are compared
@@ -19,13 +20,12 @@ from __future__ import annotations
 import math
 import os
 import statistics
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
-import msgspec
 from msgspec import Meta, Struct, convert, structs
 
 from profkit.core.errors import BadInput
@@ -46,9 +46,15 @@ PAIR = "pair.yaml"
 BEFORE, AFTER = "before", "after"
 _REPORTS = (".ncu-repz", ".ncu-rep")
 _SAMPLES = ("samples", "raw_latencies", "latencies")
-_HELD_OUT, _MISSES = "held_out.yaml", "misses.yaml"
+_MISSES = "misses.yaml"
 _OF_A_CHECKOUT = Path("kernels", "pairs")
 _FORMS = "before and after as numbers, lists of samples or mappings with a median"
+NAMED = 1.05
+"""The smallest factor by which a finding names a category, chosen: a fix that gains less is seldom
+worth the work. Ranks are of the pairs whose fix gained as much."""
+SMALL_GAINS = (1.02, 1.5)
+"""The measured factors of small gains, whose errors are averaged apart, chosen: a large gain is
+rarely mistaken for none."""
 WORTH_AN_ALARM = 1.15  # factor, chosen: a smaller prediction seldom causes work on a kernel
 LARGE_ERROR = (
     0.25  # of the measured factor, chosen: from here on an estimate is explained in misses.yaml
@@ -65,9 +71,15 @@ Guess = Sequence[tuple[str, float, tuple[float, float] | None]]
 lowest and highest factor where it has a range."""
 
 
+Kind = Literal["defect", "several_limits", "no_gain"]
+"""One defect dominates; several limits compete; or the category's usual fix gives nothing."""
+
+
 @dataclass(frozen=True)
 class RecordedPair:
     """A pair. `category` is None for a control; `second_limit` is the limiter after the fix.
+
+    Pairs of one workload have one `family`.
 
     `achieved` is the factor by which the fix made it faster, NaN where that was not timed.
     """
@@ -78,6 +90,8 @@ class RecordedPair:
     before: Path
     after: Path | None
     achieved: float
+    family: str
+    kind: Kind
 
 
 class PairFile(Struct, frozen=True):
@@ -86,6 +100,8 @@ class PairFile(Struct, frozen=True):
     category: str | None = None
     control: bool = False
     second_limit: str | None = None
+    family: str | None = None
+    kind: Kind = "defect"
 
 
 class Misses(Struct, frozen=True):
@@ -97,19 +113,17 @@ class Misses(Struct, frozen=True):
 
 @dataclass(frozen=True)
 class PairNotes:
-    """Notes on a collection of pairs: names of the held-out pairs (None where unknown),
-    explanations of misses, and a remark."""
+    """Notes on a collection of pairs: explanations of misses, and a remark."""
 
-    held_out: frozenset[str] | None = None
     why: Mapping[str, str] = field(default_factory=dict)
     note: str = ""
 
 
 class Alarm(Model, frozen=True, kw_only=True):
-    """A false alarm: a predicted speedup without a defect; `report` is the side of the finding."""
+    """A false alarm: a predicted speedup without a gain; `report` is the side of the finding."""
 
     category: str
-    speedup: Annotated[float, Meta(ge=1)] = msgspec.field(name="promised")
+    speedup: Annotated[float, Meta(ge=1)]
     report: Literal["before", "after"]
 
 
@@ -120,7 +134,7 @@ class Miss(Model, frozen=True):
 
 
 class Judged(Model, frozen=True, kw_only=True):
-    """The result of one predictor on a pair: rank of the true category, from 1 (null: not found),
+    """The result of one predictor on a pair: rank of the true category, from 1 (null: not named),
     predicted factor and |estimated - achieved| / achieved (null for a control)."""
 
     rank: int | None
@@ -132,67 +146,76 @@ class Judged(Model, frozen=True, kw_only=True):
 class _Named(Judged, frozen=True):
     name: str
     gpu: str
+    family: str
+    kind: Kind
     category: str | None
     achieved: Real
     measured: Literal["timed", "profiled"] | None
 
 
+class Named(Model, frozen=True):
+    """A category that profkit named in the report before the fix, with the predicted factor."""
+
+    category: str
+    factor: Annotated[float, Meta(ge=1)]
+
+
 class PairScore(_Named, frozen=True, kw_only=True):
     __doc__ = f"""A scored pair: `achieved` is the measured speedup of the fix, from timed latencies
     or from the durations in the reports. `category`, `measured` and `achieved` are null for a
-    control. `range` has the lowest and highest factor of profkit's estimate for the report, `why`
-    explains a miss: not ranked first, or an error above {LARGE_ERROR:.0%}. `held_out`: not used
-    while the rules were developed, null where unknown."""
+    control. `range` has the lowest and highest factor of profkit's estimate for the report, `named`
+    the first three categories that it names, `why` explains a miss: not ranked first, or an error
+    above {LARGE_ERROR:.0%}."""
 
     range: tuple[float, float] | None
+    named: tuple[Named, ...]
     ncu: Judged
     no_gain: Miss
-    held_out: bool | None
     missed: bool
     why: str | None = None
 
 
 class Accuracy(Model, frozen=True, kw_only=True):
-    """The accuracy of one predictor, shares are fractions of 1, null without pairs. `false_alarms`
-    is a share of the reports with `nothing_to_gain`."""
+    __doc__ = f"""The accuracy of one predictor; shares are fractions of 1, null without pairs.
+    `top1` and `top3` are shares of the defects whose fix gained {NAMED} or more. `factor` is exp of
+    the mean absolute logarithm of predicted over measured factor; `small_error` is the mean error
+    for gains from {SMALL_GAINS[0]} to {SMALL_GAINS[1]}. `false_alarms` is a share of the reports
+    with `nothing_to_gain`."""
 
     top1: Real
     top3: Real
+    factor: Real
     mean_error: Real
-    max_error: Real
+    small_error: Real
     false_alarms: Real
 
 
 class _Counted(Accuracy, frozen=True):
     defects: int
     nothing_to_gain: int
-    estimated: int
-    within_range: int
-    above_range: int
-    first_without_estimate: int
+    coverage: Real
+    median_width: Real
 
 
 class Part(_Counted, frozen=True, kw_only=True):
     """A summary of pairs: accuracy of profkit, of ncu's rules and of the prediction of no speedup.
 
     `defects` are scored by rank and error, the reports with `nothing_to_gain` (no defect of the
-    finding's category) by false alarms. `estimated` defects have an estimate; the measured speedup
-    is within its range for `within_range` and above it for `above_range` of them;
-    `first_without_estimate` are ranked first without an estimate.
+    finding's category) by false alarms. `coverage` is the share of the defects whose measured
+    speedup lies in the predicted range, `median_width` the median of its upper over its lower end.
     """
 
     ncu: Accuracy
     no_gain: Accuracy
 
 
-class Score(Output, frozen=True, kw_only=True, tag="profkit.score/1"):
-    """Accuracy of findings. `design` are the pairs that the rules were developed on, `held_out` the
-    others; both are null where that is unknown. Shares are fractions of 1."""
+class Score(Output, frozen=True, kw_only=True, tag="profkit.score/2"):
+    """Accuracy of findings, over all pairs, by kind and by GPU. Shares are fractions of 1."""
 
     profkit: str
     summary: Part
-    design: Part | None
-    held_out: Part | None
+    kinds: dict[str, Part]
+    gpus: dict[str, Part]
     pairs: tuple[PairScore, ...]
 
     @property
@@ -203,38 +226,47 @@ class Score(Output, frozen=True, kw_only=True, tag="profkit.score/1"):
 @dataclass(frozen=True)
 class Verdict:
     """A scored pair. `watched`: it has a report checked for false alarms, a control's in any
-    category or one after a fix in the fixed category, unless that is the pair's second limit."""
+    category, one with nothing to gain in its category, or one after a fix in the fixed category,
+    unless that is the pair's second limit."""
 
     pair: PairScore
     watched: bool
 
+    @property
+    def is_defect(self) -> bool:
+        return self.pair.category is not None and self.pair.kind != "no_gain"
+
 
 def score(verdicts: Sequence[Verdict], why: Mapping[str, str]) -> Score:
     """Summarize scored pairs; `why` explains misses by the name of the pair."""
-    unknown, design, held_out = (
-        [verdict for verdict in verdicts if verdict.pair.held_out is half]
-        for half in (None, False, True)
-    )
-    apart = not unknown and bool(held_out)
     pairs = (verdict.pair for verdict in verdicts)
     return Score(
         profkit=__version__,
         summary=_part(verdicts),
-        design=_part(design) if apart else None,
-        held_out=_part(held_out) if apart else None,
+        kinds=_parts(verdicts, lambda pair: pair.kind if pair.category else "control"),
+        gpus=_parts(verdicts, lambda pair: pair.gpu),
         pairs=tuple(
             structs.replace(pair, why=why.get(pair.name) if pair.missed else None) for pair in pairs
         ),
     )
 
 
-def judge(pair: RecordedPair, examine: Examine, held_out: Collection[str] | None) -> Verdict:
+def _parts(verdicts: Sequence[Verdict], key: Callable[[PairScore], str]) -> dict[str, Part]:
+    names = sorted({key(verdict.pair) for verdict in verdicts})
+    return {
+        name: _part([verdict for verdict in verdicts if key(verdict.pair) == name])
+        for name in names
+    }
+
+
+def judge(pair: RecordedPair, examine: Examine) -> Verdict:
     """Score a pair; raises BadInput where its category is unknown or a report can't be read."""
     category, achieved, folder = pair.category, pair.achieved, pair.before.parent
     if category is not None and category not in CATEGORIES:
         other = f"use {', '.join(CATEGORIES)}; null for a control"
         remedy = did_you_mean(category, CATEGORIES, other, alike=0.5)
         raise BadInput(f"{folder / PAIR}: unknown category {category!r}", remedy)
+    gains = pair.kind != "no_gain"
     examined = [examine(report) for report in (pair.before, pair.after) if report]
     reports = [report for report, _ in examined]
     if len(reports) > 1 and math.isnan(achieved):
@@ -242,42 +274,61 @@ def judge(pair: RecordedPair, examine: Examine, held_out: Collection[str] | None
             message = f"{folder}: no latency.json, and its reports have no durations"
             raise BadInput(message, "add latency.json")
         achieved = reports[0].total / reports[1].total
-    watched = category is None or (pair.after is not None and pair.second_limit != category)
+    fixed = pair.after is not None and pair.second_limit != category
+    watched = category is None or not gains or fixed
     guesses = [_own(checklist) for _, checklist in examined]
     own, ncu = (
-        _judged(judge, category, achieved, watched=watched)
+        _judged(judge, category, achieved, gains=gains, watched=watched)
         for judge in (guesses, [_ncu(report) for report in reports])
     )
     measured: Literal["timed", "profiled"] = "profiled" if math.isnan(pair.achieved) else "timed"
     row = PairScore(
         pair.name,
         reports[0].gpus[0].name,
+        pair.family,
+        pair.kind,
         category,
         achieved,
         measured if category else None,
         **structs.asdict(own),
         range=next((span for name, _, span in guesses[0] if name == category and span), None),
+        named=tuple(Named(name, factor) for name, factor in _named(guesses[0]).items())[:3],
         ncu=ncu,
         no_gain=Miss(abs(1 - achieved) / achieved),
-        held_out=None if held_out is None else pair.name in held_out,
-        missed=category is not None and (own.rank != 1 or own.error > LARGE_ERROR),
+        missed=category is not None
+        and gains
+        and ((achieved >= NAMED and own.rank != 1) or own.error > LARGE_ERROR),
     )
     return Verdict(row, watched)
 
 
+def _named(guess: Guess) -> dict[str, float]:
+    """The categories that a predictor names, in order, with the factor of the first finding."""
+    named: dict[str, float] = {}
+    for name, factor, _ in guess:
+        if factor >= NAMED:
+            named.setdefault(name, factor)
+    return named
+
+
 def _judged(
-    guesses: Sequence[Guess], category: str | None, achieved: float, *, watched: bool
+    guesses: Sequence[Guess],
+    category: str | None,
+    achieved: float,
+    *,
+    gains: bool,
+    watched: bool,
 ) -> Judged:
-    """The findings of a predictor before the fix, and its alarms: or after the fix."""
-    side: Literal["before", "after"] = "after" if category else "before"
+    """The findings of a predictor before the fix, and its alarms."""
+    side: Literal["before", "after"] = "after" if category and gains else "before"
     alarms = tuple(
         Alarm(category=name, speedup=factor, report=side)
-        for name, factor, _ in (guesses[-1] if watched else ())
+        for name, factor, _ in (guesses[-1 if side == "after" else 0] if watched else ())
         if factor >= WORTH_AN_ALARM and category in {None, name}
     )
     if category is None:
         return Judged(rank=None, estimated=math.nan, error=math.nan, alarms=alarms)
-    ranks = {name: rank for rank, name in enumerate(dict.fromkeys(row[0] for row in guesses[0]), 1)}
+    ranks = {name: rank for rank, name in enumerate(_named(guesses[0]), 1)}
     estimated = next((factor for name, factor, _ in guesses[0] if name == category), 1.0)
     error = abs(estimated - achieved) / achieved
     return Judged(rank=ranks.get(category), estimated=estimated, error=error, alarms=alarms)
@@ -323,24 +374,26 @@ def ncu_categories() -> Mapping[str, str | Mapping[str, str]]:
 
 
 def _part(verdicts: Sequence[Verdict]) -> Part:
-    defects = [verdict.pair for verdict in verdicts if verdict.pair.category is not None]
+    defects = [verdict.pair for verdict in verdicts if verdict.is_defect]
     watched = [verdict.pair for verdict in verdicts if verdict.watched]
-    ranges = [(pair.achieved, pair.range) for pair in defects if pair.range]
     own, ncu, no_gain = (
-        _accuracy([judged(pair) for pair in defects], [judged(pair) for pair in watched])
+        _accuracy(defects, [judged(pair) for pair in defects], [judged(pair) for pair in watched])
         for judged in (lambda pair: pair, lambda pair: pair.ncu, _no_gain)
     )
+    spans = [pair.range for pair in defects if pair.range]
     return Part(
         len(defects),
         len(watched),
-        len(ranges),
-        sum(low <= achieved <= high for achieved, (low, high) in ranges),
-        sum(achieved > high for achieved, (_, high) in ranges),
-        sum(pair.rank == 1 and pair.range is None for pair in defects),
+        _mean([bool(pair.range and _within(pair.range, pair.achieved)) for pair in defects]),
+        statistics.median(high / low for low, high in spans) if spans else math.nan,
         **structs.asdict(own),
         ncu=ncu,
         no_gain=no_gain,
     )
+
+
+def _within(span: tuple[float, float], value: float) -> bool:
+    return span[0] <= value <= span[1]
 
 
 def _no_gain(pair: PairScore) -> Judged:
@@ -348,15 +401,19 @@ def _no_gain(pair: PairScore) -> Judged:
     return Judged(rank=None, estimated=1.0, error=pair.no_gain.error, alarms=())
 
 
-def _accuracy(defects: Sequence[Judged], watched: Sequence[Judged]) -> Accuracy:
-    ranks = [judged.rank or math.inf for judged in defects]
-    errors = [judged.error for judged in defects]
+def _accuracy(
+    defects: Sequence[PairScore], judged: Sequence[Judged], watched: Sequence[Judged]
+) -> Accuracy:
+    rows = list(zip(judged, (pair.achieved for pair in defects), strict=True))
+    ranks = [row.rank or math.inf for row, achieved in rows if achieved >= NAMED]
+    logs = [abs(math.log(row.estimated / achieved)) for row, achieved in rows]
     return Accuracy(
         top1=_mean([rank <= 1 for rank in ranks]),
         top3=_mean([rank <= 3 for rank in ranks]),
-        mean_error=_mean(errors),
-        max_error=max(errors, default=math.nan),
-        false_alarms=_mean([bool(judged.alarms) for judged in watched]),
+        factor=math.exp(_mean(logs)),
+        mean_error=_mean([row.error for row in judged]),
+        small_error=_mean([row.error for row, gain in rows if _within(SMALL_GAINS, gain)]),
+        false_alarms=_mean([bool(row.alarms) for row in watched]),
     )
 
 
@@ -364,17 +421,14 @@ def _mean(values: Sequence[float]) -> float:
     return statistics.fmean(values) if values else math.nan
 
 
-def pairs_in(folder: Path) -> tuple[Path, ...]:
-    """The folders of pairs below a folder, sorted; raises BadInput where there is none."""
-    if not folder.is_dir():
-        reason = "not a directory" if folder.exists() else "no such directory"
-        raise BadInput(f"{folder}: {reason}", "pass a directory of recorded pairs")
-    pairs = tuple(sorted(file.parent for file in folder.rglob(PAIR)))
+def pairs_in(folders: Sequence[Path]) -> tuple[Path, ...]:
+    """The folders of pairs below folders, sorted by name; raises BadInput where there is none."""
+    pairs = {file.parent for folder in folders for file in folder.rglob(PAIR)}
     if not pairs:
         raise BadInput(
-            f"{folder}: no {PAIR} in this directory", "pass a directory of recorded pairs"
+            f"{folders[0]}: no {PAIR} in this directory", "pass a directory of recorded pairs"
         )
-    return pairs
+    return tuple(sorted(pairs, key=lambda pair: (pair.name, pair)))
 
 
 def read_pair(folder: Path) -> RecordedPair:
@@ -390,31 +444,31 @@ def read_pair(folder: Path) -> RecordedPair:
         raise BadInput(f"{folder}: neither {AFTER}.ncu-rep(z) nor {IN_A_RUN}", "record one of them")
     if before is None:
         raise BadInput(f"{folder}: no {BEFORE}.ncu-rep(z)", "record it")
+    family = pair.family or folder.name
     if is_control:
-        return RecordedPair(folder.name, None, "", before, None, achieved)
+        return RecordedPair(folder.name, None, "", before, None, achieved, family, pair.kind)
     limit = pair.second_limit or ""
-    return RecordedPair(folder.name, pair.category, limit, before, after, achieved)
+    return RecordedPair(
+        folder.name, pair.category, limit, before, after, achieved, family, pair.kind
+    )
 
 
 def read_notes(pairs: Path) -> PairNotes:
     """Notes in a folder of pairs, or for recorded ones in kernels/pairs of their checkout."""
     checkouts = (parent / _OF_A_CHECKOUT for parent in Path(os.path.realpath(pairs)).parents)
-    for folder in (pairs, *checkouts):
-        held_out, misses = folder / _HELD_OUT, folder / _MISSES
-        if held_out.is_file() or misses.is_file():
-            missed = _read(misses, Misses) if misses.is_file() else Misses()
-            return PairNotes(
-                frozenset(_read(held_out, list[str])) if held_out.is_file() else None,
-                {name: " ".join(text.split()) for name, text in (missed.why or {}).items()},
-                " ".join((missed.note or "").split()),
-            )
-    return PairNotes()
+    files = (folder / _MISSES for folder in (pairs, *checkouts))
+    file = next((path for path in files if path.is_file()), None)
+    missed = _read(file, Misses) if file else Misses()
+    return PairNotes(
+        {name: " ".join(text.split()) for name, text in (missed.why or {}).items()},
+        " ".join((missed.note or "").split()),
+    )
 
 
 def joined(notes: Sequence[PairNotes]) -> PairNotes:
-    """The notes of several folders as one; held-out pairs are those of each folder."""
+    """The notes of several folders as one."""
     why = {name: text for each in notes for name, text in each.why.items()}
-    return PairNotes(None, why, " ".join(each.note for each in notes if each.note))
+    return PairNotes(why, " ".join(dict.fromkeys(each.note for each in notes if each.note)))
 
 
 def _read(path: Path, model: type[T]) -> T:

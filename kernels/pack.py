@@ -1,0 +1,66 @@
+"""Moves recorded pairs into one archive: `python -m kernels.pack reports/h200/pairs NAME...`
+
+The archive is `pairs.tar.zst` in that folder; a pair that is in it already is replaced. Reports are
+stored uncompressed in it (`.ncu-rep`), since the whole is compressed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import sys
+import tempfile
+from collections.abc import Collection
+from pathlib import Path
+
+import zstandard
+
+from profkit.core.integrity import MANIFEST
+from profkit.core.regular_file import digest
+from profkit.rules.pair_archive import ARCHIVE, pack, unpack
+
+NAME = f"pairs{ARCHIVE}"
+
+
+def move(folder: Path, names: Collection[str]) -> None:
+    """Move the pairs of these names from a folder of recordings into its archive."""
+    archive = folder / NAME
+    with tempfile.TemporaryDirectory(prefix="profkit-") as scratch:
+        inside = Path(scratch)
+        if archive.is_file():
+            unpack(archive, inside)
+        for name in names:
+            shutil.rmtree(inside / name, ignore_errors=True)
+            shutil.copytree(folder / name, inside / name)
+            _decompress(inside / name)
+        pack(sorted(inside.iterdir()), archive)
+    for name in names:
+        shutil.rmtree(folder / name)
+
+
+def _decompress(pair: Path) -> None:
+    """Replace the compressed reports of a pair by plain ones, in its manifest too."""
+    manifest = json.loads((pair / MANIFEST).read_text(encoding="utf-8"))
+    for packed in pair.glob("*.ncu-repz"):
+        report = packed.with_suffix(".ncu-rep")
+        content = zstandard.ZstdDecompressor().decompressobj().decompress(packed.read_bytes())
+        report.write_bytes(content)
+        entry = manifest["files"].pop(packed.name)
+        manifest["files"][report.name] = entry | {"sha256": digest(report), "bytes": len(content)}
+        packed.unlink()
+    (pair / MANIFEST).write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")
+
+
+def main() -> int:
+    """Pack what the command line names."""
+    parser = argparse.ArgumentParser(description="Move recorded pairs into one archive.")
+    parser.add_argument("folder", type=Path, help="reports/<gpu>/pairs")
+    parser.add_argument("names", nargs="+", metavar="NAME")
+    options = parser.parse_args()
+    move(options.folder, options.names)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,5 @@
+import torch
+
+
+def reference(inputs):
+    return torch.cdist(inputs["a"].mT.contiguous(), inputs["b"].mT.contiguous(), p=1)

@@ -1,0 +1,5 @@
+"""x weight^T + residual."""
+
+
+def reference(inputs):
+    return inputs["x"] @ inputs["weight"].T + inputs["residual"]
