@@ -169,7 +169,12 @@ def seen(shift: Seen) -> str:
     """The quantity that shows it: `32-way → none`, `xu_busy 92.1% → 9.8%`."""
     if shift.name.startswith("shared_ways"):
         ways = _ARROW.join(_ways(value) for value in (shift.before, shift.after))
-        left = f", {percent(shift.share)} of wavefronts remain conflicts" if shift.share > 0 else ""
+        kind = shift.name.removeprefix("shared_ways_")
+        left = (
+            f", conflicts still {percent(shift.share)} of {kind} wavefronts"
+            if shift.share > 0
+            else ""
+        )
         return f"{ways}{left}"
     unit = catalog().quantities[shift.name].unit
     values = (quantity(value, unit) for value in (shift.before, shift.after))

@@ -40,7 +40,7 @@ def test_what_a_reader_sees_of_a_fix(profkit_cli: Cli) -> None:
     shown = " ".join(result.stdout.split())
     assert "transpose 330.9 µs → 145.4 µs (timed) 2.27x faster" in shown
     assert (
-        "shared_bank_conflicts resolved (32-way → 1-way, 3.2% of wavefronts remain conflicts); "
+        "shared_bank_conflicts resolved (32-way → 1-way, conflicts still 3.5% of load wavefronts);"
         in shown
     )
     assert "predicted 2.1x [1.9, 2.4], measured 2.27x, within the range" in shown
