@@ -1,11 +1,11 @@
 PYTHON ?= python3
 BIN := .venv/bin
-REPORT ?= reports/h200/sdpa_s512
+REPORT ?= reports/h200/pairs/transpose_conflicts/before.ncu-repz
 
 .PHONY: demo test test-quick test-nightly fuzz lint bench docs site golden record clean
 .DEFAULT_GOAL := help
 
-help:  ## what there is to make
+help:  ## list the make targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
 
 .venv/profkit: pyproject.toml constraints.txt
@@ -29,6 +29,7 @@ help:  ## what there is to make
 
 demo: .venv/profkit  ## analyze a recorded H200 profile, no GPU needed
 	$(BIN)/profkit analyze $(REPORT)
+	@echo; echo 'Next: the tutorial, docs/tutorial/why-is-my-kernel-slow.md'
 
 test: .venv/profkit-test  ## run all tests
 	$(BIN)/python -m tests.run
@@ -44,11 +45,11 @@ test-nightly: .venv/profkit-test  ## run all tests with every moment and size, m
 	PROFKIT_NIGHTLY=1 PROFKIT_TESTS_EXEC=1 PROFKIT_FUZZ_SECONDS=600 $(BIN)/python -m tests.run
 
 FUZZ_MINUTES ?= 10
-fuzz: .venv/profkit-test  ## spoiled files through every reader, for FUZZ_MINUTES (10)
+fuzz: .venv/profkit-test  ## corrupted files through every reader, for FUZZ_MINUTES (10)
 	PROFKIT_FUZZ_SECONDS=$$(($(FUZZ_MINUTES) * 60)) PROFKIT_FUZZ_SEED=$$(date +%s) \
 	  $(BIN)/python -m pytest -s tests/fuzz
 
-lint: .venv/profkit-test  ## ruff, mypy --strict and which room may import which
+lint: .venv/profkit-test  ## ruff, mypy --strict, and which package may import which
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy

@@ -530,7 +530,10 @@ def streams(reading: Reading) -> None:
 
 
 def products(reading: Reading) -> None:
-    """`80 SMs x 64 lanes x 2 x 1.53 GHz = 15.7 TFLOP/s`."""
+    """`80 SMs x 64 lanes x 2 x 1.53 GHz = 15.7 TFLOP/s`, `2 x 4096^3 = 137 GFLOP`.
+
+    A factor without a number leaves the product unchecked: the rest of it is another product.
+    """
     factors: list[re.Match[str]] = []
     for number in WORDS["factor"].finditer(reading.text):
         start = factors[-1].end() if factors else 0
@@ -541,7 +544,8 @@ def products(reading: Reading) -> None:
         elif factors and WORDS["times_sign"].fullmatch(gap):
             factors.append(number)
         else:
-            factors = [number]
+            before = words_before(reading.text, number.start())
+            factors = [] if WORDS["operator"].search(before) else [number]
 
 
 def _product(reading: Reading, factors: list[re.Match[str]], result: re.Match[str]) -> None:
@@ -549,13 +553,29 @@ def _product(reading: Reading, factors: list[re.Match[str]], result: re.Match[st
     numbers, figures = [*factors, result], []
     for number in numbers:
         prefix, base = number[2] or "", number[3] or ""
-        if figure := figure_of(number[1], base, scale_of(prefix + base)):
-            figures.append(figure)
+        figure = figure_of(number[1], base, scale_of(prefix + base))
+        if figure and (power := _power(figure, number)):
+            figures.append(power)
     if len(figures) == len(numbers):
         text = reading.text[factors[0].start() : result.end()]
         reading.add("products", Product(tuple(figures[:-1]), figures[-1], text))
         for number in numbers:
-            reading.take(number, 1)
+            reading.take(number, 1, 4, 5)
+
+
+_SUPERSCRIPTS = {"²": 2, "³": 3}
+
+
+def _power(figure: Figure, number: re.Match[str]) -> Figure | None:
+    """A factor with its exponent: `2048^2`, `2048²`; None beyond what a figure holds."""
+    exponent = int(number[4] or _SUPERSCRIPTS.get(number[5] or "", 1))
+    if exponent == 1:
+        return figure
+    try:
+        value, high = figure.value**exponent, figure.high**exponent
+        return Figure(value, high - value, figure.text)
+    except (ValueError, OverflowError):
+        return None
 
 
 _RULES: tuple[Callable[[Reading], None], ...] = (

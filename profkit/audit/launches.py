@@ -117,13 +117,20 @@ def occupancy(subject: Subject) -> Iterator[Check]:
 def _of_launch(subject: Subject, field: str) -> Iterator[Check]:
     """Theoretical occupancy of a known block size goes in steps of a block."""
     by_chip = [_shares(subject, chip) for chip in reversed(_chips(subject))]
-    words = max(by_chip, key=lambda shares: shares[-1].value)[-1].calculation
+    most = max(by_chip, key=lambda shares: shares[-1].value)
+    words, claimed, expected = most[-1].calculation, subject.claim[field], "{}"
     if field == "occupancy" and subject.claim["threads"]:
         spans = [share for shares in by_chip for share in shares]
     else:
         spans = [replace(shares[-1], low=0.0) for shares in by_chip]
+    below = [share for share in most[:-1] if claimed and share.value < claimed.value]
+    if below and field == "occupancy" and subject.claim["threads"]:
+        above = [share for share in most if claimed and share.value > claimed.value]
+        if above:
+            words += f"; with {plural(len(below), 'block')} {below[-1]}"
+            expected = f"{below[-1]} or {above[0]}"
     spans = [replace(span, calculation=words, used=_launch(subject)) for span in spans]
-    yield from subject.check("occupancy", field, spans, slack=0.0)
+    yield from subject.check("occupancy", field, spans, slack=0.0, should_be=expected)
 
 
 def _shares(subject: Subject, chip: SmLimits) -> list[Span]:

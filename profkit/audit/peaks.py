@@ -65,11 +65,25 @@ def peak(subject: Subject) -> Iterator[Check]:
             spans = [
                 Span.exactly(value, "", _datasheet_words(subject, kind, value)) for value in peaks
             ]
+            if not any(span.allows(claimed, PEAK_SLACK) for span in spans):
+                spans = _current(subject, spans)
         yield from subject.check(
             "peak", field, spans, cause=_why_peak(subject, kind, claimed),
             should_be=partial(_right_peak, subject, kind), slack=PEAK_SLACK,
             doubt=_accumulates_in_fp16(subject, claimed),
         )  # fmt: skip
+
+
+def _current(subject: Subject, spans: list[Span]) -> list[Span]:
+    """The peaks without those that only other documents of the products give."""
+    others = {
+        value * count
+        for sheet in subject.sheets
+        for values in sheet.also.values()
+        for value in values
+        for count in subject.multiples
+    }
+    return [span for span in spans if span.value not in others] or spans
 
 
 def _accumulates_in_fp16(subject: Subject, claimed: Figure) -> bool:
@@ -96,16 +110,21 @@ def _why_peak(subject: Subject, kind: str, claimed: Figure) -> str:
 def _datasheet_words(subject: Subject, kind: str, value: float) -> str:
     """The peak and its product; marked where the datasheet figure is unverified."""
     shown = amount(value, _UNITS[kind])
-    for sheet in subject.sheets:
-        for key, peak in sheet.peaks.items():
-            if peak.value == value and (key == "dram") == (kind == "byte"):
-                what = "memory bandwidth" if key == "dram" else f"dense {subject.key_label(key)}"
-                doubt = "" if peak.verified else " (unverified)"
-                return f"{sheet.name}'s {what} is {shown}{doubt}"
-    claim, clock = subject.claim, subject.text("clock")
-    where = f" at {clock}" if clock and kind == "flop" else ""
-    together = f" ({claim.devices} GPUs)" if claim.devices else ""
-    return f"{subject.gpu_names}{together} can reach at most {shown}{where}"
+    own = subject.claim.dtype  # before the tensor units' TF32 that FP32 may mean
+    keys = ["dram"] if kind == "byte" else sorted(subject.rate_peaks(), key=lambda key: key != own)
+    for sheet, key, count in product(subject.sheets, keys, subject.multiples):
+        peak = sheet.peaks.get(key)
+        if peak and peak.value * count == value:
+            what = "memory bandwidth" if key == "dram" else f"{subject.peak_label(key)} peak"
+            doubt = "" if peak.verified else " (unverified)"
+            name = sheet.name if count == 1 else f"{count} x {sheet.name}"
+            return f"{name}'s {what} is {shown}{doubt}"
+    clock = subject.text("clock") if kind == "flop" else ""
+    names = subject.gpu_names
+    if subject.claim.devices:
+        names = f"{subject.claim.devices} x {names}"
+    where = f" at {clock}" if clock else " at the max SM clock" * (kind == "flop")
+    return f"{names} can reach at most {shown}{where}"
 
 
 def _right_peak(subject: Subject, kind: str, span: Span) -> str:
@@ -173,7 +192,7 @@ def above_flop(subject: Subject) -> Iterator[Check]:
     """Nothing computes faster than the hardware; by the time where no rate is claimed."""
     limit, flop = subject.rate_limit(), flop_spans(subject)
     if limit and subject.claim["flop_rate"]:
-        words = f"the peak of {subject.gpu_names} in this precision is {{}}, dense, at boost clock"
+        words = subject.rate_limit_words()
         yield from subject.check(
             "above_peak", "flop_rate", [Span.up_to(limit, "FLOP/s", words)],
             cause="work counted that was not executed, another precision, or a sparse rate",

@@ -11,7 +11,7 @@ from msgspec import structs
 from profkit.audit.claim import SHAPE, UNITS, Claim
 from profkit.audit.contradiction import Check, Contradiction, Rule
 from profkit.audit.printed_numbers import Figure
-from profkit.audit.span import Span
+from profkit.audit.span import Span, amount
 from profkit.capture.work import Work
 from profkit.report.gpus import Datasheet, datasheets_named
 
@@ -158,15 +158,39 @@ class Subject:
     def rate_limit(self) -> float:
         """FLOP/s that can't be passed: peaks at the boost clock, or at the claimed one if that is
         lower, accumulating either way; 0 where unknown."""
-        keys = self.rate_peaks()
+        return self._highest_rate()[0]
+
+    def rate_limit_words(self) -> str:
+        """The peaks behind `rate_limit`, with {} for it: of the datasheet, and at which clock."""
+        limit, datasheet, kind = self._highest_rate()
+        names = f"{max(self.multiples)} x {self.gpu_names}"
+        names = self.gpu_names if max(self.multiples) == 1 else names
+        if limit <= datasheet * (1 + SLACK) and self.claim["clock"] is None:
+            return f"the {kind} peak of {names} is {{}} (datasheet)"
+        clock = f"at {self.text('clock')}" if self.claim["clock"] else "at the max SM clock"
+        shown = amount(datasheet, "FLOP/s")
+        return f"the {kind} peak of {names} is {shown} (datasheet), {{}} {clock}"
+
+    def _highest_rate(self) -> tuple[float, float, str]:
+        """The rate limit, the datasheet's peak behind it, and which peak that is."""
+        keys, count = self.rate_peaks(), max(self.multiples)
         rates = [
-            peak.value * self._headroom(sheet, key)
+            (
+                count * peak.value * self._headroom(sheet, key), count * peak.value,
+                self.peak_label(key) + " (FP16 accumulation)" * (table is sheet.f16_accumulate),
+            )
             for sheet in self.sheets
             for table in (sheet.peaks, sheet.f16_accumulate)
             for key, peak in table.items()
             if key in keys
-        ]
-        return max(rates, default=0.0) * max(self.multiples)
+        ]  # fmt: skip
+        return max(rates, default=(0.0, 0.0, ""))
+
+    @staticmethod
+    def peak_label(key: str) -> str:
+        """A compute peak of a datasheet: `dense tensor FP16`, `FP32`."""
+        label = key.replace("_", " ").upper().replace("TENSOR", "tensor")
+        return f"dense {label}" if key.startswith("tensor_") else label
 
     def _headroom(self, sheet: Datasheet, key: str) -> float:
         clock, own = self.claim["clock"], sheet.clock_of(key)

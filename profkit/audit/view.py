@@ -71,8 +71,9 @@ def _summary(file: AuditFile) -> str:
     if file.doubts:
         parts.append(plural(len(file.doubts), "doubtful claim"))
     looked = f"{plural(file.checks, 'check')} of {plural(file.checked, 'claim')}"
-    left = plural(len(file.unchecked), "item")
-    return f"{', '.join(parts)} in {looked}; {left} not checked"
+    summary = f"{', '.join(parts)} in {looked}"
+    places = len({place.where for place in file.unchecked})
+    return f"{summary}; unchecked numbers in {plural(places, 'place')}" if places else summary
 
 
 def _title(outcome: Outcome) -> str:
@@ -83,9 +84,34 @@ def _title(outcome: Outcome) -> str:
     return f"{claim.where}  {claim.text or row}".strip()
 
 
+_CHECKS = {
+    "flop_of_shape": "FLOP of the shape",
+    "bytes_of_shape": "bytes of the shape",
+    "intensity": "FLOP over bytes",
+    "share_of_peak": "rate over peak",
+    "peak": "datasheet peak",
+    "above_peak": "limit by the peak",
+    "ridge": "compute peak over memory bandwidth",
+    "bound": "intensity against the ridge point",
+    "interval": "value within its interval",
+    "interval_end": "end of the interval",
+    "overlap": "overlap of intervals",
+    "timer_tick": "timer resolution",
+    "speed_up": "time before over time after",
+    "advantage": "ratio of peaks over ratio of times",
+    "memory": "memory type of the GPU",
+    "grid": "grid dimensions",
+    "residency": "blocks per SM",
+    "change": "change between two values",
+    "part": "part over whole",
+    "product": "product of the factors",
+    "tokens": "token rate and cost per token",
+    "cycles": "time x clock",
+}
+
+
 def _rule(finding: Contradiction) -> str:
-    names = {"speed_up": "speedup", "timer_tick": "timer resolution"}
-    return names.get(finding.rule, finding.rule.replace("_", " "))
+    return f"check: {_CHECKS.get(finding.rule, finding.rule.replace('_', ' '))}"
 
 
 def _rows(finding: Contradiction) -> list[Row]:

@@ -237,9 +237,12 @@ def _token_rates(subject: Subject, kind: str, cost: Span, unit: str) -> Iterator
     # A token without batching reads its bytes itself; its FLOP are its own in any case.
     if limit and (kind == "flop" or (subject.claim.batch or 1) == 1):
         words = f"at most {amount(limit, f'{unit}/s')} / {cost} = {{}}"
-        most = [Span.up_to(limit / cost.low, "tokens/s", words, cost.used)]
+        most = Span.up_to(limit / cost.value, "tokens/s", words, cost.used)
+        high = limit / cost.low
+        rounded = f" ({amount(high, 'tokens/s')} if {subject.text(*cost.used)} is rounded up)"
+        most = replace(most, high=high, calculation=most.calculation + rounded)
         yield from subject.check(
-            "above_peak", "token_rate", most, slack=_TOKEN_SLACK, should_be="at most {}"
+            "above_peak", "token_rate", [most], slack=_TOKEN_SLACK, should_be="at most {}"
         )
     peaks = subject.peaks(kind) if kind == "byte" else (limit,) * bool(limit)
     claimed = [*subject.spans(f"{kind}_peak"), *subject.spans(f"{kind}_rate")]

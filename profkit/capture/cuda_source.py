@@ -239,10 +239,14 @@ def _short(path: str) -> str:
 
 def _device_arch() -> str:
     """The device's architecture; on Hopper with the instructions that only it has."""
-    import torch
-
-    if not torch.cuda.is_available():
-        raise EnvironmentProblem("no CUDA device to compile for", "name an architecture")
+    try:
+        import torch
+    except ImportError:
+        torch = None
+    if torch is None or not torch.cuda.is_available():
+        raise EnvironmentProblem(
+            "no CUDA device to compile for", 'pass arch="sm_90a" to compile_kernel'
+        )
     major, minor = torch.cuda.get_device_capability()
     return f"sm_{major}{minor}a" if major == 9 else f"sm_{major}{minor}"
 

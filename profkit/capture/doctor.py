@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 OK, WARNING, FAILS, NOT_NEEDED = "ok", "warning", "fails", "n/a"
+_NOT_FOUND = "not found"
 _STYLES = {OK: "green", WARNING: "yellow", FAILS: "red"}
 _ROOM = 2 << 30  # chosen: a full report of a large program with its timeline fits
 _CAP_SYS_ADMIN = 21  # linux/capability.h
@@ -73,8 +74,13 @@ def diagnose(out: Path) -> DoctorFile:
         _torch(),
         _disk(out),
     )
-    failed = any(check.status == FAILS and check.needed for check in checks)
+    failed = any(check.needed and _prevents(check) for check in checks)
     return DoctorFile(can_profile=False if failed else has_gpu, has_gpu=has_gpu, checks=checks)
+
+
+def _prevents(check: Check) -> bool:
+    """Whether a check rules out profiling, if profiling needs it."""
+    return check.status == FAILS or check.found == _NOT_FOUND
 
 
 def _bad(name: str, topic: str, state: str, gpu: GpuState | None = None) -> Check:
@@ -131,7 +137,7 @@ def _settings(gpu: GpuState) -> Iterator[tuple[str, str, bool]]:
 
 
 def _tool(name: str, tool: Tool | None, has_gpu: bool) -> Check:
-    missing = _bad(name, name, "not found")
+    missing = _bad(name, name, _NOT_FOUND)
     if tool is None:
         return missing if has_gpu else replace(missing, status=NOT_NEEDED)
     return Check(name, OK, f"{tool.version_text}, {tool.path}", needed=missing.needed)
@@ -218,8 +224,14 @@ def doctor_view(diagnosis: DoctorFile) -> RenderableType:
 def _verdict(diagnosis: DoctorFile) -> str:
     if diagnosis.can_profile:
         return "This machine can profile: profkit profile targets/sdpa_s512.py"
-    if diagnosis.has_gpu or (diagnosis.has_gpu is None and diagnosis.can_profile is False):
-        return "This machine can't profile yet: see the failed checks. Reading reports works."
-    if diagnosis.has_gpu is None:
+    if diagnosis.can_profile is None:
         return "Unknown whether this machine can profile: see GPU above. Reading reports works."
-    return "No GPU here. Reports from other machines can be read: profkit analyze, profkit metrics."
+    reasons = [
+        f"{check.name} {check.found}"
+        for check in diagnosis.checks
+        if check.needed and _prevents(check) and not check.name.startswith("GPU")
+    ]
+    if diagnosis.has_gpu is False:
+        reasons.insert(0, "no usable GPU")
+    reading = "Reading reports works: profkit analyze, profkit metrics."
+    return f"Can't profile: {', '.join(reasons)}. {reading}"

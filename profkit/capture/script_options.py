@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
@@ -19,13 +20,19 @@ def asked(options: argparse.ArgumentParser) -> argparse.Namespace:
     raise it.
     """
     if _is_run():
-        return options.parse_known_args()[0]
+        return options.parse_known_args(without_dashes(sys.argv[1:]))[0]
     options.error = _refuse  # type: ignore[method-assign]
     known, left = options.parse_known_args()
     if left:
         names = " ".join(options.format_usage().removeprefix("usage:").split()[1:])
         raise UsageError(f"{_script()}: no option {left[0]}", f"use {names}" if names else "")
     return known
+
+
+def without_dashes(words: Sequence[str]) -> list[str]:
+    """A command line without its first `--`, which separates a script's options in profkit's."""
+    first = words.index("--") if "--" in words else len(words)
+    return [*words[:first], *words[first + 1 :]]
 
 
 def _is_run() -> bool:

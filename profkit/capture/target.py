@@ -11,12 +11,14 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
+from functools import wraps
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 from profkit.capture.correctness import BOUNDS, Status, Verdict, WrongResult, judge
 from profkit.capture.environment import digest, fingerprint, lock
 from profkit.capture.import_scope import ImportScope, scope_of
+from profkit.capture.script_options import without_dashes
 from profkit.capture.target_format import CheckFile, TargetFile
 from profkit.capture.work import Work
 from profkit.core.atomic_file import write_atomic
@@ -33,7 +35,30 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]*")
 _NO_KERNEL = re.compile(r"No available kernel|No viable backend", re.IGNORECASE)
 _LONGEST_REASON = 300  # characters, chosen: three lines of a terminal
 _TORCH = "torch"
+INSTALL_TORCH = "pip install torch, or '.[gpu]' in profkit's checkout"
 _LARGEST_SCRIPT = 1 << 20  # bytes, of which each takes Python up to 430 bytes to compile
+
+
+_Declared = TypeVar("_Declared")
+
+
+def _reports_errors(kind: type[_Declared]) -> type[_Declared]:
+    """A declaration whose errors end a script that is run with one line; elsewhere they raise."""
+    initialize = kind.__init__
+
+    @wraps(initialize)
+    def init(self: _Declared, *values: Any, **named: Any) -> None:
+        try:
+            initialize(self, *values, **named)
+        except (TypeError, ValueError) as error:
+            script = sys._getframe(1).f_globals
+            if script["__name__"] != "__main__" or "__file__" not in script:
+                raise
+            print(f"profkit: {Path(script['__file__']).name}: {error}", file=sys.stderr)
+            sys.exit(TargetFailed.exit_code)
+
+    kind.__init__ = init  # type: ignore[assignment, method-assign]
+    return kind
 
 
 class Unsupported(Exception):
@@ -51,6 +76,7 @@ class Within:
     run: Callable[..., Any]
 
 
+@_reports_errors
 @dataclass(frozen=True)
 class Variant:
     """One way to do a target's work.
@@ -79,6 +105,7 @@ class Variant:
         return self.within.around() if self.within else nullcontext()
 
 
+@_reports_errors
 @dataclass(frozen=True)
 class Target:
     """A piece of work and the variants that do it.
@@ -90,7 +117,8 @@ class Target:
     part that `reference` gives, where all of it would take too long; None: the whole. It raises
     WrongResult (profkit.capture.correctness) where it sees that the rest can't be right.
 
-    Raises ValueError for a name or dtype that can't be used, or variants named alike.
+    Raises ValueError for a name or dtype that can't be used, or variants named alike; in a script
+    that is run, an invalid declaration ends it with one line and exit status 6.
     """
 
     name: str
@@ -195,8 +223,8 @@ class Target:
 
         `options` is the script's own parser (made with `add_help=False`), if it has options of its
         own: what neither knows is an error. Without it only words that are no options are left to
-        the script. Exit status: see profkit.core.errors; 6 also for an exception that a variant
-        raises.
+        the script. A first `--` is skipped. Exit status: see profkit.core.errors; 6 also for an
+        exception that a variant raises.
         """
         try:
             sys.exit(self._done(_arguments(self, argv, options)))
@@ -442,7 +470,9 @@ def _arguments(
     parser.add_argument("--list", action="store_true", help="print what the target declares")
     parser.add_argument("--seed", type=int, default=_SEED, metavar="N", help="of the inputs")
     parser.add_argument("--device", choices=("cuda", "cpu"), help="[default: cuda if there is one]")
-    arguments, left = parser.parse_known_args(argv)
+    arguments, left = parser.parse_known_args(
+        without_dashes(sys.argv[1:] if argv is None else argv)
+    )
     unknown = [word for word in left if options is not None or word.startswith("-")]
     if unknown:
         known = re.findall(r"(?<!\S)--?[a-z][\w-]*", parser.format_help())
@@ -462,7 +492,7 @@ def _lacks_torch(error: Exception) -> bool:
 
 def without_torch() -> EnvironmentProblem:
     """The error where torch is missing."""
-    return EnvironmentProblem("torch is not installed", "pip install torch")
+    return EnvironmentProblem("torch is not installed", INSTALL_TORCH)
 
 
 def _device(requested: str | None) -> str:

@@ -97,7 +97,8 @@ def _matched(
     common = [label for label in before if label in after]
     for name in names:
         if name not in common:
-            raise UsageError(f"--variant {name!r} is not in both: {content}")
+            where = "one file only" if name in before or name in after else "neither file"
+            raise UsageError(f"--variant {name!r} is in {where}: {content}")
     if not common:
         raise UsageError(f"nothing to compare: {content}", "time the same variants")
     return [(label, label) for label in common if not names or label in names]

@@ -62,14 +62,14 @@ def _entry(verb: str, name: str) -> Mapping[str, Any]:
 def described(function: Callable[..., Any], verb: str) -> Callable[..., Any]:
     """The function of a verb, its parameters annotated with what options.json says of them."""
     hints = get_type_hints(function)
-    for name in inspect.signature(function).parameters:
+    for name, parameter in inspect.signature(function).parameters.items():
         if hints[name] is not typer.Context:
-            info = _parameter(name, hints[name], _entry(verb, name))
+            info = _parameter(name, hints[name], parameter.default, _entry(verb, name))
             function.__annotations__[name] = Annotated[hints[name], info]
     return function
 
 
-def _parameter(name: str, hint: Any, entry: Mapping[str, Any]) -> Any:
+def _parameter(name: str, hint: Any, default: object, entry: Mapping[str, Any]) -> Any:
     settings = {key: entry[key] for key in ("metavar", "min", "help") if key in entry}
     settings["rich_help_panel"] = entry.get("panel")
     if choices := choices_of(hint):  # in the help, which wraps between words
@@ -78,7 +78,8 @@ def _parameter(name: str, hint: Any, entry: Mapping[str, Any]) -> Any:
     if "argument" in entry:
         return typer.Argument(**settings)
     # Without a name typer 0.27 and 0.28 take the metavar for one: --FORMAT.
-    flags = entry.get("flags", [f"--{name.replace('_', '-')}"])
+    option = name.replace("_", "-")
+    flags = entry.get("flags", [f"--{option}/--no-{option}" if default is True else f"--{option}"])
     to_file = name in _OUTPUTS and settings.get("metavar") == "FILE"
     return typer.Option(*flags, callback=writable if to_file else None, **settings)
 

@@ -37,7 +37,8 @@ def report(
     advice = chosen_advice(rules, disable, None)
     html = page_of(path, kernel, None, top, advice, with_host=with_host)
     put(html, output)
-    typer.echo(f"{output}  {len(html.encode()) / 1e6:.1f} MB", err=True)
+    hint = "" if open_it else "; open it in a browser"
+    typer.echo(f"Wrote {output} ({len(html.encode()) / 1e6:.1f} MB){hint}", err=True)
     if open_it:
         import webbrowser
 

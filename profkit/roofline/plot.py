@@ -677,7 +677,8 @@ def _source(source: Peaks, rooflines: Sequence[Roofline]) -> str:
     clocks = sorted(row.sm_clock / 1e9 for row in rooflines if not math.isnan(row.sm_clock))
     ends = dict.fromkeys(f"{clock:.2f}" for clock in clocks[:: max(1, len(clocks) - 1)])
     clock = f", {' to '.join(ends)} GHz" if ends else ""
-    return f"roofs at measured SM clock{clock}"
+    which = dict.fromkeys("nominal" if "SM" in row.nominal else "measured" for row in rooflines)
+    return f"roofs at {' or '.join(which)} SM clock{clock}"
 
 
 def _handle(marker: str, color: str, label: str, *, hollow: bool = False) -> Any:

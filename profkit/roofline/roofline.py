@@ -85,7 +85,8 @@ class Outside(Model, frozen=True, kw_only=True):
 
 @dataclass(frozen=True)
 class Roofline:
-    """Points under their roofs. `sm_clock` (Hz) is that of the plotted roofs.
+    """Points under their roofs. `sm_clock` (Hz) is that of the plotted roofs; `nominal` names the
+    clocks that were not measured.
 
     Roofs are those of the launch with the highest clock; a point by ncu's duration is compared with
     its own launch's, one by timed latency with the plotted ones.
@@ -98,6 +99,7 @@ class Roofline:
     points: tuple[Point, ...]
     notes: tuple[str, ...]
     outside: tuple[Outside, ...] = ()
+    nominal: tuple[str, ...] = ()
 
     def roof(self, key: str | None) -> Roof | None:
         """The roof of that key; None where it is unknown."""
@@ -208,6 +210,7 @@ def roofline(
         points=tuple(points),
         notes=tuple(dict.fromkeys(notes + plane.roofs.notes(roofs, report))),
         outside=tuple(outside),
+        nominal=plane.roofs.nominal(roofs),
     )
 
 
@@ -276,7 +279,7 @@ def _timing_notes(subjects: Sequence[_Subject], timed: Sequence[Timed]) -> list[
         return [f"no launch is in an NVTX range named {labels}: ncu durations are used"]
     methods = dict.fromkeys(map(_method, own))
     notes = [
-        f"rates from timed latency ({'; '.join(methods)}): median with 95% confidence interval; "
+        f"rates from timed latency ({'; '.join(methods)}): median with {_interval_words(own)}; "
         "FLOP and bytes from ncu",
         "timed latencies are compared with the plotted roofs; their SM clock may have differed, so "
         "shares of compute roofs are approximate",
@@ -286,6 +289,16 @@ def _timing_notes(subjects: Sequence[_Subject], timed: Sequence[Timed]) -> list[
             f"{waiting}: launch-bound, the host submits work more slowly than the GPU executes it"
         )
     return notes
+
+
+def _interval_words(timed: Sequence[Timed]) -> str:
+    within = [row.label for row in timed if row.interval and row.interval.level is None]
+    levels = {row.interval.level for row in timed if row.interval and row.interval.level}
+    between = " and ".join(f"{level:.0%} confidence interval" for level in sorted(levels))
+    if not within:
+        return between or "no interval"
+    unstated = "within-run interval (no confidence level stated)"
+    return f"{between}, of {', '.join(within)} {unstated}" if between else unstated
 
 
 def _method(timed: Timed) -> str:

@@ -23,20 +23,22 @@ from profkit.ui.view import Grid
 # Chosen: six columns of numbers beside a short name fit 100 columns; Markdown has more room.
 _LONGEST_NAME, _WHOLE_NAME = 22, 60
 _ROOFS = {
-    Peaks.held: "roofs at measured SM clock",
+    Peaks.held: "roofs at {} SM clock",
     Peaks.datasheet: "datasheet roofs",
     Peaks.measured: "measured ceilings",
 }
 _SOURCES = {
-    Peaks.held: "measured clock",
+    Peaks.held: "{} clock",
     Peaks.datasheet: "datasheet",
     Peaks.measured: "measured ceiling",
 }
-_UNDER = "Binding roof: the memory or compute roof of which the kernel attains the largest share"
-_ATTAINED = (
-    "attained: share of the lower of compute roof and FLOP/B x bandwidth at that level; for ncu "
-    "durations, of the roofs at the launch's own clock"
+_UNDER = "Nearest roof: the memory or compute roof of which the kernel attains the largest share"
+_ATTAINED = "attained: share of the lower of compute roof and FLOP/B x bandwidth at that level"
+_SHARES = (
+    "of L2 and of L1: share of output bandwidth (L2: slice output, L1: to registers); another unit "
+    "of the level may be busier"
 )
+_RANGE = "range"  # the name that ncu gives to a profiled range
 
 
 def rooflines_terminal(rooflines: Sequence[Roofline], *, to_file: bool) -> str:
@@ -75,7 +77,10 @@ def about(roofline: Roofline) -> str:
     """The GPU and the source of its roofs: `NVIDIA H200; roofs at measured SM clock, 1.980 GHz`."""
     sources = dict.fromkeys(roof.source for roof in roofline.roofs)
     clock = f", {number(roofline.sm_clock, 'Hz')}" if Peaks.held in sources else ""
-    words = ", ".join(f"{_ROOFS[source]}{clock * (source is Peaks.held)}" for source in sources)
+    which = "nominal" if "SM" in roofline.nominal else "measured"
+    words = ", ".join(
+        f"{_ROOFS[source].format(which)}{clock * (source is Peaks.held)}" for source in sources
+    )
     return literal(f"{roofline.gpu}; {words or 'roofs unknown'}")
 
 
@@ -91,15 +96,15 @@ def flag_lines(roofline: Roofline) -> list[str]:
 
 def _grids(roofline: Roofline, longest: int) -> Iterable[Grid]:
     if roofline.roofs:
-        yield _roofs(roofline.roofs)
+        yield _roofs(roofline.roofs, roofline.nominal)
     if kernels := subjects(roofline.points, longest):
         yield _kernels(roofline, kernels)
-        yield _levels(kernels)
+        yield _levels(roofline, kernels)
     if roofline.outside:
         yield _outside(roofline.outside, longest)
 
 
-def _roofs(roofs: Sequence[Roof]) -> Grid:
+def _roofs(roofs: Sequence[Roof], nominal: Sequence[str]) -> Grid:
     """Roofs of memory and of arithmetic, the latter with the ridge of each level."""
     memory, _ = split(roofs)
     rows = []
@@ -109,11 +114,16 @@ def _roofs(roofs: Sequence[Roof]) -> Grid:
         unverified = (
             ", by compute capability" if roof.by_units else "" if roof.verified else ", unverified"
         )
-        rows.append(
-            (roof.label, number(roof.rate, unit), f"{_SOURCES[roof.source]}{unverified}", *ridges)
-        )
+        which = "nominal" if _clock(roof) in nominal else "measured"
+        source = f"{_SOURCES[roof.source].format(which)}{unverified}"
+        rows.append((roof.label, number(roof.rate, unit), source, *ridges))
     columns = ("Roof", "Rate", "Source", *(f"Ridge {line.label}" for line in memory))
     return Grid("Roofs", columns, tuple(rows), "Ridge: ridge point in FLOP/B")
+
+
+def _clock(roof: Roof) -> str:
+    """The clock that a roof of the report depends on; L2 has its own."""
+    return {"dram": "DRAM", "l2": ""}.get(roof.key, "SM")
 
 
 def _bare(intensity: float) -> str:
@@ -180,11 +190,11 @@ def _kernels(roofline: Roofline, kernels: Sequence[Subject]) -> Grid:
         rate = number(point.rate, rate_unit(point.precision))
         own = share_of(point.of_roof, point.roof)
         rows.append((kernel.text, time_words(point), rate, own, nearest))
-    columns = ("Kernel", "Time", "Rate", "Share of its roof", "Share of binding roof")
+    columns = ("Kernel", "Time", "Rate", "Share of its roof", "Share of nearest roof")
     return Grid("Kernels", columns, tuple(rows), _UNDER)
 
 
-def _levels(kernels: Sequence[Subject]) -> Grid:
+def _levels(roofline: Roofline, kernels: Sequence[Subject]) -> Grid:
     """Intensity at each level and the attained share; the algorithmic intensity of declared
     work."""
     levels = list(dict.fromkeys(point.level for kernel in kernels for point in kernel.points))
@@ -196,15 +206,23 @@ def _levels(kernels: Sequence[Subject]) -> Grid:
         for level in levels:
             point = by_level.get(level)
             flag = " ×" if point and point.flags else ""
-            cells += [_bare(point.intensity), percent(point.attained) + flag] if point else ["", ""]
+            attained = percent(point.attained) + flag if point and roofline.roof(level) else ""
+            cells += [_bare(point.intensity), attained] if point else ["", ""]
         if twins:
             twin = kernel.twin
             cells.append(_bare(twin.intensity) + (" ×" if twin.flags else "") if twin else "")
         rows.append(tuple(cells))
     heads = [head for level in levels for head in (LEVEL_LABELS[level], "attained")]
     columns = ("FLOP/B at", *heads, *(["algorithmic"] if twins else []))
-    note = f"{_ATTAINED}; algorithmic: from declared work" if twins else _ATTAINED
-    return Grid("Arithmetic intensity", columns, tuple(rows), note)
+    notes = [_ATTAINED]
+    is_held = any(roof.source is Peaks.held for roof in roofline.roofs)
+    if is_held and not all(kernel.main.timed for kernel in kernels):
+        notes.append("for ncu durations, of the roofs at the launch's own clock")
+    if missing := [LEVEL_LABELS[level] for level in levels if not roofline.roof(level)]:
+        notes.append(f"no roof of {', '.join(missing)} is known")
+    if twins:
+        notes.append("algorithmic: from declared work")
+    return Grid("Arithmetic intensity", columns, tuple(rows), "; ".join(notes))
 
 
 def _outside(outside: Sequence[Outside], longest: int) -> Grid:
@@ -221,7 +239,8 @@ def _outside(outside: Sequence[Outside], longest: int) -> Grid:
         for kernel in outside
     )
     columns = ("Kernel", *(f"of {LEVEL_LABELS[level]}" for level in levels), "Time", "Reason")
-    return Grid("Kernels not on the roofline", columns, rows)
+    note = _SHARES if {"l1", "l2"}.intersection(levels) else ""
+    return Grid("Kernels not on the roofline", columns, rows, note)
 
 
 def short_names(names: Iterable[str], width: int) -> dict[str, str]:
@@ -232,10 +251,10 @@ def short_names(names: Iterable[str], width: int) -> dict[str, str]:
 
 
 def time_words(point: Point) -> str:
-    """The time of a point: `49.76 µs [49.65, 49.90]` where timed, `47.04 µs (ncu)` otherwise."""
+    """The time of a point: `49.76 µs [49.65, 49.90]` where timed, else `47.04 µs (ncu)`."""
     shown = number(point.seconds, "s")
     if not point.timed:
-        return f"{shown} (ncu)"
+        return f"{shown} ({'profiled range' if point.name == _RANGE else 'ncu'})"
     if math.isnan(point.low):
         return f"{shown} timed"
     interval = seconds_between(*point.interval)

@@ -118,7 +118,7 @@ class Roofs:
     def notes(self, drawn: Sequence[Roof], report: ReportSummary) -> list[str]:
         """Notes on the roofs."""
         general = list(report.notes)
-        nominal = [label for key, label in _CLOCKS.items() if self._is_nominal(key, drawn)]
+        nominal = self.nominal(drawn)
         if nominal:
             general.append(
                 f"roofs use the nominal {' and '.join(nominal)} clock: "
@@ -126,12 +126,13 @@ class Roofs:
             )
         notes = (
             (
-                f"no {self.peaks} roof for {{}}: the report's own, at the measured clock, is used",
+                f"no {self.peaks} roof for {{}}: the report's own is used",
                 [roof.label for roof in drawn if roof.source is not self.peaks],
             ),
             (
                 "no counter for the roof of {}: it is FLOP per cycle and SM of the compute "
-                f"capability ({units_source()}) x SMs x measured SM clock",
+                f"capability ({units_source()}) x SMs x "
+                f"{'nominal' if 'SM' in nominal else 'measured'} SM clock",
                 [roof.label for roof in drawn if roof.by_units],
             ),
             (
@@ -140,6 +141,10 @@ class Roofs:
             ),
         )
         return general + [note.format(", ".join(labels)) for note, labels in notes if labels]
+
+    def nominal(self, drawn: Sequence[Roof]) -> tuple[str, ...]:
+        """The clocks of drawn roofs that are nominal: `SM`, `DRAM`."""
+        return tuple(label for key, label in _CLOCKS.items() if self._is_nominal(key, drawn))
 
     def _is_nominal(self, clock: str, drawn: Iterable[Roof]) -> bool:
         """Whether drawn roofs of the report stand at a clock that was not read."""

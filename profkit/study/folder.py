@@ -10,7 +10,8 @@ from __future__ import annotations
 import errno
 import json
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 
 from profkit.core.atomic_file import PART, write_atomic
@@ -29,8 +30,13 @@ _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 @contextmanager
 def held(folder: Path) -> Iterator[None]:
-    """The folder for this process alone; raises EnvironmentProblem where another one writes it."""
+    """The folder for this process alone, not left empty by a failure.
+
+    Raises EnvironmentProblem where another process writes it.
+    """
+    made = [place for place in (folder / CELLS, folder, *folder.parents) if not place.exists()]
     with ExitStack() as stack:
+        stack.push(partial(_discard_empty, made))
         try:
             (folder / CELLS).mkdir(parents=True, exist_ok=True)
             busy = f"{folder}: another process writes this baseline"
@@ -41,6 +47,16 @@ def held(folder: Path) -> Iterator[None]:
             for left in place.glob(f".*{PART}"):
                 left.unlink(missing_ok=True)
         yield
+
+
+def _discard_empty(
+    folders: Sequence[Path], problem: type[BaseException] | None, *_: object
+) -> None:
+    """Remove the empty folders after a problem."""
+    if problem is not None:
+        with suppress(OSError):  # the first that is not empty
+            for folder in folders:
+                folder.rmdir()
 
 
 def write_whole(path: Path, content: str | bytes) -> None:

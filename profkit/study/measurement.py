@@ -150,13 +150,14 @@ class Measuring:
         return rounds
 
     def check_device(self) -> None:
-        """Raises EnvironmentProblem on a GPU other than that of the baseline's earlier cells."""
+        """Raises EnvironmentProblem without a device, and on another than that of earlier cells."""
+        answer = self._process.turn.ask("where", device=self._plan.device)
         if self._file.measured_on is not None:
-            self._check_device(self._process.turn.ask("where", device=self._plan.device))
+            self._check_device(answer)
 
     def run(self) -> None:
-        """Measure all missing cells. Raises EnvironmentProblem, with nothing written, on a GPU
-        other than that of the baseline's earlier cells."""
+        """Measure all missing cells. Raises EnvironmentProblem, with nothing written, without a
+        device and on another than that of the baseline's earlier cells."""
         self.check_device()
         self._note_time()
         for index, round_ in enumerate(self.todo):

@@ -171,7 +171,7 @@ def interval_words(row: Row) -> str:
     if row.claim == GAPS:
         return f"interval {ends}, invalid ({gaps(row)})"
     if row.level is None:
-        inflated = f", inflated ({', '.join(row.dependence)})" if row.claim == "widened" else ""
+        inflated = f", widened ({', '.join(row.dependence)})" if row.claim == "widened" else ""
         return f"within-run interval {ends}, no confidence level stated{inflated}"
     level = percent(row.level).replace(".0%", "%")
     return f"{level} confidence interval {ends} over the medians of {row.blocks} blocks"

@@ -11,17 +11,18 @@ from profkit.core.typed_file import File, Model, encode, part
 from profkit.core.version import __version__
 from profkit.timing.latency import SavedPair
 from profkit.timing.latency_view import (
+    WITHIN_RUN_NOTE,
     classic_line,
     doubts,
     latency_words,
     margin_words,
     times_as_fast,
 )
-from profkit.timing.results import Classic, Margin
+from profkit.timing.results import Classic, Margin, Source, Verdict
 from profkit.timing.verdict import Reason, reason_words
 from profkit.ui.markdown import escape
 from profkit.ui.terminal import rendered
-from profkit.ui.text import literal, plural
+from profkit.ui.text import literal, percent, plural
 
 _SETTLE = "for a verdict: time both interleaved, profkit time --compare or --against"
 _NOT_INTERLEAVED = "not interleaved: "
@@ -82,6 +83,9 @@ def saved_text(
     blocks = [_lines(pair) for pair in pairs]
     sides = zip(names, only, strict=True)
     left = [literal(f"only in {name}: {', '.join(labels)}") for name, labels in sides if labels]
+    intervals = [side.interval for pair in pairs for side in (pair.a, pair.b)]
+    if any(interval and interval.level is None for interval in intervals):
+        left.append(WITHIN_RUN_NOTE)
     if format == "markdown":
         parts = [f"# {escape(title)}"]
         for heading, *lines in blocks:
@@ -107,7 +111,10 @@ def _lines(pair: SavedPair) -> list[str]:
         f"{literal(label)}  {times}   {ratio}  {_verdict(pair).upper()}",
         *(f"measured differently: {literal(fact)}" for fact in pair.obstacles),
         _standing(pair),
-        classic_line(pair.classic),
+        classic_line(
+            pair.classic,
+            contradicted=pair.open or pair.within.verdict is not Verdict.IMPROVED,
+        ),
         *(f"measured with other versions: {literal(fact)}" for fact in pair.notes),
         *_doubts(pair),
         *[_SETTLE] * pair.open,
@@ -133,9 +140,12 @@ def _standing(pair: SavedPair) -> str:
     if within.margin is None:
         return (
             f"{_NOT_INTERLEAVED}the interval is valid for these two runs only; a verdict on the "
-            "builds needs this GPU's A/A floor (profkit calibrate, or --floor)"
+            "code needs the A/A floor (difference between identical runs) of the GPU used: "
+            "profkit calibrate, or --floor"
         )
     margin = f"margin {margin_words(within.margin)}"
+    if within.margin.source is not Source.FLOOR and pair.floor is not None:
+        margin += f", A/A floor {percent(pair.floor)}"
     return f"{_NOT_INTERLEAVED}{reason_words(within.reason)}; {margin}"
 
 

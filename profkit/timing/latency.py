@@ -81,8 +81,8 @@ class Timed:
             return "a single uninterrupted run does not show run-to-run variation"
         if len(sizes) < FEWEST_BLOCKS or min(sizes) < FEWEST_IN_A_BLOCK:
             return (
-                f"{len(sizes)} blocks of {min(sizes)} samples, a between-block interval needs "
-                f"{FEWEST_BLOCKS} of {FEWEST_IN_A_BLOCK}"
+                f"{len(sizes)} blocks of {min(sizes)} samples; a between-block interval needs at "
+                f"least {FEWEST_BLOCKS} blocks of at least {FEWEST_IN_A_BLOCK} samples"
             )
         if not self.latency.took_turns:
             return "the blocks are not interleaved"

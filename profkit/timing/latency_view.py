@@ -18,7 +18,7 @@ from profkit.timing import results
 from profkit.timing.latency import LatencyReport, Pair, Timed
 from profkit.timing.latency_format import MemoryUse, Rate
 from profkit.timing.results import Comparison, Interval, Margin, State, Thresholds, Verdict
-from profkit.timing.statistics import LEVEL
+from profkit.timing.statistics import LEVEL, unmet_criteria
 from profkit.timing.verdict import Reason, reason_words
 from profkit.ui.markdown import escape
 from profkit.ui.markdown import table_of as markdown_table
@@ -35,7 +35,10 @@ _LEAST_NEEDED = (
     "P99", "P90", "P5", "Outliers", "Reserved", "Std", "Order interval", "Power", "P95",
     "Within-run interval",
 )  # fmt: skip
-_READ_BEFORE = "?: NVML reading before each block; the samples may have run at another clock"
+_READ_BEFORE = "NVML reading before each block; the samples may have run at another clock"
+_NO_COMPARISON = "no comparison requested: add --compare A,B"
+WITHIN_RUN_NOTE = "≈: within-run interval, no confidence level"
+_CLOCK, _CLOCK_BEFORE = "SM clock", "SM clock before block"
 _QUALITY_NOTE = (
     "Autocorr.: lag 1, of ranks; Effective N: effective sample size; Resolution: of the timer"
 )
@@ -77,6 +80,8 @@ def latency_terminal(report: LatencyReport, *, explain: bool, to_file: bool) -> 
     if report.pairs:
         parts.append(Text())
     parts += [Text(variant_line(timed)) for timed in report.timed]
+    if not report.pairs and len(report.timed) > 1:
+        parts.append(Text(_NO_COMPARISON, "dim"))
     parts += [table_of(_fitting(grid, width), numbers=True) for grid in grids(report)]
     if lines := warnings(report):
         parts += [Text(), *(Text(f"! {line}", "yellow") for line in lines)]
@@ -97,6 +102,8 @@ def latency_markdown(report: LatencyReport) -> str:
         lines += ["", f"**{escape(_heading(pair))}**: {escape(pair_line(pair))}", ""]
         lines += [f"- {escape(line)}" for line in _evidence(pair, report)]
     lines += ["", *(f"- {escape(variant_line(timed))}" for timed in report.timed)]
+    if not report.pairs and len(report.timed) > 1:
+        lines += ["", escape(_NO_COMPARISON)]
     for grid in grids(report):
         lines += ["", *markdown_table(grid)]
     for warning in warnings(report):
@@ -106,7 +113,7 @@ def latency_markdown(report: LatencyReport) -> str:
 
 
 def variant_line(timed: Timed) -> str:
-    """A variant in one line: `sdpa  49.31 µs ±0.2%   174.2 TFLOP/s, 17.6% of fp16 tensor peak`."""
+    """A variant in one line: `sdpa  49.31 µs ±0.2%   174.2 TFLOP/s, 17.6% of 989.0 TFLOP/s`."""
     line = f"{literal(timed.label)}  {latency_words(timed)}"
     return f"{line}   {_flop_rate(timed.flop_rate)}" if timed.flop_rate else line
 
@@ -125,17 +132,16 @@ def change(comparison: Comparison) -> str:
 def times_as_fast(speedup: float, low: float, high: float) -> str:
     """A ratio of times with its interval: `1.44x faster`, below 1 the reciprocals and `slower`.
 
-    Where the interval contains 1: `1.004x as fast`.
+    Of equal times `1.000x`.
     """
-    if low < 1 < high:
-        return f"{speedup:.3f}x as fast [{low:.3f}, {high:.3f}]"
     values, word = (speedup, low, high), "faster"
     if speedup < 1:
         values, word = (1 / speedup, 1 / high, 1 / low), "slower"
     is_fine = abs(values[0] - 1) < _CLOSE or values[2] - values[1] < _FINE
     digits = 3 if is_fine else 2
     ratio, lowest, highest = (f"{value:.{digits}f}" for value in values)
-    return f"{ratio}x {word} [{lowest}, {highest}]"
+    word = "" if float(ratio) == 1 else f" {word}"
+    return f"{ratio}x{word} [{lowest}, {highest}]"
 
 
 def sentence(timed: Timed, report: LatencyReport) -> str:
@@ -263,7 +269,7 @@ def _interval_words(timed: Timed) -> str:
         blocks = len(timed.latency.blocks)
         level = f"{interval.level:.0%} confidence interval"
         return f"{level} {between} over the medians of {blocks} blocks"
-    inflated = ", inflated: dependent samples" if interval.claim is results.Claim.WIDENED else ""
+    inflated = ", widened for dependent samples" if interval.claim is results.Claim.WIDENED else ""
     return f"within-run interval {between}, no confidence level stated{inflated}"
 
 
@@ -277,9 +283,10 @@ def _flop_rate(rate: Rate) -> str:
         return value
     kind, _, dtype = rate.of.partition("_")
     peak = f"dense {dtype} tensor" if kind == "tensor" else rate.of
-    doubt = "" if rate.verified else ", unverified peak"
+    doubt = "" if rate.verified else ", unverified"
     excess = " (above the peak!)" if rate.share > 1 else ""
-    return f"{value}, {percent(rate.share)}{excess} of the {peak} peak{doubt}"
+    of_peak = f"{number(rate.peak or 0.0, 'FLOP/s')} (datasheet, {peak}{doubt})"
+    return f"{value}, {percent(rate.share)}{excess} of {of_peak}"
 
 
 def grids(report: LatencyReport) -> tuple[Grid, ...]:
@@ -287,10 +294,16 @@ def grids(report: LatencyReport) -> tuple[Grid, ...]:
     machine = [
         timed for timed in report.timed if timed.latency.moments or timed.latency.ready.memory
     ]
-    notes = [_LAUNCH_NOTE]
-    if any(_clock(timed).endswith("?") for timed in machine):
-        notes.append(_READ_BEFORE)
-    known = [_grid("GPU", _MACHINE, machine, "; ".join(notes))] if machine else []
+    notes, columns = [_LAUNCH_NOTE], dict(_MACHINE)
+    doubtful = [timed for timed in machine if timed.clock and not timed.latency.clocks_counted]
+    if doubtful and len(doubtful) == len(machine):
+        names = (_CLOCK_BEFORE if name == _CLOCK else name for name in _MACHINE)
+        columns = dict(zip(names, _MACHINE.values(), strict=True))
+        columns[_CLOCK_BEFORE] = lambda timed: _clock(timed).removesuffix("?")
+        notes.append(f"{_CLOCK_BEFORE}: {_READ_BEFORE}")
+    elif doubtful:
+        notes.append(f"?: {_READ_BEFORE}")
+    known = [_grid("GPU", columns, machine, "; ".join(notes))] if machine else []
     return (_times(report.timed), _grid("Samples", _QUALITY, report.timed, _QUALITY_NOTE), *known)
 
 
@@ -319,7 +332,7 @@ def _times(variants: Sequence[Timed]) -> Grid:
         if entry.value is None
     ]
     if None in levels:
-        notes.append("≈: within-run interval, no confidence level stated")
+        notes.append(WITHIN_RUN_NOTE)
     if any(timed.bandwidth for timed in variants):
         columns["Min. traffic"] = lambda timed: _bandwidth(timed.bandwidth)
     if any(timed.bandwidth and timed.bandwidth.share is not None for timed in variants):
@@ -365,7 +378,7 @@ _QUALITY: _Columns = {
     "Drift": lambda timed: f"{timed.summary.drift.relative:+.1%}" if timed.summary.drift else "n/a",
     "Outliers": lambda timed: str(timed.summary.outliers),
     "Resolution": lambda timed: (
-        "none" if timed.summary.tick is None else _seconds(timed.summary.tick)
+        "not detected" if timed.summary.tick is None else _seconds(timed.summary.tick)
     ),
 }
 
@@ -412,7 +425,9 @@ def _doubts(timed: Timed) -> Iterable[str]:
     if summary.independence.state is State.NOT_INDEPENDENT:
         causes = ", ".join(_dependence(reason, timed) for reason in summary.independence.reasons)
         effect = (
-            "no within-run interval" if summary.interval is None else "within-run interval inflated"
+            "no within-run interval"
+            if summary.interval is None
+            else "within-run interval widened to correct for it"
         )
         yield f"samples are not independent ({causes}): {effect}"
     elif timed.interval is None and summary.refused:
@@ -426,7 +441,7 @@ def _doubts(timed: Timed) -> Iterable[str]:
             "they may include host launch gaps; --timer graph avoids these"
         )
     for reason, blocks in timed.throttled.items():
-        yield f"SM clock throttled in {blocks} of {len(latency.blocks)} blocks: {reason}"
+        yield (f"NVML reports throttling in {blocks} of {len(latency.blocks)} blocks: {reason}")
     if latency.ready.steady is False:
         yield "the SM clock was not stable at the end of the warm-up: raise --warmup-ms"
     if latency.ready.waits:
@@ -488,7 +503,7 @@ def _evidence(pair: Pair, report: LatencyReport) -> Iterable[str]:
             f"{before / 1e6:.0f} MHz, {literal(pair.b.label)} {after / 1e6:.0f} MHz; in SM cycles "
             f"{comparison.speedup * before / after:.2f}x as fast"
         )
-    yield classic_line(comparison.classic)
+    yield classic_line(comparison.classic, contradicted=comparison.verdict is not Verdict.IMPROVED)
     if is_interleaved and comparison.p_adjusted is not None and len(report.pairs) > 1:
         yield (
             f"p {_probability(comparison.p_adjusted)} after Holm's correction for "
@@ -506,14 +521,18 @@ def _evidence(pair: Pair, report: LatencyReport) -> Iterable[str]:
         yield "more blocks won't give a verdict: choose another --margin"
 
 
-def classic_line(classic: results.Classic) -> str:
-    """The classic rule and its criteria, as evidence."""
+def classic_line(classic: results.Classic, *, contradicted: bool = False) -> str:
+    """The classic rule and its criteria, as evidence; `contradicted` by a verdict."""
+    standing = "criteria for claiming a speedup met"
+    if unmet := unmet_criteria(classic):
+        standing = f"criteria for claiming a speedup not met ({', '.join(unmet)})"
+    elif contradicted:
+        standing = "this rule alone would accept a speedup; not valid here"
     overlap = {True: "disjoint", False: "overlap", None: "not available"}[classic.apart]
     return (
         f"classic rule: intervals {overlap}, Cliff's delta {classic.delta:+.2f} "
-        f"({classic.separation.value}), ratio of medians {classic.speedup:#.4g}x: criteria for "
-        f"claiming a speedup {'met' if classic.claimable else 'not met'}; Mann-Whitney p "
-        f"{_probability(classic.p_value)}"
+        f"({classic.separation.value}), ratio of medians {classic.speedup:#.4g}x: {standing}; "
+        f"Mann-Whitney p {_probability(classic.p_value)}"
     )
 
 
@@ -565,8 +584,10 @@ def _explanation(thresholds: Thresholds) -> Panel:
         "margin": f"{percent(thresholds.margin)}: a smaller difference counts as no change",
         "confidence": f"{level}: {beyond}",
         "for SAME": f"{same_level}: of the interval that lies within the margin for SAME",
-        "power": f"{percent(thresholds.power)}: of the smallest detectable slowdown",
-        "blocks": f"at least {thresholds.blocks}, of at least {thresholds.samples} samples each",
+        "power": f"{percent(thresholds.power)}: chance to detect a slowdown as large as the "
+        "smallest detectable one, which SAME and INCONCLUSIVE print",
+        "blocks": f"a comparison needs at least {thresholds.blocks} blocks of at least "
+        f"{thresholds.samples} samples per variant",
         "interval": "Student's t over Hodges-Lehmann log ratios of blocks: "
         "docs/reference/methods/statistics.md",
     }

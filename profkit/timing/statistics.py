@@ -505,6 +505,16 @@ def classic(a: npt.ArrayLike, b: npt.ArrayLike, tick: float | None = None) -> re
     return results.Classic(delta.value, delta.separation, delta.p_value, apart, speedup, claimable)
 
 
+def unmet_criteria(classic: results.Classic) -> tuple[str, ...]:
+    """The criteria of the classic rule that two sides don't meet."""
+    criteria = {
+        "intervals not disjoint": classic.apart is True,
+        f"|delta| below {CLAIMABLE_DELTA}": abs(classic.delta) >= CLAIMABLE_DELTA,
+        f"ratio below {CLAIMABLE_SPEEDUP:.2f}x": classic.speedup >= CLAIMABLE_SPEEDUP,
+    }
+    return tuple(name for name, met in criteria.items() if not met)
+
+
 def intervals_apart(a: Interval | None, b: Interval | None) -> bool | None:
     """Whether two intervals don't overlap; None where there aren't two."""
     if a is None or b is None:

@@ -59,17 +59,18 @@ class _Worker:
         Raises EnvironmentProblem where modules come from below `foreign`, which is another tree.
         """
         started, self._started = self._started or time.perf_counter(), None
+        self.__dict__.pop("_target", None)
+        self._inputs = {}
+        self._stopwatches.clear()
+        target = load_target(Path(path), arguments)
+        chosen = [variant.name for variant in target.chosen(variants)]
         self._device = _device(device)
         imported = time.perf_counter()
         import torch
 
-        self.__dict__.pop("_target", None)
-        self._inputs = {}
-        self._stopwatches.clear()
         if torch.cuda.is_initialized():
             torch.cuda.empty_cache()
-        self._target = load_target(Path(path), arguments)
-        chosen = [variant.name for variant in self._target.chosen(variants)]
+        self._target = target
         lock(seed)
         self._inputs = self._target.inputs(self._device, seed)
         built = time.perf_counter()

@@ -95,6 +95,62 @@ def test_thirty_percent_faster_of_thirty_percent_less_is_a_doubt() -> None:
     assert [doubt.rule for doubt in audit.doubts] == ["change"]
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "4 x 4 x 16 x 2048^2 x 128 = 137.4e9",
+        "4·4·16·2048² x 128 = 137.4e9",
+        "2 x 4096**3 = 137.4 GFLOP",
+        "4 x B x 16 x 2048 = 5",  # B is unknown: nothing to check
+        "3 x 2^n x 2 x 128 = 137.4e9",
+    ],
+)
+def test_products_with_powers_are_not_cut_to_their_tail(text: str) -> None:
+    assert not contradicted(text)
+
+
+def test_a_wrong_product_with_a_power_is_caught() -> None:
+    (wrong,) = contradicted("2 x 4096^3 = 274.9e9")
+    assert wrong.follows == "2 x 4096^3 = 1.374e+11"
+
+
+@pytest.mark.parametrize(
+    ("text", "follows", "should_be"),
+    [
+        (
+            "On an A100 a block of 1024 threads gives a theoretical occupancy of 67%.",
+            "CC 8.0, limited by warps to 2 blocks per SM: 64 of 64 warps = 100.0%; "
+            "with 1 block 50.0%",
+            "50.0% or 100.0%",
+        ),
+        (
+            "The H100 SXM has a dense FP16 peak of 1979 TFLOP/s.",
+            "H100 SXM's dense tensor FP16 peak is 989.0 TFLOP/s",
+            "989.0 TFLOP/s",
+        ),
+        (
+            "Eight H100 SXM GPUs together offer 15.8 PFLOP/s of dense FP16.",
+            "the dense tensor FP16 peak of 8 x H100 SXM is 7.912 PFLOP/s (datasheet), "
+            "8.561 PFLOP/s at the max SM clock",
+            "at most 8.561 PFLOP/s",
+        ),
+        (
+            "The RTX 3090 has an FP32 peak of 71 TFLOP/s.",
+            "RTX 3090's FP32 peak is 35.60 TFLOP/s",
+            "35.60 TFLOP/s",
+        ),
+        (
+            "Reading 14 GB of weights per token, an A100 80GB SXM decodes 210 tokens/s at batch 1.",
+            "at most 2.039 TB/s / 14.00 GB = 145.6 tokens/s (151 tokens/s if 14 GB is rounded up)",
+            "at most 145.6 tokens/s",
+        ),
+    ],
+)
+def test_an_implied_value_names_its_basis(text: str, follows: str, should_be: str) -> None:
+    (wrong,) = contradicted(text)
+    assert (wrong.follows, wrong.should_be) == (follows, should_be)
+
+
 @given(
     before=st.floats(1.0, 900.0),
     factor=st.floats(1.05, 8.0),

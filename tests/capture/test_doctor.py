@@ -32,6 +32,7 @@ def test_what_still_works_is_said(profkit_cli: Cli) -> None:
     assert result.exit_code == 0
     assert "profkit analyze" in result.stdout
     assert "fails  GPU" in result.stdout
+    assert "Can't profile: no usable GPU" in result.stdout
     assert max(map(len, result.stdout.splitlines())) <= 100
 
 
@@ -59,6 +60,19 @@ def test_what_a_missing_tool_costs_is_reported_on_every_line(profkit_cli: Cli) -
     for check in data["checks"]:
         if check["status"] != "ok":
             assert check["remedy"] in flat
+
+
+@pytest.mark.parametrize("devices", [[], ["/dev/nvidia0"]])
+def test_without_ncu_nothing_can_be_profiled(
+    profkit_cli: Cli, monkeypatch: pytest.MonkeyPatch, devices: list[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "pynvml", None)
+    monkeypatch.setattr("profkit.capture.doctor.find_spec", lambda _: None)
+    monkeypatch.setattr("profkit.capture.doctor._devices", lambda: devices)
+    monkeypatch.setattr("profkit.capture.doctor.find", lambda _: None)
+    assert "Can't profile: ncu not found" in profkit_cli("doctor").stdout
+    data = json.loads(profkit_cli("doctor", "--format", "json").stdout)
+    assert (data["has_gpu"], data["can_profile"]) == (None, False)
 
 
 @pytest.mark.parametrize("devices", [[], ["/dev/nvidia0"]])

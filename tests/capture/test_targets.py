@@ -251,6 +251,38 @@ def test_a_run_by_hand_says_what_ran(tmp_path: Path) -> None:
     assert "ran on" not in run(script).stderr
 
 
+@pytest.mark.parametrize(
+    ("valid", "invalid", "problem"),
+    [
+        ('name="doubled"', 'name="dou bled"', "'dou bled' is not a valid name"),
+        ('dtype="float32"', 'dtype="half"', "dtype 'half' is not one of"),
+        ('dtype="float32",', "", "missing 1 required positional argument: 'dtype'"),
+        ("reference=", "references=", "unexpected keyword argument 'references'"),
+    ],
+)
+def test_an_invalid_declaration_ends_a_script_with_one_line(
+    tmp_path: Path, valid: str, invalid: str, problem: str
+) -> None:
+    script = written(tmp_path, "a=raises")
+    text = script.read_text()
+    assert valid in text
+    script.write_text(text.replace(valid, invalid))
+    done = run(script, "--list")
+    assert done.returncode == 6
+    assert done.stderr.startswith("profkit: doubled.py: ")
+    assert problem in done.stderr
+    assert done.stderr.count("\n") == 1
+    with pytest.raises(TargetFailed, match="can't be imported"):
+        load_target(script)
+
+
+def test_dashes_before_the_options_of_a_script_are_skipped(tmp_path: Path) -> None:
+    script = written(tmp_path, "a=raises")
+    assert json.loads(run(script, "--", "--list").stdout)["name"] == "doubled"
+    done = run(TARGETS / "sdpa_sweep.py", "--list", "--", "--length", "96")
+    assert json.loads(done.stdout)["shapes"]["length"] == 96
+
+
 def test_without_torch_its_installation_is_the_remedy(tmp_path: Path) -> None:
     (tmp_path / "torch.py").write_text(
         "raise ModuleNotFoundError(\"No module named 'torch'\", name='torch')"
@@ -260,7 +292,10 @@ def test_without_torch_its_installation_is_the_remedy(tmp_path: Path) -> None:
     for arguments in ((), ("--check",)):
         done = run(script, *arguments)
         assert done.returncode == 4
-        assert done.stderr == "profkit: torch is not installed; pip install torch\n"
+        assert done.stderr.startswith(
+            "profkit: torch is not installed; pip install torch, or '.[gpu]'"
+        )
+        assert done.stderr.count("\n") == 1
     assert run(script, "--list").returncode == 0
 
 

@@ -163,6 +163,18 @@ def by_id(document: Mapping[str, Any]) -> dict[str, Any]:
     return {cell["id"]: cell for cell in document["cells"]}
 
 
+def test_without_torch_no_folder_is_left(toy: Path) -> None:
+    hidden = toy.parent / "hidden"
+    hidden.mkdir()
+    (hidden / "torch.py").write_text("raise ImportError('hidden')", encoding="utf-8")
+    variables = environment(toy.parent) | {"PYTHONPATH": f"{ROOT}:{hidden}"}
+    words = command(toy, "--out", str(toy.with_name("below") / "out"))
+    done = subprocess.run(words, env=variables, capture_output=True, text=True, check=False)
+    assert done.returncode == 4
+    assert "torch is not installed" in done.stderr
+    assert not toy.with_name("below").exists()
+
+
 def test_a_matrix_is_measured_and_what_fails_is_kept_with_its_reason(toy: Path) -> None:
     done = measured(toy)
     assert done.exit_code == 0, done.stderr

@@ -220,7 +220,10 @@ def test_without_torch_the_remedy_is_named(toy: Path) -> None:
     (hidden / "torch.py").write_text("raise ImportError('hidden')", encoding="utf-8")
     done = run(toy.parent, "time", toy, environment={"PYTHONPATH": f"{ROOT}:{hidden}"})
     assert done.returncode == 4
-    assert "torch is not installed; pip install torch" in done.stderr
+    assert "torch is not installed; pip install torch, or '.[gpu]'" in done.stderr
+    done = run(toy.parent, "time", f"{toy}:nope", environment={"PYTHONPATH": f"{ROOT}:{hidden}"})
+    assert done.returncode == 2
+    assert "no variant 'nope'" in done.stderr
 
 
 def test_a_run_s_latencies_are_read_unless_they_were_changed(
@@ -723,7 +726,8 @@ def test_variants_of_one_file_only_are_named(
     for name in "bcz":
         wrong = profkit_cli("compare", a, c, "--variant", "a", "--variant", name)
         assert wrong.exit_code == 2
-        assert f"--variant '{name}' is not in both" in wrong.stderr
+        where = "neither file" if name == "z" else "one file only"
+        assert f"--variant '{name}' is in {where}" in wrong.stderr
         assert "a.json has a, b" in wrong.stderr
         assert "c.json has a, c" in wrong.stderr
 
