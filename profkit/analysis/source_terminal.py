@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -13,11 +13,11 @@ from rich.text import Text
 
 from profkit.analysis.source_view import Counts, Inside, SourceView, added
 from profkit.report import panels
-from profkit.report.names import told_apart
-from profkit.report.phases import KernelTimeline, Track
+from profkit.report.names import function_name, told_apart
+from profkit.report.phases import HALF, KernelTimeline, Track
 from profkit.report.summary import NOT_STALLED, LaunchSummary, ReportSummary
 from profkit.rules.checklist import Checklist, Item
-from profkit.rules.checklist_view import in_short
+from profkit.rules.checklist_view import located
 from profkit.ui.terminal import note
 from profkit.ui.text import bar, compact, cut, literal, number, percent, plural, shorten
 
@@ -33,6 +33,8 @@ _LABEL, _FIGURES = 24, 28
 _SHARE, _BAR, _GAP = 6, 6, 2
 _WIDEST_PLACE = 32  # characters, chosen: most file names with a line number
 _WAIT_FROM = 0.01  # share of a line's samples, chosen: less is noise of a few samples
+_OTHERS_NAMED = 3  # chosen: their names fit two lines at 100 columns
+_LONGEST_NAME = 40  # characters, chosen: most function names without arguments
 _STALLS_SHOWN = 2  # chosen: they and the counts fit one line at 100 columns
 _UNSAMPLED = "No PM samples: record with `ncu --section PmSampling`"
 _UNCOUNTED = "No per-instruction data: record with `ncu --section SourceCounters`"
@@ -62,16 +64,21 @@ def inside_view(
     else:
         spots = hottest(view, sass=sass)
         shown = spots[: top or None]
-        parts += _listing(view, len(spots), shown, width, sass=sass)
+        every = list(_items_on(launch, checklist))
+        titles = {item.rank: item.title for item in every}
+        parts += _listing(view, len(spots), shown, width, titles, sass=sass)
         ranks = {rank for spot in shown for rank in spot.findings}
-        items = [item for item in _items_on(launch, checklist) if item.rank in ranks]
+        items = [item for item in every if item.rank in ranks]
         if items:
             where = "lines" if view.files and not sass else "instructions"
             heading = Text(f"Findings at these {where}", "bold")
-            parts += [Text(), heading, *in_short(items, width)]
-    if others := len(report.groups) - 1:
-        more = f"{plural(others, 'more kernel')}: select with --kernel REGEX"
-        parts += [Text(), Text(more, "dim")]
+            parts += [Text(), heading, *located(items, width, len(report.groups))]
+    if others := report.groups[1:]:
+        kind = "selected kernel" if len(report.launches) < report.recorded else "kernel"
+        names = [function_name(group, _LONGEST_NAME, others) for group in others[:_OTHERS_NAMED]]
+        rest = ", ..." if len(others) > _OTHERS_NAMED else ""
+        more = f"{plural(len(others), f'more {kind}')}: {', '.join(names)}{rest}"
+        parts += [Text(), Text(f"{more}; --kernel REGEX selects one", "dim")]
     return Group(*parts)
 
 
@@ -89,9 +96,10 @@ def timeline_parts(timeline: KernelTimeline, width: int) -> list[RenderableType]
     table.add_column(no_wrap=True)
     for _ in ("steady", "peak"):
         table.add_column(no_wrap=True, justify="right", width=_FIGURES // 2 - 2)
-    heads = (Text("steady" if timeline.phases else "", "dim"), Text("peak", "dim"))
+    heads = (Text("steady" if timeline.phases else "", "dim"), Text("highest", "dim"))
     cells = min(across, max((len(track.values) for track in timeline.tracks), default=0))
-    table.add_row("", Text(_rule(timeline, cells), "dim"), *heads)
+    unit = Text("% of the unit's peak", "dim")
+    table.add_row(unit, Text(_rule(timeline, cells), "dim"), *heads)
     for track in (track for track in timeline.tracks if not _idle(track)):
         mark = " *" if track.name == timeline.driver else ""
         table.add_row(
@@ -157,10 +165,10 @@ def _words(timeline: KernelTimeline) -> Iterator[str]:
         )
         yield f"─ steady state, . prologue and tail: {', '.join(parts)}"
         driver = next(track for track in timeline.tracks if track.name == timeline.driver)
-        steady = _level(timeline.steady[driver.name], driver.unit)
+        half = _level(HALF * timeline.steady[driver.name], driver.unit)
         below = percent(timeline.below_half)
         yield (
-            f"* phases from {driver.label}: below half of its steady rate ({steady}) in {below} "
+            f"* phases from {driver.label}: below {half}, half its steady rate, in {below} "
             "of the samples"
         )
     if idle := ", ".join(track.label for track in timeline.tracks if _idle(track)):
@@ -238,7 +246,13 @@ def _weight(spot: Spot) -> tuple[float, float, str]:
 
 
 def _listing(
-    view: SourceView, count: int, shown: Sequence[Spot], width: int, *, sass: bool
+    view: SourceView,
+    count: int,
+    shown: Sequence[Spot],
+    width: int,
+    titles: Mapping[int, str],
+    *,
+    sass: bool,
 ) -> Iterator[RenderableType]:
     total = view.total
     kind = "lines" if view.files and not sass else "instructions"
@@ -261,7 +275,7 @@ def _listing(
         share = _share(spot.counts, total)
         text = Text(cut(spot.text, room))
         table.add_row(percent(share), Text(bar(share, _BAR), "cyan"), Text(where), text)
-        table.add_row("", "", "", Text("; ".join(facts(spot)), "dim"))
+        table.add_row("", "", "", Text("; ".join(facts(spot, titles)), "dim"))
     yield table
     for remark in view.notes:
         yield Text(remark, "dim")
@@ -275,8 +289,8 @@ def _share(counts: Counts, total: Counts) -> float:
     return part / whole if whole else math.nan
 
 
-def facts(spot: Spot) -> Iterator[str]:
-    """The counts of a spot as text; stalls as shares of its samples."""
+def facts(spot: Spot, titles: Mapping[int, str]) -> Iterator[str]:
+    """The counts of a spot as text; stalls as shares of its samples; findings by their `titles`."""
     counts = spot.counts
     waits = {why: value for why, value in counts.stalls.items() if why not in NOT_STALLED}
     largest = sorted(waits.items(), key=lambda item: -item[1])[:_STALLS_SHOWN]
@@ -294,5 +308,4 @@ def facts(spot: Spot) -> Iterator[str]:
         yield f"{compact(counts.global_excess)} excess sectors"
     if counts.live > 0:
         yield f"{counts.live:.0f} live regs"
-    if spot.findings:
-        yield f"finding {', '.join(str(rank) for rank in spot.findings)}"
+    yield from (titles[rank] for rank in spot.findings)

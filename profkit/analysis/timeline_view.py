@@ -125,7 +125,9 @@ def _tables(
         "Kernels by share of kernel time",
         ("#", "Kernel", "Grid / block", "Count", "Total", "Median", "Spread", "Share"),
         [_kernel(rank, group) for rank, group in enumerate(summary.groups, start=1)],
-        "",
+        "Spread: half of slowest minus fastest, relative to the median."
+        if any(group.times.count > 1 for group in summary.groups)
+        else "",
     )
     yield (
         "Kernels by NVTX range",
@@ -201,7 +203,7 @@ def _range(use: RangeUse) -> tuple[str, ...]:
 
 
 def _gap(gap: shapes.Gap) -> tuple[str, ...]:
-    host = f"{percent(gap.in_calls)}, {literal(gap.call)}" if gap.call else "none"
+    host = f"{percent(gap.in_calls)} (largest: {literal(gap.call)})" if gap.call else "none"
     around = literal(gap.after.label), literal(gap.before.label)
     return number(gap.start, "s"), number(gap.duration, "s"), *around, host
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 from profkit.commands.choices import TextFormat
@@ -27,6 +28,7 @@ def checklist(
       profkit checklist run.ncu-rep
       profkit checklist reports/sdpa_s512 --top 5 -o checklist.md
     """
+    from profkit.analysis.run_files import TIMELINE, beside
     from profkit.commands.reading import chosen_advice, read_report
     from profkit.rules.checklist_format import checklist_json
     from profkit.rules.checklist_view import checklist_view
@@ -40,5 +42,8 @@ def checklist(
     elif format == "markdown":
         put(checklist_markdown(report.summary, items, top, whole=every), output)
     else:
-        view = checklist_view(report.summary, items, top, width_of(output), whole=every)
+        timelines = (file for file in beside(Path(report.summary.path)) if file.name == TIMELINE)
+        command = next((f"profkit analyze {shlex.quote(str(file))}" for file in timelines), "")
+        width = width_of(output)
+        view = checklist_view(report.summary, items, top, width, command, whole=every)
         put(view, output)

@@ -65,11 +65,16 @@ class Status(StrEnum):
 
 @dataclass(frozen=True)
 class Seen:
-    """The evidence of a finding's change: a quantity before and after; NaN for no accesses."""
+    """The evidence of a finding's change: a quantity before and after; NaN for no accesses.
+
+    `share` is the share of wavefronts of this kind of access that are bank conflicts after a
+    finding of them was resolved.
+    """
 
     name: str
     before: float
     after: float
+    share: float = math.nan
 
 
 @dataclass(frozen=True)
@@ -303,7 +308,9 @@ def _ways(status: Status, before: LaunchSummary, after: LaunchSummary) -> Seen |
     name, ways = max(pairs, key=lambda pair: max(pair[1]))
     if not _agrees(status, (ways[0] - ways[1]) / max(ways)):
         return None
-    return Seen(name, before.get(name), after.get(name))
+    conflicts = name.replace("ways", "conflict_share")
+    share = after.get(conflicts) if status is Status.resolved else math.nan
+    return Seen(name, before.get(name), after.get(name), share)
 
 
 def _agrees(status: Status, gain: float) -> bool:

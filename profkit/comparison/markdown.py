@@ -91,6 +91,8 @@ def _section(judged: Judged, document: Document) -> _Section:
     head += [f"- {word} {_prose(cut(str(obstacle), _LONGEST))}" for obstacle in diff.obstacles]
     if not diff.refused and (len(diff.kernels) != 1 or diff.removed or diff.added):
         head.append(f"- {_prose(words.summary(diff))}")
+    if legend := words.legend(diff):
+        head.append(f"- {_prose(legend)}")
     head += [f"- {_prose(line)}" for line in parts.timed(diff)[:_FAILURES]]
     moved, same = parts.ordered(judged)
     chosen, apart = [*moved, *same][: document.top or None], parts.apart(diff)

@@ -114,7 +114,12 @@ def why(attribution: Attribution) -> Grid:
     rows.append(("total", words.signed(attribution.change), "", ""))
     missing = ", ".join(attribution.missing)
     note = f"Not attributed: {missing} (not recorded on one side)" if missing else ""
-    return Grid("Causes", ("Cause", "Change", "Before", "After"), tuple(rows), note)
+    return Grid(
+        "Causes of the change in ncu duration",
+        ("Cause", "Change", "Before", "After"),
+        tuple(rows),
+        note,
+    )
 
 
 def _findings(kernel: KernelDiff, *, show_all: bool) -> Grid:

@@ -51,6 +51,8 @@ def diff_view(diff: Diff, title: str, top: int, width: int, *, everything: bool)
     shown = diff.kernels[: top or None]
     if len(diff.kernels) > 1 or diff.removed or diff.added:
         parts += [Text(words.summary(diff)), *_total(diff)]
+    if legend := words.legend(diff):
+        parts.append(Text(legend, "dim"))
     if diff.variants:
         parts += [Text(), Text("Timed variants with several launches", "bold")]
         timings = (f"{words.variant(timed)}  {words.timing(timed)}" for timed in diff.variants)
@@ -112,7 +114,9 @@ def _why(attribution: Attribution, width: int) -> list[RenderableType]:
         rows.append(row if width >= _BARS_FROM else row[:-1])
     for cell in rows[-1][:2]:
         cell.stylize("bold")
-    title = Text.assemble(("Causes  ", "bold"), words.why(attribution))
+    change = f"of the change in ncu duration ({words.signed(attribution.change)})"
+    reasons = f": {sentence}" if (sentence := words.why(attribution)) else ""
+    title = Text.assemble(("Causes  ", "bold"), f"attribution {change}{reasons}")
     parts: list[RenderableType] = [Text(), title, _fitted(rows, width, numbers=(1, 2))]
     if grid.note:
         parts.append(Text(f"  {grid.note[0].lower()}{grid.note[1:]}", "dim"))

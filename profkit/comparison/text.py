@@ -18,7 +18,7 @@ from profkit.comparison.finding_changes import (
 from profkit.comparison.line_changes import LineChange
 from profkit.comparison.matching import Basis
 from profkit.comparison.repeats import Change
-from profkit.comparison.timed_change import TimedChange
+from profkit.comparison.timed_change import INTERLEAVED, TimedChange
 from profkit.report.catalog import catalog
 from profkit.report.names import function_name
 from profkit.report.summary import Group
@@ -34,7 +34,7 @@ largest bar is shorter than one of its twelve characters."""
 _RESOLVED_SHOWN = 2
 # More than half of the seconds that go the way of the change: a majority.
 _MOST = 0.5
-_NO_CONFLICTS = "none"
+_NO_ACCESSES = "no accesses"
 _ARROW = " → "
 # Half of the last digit of a ratio near 1 as a percentage with one decimal.
 _NO_DIFFERENCE = 5e-4
@@ -83,11 +83,12 @@ def times(kernel: KernelDiff) -> str:
     """What the verdict rests on: timed medians, ncu's, or cycles where the clock differs."""
     groups = (kernel.before, kernel.after)
     if kernel.timed and kernel.by_timing:
-        return _seconds(side.summary.median for side in (kernel.timed.before, kernel.timed.after))
+        sides = kernel.timed.before, kernel.timed.after
+        return f"{_seconds(side.summary.median for side in sides)} (timed)"
     if kernel.in_cycles:
         cycles = (compact(group.median * group.typical.get("sm_clock")) for group in groups)
-        return f"{_ARROW.join(cycles)} cycles"
-    return _seconds(group.median for group in groups)
+        return f"{_ARROW.join(cycles)} cycles (ncu)"
+    return f"{_seconds(group.median for group in groups)} (ncu)"
 
 
 def ratio(kernel: KernelDiff) -> str:
@@ -167,14 +168,23 @@ def fix_saves(change: FindingChange) -> str:
 def seen(shift: Seen) -> str:
     """The quantity that shows it: `32-way → none`, `xu_busy 92.1% → 9.8%`."""
     if shift.name.startswith("shared_ways"):
-        return _ARROW.join(_ways(value) for value in (shift.before, shift.after))
+        ways = _ARROW.join(_ways(value) for value in (shift.before, shift.after))
+        kind = shift.name.removeprefix("shared_ways_")
+        left = (
+            f", conflicts still {percent(shift.share)} of {kind} wavefronts"
+            if shift.share > 0
+            else ""
+        )
+        return f"{ways}{left}"
     unit = catalog().quantities[shift.name].unit
     values = (quantity(value, unit) for value in (shift.before, shift.after))
     return f"{shift.name} {_ARROW.join(values)}"
 
 
 def _ways(value: float) -> str:
-    return _NO_CONFLICTS if math.isnan(value) or value < _LEAST_WAYS else f"{value:.3g}-way"
+    if math.isnan(value):
+        return _NO_ACCESSES
+    return "1-way" if value < _LEAST_WAYS else f"{value:.3g}-way"
 
 
 def quantity(value: float, unit: str) -> str:
@@ -298,7 +308,7 @@ def matched(kernel: KernelDiff) -> str:
     """How a kernel was matched, with launch configurations where they differ."""
     basis = _MATCHED.get(kernel.match.basis, kernel.match.basis.value)
     shapes = [
-        f"{extent(group.grid)} × {extent(group.block)}" for group in (kernel.before, kernel.after)
+        f"{extent(group.grid)} / {extent(group.block)}" for group in (kernel.before, kernel.after)
     ]
     return basis if shapes[0] == shapes[1] else f"{basis}, {_ARROW.join(shapes)}"
 
@@ -310,9 +320,10 @@ def timing(timed: TimedChange) -> str:
         if timed.low is not None and timed.high is not None
         else f"{faster(timed.speedup)}, no confidence interval"
     )
-    verdict = timed.verdict
+    if timed.design == INTERLEAVED:
+        factor += " over blocks"
     medians = f"{latency_words(timed.before)}{_ARROW}{latency_words(timed.after)}"
-    return f"timed, {timed.design_words}: {medians}   {factor}   {verdict}, {timed.why}"
+    return f"timed, {timed.design_words}: {medians}   {factor}   {timed.verdict}, {timed.why}"
 
 
 def variant(timed: TimedChange) -> str:
@@ -374,10 +385,13 @@ def summary(diff: Diff) -> str:
     """All kernels in a line: the time of those compared, how many of each verdict, and the rest."""
     total = diff.total
     before, after = total.launches
-    times = _seconds((total.before, total.after)) if total.has_times else ""
+    times = f"{_seconds((total.before, total.after))} (ncu)" if total.has_times else ""
     if times:
         known = not math.isnan(total.speedup)
-        launches = f"{plural(before, 'launch')}{_ARROW}{after}"
+        both = "" if before == after else f"{_ARROW}{after}"
+        launches = f"{plural(before, 'launch')}{both}"
+        if known and before != len(diff.kernels):
+            times = f"{times.removesuffix(')')}, {launches})"
         times += f"   {faster(total.speedup) if known else launches}"
     counts = [f"{diff.counted(change)} {change.value}" for change in Change if diff.counted(change)]
     for groups, word, seconds in (
@@ -441,7 +455,28 @@ def _profiled(kernel: KernelDiff) -> str:
     launches = f"{before} vs. {plural(after, 'launch')}"
     if before == after:
         launches = f"{plural(before, 'launch')} per side"
-    return (
-        f"by ncu durations ({launches}, run-to-run variation {profiled.noise:.0%}): "
-        f"speedup between {profiled.range[0]:.3g}x and {profiled.range[1]:.3g}x"
-    )
+    assumed = f"assuming {profiled.noise:.0%} run-to-run variation"
+    return f"by ncu durations ({launches}): {_between(*profiled.range)} ({assumed})"
+
+
+def _between(low: float, high: float) -> str:
+    """A range of speedups: `between 9.9x and 11x slower`."""
+    if low < 1 < high:
+        return f"between {1 / low:.3g}x slower and {high:.3g}x faster"
+    ends, word = ((low, high), "faster") if low >= 1 else ((1 / high, 1 / low), "slower")
+    return f"between {ends[0]:.3g}x and {ends[1]:.3g}x {word}"
+
+
+def legend(diff: Diff) -> str:
+    """What the words for missing verdicts mean, of those that are used."""
+    meanings = {
+        "INCOMPARABLE": (
+            "other work or recording, kernels not compared",
+            diff.incomparable,
+        ),
+        "INVALID": (
+            "timed under other conditions, no verdict on the ratio",
+            [timed for timed in diff.timed if not timed.valid],
+        ),
+    }
+    return "; ".join(f"{word}: {meaning}" for word, (meaning, used) in meanings.items() if used)

@@ -77,7 +77,7 @@ def _clocks(report: ReportSummary) -> str:
             maximum = f" (max SM clock {number(limit, 'Hz')})" if limit else ""
             parts.append(f"{label} {_gigahertz(launch.get(name) for launch in clocks)}{maximum}")
         elif nominal:
-            parts.append(f"{label} {_gigahertz(nominal)} nominal (launches too short)")
+            parts.append(f"{label} {_gigahertz(nominal)} nominal (too short to measure)")
     return ", ".join(parts) or "not collected"
 
 

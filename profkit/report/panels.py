@@ -195,8 +195,8 @@ def _memory_grid(launch: LaunchSummary) -> Grid:
         mark = "" if sheet.verified else "?"
         dram_roof += f"\n{percent(bandwidth / sheet.value)} of datasheet{mark}"
     l2_rate, l1_rate = (number(launch.get(f"{level}_bandwidth"), "B/s") for level in ("l2", "l1"))
-    l2_roof = _roof(launch, "l2_output_bandwidth", "slice output ")
-    l1_roof = _roof(launch, "l1_writeback_bandwidth", "to registers ")
+    l2_roof = _roof(launch, "l2_output_bandwidth", "L2 to SMs ")
+    l1_roof = _roof(launch, "l1_writeback_bandwidth", "loads + stores ")
     rows = (
         ("DRAM", _traffic(launch, "dram"), rate, dram_roof, ""),
         ("L2", _traffic(launch, "l2"), l2_rate, l2_roof, _share(launch, "l2_hit_rate")),
@@ -216,7 +216,7 @@ def _memory_grid(launch: LaunchSummary) -> Grid:
     )
     output = launch.get("l2_output_bandwidth") / launch.get("l2_output_bandwidth_peak")
     if (busy := launch.get("l2_busy")) - output >= _APART:
-        notes.append(f"slice output is one unit of L2, whose busiest unit is {percent(busy)} busy")
+        notes.append(f"output to SMs is one unit of L2, whose busiest unit is {percent(busy)} busy")
     reasons = map(launch.why_missing, ("dram_bytes", "l2_bytes", "l1_bytes"))
     columns = ("", "Bytes", "Bandwidth", "Of roof at measured clock", "Hit rate")
     return Grid("Memory", columns, rows, "; ".join([*notes, *dict.fromkeys(filter(None, reasons))]))
@@ -337,7 +337,7 @@ def _limits(launch: LaunchSummary, occupancy: Occupancy) -> list[Row]:
         limited = "nothing: all warp slots can be filled" if full else "unknown"
     return [
         Row("limited by", "", limited),
-        Row("blocks per SM", str(limits.resident), f"limits: {by_resource}"),
+        Row("blocks per SM", str(limits.resident), f"max by {by_resource}"),
         *_step(launch, occupancy),
     ]
 

@@ -40,6 +40,7 @@ HALF = (
 )
 _SMOOTHED = 5  # samples of the running median, chosen: the fewest that remove a peak of two
 _OWN_ACTIVITY = 0.05  # of a series' peak, chosen: below are idle samples around the kernel
+_TRUST = "rules use the counter; the samples show the course over time, not the level"
 _DISAGREEMENT = 0.05  # of the peak, chosen: one of FEWEST_SAMPLES samples
 
 ACTIVE_CYCLES, ACTIVE_IPC, ISSUED = "sm_active_cycles", "ipc_active", "issue_busy"
@@ -285,7 +286,8 @@ def _contradictions(tracks: Collection[Track], counters: Mapping[str, float]) ->
         whole = counters.get(track.name, math.nan)
         mean = _finite(np.mean, track.values)
         if track.name in BUSY and abs(mean - whole) > _DISAGREEMENT:
-            yield f"{track.label}: mean of the samples {mean:.0%}, kernel counter {whole:.0%}"
+            means = f"mean of the samples {mean:.0%}, kernel counter {whole:.0%}"
+            yield f"{track.label}: {means}; {_TRUST}"
 
 
 def _finite(statistic: Callable[[Samples], np.floating[Any]], values: Samples) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rich.console import Group, RenderableType
@@ -61,11 +62,12 @@ def _rest(shown: Sequence[RuleItem], checklist: Checklist) -> list[RenderableTyp
     left = [item for item in checklist.major if item not in shown]
     estimated = sum(item.number > 0 for item in left)
     others = len(left) - estimated
-    parts = [plural(estimated, "finding") if estimated else ""]
+    parts = [f"{plural(estimated, 'finding')} below the top {len(shown)}" if estimated else ""]
     parts.append(f"{plural(others, 'finding')} without an estimated speedup" if others else "")
     parts.append(words.folded(checklist))
     line = "; ".join(filter(None, parts))
-    return [Text(f"Not shown: {line}", "dim")] if line else []
+    count = len(left) + len(checklist.minor)
+    return [Text(f"Not shown ({count}): {line}", "dim")] if line else []
 
 
 def _compact(
@@ -99,7 +101,7 @@ def _compact(
         lines.append(Text.assemble(start, names[name], (library, "dim")))
         proof = checklist.proof_of(each)
         if proof and proof is not checklist.headline:
-            lines.append(Text(f"{'':{before}}demonstrated {words.proof_line(proof)}", "dim"))
+            lines.append(Text(f"{'':{before}}demonstrated, {words.proof_of_variant(proof)}", "dim"))
     if more := len(item.findings[_KERNELS_SHOWN:]):
         lines.append(Text(f"{'':{indent}}and {plural(more, 'more kernel')}", "dim"))
     return lines
@@ -134,6 +136,19 @@ def in_short(items: Iterable[Item], width: int) -> list[RenderableType]:
     return _in_short(map(words.single, items), width)
 
 
+def located(items: Iterable[Item], width: int, kernels: int) -> list[RenderableType]:
+    """Findings at lines of one of so many `kernels`, without numbers."""
+    parts: list[RenderableType] = []
+    for item in items:
+        extent = f"the {kernels} selected kernels" if item.is_selection else ""
+        alone = replace(item, peers=())  # their numbers are those of another list
+        rows = _kernel_rows([alone], width, None, brief=True, extent=extent, whole=kernels > 1)
+        rows += _action_rows(words.single(item), most=1)
+        rows.append(("verify", "".join(item.rule.verify[:1])))
+        parts += [Text(item.title, "bold"), rows_of(rows, _INDENT)]
+    return parts
+
+
 def _in_short(
     items: Iterable[RuleItem], width: int, checklist: Checklist | None = None
 ) -> list[RenderableType]:
@@ -151,10 +166,16 @@ def _in_short(
 
 
 def checklist_view(
-    report: ReportSummary, checklist: Checklist, top: int, width: int, *, whole: bool
+    report: ReportSummary,
+    checklist: Checklist,
+    top: int,
+    width: int,
+    timeline: str = "",
+    *,
+    whole: bool,
 ) -> RenderableType:
     """The `top` items (0: all) as boxes to tick, with all that is known of each; minor ones and
-    those at a roof only in the `whole` list."""
+    those at a roof only in the `whole` list. `timeline` is the command that shows the run's."""
     items = checklist.rule_items if whole else checklist.major
     numbered = [item for item in items if item.number]
     informative = [item for item in items if not item.number]
@@ -164,14 +185,14 @@ def checklist_view(
         Text(overview.headline(report)),
         *_headline(checklist),
         Text(words.summary(checklist)),
-        *([Text(f"estimated speedups {words.extents(checklist)}", "dim")] if numbered else []),
-        *_in_full(shown, width, checklist, whole=whole),
+        *([Text(f"estimated speedups: {words.extents(checklist)}", "dim")] if numbered else []),
+        *_in_full(shown, width, checklist, timeline, whole=whole),
     ]
     if left := len(numbered) - len(shown):
         parts += [Text(), Text(f"{plural(left, 'more finding')}; --top 0 lists them", "dim")]
     if informative:
         parts += [Text(), Text(words.INFORMATIVE, "bold")]
-    parts += _in_full(informative, width, checklist, whole=whole)
+    parts += _in_full(informative, width, checklist, timeline, whole=whole)
     if not whole and (line := words.folded(checklist)):
         parts += [Text(), Text(f"{line}; --all lists them", "dim")]
     rows = remarks(report, checklist, width)
@@ -183,7 +204,7 @@ def checklist_view(
 
 
 def _in_full(
-    items: Iterable[RuleItem], width: int, checklist: Checklist, *, whole: bool
+    items: Iterable[RuleItem], width: int, checklist: Checklist, timeline: str, *, whole: bool
 ) -> list[RenderableType]:
     parts: list[RenderableType] = []
     for item in items:
@@ -195,6 +216,7 @@ def _in_full(
             ("verify", _listed(rule.verify)),
             *_kernel_rows(item.findings[:most], width, checklist, brief=False),
             *_left_out(item, most, "; --all lists them"),
+            ("timeline", "" if item.best.group else timeline),
             ("effort", f"{rule.effort}; category {rule.category}"),
             ("details", ", ".join(explained)),
         ]
@@ -224,8 +246,17 @@ def _action_rows(item: RuleItem, most: int | None = None) -> list[tuple[str, str
 
 
 def _kernel_rows(
-    findings: Sequence[Item], width: int, checklist: Checklist | None, *, brief: bool
+    findings: Sequence[Item],
+    width: int,
+    checklist: Checklist | None,
+    *,
+    brief: bool,
+    extent: str = "",
+    whole: bool = False,
 ) -> list[tuple[str, str]]:
+    """The kernels of a finding; their speedups for the `whole` report, which is the `extent`, too
+    where there are several."""
+    whole = whole or len(findings) > 1
     rows: list[tuple[str, str]] = []
     names = _names(findings, (1 if brief else _NAME_LINES) * (width - _LABELS))
     proofs = [checklist.proof_of(item) if checklist else None for item in findings]
@@ -235,8 +266,8 @@ def _kernel_rows(
         rows += [
             ("kernel", names[_name(item)] if item.group else ""),
             ("", "" if brief else _shape(item)),
-            ("estimated speedup", words.estimate(item, whole=len(findings) > 1)),
-            ("demonstrated", words.proof_line(proof) if proof and is_new else ""),
+            ("estimated speedup", words.estimate(item, whole=whole, extent=extent)),
+            ("demonstrated", words.proof_of_variant(proof) if proof and is_new else ""),
             ("evidence", "; ".join(words.evidence(item)[:most])),
             ("location", words.location(item)),
         ]

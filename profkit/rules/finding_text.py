@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -38,13 +38,26 @@ _SPAN = "the time from the first to the last GPU work"
 _SIGNS = {">": "above", ">=": "at least", "<": "below", "<=": "at most", "!=": "other than"}
 _WORTH_A_DIGIT = 1.01  # the smallest factor that two decimals can show
 _LEAST_PLACE = 0.05  # chosen: three lines are shown at most, each with a share worth a look
+AWAITED = "awaited_"
 _BARRIER = f"{SAMPLES}barrier"
+_BLAMED = {
+    "executed_fp64": "FP64 instructions",
+    "instructions_executed": "executed instructions",
+    "global_sectors": "global-memory sectors",
+    "global_sectors_excessive": "excess sectors",
+    "local_sectors": "local-memory sectors",
+    "global_tag_requests": "L1 tag requests",
+    "shared_wavefronts": "shared-memory wavefronts",
+    "shared_wavefronts_excessive": "excess shared-memory wavefronts",
+    "branches_divergent": "divergent branches",
+}
 _FLAT = 0.02  # the share of each of fifty equal places: none stands out
 # what a rule's own `match` selects has no meaning outside of the rule
 _LABELS = {
     "matched": "warp samples that this rule selects",
     "matched_active": "warp samples that issue in their loops",
 }
+_SECTOR = 32  # the bytes of a sector on every architecture
 _LONGEST = 100  # characters, chosen: an expression that fits one line
 _UNIT_OF_ARGUMENTS = {"min", "max", "abs", "ceil", "clip", "otherwise", "where"}
 _UNITS = {name: unit for name, (unit, _) in {**CONTEXT, **region.QUANTITIES}.items()}
@@ -64,33 +77,46 @@ def _run_factor(value: float) -> str:
     return factor(value) if value >= _WORTH_A_DIGIT else f"below {_WORTH_A_DIGIT}x"
 
 
-def estimate(item: Item, *, whole: bool = True) -> str:
+def estimate(item: Item, *, whole: bool = True, extent: str = "") -> str:
     """A kernel's estimated speedup with its range, and what is known about it; `whole` adds that
-    for the whole report."""
+    for the whole report, `extent` names what that is of."""
     estimate = item.finding.estimate
     if estimate is None:
         return _no_estimate(item) or f"none; {_limits(item)}"
     if item.group is None:
         return f"{gain(estimate)} for {_SPAN}; {prospects(item, whole=False)}"
-    return f"{gain(estimate)}; {prospects(item, whole=whole)}"
+    return f"{gain(estimate)}; {prospects(item, whole=whole, extent=extent)}"
 
 
-def prospects(item: Item, *, whole: bool = True) -> str:
-    """The speedup for the `whole` report, what limits the kernel after it, and the confidence."""
+def prospects(item: Item, *, whole: bool = True, extent: str = "") -> str:
+    """The speedup for the `whole` report, what limits the kernel after it, and the confidence;
+    `extent` names what the report's speedup is of."""
     estimate = item.finding.estimate
     if estimate is None:
         reason = _no_estimate(item)
         return f"estimated speedup {reason}" if reason else f"no estimated speedup; {_limits(item)}"
-    parts = [whole_gain(item)] if whole else []
-    if limit := estimate.bounded_by:
-        time = number(estimate.bound_seconds, "s")
-        next_limit = f"next bottleneck: {limit}, at least" if item.group else "the rest takes"
-        parts.append(f"{next_limit} {time}")
+    parts = [whole_gain(item, extent)] if whole else []
+    parts += _bound(item, estimate)
     if item.peers:
         label = "finding" if len(item.peers) == 1 else "findings"
         peers = ", ".join(map(str, item.peers))
         parts.append(f"saves about as much of this kernel as {label} {peers}")
     return "; ".join((*parts, f"{item.rule.confidence} confidence"))
+
+
+def _bound(item: Item, estimate: Estimate) -> Iterator[str]:
+    """What bounds the time after a fix."""
+    time = number(estimate.bound_seconds, "s")
+    if item.group is None:
+        parts = " and ".join(f"all {region.PARTS[name]}" for name in item.rule.relieves)
+        most = f"{factor(estimate.high)} if {parts} disappear ({time} left)"
+        is_lower = factor(estimate.likely) != factor(estimate.high)
+        yield f"lower estimate {factor(estimate.likely)}, up to {most}" if is_lower else most
+    elif limit := estimate.bounded_by:
+        highest = next(iter(floors(item.group.typical.values)), None)
+        word = "still" if highest and highest.label == limit else "then"
+        each = " per launch" if item.group.count > 1 else ""
+        yield f"{word} limited by {limit}: kernel time at least {time}{each}"
 
 
 def _no_estimate(item: Item) -> str:
@@ -110,11 +136,13 @@ def busiest(item: Item) -> str:
     return f"busiest resource: {floor.label} ({percent(floor.busy)})" if floor else ""
 
 
-def whole_gain(item: Item) -> str:
-    """The speedup of all launches together: `1.05x for the whole report`; "" without one."""
+def whole_gain(item: Item, extent: str = "") -> str:
+    """The speedup of all launches together: `1.05x for the whole report`, or for the `extent`;
+    "" without one."""
     if item.finding.estimate is None:
         return ""
-    return f"{_run_factor(item.finding.estimate.run)} for {_extent(item, item.variant)}"
+    whole = extent or _extent(item, item.variant)
+    return f"{_run_factor(item.finding.estimate.run)} for {whole}"
 
 
 def item_gain(item: RuleItem) -> str:
@@ -156,13 +184,15 @@ def _has_several_bases(checklist: Checklist) -> bool:
 
 def extents(checklist: Checklist) -> str:
     """What the speedups of items and kernels are of."""
+    if _has_several_bases(checklist):
+        return "title: part in parentheses; below: kernel [range]; not additive"
     return f"of {whole(checklist)}, then per kernel [range]; not additive"
 
 
 def whole(checklist: Checklist) -> str:
     """What the speedups of items are of."""
     if _has_several_bases(checklist):
-        return "time in parentheses"
+        return "the part in parentheses"
     is_selection = any(item.is_selection for item in checklist.items)
     return "the selected launches" if is_selection else "the whole report"
 
@@ -182,8 +212,8 @@ def folded(checklist: Checklist) -> str:
     time = "the selected launches' time" if is_selection else "the report's time"
     if len(checklist.wholes.times) > 1:
         time = "its variant's time"
-    each = ", each" if len(minor) > 1 else ","
-    return f"{plural(len(minor), 'finding')}{each} below {WORTH_ACTING:.0%} of {time}"
+    each = " each" if len(minor) > 1 else ""
+    return f"{plural(len(minor), 'finding')} saving less than {WORTH_ACTING:.0%} of {time}{each}"
 
 
 def evidence(item: Item) -> tuple[str, ...]:
@@ -202,7 +232,9 @@ def evidence(item: Item) -> tuple[str, ...]:
 def measured(value: Evidence) -> str:
     """A value with its unit and its threshold: `l2_busy 84.2% (above 60.0%)`."""
     shown, threshold = _with_threshold(value)
-    text = f"{_LABELS.get(value.quantity, value.quantity)} {shown}"
+    text = f"{_expression(value.quantity)} {shown}"
+    if value.quantity in region.PARTS:
+        text += f" of {_SPAN}"
     if math.isnan(value.threshold) or value.sign not in _SIGNS:
         return text
     return f"{text} ({_SIGNS[value.sign]} {threshold})"
@@ -211,14 +243,23 @@ def measured(value: Evidence) -> str:
 def compared(value: Evidence) -> str:
     """A comparison, whether it holds or not: `dram_busy 33.1% < 60.0%`."""
     shown, threshold = _with_threshold(value)
-    return f"{value.quantity} {shown} {value.sign} {threshold}"
+    return f"{_expression(value.quantity)} {shown} {value.sign} {threshold}"
 
 
 def missed(value: Evidence) -> str:
     """A comparison that does not hold: `dram_busy 33.1%, not above 60.0%`."""
     shown, threshold = _with_threshold(value)
     expected = " ".join(filter(None, (_SIGNS.get(value.sign), threshold)))
-    return f"{value.quantity} {shown}, not {expected}"
+    return f"{_expression(value.quantity)} {shown}, not {expected}"
+
+
+def _expression(text: str) -> str:
+    """A quantity's name, or a formula and an equals sign: `global_sectors_excessive × 32 B =`."""
+    if text.isidentifier():
+        return _LABELS.get(text, text)
+    if unit_of(text) == "B":
+        text = text.replace(f" * {_SECTOR}", f" * {_SECTOR} B")
+    return f"{text.replace(' * ', ' × ')} ="
 
 
 def _with_threshold(value: Evidence) -> tuple[str, str]:
@@ -266,8 +307,9 @@ def _unit_of_product(left: ast.expr, right: ast.expr, *, divided: bool) -> str |
     if divided:
         same = "1" if first == second and first is not None else None
         return first if second in {"", "1"} else same
-    # the bytes of a sector, 32 on every architecture
-    is_size = any(isinstance(each, ast.Constant) and each.value == 32 for each in (left, right))
+    is_size = any(
+        isinstance(each, ast.Constant) and each.value == _SECTOR for each in (left, right)
+    )
     if is_size and "sector" in {first, second}:
         return "B"
     if first in {"", "1"}:
@@ -281,9 +323,21 @@ def places(places: Sequence[Place]) -> str:
 
 
 def location(item: Item) -> str:
-    """A finding's places; of warp samples, what these lines are."""
+    """A finding's places with their shares, what these are of, and what the lines are."""
     text = places(item.places)
-    return f"{text} ({note})" if text and (note := location_note(item)) else text
+    if not text:
+        return ""
+    counted = " and ".join(map(_counted, item.rule.blame))
+    note = location_note(item)
+    return f"{text} of the {counted}{f' ({note})' if note else ''}"
+
+
+def _counted(blame: str) -> str:
+    """What a line quantity counts, in words."""
+    for start in (SAMPLES, AWAITED):
+        if blame.startswith(start):
+            return f"{blame.removeprefix(start)} samples"
+    return _BLAMED.get(blame, blame)
 
 
 def location_note(item: Item) -> str:
@@ -328,6 +382,12 @@ def proof_line(proof: Proof) -> str:
     return f"{factor(proof.speedup)} in GPU time: {_best(proof)}"
 
 
+def proof_of_variant(proof: Proof) -> str:
+    """A demonstrated speedup beside a kernel of the variant, which is of more than the kernel."""
+    gained = f"{factor(proof.speedup)} in GPU time"
+    return f"variant {literal(proof.variant)} as a whole: {gained} ({_best(proof)})"
+
+
 def _best(proof: Proof) -> str:
     return f"{literal(proof.best)} does the same work in {number(proof.best_seconds, 's')}"
 
@@ -342,8 +402,14 @@ def proof_source(proof: Proof) -> str:
     text = f"{literal(proof.variant)} takes {number(proof.seconds, 's')}; {_times(proof)}"
     if not proof.launch_bound:
         return text
-    bound = ", ".join(f"{literal(name)} {number(host, 's')}" for name, host in proof.launch_bound)
-    return f"{text}; {_faster(proof.back_to_back)} back to back, launch-bound: {bound} per call"
+    bound = ", ".join(
+        f"{literal(name)}, {number(host, 's')} of host time per call"
+        for name, host in proof.launch_bound
+    )
+    compared = f"{_faster(proof.back_to_back)} than {literal(proof.variant)}"
+    return (
+        f"{text}; called back to back, {literal(proof.best)} is {compared}; launch-bound: {bound}"
+    )
 
 
 def proven(proofs: Sequence[Proof]) -> str:
@@ -421,7 +487,11 @@ def lacks(checklist: Checklist) -> tuple[tuple[str, str], ...]:
         (
             rule.rule,
             ", ".join(rule.missing)
-            + (f" ({rule.kernels} of {kernels} kernels)" if 0 < rule.kernels < kernels else ""),
+            + (
+                f" ({rule.kernels} of {kernels} launch configurations)"
+                if 0 < rule.kernels < kernels
+                else ""
+            ),
         )
         for rule in checklist.lacking
     )
@@ -435,7 +505,8 @@ def summary(checklist: Checklist) -> str:
         lack = f"{lacking} of {rules} lack data"
         return f"inconclusive: {lack if checklist.kernels else 'no kernel has a duration'}"
     evaluated = f"{checklist.evaluated} of {rules}" if lacking else rules
-    extent = f"{evaluated} evaluated on {plural(checklist.kernels, 'kernel')}"
+    configurations = plural(checklist.kernels, "launch configuration")
+    extent = f"{evaluated} evaluated on {configurations}"
     estimated = sum(item.number > 0 for item in checklist.rule_items)
     others = len(checklist.rule_items) - estimated
     if not estimated + others:
@@ -468,7 +539,7 @@ def checklist_lines(
             f"**{DEMONSTRATED} {escape(proof_line(proof))} ({escape(proof_source(proof))})**",
             "",
         ]
-    about = f" Estimated speedups are {extents(checklist)}." if checklist.items else ""
+    about = f" Estimated speedups: {extents(checklist)}." if checklist.items else ""
     lines.append(f"{escape(summary(checklist))}.{escape(about)}")
     items = checklist.rule_items if whole else checklist.major
     numbered = [item for item in items if item.number]

@@ -314,7 +314,8 @@ def test_blocks_launched_are_counted_exactly(profkit_cli: Cli) -> None:
 def test_the_kernel_with_the_most_time_is_the_default(profkit_cli: Cli) -> None:
     shown = profkit_cli("source", H200 / "known.ncu-repz").stdout
     assert h200("known").summary.groups[0].name.split("(")[0] in shown
-    assert "12 more kernels: select with --kernel REGEX" in shown
+    assert "12 more kernels: copy_strided, spill, " in shown
+    assert "--kernel REGEX selects one" in shown
 
 
 def test_what_to_record_where_nothing_was(profkit_cli: Cli) -> None:

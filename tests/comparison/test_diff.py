@@ -38,8 +38,11 @@ def test_what_a_reader_sees_of_a_fix(profkit_cli: Cli) -> None:
     result = profkit_cli("diff", folder / "before.ncu-repz", folder / "after.ncu-repz")
     assert result.exit_code == 0, result.stderr
     shown = " ".join(result.stdout.split())
-    assert "transpose 330.9 µs → 145.4 µs 2.27x faster" in shown
-    assert "shared_bank_conflicts resolved (32-way → none); busiest resource now L2" in shown
+    assert "transpose 330.9 µs → 145.4 µs (timed) 2.27x faster" in shown
+    assert (
+        "shared_bank_conflicts resolved (32-way → 1-way, conflicts still 3.5% of load wavefronts);"
+        in shown
+    )
     assert "predicted 2.1x [1.9, 2.4], measured 2.27x, within the range" in shown
     assert "mostly fewer mio_throttle stall" in shown
     assert "total −183.2 µs" in shown
@@ -97,7 +100,7 @@ def test_the_table_that_a_write_up_wants(profkit_cli: Cli, tmp_path: Path) -> No
     rows = dict(re.findall(r"^\| ([A-Z][\w ]+) \| (.*) \|$", text, re.MULTILINE))
     assert text.startswith("## swizzled tiles\n")
     assert rows["Hypothesis"].startswith("shared\\_bank\\_conflicts: ")
-    assert "(8-way → none)" in rows["Hypothesis"]
+    assert "8-way → 1-way, " in rows["Hypothesis"]
     assert rows["Predicted speedup"] == "3.7x \\[2.3, 6.9\\]"
     assert rows["Before"].startswith("431.0 µs ±0.2%, n = 240; ncu duration 424.6 µs")
     assert rows["Measured change"] == "2.102x faster \\[2.098, 2.105\\], timed, interleaved"
@@ -352,7 +355,7 @@ def test_numbers_are_read_aloud(profkit_cli: Cli) -> None:
     assert "grid_size 2,128 blocks, registers_per_thread 61 registers" in told
     folder = PAIRS / "one_accumulator"
     told = profkit_cli("diff", folder / "before.ncu-repz", folder / "after.ncu-repz").stdout
-    assert "Causes  mostly fewer wait (fixed latency) cycles per instruction" in told
+    assert "mostly fewer wait (fixed latency) cycles per instruction" in " ".join(told.split())
     assert "wait wait" not in told
 
 

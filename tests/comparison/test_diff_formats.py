@@ -315,7 +315,7 @@ def test_sarif_names_the_line_of_an_introduced_finding() -> None:
         assert place["artifactLocation"]["uri"] == "kernels/pairs/transpose_conflicts/before.cu"
         assert place["region"] == {"startLine": 25}
     assert (
-        "shared_bank_conflicts new (none → 32-way)"
+        "shared_bank_conflicts new (1-way → 32-way)"
         in told["shared_bank_conflicts"]["message"]["text"]
     )
     (run,) = json.loads(written("sarif", regressed(), gates=""))["runs"]

@@ -84,7 +84,7 @@ def test_a_bracket_agrees_with_the_word_before_it(name: str, back: bool) -> None
         ("pointer_chase", "memory_latency resolved (stall_long_scoreboard"),
         ("register_spills", "register_spills resolved (local_memory_instructions 153.7 M → 0)"),
         ("atomics_global", "atomics_contention resolved (global_atomic_instructions"),
-        ("atomics_shared", "shared_bank_conflicts resolved (24.5-way → none)"),
+        ("atomics_shared", "shared_bank_conflicts resolved (24.5-way → no accesses)"),
         ("mma_sync_gemm", "tensor_path_legacy resolved (flop_tensor_hmma 549.8 GFLOP → 0 FLOP)"),
     ],
 )

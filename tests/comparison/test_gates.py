@@ -175,7 +175,7 @@ def test_the_total_is_of_what_can_be_compared() -> None:
     assert sum(cause.seconds for cause in total.causes) == pytest.approx(-10e-6)
     assert (total.incomparable, total.unmeasured) == (1, 0)
     assert summary(found) == (
-        "3 kernels matched   80.00 µs → 70.00 µs   1.14x faster   "
+        "3 kernels matched   80.00 µs → 70.00 µs (ncu, 2 launches)   1.14x faster   "
         "1 IMPROVED, 1 SAME, 1 INCOMPARABLE, "
         "times exclude 1 kernel that can't be compared"
     )
@@ -317,7 +317,7 @@ def test_more_launches_of_a_kernel_make_it_no_slower() -> None:
     assert found.kernels[0].change is Change.same
     assert math.isnan(found.total.speedup)
     assert summary(found) == (
-        "1 kernel matched   100.0 µs → 1.000 ms   1 launch → 10   1 SAME, 1 added (10.00 µs)"
+        "1 kernel matched   100.0 µs → 1.000 ms (ncu)   1 launch → 10   1 SAME, 1 added (10.00 µs)"
     )
 
 
@@ -330,7 +330,7 @@ def test_a_finding_that_a_change_brings_fails() -> None:
     gates = parse_gates(["new-finding"])
     (failure,) = failures(profkit.diff(after, before), gates)
     assert failure.why.startswith("shared_bank_conflicts is new, estimated speedup 2.")
-    assert "; none → 32-way" in failure.why
+    assert "; 1-way → 32-way" in failure.why
     assert failures(profkit.diff(before, after), gates) == ()
 
 
