@@ -129,7 +129,7 @@ def test_paths_are_compared_as_reports_are() -> None:
     (kernel,), (other,) = by_path.kernels, by_report.kernels
     assert (kernel.speedup, kernel.range) == (other.speedup, other.range)
     assert kernel.range[0] < kernel.speedup < kernel.range[1]
-    assert f"{kernel.speedup:.2f}x faster" in repr(by_path)
+    assert f"{kernel.speedup:.3f}x faster" in repr(by_path)
     with pytest.raises(profkit.BadInput, match="no such file"):
         profkit.diff("absent.ncu-rep", paths[1])
     with pytest.raises(profkit.UsageError, match="auto, name, order, nvtx"):
@@ -189,7 +189,7 @@ def test_without_matplotlib_a_plot_names_what_to_install(
 
 def test_notebooks_show_the_first_findings() -> None:
     report = profkit.load(RUN)
-    html = report._repr_html_()
+    html = report._repr_html_().replace("&nbsp;", " ")
     checklist = report.checklist(blamed=0)
     assert all(item.title in html for item in checklist.major[:3])
     assert f"{len(checklist.rule_items) - 3} more items" in html
