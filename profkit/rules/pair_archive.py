@@ -14,6 +14,7 @@ from pathlib import Path
 
 from profkit.core.atomic_file import replacement
 from profkit.core.errors import BadInput
+from profkit.core.regular_file import open_regular
 
 ARCHIVE = ".tar.zst"
 _WINDOW_LOG = 27  # zstd's largest window that its tools unpack without an option: 128 MiB
@@ -46,7 +47,7 @@ def unpack(archive: Path, out: Path) -> None:
     decompressor = zstandard.ZstdDecompressor(max_window_size=1 << _WINDOW_LOG)
     try:
         with (
-            archive.open("rb") as file,
+            open_regular(archive) as file,
             decompressor.stream_reader(file) as stream,
             tarfile.open(fileobj=stream, mode="r|") as tar,
         ):

@@ -69,6 +69,8 @@ class Recorded:
 
 def recorded(path: Path) -> Recorded:
     """A recorded report, read once for all tests."""
+    if path not in REPORTS:  # unpacked again
+        path = pair_folder(path.parent.name) / path.name
     return _recorded_from(REPORTS.index(path) // AT_ONCE * AT_ONCE)[path]
 
 
@@ -319,7 +321,7 @@ def test_the_readme_says_of_the_ladder_what_the_page_says() -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     (slower, faster) = re.findall(r"from (\d+)x slower than SDPA to ([\d.]+)x\s+faster", readme)[0]
     assert re.match(rf"{slower}(\.\d+)?x slower", against[RUNGS[0].name])
-    assert against[RUNGS[-1].name].startswith(f"{faster}x faster")
+    assert re.match(rf"{faster}\d*x faster", against[RUNGS[-1].name])
 
 
 def ladder_rows(text: str) -> list[tuple[str, list[str]]]:
