@@ -20,7 +20,14 @@ from profkit.report.session import Session
 from profkit.report.summary import Group, LaunchSummary, ReportSummary
 from profkit.rules import checklist_format
 from profkit.rules.checklist import Checklist
-from profkit.rules.checklist_format import FindingRow, ItemRow, ProofRow, finding_row
+from profkit.rules.checklist_format import (
+    FindingRow,
+    HeadroomRow,
+    ItemRow,
+    ProofRow,
+    finding_row,
+    headroom_row,
+)
 
 Extent = tuple[Count, ...]
 
@@ -79,7 +86,10 @@ class GpuRow(Projection, frozen=True, kw_only=True):
 
 
 class GroupRow(Projection, frozen=True, kw_only=True):
-    """Launches of one kernel with one launch configuration; `share` is of the total GPU time."""
+    """Launches of one kernel with one launch configuration; `share` is of the total GPU time.
+
+    `headroom` is null where the DRAM traffic is unknown.
+    """
 
     name: str
     grid: Extent
@@ -91,6 +101,7 @@ class GroupRow(Projection, frozen=True, kw_only=True):
     low: Measured = field(name="min_s")
     high: Measured = field(name="max_s")
     share: Measured
+    headroom: HeadroomRow | None
     indexes: tuple[Count, ...] = field(name="launches")
 
 
@@ -149,8 +160,8 @@ class KernelRow(Projection, frozen=True, kw_only=True):
     `failed`: the counters returned no duration. `metrics` has every catalog quantity in its unit,
     null where it is `missing`, with the reason. Stalls are largest first, work is of precisions
     with operations; `occupancy_next_step` is null where occupancy is full, unknown, or would not
-    rise. `warnings` report invalid or contradictory measurements. Findings are those on its kernel,
-    `informative` ones have no estimate.
+    rise. `warnings` report invalid or contradictory measurements, `notes` what may differ in the
+    application. Headroom and findings are those of its kernel, `informative` ones have no estimate.
     """
 
     index: Count = field(name="launch")
@@ -171,6 +182,8 @@ class KernelRow(Projection, frozen=True, kw_only=True):
     instructions_by_opcode: dict[str, Number]
     rules: tuple[RuleRow, ...] = field(name="ncu_rules")
     warnings: tuple[str, ...]
+    notes: tuple[str, ...]
+    headroom: HeadroomRow | None
     findings: tuple[FindingRow, ...]
     informative: tuple[FindingRow, ...]
 
@@ -239,7 +252,10 @@ def _parts(
         "report": _report(report, report.session, with_host=with_host),
         "gpu": gpus[0],
         "gpus": gpus,
-        "groups": tuple(project(group, GroupRow) for group in groups),
+        "groups": tuple(
+            project(group, GroupRow, headroom=headroom_row(checklist.headroom_of(group)))
+            for group in groups
+        ),
         "kernels": tuple(sorted(kernels, key=lambda kernel: kernel.index)),
         **checklist_format.checklist_parts(checklist),
     }
@@ -288,6 +304,7 @@ def _kernel(summary: LaunchSummary, group: Group, checklist: Checklist) -> Kerne
         occupancy_next_step=occupancy.step if occupancy else None,
         instructions_by_class=launch.breakdowns.get("instructions_by_class", {}),
         instructions_by_opcode=launch.breakdowns.get("instructions_by_opcode", {}),
+        headroom=None if summary.failed else headroom_row(checklist.headroom_of(group)),
         findings=[finding_row(item) for item in items if item.rank],
         informative=[finding_row(item) for item in items if not item.rank],
     )

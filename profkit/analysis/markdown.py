@@ -27,9 +27,10 @@ def report_markdown(
     recording = overview.recording(report, with_host=with_host)
     lines += ["", *table(("", ""), [(row.label, cell(row.value)) for row in recording.rows])]
     lines += [f"\n> {escape(note)}" for note in report.notes]
-    grid = overview.groups_grid(groups)
+    grid = overview.groups_grid(groups, headroom=words.headroom_cells(checklist))
     rows = [(row[0], code(row[1], in_table=True), *map(cell, row[2:])) for row in grid.rows]
     lines += ["", f"## {grid.title}", "", *table(grid.columns, rows)]
+    lines += ["", grid.note] if grid.note else []
     lines += ["", f"## {words.HEADING}", "", *checklist_lines(report, checklist, name, whole=True)]
     for rank, group in enumerate(groups[: top or None], start=1):
         lines += ["", *_detail(rank, group)]
@@ -42,7 +43,7 @@ def report_markdown(
 def _detail(rank: int, group: Group) -> list[str]:
     launch = group.typical
     lines = [f"## {rank}. {code(launch.name)}", "", escape(overview.about(group))]
-    lines += [f"\n> {escape(warning)}" for warning in launch.warnings]
+    lines += [f"\n> {escape(text)}" for text in (*launch.warnings, *launch.notes)]
     if not launch.failed:
         for panel in panels.panels(launch):
             lines += ["", *panel_lines(panel)]

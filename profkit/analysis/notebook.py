@@ -27,15 +27,16 @@ _NOT_BROKEN = 18  # characters of a cell on one line: chosen, `1.20x [1.09, 1.20
 
 def report_html(report: ReportSummary, checklist: Checklist) -> str:
     """The recording, the first findings, and the kernels by share of time."""
-    grid = overview.groups_grid(report.groups)
+    grid = overview.groups_grid(report.groups, headroom=words.headroom_cells(checklist))
     names = told_apart((row[1] for row in grid.rows), _NAME)
     rows = [(row[0], names[row[1]], *row[2:]) for row in grid.rows]
     recording = overview.recording(report, with_host=False)
     notes = "".join(f"<div>! {_text(note)}</div>" for note in report.notes)
+    legend = f"<small>{_text(words.HEADROOM)}</small>" if "Headroom" in grid.columns else ""
     return (
         f"<div><b>{_text(file_name(report.path, with_host=False))}</b>: "
         f"{_text(overview.headline(report))}{_panel(recording)}{notes}"
-        f"{_findings(checklist)}{_table(grid.columns, rows)}</div>"
+        f"{_findings(checklist)}{_table(grid.columns, rows)}{legend}</div>"
     )
 
 
@@ -64,7 +65,8 @@ def _findings(checklist: Checklist) -> str:
     if proof:
         source = _text(words.proof_source(proof))
         headline = f"<div><b>{_text(words.proof_line(proof))}</b> ({source})</div>"
-    return headline + _items([(item.best, item.other_kernels) for item in shown]) + rest
+    notes = f"<small>{_text(words.notes())}</small>" if checklist.items else ""
+    return headline + _items([(item.best, item.other_kernels) for item in shown]) + rest + notes
 
 
 def _items(items: Sequence[tuple[Item, str]]) -> str:
@@ -72,7 +74,9 @@ def _items(items: Sequence[tuple[Item, str]]) -> str:
     rows = [
         (
             str(item.rank or "-"),
-            words.gain(item.finding.estimate) if item.finding.estimate else "",
+            f"{words.gain(item.finding.estimate)}{words.of_chain(item)}"
+            if item.finding.estimate
+            else "",
             item.title,
             f"{function_name(item.group, NAME_WIDTH) if item.group else words.TIMELINE}{others}",
             "".join(item.actions[:1]),

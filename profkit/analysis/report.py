@@ -7,7 +7,7 @@ import fnmatch
 import re
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from profkit.analysis.source_view import SourceView
     from profkit.rules.checklist import Checklist
     from profkit.rules.engine import Trial
+    from profkit.rules.headroom import Headroom
     from profkit.rules.rule_file import Rule
     from profkit.rules.samples import Sampled
     from profkit.timing.variants import Variants
@@ -50,10 +51,17 @@ class Kernel:
     >>> kernel.duration, kernel["dram_busy"]
     """
 
-    def __init__(self, summary: LaunchSummary, action: Any, path: Path) -> None:
+    def __init__(
+        self,
+        summary: LaunchSummary,
+        action: Any,
+        path: Path,
+        headroom: Callable[[], Headroom | None] = lambda: None,
+    ) -> None:
         self.summary = summary
         self._action = action
         self._path = path
+        self._headroom = headroom
 
     @property
     def name(self) -> str:
@@ -74,6 +82,16 @@ class Kernel:
     def warnings(self) -> tuple[str, ...]:
         """Invalid measurements of this launch: impossible values, contradictory counters."""
         return self.summary.warnings
+
+    @property
+    def headroom(self) -> Headroom | None:
+        """The most that its kernel can gain, whatever its code: `factor`, and the `floor` there.
+
+            >>> report.kernel("transpose").headroom.factor
+
+        None where its DRAM traffic is unknown.
+        """
+        return self._headroom()
 
     @property
     def doubtful(self) -> frozenset[str]:
@@ -195,9 +213,15 @@ class Kernel:
         `checklist` are the report's findings to list at their locations.
         Raises BadInput where the launch has no per-instruction data.
         """
-        from profkit.analysis.source_view import FIELDS, blamed, source_view
+        from profkit.analysis.source_view import (
+            blamed,
+            line_quantities,
+            responsible,
+            source_view,
+        )
 
-        names = {name: entry.metric for name, entry in catalog().lines.items() if name in FIELDS}
+        wanted = line_quantities(checklist)
+        names = {name: entry.metric for name, entry in catalog().lines.items() if name in wanted}
         rows = instructions(self._action, names)
         if not rows:
             raise self._not_recorded("instructions_executed", catalog().lines)
@@ -212,6 +236,7 @@ class Kernel:
             source_lines.code_start(
                 self._action, catalog().kernel_start, [row.address for row in rows]
             ),
+            responsible(checklist, rows),
         )
 
     def recorded(self) -> Mapping[str, tuple[str, float | str | None]]:
@@ -364,7 +389,8 @@ class Report:
         `latency`, a file or run. `levels` are "dram", "l2", "l1"; `precision` is the one to show,
         "all" for each, unless given the one nearest to its roof. `kernel` keeps the kernels and
         variants in whose name the regular expression is found.
-        Raises BadInput for a file without latencies and UsageError for a wrong name.
+        Raises BadInput for a file without latencies, UsageError for a wrong name and for
+        "measured" without `measured`.
         """
         from profkit.analysis.roofline_figure import Roofline
         from profkit.roofline.roofline import known_names, roofline
@@ -373,6 +399,8 @@ class Report:
         from profkit.timing.latency_file import read_latencies
 
         known_names(peaks, levels or LEVELS, precision)
+        if peaks == Peaks.measured and not measured:
+            raise UsageError("no measured roofs", "pass measured=, or see `profkit ceilings`")
         saved = latencies_of(self.path) if latency is None else read_latencies(Path(latency))
         computed = roofline(
             self.summary,
@@ -471,11 +499,15 @@ class Report:
         index = self._launch_of(key) if isinstance(key, str) else key
         for item, action in zip(self.summary.launches, self._raw.actions, strict=True):
             if item.index == index:
-                return Kernel(item, action, self.path)
+                return Kernel(item, action, self.path, partial(self._headroom_of, item))
         known = [str(item.index) for item in self.summary.launches]
         raise NothingMatches(
             f"{self.path}: no launch {index}", f"its launches are {_listed(known)}"
         )
+
+    def _headroom_of(self, launch: LaunchSummary) -> Headroom | None:
+        group = next(group for group in self.summary.groups if launch in group.launches)
+        return None if launch.failed else self._findings.headroom_of(group)
 
     def _launch_of(self, name: str) -> int:
         groups = self.summary.groups

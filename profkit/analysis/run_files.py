@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from profkit.core.errors import BadInput, UsageError
 from profkit.core.integrity import MANIFEST, check_unchanged
 from profkit.runs.run import is_partial
+from profkit.timeline import RUN_FILE
 
 if TYPE_CHECKING:
     from profkit.timing.latency_file import Saved
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 SUFFIXES = (".ncu-rep", ".ncu-repz")
 EXPORT = ".sqlite"
 TIMELINES = (EXPORT, ".nsys-rep")
-TIMELINE, CHECK, LATENCY = "timeline.sqlite", "check.json", "latency.json"
+TIMELINE, CHECK, LATENCY = RUN_FILE, "check.json", "latency.json"
 
 
 def reports_in(folder: Path) -> list[Path]:

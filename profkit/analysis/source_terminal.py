@@ -98,7 +98,7 @@ def timeline_parts(timeline: KernelTimeline, width: int) -> list[RenderableType]
         table.add_column(no_wrap=True, justify="right", width=_FIGURES // 2 - 2)
     heads = (Text("steady" if timeline.phases else "", "dim"), Text("highest", "dim"))
     cells = min(across, max((len(track.values) for track in timeline.tracks), default=0))
-    unit = Text("% of the unit's peak", "dim")
+    unit = Text("% of peak", "dim")
     table.add_row(unit, Text(_rule(timeline, cells), "dim"), *heads)
     for track in (track for track in timeline.tracks if not _idle(track)):
         mark = " *" if track.name == timeline.driver else ""
@@ -197,7 +197,9 @@ def _steady(timeline: KernelTimeline, track: Track) -> str:
 def _level(value: float, unit: str) -> str:
     if unit == "1":
         return percent(value)
-    return number(value if unit == _COUNTED else float(f"{value:.3g}"), unit)
+    if math.isnan(value):
+        return "n/a"
+    return f"{value:,.0f}" if unit == _COUNTED else f"{value:.3g}"
 
 
 class Spot(NamedTuple):
@@ -301,9 +303,9 @@ def facts(spot: Spot, titles: Mapping[int, str]) -> Iterator[str]:
     ):
         yield waiting
     if counts.executed:
-        yield f"{compact(counts.executed)} executed"
+        yield f"{compact(counts.executed)} warp instructions executed"
     if counts.shared_excess > 0:
-        yield f"{compact(counts.shared_excess)} excess wavefronts"
+        yield f"{compact(counts.shared_excess)} excess shared wavefronts"
     if counts.global_excess > 0:
         yield f"{compact(counts.global_excess)} excess sectors"
     if counts.live > 0:

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from profkit.report import source_lines
-from profkit.report.blame import EXECUTED, SAMPLES
+from profkit.report.blame import AWAITED, COUNTED, EXECUTED, SAMPLES, Samples
 from profkit.report.catalog import catalog
 from profkit.report.phases import KernelTimeline
 from profkit.report.sass_flow import Flow
@@ -66,7 +66,11 @@ class SourceLine:
 
 @dataclass(frozen=True)
 class Instruction:
-    """A machine instruction; `file` is "" and `line` 0 where no source is known."""
+    """A machine instruction; `file` is "" and `line` 0 where no source is known.
+
+    `findings` are the ranks of the items that it counts for: of a finding on bank conflicts, the
+    instructions of its line with excess wavefronts.
+    """
 
     address: int
     sass: str
@@ -129,6 +133,41 @@ def blamed(checklist: Checklist | None, launch: int) -> Blamed:
     return ranks
 
 
+def line_quantities(checklist: Checklist | None) -> frozenset[str]:
+    """The catalog's line quantities that tell the instructions of the checklist's items."""
+    blames = (name for item in (checklist.items if checklist else ()) for name in item.rule.blame)
+    return FIELDS.union(name for name in blames if name in catalog().lines)
+
+
+def responsible(
+    checklist: Checklist | None, rows: Sequence[source_lines.Instruction]
+) -> Mapping[int, frozenset[int]]:
+    """The addresses with any of what an item blames, by the item's rank: the instructions of a
+    line that its finding is about."""
+    samples = Samples(rows)
+    return {
+        item.rank: frozenset(
+            address for name in item.rule.blame for address in _with(name, samples)
+        )
+        for item in (checklist.items if checklist else ())
+        if item.places
+    }
+
+
+def _with(name: str, samples: Samples) -> Iterator[int]:
+    """The addresses of the instructions with a line quantity, or what others wait for."""
+    rows = samples.rows
+    waits = samples.waits(AWAITED[name]) if name in AWAITED and samples.has_code else ()
+    if waits:
+        yield from (rows[wait.producer].address for wait in waits)
+        return
+    quantity = SAMPLES + AWAITED[name] if name in AWAITED else EXECUTED if name in COUNTED else name
+    code = COUNTED.get(name)
+    for row in rows:
+        if row.values.get(quantity, 0.0) > 0 and (code is None or code.search(row.sass)):
+            yield row.address
+
+
 def source_view(
     launch: int,
     rows: Sequence[source_lines.Instruction],
@@ -136,11 +175,13 @@ def source_view(
     texts: Mapping[str, Sequence[str]],
     findings: Blamed,
     start: int,
+    addresses: Mapping[int, Collection[int]],
 ) -> SourceView:
     """The view of a launch whose kernel is at the address `start`.
 
     `rows` have values by the catalog names of FIELDS; `present` are those that were recorded, the
-    others are NaN. `texts` are source files' lines.
+    others are NaN. `texts` are source files' lines. Of a line with a finding, only the instructions
+    at the finding's `addresses` have it too.
     """
     live = live_registers([row.address for row in rows], [row.sass for row in rows])
     code = tuple(
@@ -150,7 +191,13 @@ def source_view(
             row.file,
             row.line,
             _counts(row.values, present, registers),
-            findings.get((row.file, row.line) if row.line else ("", row.address), ()),
+            tuple(
+                rank
+                for rank in findings.get(
+                    (row.file, row.line) if row.line else ("", row.address), ()
+                )
+                if not row.line or row.address in addresses[rank]
+            ),
         )
         for row, registers in zip(rows, live, strict=True)
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from rich.console import Group, RenderableType
@@ -17,6 +17,7 @@ from profkit.report import overview, panels
 from profkit.report.names import told_apart
 from profkit.report.summary import Group as KernelGroup
 from profkit.report.summary import ReportSummary
+from profkit.rules import finding_text as words
 from profkit.rules.checklist import WORTH_ACTING, Checklist
 from profkit.rules.checklist_view import findings_view, main_remarks, overview_view
 from profkit.ui.terminal import facts, note, panels_view, table_of
@@ -24,11 +25,11 @@ from profkit.ui.text import literal, percent, plural, shorten
 from profkit.ui.view import Grid, Row
 
 _NAME_LINES = 3  # chosen: a template kernel's name in full, up to 300 characters at 100 columns
-_NARROWEST_NAME = 12  # chosen: a name's start and end around an ellipsis can still be recognized
-_DISPENSABLE = ("Spread", "Median", "Count", "Total")
+_NARROWEST_NAME = 30  # chosen: a template kernel's start and end can still be recognized
+_DISPENSABLE = ("Spread", "Median", "Count", "Total", "Headroom")
 # chosen: with them, the overview fits a screen of 45 lines; the others are counted
-_KERNELS_SHOWN = 8
-_WARNINGS_SHOWN = 2  # chosen: a line or two each
+_KERNELS_SHOWN = 5
+_WARNINGS_SHOWN = 1  # chosen: a line or two
 
 
 def report_overview(
@@ -54,11 +55,14 @@ def report_overview(
         facts(dataclasses.replace(recorded, rows=rows)),
         *(note(text) for text in report.notes),
         Text(),
-        _groups(overview.groups_grid(groups[:_KERNELS_SHOWN], sorted_by), width),
+        *_groups(
+            overview.groups_grid(
+                groups[:_KERNELS_SHOWN], sorted_by, words.headroom_cells(checklist)
+            ),
+            width,
+            _rest(groups),
+        ),
     ]
-    if rest := groups[_KERNELS_SHOWN:]:
-        share = percent(sum(group.share for group in rest))
-        parts.append(Text(f"{plural(len(rest), 'more row')}, {share} of the GPU time", "dim"))
     parts += [Text(reason, "dim") for reason in overview.why_unknown(groups, sorted_by)]
     if checklist:
         parts += [Text(), overview_view(report, checklist, width)]
@@ -71,10 +75,20 @@ def report_overview(
     ]
     shown = [warning for warning, matters in warnings if matters][:_WARNINGS_SHOWN]
     parts += [note(warning) for warning in shown]
+    parts += [note(text) for text in _launch_notes(groups)]
     if more := len(warnings) - len(shown):
         label = "more warning" if shown else "warning"
         parts.append(note(f"{plural(more, label)} about counters: --top 0 lists all"))
     return Group(*parts, Text(), *_next_commands(path, beside, nvtx))
+
+
+def _launch_notes(groups: Sequence[KernelGroup]) -> Iterator[str]:
+    """Notes on the kernels with much of the time, each text once: `#1, #3 data fits in L2 ...`."""
+    kernels: dict[str, list[str]] = {}
+    for number, group in enumerate(groups, start=1):
+        for text in group.typical.notes if group.share >= WORTH_ACTING else ():
+            kernels.setdefault(text, []).append(f"#{number}")
+    return (f"{', '.join(numbers)} {text}" for text, numbers in kernels.items())
 
 
 def _next_commands(path: str, beside: Sequence[Path], nvtx: str | None) -> list[RenderableType]:
@@ -125,7 +139,9 @@ def report_view(
         facts(about),
         *(note(text) for text in report.notes),
         Text(),
-        _groups(overview.groups_grid(report.groups, sorted_by), width),
+        *_groups(
+            overview.groups_grid(report.groups, sorted_by, words.headroom_cells(checklist)), width
+        ),
         *(Text(reason, "dim") for reason in overview.why_unknown(report.groups, sorted_by)),
     ]
     if checklist:
@@ -141,7 +157,15 @@ def report_view(
     return Group(*parts)
 
 
-def _groups(grid: Grid, width: int) -> Table:
+def _rest(groups: Sequence[KernelGroup]) -> str:
+    """What the overview leaves out of the table of kernels; "" for nothing."""
+    if not (rest := groups[_KERNELS_SHOWN:]):
+        return ""
+    share = percent(sum(group.share for group in rest))
+    return f"{plural(len(rest), 'more row')}, {share} of the GPU time"
+
+
+def _groups(grid: Grid, width: int, rest: str = "") -> list[RenderableType]:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     columns = zip(grid.columns, *grid.rows, strict=True)
     widths = {name: max(map(len, (name, *cells))) + 2 for name, *cells in columns}
@@ -149,14 +173,16 @@ def _groups(grid: Grid, width: int) -> Table:
         if sum(widths.values()) - widths["Kernel"] + _NARROWEST_NAME + 2 > width:
             widths.pop(name, None)
     for name in widths:
-        left = name in {"Kernel", "Grid / block"}
+        left = name in {"Kernel", "Grid / block", "Headroom"}
         table.add_column(name, justify="left" if left else "right", no_wrap=True)
     left_over = width - sum(widths.values()) + widths["Kernel"] - 2
     names = told_apart((row[1] for row in grid.rows), max(_NARROWEST_NAME, left_over))
     for row in grid.rows:
         cells = dict(zip(grid.columns, row, strict=True)) | {"Kernel": names[row[1]]}
         table.add_row(*(Text(cells[name]) for name in widths))
-    return table
+    about = "; ".join(filter(None, (rest, grid.note if "Spread" in widths else "")))
+    notes = (about, words.HEADROOM if "Headroom" in widths else "")
+    return [table, *(Text(note, "dim") for note in notes if note)]
 
 
 def _detail(rank: int, group: KernelGroup, width: int) -> RenderableType:
@@ -168,7 +194,7 @@ def _detail(rank: int, group: KernelGroup, width: int) -> RenderableType:
     if short not in {name, name.removeprefix("void ")}:
         parts.append(Text(shorten(name, _NAME_LINES * width), "dim", overflow="fold"))
     parts.append(Text(overview.about(group)))
-    parts += [note(warning) for warning in launch.warnings]
+    parts += [note(text) for text in (*launch.warnings, *launch.notes)]
     if not launch.failed:
         parts += panels_view(panels.panels(launch), width)
         parts += [table_of(grid) for grid in panels.grids(launch)]

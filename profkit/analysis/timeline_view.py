@@ -88,6 +88,18 @@ def _gpu(gpu: TimelineGpu) -> str:
     return ", ".join(filter(None, parts))
 
 
+def _base(region: Region) -> str:
+    """The time that estimated speedups are of."""
+    span = region.busy + region.gaps.total
+    left_out = [
+        f"{number(time, 's')} {where} it"
+        for time, where in ((region.lead, "before"), (region.tail, "after"))
+        if time > 0
+    ]
+    excluded = f", not the {' and '.join(left_out)}" if left_out else ""
+    return f"the {number(span, 's')} from first to last GPU work{excluded}"
+
+
 def region_panel(region: Region) -> Panel:
     gaps = plural(region.gaps.count, "gap")
     if region.gaps.count:
@@ -239,7 +251,9 @@ def _view(summary: TimelineSummary, path: str, items: Sequence[Item], width: int
         _bars(region_panel(summary.region)),
     ]
     if items:
-        parts += [Text(), Text(words.HEADING, "bold"), *in_short(items, width)]
+        base = f"  of {_base(summary.region)}"
+        heading = Text.assemble((words.HEADING, "bold"), (base, "dim"))
+        parts += [Text(), heading, *in_short(items, width)]
     for grid in grids(summary):
         parts += [Text(), Text(grid.title, "bold"), _table(grid, width)]
         if grid.note:
@@ -309,7 +323,8 @@ def _markdown(summary: TimelineSummary, path: str, items: Sequence[Item]) -> str
     lines += ["", f"## {region.title}", "", escape(region.note), ""]
     lines += _markdown_table(("", "Time", "Share", ""), rows)
     if items:
-        lines += ["", f"## {words.HEADING}", "", *items_markdown(items)]
+        lines += ["", f"## {words.HEADING}", "", f"Of {escape(_base(summary.region))}.", ""]
+        lines += items_markdown(items)
     for grid in grids(summary):
         lines += ["", f"## {grid.title}", ""]
         lines += [escape(grid.note), ""] if grid.note else []

@@ -51,7 +51,9 @@ def read_claims(path: Path) -> Claims:
         if isinstance(entry, Claim)
     )
     if not any(claim.says_something for claim in claims):
-        raise BadInput(f"{path}: no claims", "see `profkit audit --help`")
+        is_empty = not document or document == Commented({})
+        why = "no claims: the file is empty" if is_empty else "no claims"
+        raise BadInput(f"{path}: {why}", "see `profkit audit --help`")
     unread = (entry for entry in entries if not isinstance(entry, Claim))
     return Claims(str(path), claims, {place or path.name: value for place, value in unread})
 

@@ -103,7 +103,7 @@ def read_printed(path: Path) -> Any:
     """
     text = read_text(path, largest=_LARGEST)
     try:
-        if path.suffix == ".json":
+        if path.suffix == ".json" and text.strip():
             return parse_json(text, number=as_printed, object_hook=Commented)
         node = compose_yaml(text)
         return _built(node, text.splitlines()) if node else None

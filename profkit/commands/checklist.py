@@ -37,12 +37,13 @@ def checklist(
     advice = chosen_advice(rules, disable, top or None)
     report = read_report(path, kernel, nvtx)
     items = report.checklist(*advice)
+    timelines = [file for file in beside(Path(report.summary.path)) if file.name == TIMELINE]
     if format == "json":
-        put(checklist_json(report.summary, items, top), output)
+        name = next((file.name for file in timelines), None)
+        put(checklist_json(report.summary, items, top, name), output)
     elif format == "markdown":
         put(checklist_markdown(report.summary, items, top, whole=every), output)
     else:
-        timelines = (file for file in beside(Path(report.summary.path)) if file.name == TIMELINE)
         command = next((f"profkit analyze {shlex.quote(str(file))}" for file in timelines), "")
         width = width_of(output)
         view = checklist_view(report.summary, items, top, width, command, whole=every)

@@ -78,6 +78,8 @@ def roofline(
         else:
             variants = variants_of(file)
             rows.append(_Row(file, variants.shapes if variants else {}, roofs))
+    if path and len(rows) == 1 and not failures:
+        raise UsageError("--path: joins several reports, got one", "name more, or leave it out")
     if rows:
         rows = _by_shape(rows) if path else rows
         failures = [error for error in failures if not isinstance(error, NothingMatches)]

@@ -6,14 +6,16 @@ from pathlib import Path
 
 from profkit.commands.choices import PlainFormat
 from profkit.commands.options import put, width_of
-from profkit.core.errors import BadInput
+from profkit.core.errors import BadInput, UsageError
 from profkit.ui.picture import check_picture
+
+_TOP = 10  # chosen: with the sparklines they fit one screen
 
 
 def source(
     path: Path,
     kernel: str | None = None,
-    top: int = 10,
+    top: int = _TOP,
     sass: bool = False,
     plot: Path | None = None,
     format: PlainFormat = "terminal",
@@ -35,6 +37,8 @@ def source(
     from profkit.analysis.source_view import Inside
     from profkit.commands.reading import read_report
 
+    if format == "json" and (sass or top != _TOP):
+        raise UsageError("--sass, --top: JSON has all lines and instructions", "leave them out")
     if plot is not None:
         check_picture(plot)
     report = read_report(path, kernel)

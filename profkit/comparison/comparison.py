@@ -105,6 +105,12 @@ class KernelDiff:
         return self.timed is not None and self.timed.valid
 
     @property
+    def is_forced(self) -> bool:
+        """Whether the verdict is that of ncu's durations in spite of its obstacles."""
+        is_like = not self.obstacles or self.in_cycles
+        return self.profiled is not None and not self.by_timing and not is_like
+
+    @property
     def speedup(self) -> float:
         """Time before / time after, of what the verdict rests on; NaN without one."""
         basis = self.timed if self.by_timing else self.profiled
@@ -166,7 +172,8 @@ class KernelDiff:
 
     @property
     def resolved(self) -> tuple[FindingChange, ...]:
-        return tuple(change for change in self.findings if change.status is Status.resolved)
+        changes = (change for change in self.findings if change.status is Status.resolved)
+        return tuple(change for change in changes if change.is_reported)
 
     @cached_property
     def limit(self) -> Limit | None:

@@ -7,10 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-import numpy as np
-
 from profkit.comparison.repeats import within_noise
-from profkit.core.expression import HOLDS, Expression
 from profkit.core.typed_file import Model
 from profkit.report.floors import REACH, floors
 from profkit.report.resources import RESOURCES
@@ -19,13 +16,13 @@ from profkit.rules.checklist import Checklist, Item
 from profkit.rules.measures import MOVED, Measure, known_gain, measures, not_collected
 
 REMAINS = 0.1
-"""A finding is resolved when no more than this share of its estimated saving remains: chosen
-equal to measures.MOVED, below which a change is noise."""
-CLEARLY = 0.25
-"""The share by which its measure has to get better for a finding to be resolved whose rule still
-fires, or nearly: chosen, well beyond the tenth that is noise."""
+"""The share of the larger saving by which it has to change, and of which no more remains where a
+finding is resolved: chosen equal to measures.MOVED, below which a change is noise."""
+SMALLEST = 0.02
+"""The share of a kernel's time by which an estimated saving has to change: chosen, the least that
+is reported as a finding, so that one at that limit does not come and go."""
 WORTH = 1.05
-"""The estimated speedup from which a finding that was not there before is a new one. Chosen: less
+"""The estimated speedup from which a finding that one side has is new or resolved. Chosen: less
 than ncu's run-to-run variation of two recordings (repeats.NOISE) would not be measurable."""
 LIMITS = 1.15
 """The estimated speedup from which a finding, rather than a busy resource, is what limits a kernel.
@@ -82,8 +79,6 @@ class FindingChange:
     """A category of finding on a kernel; `before` and `after` are None where it is not found.
 
     `saved_before` and `saved_after` are the seconds per launch that a fix is estimated to save.
-    `is_at_threshold`: a side is just short of it: quantities a tenth nearer to the other side's
-    would make its rule fire.
     """
 
     category: str
@@ -93,7 +88,6 @@ class FindingChange:
     saved_before: float
     saved_after: float
     seen: Seen | None
-    is_at_threshold: bool = False
 
     @property
     def speedup_before(self) -> float:
@@ -107,7 +101,7 @@ class FindingChange:
 
     @property
     def is_reported(self) -> bool:
-        """Whether it is shown by default: it changed, and if new or masked is worth a fix."""
+        """Whether it is shown by default: it changed, and where one side has it is worth a fix."""
         match self.status:
             case Status.unchanged | Status.unknown:
                 return False
@@ -115,6 +109,8 @@ class FindingChange:
                 return self.speedup_after >= WORTH
             case Status.masked:
                 return self.speedup_before >= WORTH
+            case Status.resolved:
+                return not self.speedup_before < WORTH
         return True
 
 
@@ -153,7 +149,8 @@ def _promising(items: Sequence[Item], least: float) -> Limit | None:
     item = next(iter(items), None)
     if item is None or _factor(item) < least:
         return None
-    return Limit(item.rule.category, None, item.rule.confidence != _UNSURE)
+    sure = item.finding.estimate and item.finding.estimate.confidence != _UNSURE
+    return Limit(item.rule.category, None, bool(sure))
 
 
 def _busiest(group: Group) -> Limit | None:
@@ -182,79 +179,35 @@ def _change(
     came = not gone and (item is None or (saved_after > 0 and saved <= REMAINS * saved_after))
     judged = item_after if came or item is None else item
     verified = measures(judged.rule.verify) if judged else ()
-    near = (item is None or item_after is None) and _is_near(judged, before, after, gone=gone)
-    if gone or came:
-        fires = item is not None and item_after is not None
-        status = _come_or_gone(verified, before, after, gone=gone, near=near, fires=fires)
+    least = max(REMAINS * max(saved, saved_after), SMALLEST * max(before.median, after.median))
+    if max(saved, saved_after) > 0 and abs(saved - saved_after) <= least:
+        status = Status.unchanged
+    elif judged and judged.rule.spans == "chain" and (gone or came):
+        status = (
+            Status.resolved if gone else Status.new
+        )  # of several kernels, whatever this one does
+    elif gone or came:
+        status = _come_or_gone(verified, before, after, gone=gone)
     else:
         status = _weighed(saved, saved_after)
     seen = _seen(category, status, verified, before.typical, after.typical)
-    at_threshold = near and status in {Status.unchanged, Status.improved, Status.worsened}
-    return FindingChange(category, status, item, item_after, saved, saved_after, seen, at_threshold)
-
-
-def _is_near(item: Item | None, before: Group, after: Group, *, gone: bool) -> bool:
-    """Whether the side without a finding would have it, were what its rule looks at a tenth nearer
-    to the side with it."""
-    lacks, has = (after, before) if gone else (before, after)
-    if item is None or lacks.failed == lacks.count:
-        return False
-    return all(_nearly_holds(condition, lacks.typical, has.typical) for condition in item.rule.when)
-
-
-def _nearly_holds(condition: Expression, lacks: LaunchSummary, has: LaunchSummary) -> bool:
-    """Of a comparison its sides are moved, of several the quantities."""
-    names = condition.names
-    values = {name: np.array([_nearer(lacks.get(name), has.get(name))]) for name in names}
-    if np.all(condition(values) == 1):
-        return True
-    if len(condition.comparisons) != 1:
-        return False
-    (comparison,) = condition.comparisons
-    left, right = (
-        _nearer(_value(side, lacks), _value(side, has))
-        for side in (comparison.left, comparison.right)
-    )
-    return bool(HOLDS[comparison.sign](left, right))
-
-
-def _value(expression: Expression, launch: LaunchSummary) -> float:
-    columns = {name: np.array([launch.get(name)]) for name in expression.names}
-    return float(np.max(expression(columns)))
-
-
-def _nearer(value: float, other: float) -> float:
-    """A value moved towards another by what is noise of it; NaN where either is unknown."""
-    step = MOVED * abs(value)
-    return value + min(max(other - value, -step), step) if other == other else other
+    return FindingChange(category, status, item, item_after, saved, saved_after, seen)
 
 
 def _come_or_gone(
-    verified: Sequence[Measure],
-    before: Group,
-    after: Group,
-    *,
-    gone: bool,
-    near: bool,
-    fires: bool,
+    verified: Sequence[Measure], before: Group, after: Group, *, gone: bool
 ) -> Status:
     """Whether a finding on one side only was fixed, is new, or was only hidden.
 
     Mirrors: what is resolved one way is new the other, what is masked unmasked. At an unchanged
-    time nothing else can have hidden it: it stands at the threshold of its rule. One that is `near`
-    its threshold is still there: at best it improved. So is one whose rule `fires` on both sides:
-    that its fix saves less may be another's doing. Unless its measure got clearly better.
+    time nothing else can have hidden it.
     """
     if not_collected(verified, before.typical, after.typical):
         return Status.unknown
     has_it = before if gone else after
     gain = known_gain(verified, before.typical, after.typical, has_it.typical)
-    if near and not abs(gain) >= MOVED:
-        return Status.unchanged
     better = gain if gone else -gain
     if math.isnan(gain) or better >= MOVED:
-        if (near or fires) and not better >= CLEARLY:
-            return Status.improved if gone else Status.worsened
         return Status.resolved if gone else Status.new
     if abs(gain) < MOVED and within_noise(before.median, after.median):
         return Status.unchanged
@@ -263,7 +216,7 @@ def _come_or_gone(
 
 def _weighed(saved: float, saved_after: float) -> Status:
     """Of a finding on both sides; mirrors: what improves one way worsens the other."""
-    if min(saved, saved_after) >= (1 - REMAINS) * max(saved, saved_after):
+    if saved == saved_after:
         return Status.unchanged
     return Status.improved if saved_after < saved else Status.worsened
 

@@ -134,12 +134,13 @@ class LatencyRow(Projection, frozen=True, kw_only=True):
 
 
 class TimedRow(Projection, frozen=True, kw_only=True):
-    """The comparison of timed latencies; INVALID: the environment changed while one was timed."""
+    """The comparison of timed latencies; INVALID: the environment changed while they were timed;
+    INCOMPARABLE: they were measured differently."""
 
     before: LatencyRow
     after: LatencyRow
     design: Literal["interleaved", "within-run only"] = field(name="how")
-    verdict: Literal["IMPROVED", "REGRESSED", "SAME", "INCONCLUSIVE", "INVALID"]
+    verdict: Literal["IMPROVED", "REGRESSED", "SAME", "INCONCLUSIVE", "INVALID", "INCOMPARABLE"]
     valid: bool
     speedup: Measured
     low: Measured
@@ -176,11 +177,7 @@ class SeenRow(Projection, frozen=True, kw_only=True):
 
 class FindingChangeRow(Projection, frozen=True, kw_only=True):
     """How a finding changed: seconds per launch that a fix is estimated to save, and the estimated
-    speedups in the earlier report (`promised`) and the later one (`promises`).
-
-    `at_threshold`: a side is just short of it: quantities a tenth nearer to the other side's would
-    bring it back.
-    """
+    speedups in the earlier report (`promised`) and the later one (`promises`)."""
 
     category: str
     status: Status
@@ -190,7 +187,6 @@ class FindingChangeRow(Projection, frozen=True, kw_only=True):
     saved_after: Number = field(name="saved_after_s")
     speedup_before: Measured = field(name="promised")
     speedup_after: Measured = field(name="promises")
-    is_at_threshold: bool = field(name="at_threshold")
     seen: SeenRow | None
 
 

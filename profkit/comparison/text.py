@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from profkit.comparison.attribution import Attribution, Cause, CauseKind
@@ -54,6 +55,8 @@ _MATCHED = {
     Basis.asked: "by the given names",
 }
 """A match's basis in words, where its value in JSON is not."""
+# Shares that a finding names for one kind of access are here of all kinds.
+_BASES = {"shared_conflict_share": " (all kinds)"}
 _EXPLAINED = {
     "selected": "issuing",
     "not_selected": "ready, another warp issued",
@@ -93,6 +96,10 @@ def times(kernel: KernelDiff) -> str:
 
 def ratio(kernel: KernelDiff) -> str:
     """How many times as fast or slow: `2.31x faster`, `SAME (0.4% slower)`, `INCOMPARABLE`."""
+    return _ratio(kernel) + " (forced)" * kernel.is_forced
+
+
+def _ratio(kernel: KernelDiff) -> str:
     change, speedup = kernel.change.value, kernel.speedup
     match kernel.change:
         case Change.incomparable:
@@ -143,7 +150,7 @@ def outcome(kernel: KernelDiff) -> Iterable[str]:
             yield f"first finding {word} {limit.name}{doubt}"
         else:
             resource = RESOURCE_OF.get(limit.name, limit.name)
-            yield f"busiest resource {word} {resource} ({percent(limit.busy)})"
+            yield f"busiest resource {word} {resource} ({percent(limit.busy)} busy)"
 
 
 def finding(change: FindingChange) -> str:
@@ -154,8 +161,6 @@ def finding(change: FindingChange) -> str:
         details.append(
             f"{number(change.saved_after, 's')} of {number(change.saved_before, 's')} remaining"
         )
-    if change.is_at_threshold:
-        details.append("near its rule's threshold")
     return f"{status} ({', '.join(details)})" if details else status
 
 
@@ -170,12 +175,8 @@ def seen(shift: Seen) -> str:
     if shift.name.startswith("shared_ways"):
         ways = _ARROW.join(_ways(value) for value in (shift.before, shift.after))
         kind = shift.name.removeprefix("shared_ways_")
-        left = (
-            f", conflicts still {percent(shift.share)} of {kind} wavefronts"
-            if shift.share > 0
-            else ""
-        )
-        return f"{ways}{left}"
+        left = f", {percent(shift.share)} of {kind} wavefronts conflict" if shift.share > 0 else ""
+        return f"{kind}s {ways}{left}"
     unit = catalog().quantities[shift.name].unit
     values = (quantity(value, unit) for value in (shift.before, shift.after))
     return f"{shift.name} {_ARROW.join(values)}"
@@ -333,9 +334,13 @@ def variant(timed: TimedChange) -> str:
 
 
 def estimate_held(change: FindingChange, kernel: KernelDiff) -> str:
-    """The predicted speedup of a resolved finding against the measured one; "" without."""
+    """The predicted speedup of the largest resolved finding against the measured one; "" without,
+    for a chain of kernels, and for smaller findings, which the same fix may have resolved."""
     estimate = change.before.finding.estimate if change.before else None
-    if estimate is None or change.status is not Status.resolved or math.isnan(kernel.speedup):
+    largest = max(kernel.resolved, key=lambda each: each.saved_before, default=None)
+    if estimate is None or change is not largest or math.isnan(kernel.speedup):
+        return ""
+    if kernel.is_forced or (change.before and change.before.rule.spans == "chain"):
         return ""
     inside = estimate.low <= kernel.speedup <= estimate.high
     return (
@@ -357,7 +362,7 @@ def change_words(change: Changed) -> tuple[str, str, str]:
         times = f"{larger:,.0f}x" if larger >= 100 else f"{larger:.3g}x"
         less = f"{times} less" if larger != factor else f"{factor - 1:+.1%}"
         amount = times if factor >= 2 else less
-    return change.name, values, amount
+    return f"{change.name}{_BASES.get(change.name, '')}", values, amount
 
 
 def only_words(entry: OneSided) -> str:
@@ -393,7 +398,7 @@ def summary(diff: Diff) -> str:
         if known and before != len(diff.kernels):
             times = f"{times.removesuffix(')')}, {launches})"
         times += f"   {faster(total.speedup) if known else launches}"
-    counts = [f"{diff.counted(change)} {change.value}" for change in Change if diff.counted(change)]
+    counts = [_counted(diff, change) for change in Change if diff.counted(change)]
     for groups, word, seconds in (
         (diff.removed, "removed", total.removed),
         (diff.added, "added", total.added),
@@ -409,6 +414,18 @@ def summary(diff: Diff) -> str:
             counts.append(f"times exclude {plural(count, 'kernel')} {reason}")
     parts = f"{plural(len(diff.kernels), 'kernel')} matched", times, ", ".join(counts)
     return "   ".join(part for part in parts if part)
+
+
+def _counted(diff: Diff, change: Change) -> str:
+    """How many kernels have a verdict, and how many of them by force: `3 REGRESSED (forced)`."""
+    count = diff.counted(change)
+    forced = sum(kernel.change is change for kernel in _forced(diff))
+    note = "" if not forced else " (forced)" if forced == count else f" ({forced} forced)"
+    return f"{count} {change.value}{note}"
+
+
+def _forced(diff: Diff) -> list[KernelDiff]:
+    return [kernel for kernel in diff.kernels if kernel.is_forced]
 
 
 def gone(groups: Sequence[Group]) -> list[tuple[str, str]]:
@@ -441,11 +458,13 @@ def finding_on(item: Item) -> str:
 
 
 def promise_on(item: Item) -> str:
-    """The predicted speedup of a finding's kernel."""
+    """The predicted speedup of a finding's kernel, or of its chain of kernels."""
     estimate = item.finding.estimate
     if estimate is None or item.group is None:
         return ""
-    return f"{gain(estimate)} for {_short(item.group)}, {number(item.group.total, 's')} in total"
+    chain = "the kernels around " if item.rule.spans == "chain" else ""
+    total = number(sum(launch.duration for launch in estimate.launches), "s")
+    return f"{gain(estimate)} for {chain}{_short(item.group)}, {total} in total"
 
 
 def _profiled(kernel: KernelDiff) -> str:
@@ -468,15 +487,16 @@ def _between(low: float, high: float) -> str:
 
 
 def legend(diff: Diff) -> str:
-    """What the words for missing verdicts mean, of those that are used."""
-    meanings = {
-        "INCOMPARABLE": (
-            "other work or recording, kernels not compared",
-            diff.incomparable,
-        ),
-        "INVALID": (
-            "timed under other conditions, no verdict on the ratio",
-            [timed for timed in diff.timed if not timed.valid],
-        ),
+    """What the words for missing and forced verdicts mean, of those that are used."""
+    timed = Counter(timed.verdict for timed in diff.timed if not timed.valid)
+    incomparable = {
+        "kernels of other work or recording are not compared": len(diff.incomparable),
+        "latencies timed under other conditions have no verdict": timed[Change.incomparable.value],
     }
-    return "; ".join(f"{word}: {meaning}" for word, (meaning, used) in meanings.items() if used)
+    meanings = {
+        "INCOMPARABLE": ", ".join(meaning for meaning, used in incomparable.items() if used),
+        "INVALID": "the environment changed while it was timed, no verdict"
+        * bool(timed["INVALID"]),
+        "forced": "by ncu durations, although what is listed below differs" * bool(_forced(diff)),
+    }
+    return "; ".join(f"{word}: {meaning}" for word, meaning in meanings.items() if meaning)

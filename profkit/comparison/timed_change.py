@@ -24,7 +24,8 @@ class TimedChange:
     `design` is how they were measured: INTERLEAVED, or WITHIN_RUN, where the machine's A/A floor,
     or NOISE where that is unknown, inflates the margin. `low` to `high` is the interval of
     `speedup`, None where there is none. `why` is what a verdict rests on, or why there is none;
-    `valid` is false where the environment changed or the two were measured differently.
+    `valid` is false where the environment changed (INVALID) or the two were measured differently
+    (INCOMPARABLE).
     """
 
     before: Timed
@@ -46,8 +47,10 @@ class TimedChange:
 
     @property
     def verdict(self) -> str:
-        """The word for it: a change, or INVALID."""
-        return self.change.value if self.valid else "INVALID"
+        """The word for it: a change, INVALID or INCOMPARABLE."""
+        if self.valid:
+            return self.change.value
+        return "INVALID" if self.design == INTERLEAVED else Change.incomparable.value
 
 
 @dataclass(frozen=True)

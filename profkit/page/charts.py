@@ -95,7 +95,7 @@ def _attained(point: Point) -> str:
     share = percent(point.rate / point.attainable)
     if not point.bound_by:
         return share
-    return f"{share} (binding roof: {_LEVELS.get(point.bound_by, 'compute')})"
+    return f"{share} (lower roof here: {_LEVELS.get(point.bound_by, 'compute')})"
 
 
 def levels(roofline: Roofline) -> list[tuple[str, str]]:

@@ -81,7 +81,9 @@ def _estimate(checklist: Checklist, item: RuleItem) -> str:
     text = f"estimated speedup {words.gain(best.finding.estimate)}"
     if best.group is None:
         return text
-    text += " for this kernel"
+    text += words.of_chain(best) or " for this kernel"
+    if (most := words.headroom(best.headroom)) and not words.of_chain(best):
+        text += f", {most}"
     if len(item.findings) > 1:
         whole = f"{words.factor(item.speedup)} for {words.whole_of(item)}"
         return f"{text}; {whole} ({kernel_count(item)})"

@@ -30,6 +30,11 @@ class Tolerances:
 
 
 TOLERANCES = Tolerances()
+FITS_IN_L2 = (
+    "data fits in L2, where the application may find it: ncu --cache-control none shows that time"
+)
+"""ncu flushes the caches before each launch, unless it is told not to."""
+_MATTERS = 0.3  # chosen: of the time or the stalls; less DRAM hardly limits a kernel
 _LOST = "warp samples were dropped (buffer full): per-line shares are biased"
 
 
@@ -43,6 +48,17 @@ def contradictions(values: Mapping[str, float], gpu: Gpu) -> tuple[str, ...]:
         _LOST if values.get("pc_samples_dropped_bytes", 0.0) > 0 else "",
     )
     return tuple(filter(None, notes))
+
+
+def cache_note(values: Mapping[str, float], gpu: Gpu, cache_control: str) -> str:
+    """That a launch had to read from DRAM what L2 may hold in the application; "" where not."""
+    busy, stalled, latency, traffic = (
+        values.get(name, 0.0)
+        for name in ("dram_busy", "stall_long_scoreboard", "warp_latency", "dram_bytes")
+    )
+    matters = busy > _MATTERS or stalled > _MATTERS * latency > 0
+    fits = 0 < traffic < gpu.l2_bytes
+    return FITS_IN_L2 if cache_control != "none" and fits and matters else ""
 
 
 def impossible(values: Mapping[str, float]) -> frozenset[str]:
@@ -61,7 +77,10 @@ def _out_of_bounds(values: Mapping[str, float]) -> Iterator[str]:
         bounds, value = catalog().quantities[name].within, values[name]
         reading = f"{value:.1%}" if bounds == (0, 1) else f"{value:.4g}"
         limit = "above 100%" if bounds == (0, 1) and value > 1 else "out of range"
-        yield f"invalid measurement: {name} is {reading}, {limit}; ignore it for this launch"
+        yield (
+            f"invalid measurement: {name} is {reading}, {limit} (its counters may be of different "
+            "replay passes); ignore it for this launch"
+        )
 
 
 def _stalls_against_latency(values: Mapping[str, float]) -> str:

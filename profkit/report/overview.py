@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from itertools import compress
 from typing import TYPE_CHECKING
 
 from profkit.report import panels
@@ -106,8 +107,14 @@ def _settings(report: ReportSummary) -> str:
     return ", ".join(words)
 
 
-def groups_grid(groups: Iterable[Group], sorted_by: str = "") -> Grid:
-    """The table of kernels; with a column for the catalog quantity that it is sorted by."""
+_SPREAD = "Spread: half of slowest minus fastest, relative to the median"
+
+
+def groups_grid(
+    groups: Iterable[Group], sorted_by: str = "", headroom: Callable[[Group], str] | None = None
+) -> Grid:
+    """The table of kernels, without empty columns; with the `headroom` of each, and the catalog
+    quantity that it is sorted by."""
     entry = catalog().quantities.get(sorted_by)
     rows = []
     for rank, group in enumerate(groups, start=1):
@@ -124,11 +131,17 @@ def groups_grid(groups: Iterable[Group], sorted_by: str = "") -> Grid:
                 number(group.median, "s") if repeated else "",
                 spread,
                 percent(group.share) if measured else "n/a",
+                *((headroom(group),) if headroom else ()),
                 *((value_of(group.typical, entry),) if entry else ()),
             )
         )
-    columns = ("#", "Kernel", "Grid / block", "Count", "Total", "Median", "Spread", "Share")
-    return Grid("Kernels", (*columns, sorted_by) if entry else columns, tuple(rows))
+    columns = ["#", "Kernel", "Grid / block", "Count", "Total", "Median", "Spread", "Share"]
+    columns += ["Headroom"] if headroom else []
+    columns += [sorted_by] if entry else []
+    shown = [any(row[place] for row in rows) for place in range(len(columns))]
+    note = _SPREAD if shown[columns.index("Spread")] else ""
+    texts = (tuple(compress(row, shown)) for row in rows)
+    return Grid("Kernels", tuple(compress(columns, shown)), tuple(texts), note)
 
 
 def why_unknown(groups: Iterable[Group], name: str) -> list[str]:

@@ -75,7 +75,7 @@ def _share_rows(launch: LaunchSummary, rows: Iterable[tuple[str, str, str]]) -> 
 
 
 def busy_panel(launch: LaunchSummary) -> Panel:
-    """Utilization of each resource, share of elapsed cycles."""
+    """Utilization of each resource, share of its peak over elapsed cycles."""
     skipped = _ALWAYS | {_ACTIVE}
     if not launch.get("fmaheavy_busy") > launch.get("fma_busy"):
         skipped |= {"fmaheavy_busy"}
@@ -88,7 +88,7 @@ def busy_panel(launch: LaunchSummary) -> Panel:
     reasons = dict.fromkeys(launch.why_missing(name) for name in shown if name in launch.missing)
     return _panel(
         launch,
-        "Utilization, share of elapsed cycles",
+        "Utilization, % of peak over elapsed cycles",
         _share_rows(launch, ((BUSY[name], name, "") for name in shown)) if known else (),
         ("sm_busy", "utilization"),
         f"n/a: {', '.join(reasons)}" if reasons else "",
@@ -263,9 +263,8 @@ def tensor_panel(launch: LaunchSummary) -> Panel:
         note = "no tensor-core work" + (shared if launch.get("tensor_busy") > 0 else "")
     known = "tensor_busy" in launch.values
     absent = ("tensor_busy", "tensor pipe")
-    return _panel(
-        launch, "Tensor cores, share of elapsed cycles", rows if known else (), absent, note
-    )
+    heading = "Tensor cores, % of peak over elapsed cycles"
+    return _panel(launch, heading, rows if known else (), absent, note)
 
 
 _SHARED_ACCESSES = {"loads": "load", "stores": "store", "atomics": "atomic", "cp.async": "async"}

@@ -6,6 +6,12 @@ other, and the other starts again: a loop that continues where the previous one 
 of one unrolled loop do, reads further data. This is an upper bound: they may read different parts
 of the array.
 
+IEEE division and square root of floats are inlined: about eight instructions more than the
+approximate forms, around a check for operands that need a slow path. The checks are counted.
+
+An accumulator in shared memory is loaded, added to and stored at the same address in each round of
+a loop.
+
 Integer instructions are indices and loop counters, or the algorithm itself: a hash, a random
 number, a table of integers. The latter's results end in a stored value, by registers all the way.
 """
@@ -34,6 +40,9 @@ _BARRIER = "BAR"
 _INDEX = ("SR_TID", "SR_CTAID")
 _OVERHEAD = frozenset({"integer", "conversion", "control"})
 _ALL_LOADS, _STORES = opcodes("loads"), opcodes("stores")
+_CHECK_OF_SQUARE_ROOT = "0x727fffff"  # compared with the operand's exponent in SASS of sqrtf
+_LONGER = 8  # instructions, counted in SASS for sm_80 and sm_90 against __fdividef and sqrt.approx
+_SHARED_LOADS, _SHARED_STORES = frozenset({"LDS"}), frozenset({"STS"})
 _FIRST_PARAMETER = 0x160  # of constant bank 0; the extents of block and grid are before it
 
 _Part = tuple[Loop | None, int]
@@ -179,3 +188,50 @@ def _unless_read(operation: Operation) -> Sequence[str]:
 def _inputs(operation: Operation) -> Sequence[str]:
     """What an instruction reads, without the predicates: those say whether, not what."""
     return [name for name in operation.reads if not name.startswith(("P", "UP"))]
+
+
+def division_share(samples: Samples) -> float:
+    """Executed instructions that IEEE divisions and square roots of floats take beyond their
+    approximate forms, of all executed; NaN where nothing was."""
+    operations = list(enumerate(samples.flow.operations))
+    total = sum(samples.executed(place) for place, _ in operations)
+    checks = (
+        samples.executed(place)
+        for place, step in operations
+        if step.base == "FCHK" or _CHECK_OF_SQUARE_ROOT in step.terms
+    )
+    return min(_LONGER * sum(checks) / total, 1.0) if total else math.nan
+
+
+def shared_accumulators(samples: Samples) -> frozenset[int]:
+    """The loads and stores of values that a loop updates in shared memory."""
+    flow = samples.flow
+    places: set[int] = set()
+    for place, step in enumerate(flow.operations):
+        loop = flow.loop_of(place)
+        if step.base not in _SHARED_STORES or loop is None:
+            continue
+        values = [name for name in _inputs(step) if name not in step.addresses]
+        resting = flow.sources(place, values, None, _unless_read)
+        own = {
+            load
+            for load in resting
+            if flow.operations[load].base in _SHARED_LOADS
+            and flow.loop_of(load) == loop
+            and flow.operations[load].terms[-1:] == step.terms[:1]
+        }
+        places |= own | {place} if own else set()
+    return frozenset(places)
+
+
+def shared_accumulator_share(samples: Samples) -> float:
+    """Executed shared-memory instructions that only update an accumulator, of all of them; 0 where
+    there are none."""
+    mine = shared_accumulators(samples)
+    shared = {
+        place: samples.executed(place)
+        for place, step in enumerate(samples.flow.operations)
+        if step.base in _SHARED_LOADS | _SHARED_STORES
+    }
+    total = sum(shared.values())
+    return sum(shared[place] for place in mine) / total if total else 0.0

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from profkit.report.catalog import catalog
-from profkit.report.checks import TOLERANCES, contradictions, impossible
+from profkit.report.checks import TOLERANCES, cache_note, contradictions, impossible
 from profkit.report.clocks import clocks_apart, span
 from profkit.report.gpus import Gpu, gpu_of
 from profkit.report.occupancy import BlockNeeds, Limits, NextStep, limiters, next_step
@@ -96,13 +96,17 @@ class Occupancy:
 
 @dataclass(frozen=True)
 class LaunchSummary:
-    """One launch: `values` has its catalog quantities, `missing` the reasons for the others."""
+    """One launch: `values` has its catalog quantities, `missing` the reasons for the others.
+
+    `notes` are about how the recording differs from the application.
+    """
 
     launch: Launch
     gpu: Gpu
     values: Mapping[str, float]
     missing: Mapping[str, str]
     formulas: Mapping[str, str]
+    notes: tuple[str, ...] = ()
 
     @property
     def index(self) -> int:
@@ -280,7 +284,9 @@ def _launch(raw: RawReport, quantities: Quantities, row: int) -> LaunchSummary:
             formulas[name] = quantities.formulas[name][row] or ""
         else:
             missing[name] = reason
-    return LaunchSummary(launch, gpu_of(launch.device), values, missing, formulas)
+    gpu = gpu_of(launch.device)
+    note = cache_note(values, gpu, raw.session.cache_control)
+    return LaunchSummary(launch, gpu, values, missing, formulas, (note,) if note else ())
 
 
 def groups(launches: Sequence[LaunchSummary]) -> tuple[Group, ...]:

@@ -191,15 +191,17 @@ def roofline(
     plane = _Plane(report, Roofs(peaks, measured or {}, best), levels, precision)
     points: list[Point] = []
     outside: list[Outside] = []
+    excluded: list[str] = []
     for subject in subjects:
         own = plane.points(subject, variants.work if variants else {})
         points += own
         if not own:
             outside.append(plane.outside(subject))
         elif reason := subject.tensor_unknown:
-            notes.append(
+            excluded.append(
                 f"{subject.name}: points exclude tensor-core work, which is unknown ({reason})"
             )
+    notes += _timing_notes(subjects, has_points=bool(points)) + excluded
     used = {point.roof for point in points} | ({precision or ""} & PRECISIONS.keys())
     roofs = plane.roofs.drawn(launches, levels, used)
     return Roofline(
@@ -236,7 +238,11 @@ def _subjects(
         left = [launch for launch in left if launch not in own]
         share = sum(launch.duration for launch in own) / report.total
         subjects.append(_Subject(name, tuple(own), share, by_label.get(name)))
-    return subjects + _kernels(report, left), _timing_notes(subjects, timed)
+    notes = []
+    if timed and not any(subject.timed for subject in subjects):
+        labels = ", ".join(row.label for row in timed)
+        notes.append(f"no launch is in an NVTX range named {labels}: ncu durations are used")
+    return subjects + _kernels(report, left), notes
 
 
 def _matching(subjects: list[_Subject], kernel: str | None, path: str) -> list[_Subject]:
@@ -270,20 +276,21 @@ def _kernels(report: ReportSummary, launches: Sequence[LaunchSummary]) -> list[_
     ]
 
 
-def _timing_notes(subjects: Sequence[_Subject], timed: Sequence[Timed]) -> list[str]:
-    if not timed:
-        return []
+def _timing_notes(subjects: Sequence[_Subject], *, has_points: bool) -> list[str]:
     own = [subject.timed for subject in subjects if subject.timed]
     if not own:
-        labels = ", ".join(row.label for row in timed)
-        return [f"no launch is in an NVTX range named {labels}: ncu durations are used"]
+        return []
     methods = dict.fromkeys(map(_method, own))
+    timed_part, counted = ("rates", "FLOP and bytes") if has_points else ("times", "bytes")
     notes = [
-        f"rates from timed latency ({'; '.join(methods)}): median with {_interval_words(own)}; "
-        "FLOP and bytes from ncu",
-        "timed latencies are compared with the plotted roofs; their SM clock may have differed, so "
-        "shares of compute roofs are approximate",
+        f"{timed_part} from timed latency ({'; '.join(methods)}): median with "
+        f"{_interval_words(own)}; {counted} from ncu"
     ]
+    if has_points:
+        notes.append(
+            "timed latencies are compared with the roofs shown; their SM clock may have differed, "
+            "so shares of compute roofs are approximate"
+        )
     if waiting := ", ".join(row.label for row in own if row.launch_bound):
         notes.append(
             f"{waiting}: launch-bound, the host submits work more slowly than the GPU executes it"

@@ -28,15 +28,18 @@ _ROOFS = {
     Peaks.measured: "measured ceilings",
 }
 _SOURCES = {
-    Peaks.held: "{} clock",
+    Peaks.held: "{} {} clock",
     Peaks.datasheet: "datasheet",
     Peaks.measured: "measured ceiling",
 }
+# The clocks of a report's roofs that are not the SM's.
+_CLOCKS = {"dram": "DRAM", "l2": "L2"}
 _UNDER = "Nearest roof: the memory or compute roof of which the kernel attains the largest share"
 _ATTAINED = "attained: share of the lower of compute roof and FLOP/B x bandwidth at that level"
+_OUTPUTS = {"dram": "DRAM", "l2": "L2 output", "l1": "L1 output"}
 _SHARES = (
-    "of L2 and of L1: share of output bandwidth (L2: slice output, L1: to registers); another unit "
-    "of the level may be busier"
+    "L1 output: to registers. Shares of bandwidth roofs, not utilization: another unit of L2 or L1 "
+    "may be busier"
 )
 _RANGE = "range"  # the name that ncu gives to a profiled range
 
@@ -114,16 +117,15 @@ def _roofs(roofs: Sequence[Roof], nominal: Sequence[str]) -> Grid:
         unverified = (
             ", by compute capability" if roof.by_units else "" if roof.verified else ", unverified"
         )
-        which = "nominal" if _clock(roof) in nominal else "measured"
-        source = f"{_SOURCES[roof.source].format(which)}{unverified}"
-        rows.append((roof.label, number(roof.rate, unit), source, *ridges))
+        clock = _CLOCKS.get(roof.key, "SM")
+        which = "nominal" if clock in nominal else "measured"
+        source = f"{_SOURCES[roof.source].format(which, clock)}{unverified}"
+        rows.append((_OUTPUTS.get(roof.key, roof.label), number(roof.rate, unit), source, *ridges))
     columns = ("Roof", "Rate", "Source", *(f"Ridge {line.label}" for line in memory))
-    return Grid("Roofs", columns, tuple(rows), "Ridge: ridge point in FLOP/B")
-
-
-def _clock(roof: Roof) -> str:
-    """The clock that a roof of the report depends on; L2 has its own."""
-    return {"dram": "DRAM", "l2": ""}.get(roof.key, "SM")
+    has_ridges = len(memory) < len(roofs)
+    if not has_ridges:
+        columns, rows = columns[:3], [row[:3] for row in rows]
+    return Grid("Roofs", columns, tuple(rows), "Ridge: ridge point in FLOP/B" * has_ridges)
 
 
 def _bare(intensity: float) -> str:
@@ -177,7 +179,8 @@ def _kernels(roofline: Roofline, kernels: Sequence[Subject]) -> Grid:
     def share_of(share: float, key: str | None) -> str:
         """`17.9% of DRAM`."""
         roof = roofline.roof(key)
-        return f"{percent(share)} of {roof.label if roof else 'unknown'}"
+        label = _OUTPUTS.get(roof.key, roof.label) if roof else "unknown"
+        return f"{percent(share)} of {label}"
 
     rows = []
     for kernel in kernels:
@@ -238,7 +241,7 @@ def _outside(outside: Sequence[Outside], longest: int) -> Grid:
         )
         for kernel in outside
     )
-    columns = ("Kernel", *(f"of {LEVEL_LABELS[level]}" for level in levels), "Time", "Reason")
+    columns = ("Kernel", *(_OUTPUTS[level] for level in levels), "Time", "Reason")
     note = _SHARES if {"l1", "l2"}.intersection(levels) else ""
     return Grid("Kernels not on the roofline", columns, rows, note)
 

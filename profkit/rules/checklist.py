@@ -20,8 +20,9 @@ from profkit.rules.engine import (
     diagnose,
     diagnose_timeline,
 )  # fmt: skip
+from profkit.rules.headroom import Headroom
 from profkit.rules.libraries import caller_actions, library_of
-from profkit.rules.rule_file import Rule, shipped_rules
+from profkit.rules.rule_file import Confidence, Rule, shipped_rules
 from profkit.ui.text import factor, plural
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 WORTH_ACTING = 0.02
 SAME_WEIGHT = 0.1  # chosen: within the error of estimates, so their order says nothing
 _FASTER = 1.05  # chosen: a variant faster by less is no alternative worth naming
+_OVERLAP = 1.01  # chosen: factors are printed to two decimals
 _SHOWN = 10  # findings in a `repr`: chosen, all of most reports, and never more than a screen
 
 Blame = Callable[[LaunchSummary, Sequence[str]], tuple[Place, ...]]
@@ -47,7 +49,8 @@ class Item:
     and requested. `peers` are the ranks of other findings on the same kernel that save about as
     much time. `page` documents the rule, "" for a user's own. `is_selection` states that its gain
     for the whole is of launches that were selected from a report. `variant` is the one whose time
-    that gain is of, in a report of several; "" for the report's.
+    that gain is of, in a report of several; "" for the report's. `headroom` is the kernel's, None
+    where unknown.
     """
 
     rank: int
@@ -59,6 +62,7 @@ class Item:
     is_selection: bool = False
     library: str | None = None
     variant: str = ""
+    headroom: Headroom | None = None
 
     @property
     def rule(self) -> Rule:
@@ -95,6 +99,16 @@ class Item:
         estimate = self.finding.estimate
         return (estimate.low, estimate.high) if estimate else (math.nan, math.nan)
 
+    @property
+    def confidence(self) -> Confidence:
+        """The width of the estimate's range in words; the rule's own without an estimate."""
+        return (self.finding.estimate or self.rule).confidence
+
+    @property
+    def assumes(self) -> str:
+        """What the estimate takes for granted of the fix; "" for nothing, or without one."""
+        return self.rule.assumes if self.finding.estimate else ""
+
     def __repr__(self) -> str:
         number = f" {self.rank}" if self.rank else ""
         return f"<Item{number}: {self._speedup}, {self.title}, {self._kernel}>"
@@ -124,6 +138,19 @@ class RuleItem:
     speedup: float
     minor: bool
     variant: str = ""
+
+    @property
+    def overlapping(self) -> float:
+        """The factor that the savings of its kernels would give if they were added up, where some
+        are of the same launches, which count once: more than `speedup`. NaN where none are."""
+        runs = (
+            item.finding.estimate.run
+            for item in self.findings
+            if item.finding.estimate and item.variant == self.variant
+        )
+        left = 1 - math.fsum(1 - 1 / run for run in runs)
+        total = 1 / left if left > 0 else math.inf
+        return total if total > self.speedup * _OVERLAP else math.nan
 
     @property
     def best(self) -> Item:
@@ -255,7 +282,7 @@ class Checklist:
     """Everything found in a report. `rules` were tried on `kernels`; `skipped` have no duration.
 
     `items` have an estimate and are sorted by the speedup of their rule for its whole;
-    `informative` findings have none.
+    `informative` findings have none. `headrooms` are of all kernels whose DRAM traffic is known.
     """
 
     items: tuple[Item, ...]
@@ -266,6 +293,7 @@ class Checklist:
     kernels: int
     skipped: int
     wholes: Wholes
+    headrooms: tuple[Headroom, ...] = ()
 
     @cached_property
     def rule_items(self) -> tuple[RuleItem, ...]:
@@ -287,10 +315,24 @@ class Checklist:
         ]
         return (*numbered, *informative)
 
+    def headroom_of(self, group: Group) -> Headroom | None:
+        """The headroom of a kernel; None where it is unknown."""
+        return self._headrooms.get(group.typical.index)
+
+    @cached_property
+    def _headrooms(self) -> Mapping[int, Headroom]:
+        return _by_launch(self.headrooms)
+
+    def headroom_beside(self, item: Item) -> Headroom | None:
+        """The headroom of an item's kernel where the item is the first about that kernel alone."""
+        others = self.findings_on(item.group) if item.group else ()
+        first = next((other for other in others if other.rule.spans == "kernel"), None)
+        return item.headroom if item is first else None
+
     def _at_most(self, findings: Iterable[Item]) -> float:
         """The share of the time that findings without an estimate are about; 0 where the estimate
         is negligible."""
-        groups = [item.group for item in findings if not item.finding.negligible]
+        groups = [item.group for item in findings]
         if None in groups:
             return 1.0
         launches = (launch for group in groups if group for launch in group.launches)
@@ -314,7 +356,9 @@ class Checklist:
     def __repr__(self) -> str:
         extent = f"{plural(self.rules, 'rule')} on {plural(self.kernels, 'kernel')}"
         lacking = f", {plural(len(self.lacking), 'rule')} not evaluated" if self.lacking else ""
-        head = f"<Checklist: {plural(len(self.findings), 'finding')}, {extent}{lacking}"
+        count, every = len(self.rule_items), len(self.findings)
+        kernels = f" ({every} counting each kernel)" if every > count else ""
+        head = f"<Checklist: {plural(count, 'finding')}{kernels}, {extent}{lacking}"
         shown = self.rule_items[:_SHOWN]
         width = max((len(item.best._speedup) for item in shown), default=0)
         lines = [
@@ -416,7 +460,12 @@ def checklist(
     findings: list[Finding[Group | None]] = [*kernels.findings, *whole.findings]
     wholes = _wholes(report, variants)
     is_selection = len(report.launches) < report.recorded
-    items = _items(findings, wholes, blame, blamed, is_selection=is_selection)
+    headrooms = tuple(
+        headroom for headroom in kernels.headrooms if "dram_busy" in headroom.group.typical.values
+    )
+    items = _items(
+        findings, wholes, blame, blamed, is_selection=is_selection, headrooms=_by_launch(headrooms)
+    )
     return Checklist(
         tuple(item for item in items if item.rank),
         tuple(item for item in items if not item.rank),
@@ -426,6 +475,7 @@ def checklist(
         kernels=kernels.kernels,
         skipped=len(report.groups) - kernels.kernels,
         wholes=wholes,
+        headrooms=headrooms,
     )
 
 
@@ -447,6 +497,7 @@ def _items(
     blamed: int | None = None,
     *,
     is_selection: bool = False,
+    headrooms: Mapping[int, Headroom] | None = None,
 ) -> tuple[Item, ...]:
     items = []
     ranks = _ranks(findings, wholes)
@@ -469,9 +520,25 @@ def _items(
         own_peers = peers.get(place, ())
         _, variant = wholes.saved([finding])
         items.append(
-            Item(rank, finding, actions, places, own_peers, page, is_selection, library, variant)
+            Item(
+                rank=rank,
+                finding=finding,
+                actions=actions,
+                places=places,
+                peers=own_peers,
+                page=page,
+                is_selection=is_selection,
+                library=library,
+                variant=variant,
+                headroom=(headrooms or {}).get(typical.index) if typical else None,
+            )
         )
     return tuple(items)
+
+
+def _by_launch(headrooms: Iterable[Headroom]) -> Mapping[int, Headroom]:
+    """Headrooms by the launch that is typical of their kernel."""
+    return {headroom.group.typical.index: headroom for headroom in headrooms}
 
 
 def _ranks(findings: Iterable[Finding[Group | None]], wholes: Wholes) -> Mapping[str, int]:

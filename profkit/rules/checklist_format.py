@@ -17,6 +17,7 @@ from profkit.report.summary import ReportSummary
 from profkit.rules.checklist import Checklist, Item
 from profkit.rules.engine import Evidence
 from profkit.rules.finding_text import unit_of
+from profkit.rules.headroom import Headroom
 
 Factor = Annotated[float, Meta(extra_json_schema={"minimum": 1})]
 Share = Annotated[float, Meta(extra_json_schema={"minimum": 0, "maximum": 1})]
@@ -55,10 +56,13 @@ class FindingRow(Projection, frozen=True, kw_only=True):
     kernel, which its callers can't edit; null for all other kernels. `estimated_speedup` is the
     likely factor by which the kernel gets faster, `range` the lowest and highest to expect,
     `run_speedup` the likely factor for all launches of the report, or the selected ones, or of its
-    `variant` where the report has several of one work: null where the rule estimates none, it would
-    be below 1.005, or quantities are missing; `promises` states whether there is an estimate,
-    `estimate_lacks` the missing quantities. `bounded_by` is the next bottleneck after the fix: the
-    resource that takes at least `bound_s`. `where` has the largest share first.
+    `variant` where the report has several of one work: null where the rule estimates none, or
+    quantities are missing; `promises` states whether there is an estimate, `estimate_lacks` the
+    missing quantities. Of a kernel, `range` held 80% of the fixes of recorded pairs and ends at its
+    headroom; `confidence` is high up to a factor of 1.3 between its ends, medium up to 2, low where
+    it begins below the smallest gain that is reported. `assumes` is what the estimate takes for
+    granted of the fix, null for nothing. `bounded_by` is the next bottleneck after the fix, whose
+    remaining work takes `bound_s`. `where` has the largest share first.
     """
 
     rank: Rank
@@ -73,14 +77,27 @@ class FindingRow(Projection, frozen=True, kw_only=True):
     promises: bool
     estimate_lacks: tuple[str, ...]
     confidence: Literal["high", "medium", "low"]
+    assumes: str | None
     bounded_by: str | None
     bound_s: Measured
     evidence: tuple[EvidenceRow, ...]
     where: tuple[PlaceRow, ...]
 
 
+class HeadroomRow(Projection, frozen=True, kw_only=True):
+    """The most that a kernel can gain: at `floor`, its typical launch takes `seconds`.
+
+    No change of its code goes beyond `factor`, where the recorded FLOP and the DRAM bytes that no
+    finding removes are needed.
+    """
+
+    factor: Factor
+    seconds: Number
+    floor: str
+
+
 class ItemRow(FindingRow, frozen=True, kw_only=True):
-    """A finding with its actions.
+    """A finding with its actions, and the headroom of its kernel, null where unknown.
 
     `saved_s` is the GPU time of the report that the likely factor saves. `actions` are for this
     architecture, or for the caller of a library's kernel, most useful first; `verify` states which
@@ -89,6 +106,7 @@ class ItemRow(FindingRow, frozen=True, kw_only=True):
     """
 
     title: str
+    headroom: HeadroomRow | None
     grid: tuple[int, ...]
     block: tuple[int, ...]
     launches: tuple[int, ...]
@@ -142,7 +160,8 @@ class ChecklistFile(File, frozen=True, kw_only=True, tag="profkit.checklist/1"):
     `rules` were evaluated on `kernels`; a kernel is the launches of one name, shape and GPU.
     `skipped` kernels have no duration: their counters failed. `checklist` has one entry per rule
     and kernel, by rank: the rule's speedup for the report, a variant or the timeline; `informative`
-    findings have no estimate. "can't tell": nothing was found, and most rules lack data.
+    findings have no estimate. `timeline` is the file beside the report that findings without a
+    kernel are about. "can't tell": nothing was found, and most rules lack data.
     """
 
     profkit: str
@@ -150,6 +169,7 @@ class ChecklistFile(File, frozen=True, kw_only=True, tag="profkit.checklist/1"):
     rules: int
     kernels: int
     skipped: int
+    timeline: str | None
     conclusion: Conclusion
     checklist: tuple[ItemRow, ...]
     informative: tuple[ItemRow, ...]
@@ -157,12 +177,15 @@ class ChecklistFile(File, frozen=True, kw_only=True, tag="profkit.checklist/1"):
     not_evaluated: tuple[UnevaluatedRow, ...]
 
 
-def checklist_json(report: ReportSummary, checklist: Checklist, top: int) -> str:
-    """The `top` items (0: all) of a report's checklist."""
+def checklist_json(
+    report: ReportSummary, checklist: Checklist, top: int, timeline: str | None = None
+) -> str:
+    """The `top` items (0: all) of a report's checklist, which is of its `timeline` file too."""
     file, parts = file_name(report.path, with_host=False), checklist_parts(checklist)
     document = ChecklistFile(
         profkit=__version__,
         report=ReportRow(file=file, launches=len(report.launches), total_s=report.total),
+        timeline=timeline,
         **part(checklist, "rules", "kernels", "skipped"),
         **parts | {"checklist": [row for row in parts["checklist"] if not top or row.rank <= top]},
     )
@@ -193,12 +216,18 @@ def item_row(item: Item) -> ItemRow:
         ItemRow,
         **finding_fields(item),
         **part(item.rule, "title", "effort", "verify"),
+        headroom=headroom_row(item.headroom),
         grid=group.grid if group else (),
         block=group.block if group else (),
         launches=group.indexes if group else (),
         saved_s=item.finding.saved,
         same_weight=item.peers,
     )
+
+
+def headroom_row(headroom: Headroom | None) -> HeadroomRow | None:
+    """The headroom of a kernel, None where it is unknown."""
+    return project(headroom, HeadroomRow) if headroom else None
 
 
 def finding_row(item: Item) -> FindingRow:
@@ -222,7 +251,8 @@ def finding_fields(item: Item) -> Mapping[str, Any]:
         "variant": item.variant or None,
         "promises": estimate is not None,
         "estimate_lacks": finding.lacking,
-        "confidence": rule.confidence,
+        "confidence": item.confidence,
+        "assumes": item.assumes or None,
         "bounded_by": bounded_by,
         "bound_s": estimate.bound_seconds if estimate and bounded_by else None,
         "evidence": [_evidence(value) for value in finding.evidence if value.holds],

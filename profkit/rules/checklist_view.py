@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 # chosen: with them, `analyze` fits a screen of 45 lines; the others are counted
 SHOWN = 5
 _KERNELS_SHOWN = 3  # chosen: five items of three kernels each still fit
+_IN_OVERVIEW = 1  # chosen: the overview of kernels, items and what to run next is one screen
+_MORE = len("  +99 kernels")
 _ROOFS_SHOWN = 5  # chosen: a line each at 100 columns
 # chosen: a template kernel's name and its first arguments fit two lines; the rest repeats them
 _NAME_LINES = 2
@@ -39,7 +41,7 @@ def overview_view(report: ReportSummary, checklist: Checklist, width: int) -> Re
     shown = (numbered or checklist.major)[:SHOWN]
     parts: list[RenderableType] = [
         Text.assemble(
-            (words.HEADING, "bold"), (f"  {words.extents(checklist)}" if shown else "", "dim")
+            (words.HEADING, "bold"), (f"  {words.legend(checklist)}" if numbered else "", "dim")
         ),
         *_headline(checklist),
         *([] if shown else [Text(words.summary(checklist))]),
@@ -47,7 +49,8 @@ def overview_view(report: ReportSummary, checklist: Checklist, width: int) -> Re
     numbers = {id(group): number for number, group in enumerate(report.groups, start=1)}
     for item in shown:
         parts += _compact(item, width, checklist, numbers)
-    return Group(*parts, *_rest(shown, checklist))
+    parts += _rest(shown, checklist)
+    return Group(*parts, *([Text(words.notes(), "dim")] if numbered else []))
 
 
 def _remark(item: Item) -> str:
@@ -71,39 +74,41 @@ def _rest(shown: Sequence[RuleItem], checklist: Checklist) -> list[RenderableTyp
 
 
 def _compact(
-    item: RuleItem, width: int, checklist: Checklist, numbers: Mapping[int, int]
-) -> list[RenderableType]:
-    """An item's title, and under it kernels with their own speedups and their `numbers`."""
+    item: RuleItem,
+    width: int,
+    checklist: Checklist,
+    numbers: Mapping[int, int],
+) -> list[Text]:
+    """An item's title, and under it its first kernel with its own speedup and number."""
     number = f"{item.number:>2}  " if item.number else " -  "
     gain = f"{words.item_gain(item):<{_GAIN}}" if item.number else ""
-    lines: list[RenderableType] = [
+    lines = [
         Text.assemble(
             number, (gain, "green"), (item.rule.title, "bold"), (_basis(item, checklist), "dim")
         )
     ]
     rows = [
         (
-            words.gain(each.finding.estimate) if each.finding.estimate else "",
+            f"{words.gain(each.finding.estimate)}{words.of_chain(each)}"
+            if each.finding.estimate
+            else "",
             f"#{numbers[id(each.group)]}" if each.group else "",
             _name(each),
             _remark(each),
         )
-        for each in item.findings[:_KERNELS_SHOWN]
+        for each in item.findings[:_IN_OVERVIEW]
     ]
     gains, marks = (max(len(row[column]) for row in rows) for column in (0, 1))
     indent = _NUMBER + _GAIN if item.number else _NUMBER
     before = indent + sum(size + 2 for size in (gains, marks) if size)
-    room = width - before - max(len(library) for *_, library in rows)
+    room = width - before - max(len(library) for *_, library in rows) - _MORE
     names = told_apart((name for _, _, name, _ in rows), room)
-    for each, (own_gain, mark, name, library) in zip(item.findings, rows, strict=False):
+    for own_gain, mark, name, library in rows:
         columns = [f"{own_gain:<{gains}}  " if gains else "", f"{mark:<{marks}}  " if marks else ""]
         start = " " * indent + "".join(columns)
         lines.append(Text.assemble(start, names[name], (library, "dim")))
-        proof = checklist.proof_of(each)
-        if proof and proof is not checklist.headline:
-            lines.append(Text(f"{'':{before}}demonstrated, {words.proof_of_variant(proof)}", "dim"))
-    if more := len(item.findings[_KERNELS_SHOWN:]):
-        lines.append(Text(f"{'':{indent}}and {plural(more, 'more kernel')}", "dim"))
+    if more := len(item.findings[_IN_OVERVIEW:]):
+        lines[-1].append(f"  +{plural(more, 'kernel')}", "dim")
     return lines
 
 
@@ -144,7 +149,7 @@ def located(items: Iterable[Item], width: int, kernels: int) -> list[RenderableT
         alone = replace(item, peers=())  # their numbers are those of another list
         rows = _kernel_rows([alone], width, None, brief=True, extent=extent, whole=kernels > 1)
         rows += _action_rows(words.single(item), most=1)
-        rows.append(("verify", "".join(item.rule.verify[:1])))
+        rows += [("verify", "".join(item.rule.verify[:1])), ("assumes", item.assumes)]
         parts += [Text(item.title, "bold"), rows_of(rows, _INDENT)]
     return parts
 
@@ -157,8 +162,10 @@ def _in_short(
         rows = [
             *_kernel_rows(item.findings[:_KERNELS_SHOWN], width, checklist, brief=True),
             *_left_out(item, _KERNELS_SHOWN),
+            ("all kernels", words.overlap(item)),
             *(row for row in _action_rows(item, most=1)),
             ("verify", "".join(item.rule.verify[:1])),
+            ("assumes", item.best.assumes),
         ]
         mark = f"{item.number:>2}  " if item.number else " -  "
         parts += [_title(item, mark, checklist), rows_of(rows, _INDENT)]
@@ -185,7 +192,7 @@ def checklist_view(
         Text(overview.headline(report)),
         *_headline(checklist),
         Text(words.summary(checklist)),
-        *([Text(f"estimated speedups: {words.extents(checklist)}", "dim")] if numbered else []),
+        *(Text(line, "dim") for line in _legend(checklist) if numbered),
         *_in_full(shown, width, checklist, timeline, whole=whole),
     ]
     if left := len(numbered) - len(shown):
@@ -203,6 +210,12 @@ def checklist_view(
     return Group(*parts)
 
 
+def _legend(checklist: Checklist) -> Iterator[str]:
+    yield f"estimated speedups: {words.extents(checklist)}"
+    if checklist.headrooms:
+        yield words.NEEDED
+
+
 def _in_full(
     items: Iterable[RuleItem], width: int, checklist: Checklist, timeline: str, *, whole: bool
 ) -> list[RenderableType]:
@@ -214,8 +227,10 @@ def _in_full(
         rows = [
             *_action_rows(item),
             ("verify", _listed(rule.verify)),
+            ("assumes", item.best.assumes),
             *_kernel_rows(item.findings[:most], width, checklist, brief=False),
             *_left_out(item, most, "; --all lists them"),
+            ("all kernels", words.overlap(item)),
             ("timeline", "" if item.best.group else timeline),
             ("effort", f"{rule.effort}; category {rule.category}"),
             ("details", ", ".join(explained)),
@@ -267,6 +282,7 @@ def _kernel_rows(
             ("kernel", names[_name(item)] if item.group else ""),
             ("", "" if brief else _shape(item)),
             ("estimated speedup", words.estimate(item, whole=whole, extent=extent)),
+            ("headroom", words.headroom(checklist.headroom_beside(item) if checklist else None)),
             ("demonstrated", words.proof_of_variant(proof) if proof and is_new else ""),
             ("evidence", "; ".join(words.evidence(item)[:most])),
             ("location", words.location(item)),

@@ -16,8 +16,9 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Generic, TypeVar
 
@@ -31,7 +32,10 @@ from profkit.report.names import function_name
 from profkit.report.quantities import NOT_COLLECTED, NOT_HERE, NOT_IN_VERSION, UNDEFINED
 from profkit.report.resources import RESOURCES
 from profkit.report.summary import NAME_WIDTH, Group, LaunchSummary, ReportSummary
-from profkit.rules.rule_file import CONTEXT, Rule
+from profkit.rules.calibration import Calibration, shipped_calibration
+from profkit.rules.chain import Chain, chains
+from profkit.rules.headroom import Headroom, headroom
+from profkit.rules.rule_file import CONTEXT, Confidence, Rule
 from profkit.rules.samples import SAMPLED, SAMPLED_FROM, Sampled
 from profkit.ui.text import factor_range
 
@@ -41,7 +45,9 @@ NOT_SAMPLED = "warp samples were not read: short kernels and very long code are 
 
 _LEAST = 1e-3  # share of the time that is left at least, chosen: no estimate exceeds 1000x
 _NOT_ATTRIBUTED = "too few stalls could be attributed to a load"
-_NO_PREVIOUS = "the previous launch was not selected, or lacks these counters"
+
+_WIDTHS: Mapping[Confidence, float] = {"high": 1.3, "medium": 2.0}
+"""The widest range, as high over low, of an estimate of that confidence; chosen."""
 
 Subject = TypeVar("Subject", bound=Group | None, covariant=True)
 Row = TypeVar("Row", bound=Group | None)
@@ -83,6 +89,12 @@ class Estimate:
     saved: float
     launches: tuple[LaunchSummary, ...] = ()
 
+    @property
+    def confidence(self) -> Confidence:
+        """The width of the range in words; low where it has gains too small to report."""
+        width = self.high / self.low if self.low >= WORTH else math.inf
+        return next((word for word, most in _WIDTHS.items() if width <= most), "low")
+
     def __str__(self) -> str:
         return factor_range(self.likely, self.low, self.high)
 
@@ -93,7 +105,7 @@ class Finding(Generic[Subject]):
 
     `saved` is the likely time saved over the report, or of the timeline's time, seconds.
     A rule with formulas has no `estimate` where that is below WORTH (then it is `negligible`), and
-    where quantities are `lacking` that it needs.
+    where quantities are `lacking` that it needs; a diagnosis has neither of these findings.
     """
 
     rule: Rule
@@ -181,24 +193,56 @@ class Diagnosis(Generic[Subject]):
     findings: tuple[Finding[Subject], ...]
     unknown: Mapping[str, Lack]
     kernels: int
+    headrooms: tuple[Headroom, ...] = ()
 
 
 def diagnose(
-    report: ReportSummary, rules: Iterable[Rule], sampling: Sampling = lambda _: None
+    report: ReportSummary,
+    rules: Iterable[Rule],
+    sampling: Sampling = lambda _: None,
+    calibration: Calibration | None = None,
 ) -> Diagnosis[Group]:
     """Every rule on the typical launch of every kernel of a report that has a duration.
 
     `sampling` is asked of a kernel only where all else that a rule looks for holds. Of one category
-    on one kernel the more cautious estimate alone counts.
+    on one kernel the largest saving counts; those below WORTH are left out. Ranges come from
+    `calibration`, the shipped one if None.
     """
-    table = _Kernels(report, sampling)
+    table = _Kernels(report, sampling, calibration)
     findings, unknown = table.diagnose(rule for rule in rules if rule.about == "kernel")
-    cautious: dict[tuple[str, int], Finding[Group]] = {}
+    largest: dict[tuple[str, int], Finding[Group]] = {}
     for finding in findings:
         key = (finding.rule.category, id(finding.group))
-        if key not in cautious or _promise(finding) < _promise(cautious[key]):
-            cautious[key] = finding
-    return Diagnosis(tuple(sorted(cautious.values(), key=_order)), unknown, len(table.subjects))
+        if not finding.negligible and (key not in largest or finding.saved > largest[key].saved):
+            largest[key] = finding
+    headrooms = table.headrooms(findings)
+    factors = {id(each.group): each.factor for each in headrooms}
+    capped = (
+        _within(finding, factors[id(finding.group)], report.total) for finding in largest.values()
+    )
+    ordered = tuple(sorted(filter(None, capped), key=_order))
+    return Diagnosis(ordered, unknown, len(table.subjects), headrooms)
+
+
+def _within(finding: Finding[Group], most: float, total: float) -> Finding[Group] | None:
+    """A finding whose range ends at its kernel's headroom, `most`; None where that is too little
+    to report. `total` is the report's time."""
+    estimate = finding.estimate
+    if not estimate or finding.rule.spans == "chain":
+        return finding
+    likely = min(estimate.likely, most)
+    if likely < WORTH:
+        return None
+    saved = estimate.saved * (1 - 1 / likely) / (1 - 1 / estimate.likely)
+    capped = replace(
+        estimate,
+        likely=likely,
+        low=min(estimate.low, likely),
+        high=min(estimate.high, most),
+        run=total / (total - saved),
+        saved=saved,
+    )
+    return replace(finding, estimate=capped)
 
 
 def explain(
@@ -213,7 +257,8 @@ def diagnose_timeline(quantities: Mapping[str, float], rules: Iterable[Rule]) ->
     """Every rule about timelines on the quantities of one; nothing where it has none."""
     about_timeline = [rule for rule in rules if rule.about == "timeline" and quantities]
     findings, unknown = _Timeline(quantities).diagnose(about_timeline)
-    return Diagnosis(tuple(sorted(findings, key=lambda finding: -finding.saved)), unknown, 0)
+    reported = (finding for finding in findings if not finding.negligible)
+    return Diagnosis(tuple(sorted(reported, key=lambda finding: -finding.saved)), unknown, 0)
 
 
 def explain_timeline(quantities: Mapping[str, float], rule: Rule) -> Trial[None]:
@@ -226,11 +271,6 @@ def _order(finding: Finding[Group]) -> tuple[float, bool, bool, str]:
     informs, and last that a kernel is at its roof."""
     rule = finding.rule
     return -finding.saved, not rule.formulas, rule.category == AT_THE_ROOF, rule.name
-
-
-def _promise(finding: Finding[Group]) -> float:
-    estimate = finding.estimate or finding.negligible
-    return estimate.likely - 1 if estimate else math.inf
 
 
 class _Table(ABC, Generic[Row]):
@@ -246,14 +286,23 @@ class _Table(ABC, Generic[Row]):
         return {}
 
     def diagnose(self, rules: Iterable[Rule]) -> tuple[list[Finding[Row]], dict[str, Lack]]:
-        """The findings of all rules, and what keeps others from being evaluated."""
+        """The findings of all rules, and what keeps others from being evaluated.
+
+        Conditions say what a rule is about, not how much that takes: without an estimate that the
+        rule has formulas for, whether there is anything to find is not known.
+        """
         findings: list[Finding[Row]] = []
         unknown: dict[str, Lack] = {}
         for rule in rules:
-            held = self._held(rule)
-            findings += [self._finding(rule, int(index)) for index in np.flatnonzero(held == 1)]
-            if np.isnan(held).any():
-                unknown[rule.name] = self._lack(rule, np.flatnonzero(np.isnan(held)).tolist())
+            undecided = []
+            for index, held in enumerate(self._held(rule)):
+                finding = self._finding(rule, index) if held == 1 else None
+                if math.isnan(held) or (finding and finding.lacking):
+                    undecided.append(index)
+                elif finding:
+                    findings.append(finding)
+            if undecided:
+                unknown[rule.name] = self._lack(rule, undecided)
         return findings, unknown
 
     def trial(self, rule: Rule, index: int) -> Trial[Row]:
@@ -287,7 +336,8 @@ class _Table(ABC, Generic[Row]):
 
     def _finding(self, rule: Rule, index: int) -> Finding[Row]:
         conditions = (self._condition(condition, rule, index) for condition in rule.when)
-        evidence = [item for condition in conditions for item in condition.compared]
+        compares = (item for condition in conditions for item in condition.compared)
+        evidence = [item for each in compares if (item := _as_evidence(each))]
         compared = {item.quantity for item in evidence}
         for name in rule.evidence:
             value = self._known(name, rule, index)
@@ -295,9 +345,11 @@ class _Table(ABC, Generic[Row]):
                 evidence.append(Evidence(name, value))
         lacking = self._lacking(rule, index) if rule.formulas else ()
         promise = None if lacking or not rule.formulas else self._estimate(rule, index)
-        negligible = promise if promise and promise.likely < WORTH else None
-        estimate = None if negligible else promise
         group = self.subjects[index]
+        # the likely saving of a timeline's finding is a lower bound
+        size = promise and (promise.likely if group else promise.high)
+        negligible = promise if size and size < WORTH else None
+        estimate = None if negligible else promise
         return Finding(rule, group, tuple(evidence), estimate, negligible, lacking)
 
     def _condition(self, condition: Expression, rule: Rule, index: int) -> Condition:
@@ -314,16 +366,24 @@ class _Table(ABC, Generic[Row]):
         return Condition(condition.text, holds, tuple(compared), missing)
 
     def _lack(self, rule: Rule, indices: Sequence[int]) -> Lack:
-        """What leaves the rule open on these subjects."""
+        """What leaves the rule open on these subjects: conditions, or else the estimate."""
         reasons = {
             name: self._why_missing(name, index)
             for index in indices
-            for condition in rule.when
-            if math.isnan(self._at(condition, rule, index))
-            for name in self._absent(condition, rule, index) or condition.names
+            for name in self._open(rule, index) or self._lacking(rule, index)
         }
         kernels = sum(self.subjects[index] is not None for index in indices)
         return Lack(rule.name, kernels, reasons)
+
+    def _open(self, rule: Rule, index: int) -> tuple[str, ...]:
+        """What the conditions that are not decided lack."""
+        unknown = [each for each in rule.when if math.isnan(self._at(each, rule, index))]
+        return self._needed(unknown, rule, index)
+
+    def _needed(self, unknown: Iterable[Expression], rule: Rule, index: int) -> tuple[str, ...]:
+        """The names that leave expressions without a value."""
+        names = (self._absent(each, rule, index) or each.names for each in unknown)
+        return tuple(dict.fromkeys(name for group in names for name in group))
 
     def _absent(self, expression: Expression, rule: Rule, index: int) -> tuple[str, ...]:
         """The names in an expression that have no value for a subject."""
@@ -339,8 +399,7 @@ class _Table(ABC, Generic[Row]):
         formulas = [*(rule.relieves[name] for name in needed), *rule.takes.values()]
         formulas += [rule.time] if rule.time else []
         unknown = [each for each in formulas if math.isnan(self._at(each, rule, index))]
-        names = (self._absent(each, rule, index) or each.names for each in unknown)
-        return tuple(dict.fromkeys(name for group in names for name in group))
+        return self._needed(unknown, rule, index)
 
     @abstractmethod
     def _estimate(self, rule: Rule, index: int) -> Estimate: ...
@@ -416,8 +475,11 @@ class _Timeline(_Table[None]):
 class _Kernels(_Table[Group]):
     """Catalog quantities of the typical launch of each kernel of a report."""
 
-    def __init__(self, report: ReportSummary, sampling: Sampling) -> None:
+    def __init__(
+        self, report: ReportSummary, sampling: Sampling, calibration: Calibration | None = None
+    ) -> None:
         super().__init__([group for group in report.groups if group.count > group.failed])
+        self._calibration = calibration or shipped_calibration()
         self._sampling = sampling
         self._total = report.total
         self._launches = {launch.index: launch for launch in report.launches}
@@ -444,7 +506,7 @@ class _Kernels(_Table[Group]):
         if name in SAMPLED:
             unread = NOT_SAMPLED if index in self._unsampled else _NOT_ATTRIBUTED
             return typical.why_missing(SAMPLED_FROM) or unread
-        return _NO_PREVIOUS if name in CONTEXT else typical.why_missing(name) or UNDEFINED
+        return typical.why_missing(name) or UNDEFINED
 
     def _lacking(self, rule: Rule, index: int) -> tuple[str, ...]:
         """What the rule's formulas and the resources that bound any kernel lack."""
@@ -459,38 +521,67 @@ class _Kernels(_Table[Group]):
         bounding = max(after, key=after.__getitem__)
         bound = min(after[bounding], 1.0)
         launches = tuple(launch for launch in group.launches if not launch.failed)
-        if rule.spans == "previous":
-            bound, bounding = 0.0, ""
-            launches += self._previous(index) or ()
-        likely, low, high = self._left(rule, index, bound)
-        saved = sum(launch.duration for launch in launches) * (1 - likely)
+        if rule.spans == "chain":
+            chains = self._chains[index]
+            members = [each for chain in chains for each in chain.launches]
+            bound = sum(chain.least for chain in chains) / sum(chain.duration for chain in chains)
+            bounding = ""
+            launches = tuple(sorted(members, key=lambda launch: launch.index))
+            left = self._left(rule, index, 0.0)  # the chain's formula has the usual rate of DRAM
+            bound = min(bound, left)
+        else:
+            left = self._left(rule, index, bound)
+        low, high = self._calibration.range("assumed" if rule.assumes else "counted", 1 / left)
+        if rule.spans == "chain":
+            high = min(high, 1 / max(bound, _LEAST))
+        saved = sum(launch.duration for launch in launches) * (1 - left)
         return Estimate(
-            likely=1 / likely,
-            low=1 / low,
-            high=1 / high,
-            bounded_by=bounding if bound > likely / 2 else "",
+            likely=1 / left,
+            low=low,
+            high=high,
+            bounded_by=bounding if bound > left / 2 else "",
             bound_seconds=bound * group.typical.duration,
             run=self._total / (self._total - saved),
             saved=saved,
             launches=launches,
         )
 
-    def _left(self, rule: Rule, index: int, bound: float) -> tuple[float, float, float]:
-        """Shares of the time that the fix leaves: likely, at worst, at best."""
-        near = bound / USUAL
+    def _left(self, rule: Rule, index: int, bound: float) -> float:
+        """The share of the time that the fix likely leaves."""
+        left = []
+        if rule.relieves or rule.takes:
+            highest = max((float(floor[index]) for floor in self.floors.values()), default=0.0)
+            left.append(bound + (1 - highest) * (1 - max(highest - bound, 0.0)))
         if rule.time is not None:
-            left = min(max(self._at(rule.time, rule, index), _LEAST), 1.0)
-            likely = min(max(left, near), 1.0)
-            best = max(bound, left - (1 - left) / 4, _LEAST)
-            return likely, max((1 + left) / 2, likely), min(best, likely)
-        highest = max((float(floor[index]) for floor in self.floors.values()), default=0.0)
-        exposed = 1 - highest
-        relieved = max(highest - bound, 0.0)
-        likely = min(max(bound + exposed * (1 - relieved), near, _LEAST), 1.0)
-        return likely, min(max(bound + exposed, likely), 1.0), max(min(bound, likely), _LEAST)
+            left.append(self._at(rule.time, rule, index))
+        return min(max(min(left), bound / USUAL, _LEAST), 1.0)
+
+    def headrooms(self, findings: Iterable[Finding[Group]]) -> tuple[Headroom, ...]:
+        """The headroom of each kernel, with the DRAM traffic and arithmetic that its findings
+        leave, on tensor cores where one of them says so."""
+        by_group: dict[int, list[Rule]] = defaultdict(list)
+        for finding in findings:
+            by_group[id(finding.group)].append(finding.rule)
+        return tuple(
+            headroom(
+                group,
+                self._least_left("dram_busy", by_group[id(group)], index),
+                self._least_left("fma_busy", by_group[id(group)], index),
+                fits_tensor_cores=any("tensor_busy" in rule.takes for rule in by_group[id(group)]),
+            )
+            for index, group in enumerate(self.subjects)
+        )
+
+    def _least_left(self, resource: str, rules: Iterable[Rule], index: int) -> float:
+        """The smallest share of a resource's need that any of some rules leaves."""
+        relieving = (rule for rule in rules if resource in rule.relieves)
+        shares = (self._at(rule.relieves[resource], rule, index) for rule in relieving)
+        return min((max(share, 0.0) for share in shares if not math.isnan(share)), default=1.0)
 
     def _recorded(self, name: str, index: int) -> float:
         """A quantity of a kernel; a unit or state that its architecture lacks takes none of it."""
+        if name in SAMPLED:
+            return math.nan
         if name in CONTEXT:
             return self._context(name, index)
         launch = self.subjects[index].typical
@@ -498,35 +589,24 @@ class _Kernels(_Table[Group]):
         return 0.0 if is_use and launch.why_missing(name) == NOT_HERE else launch.get(name)
 
     def _context(self, name: str, index: int) -> float:
-        """A fact about the previous launch; nothing passes through DRAM where there is none."""
-        previous = self._previous(index)
-        if not previous:
-            return 0.0 if previous is not None and name == "intermediate_bytes" else math.nan
-        launch = self.subjects[index].typical
-        before = self._launches[launch.index - 1]
-        stored = before.get("dram_write_bytes")
-        facts = {
-            "previous_duration": before.duration,
-            "previous_dram_bytes": before.get("dram_bytes"),
-            "intermediate_bytes": min(stored, launch.get("dram_read_bytes")),
-        }
-        return facts[name]
+        """A quantity of a kernel's chains; 0 where it is in none."""
+        chains = self._chains.get(index, ())
+        if name == "chain_duration":
+            return sum(chain.duration for chain in chains)
+        if name == "chain_fused_duration":
+            return sum(chain.fused for chain in chains)
+        return max((len(chain.launches) for chain in chains), default=0)
 
-    def _previous(self, index: int) -> tuple[LaunchSummary, ...] | None:
-        """The launch before each of a kernel's launches, where each follows the same other kernel.
-
-        None where one that the report has was not selected, or has no duration. A kernel's repeats
-        follow itself: they work on the same buffers, for all that is known.
-        """
-        own = [launch.index for launch in self.subjects[index].launches if not launch.failed]
-        if min(own) < 1:
-            return ()
-        launches = (self._launches.get(launch - 1) for launch in own)
-        previous = tuple(launch for launch in launches if launch and not launch.failed)
-        if len(previous) < len(own):
-            return None
-        kernels = {self._kernel_of.get(launch.index, index) for launch in previous}
-        return previous if len(kernels) == 1 and index not in kernels else ()
+    @cached_property
+    def _chains(self) -> Mapping[int, Sequence[Chain]]:
+        """The chains in which a kernel takes the most time, by the kernel's index."""
+        launches = [launch for launch in self._launches.values() if not launch.failed]
+        by_kernel: dict[int, list[Chain]] = defaultdict(list)
+        for chain in chains(launches, self._kernel_of):
+            longest = max(chain.launches, key=lambda launch: launch.duration)
+            if longest.index in self._kernel_of:
+                by_kernel[self._kernel_of[longest.index]].append(chain)
+        return by_kernel
 
     @cached_property
     def _kernel_of(self) -> Mapping[int, int]:
@@ -536,6 +616,15 @@ class _Kernels(_Table[Group]):
             for index, group in enumerate(self.subjects)
             for launch in group.launches
         }
+
+
+def _as_evidence(compared: Evidence) -> Evidence | None:
+    """What a condition shows: of one that something is there its amount, of one that something is
+    not there nothing."""
+    if compared.threshold != 0:
+        return compared
+    is_amount = compared.sign == ">" and compared.quantity.isidentifier()
+    return Evidence(compared.quantity, compared.value) if is_amount else None
 
 
 def _on_samples(expression: Expression) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,10 +13,13 @@ from profkit.core.unit_words import is_word, unit_after
 from profkit.report import names
 from profkit.report.blame import SAMPLES
 from profkit.report.catalog import catalog
-from profkit.report.floors import WORTH, floors
+from profkit.report.floors import LAUNCH, WORTH, floors
+from profkit.report.resources import RESOURCES
+from profkit.rules.calibration import LEVEL
+from profkit.rules.headroom import ARITHMETIC
 from profkit.rules.rule_file import CONTEXT
 from profkit.rules.samples import WORTH_SAMPLING
-from profkit.timeline import region
+from profkit.timeline import RUN_FILE, region
 from profkit.ui import text as numbers
 from profkit.ui.markdown import code, escape
 from profkit.ui.text import compact, literal, number, percent, plural
@@ -27,13 +30,20 @@ if TYPE_CHECKING:
     from profkit.report.summary import Group, ReportSummary
     from profkit.rules.checklist import Checklist, Item, Proof, RuleItem
     from profkit.rules.engine import Estimate, Evidence
+    from profkit.rules.headroom import Headroom
 
 HEADING = "Bottlenecks and estimated speedups"
 NOTHING = "nothing found"
 NOT_ADDITIVE = "estimates are not additive"
+_LEAST = f"{1 - 1 / WORTH:.0%}"
+RANGES = f"{LEVEL:.0%} of the fixes of recorded pairs were within such a range"
+LEFT_OUT = f"findings that save less than {_LEAST} of their kernel are left out"
+HEADROOM = "Headroom: the most that changes can give that keep its DRAM bytes and FLOP"
+NEEDED = f"{HEADROOM}, as recorded less what findings remove"
 DEMONSTRATED = "Demonstrated speedup"
 INFORMATIVE = "Without an estimated speedup"
 TIMELINE = "the timeline"
+_RANGE = "kernel [low, high]"
 _SPAN = "the time from the first to the last GPU work"
 _SIGNS = {">": "above", ">=": "at least", "<": "below", "<=": "at most", "!=": "other than"}
 _WORTH_A_DIGIT = 1.01  # the smallest factor that two decimals can show
@@ -52,11 +62,14 @@ _BLAMED = {
     "branches_divergent": "divergent branches",
 }
 _FLAT = 0.02  # the share of each of fifty equal places: none stands out
+_SHORT_FLOORS = {RESOURCES["dram_busy"]: "DRAM", ARITHMETIC: "FLOP", LAUNCH: "launch"}
 # what a rule's own `match` selects has no meaning outside of the rule
 _LABELS = {
     "matched": "warp samples that this rule selects",
     "matched_active": "warp samples that issue in their loops",
 }
+_GAP = f"{region.SHORT_GAP * 1e6:.0f} µs"
+_LABELS |= {"long_gaps": f"long_gaps (over {_GAP})", "short_gaps": f"short_gaps (up to {_GAP})"}
 _SECTOR = 32  # the bytes of a sector on every architecture
 _LONGEST = 100  # characters, chosen: an expression that fits one line
 _UNIT_OF_ARGUMENTS = {"min", "max", "abs", "ceil", "clip", "otherwise", "where"}
@@ -73,6 +86,23 @@ def factor(value: float) -> str:
     return numbers.factor(value)
 
 
+def headroom(headroom: Headroom | None) -> str:
+    """The most that a kernel can gain: `at most 4.8x in all (DRAM)`; "" where it is unknown."""
+    return f"at most {factor(headroom.factor)} in all ({headroom.floor})" if headroom else ""
+
+
+def headroom_cells(checklist: Checklist | None) -> Callable[[Group], str] | None:
+    """The same of a report's kernels in a table: `≤4.8x DRAM`; None without a checklist."""
+    if checklist is None:
+        return None
+
+    def cell(group: Group) -> str:
+        headroom = checklist.headroom_of(group)
+        return f"≤{factor(headroom.factor)} {_SHORT_FLOORS[headroom.floor]}" if headroom else ""
+
+    return cell
+
+
 def _run_factor(value: float) -> str:
     return factor(value) if value >= _WORTH_A_DIGIT else f"below {_WORTH_A_DIGIT}x"
 
@@ -85,7 +115,12 @@ def estimate(item: Item, *, whole: bool = True, extent: str = "") -> str:
         return _no_estimate(item) or f"none; {_limits(item)}"
     if item.group is None:
         return f"{gain(estimate)} for {_SPAN}; {prospects(item, whole=False)}"
-    return f"{gain(estimate)}; {prospects(item, whole=whole, extent=extent)}"
+    return f"{gain(estimate)}{of_chain(item)}; {prospects(item, whole=whole, extent=extent)}"
+
+
+def of_chain(item: Item) -> str:
+    """` of its chain`, where an estimate is of the kernels before and after it too."""
+    return " of its chain" if item.rule.spans == "chain" and item.finding.estimate else ""
 
 
 def prospects(item: Item, *, whole: bool = True, extent: str = "") -> str:
@@ -101,7 +136,7 @@ def prospects(item: Item, *, whole: bool = True, extent: str = "") -> str:
         label = "finding" if len(item.peers) == 1 else "findings"
         peers = ", ".join(map(str, item.peers))
         parts.append(f"saves about as much of this kernel as {label} {peers}")
-    return "; ".join((*parts, f"{item.rule.confidence} confidence"))
+    return "; ".join((*parts, f"{item.confidence} confidence"))
 
 
 def _bound(item: Item, estimate: Estimate) -> Iterator[str]:
@@ -110,23 +145,26 @@ def _bound(item: Item, estimate: Estimate) -> Iterator[str]:
     if item.group is None:
         parts = " and ".join(f"all {region.PARTS[name]}" for name in item.rule.relieves)
         most = f"{factor(estimate.high)} if {parts} disappear ({time} left)"
-        is_lower = factor(estimate.likely) != factor(estimate.high)
-        yield f"lower estimate {factor(estimate.likely)}, up to {most}" if is_lower else most
+        if factor(estimate.likely) == factor(estimate.high):
+            yield most
+        elif _is_lower(estimate):
+            yield f"{factor(estimate.likely)} is the lower estimate, up to {most}"
+        else:
+            yield f"up to {most}"
     elif limit := estimate.bounded_by:
         highest = next(iter(floors(item.group.typical.values)), None)
         word = "still" if highest and highest.label == limit else "then"
         each = " per launch" if item.group.count > 1 else ""
-        yield f"{word} limited by {limit}: kernel time at least {time}{each}"
+        yield f"{word} limited by {limit} ({time}{each})"
 
 
 def _no_estimate(item: Item) -> str:
-    if item.finding.lacking:
-        return f"unknown, not recorded: {', '.join(item.finding.lacking)}"
-    return f"below {WORTH}x" if item.finding.negligible else ""
+    lacking = ", ".join(item.finding.lacking)
+    return f"unknown, not recorded: {lacking}" if lacking else ""
 
 
 def _limits(item: Item) -> str:
-    text = f"{item.rule.confidence} confidence that this limits the kernel"
+    text = f"{item.confidence} confidence that this limits the kernel"
     return "; ".join(filter(None, (text, busiest(item))))
 
 
@@ -146,8 +184,26 @@ def whole_gain(item: Item, extent: str = "") -> str:
 
 
 def item_gain(item: RuleItem) -> str:
-    """The speedup of all launches together from fixing all kernels of an item: `1.05x`."""
-    return _run_factor(item.speedup) if item.number else ""
+    """The speedup of all launches together from fixing all kernels of an item: `1.05x`; of a
+    timeline from the lower estimate on: `1.01x to 73x`."""
+    if not item.number:
+        return ""
+    gained = item.best.finding.estimate
+    if item.best.group is None and gained and _is_lower(gained):
+        return f"{_run_factor(item.speedup)} to {factor(gained.high)}"
+    return _run_factor(item.speedup)
+
+
+def _is_lower(estimate: Estimate) -> bool:
+    """Whether an estimate is the lower end of its range."""
+    return factor(estimate.low) == factor(estimate.likely) != factor(estimate.high)
+
+
+def overlap(item: RuleItem) -> str:
+    """Why an item gains less than its kernels' savings add up to; "" where it does not."""
+    if math.isnan(item.overlapping):
+        return ""
+    return f"{item_gain(item)} for {whole_of(item)}: their launches overlap, each counts once"
 
 
 def whole_of(item: RuleItem) -> str:
@@ -182,11 +238,25 @@ def _has_several_bases(checklist: Checklist) -> bool:
     return any(item.variant or item.group is None for item in checklist.items)
 
 
-def extents(checklist: Checklist) -> str:
-    """What the speedups of items and kernels are of."""
+def legend(checklist: Checklist) -> str:
+    """What the speedups of items and kernels are of, in a few words."""
     if _has_several_bases(checklist):
-        return "title: part in parentheses; below: kernel [range]; not additive"
-    return f"of {whole(checklist)}, then per kernel [range]; not additive"
+        return f"title: of part in (); {_RANGE}; not additive"
+    return f"of {whole(checklist)}; {_RANGE}; not additive"
+
+
+def extents(checklist: Checklist) -> str:
+    """What the speedups of items and kernels are of, their ranges, and what is left out."""
+    first = f"of {whole(checklist)}, then per {_RANGE}"
+    if _has_several_bases(checklist):
+        first = f"title: part in parentheses; below: {_RANGE}"
+    return f"{first}: {RANGES}, confidence is by its width; {NOT_ADDITIVE}; {LEFT_OUT}"
+
+
+def notes() -> str:
+    """What ranges are, and which findings are left out, in one line."""
+    within = f"[low, high]: {LEVEL:.0%} of recorded fixes fell within"
+    return f"{within}; savings below {_LEAST} of a kernel are left out"
 
 
 def whole(checklist: Checklist) -> str:
@@ -514,6 +584,8 @@ def summary(checklist: Checklist) -> str:
     parts = [f"{plural(estimated, 'finding')} with an estimated speedup" if estimated else ""]
     parts.append(f"{others} without" if others and estimated else "")
     parts.append("" if estimated else f"{plural(others, 'finding')}, no estimated speedup")
+    if len(checklist.findings) > estimated + others:
+        parts.append(f"{len(checklist.findings)} counting each kernel")
     return f"{', '.join(filter(None, parts))}; {extent}"
 
 
@@ -540,6 +612,7 @@ def checklist_lines(
             "",
         ]
     about = f" Estimated speedups: {extents(checklist)}." if checklist.items else ""
+    about += f" {NEEDED}." if checklist.items and checklist.headrooms else ""
     lines.append(f"{escape(summary(checklist))}.{escape(about)}")
     items = checklist.rule_items if whole else checklist.major
     numbered = [item for item in items if item.number]
@@ -588,16 +661,23 @@ def _item_markdown(item: RuleItem, checklist: Checklist | None) -> list[str]:
         label = "action, library kernels" if of_library and len(lists) > 1 else "action"
         lines += [f"  - {label}: {escape(action)}" for action in actions]
     lines += [f"  - verify: {escape(check)}" for check in rule.verify]
+    lines += [f"  - assumes: {escape(item.best.assumes)}"] if item.best.assumes else []
     for finding in item.findings:
         library = f" (library kernel, {finding.library})" if finding.library else ""
         kernel = code(kernel_name(finding.group)) if finding.group else TIMELINE
+        if checklist and not finding.group:
+            kernel += f": {code(f'profkit analyze {RUN_FILE}')}, beside the report"
         lines.append(f"  - kernel {kernel}{library}" if finding.group else f"  - {kernel}")
         where = location(finding)
+        most = headroom(checklist.headroom_beside(finding)) if checklist else ""
         lines += [
             f"    - estimated speedup: {escape(estimate(finding, whole=len(item.findings) > 1))}",
+            *([f"    - headroom: {escape(most)}"] if most else []),
             f"    - evidence: {escape('; '.join(evidence(finding)))}",
             *([f"    - location: {escape(where)}"] if where else []),
         ]
+    if text := overlap(item):
+        lines.append(f"  - all kernels: {escape(text)}")
     return lines
 
 

@@ -28,10 +28,10 @@ from profkit.report.blame import AWAITED, COUNTED, SAMPLES
 from profkit.report.catalog import catalog
 from profkit.report.gpus import ComputeCapability
 from profkit.report.resources import RESOURCES
-from profkit.rules.samples import BEFORE, CATEGORIES, SAMPLED, Match
+from profkit.rules.samples import CATEGORIES, CHAIN, SAMPLED, Match
 from profkit.timeline import region
 
-CONTEXT: Mapping[str, tuple[str, str]] = {**BEFORE, **SAMPLED}
+CONTEXT: Mapping[str, tuple[str, str]] = {**CHAIN, **SAMPLED}
 """Quantities for rules besides the catalog's, with unit and meaning: of the previous launch and
 from warp samples by instruction, unknown where those were not recorded."""
 
@@ -81,15 +81,20 @@ def _capability(text: str | float) -> ComputeCapability:
     return int(major), int(minor or 0)
 
 
+Confidence = Literal["high", "medium", "low"]
+
+
 class RuleForm(Model, frozen=True, kw_only=True, dict=True):
     """The conditions of a bottleneck and the effect of its fix.
 
     `when` are conditions that must all hold. `relieves` maps a resource, or a part of a timeline's
     time, to the share of it that remains after a fix, `takes` a resource to its additional use by
     the fix, as a share of the present time; `time` is the share of the kernel's time that remains
-    if no resource bounds it, with `spans: previous` of this and the previous kernel together. A
-    rule with none of them is informative: it has no estimate. `match` selects the warp samples for
-    `matched`: those of any of its blocks. `blame` names the line quantities whose sum ranks the
+    if no resource bounds it, with `spans: chain` of all kernels in its chain together. A
+    rule with none of them is informative: it has no estimate. `assumes` is what its formulas take
+    for granted of the fix, "" where they follow from what was counted; `confidence` is that of a
+    rule without an estimate, others have the width of their range. `match` selects the warp samples
+    for `matched`: those of any of its blocks. `blame` names the line quantities whose sum ranks the
     locations, `evidence` quantities to list besides the conditions, `verify` how quantities should
     change after the fix. The most useful of the `actions` is first.
     """
@@ -102,10 +107,11 @@ class RuleForm(Model, frozen=True, kw_only=True, dict=True):
     conditions: Annotated[tuple[Formula, ...], Meta(min_length=1)] = field(name="when")
     relief: Changes = field(name="relieves", default_factory=dict)
     needs: Changes = field(name="takes", default_factory=dict)
-    spans: Literal["kernel", "previous"] = "kernel"
+    spans: Literal["kernel", "chain"] = "kernel"
     left: Formula | None = field(name="time", default=None)
     match: Annotated[tuple[Match, ...], Meta(min_length=1, max_length=10)] = ()
-    confidence: Literal["high", "medium", "low"] = "medium"
+    assumes: Text = ""
+    confidence: Confidence = "medium"
     effort: Literal["small", "medium", "large"] = "medium"
     blamed: str | Annotated[tuple[str, ...], Meta(min_length=1, max_length=8)] = field(
         name="blame", default=()

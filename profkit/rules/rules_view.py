@@ -12,6 +12,7 @@ from rich.text import Text
 
 from profkit.core.text_files import shipped_text
 from profkit.report.catalog import NEWEST, OLDEST
+from profkit.report.floors import WORTH
 from profkit.report.names import told_apart
 from profkit.report.resources import RESOURCES
 from profkit.report.summary import Group as KernelGroup
@@ -19,12 +20,12 @@ from profkit.rules import finding_text as words
 from profkit.rules.samples import SAMPLED, WORTH_SAMPLING, Match
 from profkit.ui.markdown import code, escape, table_of
 from profkit.ui.terminal import rows_of
-from profkit.ui.text import literal, number, percent, plural
+from profkit.ui.text import factor_range, literal, number, percent, plural
 from profkit.ui.view import Grid
 
 if TYPE_CHECKING:
     from profkit.rules.checklist import Checklist
-    from profkit.rules.engine import Condition, Finding, Trial
+    from profkit.rules.engine import Condition, Estimate, Finding, Trial
     from profkit.rules.rule_file import Action, Rule
     from profkit.rules.score import Accuracy, Alarm, PairScore, Part, Score
 
@@ -86,7 +87,8 @@ def _section(rule: Rule) -> list[str]:
     for label, entries in _facts(rule).items():
         shown = code if label in {_CONDITIONS, _REMAINING, _MATCHED} else escape
         lines += [f"{label}:", "", *(f"- {shown(entry)}" for entry in entries), ""]
-    lines.append(f"{rule.confidence.capitalize()} confidence, {rule.effort} effort.")
+    confidence = "" if rule.formulas else f"{rule.confidence} confidence, "
+    lines.append(f"{confidence}{rule.effort} effort.".capitalize())
     return lines
 
 
@@ -97,6 +99,7 @@ def _facts(rule: Rule) -> Mapping[str, Sequence[str]]:
         _CONDITIONS: [condition.text for condition in rule.when],
         _MATCHED: list(map(_match, rule.match)),
         _REMAINING: [*leaves, f"time: {rule.time.text}"] if rule.time else leaves,
+        "Assumes": [rule.assumes] if rule.assumes else (),
         "Actions": list(map(_action, rule.actions)),
         "Verify": rule.verify,
         "Locations ranked by": [" + ".join(rule.blame)] if rule.blame else (),
@@ -126,7 +129,8 @@ def _action(action: Action) -> str:
 def explained(rule: Rule) -> RenderableType:
     """One rule: conditions, formulas of its estimate, actions and verification."""
     rows = [(label, "\n".join(entries)) for label, entries in _facts(rule).items()]
-    rows += [("Confidence", rule.confidence), ("Effort", rule.effort), ("Defined in", rule.place)]
+    confidence = "by the width of an estimate's range" if rule.formulas else rule.confidence
+    rows += [("Confidence", confidence), ("Effort", rule.effort), ("Defined in", rule.place)]
     head = Text.assemble((rule.name, "bold"), (f"  {rule.category}", "dim"))
     return Group(head, Text(f"{rule.title}. {rule.explanation}"), Text(), rows_of(rows, 0))
 
@@ -139,7 +143,7 @@ def trials_view(
     """A rule on each kernel: in full where it fires, else the condition that does not hold.
 
     `others` are findings of other rules of the category: of all those on a kernel the checklist has
-    the one with the smallest estimate.
+    the one with the largest estimate.
     """
     names = told_apart((words.kernel_name(trial.group) for trial in trials), _NAME)
     parts: list[RenderableType] = []
@@ -175,21 +179,35 @@ def _fired(
     group, rule = trial.group, finding.rule
     items = checklist.findings_on(group)
     rank = next((item.rank for item in items if item.rank and item.rule.name == rule.name), 0)
-    place = f"rank {rank}" if rank else "not ranked: no estimate, or a smaller one in its category"
+    smaller = f"saves less than {1 - 1 / WORTH:.0%} of the kernel"
+    absent = smaller if finding.negligible else "no estimate, or a smaller one in its category"
+    place = f"rank {rank}" if rank else f"not ranked: {absent}"
     time = f"  {number(group.median, 's')}, {place}"
     rows = _looked_at(trial.conditions)
     if finding.lacking:
         rows.append((_ESTIMATE, f"unknown, not recorded: {', '.join(finding.lacking)}"))
     if estimate := finding.estimate or finding.negligible:
-        rows.append((_ESTIMATE, f"{words.gain(estimate)} {_source(rule)}"))
+        rows.append((_ESTIMATE, f"{_gain(finding, estimate, checklist)} {_source(rule)}"))
+        rows.append(("assumes", rule.assumes))
+        rows.append(("headroom", words.headroom(checklist.headroom_of(group))))
         rows.append((_FLOORS, _floors(trial)))
         if not math.isnan(trial.time):
             rows.append(("time", f"{percent(trial.time)} remains by the rule's formula"))
     for other in others:
-        promise = words.gain(other.estimate) if other.estimate else "no estimate"
+        estimate = other.estimate
+        promise = _gain(other, estimate, checklist) if estimate else "no estimate"
         rows.append(("also", f"{other.rule.name}: {promise} {_source(other.rule)}"))
     head = Text.assemble(("Fires on ", "bold"), (name, "bold"), time)
     return [head, rows_of(rows, _INDENT)]
+
+
+def _gain(finding: Finding[KernelGroup], estimate: Estimate, checklist: Checklist) -> str:
+    """A range that ends at the kernel's headroom, as in the checklist."""
+    headroom = checklist.headroom_of(finding.group)
+    if headroom is None or finding.rule.spans == "chain":
+        return words.gain(estimate)
+    factors = (estimate.likely, estimate.low, estimate.high)
+    return factor_range(*(min(value, headroom.factor) for value in factors))
 
 
 def _source(rule: Rule) -> str:

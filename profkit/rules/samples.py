@@ -22,19 +22,24 @@ from profkit.core.typed_file import Model
 from profkit.core.yaml_files import shipped_yaml
 from profkit.report.blame import GLOBAL_LOADS, LONG, Samples, Wait
 from profkit.report.source_lines import Place
-from profkit.report.spare_work import overhead_share, reread_share
+from profkit.report.spare_work import (
+    division_share,
+    overhead_share,
+    reread_share,
+    shared_accumulator_share,
+)
 
 if TYPE_CHECKING:
     from profkit.report.sass_flow import Loop
 
-BEFORE: Mapping[str, tuple[str, str]]
-"""Quantities of the previous launch for rules, with unit and meaning."""
+CHAIN: Mapping[str, tuple[str, str]]
+"""Quantities of a kernel's chain for rules, with unit and meaning."""
 SAMPLED: Mapping[str, tuple[str, str]]
 """Quantities from warp samples by instruction for rules, with unit and meaning. Unknown for a
 launch without samples, or with too many instructions."""
 CATEGORIES: Sequence[str]
 """Categories of rules."""
-BEFORE, SAMPLED, CATEGORIES = shipped_yaml("profkit.rules", "vocabulary.yaml").values()
+CHAIN, SAMPLED, CATEGORIES = shipped_yaml("profkit.rules", "vocabulary.yaml").values()
 
 SAMPLED_FROM = "pc_samples"
 """The catalog quantity of launches with warp samples by instruction."""
@@ -91,6 +96,10 @@ class Sampled:
                 return self._overlap
             case "overhead_share":
                 return overhead_share(samples)
+            case "division_share":
+                return division_share(samples)
+            case "shared_accumulator_share":
+                return shared_accumulator_share(samples)
             case "reread_share":
                 return reread_share(samples)
         return self._mean(name)

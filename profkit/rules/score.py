@@ -34,9 +34,10 @@ from profkit.core.text_files import read_json
 from profkit.core.typed_file import Model, Output, Real, fault, number
 from profkit.core.version import __version__
 from profkit.core.yaml_files import read_yaml, shipped_yaml
+from profkit.report.floors import WORTH
 from profkit.report.summary import ReportSummary
-from profkit.rules.checklist import Checklist
-from profkit.rules.engine import Estimate
+from profkit.rules.calibration import Basis, Calibration, shipped_calibration
+from profkit.rules.checklist import Checklist, Item
 from profkit.rules.samples import CATEGORIES
 from profkit.timing.latency_file import IN_A_RUN, UNITS, read_latencies
 from profkit.timing.latency_format import SCHEMA
@@ -59,6 +60,8 @@ WORTH_AN_ALARM = 1.15  # factor, chosen: a smaller prediction seldom causes work
 LARGE_ERROR = (
     0.25  # of the measured factor, chosen: from here on an estimate is explained in misses.yaml
 )
+NO_FINDING = (1.0, WORTH)
+"""The range that a kernel without a finding is predicted: what saves less is not reported."""
 _ADVISES = {"optimization", "warning"}
 _MOST_OF_A_KERNEL = 0.99  # of its time, chosen: caps ncu's estimates, so that factors stay finite
 
@@ -66,9 +69,9 @@ Examine = Callable[[Path], tuple[ReportSummary, Checklist]]
 """Reads a report and diagnoses it."""
 
 
-Guess = Sequence[tuple[str, float, tuple[float, float] | None]]
+Guess = Sequence[tuple[str, float, tuple[float, float] | None, Basis | None]]
 """The findings of a predictor in a report: categories in order, each with its factor, and the
-lowest and highest factor where it has a range."""
+lowest and highest factor and their basis where it has a range."""
 
 
 Kind = Literal["defect", "several_limits", "no_gain"]
@@ -163,11 +166,13 @@ class Named(Model, frozen=True):
 class PairScore(_Named, frozen=True, kw_only=True):
     __doc__ = f"""A scored pair: `achieved` is the measured speedup of the fix, from timed latencies
     or from the durations in the reports. `category`, `measured` and `achieved` are null for a
-    control. `range` has the lowest and highest factor of profkit's estimate for the report, `named`
-    the first three categories that it names, `why` explains a miss: not ranked first, or an error
-    above {LARGE_ERROR:.0%}."""
+    control. `range` has the lowest and highest factor of profkit's estimate for the report, made
+    without the pair's family, `basis` what the estimate rests on, `named` the first three
+    categories that it names, `why` explains a miss: not ranked first, or an error above
+    {LARGE_ERROR:.0%}."""
 
     range: tuple[float, float] | None
+    basis: Basis | None
     named: tuple[Named, ...]
     ncu: Judged
     no_gain: Miss
@@ -198,11 +203,12 @@ class _Counted(Accuracy, frozen=True):
 
 
 class Part(_Counted, frozen=True, kw_only=True):
-    """A summary of pairs: accuracy of profkit, of ncu's rules and of the prediction of no speedup.
+    __doc__ = f"""Accuracy over pairs of profkit, of ncu's rules and of predicting no speedup.
 
     `defects` are scored by rank and error, the reports with `nothing_to_gain` (no defect of the
     finding's category) by false alarms. `coverage` is the share of the defects whose measured
-    speedup lies in the predicted range, `median_width` the median of its upper over its lower end.
+    speedup lies in the predicted range ({NO_FINDING[0]} to {NO_FINDING[1]} without a finding of its
+    category), `median_width` the median of its upper over its lower end.
     """
 
     ncu: Accuracy
@@ -276,7 +282,9 @@ def judge(pair: RecordedPair, examine: Examine) -> Verdict:
         achieved = reports[0].total / reports[1].total
     fixed = pair.after is not None and pair.second_limit != category
     watched = category is None or not gains or fixed
-    guesses = [_own(checklist) for _, checklist in examined]
+    calibration = shipped_calibration().without(pair.family)
+    guesses = [_own(checklist, calibration) for _, checklist in examined]
+    estimated = next((guess for guess in guesses[0] if guess[0] == category and guess[2]), None)
     own, ncu = (
         _judged(judge, category, achieved, gains=gains, watched=watched)
         for judge in (guesses, [_ncu(report) for report in reports])
@@ -291,7 +299,8 @@ def judge(pair: RecordedPair, examine: Examine) -> Verdict:
         achieved,
         measured if category else None,
         **structs.asdict(own),
-        range=next((span for name, _, span in guesses[0] if name == category and span), None),
+        range=estimated[2] if estimated else None,
+        basis=estimated[3] if estimated else None,
         named=tuple(Named(name, factor) for name, factor in _named(guesses[0]).items())[:3],
         ncu=ncu,
         no_gain=Miss(abs(1 - achieved) / achieved),
@@ -305,7 +314,7 @@ def judge(pair: RecordedPair, examine: Examine) -> Verdict:
 def _named(guess: Guess) -> dict[str, float]:
     """The categories that a predictor names, in order, with the factor of the first finding."""
     named: dict[str, float] = {}
-    for name, factor, _ in guess:
+    for name, factor, *_ in guess:
         if factor >= NAMED:
             named.setdefault(name, factor)
     return named
@@ -323,30 +332,47 @@ def _judged(
     side: Literal["before", "after"] = "after" if category and gains else "before"
     alarms = tuple(
         Alarm(category=name, speedup=factor, report=side)
-        for name, factor, _ in (guesses[-1 if side == "after" else 0] if watched else ())
+        for name, factor, *_ in (guesses[-1 if side == "after" else 0] if watched else ())
         if factor >= WORTH_AN_ALARM and category in {None, name}
     )
     if category is None:
         return Judged(rank=None, estimated=math.nan, error=math.nan, alarms=alarms)
     ranks = {name: rank for rank, name in enumerate(_named(guesses[0]), 1)}
-    estimated = next((factor for name, factor, _ in guesses[0] if name == category), 1.0)
+    estimated = next((factor for name, factor, *_ in guesses[0] if name == category), 1.0)
     error = abs(estimated - achieved) / achieved
     return Judged(rank=ranks.get(category), estimated=estimated, error=error, alarms=alarms)
 
 
-def _own(checklist: Checklist) -> Guess:
+def _own(checklist: Checklist, calibration: Calibration) -> Guess:
     return [
-        (item.rule.category, item.finding.estimate.run, _range_of_run(item.finding.estimate))
-        if item.finding.estimate
-        else (item.rule.category, 1.0, None)
+        (item.rule.category, estimate.run, _range_of_run(item, checklist, calibration), basis(item))
+        if (estimate := item.finding.estimate)
+        else (item.rule.category, 1.0, None, None)
         for item in checklist.findings
     ]
 
 
-def _range_of_run(estimate: Estimate) -> tuple[float, float]:
-    """A kernel's range as one of the whole report, by the kernel's share of the time."""
+def basis(item: Item) -> Basis:
+    """What a finding's estimate rests on."""
+    return "assumed" if item.rule.assumes else "counted"
+
+
+def _range_of_run(
+    item: Item, checklist: Checklist, calibration: Calibration
+) -> tuple[float, float] | None:
+    """A kernel's range by a calibration, as one of the whole report, by the kernel's share of the
+    time; None without an estimate."""
+    estimate, group = item.finding.estimate, item.group
+    if not estimate:
+        return None
     share = (1 - 1 / estimate.run) / (1 - 1 / estimate.likely)
-    low, high = (1 / (1 - share * (1 - 1 / end)) for end in (estimate.low, estimate.high))
+    ends = calibration.range(basis(item), estimate.likely)
+    if group and item.rule.spans == "chain":
+        most = group.typical.duration / estimate.bound_seconds
+    else:
+        within = group and checklist.headroom_of(group)
+        most = within.factor if within else math.inf
+    low, high = (1 / (1 - share * (1 - 1 / min(end, most))) for end in ends)
     return low, high
 
 
@@ -362,7 +388,7 @@ def _ncu(report: ReportSummary) -> Guess:
                 category = next((name for text, name in category.items() if text in words), None)
             if category and result.kind in _ADVISES:
                 left = 1 - share * min(max(result.speedup or 0.0, 0.0), _MOST_OF_A_KERNEL)
-                ranked.append((category, 1 / left, None))
+                ranked.append((category, 1 / left, None, None))
     return sorted(ranked, key=lambda row: -row[1])
 
 
@@ -384,7 +410,7 @@ def _part(verdicts: Sequence[Verdict]) -> Part:
     return Part(
         len(defects),
         len(watched),
-        _mean([bool(pair.range and _within(pair.range, pair.achieved)) for pair in defects]),
+        _mean([_within(pair.range or NO_FINDING, pair.achieved) for pair in defects]),
         statistics.median(high / low for low, high in spans) if spans else math.nan,
         **structs.asdict(own),
         ncu=ncu,

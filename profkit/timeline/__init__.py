@@ -1,0 +1,2 @@
+RUN_FILE = "timeline.sqlite"
+"""A run's timeline, beside its report."""

@@ -21,11 +21,12 @@ QUANTITIES: Mapping[str, tuple[str, str]]
 """By name: unit and meaning."""
 PARTS: Mapping[str, str]
 """The parts of the region's time that a fix may eliminate."""
-_TEXTS, PARTS = shipped_yaml("profkit.timeline", "region.yaml").values()
+_TEXTS, _PARTS = shipped_yaml("profkit.timeline", "region.yaml").values()
+_SHORT_GAP = f"{SHORT_GAP * 1e6:.0f} µs"
 QUANTITIES = {
-    name: (unit, meaning.format(short_gap=f"{SHORT_GAP * 1e6:.0f} µs"))
-    for name, (unit, meaning) in _TEXTS.items()
+    name: (unit, meaning.format(short_gap=_SHORT_GAP)) for name, (unit, meaning) in _TEXTS.items()
 }
+PARTS = {name: words.format(short_gap=_SHORT_GAP) for name, words in _PARTS.items()}
 
 _HOST_COPIES = {"host to device", "device to host", "host to array", "array to host"}
 _WAITING = ("Synchronize", "EventQuery", "StreamQuery")

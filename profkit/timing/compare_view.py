@@ -32,9 +32,9 @@ class SavedVerdict(Model, frozen=True, kw_only=True):
     """The comparison of two saved latencies: `b` against `a`.
 
     `medians` are in seconds. `speedup` is the median of a over that of b; `low` to `high` holds for
-    these two runs. `margin` is null without a known A/A `floor`, a share. `obstacles` are
-    differences in how they were measured, `notes` versions that differ, `doubts` warnings on
-    either.
+    these two runs, at no confidence level. `margin` is null without a known A/A `floor`, a share.
+    `obstacles` are differences in how they were measured, which a `forced` verdict ignores;
+    `notes` are versions that differ, `doubts` warnings on either.
     """
 
     a: str
@@ -48,6 +48,7 @@ class SavedVerdict(Model, frozen=True, kw_only=True):
     margin: Margin | None
     floor: float | None
     obstacles: tuple[str, ...]
+    forced: bool
     notes: tuple[str, ...]
     classic: Classic
     doubts: tuple[str, ...]
@@ -108,7 +109,7 @@ def _lines(pair: SavedPair) -> list[str]:
         ratio = times_as_fast(within.speedup, within.low, within.high)
     times = f"{latency_words(a)} → {latency_words(b)}"
     return [
-        f"{literal(label)}  {times}   {ratio}  {_verdict(pair).upper()}",
+        f"{literal(label)}  {times}   {ratio}  {_verdict(pair).upper()}{_caveats(pair)}",
         *(f"measured differently: {literal(fact)}" for fact in pair.obstacles),
         _standing(pair),
         classic_line(
@@ -123,6 +124,13 @@ def _lines(pair: SavedPair) -> list[str]:
 
 def _verdict(pair: SavedPair) -> str:
     return "incomparable" if pair.open and pair.obstacles else pair.within.verdict.value
+
+
+def _caveats(pair: SavedPair) -> str:
+    """What a verdict lacks: ` (forced, no confidence level)`; "" where there is none."""
+    if pair.open:
+        return ""
+    return " (forced, no confidence level)" if pair.obstacles else " (no confidence level)"
 
 
 def _doubts(pair: SavedPair) -> tuple[str, ...]:
@@ -146,7 +154,10 @@ def _standing(pair: SavedPair) -> str:
     margin = f"margin {margin_words(within.margin)}"
     if within.margin.source is not Source.FLOOR and pair.floor is not None:
         margin += f", A/A floor {percent(pair.floor)}"
-    return f"{_NOT_INTERLEAVED}{reason_words(within.reason)}; {margin}"
+    return (
+        f"{_NOT_INTERLEAVED}{reason_words(within.reason)}; {margin}; the interval of the ratio "
+        "spans all ratios of the two medians' intervals"
+    )
 
 
 def _pair(pair: SavedPair) -> SavedVerdict:
@@ -157,5 +168,6 @@ def _pair(pair: SavedPair) -> SavedVerdict:
         medians=(pair.a.summary.median, pair.b.summary.median),
         **part(pair.within, "reason", "speedup", "low", "high", "margin"),
         **part(pair, "floor", "obstacles", "notes", "classic"),
+        forced=bool(pair.obstacles) and not pair.open,
         doubts=_doubts(pair),
     )

@@ -32,16 +32,22 @@ _FINE = 0.02
 _CLOSE, _NARROW = 0.10, 0.001
 _LONGEST_LABEL = 22  # chosen: longer labels are shortened, so that tables keep their columns at 100
 _LEAST_NEEDED = (
-    "P99", "P90", "P5", "Outliers", "Reserved", "Std", "Order interval", "Power", "P95",
-    "Within-run interval",
+    "P99", "P90", "P5", "Outliers", "Reserved", "Std", "Median by order", "Power", "P95",
+    "Median within run",
 )  # fmt: skip
 _READ_BEFORE = "NVML reading before each block; the samples may have run at another clock"
 _NO_COMPARISON = "no comparison requested: add --compare A,B"
 WITHIN_RUN_NOTE = "≈: within-run interval, no confidence level"
 _CLOCK, _CLOCK_BEFORE = "SM clock", "SM clock before block"
-_QUALITY_NOTE = (
-    "Autocorr.: lag 1, of ranks; Effective N: effective sample size; Resolution: of the timer"
-)
+_QUALITY_NOTES = {
+    "Median within run": "interval of the median over all samples, no confidence level",
+    "Median by order": "the same from order statistics, not widened for dependence",
+    "Autocorr.": "lag 1, of ranks",
+    "Effective N": "effective sample size",
+    "Drift": "median of the second half of the samples against the first",
+    "Resolution": "of the timer",
+}
+_SAMPLES = "Samples"
 _LAUNCH_NOTE = "Launch overhead: host time to submit one call"
 _TIMERS = {
     "events": "CUDA events",
@@ -119,13 +125,13 @@ def variant_line(timed: Timed) -> str:
 
 
 def pair_line(pair: Pair) -> str:
-    """A comparison in one line: `69.6 µs ±0.4% → 46.8 µs ±0.3%   1.49x faster [...]  IMPROVED`."""
+    """A comparison: `69.6 µs ±0.4% → 46.8 µs ±0.3%   1.49x faster [...] over blocks  IMPROVED`."""
     times = f"{latency_words(pair.a)} → {latency_words(pair.b)}"
-    return f"{times}   {change(pair.comparison)}  {pair.comparison.verdict.name}"
+    return f"{times}   {change(pair.comparison)} over blocks  {pair.comparison.verdict.name}"
 
 
 def change(comparison: Comparison) -> str:
-    """The speedup with its interval: `1.49x faster [1.48, 1.50]`."""
+    """The speedup over blocks with its interval: `1.49x faster [1.48, 1.50]`."""
     return times_as_fast(comparison.speedup, comparison.low, comparison.high)
 
 
@@ -190,7 +196,10 @@ def _fitting(grid: Grid, width: int) -> Grid:
             break
         columns = [column for column in columns if column[0] != name]
     names, *rows = zip(*columns, strict=True)
-    return replace(grid, columns=names, rows=tuple(rows))
+    note = grid.note
+    if grid.title == _SAMPLES:
+        note = _notes(_QUALITY_NOTES, names)
+    return replace(grid, columns=names, rows=tuple(rows), note=note)
 
 
 def _heading(pair: Pair) -> str:
@@ -304,7 +313,13 @@ def grids(report: LatencyReport) -> tuple[Grid, ...]:
     elif doubtful:
         notes.append(f"?: {_READ_BEFORE}")
     known = [_grid("GPU", columns, machine, "; ".join(notes))] if machine else []
-    return (_times(report.timed), _grid("Samples", _QUALITY, report.timed, _QUALITY_NOTE), *known)
+    quality = _grid(_SAMPLES, _QUALITY, report.timed, _notes(_QUALITY_NOTES, _QUALITY))
+    return (_times(report.timed), quality, *known)
+
+
+def _notes(meanings: Mapping[str, str], columns: Iterable[str]) -> str:
+    """The meanings of the columns that a table has."""
+    return "; ".join(f"{name}: {meanings[name]}" for name in columns if name in meanings)
 
 
 _Columns = Mapping[str, Callable[[Timed], str]]
@@ -371,8 +386,8 @@ _QUALITY: _Columns = {
     "Variant": lambda timed: literal(timed.label),
     "Mean": lambda timed: number(timed.summary.mean, "s"),
     "Std": lambda timed: _seconds(timed.summary.std),
-    "Within-run interval": lambda timed: _between(timed.summary.interval),
-    "Order interval": lambda timed: _between(timed.summary.order_interval),
+    "Median within run": lambda timed: _between(timed.summary.interval),
+    "Median by order": lambda timed: _between(timed.summary.order_interval),
     "Autocorr.": lambda timed: _decimal(timed.summary.autocorrelation),
     "Effective N": lambda timed: f"{timed.summary.effective_n:.0f} of {timed.summary.n}",
     "Drift": lambda timed: f"{timed.summary.drift.relative:+.1%}" if timed.summary.drift else "n/a",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import subprocess
 import sys
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -62,7 +63,7 @@ def test_representations_are_short() -> None:
 
 def test_an_item_says_what_a_fix_gives_and_where() -> None:
     item: profkit.Item
-    (item,) = profkit.load(PAIR / "before.ncu-repz").checklist().items
+    item = profkit.load(PAIR / "before.ncu-repz").checklist().items[0]
     estimate = item.finding.estimate
     assert estimate is not None
     assert item.speedup == estimate.likely
@@ -189,7 +190,7 @@ def test_without_matplotlib_a_plot_names_what_to_install(
 
 def test_notebooks_show_the_first_findings() -> None:
     report = profkit.load(RUN)
-    html = report._repr_html_().replace("&nbsp;", " ")
+    html = unescape(report._repr_html_()).replace("\xa0", " ")
     checklist = report.checklist(blamed=0)
     assert all(item.title in html for item in checklist.major[:3])
     assert f"{len(checklist.rule_items) - 3} more items" in html

@@ -127,5 +127,5 @@ def test_a_gtx_has_no_tensor_roof() -> None:
 def test_a_roof_by_units_says_so(profkit_cli: Callable[..., Result]) -> None:
     path = CORPUS / "fused-linear__profile_report.ncu-repz"
     shown = profkit_cli("roofline", path, "--precision", "tensor_fp16").stdout
-    assert "measured clock, by compute capability" in shown
+    assert "measured SM clock, by compute capability" in shown
     assert "no counter for the roof of" in shown

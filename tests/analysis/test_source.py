@@ -22,6 +22,7 @@ from profkit.analysis.source_plot import plot_timeline, timeline_figure
 from profkit.analysis.source_terminal import sparkline
 from profkit.core.errors import UsageError
 from profkit.report.phases import BUSY, KernelTimeline
+from profkit.rules.rule_file import shipped_rules
 from profkit.ui.picture import PICTURES
 from tests.analysis.test_views import schema
 from tests.conftest import CAUSAL, CORPUS, H200, REDUCED, h200, needs_corpus
@@ -38,6 +39,7 @@ COUNTED = {
     "shared_excess": "derived__memory_l1_wavefronts_shared_excessive",
     "global_excess": "derived__memory_l2_theoretical_sectors_global_excessive",
 }
+(_CONFLICTS,) = (rule for rule in shipped_rules() if rule.name == "shared_bank_conflicts")
 
 
 @cache
@@ -235,7 +237,7 @@ def test_code_of_several_files_stands_in_each() -> None:
 
 def test_the_line_of_a_finding_carries_its_rank() -> None:
     report = profkit.load(H200 / "known.ncu-repz", kernel="transpose_conflict")
-    found = report.checklist()
+    found = report.checklist([_CONFLICTS])
     (kernel,) = report
     (line,) = [one for one in kernel.source_view(found).files[0].lines if one.findings]
     (item,) = [item for item in found.items if item.rank in line.findings]
@@ -277,7 +279,7 @@ def test_a_transpose_from_the_inside(profkit_cli: Cli) -> None:
     assert "220 samples every 1.504 µs, 330.0 µs; ncu's duration 330.2 µs" in shown
     assert "* phases from L1 and shared memory" in shown
     assert "100.0%  ██████  known.cu:8" in shown
-    assert "65.01 M excess wavefronts; 12 live" in " ".join(shown.split())
+    assert "65.01 M excess shared wavefronts; 12 live" in " ".join(shown.split())
     assert "more kernel" not in shown
 
 
@@ -304,11 +306,30 @@ def test_a_full_character_is_the_peak_that_is_printed() -> None:
 
 
 def test_blocks_launched_are_counted_exactly(profkit_cli: Cli) -> None:
-    """1,056 blocks: as a rate of three digits they would be 1,060."""
+    """1,056 blocks a sample: as a rate of three digits they would be 1,060."""
     shown = profkit_cli("source", H200 / "known.ncu-repz", "--kernel", "fma_bound").stdout
-    (row,) = (line for line in shown.splitlines() if line.startswith("Blocks launched"))
+    (row,) = (line for line in shown.splitlines() if line.startswith("Blocks launched/sample"))
     blocks = math.prod(h200("known").kernel(4).summary.grid)
-    assert row.split()[-2:] == [f"{blocks:,}", "blocks"]
+    assert row.split()[-1] == f"{blocks:,}"
+
+
+def test_only_instructions_with_excess_wavefronts_have_bank_conflicts() -> None:
+    report = h200("known")
+    kernel = report.kernel("transpose_conflict")
+    view = kernel.source_view(report.checklist([_CONFLICTS]))
+    conflicting = {row.address for row in view.instructions if row.findings}
+    excess = {row.address for row in view.instructions if row.counts.shared_excess > 0}
+    assert conflicting == excess
+    assert {row.sass.split()[0] for row in view.instructions if row.findings} == {"LDS"}
+
+
+@pytest.mark.parametrize("words", [("--sass",), ("--top", "3")])
+def test_json_has_all_lines_and_takes_no_selection(
+    profkit_cli: Cli, words: tuple[str, ...]
+) -> None:
+    done = profkit_cli("source", H200 / "known.ncu-repz", "--format", "json", *words)
+    assert done.exit_code == 2
+    assert "JSON has all lines and instructions" in done.stderr
 
 
 def test_the_kernel_with_the_most_time_is_the_default(profkit_cli: Cli) -> None:
@@ -381,7 +402,7 @@ def test_the_picture_has_the_values_and_the_phases() -> None:
             assert list(drawn[label].values) == list(track.values)
             assert list(drawn[label].edges[:-1]) == pytest.approx(list(track.times * 1e6))
             assert drawn[label].edges[-1] == pytest.approx(found.end * 1e6)
-    assert blocks.get_ylabel() == "Blocks launched"
+    assert blocks.get_ylabel() == "Blocks launched/sample"
     shaded = {patch.get_gid(): span(patch) for patch in shares.patches if patch.get_gid()}
     for phase in found.phases:
         if phase.name != "steady":

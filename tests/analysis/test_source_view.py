@@ -26,8 +26,9 @@ def view(
     present: Collection[str] = ALL,
     texts: Mapping[str, Sequence[str]] = NO_TEXT,
     findings: Blamed = NOTHING,
+    addresses: Mapping[int, Collection[int]] | None = None,
 ) -> SourceView:
-    return source_view(0, rows, present, texts, findings, start=0)
+    return source_view(0, rows, present, texts, findings, 0, addresses or {})
 
 
 def summed(counts: list[Counts]) -> tuple[float, ...]:
@@ -127,7 +128,7 @@ def test_live_registers_are_not_known_where_code_is_missing() -> None:
 @pytest.mark.parametrize(
     ("blamed", "lines", "instructions"),
     [
-        ({("a.cu", 1): (1, 3)}, [(1, 3), ()], [(1, 3), (1, 3), (), ()]),
+        ({("a.cu", 1): (1, 3)}, [(1, 3), ()], [(1, 3), (3,), (), ()]),
         ({("", 48): (2,)}, [(), ()], [(), (), (), (2,)]),
     ],
 )
@@ -143,6 +144,7 @@ def test_findings_stand_beside_what_they_blame(
         row(48, "", 0, "LDS R0,  [R1]"),
         texts={"a.cu": ["x", "y"]},
         findings=blamed,
+        addresses={1: {0}, 3: {0, 16}},
     )
     assert [line.findings for line in made.files[0].lines] == lines
     assert [one.findings for one in made.instructions] == instructions

@@ -181,7 +181,8 @@ def test_remarks_on_items_are_no_claims(tmp_path: Path) -> None:
     ("text", "what"),
     [
         ("claims: []", "no claims"),
-        ("", "no claims"),
+        ("", "no claims: the file is empty"),
+        ("{}", "no claims: the file is empty"),
         ("just words here", "no claims"),
         ("{a: 1, b: [2, 3]}", "no claims"),
         ("claims: [{gflops: -3}]", "claims\\[0\\].gflops is -3, not a positive number"),

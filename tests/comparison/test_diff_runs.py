@@ -45,6 +45,11 @@ def test_a_kernel_of_several_variants_has_the_problem_that_they_declare(profkit_
     shown = profkit_cli("diff", *sides, *asked).stdout
     assert shown.splitlines()[1] == "3 kernels matched   3 INCOMPARABLE"
     assert "of compared kernels" not in shown
+    assert "INVALID" not in shown
+    forced = profkit_cli("diff", *sides, "--force").stdout
+    assert re.search(r"\d REGRESSED \(forced\)", forced.splitlines()[1])
+    assert "x slower (forced)" in forced
+    assert "INCOMPARABLE, shapes: " in " ".join(forced.split())
 
 
 def test_runs_of_one_target_are_judged_by_their_latencies(tmp_path: Path) -> None:

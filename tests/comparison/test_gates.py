@@ -328,9 +328,10 @@ def test_a_finding_that_a_change_brings_fails() -> None:
     pair = H200 / "pairs" / "transpose_conflicts"
     before, after = (profkit.load(pair / f"{one}.ncu-repz") for one in ("before", "after"))
     gates = parse_gates(["new-finding"])
-    (failure,) = failures(profkit.diff(after, before), gates)
-    assert failure.why.startswith("shared_bank_conflicts is new, estimated speedup 2.")
-    assert "; 1-way → 32-way" in failure.why
+    first, queues = failures(profkit.diff(after, before), gates)
+    assert first.why.startswith("shared_bank_conflicts is new, estimated speedup 2.")
+    assert "; loads 1-way → 32-way" in first.why
+    assert queues.why.startswith("instruction_issue is new, estimated speedup 1.")
     assert failures(profkit.diff(before, after), gates) == ()
 
 

@@ -312,7 +312,7 @@ def test_the_table_filters_by_name_shape_and_finding(show: Callable[..., Seen]) 
     tab.locator("#filter").fill("copy_coalesced")
     assert len(rows_shown(tab)) == 2
     assert tab.locator("#shown").inner_text() == "2"
-    tab.locator("#filter").fill("copy_coalesced fewer blocks")
+    tab.locator("#filter").fill("copy_coalesced bandwidth bound")
     assert len(rows_shown(tab)) == 1
     tab.locator("#filter").fill("")
     assert len(rows_shown(tab)) == everything

@@ -22,7 +22,7 @@ from msgspec import structs
 from typer.testing import Result
 
 import profkit
-from profkit.core.errors import BadInput
+from profkit.core.errors import BadInput, UsageError
 from profkit.core.fingerprint import Device
 from profkit.report.summary import groups
 from profkit.roofline.ceiling_file import CeilingFile, CeilingRow, ceilings_json
@@ -90,6 +90,19 @@ def test_points_are_what_ncus_export_gives_by_hand(name: str, flop: str, roof: s
         assert points[level].flags == ()
 
 
+def test_l1_and_compute_roofs_are_of_one_clock() -> None:
+    roofline = profkit.load(H200 / "matmul").roofline()
+    rates = {roof.key: roof.rate for roof in roofline.roofs}
+    # CC 9.0: 128 B to registers and 4,096 dense FP16 FLOP per cycle and SM.
+    assert rates["l1"] == pytest.approx(132 * 128 * roofline.sm_clock)
+    assert rates["tensor_fp16"] == pytest.approx(132 * 4096 * roofline.sm_clock)
+
+
+def test_measured_roofs_are_asked_for_with_their_values() -> None:
+    with pytest.raises(UsageError, match="no measured roofs"):
+        h200("sdpa_s512_cudnn").roofline(peaks="measured")
+
+
 def test_roofs_are_what_ncus_export_gives_by_hand() -> None:
     name = "sdpa_s512_flash"
     clock = cell(name, "gpc__cycles_elapsed.avg.per_second")
@@ -100,8 +113,7 @@ def test_roofs_are_what_ncus_export_gives_by_hand() -> None:
         * cell(name, "dram__cycles_elapsed.avg.per_second"),
         "l2": cell(name, "derived__lts__lts2xbar_bytes.sum.peak_sustained")
         * cell(name, "lts__cycles_elapsed.avg.per_second"),
-        "l1": cell(name, "derived__l1tex__lsu_writeback_bytes_mem_lgds.sum.peak_sustained")
-        * cell(name, "l1tex__cycles_elapsed.avg.per_second"),
+        "l1": cell(name, "derived__l1tex__lsu_writeback_bytes_mem_lgds.sum.peak_sustained") * clock,
         "fp32": fused * clock,
         "tensor_fp16_mma_sync": cell(name, hmma) * clock,
     }
@@ -482,6 +494,7 @@ def test_markdown_and_json_have_the_same_points(profkit_cli: Cli, tmp_path: Path
         ),
         (("--precision", "fp17"), 2, "no precision 'fp17'; use fp64, fp32"),
         (("--level", "l3"), 2, "--level"),
+        (("--path",), 2, "--path: joins several reports, got one"),
         (("--kernel", "("), 2, "not a valid regular expression"),
         (("--kernel", "nothing"), 2, "no kernel or variant matches 'nothing'"),
         (("--latency", "nowhere.json"), 5, "nowhere.json: can't be read"),

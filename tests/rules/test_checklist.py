@@ -82,10 +82,10 @@ def test_bank_conflicts_are_blamed_on_their_line_and_bounded_by_l2(profkit_cli: 
     ]
     assert item["bounded_by"] == "L2"
     assert item["bound_s"] == pytest.approx(135e-6, rel=0.01)
-    assert item["range"][1] <= 2.46
+    assert item["range"][1] <= 2.92  # the bytes that it moves at the rate that DRAM reaches
     (told,) = [one for one in item["evidence"] if one["quantity"] == "shared_conflict_share"]
     assert told["unit"] == "1"
-    assert told["value"] > told["threshold"]
+    assert told["value"] > 0.9
 
 
 def test_findings_come_right_after_the_kernels(profkit_cli: Cli) -> None:
@@ -180,7 +180,7 @@ def test_a_run_proves_what_is_reachable(profkit_cli: Cli) -> None:
 def test_too_little_collected_says_what_to_collect(profkit_cli: Cli) -> None:
     for file in (BASIC, TWO_METRICS):
         shown = " ".join(profkit_cli("checklist", file).stdout.split())
-        assert "nothing found: 26 of 44" in shown or "34 of 44 rules lack" in shown
+        assert re.search(r"\d+ of 49 rules (evaluated|lack)", shown)
         assert re.search(r"\d+ of \d+ rules: need [A-Z]\w+", shown)
         assert "record with ncu --set full" in shown
         assert HEADING in profkit_cli("analyze", file).stdout
@@ -260,12 +260,15 @@ def test_the_rules_are_listed_and_their_page_is_theirs(profkit_cli: Cli) -> None
 def test_a_rule_is_explained_on_a_report(profkit_cli: Cli) -> None:
     shown = profkit_cli("rules", "explain", "shared_bank_conflicts", "--on", KNOWN).stdout
     assert "Fires on transpose_conflict" in shown
-    assert "shared_conflict_share 94.0% > 15.0%" in shown
+    assert "shared_conflict_share 94.0% > 0.0%" in shown
     assert re.search(r"L1/shared memory 289\.4 µs to \d", shown)
-    assert "shared_conflict_share 3.5%, not above 15.0%" in shown
+    assert "shared_conflict_share 0.0%, not above 0.0%" in shown
     assert "shared_atomic_instructions = 0 instructions, not above 0" in " ".join(shown.split())
+    assert "Assumes" not in shown  # it follows from what was counted
     for rule in shipped_rules():
         told = profkit_cli("rules", "explain", rule.name, "--on", TWO_METRICS)
+        if rule.assumes:
+            assert f"Assumes {rule.assumes} " in " ".join(told.stdout.split())
         assert told.exit_code == (5 if rule.about == "timeline" else 0)
 
 
@@ -317,7 +320,7 @@ def test_a_proof_beyond_every_estimate_is_said_first(profkit_cli: Cli) -> None:
     for verb in ("analyze", "checklist"):
         for style in ("terminal", "markdown"):
             shown = profkit_cli(verb, RUN, "--format", style).stdout
-            proof, first = shown.index("27x in GPU time: custom"), shown.index("1.20x")
+            proof, first = shown.index("27x in GPU time: custom"), shown.index("Intermediate data")
             assert proof < first
     headlined = [one["headline"] for one in checklist(profkit_cli, RUN)["reachable"]]
     assert headlined.count(True) == 1

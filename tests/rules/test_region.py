@@ -71,9 +71,9 @@ def test_no_estimate_takes_more_than_its_part(
     assert 0 <= told["host_copy_share"] <= told["gpu_busy_share"] + 1e-9
     for finding in diagnose_timeline(told, shipped_rules()).findings:
         (part,) = finding.rule.relieves
-        estimate = finding.estimate or finding.negligible
+        estimate = finding.estimate
         assert estimate is not None
-        assert (finding.estimate is not None) == (estimate.likely >= WORTH)
+        assert estimate.likely >= WORTH
         assert 1 <= estimate.low <= estimate.likely <= estimate.high
         assert 1 / estimate.high >= min(1 - told[part], 1) - 1e-9
         assert 0 <= finding.saved <= told[part] * told["gpu_span"] + 1e-12
@@ -178,7 +178,7 @@ rules:
         ),
         (
             "  actions",
-            "  spans: previous\n  actions",
+            "  spans: chain\n  actions",
             "9: 'spans' is not valid in a rule about a timeline",
         ),
     ],

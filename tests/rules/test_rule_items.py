@@ -10,7 +10,8 @@ import pytest
 
 from profkit.report.summary import groups
 from profkit.rules.checklist import WORTH_ACTING, Checklist, checklist
-from tests.rules.test_engine import HANDING_OVER, of_kernels, own, report
+from profkit.rules.finding_text import overlap
+from tests.rules.test_engine import own, report
 
 
 def halving(tmp_path: Path, *milliseconds: float, other: float = 0.0) -> Checklist:
@@ -27,17 +28,7 @@ def test_a_rule_on_several_kernels_is_one_item(tmp_path: Path) -> None:
     assert [own.rank for own in found.items] == [item.number] * 2 == [1, 1]
     assert item.best is found.items[0]
     assert item.speedup == pytest.approx(100 / (100 - 30 - 5))
-
-
-def test_a_launch_of_two_findings_counts_once() -> None:
-    found = checklist(of_kernels("abc"), [HANDING_OVER])
-    (item,) = found.rule_items
-    first, second = (own.finding.estimate for own in item.findings)
-    assert first
-    assert second
-    # a and b become faster by the first factor, b and c by the second, each 1 ms at first
-    times = (1 / first.likely, min(1 / first.likely, 1 / second.likely), 1 / second.likely)
-    assert item.speedup == pytest.approx(3 / sum(times))
+    assert overlap(item) == ""
 
 
 def test_items_are_in_the_order_of_the_speedup_that_is_shown(tmp_path: Path) -> None:

@@ -21,6 +21,13 @@ BASE = {
     "block_size": 256.0,
     "waves": 20.0,
     "sm_count": 132.0,
+    "issue_rate": 0.1,
+    "global_memory_instructions": 1e7,
+    "shared_memory_instructions": 1e7,
+    "local_memory_instructions": 0.0,
+    "special_instructions": 0.0,
+    "conversion_instructions": 0.0,
+    "tensor_instructions": 0.0,
     **dict.fromkeys(BUSY, 0.1),
 }
 
@@ -77,7 +84,7 @@ def test_contended_atomics_are_estimated_from_their_waits() -> None:
         likely("atomics_global", **atomics, stall_lg_throttle=waiting) for waiting in (30, 50, 70)
     ]
     assert factors == sorted(factors)
-    assert factors[0] < 2 < factors[1] < 3 < factors[2] < 6
+    assert factors == pytest.approx([1 / 0.7, 2.0, 1 / 0.3], rel=0.1)
 
 
 def test_shared_atomics_relieve_what_their_conflicts_took() -> None:
@@ -106,21 +113,14 @@ def test_a_queue_s_fix_is_not_held_by_what_it_relieves() -> None:
     assert likely("queue_full", **queue, dram_busy=0.8) < 1.1
 
 
-@pytest.mark.parametrize(
-    "cause",
-    [
-        {"shared_conflict_share": 0.5},
-        {"global_excessive_share": 0.6},
-        {"local_memory_instructions": 1e7},
-        {"dram_busy": 0.95},
-        {"l1_busy": 0.6},
-    ],
-)
-def test_a_full_l1_has_a_rule_unless_another_one_says_why(cause: Mapping[str, float]) -> None:
+def test_a_full_l1_has_a_rule_that_leaves_other_causes_their_part() -> None:
     full = {"l1_busy": 0.99, "lsu_data_busy": 0.99, "lsu_busy": 0.7}
-    assert likely("l1_throughput", **full) > 1.5
+    alone = likely("l1_throughput", **full)
+    assert alone > 1.5
     assert finding("at_the_roof", **full)
-    assert finding("l1_throughput", **{**full, **cause}) is None
+    for cause in ("shared_conflict_share", "global_excessive_share"):
+        assert likely("l1_throughput", **full, **{cause: 0.5}) < alone
+    assert finding("l1_throughput", **{**full, "dram_busy": 0.995}) is None
 
 
 @pytest.mark.parametrize("pipe", ["l1_busy", "fp64_busy", "fma_busy", "l2_busy", "tensor_busy"])
@@ -133,9 +133,9 @@ def test_empty_lanes_are_not_divergence() -> None:
     small = {"block_size": 8.0, "threads_per_instruction": 8.0, "stall_long_scoreboard": 0.0}
     assert finding("thread_divergence", **small) is None
     assert likely("partial_warps", **small) > 2
-    assert finding("partial_warps", block_size=1000.0) is None
+    assert finding("partial_warps", block_size=1010.0) is None
     full = {"threads_per_instruction": 16.0, "stall_long_scoreboard": 0.0}
-    assert likely("thread_divergence", **full) == pytest.approx(2.0)
+    assert 1.7 < likely("thread_divergence", **full, issue_busy=0.9) <= 2
 
 
 @pytest.mark.parametrize(("waves", "fires"), [(0.01, False), (0.9, False), (3.0, True)])

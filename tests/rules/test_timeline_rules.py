@@ -76,7 +76,8 @@ def test_a_timeline_that_waits_for_launches_says_so(profkit_cli: Cli, launch_bou
     assert "1.9x [1.3, 2.5]" in shown
     assert max(map(len, shown.splitlines())) <= 100
     page = profkit_cli("analyze", launch_bound, "--format", "markdown").stdout
-    assert f"## {HEADING}\n\n- [ ] **1. 1.9x" in page
+    assert f"## {HEADING}\n\nOf the 394.0 µs from first to last GPU work, not the " in page
+    assert "\n\n- [ ] **1. 1.9x" in page
     assert "  - the timeline\n" in page
 
 

@@ -120,7 +120,7 @@ def test_a_slow_variant_regresses_and_the_gate_fails(toy: Path) -> None:
     )  # fmt: skip
     assert done.returncode == 1, done.stderr
     assert {"40", "240"} <= set(done.stderr.splitlines()[0].split())
-    assert re.search(r"µs.* → .*µs.*x slower \[.*\]  REGRESSED", done.stdout)
+    assert re.search(r"µs.* → .*µs.*x slower \[.*\] over blocks  REGRESSED", done.stdout)
     assert re.search(r"^margin +1\.0%", done.stdout, re.MULTILINE)
     document = validated(kept.read_text("utf-8"))
     assert [series["label"] for series in document["series"]] == ["quick", "slow"]
@@ -434,7 +434,7 @@ def test_runs_measured_differently_are_incomparable_unless_forced(tmp_path: Path
     assert "INCOMPARABLE" in done.stdout
     forced = run(tmp_path, "compare", a, b, "--floor", "1%", "--force")
     assert forced.returncode == 0
-    assert "IMPROVED" in forced.stdout
+    assert "IMPROVED (forced, no confidence level)" in " ".join(forced.stdout.split())
 
 
 def throttled(
