@@ -39,8 +39,8 @@ UNSEEN: Mapping[str, Accuracy] = {
     "16 kernels written apart, not used for tuning": Accuracy(16, 0.60, 0.73, 1.35, 9),
     "23 kernels written apart, before they were looked at": Accuracy(23, 0.87, 0.91, 1.55, 15),
 }
-"""Measured 2026-11-23 on an H200: HPC and machine-learning kernels by an author who knew neither the
-rules nor the recorded pairs. What the 23 showed went into the formulas afterwards; nothing was
+"""Measured 2026-11-23 on an H200: HPC and machine-learning kernels by an author who knew neither
+the rules nor the recorded pairs. What the 23 showed went into the formulas afterwards; nothing was
 changed for the 16."""
 
 
