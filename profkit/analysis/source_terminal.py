@@ -109,7 +109,9 @@ def timeline_parts(timeline: KernelTimeline, width: int) -> list[RenderableType]
             _level(_peak(track), track.unit),
         )
     return [
-        Text.assemble(("PM sampling", "bold"), (f"  {_lengths(timeline)}", "dim")),
+        Text.assemble(
+            ("PM sampling", "bold"), (f"  {_lengths(timeline)}; each row up to its highest", "dim")
+        ),
         table,
         *(Text(line, "dim", overflow="fold") for line in _words(timeline)),
     ]

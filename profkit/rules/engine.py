@@ -516,31 +516,33 @@ class _Kernels(_Table[Group]):
 
     def _estimate(self, rule: Rule, index: int) -> Estimate:
         group = self.subjects[index]
-        after = {RESOURCES[name]: float(c[index]) for name, c in self._relieved(rule).items()}
+        after = {name: float(column[index]) for name, column in self._relieved(rule).items()}
         after[LAUNCH] = SHORTEST / group.typical.duration
-        bounding = max(after, key=after.__getitem__)
-        bound = min(after[bounding], 1.0)
+        bound = min(max(after.values()), 1.0)
+        # the next limit is a resource that the rule does not relieve
+        kept = {name: share for name, share in after.items() if name not in rule.relieves}
+        bounding = max(kept, key=kept.__getitem__)
+        most = 1 / min(max(kept[bounding], _LEAST), 1.0)
         launches = tuple(launch for launch in group.launches if not launch.failed)
-        if rule.spans == "chain":
+        is_chain = rule.spans == "chain"
+        if is_chain:
             chains = self._chains[index]
             members = [each for chain in chains for each in chain.launches]
             bound = sum(chain.least for chain in chains) / sum(chain.duration for chain in chains)
-            bounding = ""
+            most = 1 / max(bound, _LEAST)
             launches = tuple(sorted(members, key=lambda launch: launch.index))
             left = self._left(rule, index, 0.0)  # the chain's formula has the usual rate of DRAM
             bound = min(bound, left)
         else:
             left = self._left(rule, index, bound)
         low, high = self._calibration.range("assumed" if rule.assumes else "counted", 1 / left)
-        if rule.spans == "chain":
-            high = min(high, 1 / max(bound, _LEAST))
         saved = sum(launch.duration for launch in launches) * (1 - left)
         return Estimate(
             likely=1 / left,
             low=low,
-            high=high,
-            bounded_by=bounding if bound > left / 2 else "",
-            bound_seconds=bound * group.typical.duration,
+            high=min(high, most) if is_chain else high,
+            bounded_by="" if is_chain or most > 2 / left else RESOURCES.get(bounding, bounding),
+            bound_seconds=group.typical.duration / most,
             run=self._total / (self._total - saved),
             saved=saved,
             launches=launches,
@@ -573,8 +575,9 @@ class _Kernels(_Table[Group]):
         )
 
     def _least_left(self, resource: str, rules: Iterable[Rule], index: int) -> float:
-        """The smallest share of a resource's need that any of some rules leaves."""
-        relieving = (rule for rule in rules if resource in rule.relieves)
+        """The smallest share of a resource's need that any of some rules leaves, without handing it
+        to another."""
+        relieving = (rule for rule in rules if resource in rule.relieves and not rule.takes)
         shares = (self._at(rule.relieves[resource], rule, index) for rule in relieving)
         return min((max(share, 0.0) for share in shares if not math.isnan(share)), default=1.0)
 

@@ -152,10 +152,8 @@ def _bound(item: Item, estimate: Estimate) -> Iterator[str]:
         else:
             yield f"up to {most}"
     elif limit := estimate.bounded_by:
-        highest = next(iter(floors(item.group.typical.values)), None)
-        word = "still" if highest and highest.label == limit else "then"
         each = " per launch" if item.group.count > 1 else ""
-        yield f"{word} limited by {limit} ({time}{each})"
+        yield f"next limit {limit} (busy for {time}{each} now)"
 
 
 def _no_estimate(item: Item) -> str:

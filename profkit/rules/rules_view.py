@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal
 
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 _FLOORS_SHOWN = 5  # chosen: two lines at 100 columns
 _LEAST_FLOOR = 0.005  # share of the kernel's time that is not rounded to 0%
+_IS_UNKNOWN = re.compile(r"known\((\w+)\) == 0")
 _ESTIMATE, _FLOORS = "est. speedup", "lower bounds"
 _MARKS: Mapping[bool | None, str] = {True: "yes", False: "no", None: "?"}
 _CONDITIONS, _REMAINING = "Conditions", "Remaining after a fix"
@@ -234,6 +236,8 @@ def _obstacle(conditions: Iterable[Condition]) -> str:
             f"{text} (warp samples are read for kernels from {share} of the time on; use --kernel)"
         )
     missed = [words.missed(value) for value in first.compared if not value.holds]
+    if known := _IS_UNKNOWN.fullmatch(first.text):
+        return f"{known[1]} is known"
     return "; ".join(missed) or f"not {first.text}"
 
 
