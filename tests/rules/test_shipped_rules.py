@@ -22,7 +22,7 @@ BASE = {
     "waves": 20.0,
     "sm_count": 132.0,
     "issue_rate": 0.1,
-    "stall_exposure": 0.9,
+    "wait_exposure": 0.9,
     "global_memory_instructions": 1e7,
     "shared_memory_instructions": 1e7,
     "local_memory_instructions": 0.0,
