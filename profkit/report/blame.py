@@ -197,7 +197,7 @@ class Samples:
     ) -> tuple[int, ...]:
         operations, loop = self.flow.operations, self.flow.loop_of(index)
         within = loop.blocks if loop else None
-        places = self.flow.sources(index, operations[index].addresses, within, through)
+        places = self.flow.sources([(index, operations[index].addresses)], within, through)
         return tuple(place for place in places if operations[place].base in GLOBAL_LOADS)
 
     def places(self, loop: Loop | None) -> tuple[int, ...]:

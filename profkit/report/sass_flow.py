@@ -45,6 +45,7 @@ class Flow:
     def __init__(self, addresses: Sequence[int], operations: Sequence[Operation]) -> None:
         self.addresses = tuple(addresses)
         self.operations = tuple(operations)
+        self._reaching_writes: dict[tuple[str, int, frozenset[int] | None], tuple[int, ...]] = {}
 
     @cached_property
     def blocks(self) -> tuple[Block, ...]:
@@ -99,19 +100,40 @@ class Flow:
         return tuple(dict.fromkeys(self._writers(register, index, within)))
 
     def _writers(self, register: str, index: int, within: frozenset[int] | None) -> Iterator[int]:
-        waiting = [(self._block_of[index], index)]
-        seen: set[int] = set()
-        for number, end in waiting:  # which grows
-            writes = self._writes[number].get(register, ())
-            for writer in reversed(writes[: bisect_left(writes, end)]):
-                yield writer
-                if not self.operations[writer].conditional or self._agree(writer, index):
-                    break
-            else:
-                for other in self._predecessors[number]:
-                    if other not in seen and (within is None or other in within):
-                        seen.add(other)
-                        waiting.append((other, self.blocks[other].end))
+        number = self._block_of[index]
+        for writer in self._above(register, number, index):
+            yield writer
+            if not self.operations[writer].conditional or self._agree(writer, index):
+                return
+        yield from self._reaching(register, number, within)
+
+    def _above(self, register: str, number: int, end: int) -> Sequence[int]:
+        """The writes of a register in a block before a place, nearest first."""
+        writes = self._writes[number].get(register, ())
+        return writes[: bisect_left(writes, end)][::-1]
+
+    def _reaching(
+        self, register: str, number: int, within: frozenset[int] | None
+    ) -> tuple[int, ...]:
+        """The writes of a register that may reach the start of a block, nearest first."""
+        key = register, number, within
+        if key not in self._reaching_writes:
+            self._reaching_writes[key] = tuple(self._search(register, number, within))
+        return self._reaching_writes[key]
+
+    def _search(self, register: str, start: int, within: frozenset[int] | None) -> Iterator[int]:
+        waiting, seen = [start], set[int]()
+        for number in waiting:  # which grows
+            for other in self._predecessors[number]:
+                if other in seen or (within is not None and other not in within):
+                    continue
+                seen.add(other)
+                for writer in self._above(register, other, self.blocks[other].end):
+                    yield writer
+                    if not self.operations[writer].conditional:
+                        break
+                else:
+                    waiting.append(other)
 
     def _agree(self, writer: int, reader: int) -> bool:
         """Whether both run under the same predicate, one after the other in one block."""
@@ -126,18 +148,18 @@ class Flow:
 
     def sources(
         self,
-        index: int,
-        registers: Sequence[str],
+        reads: Iterable[tuple[int, Sequence[str]]],
         within: frozenset[int] | None = None,
         through: Callable[[Operation], Sequence[str]] = lambda operation: operation.reads,
     ) -> tuple[int, ...]:
-        """The backward slice: all operations that some registers' values at a place rest on.
+        """The backward slice: all operations that the values of registers at places rest on.
 
-        `through` returns the registers of a producer to follow further, none to stop there.
+        `reads` are places and the registers there. `through` returns the registers of a producer
+        to follow further, none to stop there.
         """
         sources: dict[int, None] = {}
         seen: set[tuple[str, int]] = set()
-        waiting = [(register, index) for register in registers]
+        waiting = [(register, index) for index, registers in reads for register in registers]
         while waiting:
             register, place = waiting.pop()
             if (register, place) in seen:

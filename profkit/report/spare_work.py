@@ -90,7 +90,9 @@ def _repeated(flow: Flow, parts: Sequence[_Reads]) -> float:
             and flow.leads(earlier, place)
         ]
         if similar:
-            operations = flow.sources(place, flow.operations[place].addresses, None, _unless_loaded)
+            operations = flow.sources(
+                [(place, flow.operations[place].addresses)], None, _unless_loaded
+            )
             if not all(_continues(flow, earlier, place, operations) for earlier in similar):
                 total += sectors
     return total
@@ -114,7 +116,7 @@ def _continues(flow: Flow, earlier: int, place: int, resting: Sequence[int]) -> 
 
 def _pointer(flow: Flow, load: int) -> frozenset[Slot]:
     """The kernel parameters that a load's address is the sum of, besides indices."""
-    places = flow.sources(load, flow.operations[load].addresses[:1], None, _summands)
+    places = flow.sources([(load, flow.operations[load].addresses[:1])], None, _summands)
     return frozenset(slot for place in places for slot in _wide_parameters(flow.operations[place]))
 
 
@@ -145,7 +147,7 @@ def _summands(step: Operation) -> Sequence[str]:
 def _indices(flow: Flow, load: int) -> frozenset[str]:
     """What a load's address rests on: the thread's and block's indices, and parameters."""
     names: set[str] = set()
-    for place in flow.sources(load, flow.operations[load].addresses, None, _unless_loaded):
+    for place in flow.sources([(load, flow.operations[load].addresses)], None, _unless_loaded):
         step = flow.operations[place]
         names.update(term for term in step.terms if term.startswith(_INDEX))
         names.update(
@@ -168,11 +170,12 @@ def overhead_share(samples: Samples) -> float:
         (place, step, samples.executed(place)) for place, step in enumerate(flow.operations)
     ]
     total = sum(times for _, _, times in operations)
-    stored: set[int] = set()
-    for place, step, times in operations:
-        if step.base in _STORES and times:
-            values = [name for name in _inputs(step) if name not in step.addresses]
-            stored.update(flow.sources(place, values, None, _unless_read))
+    values = (
+        (place, [name for name in _inputs(step) if name not in step.addresses])
+        for place, step, times in operations
+        if step.base in _STORES and times
+    )
+    stored = set(flow.sources(values, None, _unless_read))
     overhead = (
         times
         for place, step, times in operations
@@ -212,7 +215,7 @@ def shared_accumulators(samples: Samples) -> frozenset[int]:
         if step.base not in _SHARED_STORES or loop is None:
             continue
         values = [name for name in _inputs(step) if name not in step.addresses]
-        resting = flow.sources(place, values, None, _unless_read)
+        resting = flow.sources([(place, values)], None, _unless_read)
         own = {
             load
             for load in resting

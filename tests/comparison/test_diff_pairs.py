@@ -24,6 +24,8 @@ PAIRS = H200 / "pairs"
 NAMES = sorted(folder.name for folder in PAIRS.iterdir() if (folder / "after.ncu-repz").is_file())
 NOT_FOUND_BEFORE = {"array_of_structs"}
 """Pairs whose defect the findings miss to begin with: docs/reference/accuracy.md."""
+LEFT_IN_PART = {"one_accumulator"}
+"""Pairs whose fix leaves a smaller part of the defect: four chains of dependent instructions."""
 MIRROR = {
     Change.improved: Change.regressed,
     Change.regressed: Change.improved,
@@ -74,7 +76,13 @@ def test_the_defect_is_called_resolved(name: str) -> None:
         return
     resolved = {one.category for kernel in found.kernels for one in kernel.resolved}
     resolved |= {item.rule.category for item in found.removed_findings}
-    assert category in resolved
+    improved = {
+        one.category
+        for kernel in found.kernels
+        for one in kernel.findings
+        if one.status is Status.improved
+    }
+    assert category in (improved if name in LEFT_IN_PART else resolved)
 
 
 @pytest.mark.parametrize("name", NAMES)

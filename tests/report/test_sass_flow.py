@@ -102,8 +102,8 @@ def test_writes_under_one_predicate_follow_each_other() -> None:
 
 
 def test_a_slice_holds_all_that_a_value_rests_on() -> None:
-    assert set(LOOP.sources(7, ["R5"])) == {0, 1, 2, 3, 4}
-    assert LOOP.sources(3, ["R4"], None, lambda _: ()) == (2,)
+    assert set(LOOP.sources([(7, ["R5"])])) == {0, 1, 2, 3, 4}
+    assert LOOP.sources([(3, ["R4"])], None, lambda _: ()) == (2,)
 
 
 def test_what_may_follow_what() -> None:
