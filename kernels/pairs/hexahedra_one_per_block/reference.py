@@ -13,4 +13,6 @@ def reference(inputs):
         torch.einsum("zk,ekyx->ezyx", matrix, u),
     ]
     weights = inputs["metric"].T[..., None, None, None]
-    return sum(weight * sums for weight, sums in zip(weights, along)).reshape(elements, 27)
+    return sum(weight * sums for weight, sums in zip(weights, along, strict=True)).reshape(
+        elements, 27
+    )
