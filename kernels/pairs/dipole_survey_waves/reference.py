@@ -1,4 +1,4 @@
-"""The vertical field of magnetic dipoles, (3 (m r) r / r^2 - m) / r^3, at stations on the ground."""
+"""The vertical field of dipoles, (3 (m r) r / r^2 - m) / r^3, at stations on the ground."""
 
 import torch
 

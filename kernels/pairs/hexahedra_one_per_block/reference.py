@@ -13,6 +13,5 @@ def reference(inputs):
         torch.einsum("zk,ekyx->ezyx", matrix, u),
     ]
     weights = inputs["metric"].T[..., None, None, None]
-    return sum(weight * sums for weight, sums in zip(weights, along, strict=True)).reshape(
-        elements, 27
-    )
+    pairs = zip(weights, along, strict=True)
+    return sum(weight * sums for weight, sums in pairs).reshape(elements, 27)
