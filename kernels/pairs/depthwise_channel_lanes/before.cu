@@ -1,0 +1,28 @@
+// A depthwise convolution of 3 by 3 with zero padding, for images stored channel by channel (NCHW).
+// What is wrong: consecutive threads take consecutive channels, whose pixels are a whole image
+// apart in memory.
+//
+// Architectures: sm_80, sm_90a.
+
+extern "C" __global__ void depthwise(const float* __restrict__ x,
+                                     const float* __restrict__ weights, float* __restrict__ out,
+                                     int height, int width) {
+  const int channels = blockDim.x;
+  const int channel = threadIdx.x;
+  const int row = blockIdx.x / width;
+  const int column = blockIdx.x % width;
+  const int image = blockIdx.y * channels + channel;
+  const float* plane = x + image * height * width;
+  float sum = 0.0f;
+#pragma unroll
+  for (int dy = -1; dy <= 1; ++dy) {
+#pragma unroll
+    for (int dx = -1; dx <= 1; ++dx) {
+      const bool inside =
+          row + dy >= 0 && row + dy < height && column + dx >= 0 && column + dx < width;
+      const float value = inside ? plane[(row + dy) * width + column + dx] : 0.0f;
+      sum += weights[channel * 9 + (dy + 1) * 3 + dx + 1] * value;
+    }
+  }
+  out[image * height * width + row * width + column] = sum;
+}

@@ -1,0 +1,31 @@
+// Cumulative energies of the cheapest seams over 16 rows of an image: each row adds the energy of
+// a pixel to the least of the three costs above it. A block carries 256 columns, of which 16 on
+// either side are a halo. What is wrong: one row of costs in shared memory is read and then
+// overwritten, which takes two barriers per row.
+//
+// Architectures: sm_80, sm_90a.
+
+constexpr int kThreads = 256;
+constexpr int kHalo = 16;  // as many as there are rows
+constexpr float kFar = 1e30f;
+
+extern "C" __global__ void __launch_bounds__(kThreads)
+    seam_costs(const float* __restrict__ energy, const float* __restrict__ above,
+               float* __restrict__ out, int rows, int columns) {
+  __shared__ float cost[kThreads];
+  const int t = threadIdx.x;
+  const int column = static_cast<int>(blockIdx.x) * (kThreads - 2 * kHalo) - kHalo + t;
+  const bool inside = column >= 0 && column < columns;
+  cost[t] = inside ? above[column] : kFar;
+  __syncthreads();
+  for (int row = 0; row < rows; ++row) {
+    float best = cost[t];
+    if (t > 0) best = fminf(best, cost[t - 1]);
+    if (t < kThreads - 1) best = fminf(best, cost[t + 1]);
+    best = inside ? best + energy[row * columns + column] : kFar;
+    __syncthreads();  // everyone has read the row above
+    cost[t] = best;
+    __syncthreads();
+  }
+  if (t >= kHalo && t < kThreads - kHalo && inside) out[column] = cost[t];
+}
