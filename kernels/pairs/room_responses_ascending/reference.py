@@ -5,7 +5,7 @@ import torch
 
 def reference(inputs):
     signal, response, lengths = inputs["signal"], inputs["response"], inputs["lengths"]
-    count, longest = response.shape
+    longest = response.shape[1]
     samples = len(signal) - longest
     taps = torch.arange(longest, device=signal.device)
     cut = torch.where(taps < lengths[:, None], response, 0.0)
