@@ -7,9 +7,14 @@ SIZE = 8
 
 def reference(inputs):
     packed = inputs["matrices"]
-    rows, columns = torch.tril_indices(SIZE, SIZE, device=packed.device)
-    full = packed.new_zeros((packed.shape[1], SIZE, SIZE))
-    full[:, rows, columns] = packed.T
-    full[:, columns, rows] = packed.T
-    full.diagonal(dim1=1, dim2=2).add_(SIZE)
-    return torch.linalg.cholesky(full)[:, rows, columns].T.contiguous()
+    places = {(i, j): i * (i + 1) // 2 + j for i in range(SIZE) for j in range(i + 1)}
+    factors = torch.empty_like(packed)
+    for (i, j), place in places.items():
+        rest = packed[place].clone()
+        for k in range(j):
+            rest -= factors[places[i, k]] * factors[places[j, k]]
+        if i == j:
+            factors[place] = (rest + SIZE).sqrt()
+        else:
+            factors[place] = rest / factors[places[j, j]]
+    return factors
