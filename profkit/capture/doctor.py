@@ -36,7 +36,7 @@ class Check:
 
     name: str
     status: str
-    found: str
+    state: str
     costs: str = ""
     remedy: str = ""
     needed: bool = True
@@ -80,13 +80,13 @@ def diagnose(out: Path) -> DoctorFile:
 
 def _prevents(check: Check) -> bool:
     """Whether a check rules out profiling, if profiling needs it."""
-    return check.status == FAILS or check.found == _NOT_FOUND
+    return check.status == FAILS or check.state == _NOT_FOUND
 
 
 def _bad(name: str, topic: str, state: str, gpu: GpuState | None = None) -> Check:
     """A failed check or a warning, with the advice on its topic."""
     advice = {"status": WARNING, **_advice()[topic]}
-    return Check(name, found=state, **advice | {"remedy": advice["remedy"].format(gpu=gpu)})
+    return Check(name, state=state, **advice | {"remedy": advice["remedy"].format(gpu=gpu)})
 
 
 def _devices() -> list[str]:
@@ -214,7 +214,7 @@ def doctor_view(diagnosis: DoctorFile) -> RenderableType:
     table.add_column(overflow="fold")
     for check in diagnosis.checks:
         status = Text(check.status, _STYLES.get(check.status, "dim"))
-        table.add_row(status, Text(check.name), Text(literal(check.found)))
+        table.add_row(status, Text(check.name), Text(literal(check.state)))
         advice = "; ".join(filter(None, (check.costs, check.remedy)))
         if check.status != OK and advice:
             table.add_row(Text(), Text(), Text(advice, "dim"))
@@ -227,7 +227,7 @@ def _verdict(diagnosis: DoctorFile) -> str:
     if diagnosis.can_profile is None:
         return "Unknown whether this machine can profile: see GPU above. Reading reports works."
     reasons = [
-        f"{check.name} {check.found}"
+        f"{check.name} {check.state}"
         for check in diagnosis.checks
         if check.needed and _prevents(check) and not check.name.startswith("GPU")
     ]

@@ -82,7 +82,7 @@ def profile(
     from profkit.analysis.terminal import report_view
 
     report = outcome.report
-    put(report_view(report, report.groups[:3], width_of(None), checklist=outcome.found), None)
+    put(report_view(report, report.groups[:3], width_of(None), checklist=outcome.checklist), None)
     typer.echo("\n".join(_summary(outcome)))
 
 

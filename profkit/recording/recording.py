@@ -106,7 +106,7 @@ class Outcome:
 
     folder: Path
     report: ReportSummary
-    found: Checklist
+    checklist: Checklist
     timeline: TimelineSummary | None
     checked: CheckFile | None
     latency: LatencyReport | None
@@ -300,7 +300,7 @@ class _Profile:
             self._environment |= visibility(gpu, self._plan.gpu, self._visible)
         for check in gpu_checks(gpu) if gpu else ():
             if check.status == WARNING:
-                warning = f"{check.name} {check.found}: {check.costs}; {check.remedy}"
+                warning = f"{check.name} {check.state}: {check.costs}; {check.remedy}"
                 self._warn(warning, f"{check.name}: {check.costs}")
         return gpu
 

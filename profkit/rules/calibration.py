@@ -69,8 +69,8 @@ class Calibration:
 
     def without(self, family: str) -> Calibration:
         """The calibration that pairs of a family had no part in."""
-        kept = tuple(residual for residual in self.residuals if residual.family != family)
-        return self if len(kept) == len(self.residuals) else Calibration(kept)
+        others = tuple(residual for residual in self.residuals if residual.family != family)
+        return self if len(others) == len(self.residuals) else Calibration(others)
 
     @cached_property
     def _quantiles(self) -> dict[Basis, tuple[float, float]]:

@@ -88,8 +88,10 @@ def _periods(
     """A sequence, or the rounds of one that repeats."""
     kernels = [kernel_of.get(launch.index) for launch in sequence]
     for period in range(2, len(kernels) // 2 + 1):
-        if all(kernels[at] == kernels[at - period] for at in range(period, len(kernels))):
-            yield from (sequence[at : at + period] for at in range(0, len(kernels), period))
+        if all(kernels[index] == kernels[index - period] for index in range(period, len(kernels))):
+            yield from (
+                sequence[start : start + period] for start in range(0, len(kernels), period)
+            )
             return
     yield sequence
 
@@ -144,15 +146,15 @@ def _chain(launches: Sequence[LaunchSummary]) -> Chain | None:
         before = _written(launch)
         pool += before
     if _streams(first):
-        kept, own = 0.0, _read(first) + before
+        streamed, own = 0.0, _read(first) + before
     else:
-        kept, own = first.duration, max(before - _written(first), 0.0)
+        streamed, own = first.duration, max(before - _written(first), 0.0)
     rate = peak * REACH["dram_busy"]
-    fused = kept + math.sqrt((own + most) * (own + least)) / (rate * USUAL)
+    fused = streamed + math.sqrt((own + most) * (own + least)) / (rate * USUAL)
     duration = sum(launch.duration for launch in launches)
     if any(_loads_neighbors(launch) for launch in launches):
         fused = duration * (min(fused, duration) / duration) ** _SHARE_WITH_NEIGHBORS
-    return Chain(tuple(launches), fused, kept + own / rate)
+    return Chain(tuple(launches), fused, streamed + own / rate)
 
 
 def _loads_neighbors(launch: LaunchSummary) -> bool:

@@ -520,9 +520,9 @@ class _Kernels(_Table[Group]):
         after[LAUNCH] = SHORTEST / group.typical.duration
         bound = min(max(after.values()), 1.0)
         # the next limit is a resource that the rule does not relieve
-        kept = {name: share for name, share in after.items() if name not in rule.relieves}
-        bounding = max(kept, key=kept.__getitem__)
-        most = 1 / min(max(kept[bounding], _LEAST), 1.0)
+        limits = {name: share for name, share in after.items() if name not in rule.relieves}
+        bounding = max(limits, key=limits.__getitem__)
+        most = 1 / min(max(limits[bounding], _LEAST), 1.0)
         launches = tuple(launch for launch in group.launches if not launch.failed)
         is_chain = rule.spans == "chain"
         if is_chain:

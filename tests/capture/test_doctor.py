@@ -89,9 +89,9 @@ def test_without_the_package_that_asks_nothing_is_concluded(
     schema("doctor").validate(data)
     assert data["has_gpu"] is None
     gpu = data["checks"][0]
-    assert gpu["found"].startswith("unknown: nvidia-ml-py is not installed")
+    assert gpu["state"].startswith("unknown: nvidia-ml-py is not installed")
     assert gpu["remedy"] == "pip install nvidia-ml-py"
-    assert ("/dev/nvidia0" in gpu["found"]) or not devices
+    assert ("/dev/nvidia0" in gpu["state"]) or not devices
     assert "No GPU here" not in profkit_cli("doctor").stdout
     refused = profkit_cli("doctor", "--require-gpu")
     assert refused.exit_code == 4

@@ -83,7 +83,7 @@ def test_one_lost_gpu_is_a_check_that_fails_and_the_other_can_be_used(
 ) -> None:
     monkeypatch.setattr(nvml, "LOST", "1")
     (lost,) = [check for check in doctor.diagnose(ROOT).checks if check.name == "GPU 1"]
-    assert (lost.status, lost.found) == (doctor.FAILS, "GPU is lost")
+    assert (lost.status, lost.state) == (doctor.FAILS, "GPU is lost")
     assert doctor.diagnose(ROOT).has_gpu
     assert chosen(0, None) is not None
     with pytest.raises(EnvironmentProblem, match=r"GPU 1 can't be reached \(GPU is lost\)"):

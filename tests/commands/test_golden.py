@@ -197,7 +197,7 @@ def test_doctor(profkit_cli: Cli, golden: Golden) -> None:
     for check in document["checks"]:
         if check["name"] not in {"GPU", "counters"}:
             check |= {"status": "?", "found": "?", "costs": "?", "remedy": "?"}
-        check["found"] = re.sub(r"\(.*\)", "(?)", check["found"])
+        check["state"] = re.sub(r"\(.*\)", "(?)", check["state"])
     text = json.dumps(document, indent=2) + "\n"
     assert text == golden("doctor-json.txt", text)
 

@@ -196,7 +196,7 @@ def test_a_folder_that_can_not_be_looked_into_is_passed_over() -> None:
             assert free_room(closed / "out")[0] in {closed, Path(name)}
             checks = {check.name: check for check in diagnose(closed / "out").checks}
         closed.chmod(0o755)
-    assert "GiB free" in checks["disk"].found
+    assert "GiB free" in checks["disk"].state
 
 
 def test_a_full_disk_is_the_environment_s_problem(
