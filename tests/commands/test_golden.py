@@ -196,7 +196,7 @@ def test_doctor(profkit_cli: Cli, golden: Golden) -> None:
         pytest.skip("this machine has a GPU")
     for check in document["checks"]:
         if check["name"] not in {"GPU", "counters"}:
-            check |= {"status": "?", "found": "?", "costs": "?", "remedy": "?"}
+            check |= {"status": "?", "state": "?", "costs": "?", "remedy": "?"}
         check["state"] = re.sub(r"\(.*\)", "(?)", check["state"])
     text = json.dumps(document, indent=2) + "\n"
     assert text == golden("doctor-json.txt", text)
