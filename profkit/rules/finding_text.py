@@ -253,7 +253,7 @@ def extents(checklist: Checklist) -> str:
     first = f"of {whole(checklist)}, then per {_RANGE}"
     if _has_several_bases(checklist):
         first = f"title: part in parentheses; below: {_RANGE}"
-    return f"{first}: {RANGES}, confidence is by its width; {NOT_ADDITIVE}; {LEFT_OUT}"
+    return f"{first}: {RANGES}, confidence is by its width, low from below {WORTH}x; {NOT_ADDITIVE}; {LEFT_OUT}"
 
 
 def notes() -> str:
