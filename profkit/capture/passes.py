@@ -1,26 +1,40 @@
-"""How many replay passes ncu takes for a list of metrics, computed without a GPU."""
+"""How many replay passes ncu takes for metrics and sections, computed without a GPU.
+
+Five kinds of metrics take passes of their own: those that hardware counts, which NVIDIA's PerfWorks
+library schedules; those of patched machine code, by counter and by instruction; warp samples; and
+samples over time. Metrics of the launch and of the device take none.
+"""
 
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal
 
+from profkit.capture.chips import CAPABILITIES
+from profkit.capture.pass_table import estimated, named
 from profkit.capture.perfworks import library_path
+from profkit.capture.sections import section_metrics, section_names, underived
 
 Source = Literal["library", "table"]
 """What a count comes from: NVIDIA's PerfWorks library, or the table that comes with profkit."""
 
-_TIMEOUT = 60.0  # s, chosen: the slowest chip takes 1.3 s for the whole catalog
+_TIMEOUT = 60.0  # s, chosen: the slowest chip takes 3 s for every set
+_PATCHED = 33  # counters of one pass with patched code: 33 took one on an H200, 48 took two
+_FREE = ("launch__", "device__", "profiler__", "numa__", "nvlink__", "c2clink__", "gr__workids_")
+_OVER_TIME = "pmsampling:"
+_OF_OCCUPANCY = re.compile(r"sms?p?__maximum_warps_\w+")
+_BY_INSTRUCTION = re.compile(r"sass__\w+|\w+__sass_\w+|smsp__branch_targets_\w+|(?!\w*__)\w+")
 
 
 @dataclass(frozen=True)
 class Passes:
-    """Replay passes, and the metrics that the chip doesn't have.
+    """Replay passes, and the metrics and sections that the chip doesn't have.
 
     `problem` is why the library was not used, "" where it was.
     """
@@ -31,35 +45,113 @@ class Passes:
     problem: str = ""
 
 
+@dataclass(frozen=True)
+class _Parts:
+    """Metrics by what counts them. Those sampled over time are scheduled by group; `composed` are
+    groups that ncu's authors made for a pass each."""
+
+    hardware: Sequence[str]
+    by_instruction: bool
+    samples: bool
+    composed: int
+    over_time: Sequence[Sequence[str]]
+
+
 def passes(chip: str, metrics: Sequence[str]) -> Passes:
-    """The passes that metrics take together on a chip, `GH100`."""
+    """The passes that metrics and sections take together on a chip, `GH100`."""
     return passes_of_each(chip, [metrics])[0]
 
 
 def passes_of_each(chip: str, lists: Sequence[Sequence[str]]) -> list[Passes]:
-    """The passes of each of several lists of metrics."""
-    answer = _asked(chip, json.dumps([list(metrics) for metrics in lists]))
-    if problem := answer.get("problem"):
-        return [Passes(_estimate(metrics), (), "table", problem) for metrics in lists]
-    unknown = set(answer["unknown"])
+    """The passes of each of several lists of metrics and sections."""
+    parts = [_parts(_expanded(chip, names)) for names in lists]
+    questions = [(part.hardware, part.over_time) for part in parts]
+    asked = _asked(chip, json.dumps(questions))
+    problem = asked.get("problem", "")
+    schedules, absent = asked["schedules"], set(asked["unknown"])
     return [
-        Passes(count, tuple(name for name in metrics if name in unknown), "library")
-        for count, metrics in zip(answer["counts"], lists, strict=True)
+        Passes(
+            (named(chip, names) if problem else None) or _count(part, schedule),
+            tuple(name for name in names if _is_unknown(name, absent)),
+            "table" if problem else "library",
+            problem,
+        )
+        for names, part, schedule in zip(lists, parts, schedules, strict=True)
     ]
 
 
-def _estimate(metrics: Sequence[str]) -> int:
-    # the whole catalog's 213 counters took 27 passes on an H200 (ncu 2025.3.1)
-    return -(-len(metrics) * 27 // 213)
+def _expanded(chip: str, names: Iterable[str]) -> list[str]:
+    """Metrics, and those of sections."""
+    listed = section_names()
+    capability = CAPABILITIES.get(chip, "")
+    metrics: list[str] = []
+    for name in names:
+        metrics += section_metrics(name, capability) if name in listed else [name]
+    return underived(metrics)
+
+
+def _parts(metrics: Iterable[str]) -> _Parts:
+    hardware: set[str] = set()
+    composed: set[str] = set()
+    over_time: dict[str, list[str]] = {}
+    by_instruction = samples = False
+    for name in metrics:
+        if name.startswith(_FREE) or _OF_OCCUPANCY.fullmatch(name):
+            continue
+        if name.startswith(_OVER_TIME):
+            group, _, metric = name.removeprefix(_OVER_TIME).rpartition(":")
+            if "__" in metric:
+                over_time.setdefault(group, []).append(metric)
+            else:
+                composed.add(metric)
+        elif "pcsamp" in name:
+            samples = True
+        elif _BY_INSTRUCTION.fullmatch(name):
+            by_instruction = True
+        else:
+            hardware.add(name)
+    groups = list(over_time.values())
+    return _Parts(sorted(hardware), by_instruction, samples, len(composed), groups)
+
+
+def _count(part: _Parts, schedule: Mapping[str, int]) -> int:
+    """ncu's count, which is one more than the parts take where those are several: so measured on an
+    H200 with each section and set alone."""
+    count = (
+        schedule["hardware"]
+        + -(-schedule["patched"] // _PATCHED)
+        + part.by_instruction
+        + part.samples
+        + part.composed
+        + schedule["sampled"]
+    )
+    return count + 1 if count > 1 else 1
+
+
+def _is_unknown(name: str, absent: Container[str]) -> bool:
+    """Whether a name that was asked for is no section, and stands for no metric of the chip."""
+    if name in section_names():
+        return False
+    part = _parts(underived([name]))
+    return any(
+        metric in absent for metrics in (part.hardware, *part.over_time) for metric in metrics
+    )
 
 
 @cache
-def _asked(chip: str, lists: str) -> Mapping[str, Any]:
-    """The answer of the library, or the `problem` that there is none."""
+def _asked(chip: str, questions: str) -> Mapping[str, Any]:
+    """The answer of the library, or of the table with the `problem` that there is none."""
+    answer = _from_library(chip, questions)
+    if "problem" not in answer:
+        return answer
+    return answer | estimated(chip, json.loads(questions))
+
+
+def _from_library(chip: str, questions: str) -> dict[str, Any]:
     path = library_path()
     if path is None:
         return {"problem": "the ncu-report package has no PerfWorks library"}
-    question = {"library": str(path), "chip": chip, "lists": json.loads(lists)}
+    question = {"library": str(path), "chip": chip, "lists": json.loads(questions)}
     try:
         finished = subprocess.run(
             [sys.executable, "-m", "profkit.capture.perfworks"],
@@ -69,7 +161,7 @@ def _asked(chip: str, lists: str) -> Mapping[str, Any]:
             timeout=_TIMEOUT,
             check=False,
         )
-        answer: Mapping[str, Any] = json.loads(finished.stdout)
+        answer: dict[str, Any] = json.loads(finished.stdout)
     except subprocess.TimeoutExpired:
         return {"problem": f"the PerfWorks library didn't answer within {_TIMEOUT:.0f} s"}
     except (OSError, ValueError):

@@ -9,15 +9,21 @@ from __future__ import annotations
 import ctypes
 import json
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-NAME = "libnvperf_host.so"
+FILE = "libnvperf_host.so"
 
 _PROFILER = 1  # NVPA_ACTIVITY_KIND_PROFILER of nvperf_common.h
-_POINTER, _SIZE, _BYTE = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_uint8
+_SASS = 2  # NVPW_RAW_COUNTER_DOMAIN_GPU_SASS of nvperf_host.h
+_POINTER, _SIZE, _BYTE, _NAME = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_uint8, ctypes.c_char_p
+_ROLLUPS = (".sum", ".ratio", ".pct")
+_Field = tuple[str, Any]
+_CONFIG: _Field = ("config", _POINTER)
+_DOMAINS = [_CONFIG, ("count", _SIZE), ("domains", _POINTER)]
 
 
 class LibraryUnusable(Exception):
@@ -25,7 +31,7 @@ class LibraryUnusable(Exception):
 
 
 class _EvalRequest(ctypes.Structure):
-    _fields_ = [  # noqa: RUF012
+    _fields_ = [
         ("metricIndex", _SIZE),
         ("metricType", _BYTE),
         ("rollupOp", _BYTE),
@@ -33,18 +39,13 @@ class _EvalRequest(ctypes.Structure):
     ]
 
 
-class _RawRequest(ctypes.Structure):
-    _fields_ = [  # noqa: RUF012
-        ("structSize", _SIZE),
+class _CounterRequest(ctypes.Structure):
+    _fields_ = [
         ("pPriv", _POINTER),
-        ("pMetricName", ctypes.c_char_p),
-        ("isolated", _BYTE),
+        ("pRawCounterName", _NAME),
+        ("domain", ctypes.c_uint32),
         ("keepInstances", _BYTE),
     ]
-
-
-_EVAL_SIZE = _EvalRequest.submetric.offset + _EvalRequest.submetric.size
-_RAW_SIZE = _RawRequest.keepInstances.offset + _RawRequest.keepInstances.size
 
 
 def library_path() -> Path | None:
@@ -52,7 +53,7 @@ def library_path() -> Path | None:
     spec = find_spec("ncu_report")
     if spec is None or spec.origin is None:
         return None
-    path = Path(spec.origin).parent / NAME
+    path = Path(spec.origin).parent / FILE
     return path if path.is_file() else None
 
 
@@ -68,132 +69,186 @@ class Library:
 
     def chips(self) -> list[str]:
         """The chips it knows, `GH100`."""
-        fields = [("names", ctypes.POINTER(ctypes.c_char_p)), ("count", _SIZE)]
+        fields = [("names", ctypes.POINTER(_NAME)), ("count", _SIZE)]
         answer = self.call("NVPW_GetSupportedChipNames", fields)
         return [answer.names[index].decode() for index in range(answer.count)]
 
-    def call(self, name: str, fields: Sequence[tuple[str, Any]], **values: Any) -> Any:
+    def call(self, function: str, fields: Sequence[_Field], /, **values: Any) -> Any:
         """Call a function with its parameter structure, and return that filled."""
         layout = [("structSize", _SIZE), ("pPriv", _POINTER), *fields]
-        parameters = type(name, (ctypes.Structure,), {"_fields_": layout})()
+        parameters = type(function, (ctypes.Structure,), {"_fields_": layout})()
         last = getattr(type(parameters), layout[-1][0])
         parameters.structSize = last.offset + last.size
         for key, value in values.items():
             setattr(parameters, key, value)
         try:
-            function = getattr(self._functions, name)
+            entry = getattr(self._functions, function)
         except AttributeError:
-            raise LibraryUnusable(f"{NAME} has no {name}") from None
-        status = function(ctypes.byref(parameters))
+            raise LibraryUnusable(f"{FILE} has no {function}") from None
+        status = entry(ctypes.byref(parameters))
         if status:
-            raise LibraryUnusable(f"{name} failed with status {status}")
+            raise LibraryUnusable(f"{function} failed with status {status}")
         return parameters
 
 
 class Chip:
-    """A chip's metrics and their counters."""
+    """A chip's metrics, their counters, and the passes that those take."""
 
     def __init__(self, library: Library, name: str) -> None:
-        self._library = library
+        if name not in library.chips():
+            raise LibraryUnusable(f"the PerfWorks library doesn't know {name}")
+        self._call = library.call
         self._name = name.encode()
-        chip = ("chip", ctypes.c_char_p)
         size = library.call(
             "NVPW_CUDA_MetricsEvaluator_CalculateScratchBufferSize",
-            [chip, ("availability", _POINTER), ("size", _SIZE)],
+            [("chip", _NAME), ("availability", _POINTER), ("size", _SIZE)],
             chip=self._name,
         ).size
         self._scratch = (_BYTE * size)()
         self._evaluator = library.call(
             "NVPW_CUDA_MetricsEvaluator_Initialize",
-            [("scratch", _POINTER), ("size", _SIZE), chip, ("availability", _POINTER),
+            [("scratch", _POINTER), ("size", _SIZE), ("chip", _NAME), ("availability", _POINTER),
              ("image", _POINTER), ("image_size", _SIZE), ("evaluator", _POINTER)],
             scratch=ctypes.addressof(self._scratch), size=size, chip=self._name,
         ).evaluator  # fmt: skip
+        self._properties = self._group()[0]
+        self.counters = cache(self._counters)
+        self.domains = cache(self._domains)
 
-    def knows(self, metric: str) -> bool:
-        """Whether the chip has a metric of that name."""
-        return self._request(metric) is not None
+    def _counters(self, metric: str) -> tuple[str, ...] | None:
+        """The counters that a metric is computed from; None: the chip has no such metric.
 
-    def _request(self, metric: str) -> _EvalRequest | None:
+        Without a rollup (`dram__bytes_read`) a name stands for any of them.
+        """
+        names = [metric] if "." in metric else [f"{metric}{rollup}" for rollup in _ROLLUPS]
+        answers = (self._dependencies(name) for name in names)
+        return next((counters for counters in answers if counters is not None), None)
+
+    def _dependencies(self, metric: str) -> tuple[str, ...] | None:
         request = _EvalRequest()
-        fields = [("evaluator", _POINTER), ("metric", ctypes.c_char_p), ("request", _POINTER),
-                  ("size", _SIZE)]  # fmt: skip
+        size = _EvalRequest.submetric.offset + _EvalRequest.submetric.size
         try:
-            self._library.call(
+            self._call(
                 "NVPW_MetricsEvaluator_ConvertMetricNameToMetricEvalRequest",
-                fields,
-                evaluator=self._evaluator,
-                metric=metric.encode(),
-                request=ctypes.addressof(request),
-                size=_EVAL_SIZE,
-            )
+                [("evaluator", _POINTER), ("metric", _NAME), ("request", _POINTER),
+                 ("size", _SIZE)],
+                evaluator=self._evaluator, metric=metric.encode(),
+                request=ctypes.addressof(request), size=size,
+            )  # fmt: skip
         except LibraryUnusable:
             return None
-        return request
-
-    def counters(self, metrics: Iterable[str]) -> list[str]:
-        """The hardware counters that known metrics are computed from."""
-        requests = [request for name in metrics if (request := self._request(name)) is not None]
-        if not requests:
-            return []
-        array = (_EvalRequest * len(requests))(*requests)
         fields = [("evaluator", _POINTER), ("requests", _POINTER), ("count", _SIZE),
                   ("size", _SIZE), ("stride", _SIZE), ("names", _POINTER), ("name_count", _SIZE),
                   ("optional", _POINTER), ("optional_count", _SIZE)]  # fmt: skip
-        question = {"evaluator": self._evaluator, "requests": ctypes.addressof(array),
-                    "count": len(requests), "size": _EVAL_SIZE,
-                    "stride": ctypes.sizeof(_EvalRequest)}  # fmt: skip
-        name = "NVPW_MetricsEvaluator_GetMetricRawDependencies"
-        answer = self._library.call(name, fields, **question)
-        names = (ctypes.c_char_p * answer.name_count)()
-        optional = (ctypes.c_char_p * max(1, answer.optional_count))()
-        self._library.call(
-            name, fields, **question, names=ctypes.addressof(names), name_count=len(names),
-            optional=ctypes.addressof(optional), optional_count=answer.optional_count,
+        question = {"evaluator": self._evaluator, "requests": ctypes.addressof(request),
+                    "count": 1, "size": size, "stride": ctypes.sizeof(request)}  # fmt: skip
+        dependencies = "NVPW_MetricsEvaluator_GetMetricRawDependencies"
+        room = self._call(dependencies, fields, **question)
+        if not room.name_count:
+            return ()
+        names, optional = (_NAME * room.name_count)(), (_NAME * max(1, room.optional_count))()
+        self._call(
+            dependencies, fields, **question, names=ctypes.addressof(names),
+            name_count=len(names), optional=ctypes.addressof(optional),
+            optional_count=room.optional_count,
         )  # fmt: skip
-        return [item.decode() for item in names if item is not None]
+        return tuple(name.decode() for name in names)
+
+    def _domains(self, counter: str) -> tuple[int, ...]:
+        """The parts of the chip that can count a counter, as the library numbers them."""
+        fields = [_CONFIG, ("name", _NAME), ("count", _SIZE), ("domains", _POINTER),
+                  ("group_count", _SIZE), ("groups", _POINTER)]  # fmt: skip
+        question = {"config": self._properties, "name": counter.encode()}
+        properties = "NVPW_RawCounterConfig_GetRawCounterProperties"
+        count = self._call(properties, fields, **question).count
+        domains = (ctypes.c_int * max(1, count))()
+        self._call(properties, fields, **question, count=count, domains=ctypes.addressof(domains))
+        return tuple(domains[:count])
+
+    def _group(self) -> tuple[int, Any]:
+        """A new schedule with all parts of the chip open, and these."""
+        config = self._call(
+            "NVPW_CUDA_RawCounterConfig_Create",
+            [("chip", _NAME), ("availability", _POINTER), ("kind", ctypes.c_uint32), _CONFIG],
+            chip=self._name, kind=_PROFILER,
+        ).config  # fmt: skip
+        available = "NVPW_RawCounterConfig_GetAllAvailableRawCounterDomains"
+        count = self._call(available, _DOMAINS, config=config).count
+        domains = (ctypes.c_int * count)()
+        every = {"count": count, "domains": ctypes.addressof(domains)}
+        self._call(available, _DOMAINS, config=config, **every)
+        self._call("NVPW_RawCounterConfig_BeginPassGroup", _DOMAINS, config=config, **every)
+        return config, domains
 
     def passes(self, counters: Sequence[str]) -> int:
-        """The passes that counters take together."""
+        """The passes that counters take together. Their order matters to the scheduler."""
         if not counters:
             return 0
-        library, config = self._library, ("config", _POINTER)
-        handle = library.call(
-            "NVPW_CUDA_RawMetricsConfig_Create_V2",
-            [("kind", ctypes.c_int), ("chip", ctypes.c_char_p), ("availability", _POINTER), config],
-            kind=_PROFILER, chip=self._name,
-        ).config  # fmt: skip
-        group = [config, ("most", _SIZE)]
-        library.call("NVPW_RawMetricsConfig_BeginPassGroup", group, config=handle)
+        config, domains = self._group()
+        every = {"count": len(domains), "domains": ctypes.addressof(domains)}
         names = [name.encode() for name in counters]
-        rows = [_RawRequest(_RAW_SIZE, None, name, 1, 1) for name in names]
-        array = (_RawRequest * len(rows))(*rows)
-        library.call(
-            "NVPW_RawMetricsConfig_AddMetrics",
-            [config, ("requests", _POINTER), ("count", _SIZE)],
-            config=handle, requests=ctypes.addressof(array), count=len(rows),
-        )  # fmt: skip
-        library.call("NVPW_RawMetricsConfig_EndPassGroup", [config], config=handle)
-        answer = library.call(
-            "NVPW_RawMetricsConfig_GetNumPasses",
-            [config, ("pipelined", _SIZE), ("isolated", _SIZE)],
-            config=handle,
+        rows = (_CounterRequest * len(names))(
+            *(_CounterRequest(None, name, 0, 1) for name in names)
         )
-        library.call("NVPW_RawMetricsConfig_Destroy", [config], config=handle)
-        return int(answer.pipelined + answer.isolated)
+        last = _CounterRequest.keepInstances
+        try:
+            self._call(
+                "NVPW_RawCounterConfig_AddRawCounters",
+                [_CONFIG, ("size", _SIZE), ("count", _SIZE), ("rows", _POINTER)],
+                config=config, size=last.offset + last.size, count=len(rows),
+                rows=ctypes.addressof(rows),
+            )  # fmt: skip
+            self._call("NVPW_RawCounterConfig_EndPassGroup", _DOMAINS, config=config, **every)
+            fields = [_CONFIG, ("count", _SIZE)]
+            return int(
+                self._call("NVPW_RawCounterConfig_GetNumPasses", fields, config=config).count
+            )
+        finally:
+            self._call("NVPW_RawCounterConfig_Destroy", [_CONFIG], config=config)
 
 
-def answer(question: dict[str, Any]) -> dict[str, Any]:
-    """The passes of each list of metrics on a chip, and the names that the chip doesn't know."""
-    library = Library(Path(question["library"]))
-    if question["chip"] not in library.chips():
-        raise LibraryUnusable(f"the library doesn't know {question['chip']}")
-    chip = Chip(library, question["chip"])
-    lists = question["lists"]
-    names = dict.fromkeys(name for metrics in lists for name in metrics)
+def ordered(chip: Chip, metrics: Iterable[str]) -> list[str]:
+    """The counters of metrics in the order in which ncu schedules them: by the metrics' names.
+
+    Measured: in this order the scheduler's counts are ncu's own, in any other up to 8 more.
+    """
+    known = (chip.counters(name) or () for name in sorted(set(metrics)))
+    return list(dict.fromkeys(counter for counters in known for counter in counters))
+
+
+def schedule(
+    chip: Chip, hardware: Sequence[str], over_time: Sequence[Sequence[str]]
+) -> dict[str, int]:
+    """Passes of the metrics that hardware counts, counters that patched machine code counts, and
+    passes of the groups of metrics sampled over time."""
+    counters = ordered(chip, hardware)
+    patched = [name for name in counters if chip.domains(name) == (_SASS,)]
+    counted = [name for name in counters if name not in set(patched)]
     return {
-        "counts": [chip.passes(chip.counters(metrics)) for metrics in lists],
-        "unknown": [name for name in names if not chip.knows(name)],
+        "hardware": chip.passes(counted),
+        "patched": len(patched),
+        "sampled": sum(_sampled(chip, group) for group in over_time),
+    }
+
+
+def _sampled(chip: Chip, group: Sequence[str]) -> int:
+    """Passes of a group of metrics sampled over time: one where the library can't schedule it, as
+    it can't without the hints with which ncu's authors made the groups of GB20x."""
+    try:
+        return max(1, chip.passes(ordered(chip, group)))
+    except LibraryUnusable:
+        return 1
+
+
+def answer(question: Mapping[str, Any]) -> dict[str, Any]:
+    """The schedule of each list of metrics on a chip, and the names that the chip doesn't know."""
+    chip = Chip(Library(Path(question["library"])), question["chip"])
+    lists = question["lists"]
+    groups = (group for hardware, over_time in lists for group in (hardware, *over_time))
+    names = dict.fromkeys(name for group in groups for name in group)
+    return {
+        "schedules": [schedule(chip, hardware, over_time) for hardware, over_time in lists],
+        "unknown": [name for name in names if chip.counters(name) is None],
     }
 
 
