@@ -33,8 +33,16 @@ _TABLES = {
     "MemoryL2CacheEvictPolicyTable": "memory__l2_cache_evict_policy_table",
     "MemoryDeviceMemoryTable": "memory__dram_table",
 }
+_KINDS = {
+    "free": r"(launch|device|profiler|numa|nvlink|c2clink)__.*|gr__workids_.*"
+    r"|sms?p?__maximum_warps_.*",
+    "samples": r".*pcsamp.*",
+    "by_instruction": r"sass__.*|[^.]+__sass_[^.]*|smsp__branch_targets_[^.]*|(?!\w*__)\w+",
+}
+"""Patterns of metrics that no counter of the hardware gives: those of the launch and the device,
+warp samples, and those that patched machine code counts by instruction."""
+_FREE = re.compile(_KINDS["free"])
 _OVER_TIME = "pmsampling:"
-_FREE = ("launch__", "device__", "profiler__", "numa__", "nvlink__", "c2clink__")
 
 
 def parse(text: str) -> Message:
@@ -134,7 +142,7 @@ def table(folder: Path, report: Path) -> dict[str, Any]:
         for bit, capability in enumerate(capabilities):
             for name in metrics(message, int(capability.replace(".", "")), groups):
                 plain = name.removeprefix("breakdown:")
-                if plain and not plain.startswith(_FREE):
+                if plain and not _FREE.fullmatch(plain):
                     bits[plain] = bits.get(plain, 0) | 1 << bit
         sections[_all(message, "Identifier")[0]] = {
             "sets": [_all(item, "Identifier")[0] for item in _all(message, "Sets")],
@@ -143,7 +151,12 @@ def table(folder: Path, report: Path) -> dict[str, Any]:
         for part in _all(message, "MetricDefinitions"):
             for _, row in part:
                 derived[_all(row, "Name")[0]] = _NAME.findall(_all(row, "Expression")[0])
-    return {"capabilities": capabilities, "sections": sections, "derived": derived}
+    return {
+        "capabilities": capabilities,
+        "kinds": _KINDS,
+        "sections": sections,
+        "derived": derived,
+    }
 
 
 def main() -> int:

@@ -50,7 +50,7 @@ def names() -> list[str]:
 
 
 def family(chip: Chip, name: str, metrics: Sequence[str]) -> dict[str, Any]:
-    """What a chip counts: the passes of sections and sets, parts with the share of a pass that a
+    """What a chip counts: the passes of sections and sets, parts with the shares of a pass that a
     counter takes, the part of each counter, and for each metric its counters, `-` where the chip
     has no such metric."""
     rows = [chip.counters(metric) for metric in metrics]
@@ -59,15 +59,17 @@ def family(chip: Chip, name: str, metrics: Sequence[str]) -> dict[str, Any]:
     domains = [chip.domains(counter) for counter in counters]
     keys = sorted(set(domains))
     texts = ("-" if row is None else ",".join(str(number[item]) for item in row) for row in rows)
-    listed = {section: [section] for section in section_names()} | set_sections()
+    listed: dict[str, Sequence[str]] = {section: [section] for section in section_names()}
+    listed.update(set_sections())
     answers = passes_of_each(name, list(listed.values()))
     if answers[0].source != "library":
         raise SystemExit(answers[0].problem)
     known = [metric for metric, row in zip(metrics, rows, strict=True) if row]
     shares = _shares(chip, keys, known)
+    parts = zip(map(_unit, keys), shares, strict=True)
     return {
         "named": {key: answer.count for key, answer in zip(listed, answers, strict=True)},
-        "parts": [[_unit(key), round(share, 3)] for key, share in zip(keys, shares, strict=True)],
+        "parts": [[unit, *(round(share, 3) for share in pair)] for unit, pair in parts],
         "counters": [keys.index(key) for key in domains],
         "metrics": ";".join(texts),
     }
@@ -79,8 +81,11 @@ def _unit(domains: tuple[int, ...]) -> str:
     return "sm" if _SM.intersection(domains) else f"domain {domains[0] if domains else 0}"
 
 
-def _shares(chip: Chip, keys: Sequence[tuple[int, ...]], metrics: Sequence[str]) -> list[float]:
-    """The share of a pass that a counter takes, by the parts that can count it."""
+def _shares(
+    chip: Chip, keys: Sequence[tuple[int, ...]], metrics: Sequence[str]
+) -> list[tuple[float, float]]:
+    """The share of a pass that a counter takes, by the parts that can count it: beside counters of
+    other parts of its unit, and at least."""
     rng = random.Random(0)
     rows, passes = [], []
     for size in _SIZES * _REPEATS:
@@ -90,16 +95,12 @@ def _shares(chip: Chip, keys: Sequence[tuple[int, ...]], metrics: Sequence[str])
             passes.append(chip.passes(counters))
             rows.append([sum(chip.domains(item) == key for item in counters) for key in keys])
     counts, found = np.array(rows, dtype=float), np.array(passes, dtype=float)
-    shares = np.zeros(len(keys))
-    units = [_unit(key) for key in keys]
-    for unit in sorted(set(units) - {SASS}):
-        columns = [index for index, name in enumerate(units) if name == unit]
-        if unit == "sm":
-            fitted, _ = nnls(counts[:, columns], found)
-            shares[columns] = fitted * _MARGIN
-        else:
-            shares[columns] = (found / np.maximum(counts[:, columns].sum(axis=1), 1)).min()
-    return list(shares)
+    least = (found[:, None] / np.maximum(counts, 1)).min(axis=0)
+    beside = least.copy()
+    columns = [index for index, key in enumerate(keys) if _unit(key) == "sm"]
+    fitted, _ = nnls(counts[:, columns], found)
+    beside[columns] = fitted * _MARGIN
+    return list(zip(beside.tolist(), least.tolist(), strict=True))
 
 
 def table() -> dict[str, Any]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -24,10 +24,12 @@ _UNLISTED = 0.5  # passes of a metric that the table doesn't have, chosen: most 
 
 @dataclass(frozen=True)
 class _Family:
-    """Chips with the same counters: of each counter its part and its share of a pass, the counters
-    of each metric, and the passes of sections and sets."""
+    """Chips with the same counters: parts with the shares of a pass that a counter takes, beside
+    others of its unit and at least; the part of each counter, the counters of each metric, and the
+    passes of sections and sets."""
 
-    counters: Sequence[tuple[str, float]]
+    parts: Sequence[tuple[str, float, float]]
+    counters: Sequence[int]
     metrics: Mapping[str, Sequence[int]]
     named: Mapping[str, int]
 
@@ -65,14 +67,18 @@ def _passes(family: _Family, metrics: Iterable[str]) -> tuple[int, int]:
     """Passes of the fullest part of the chip, and counters of patched machine code."""
     names = set(metrics)
     numbers = {number for name in names for number in family.metrics.get(name, ())}
+    counts = Counter(family.counters[number] for number in numbers)
     shares: dict[str, float] = defaultdict(float)
-    patched = 0
-    for number in numbers:
-        part, share = family.counters[number]
-        patched += part == SASS
-        shares[part] += share if part != SASS else 0
-    shares["sm"] += _UNLISTED * len(names - _listed())
-    return math.ceil(max(shares.values())), patched
+    shares["sm"] = _UNLISTED * len(names - _listed())
+    fullest, patched = 0.0, 0
+    for part, count in counts.items():
+        unit, beside, least = family.parts[part]
+        if unit == SASS:
+            patched += count
+        else:
+            shares[unit] += count * beside
+            fullest = max(fullest, count * least)
+    return math.ceil(max(fullest, *shares.values())), patched
 
 
 @cache
@@ -80,7 +86,7 @@ def _family(chip: str) -> _Family:
     rows = _document()["families"]
     row = next((row for row in rows if chip in row["chips"]), None)
     if row is None:
-        return _Family((), {}, {})
+        return _Family((), (), {}, {})
     metrics = {
         name: [int(number) for number in text.split(",") if number]
         for name, text in zip(
@@ -88,7 +94,7 @@ def _family(chip: str) -> _Family:
         )
         if text != "-"
     }
-    return _Family([row["parts"][part] for part in row["counters"]], metrics, row["named"])
+    return _Family(row["parts"], row["counters"], metrics, row["named"])
 
 
 @cache

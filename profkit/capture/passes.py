@@ -8,9 +8,9 @@ samples over time. Metrics of the launch and of the device take none.
 from __future__ import annotations
 
 import json
-import re
 import subprocess
 import sys
+from collections import defaultdict
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -19,17 +19,19 @@ from typing import Any, Literal
 from profkit.capture.chips import CAPABILITIES
 from profkit.capture.pass_table import estimated, named
 from profkit.capture.perfworks import library_path
-from profkit.capture.sections import section_metrics, section_names, underived
+from profkit.capture.sections import (
+    OVER_TIME,
+    kind,
+    section_metrics,
+    section_names,
+    underived,
+)
 
 Source = Literal["library", "table"]
 """What a count comes from: NVIDIA's PerfWorks library, or the table that comes with profkit."""
 
 _TIMEOUT = 60.0  # s, chosen: the slowest chip takes 3 s for every set
 _PATCHED = 33  # counters of one pass with patched code: 33 took one on an H200, 48 took two
-_FREE = ("launch__", "device__", "profiler__", "numa__", "nvlink__", "c2clink__", "gr__workids_")
-_OVER_TIME = "pmsampling:"
-_OF_OCCUPANCY = re.compile(r"sms?p?__maximum_warps_\w+")
-_BY_INSTRUCTION = re.compile(r"sass__\w+|\w+__sass_\w+|smsp__branch_targets_\w+|(?!\w*__)\w+")
 
 
 @dataclass(frozen=True)
@@ -91,27 +93,24 @@ def _expanded(chip: str, names: Iterable[str]) -> list[str]:
 
 
 def _parts(metrics: Iterable[str]) -> _Parts:
-    hardware: set[str] = set()
+    by_kind: dict[str, set[str]] = defaultdict(set)
+    for name in metrics:
+        by_kind[kind(name)].add(name)
     composed: set[str] = set()
     over_time: dict[str, list[str]] = {}
-    by_instruction = samples = False
-    for name in metrics:
-        if name.startswith(_FREE) or _OF_OCCUPANCY.fullmatch(name):
-            continue
-        if name.startswith(_OVER_TIME):
-            group, _, metric = name.removeprefix(_OVER_TIME).rpartition(":")
-            if "__" in metric:
-                over_time.setdefault(group, []).append(metric)
-            else:
-                composed.add(metric)
-        elif "pcsamp" in name:
-            samples = True
-        elif _BY_INSTRUCTION.fullmatch(name):
-            by_instruction = True
+    for name in sorted(by_kind["over_time"]):
+        group, _, metric = name.removeprefix(OVER_TIME).rpartition(":")
+        if "__" in metric:
+            over_time.setdefault(group, []).append(metric)
         else:
-            hardware.add(name)
-    groups = list(over_time.values())
-    return _Parts(sorted(hardware), by_instruction, samples, len(composed), groups)
+            composed.add(metric)
+    return _Parts(
+        sorted(by_kind["hardware"]),
+        bool(by_kind["by_instruction"]),
+        bool(by_kind["samples"]),
+        len(composed),
+        list(over_time.values()),
+    )
 
 
 def _count(part: _Parts, schedule: Mapping[str, int]) -> int:

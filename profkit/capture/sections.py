@@ -6,11 +6,15 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any
 
 from profkit.core.text_files import shipped_text
+
+OVER_TIME = "pmsampling:"
+"""The prefix of metrics sampled over time; `pmsampling:GROUP:NAME` is one of a group."""
 
 
 def section_names() -> list[str]:
@@ -46,6 +50,19 @@ def underived(metrics: Iterable[str]) -> list[str]:
         parts = derived.get(plain) or derived.get(plain.partition(".")[0])
         names += underived(parts) if parts else [plain]
     return list(dict.fromkeys(names))
+
+
+def kind(metric: str) -> str:
+    """What gives a metric: `free` is the launch or the device, `samples` are warp samples,
+    `by_instruction` is patched machine code, `over_time` are samples over time; else `hardware`."""
+    if metric.startswith(OVER_TIME):
+        return "over_time"
+    return next((key for key, form in _kinds().items() if form.fullmatch(metric)), "hardware")
+
+
+@cache
+def _kinds() -> Mapping[str, re.Pattern[str]]:
+    return {key: re.compile(text) for key, text in _document()["kinds"].items()}
 
 
 def _key(capability: str) -> tuple[int, ...]:
