@@ -48,7 +48,6 @@ class PartCost:
     """What a part of a set costs: passes of it alone, and passes with it less those without it."""
 
     name: str
-    metrics: int
     alone: int
     marginal: int
 
@@ -172,11 +171,10 @@ def replay_plan(
         parts=tuple(
             PartCost(
                 name,
-                len(names),
                 own.count,
                 whole.count - (other.count if len(parts) > 1 else 0),
             )
-            for (name, names), own, other in zip(parts.items(), alone, rest, strict=True)
+            for name, own, other in zip(parts, alone, rest, strict=True)
         ),
         unknown=whole.unknown,
         source=whole.source,

@@ -25,7 +25,6 @@ class PartRow(Projection, frozen=True, kw_only=True):
     takes with it less those without it."""
 
     name: str
-    metrics: Count
     alone: Count
     marginal: Count
 

@@ -48,7 +48,7 @@ def plan(
     else:
         collected = sections or "full"
         parts = replay_plan.parts_of_set(collected, subject)
-        result = replay_plan.replay_plan(subject, collected, parts, work)
+        result = replay_plan.replay_plan(subject, f"Set {collected}", parts, work)
     if format == "json":
         put(replay_plan_view.plan_json(result), output)
     elif format == "markdown":
