@@ -82,19 +82,25 @@ def collected(sections: str) -> list[str]:
     """
     if sections in SETS:
         return ["--set", sections]
+    names = listed_names(sections)
+    metrics = [name for name in names if "__" in name]
+    words = [word for name in names if name not in metrics for word in ("--section", name)]
+    return words + (["--metrics", ",".join(metrics)] if metrics else [])
+
+
+def listed_names(path: str) -> list[str]:
+    """The sections and metrics of a file, one a line; raises UsageError for any other file."""
     remedy = f"use one of {', '.join(SETS)}, or a file with one section or metric per line"
     try:
-        lines = read_text(Path(sections)).splitlines()
+        lines = read_text(Path(path)).splitlines()
     except MissingFile:
-        raise UsageError(f"--set {sections!r} is neither a set nor a file", remedy) from None
+        raise UsageError(f"--set {path!r} is neither a set nor a file", remedy) from None
     except BadInput as error:
         raise UsageError(f"--set {error.message}", remedy) from None
     names = [name for line in lines if (name := line.strip()) and not name.startswith("#")]
     if not names:
-        raise UsageError(f"--set {sections!r} contains no section or metric", remedy)
-    metrics = [name for name in names if "__" in name]
-    words = [word for name in names if name not in metrics for word in ("--section", name)]
-    return words + (["--metrics", ",".join(metrics)] if metrics else [])
+        raise UsageError(f"--set {path!r} contains no section or metric", remedy)
+    return names
 
 
 def profile(
