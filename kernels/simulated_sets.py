@@ -36,10 +36,10 @@ _OF_SECTIONS = (
     "launch__", "device__", "profiler__", "memory_", "derived__memory_", "smsp__pcsamp_",
     "sass__inst_executed_per_opcode", "sass__inst_executed_register_spilling", "sm__maximum_warps",
     "sm__warps_active.", "smsp__warps_active.", "smsp__warps_eligible.", "smsp__issue_active.",
-    "sm__cycles_active.", "lts__cycles_active.", "dram__cycles_active.",
-    "smsp__sass_branch_", "smsp__sass_average_branch_", "smsp__inst_executed_op_branch",
-    "smsp__sass_thread_inst_executed",
-    "derived__smsp__sass_thread_inst_executed_op_d", "derived__smsp__sass_thread_inst_executed_op_f",
+    "sm__cycles_active.", "lts__cycles_active.", "dram__cycles_active.", "smsp__sass_branch_",
+    "smsp__sass_average_branch_", "smsp__inst_executed_op_branch",
+    "smsp__sass_thread_inst_executed", "derived__smsp__sass_thread_inst_executed_op_d",
+    "derived__smsp__sass_thread_inst_executed_op_f",
     "derived__sm__sass_thread_inst_executed_op_d", "derived__sm__sass_thread_inst_executed_op_f",
     "dram__bytes.sum.peak_sustained", "smsp__inst_issued.sum",
 )  # fmt: skip
@@ -203,8 +203,8 @@ def _print(judged: Sequence[Judgment], *, verbose: bool) -> int:
         if full.rule != lean.rule or (verbose and abs(full.saved - lean.saved) > _POINTS):
             print(f"  {name} {'before' if side == 0 else 'after'}: {full} -> {lean}")
     if verbose:
-        for point, name, category, full, lean in sorted(every, key=lambda row: -abs(row[0]))[:40]:
-            print(f"  {name} {category}: {full:.3f} -> {lean:.3f} ({point:+.1%})")
+        for point, name, category, factor, other in sorted(every, key=lambda row: -abs(row[0])):
+            print(f"  {name} {category}: {factor:.3f} -> {other:.3f} ({point:+.1%})")
     _print_values(judged)
     return int(statistics.fmean(alike) < 0.97 or bool(alarms))  # as asked of the set
 

@@ -42,6 +42,9 @@ class CaptureSet:
         return words + (["--metrics", ",".join(self.metrics)] if self.metrics else [])
 
 
+NOTHING = CaptureSet((), (), 0)
+
+
 def capture_set(
     name: str, capability: Capability | None = None, *, by_instruction: bool = True
 ) -> CaptureSet:
