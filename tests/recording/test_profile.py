@@ -673,7 +673,9 @@ def test_auto_records_all_launches_and_those_that_take_the_time_in_detail(bench:
     assert "\\(pytorch_flash::Flash_fwd_params\\)" in second["--kernel-name"]
     assert second["--launch-count"] == "1"
     assert len(second["--metrics"]) > 2 * len(first["--metrics"])
-    assert "1 of 1 kernel, 100.0% of the GPU time; all launches are in scout.ncu-repz" in done.stdout
+    assert (
+        "1 of 1 kernel, 100.0% of the GPU time; all launches are in scout.ncu-repz" in done.stdout
+    )
     (run,) = bench.kept()
     manifest = verify(run)
     assert {"toy.ncu-repz", "scout.ncu-repz"} < set(manifest.files)

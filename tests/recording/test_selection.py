@@ -43,8 +43,10 @@ def test_filters_select_as_ncu_does() -> None:
     by_name = replace(FULL, kernel="ge", launch_skip=1, launch_count=1)
     assert selected(recorded, by_name) == (kernels[2],)
     assert selected(recorded, replace(FULL, nvtx="step/")) == (kernels[0],)
-    for unknown in ({"replay_mode": "range"}, {"graph_profiling": "graph"}, {"kernel": "("}):
-        assert selected(recorded, replace(FULL, **unknown)) is None
+    for unknown in (
+        NcuOptions(replay_mode="range"), NcuOptions(graph_profiling="graph"), NcuOptions(kernel="(")
+    ):  # fmt: skip
+        assert selected(recorded, unknown) is None
 
 
 def test_passes_of_sets_and_additions() -> None:
@@ -81,8 +83,8 @@ def test_an_autotuner_is_refused_unless_launches_are_picked() -> None:
         check_autotuner(tuned, FULL)
     assert "warm up outside it" in refused.value.remedy
     assert "29 of 50 launches" in refused.value.message
-    for picked in ({"kernel": "gemm"}, {"nvtx": "step"}, {"launch_count": 9}):
-        check_autotuner(tuned, replace(FULL, **picked))
+    for picked in (NcuOptions(kernel="gemm"), NcuOptions(nvtx="step"), NcuOptions(launch_count=9)):
+        check_autotuner(tuned, picked)
 
 
 def test_repeated_layers_are_no_autotuner() -> None:
