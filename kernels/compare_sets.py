@@ -1,14 +1,18 @@
-"""Findings of a smaller set, simulated on recorded reports: `python -m kernels.simulated_sets`
+"""Findings of a smaller set and of all metrics: `python -m kernels.compare_sets [--with DIR]`
 
-Each pair is judged twice: with all that was recorded, and with what `--set lean` would have
-recorded of it. A counter of the set that the recordings lack is taken from an equal one that they
-have (`_EQUAL`). Printed are the share of pairs whose first finding is the same, the differences of
-its estimate, new false alarms, and the quantities by another formula with their differences.
+Each pair is judged twice: with all that was recorded, and as recorded with a smaller set below DIR
+(`python -m kernels.record --set lean --profile-only --out DIR`). Without DIR the second is
+simulated: what `--set lean` would have recorded of the first; a counter of the set that the
+recordings lack is taken from an equal one that they have (`_EQUAL`). Printed are the cost of each
+set, the share of pairs whose first finding is the same, the differences of its estimate, new false
+alarms, and the quantities by another formula with their differences.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
+import math
 import statistics
 import sys
 from collections import defaultdict
@@ -23,6 +27,7 @@ import numpy as np
 
 from profkit.analysis import report as analysis
 from profkit.capture.sets import capture_set
+from profkit.core.integrity import MANIFEST
 from profkit.report.reader import RawReport
 from profkit.report.summary import LaunchSummary, ReportSummary
 from profkit.rules.checklist import Checklist
@@ -50,6 +55,7 @@ _EQUAL = {
         f"l1tex__data_bank_conflicts_{_SHARED_COPIES}"
     )
 }
+_UNKNOWN = {"seconds": math.nan, "launches": 1}  # of recordings before it was kept
 _CLOSE = 0.02  # relative difference, chosen: below it another formula changes no finding
 _POINTS = 0.03  # of the report's time: the largest difference of an estimate that is asked for
 
@@ -73,6 +79,7 @@ class Judgment:
     new_alarms: tuple[Alarm, ...]
     named: tuple[bool, bool]
     values: Mapping[str, Sequence[tuple[float, float, str]]]
+    passes: tuple[tuple[float, float], ...]
 
 
 def reduced(raw: RawReport, names: frozenset[str]) -> RawReport:
@@ -110,19 +117,20 @@ def first_of(checklist: Checklist) -> First:
     return First("", "", 0.0)
 
 
-def simulate(folder: Path, names: frozenset[str]) -> Judgment:
-    """Judge a pair both ways."""
-    pair = read_pair(folder)
+def compare(folders: tuple[Path, Path], names: frozenset[str]) -> Judgment:
+    """Judge a pair both ways: with all metrics, and as the second folder has it; where that is the
+    first, with those of `names`."""
+    pair, other = (read_pair(folder) for folder in folders)
+    other = replace(other, achieved=pair.achieved)  # timed once
+    simulated = names if folders[0] == folders[1] else None
     seen: tuple[list[tuple[ReportSummary, Checklist]], ...] = ([], [])
-    whole, small = (
-        judge(pair, partial(examine, names=kept, seen=place)).pair
-        for kept, place in zip((None, names), seen, strict=True)
-    )
+    whole = judge(pair, partial(examine, names=None, seen=seen[0])).pair
+    small = judge(other, partial(examine, names=simulated, seen=seen[1])).pair
     values: dict[str, list[tuple[float, float, str]]] = defaultdict(list)
     findings: list[tuple[str, float, float]] = []
     for (full, checked), (lean, rechecked) in zip(*seen, strict=True):
-        for launch, other in zip(full.launches, lean.launches, strict=True):
-            _collect(values, launch, other)
+        for launch, smaller in zip(full.launches, lean.launches, strict=True):
+            _collect(values, launch, smaller)
         findings += _estimates(checked, rechecked)
     alarms = {alarm.category for alarm in whole.alarms}
     return Judgment(
@@ -135,6 +143,11 @@ def simulate(folder: Path, names: frozenset[str]) -> Judgment:
         tuple(alarm for alarm in small.alarms if alarm.category not in alarms),
         (whole.rank == 1, small.rank == 1),
         values,
+        tuple(
+            (launch.get("replay_passes"), smaller.get("replay_passes"))
+            for (full, _), (lean, _) in zip(*seen, strict=True)
+            for launch, smaller in zip(full.launches, lean.launches, strict=True)
+        ),
     )
 
 
@@ -163,14 +176,39 @@ def _collect(
 def main() -> int:
     """Simulate on the pairs of a folder; 1 where a first finding or an alarm differs too often."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
-    parser.add_argument("--pairs", type=Path, default=_PAIRS)
+    parser.add_argument("--pairs", type=Path, default=_PAIRS, metavar="DIR")
+    parser.add_argument("--with", type=Path, dest="other", metavar="DIR")
     parser.add_argument("--verbose", action="store_true", help="every difference")
     options = parser.parse_args()
     names = frozenset(capture_set("lean", _HOPPER).metrics)
     with ExitStack() as stack, ProcessPoolExecutor(2) as pool:
         pairs = pairs_in(stack.enter_context(unpacked(options.pairs)))
-        judged = list(pool.map(partial(simulate, names=names), pairs))
+        others = {path.name: path for path in pairs}
+        if options.other:
+            others = {path.name: path for path in pairs_in([options.other])}
+        both = [(path, others[path.name]) for path in pairs if path.name in others]
+        judged = list(pool.map(partial(compare, names=names), both))
+        if options.other:
+            _print_cost(both, judged)
     return _print(judged, verbose=options.verbose)
+
+
+def _print_cost(folders: Sequence[tuple[Path, Path]], judged: Sequence[Judgment]) -> None:
+    """A table of both sets: passes and ncu's seconds for each launch, bytes of the reports."""
+    print("| set | passes | ncu, s a launch | reports, MB |", "|---|---|---|---|", sep="\n")
+    for side in (0, 1):
+        passes = [pair[side] for row in judged for pair in row.passes]
+        manifests = [
+            json.loads((pair[side] / MANIFEST).read_text(encoding="utf-8")) for pair in folders
+        ]
+        runs = [manifest["ncu_run"] for manifest in manifests if "ncu_run" in manifest]
+        seconds = statistics.median(run["seconds"] / run["launches"] for run in runs or [_UNKNOWN])
+        size = sum(
+            file.stat().st_size for pair in folders for file in pair[side].glob("*.ncu-rep*")
+        )
+        spread = f"{min(passes):.0f} to {max(passes):.0f}"
+        name = manifests[0]["options"]["sections"]
+        print(f"| {name} | {spread} | {seconds:.2f} | {size / 1e6:.1f} |")
 
 
 def _print(judged: Sequence[Judgment], *, verbose: bool) -> int:
