@@ -25,10 +25,11 @@ if TYPE_CHECKING:
 COVERED = 0.9
 """The share of the GPU time whose kernels `--set auto` records in detail: as asked of it."""
 
-# Seconds of a replay pass besides the kernel itself: 43 s of ncu for 19 launches of 38 passes on an
-# H200, most of it to save and restore memory.
-_PASS = 0.06
-_START = 5.0  # seconds until a program's first launch under ncu: 4 to 6 with torch
+# Seconds of a replay pass besides the kernel itself, most of it to save and restore memory, and until
+# a program with torch launches under ncu: fitted to profiles of 1, 4 and 19 launches of 38 passes on
+# an H200, which took 11, 20 and 49 s.
+_PASS = 0.054
+_START = 9.0
 _MINUTE = 60  # seconds
 _TRIALS = 20  # launches that appear once, chosen: the shortest search of an autotuner tries as many
 _MOSTLY = 0.5  # of the launches, chosen: an application repeats most of its kernels
