@@ -54,10 +54,10 @@ def capture_set(
     """
     row = _file()["sets"][name]
     source: Sequence[str] = row.get("source", ()) if by_instruction else ()
-    metrics = [
-        metric for group in row.get("groups", ()) for metric in _group_metrics(group, capability)
-    ]
-    return CaptureSet((*row.get("sections", ()), *source), tuple(metrics), row["passes"])
+    groups = (*row.get("groups", ()), *(() if by_instruction else row.get("without_source", ())))
+    metrics = (metric for group in groups for metric in _group_metrics(group, capability))
+    sections = (*row.get("sections", ()), *source)
+    return CaptureSet(sections, tuple(dict.fromkeys(metrics)), row["passes"])
 
 
 def passes_of(name: str) -> int:

@@ -22,13 +22,14 @@ def test_limits_on_passes() -> None:
 def test_sets_grow(capability: tuple[int, int]) -> None:
     scout, lean = (capture_set(name, capability) for name in OWN_SETS)
     assert set(scout.metrics) < set(lean.metrics)
-    assert set(capture_set("flop", capability).metrics) < set(lean.metrics)
     assert set(capture_set("lean").metrics) < set(lean.metrics)
 
 
-def test_what_ncu_counts_by_instruction_is_left_out_of_ranges() -> None:
+def test_of_ranges_counters_take_the_place_of_what_ncu_counts_by_instruction() -> None:
     lean, ranges = (capture_set("lean", (9, 0), by_instruction=each) for each in (True, False))
     assert set(lean.sections) - set(ranges.sections) == {"InstructionStats", "SourceCounters"}
+    tensor = {"sm__ops_path_tensor_op_hmma_src_fp16_dst_fp32_sparsity_off.sum"}
+    assert tensor <= set(ranges.metrics) - set(lean.metrics)
     assert lean.words.count("--section") == len(lean.sections)
 
 
