@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 COVERED = 0.9
 """The share of the GPU time whose kernels `--set auto` records in detail: as asked of it."""
 
-# Seconds of a replay pass besides the kernel itself, most of it to save and restore memory, and until
-# a program with torch launches under ncu: fitted to profiles of 1, 4 and 19 launches of 38 passes on
-# an H200, which took 11, 20 and 49 s.
+# Seconds of a replay pass besides the kernel itself, most of it to save and restore memory, and
+# until a program with torch launches under ncu: fitted to profiles of 1, 4 and 19 launches of 38
+# passes on an H200, which took 11, 20 and 49 s.
 _PASS = 0.054
 _START = 9.0
 _MINUTE = 60  # seconds
