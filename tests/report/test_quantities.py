@@ -196,7 +196,7 @@ def test_a_share_above_one_is_reported_as_impossible() -> None:
 
 
 def sampled(samples: float) -> RawReport:
-    """A launch with warp samples, a quarter of them waiting at barriers, and without stall counters."""
+    """A launch with warp samples, a quarter of them at barriers, and no stall counters."""
     return raw(
         (9, 0),
         smsp__warps_active__dot__avg__dot__per_cycle_active=8.0,

@@ -9,7 +9,7 @@ from profkit.report.catalog import catalog
 from profkit.report.sass_flow import Flow
 from profkit.report.sass_text import parse
 from profkit.report.source_lines import instructions
-from tests.conftest import FULL, H200, h200
+from tests.conftest import FULL, h200, pair_report
 
 
 def flow(code: str) -> Flow:
@@ -131,7 +131,7 @@ def test_no_code_is_no_blocks() -> None:
 def recorded() -> Iterator[profkit.Report]:
     yield from (h200(name) for name in FULL)
     for pair in ("pointer_chase", "softmax_passes", "mma_sync_gemm", "barrier_lockstep"):
-        yield profkit.load(H200 / "pairs" / pair / "before.ncu-repz")
+        yield profkit.load(pair_report(pair, "before"))
 
 
 def test_addresses_of_recorded_loads_come_from_somewhere() -> None:
