@@ -117,9 +117,9 @@ def stalls_of_both(
     before: LaunchSummary, after: LaunchSummary
 ) -> tuple[Mapping[str, float], Mapping[str, float]]:
     """The states of two launches; none where one has counters and the other warp samples."""
-    sides = before, after
-    origins = {side.formulas[_ISSUING] for side in sides if _ISSUING in side.formulas}
-    return ({}, {}) if len(origins) > 1 else (stalls_of(before), stalls_of(after))
+    if before.is_proxy(_ISSUING) != after.is_proxy(_ISSUING):
+        return {}, {}
+    return stalls_of(before), stalls_of(after)
 
 
 def split(

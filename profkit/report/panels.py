@@ -196,11 +196,10 @@ def _memory_grid(launch: LaunchSummary) -> Grid:
         dram_roof += f"\n{percent(bandwidth / sheet.value)} of datasheet{mark}"
     l2_rate, l1_rate = (number(launch.get(f"{level}_bandwidth"), "B/s") for level in ("l2", "l1"))
     l2_roof = _roof(launch, "l2_output_bandwidth", "L2 to SMs ")
-    l2_hits = "l2_hit_rate" if "l2_hit_rate" in launch.values else "l2_tag_hit_rate"
     l1_roof = _roof(launch, "l1_writeback_bandwidth", "loads + stores ")
     rows = (
         ("DRAM", _traffic(launch, "dram"), rate, dram_roof, ""),
-        ("L2", _traffic(launch, "l2"), l2_rate, l2_roof, _share(launch, l2_hits)),
+        ("L2", _traffic(launch, "l2"), l2_rate, l2_roof, _share(launch, "l2_hit_rate")),
         (
             "L1",
             number(launch.get("l1_bytes"), "B"),

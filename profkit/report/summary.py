@@ -158,9 +158,8 @@ class LaunchSummary:
     @property
     def _few_samples(self) -> tuple[str, ...]:
         """That the warp states are shares of few samples, where no counters were collected."""
-        counted = catalog().quantities[_SELECTED].alternatives[0].formula.text
         samples = self.get("pc_samples")
-        if self.formulas.get(_SELECTED, counted) == counted or not samples < _FEW_SAMPLES:
+        if not self.is_proxy(_SELECTED) or not samples < _FEW_SAMPLES:
             return ()
         return (
             f"warp states are shares of {plural(int(samples), 'warp sample')}: uncertain by "
@@ -191,6 +190,12 @@ class LaunchSummary:
     def get(self, name: str) -> float:
         """A quantity; NaN where it is missing."""
         return self.values.get(name, math.nan)
+
+    def is_proxy(self, name: str) -> bool:
+        """Whether a quantity is by a measure that is only near it."""
+        alternatives = catalog().quantities[name].alternatives
+        formula = self.formulas.get(name)
+        return any(each.proxy and each.formula.text == formula for each in alternatives)
 
     def why_missing(self, name: str) -> str:
         return self.missing.get(name, "")
