@@ -25,11 +25,10 @@ if TYPE_CHECKING:
 COVERED = 0.9
 """The share of the GPU time whose kernels `--set auto` records in detail: as asked of it."""
 
-# Seconds of a replay pass besides the kernel itself, most of it to save and restore memory, and
-# until a program with torch launches under ncu: fitted to profiles of 1, 4 and 19 launches of 38
-# passes on an H200, which took 11, 20 and 49 s.
+# Seconds of a replay pass besides the kernel itself, most of it to save and restore memory: fitted,
+# with _START, to profiles of 1, 4 and 19 launches of 38 passes on an H200, of 11, 20 and 49 s.
 _PASS = 0.054
-_START = 9.0
+_START = 9.0  # seconds until a program with torch launches under ncu: fitted
 _MINUTE = 60  # seconds
 _TRIALS = 20  # launches that appear once, chosen: the shortest search of an autotuner tries as many
 _MOSTLY = 0.5  # of the launches, chosen: an application repeats most of its kernels

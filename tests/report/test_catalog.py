@@ -112,6 +112,7 @@ def test_alternatives_of_one_quantity_agree_where_a_launch_has_several() -> None
                 item.formula(columns)
                 for item in entry.alternatives
                 if (9, 0) in item.cc
+                and (not item.proxy or entry.name.startswith("stall_"))
                 and not any(item.shortest for item in entry.alternatives)
                 and all(name in columns for name in item.formula.names)
             ]
