@@ -174,7 +174,7 @@ def test_one_section_is_enough_for_times_and_what_it_holds() -> None:
         ("KernelBench__matmul_kernel", "IndexSpaces.jl__profile_3176628c", ["GPU", "ncu version"]),
         (
             "ESMM-Research__profile_feb2d349", "nsight-training__manual_nvtx",
-            ["GPU", "ncu version", "collected metrics"],
+            ["GPU", "ncu version"],
         ),
         ("COALDA__coalesced_chart", "NuKEXC__profile_fastc", ["GPU", "ncu version"]),
     ],
@@ -198,14 +198,26 @@ def test_reports_of_other_gpus_and_versions_are_refused_with_each_reason(
 # --- runs, folders, options, odd input
 
 
-def test_two_sets_are_refused_and_forced_lists_what_one_side_lacks(profkit_cli: Cli) -> None:
+def test_of_two_sets_what_both_have_is_compared(profkit_cli: Cli) -> None:
     sides = H200 / "sdpa_s512_flash.ncu-repz", H200 / "sdpa_s512_flash_set_basic.ncu-repz"
-    refused = profkit_cli("diff", *sides)
-    assert refused.exit_code == 3
-    assert "collected metrics: set full vs. set basic" in refused.stdout
-    forced = profkit_cli("diff", *sides, "--force", "--all").stdout
-    assert "l1_hit_rate, before only" in forced
-    assert "not collected" in forced
+    compared = profkit_cli("diff", *sides, "--all")
+    assert compared.exit_code == 0
+    note = "! collected metrics: set full vs. set basic: only what both have is compared"
+    assert note in compared.stdout
+    assert "l1_hit_rate, before only" in compared.stdout
+    assert "not collected" in compared.stdout
+    assert "NEW" not in compared.stdout
+    assert "RESOLVED" not in compared.stdout
+
+
+def test_stalls_of_counters_are_not_compared_with_those_of_warp_samples() -> None:
+    full, detailed = (
+        profkit.load(H200 / f"sdpa_s512_flash{name}.ncu-repz") for name in ("", "_set_detailed")
+    )
+    (kernel,) = profkit.diff(full, detailed).kernels
+    assert kernel.attribution is not None
+    assert "warp states" in kernel.attribution.missing
+    assert kernel.change is Change.same
 
 
 def test_another_launch_shape_with_equal_work_is_the_same_problem(profkit_cli: Cli) -> None:

@@ -11,7 +11,7 @@ import pytest
 from kernels import record
 from kernels.recorded import LATENCY, profile, timed
 from kernels.split import take_apart
-from profkit.capture.tools import Tool
+from profkit.capture.ncu import NcuOptions
 from profkit.core.errors import EnvironmentProblem
 from profkit.core.regular_file import digest
 from profkit.timing.latency import LatencyReport, compare_with
@@ -19,7 +19,7 @@ from profkit.timing.latency_file import read_latencies
 from tests.conftest import pair_folder, pair_report
 
 NAME = "fuse_passes"  # its `before` is two launches
-NCU = Tool("ncu", "ncu", (2025, 3, 1))
+RUN = record.NcuRun("2025.3.1", NcuOptions("lean"), "NVIDIA H200", 1.5, 2)
 
 
 def plain(side: str) -> bytes:
@@ -49,7 +49,7 @@ def test_a_recording_takes_an_older_one_s_place(tmp_path: Path) -> None:
     assert before.launches == 2
     ranges = [f"{NAME}/after", f"{NAME}/before"]
     recording = record.Recording(NAME, {LATENCY: latencies()}, ("before", "after"))
-    record._write(recording, ranges, before, tmp_path, NCU)
+    record._write(recording, ranges, before, tmp_path, RUN)
 
     written = {file.name for file in older.iterdir()}
     assert written == {"before.ncu-repz", "after.ncu-repz", LATENCY, "pair.yaml", "manifest.json"}
@@ -115,6 +115,6 @@ def test_what_failed_is_named(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(sys, "argv", ["record", NAME, "ladder"])
-    monkeypatch.setattr(record, "record", lambda _names, _out: ("ladder",))
+    monkeypatch.setattr(record, "record", lambda *_names, **_options: ("ladder",))
     assert record.main() == 6
     assert capsys.readouterr().err == "profkit: not recorded: ladder\n"
