@@ -117,6 +117,13 @@ def collected(options: NcuOptions) -> list[str]:
 
 
 def _set_of_file(path: str) -> CaptureSet:
+    names = listed_names(path)
+    metrics = tuple(name for name in names if "__" in name)
+    return CaptureSet(tuple(name for name in names if name not in metrics), metrics, 0)
+
+
+def listed_names(path: str) -> list[str]:
+    """The sections and metrics of a file, one a line; raises UsageError for any other file."""
     sets = ", ".join((*SETS, AUTO))
     remedy = f"use one of {sets}, or a file with one section or metric per line"
     try:
@@ -128,8 +135,7 @@ def _set_of_file(path: str) -> CaptureSet:
     names = [name for line in lines if (name := line.strip()) and not name.startswith("#")]
     if not names:
         raise UsageError(f"--set {path!r} contains no section or metric", remedy)
-    metrics = tuple(name for name in names if "__" in name)
-    return CaptureSet(tuple(name for name in names if name not in metrics), metrics, 0)
+    return names
 
 
 def can_compress(tool: Tool, environment: Mapping[str, str]) -> bool:

@@ -224,7 +224,9 @@ def _levels(roofline: Roofline, kernels: Sequence[Subject]) -> Grid:
     if missing := [LEVEL_LABELS[level] for level in levels if not roofline.roof(level)]:
         notes.append(f"no roof of {', '.join(missing)} is known")
     if any(_bypasses_l1(kernel) for kernel in kernels):
-        notes.append("L1: to registers, without TMA copies and wgmma operands")
+        notes.append(
+            "L1: to registers by ncu's count, without TMA copies, ldmatrix and wgmma operands"
+        )
     if twins:
         notes.append("algorithmic: from declared work")
     return Grid("Arithmetic intensity", columns, tuple(rows), "; ".join(notes))

@@ -253,7 +253,8 @@ def extents(checklist: Checklist) -> str:
     first = f"of {whole(checklist)}, then per {_RANGE}"
     if _has_several_bases(checklist):
         first = f"title: part in parentheses; below: {_RANGE}"
-    return f"{first}: {RANGES}, confidence is by its width; {NOT_ADDITIVE}; {LEFT_OUT}"
+    confidence = f"confidence is by its width, low where it begins below {WORTH}x"
+    return f"{first}: {RANGES}, {confidence}; {NOT_ADDITIVE}; {LEFT_OUT}"
 
 
 def notes() -> str:

@@ -31,6 +31,7 @@ LOADED: Mapping[str, str] = {
     "--help": "rich.console",
     "metrics": "yaml rich.console",
     f"metrics {REPORT}": OF_A_REPORT,
+    "plan --gpu H200 --set basic": "yaml rich.console",
     "rules list": "yaml rich.console",
     "rules explain memory_latency": "yaml rich.console",
     "rules check rules": "yaml",

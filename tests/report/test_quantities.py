@@ -72,7 +72,9 @@ def test_every_reason_for_a_missing_value_is_distinguished() -> None:
     assert reasons["global_load_sectors_per_request"] == "undefined for this launch"
     assert reasons["tma_busy"] == "not on this architecture"
     assert reasons["stall_gmma"] == "not on this architecture"
-    assert reasons["tensor_fp64_busy"] == "not known for this architecture"
+    assert reasons["tensor_fp64_busy"] == "not on this architecture"
+    volta = evaluate(raw((7, 0), gpu__time_duration__dot__sum=np.nan))
+    assert volta.missing["peak_rate_tensor_fp16"][0] == "not known for this architecture"
     assert (
         reasons["l2_hit_rate"] == "not collected; record with ncu --section MemoryWorkloadAnalysis"
     )
