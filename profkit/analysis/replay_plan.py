@@ -18,7 +18,7 @@ from profkit.report.gpus import ComputeCapability, datasheets_named, parse_capab
 from profkit.rules.rule_file import shipped_rules
 
 RULES, CATALOG = "rules", "catalog"
-_PER_PASS, _PER_PASS_LOW, _PER_PASS_HIGH = 0.075, 0.035, 0.13
+PER_PASS, _PER_PASS_LOW, _PER_PASS_HIGH = 0.075, 0.035, 0.13
 """Seconds of ncu's own for a pass, fitted to 16 captures of 1 to 19 launches, 16 to 722 passes, on
 an H200 (ncu 2025.3.1), without the 6 s in which the program started; the range has all of them."""
 _COPIES = 2  # of the saved memory: each byte is read and written to restore it
@@ -168,7 +168,7 @@ def replay_plan(
         workload=workload,
         collected=collected,
         passes=whole.count,
-        seconds=scale * (fixed + _PER_PASS),
+        seconds=scale * (fixed + PER_PASS),
         seconds_low=scale * (fixed + _PER_PASS_LOW),
         seconds_high=scale * (fixed + _PER_PASS_HIGH),
         parts=tuple(

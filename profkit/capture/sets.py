@@ -61,9 +61,8 @@ def capture_set(
 
 
 def passes_of(name: str) -> int:
-    """Replay passes of a launch on CC 9.0; those of full for a file of sections and metrics."""
-    sets = _file()["sets"]
-    passes: int = sets.get(name, sets["full"])["passes"]
+    """Replay passes of a launch on CC 9.0."""
+    passes: int = _file()["sets"][name]["passes"]
     return passes
 
 

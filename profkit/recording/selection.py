@@ -13,23 +13,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from profkit.analysis.replay_plan import PER_PASS
+from profkit.capture.chips import chip_of
+from profkit.capture.ncu import SETS, NcuOptions, listed_names
+from profkit.capture.passes import passes as schedule
 from profkit.capture.sets import AUTO, passes_of
 from profkit.core.errors import UsageError
 from profkit.report.summary import NAME_WIDTH, Group, ReportSummary
 from profkit.ui.text import literal, percent, plural, shorten
 
 if TYPE_CHECKING:
-    from profkit.capture.ncu import NcuOptions
     from profkit.timeline.reader import Kernel, Timeline
 
 COVERED = 0.9
 """The share of the GPU time whose kernels `--set auto` records in detail: as asked of it."""
 
-# Seconds of a replay pass besides the kernel itself, most of it to save and restore memory: fitted,
-# with _START, to profiles of 1, 4 and 19 launches of 38 passes on an H200, of 11, 20 and 49 s.
-_PASS = 0.054
-_START = 9.0  # seconds until a program with torch launches under ncu: fitted
+_START = 6.0  # seconds until a program with torch launches under ncu: as in the fit of PER_PASS
 _MINUTE = 60  # seconds
+_CHIP = "GH100"  # counts for a GPU that is not known
 _TRIALS = 20  # launches that appear once, chosen: the shortest search of an autotuner tries as many
 _MOSTLY = 0.5  # of the launches, chosen: an application repeats most of its kernels
 _ESCAPED = re.compile(r"[\\^$.|?*+()\[\]{}]")  # special characters of ECMAScript expressions
@@ -52,12 +53,16 @@ def passes(options: NcuOptions) -> int:
     """Replay passes of a launch; those of scout, the first recording, for `auto`."""
     first = "scout" if options.sections == AUTO else options.sections
     added = (("flop", options.flop), ("sampling", options.sampling))
-    return passes_of(first) + sum(passes_of(name) for name, wanted in added if wanted)
+    more = sum(passes_of(name) for name, wanted in added if wanted)
+    if first in SETS:
+        return passes_of(first) + more
+    capability = ".".join(map(str, options.capability or (9, 0)))
+    return schedule(chip_of(capability) or _CHIP, listed_names(first)).count + more
 
 
 def cost(durations: Sequence[float], replays: int) -> Cost:
     """The cost of launches that take `durations` (s) without a profiler."""
-    seconds = _START + replays * (sum(durations) + len(durations) * _PASS)
+    seconds = _START + replays * (sum(durations) + len(durations) * PER_PASS)
     return Cost(len(durations), replays, seconds)
 
 

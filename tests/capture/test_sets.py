@@ -2,12 +2,44 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
-from profkit.capture.sets import NCU_SETS, OWN_SETS, capture_set, passes_of
+from profkit.capture.chips import CAPABILITIES as CHIPS
+from profkit.capture.chips import chip_of
+from profkit.capture.passes import Passes, passes
+from profkit.capture.perfworks import library_path
+from profkit.capture.sets import NCU_SETS, NOTHING, OWN_SETS, capture_set, passes_of
 from profkit.core.yaml_files import shipped_yaml
+from profkit.report.gpus import parse_capability
 
-CAPABILITIES = [(7, 5), (8, 0), (8, 6), (8, 7), (8, 9), (9, 0), (10, 0), (10, 3), (12, 0), (12, 1)]
+CAPABILITIES = [parse_capability(text) for text in sorted(set(CHIPS.values()))]
+needs_library = pytest.mark.skipif(
+    library_path() is None, reason="the ncu-report package has no PerfWorks library"
+)
+
+
+def planned(names: Sequence[str], capability: tuple[int, int]) -> Passes:
+    chip = chip_of(".".join(map(str, capability)))
+    assert chip
+    sets = [capture_set(name, capability) for name in names]
+    whole = sum(sets, start=NOTHING)
+    return passes(chip, [*whole.sections, *whole.metrics])
+
+
+@needs_library
+def test_passes_are_those_that_are_planned() -> None:
+    for names in (["scout"], ["scout", "flop"], ["lean"], ["lean", "sampling"]):
+        assert planned(names, (9, 0)).count == sum(map(passes_of, names))
+
+
+@needs_library
+@pytest.mark.parametrize("capability", CAPABILITIES)
+def test_no_chip_is_asked_for_a_metric_that_it_lacks(capability: tuple[int, int]) -> None:
+    for names in (["scout", "flop"], ["lean"]):
+        assert not planned(names, capability).unknown
+    assert planned(["scout"], capability).count <= 3
 
 
 def test_limits_on_passes() -> None:
@@ -15,7 +47,6 @@ def test_limits_on_passes() -> None:
     assert passes_of("scout") + passes_of("flop") <= 5
     assert passes_of("lean") <= 12
     assert [passes_of(name) for name in NCU_SETS] == [38, 20, 10]  # ncu 2025.3 on an H200
-    assert passes_of("mine.txt") == passes_of("full")
 
 
 @pytest.mark.parametrize("capability", CAPABILITIES)
