@@ -197,6 +197,8 @@ _FREE = {  # module: why it may read by itself
     "report/memory.py": "/proc, control groups and bytes whose framing was walked before",
     "schemas/__main__.py": "the schemas that it writes",
     "rules/pair_archive.py": "a stream that open_regular opened, and the recordings that it packs",
+    "capture/passes.py": "what profkit's own process answers",
+    "capture/perfworks.py": "what profkit asks of it",
     "capture/supervise.py": "/proc",
     "capture/doctor.py": "/proc",
     "timing/turns.py": "lines of profkit's own worker",
