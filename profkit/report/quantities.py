@@ -133,7 +133,7 @@ class _Evaluation:
         ran = (counted > 0) | (np.isnan(counted) & (busy > 0))
         operations = [
             tensor_operations(code)
-            if was_run and (code := executed_opcodes(action, self._executed)) is not None
+            if was_run and action and (code := executed_opcodes(action, self._executed)) is not None
             else None
             for was_run, action in zip(ran, self._raw.actions or (None,) * len(ran), strict=True)
         ]

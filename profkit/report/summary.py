@@ -21,7 +21,8 @@ from profkit.ui.text import extent, literal, number, percent, plural, shorten
 
 if TYPE_CHECKING:
     from profkit.report.quantities import Quantities
-    from profkit.report.reader import Launch, RawReport, RuleResult
+    from profkit.report.reader import Launch, RawReport
+    from profkit.report.rule_results import RuleResult
     from profkit.report.session import Session
 
 NOT_STALLED = frozenset({"selected", "not_selected"})
