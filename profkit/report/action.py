@@ -206,8 +206,8 @@ class Opened:
         import ncu_report
 
         version = wire.message({1: _FILE_VERSION})
-        blocks = [_block({Kind.source: [source]}) for source in sources]  # none may hold two parts
-        report = b"".join((MAGIC, wire.prefixed(version), *blocks, _block({kind: launches}, names)))
+        blocks = [block({Kind.source: [source]}) for source in sources]  # none may hold two parts
+        report = b"".join((MAGIC, wire.prefixed(version), *blocks, block({kind: launches}, names)))
         self._file = NamelessFile(path, lambda file: file.write(report))  # read on when asked
         if not ensure_room(path, len(report), len(launches)):
             file = self._file
@@ -225,7 +225,7 @@ class Opened:
         return iter(self._handles)
 
 
-def _block(records: Mapping[Kind, Sequence[bytes]], names: Sequence[str] = ()) -> bytes:
+def block(records: Mapping[Kind, Sequence[bytes]], names: Sequence[str] = ()) -> bytes:
     """A block of a report: its header and its records."""
     payload = b"".join(wire.prefixed(record) for each in records.values() for record in each)
     table = b"".join(wire.encoded(_NAME, name.encode()) for name in names)

@@ -8,16 +8,17 @@ strings. Nothing of a metric is decoded until it is asked for.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from profkit.report import wire
 from profkit.report.framing import Kind, damaged
 from profkit.report.paths import without_homes
 
+_Decoded = TypeVar("_Decoded")
 Value = int | float | str
 _NAME, _VALUE, _ELEMENT = 0x08, 0x12, 3  # of a metric; the first two with their wire types
 _ID, _ELEMENT_VALUE = 1, 2  # of one of its instances
@@ -83,15 +84,13 @@ class Metric:
     @cached_property
     def instances(self) -> Instances:
         """Those of its parts: instructions, opcodes, moments."""
-        with self._message.damage():
-            return _instances(self._message.data, *self._span)
+        return self._message.decoded(_instances, self._span)
 
     def value(self, index: int | None = None) -> Value | None:
         """The value, or that of an instance; None where there is none."""
         if index is not None:
             return self.instances.values[index]
-        with self._message.damage():
-            return first_value(self._message.data, *self._span)
+        return self._message.decoded(_first_value, self._span)
 
     def has_value(self) -> bool:
         return self.value() is not None
@@ -124,7 +123,7 @@ def _integer(value: Value | None) -> int:
     return 0 if value is None or isinstance(value, str) else int(value)
 
 
-def first_value(data: bytes, start: int, end: int) -> Value | None:
+def _first_value(data: bytes, start: int, end: int) -> Value | None:
     """The value of a metric in the span after its name; None where it has instances alone."""
     if start < end and data[start] == _VALUE:
         size, start = wire.varint(data, start + 1)
@@ -250,6 +249,13 @@ class LaunchMessage:
             count += 1
             if count > _MOST_METRICS:
                 raise ValueError(f"more than {_MOST_METRICS:,} metrics")
+
+    def decoded(self, decode: Callable[[bytes, int, int], _Decoded], span: wire.Span) -> _Decoded:
+        """What a function makes of a part of the bytes."""
+        try:
+            return decode(self.data, *span)
+        except (ValueError, IndexError) as error:
+            raise damaged(self._path, str(error)) from None
 
     @cached_property
     def metrics(self) -> Mapping[str, wire.Span]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
@@ -243,6 +244,7 @@ class _Evaluation:
         return NO_VALUE if silent else UNDEFINED
 
 
+@cache
 def _not_collected(section: str) -> str:
     remedy = "" if section == "any" else f"; record with ncu --section {section}"
     return f"{NOT_COLLECTED}{remedy}"

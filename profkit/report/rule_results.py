@@ -59,17 +59,18 @@ def _result(result: wire.Message, item: wire.Message) -> RuleResult:
     message = (wire.messages(item, _MESSAGE) or [{}])[-1]
     speedup = (wire.messages(item, _SPEEDUP) or [{}])[-1]
     estimates = [value for value in speedup.get(_ESTIMATE, ()) if isinstance(value, bytes)]
-    # Links are marked; ncu shows the address of one kind, the text of the others.
-    text = _MARK.sub(
-        lambda mark: mark["first" if mark["kind"] == "url" else "second"],
-        wire.text(message, _TEXT),
-    )
     return RuleResult(
         rule=wire.text(result, _RULE),
         section=wire.text(result, _SECTION),
         kind=_KINDS.get(wire.number(message, _KIND), "none"),
         title=without_homes(wire.text(message, _TITLE) or wire.text(result, _NAME)),
-        message=without_homes(text.strip()),
+        message=plain_text(wire.text(message, _TEXT)),
         speedup=wire.floating(estimates[-1], 0, len(estimates[-1])) / 100 if estimates else None,
         scope=_SCOPES.get(wire.number(speedup, _SCOPE), ""),
     )
+
+
+def plain_text(message: str) -> str:
+    """A message without marks of links, of which ncu shows the address or the text."""
+    text = _MARK.sub(lambda mark: mark["first" if mark["kind"] == "url" else "second"], message)
+    return without_homes(text.strip())

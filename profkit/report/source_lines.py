@@ -195,11 +195,18 @@ def executed_where(action: Action, metric_name: str, text: re.Pattern[str]) -> f
     sources = action.source_files()
     if values is None or not len(sources):
         return math.nan
-    lines = {name: content.splitlines() for name, content in sources.items()}
+    lines = {
+        (name, number)
+        for name, content in sources.items()
+        if text.search(content)
+        for number, line in enumerate(content.splitlines(), start=1)
+        if text.search(line)
+    }
+    if not lines:
+        return 0.0
     total = 0.0
     for address, value in values.items():
         source = action.source_info(address)
-        code = lines.get(source.file_name(), ()) if source is not None else ()
-        if source is not None and 0 < source.line() <= len(code):
-            total += value if text.search(code[source.line() - 1]) else 0.0
+        if source is not None and (source.file_name(), source.line()) in lines:
+            total += value
     return total

@@ -267,13 +267,18 @@ class ReportSummary:
 
 def summarize(raw: RawReport, quantities: Quantities) -> ReportSummary:
     """The summary of a report that all views show."""
-    launches = tuple(_launch(raw, quantities, row) for row in range(len(raw.launches)))
+    alike: _Alike = {}
+    launches = tuple(_launch(raw, quantities, row, alike) for row in range(len(raw.launches)))
     notes = tuple(_notes(launches, raw.session))
     recorded = raw.framing.launches
     return ReportSummary(str(raw.path), raw.session, recorded, launches, groups(launches), notes)
 
 
-def _launch(raw: RawReport, quantities: Quantities, row: int) -> LaunchSummary:
+_Alike = dict[tuple[str, ...], Mapping[str, str]]
+"""Reasons and formulas, which few launches of a report have of their own, by their words."""
+
+
+def _launch(raw: RawReport, quantities: Quantities, row: int, alike: _Alike) -> LaunchSummary:
     launch = raw.launches[row]
     values: dict[str, float] = {}
     missing: dict[str, str] = {}
@@ -287,7 +292,14 @@ def _launch(raw: RawReport, quantities: Quantities, row: int) -> LaunchSummary:
             missing[name] = reason
     gpu = gpu_of(launch.device)
     note = cache_note(values, gpu, raw.session.cache_control)
-    return LaunchSummary(launch, gpu, values, missing, formulas, (note,) if note else ())
+    return LaunchSummary(
+        launch, gpu, values, _shared(missing, alike), _shared(formulas, alike),
+        (note,) if note else (),
+    )  # fmt: skip
+
+
+def _shared(words: Mapping[str, str], alike: _Alike) -> Mapping[str, str]:
+    return alike.setdefault((*words, *words.values()), words)
 
 
 def groups(launches: Sequence[LaunchSummary]) -> tuple[Group, ...]:
