@@ -180,13 +180,16 @@ class Program:
     @cached_property
     def texts(self) -> Mapping[str, str]:
         """The source files by name."""
-        texts: dict[str, str] = {}
-        for source in self._file.sources(self._sources):
-            for field, start, end in wire.spans(source, 0, len(source)):
-                if field == _FILES:
-                    for file in wire.messages(wire.decode(source[start:end]), _FILE):
-                        texts[wire.text(file, _FILE_NAME)] = wire.text(file, _FILE_TEXT)
-        return texts
+        try:
+            return {
+                wire.text(file, _FILE_NAME): wire.text(file, _FILE_TEXT)
+                for source in self._file.sources(self._sources)
+                for field, start, end in wire.spans(source, 0, len(source))
+                if field == _FILES and end >= 0
+                for file in wire.messages(wire.decode(source[start:end]), _FILE)
+            }
+        except ValueError as error:
+            raise damaged(self._file.path, str(error)) from None
 
 
 class Opened:

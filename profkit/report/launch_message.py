@@ -7,6 +7,7 @@ strings. Nothing of a metric is decoded until it is asked for.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -120,7 +121,8 @@ class Metric:
 
 
 def _integer(value: Value | None) -> int:
-    return 0 if value is None or isinstance(value, str) else int(value)
+    known = isinstance(value, int) or (isinstance(value, float) and math.isfinite(value))
+    return int(value or 0) if known else 0
 
 
 def _first_value(data: bytes, start: int, end: int) -> Value | None:

@@ -19,8 +19,7 @@ from profkit.report.paths import without_homes
 from profkit.report.quantities import request
 from profkit.report.reader import read, unit_of
 from profkit.report.rule_results import RuleResult, plain_text, rule_results
-from tests.conftest import CORPUS, NIGHTLY, ROOT
-from tests.conftest import apart
+from tests.conftest import CORPUS, NIGHTLY, ROOT, apart
 
 REPORTS = sorted({*(ROOT / "reports").rglob("*.ncu-rep*"), *CORPUS.glob("*.ncu-rep*")})
 AT_ONCE = 6
