@@ -1,6 +1,6 @@
 """What many launches cost: in one report, and in a folder of reports; printed, not asserted.
 
-Asked: 10,000 lean launches in under 400 MB and in ten times the seconds of 1,000; a folder likewise.
+Asked: 10,000 lean launches in under 400 MB, time linear; a folder of reports likewise.
 """
 
 from __future__ import annotations

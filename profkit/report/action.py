@@ -28,7 +28,8 @@ _FILE, _FILE_NAME, _FILE_TEXT = 1, 1, 2  # of its files
 _NAMES, _PAYLOAD_SIZE = 4, 5  # of a block's header
 _NAME = 1  # of its table of names
 _FILE_VERSION = 7  # of the format, in the file's header: that of all of 158 reports
-_RECENT = 2  # launches kept decoded, chosen: what is asked of one is asked in a row
+_RECENT = 16  # launches kept, chosen: a report of a few is read once
+_RECENT_BYTES = 16 << 20  # of them, chosen: a tenth of what reading one takes the vendor's reader
 
 
 class Action:
@@ -45,6 +46,7 @@ class Action:
         self._file = file
         self._program = file.program(record.kind, message.sources())
         self._place = self._program.add(message.code())
+        file.keep(self._offset, message)
 
     @property
     def message(self) -> LaunchMessage:
@@ -124,10 +126,17 @@ class ReportFile:
         message = self._recent.pop(offset, None)
         if message is None:
             message = LaunchMessage(self.path, kind, self.read(offset, size), self.names)
-        self._recent[offset] = message
-        if len(self._recent) > _RECENT:
-            del self._recent[next(iter(self._recent))]
+        self.keep(offset, message)
         return message
+
+    def keep(self, offset: int, message: LaunchMessage) -> None:
+        """Keep the launch at a place, and of those before it as many as may be."""
+        self._recent[offset] = message
+        while len(self._recent) > 1 and (
+            len(self._recent) > _RECENT
+            or sum(len(each.data) for each in self._recent.values()) > _RECENT_BYTES
+        ):
+            del self._recent[next(iter(self._recent))]
 
     def read(self, offset: int, size: int) -> bytes:
         """A part of the plain bytes."""

@@ -244,7 +244,9 @@ class LaunchMessage:
             if stop > end or data[place] != _NAME:
                 raise ValueError("a metric without a name")
             name, place = data[place + 1], place + 2
-            if name > 0x7F:
+            if name > 0x7F and data[place] <= 0x7F:
+                name, place = name - 0x80 + (data[place] << 7), place + 1
+            elif name > 0x7F:
                 name, place = wire.varint(data, place - 1)
             metrics[name] = place, stop
             place = stop

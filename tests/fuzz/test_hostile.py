@@ -194,6 +194,7 @@ def test_a_bomb_is_refused_before_it_is_unpacked(
 
 
 _NAMES = {5: b"_Z1f", 6: b"f", 7: b"f()"}
+_CODE = ["inst_executed"]
 _METRIC = wire.encoded(13, wire.message({1: 0, 2: wire.message({5: 7})}))
 _NUMBERED = wire.message({1: 0})
 _CUT = b"\x1a\x05\x12\x03\x2d12"
@@ -224,7 +225,7 @@ def test_a_launch_that_can_not_be(
 ) -> None:
     path = tmp_path / "x.ncu-rep"
     header = wire.prefixed(wire.message({1: 7}))
-    path.write_bytes(b"NVR\0" + header + block({Kind.kernel: [launch]}, ["inst_executed"]))
+    path.write_bytes(b"NVR\0" + header + block({Kind.kernel: [launch]}, _CODE))
     for command in ("analyze {}", "metrics {}", "source {}"):
         assert_refused(run(command, path))
 
@@ -235,7 +236,7 @@ def test_a_launch_without_metrics_is_read(
     path = tmp_path / "x.ncu-rep"
     header = wire.prefixed(wire.message({1: 7}))
     launch = wire.message(_NAMES) + _METRIC
-    path.write_bytes(b"NVR\0" + header + block({Kind.kernel: [launch]}, ["inst_executed"]))
+    path.write_bytes(b"NVR\0" + header + block({Kind.kernel: [launch]}, _CODE))
     assert run("analyze {}", path).code == 0
 
 
