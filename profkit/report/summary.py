@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 import statistics
+import sys
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from profkit.report.catalog import catalog
 from profkit.report.checks import TOLERANCES, cache_note, contradictions, impossible
@@ -108,6 +109,12 @@ class LaunchSummary:
     missing: Mapping[str, str]
     formulas: Mapping[str, str]
     notes: tuple[str, ...] = ()
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        """Of reports that other processes read, the words are shared too."""
+        shared = {name: _shared(state[name]) for name in ("missing", "formulas")}
+        values = {sys.intern(name): value for name, value in state["values"].items()}
+        self.__dict__.update(state, **shared, values=values)
 
     @property
     def index(self) -> int:
@@ -267,18 +274,13 @@ class ReportSummary:
 
 def summarize(raw: RawReport, quantities: Quantities) -> ReportSummary:
     """The summary of a report that all views show."""
-    alike: _Alike = {}
-    launches = tuple(_launch(raw, quantities, row, alike) for row in range(len(raw.launches)))
+    launches = tuple(_launch(raw, quantities, row) for row in range(len(raw.launches)))
     notes = tuple(_notes(launches, raw.session))
     recorded = raw.framing.launches
     return ReportSummary(str(raw.path), raw.session, recorded, launches, groups(launches), notes)
 
 
-_Alike = dict[tuple[str, ...], Mapping[str, str]]
-"""Reasons and formulas, which few launches of a report have of their own, by their words."""
-
-
-def _launch(raw: RawReport, quantities: Quantities, row: int, alike: _Alike) -> LaunchSummary:
+def _launch(raw: RawReport, quantities: Quantities, row: int) -> LaunchSummary:
     launch = raw.launches[row]
     values: dict[str, float] = {}
     missing: dict[str, str] = {}
@@ -293,13 +295,19 @@ def _launch(raw: RawReport, quantities: Quantities, row: int, alike: _Alike) -> 
     gpu = gpu_of(launch.device)
     note = cache_note(values, gpu, raw.session.cache_control)
     return LaunchSummary(
-        launch, gpu, values, _shared(missing, alike), _shared(formulas, alike),
+        launch, gpu, values, _shared(missing), _shared(formulas),
         (note,) if note else (),
     )  # fmt: skip
 
 
-def _shared(words: Mapping[str, str], alike: _Alike) -> Mapping[str, str]:
-    return alike.setdefault((*words, *words.values()), words)
+def _shared(words: Mapping[str, str]) -> Mapping[str, str]:
+    """The words of a launch, the same object for launches with the same."""
+    return _as_mapping(tuple(words.items()))
+
+
+@lru_cache(1024)  # chosen: a few for each GPU and set of sections
+def _as_mapping(words: tuple[tuple[str, str], ...]) -> Mapping[str, str]:
+    return {sys.intern(name): word for name, word in words}
 
 
 def groups(launches: Sequence[LaunchSummary]) -> tuple[Group, ...]:
