@@ -5,7 +5,7 @@
 
 and a manifest.json in each folder. Each target is checked against its reference and timed, its
 sides taking turns; what is right is then profiled by one run of ncu, whose report is split: pairs
-with the sections of kernels/sections.txt, the ladder with `--set full`.
+with the sections of kernels/sections.txt or the set of --set, the ladder with `--set full`.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import json
 import os
 import shutil
 import sys
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -62,7 +63,6 @@ _SHORTER_WARMUP = 0.2
 _ZSTD_LEVEL = 19
 SECTIONS = Path(__file__).with_name("sections.txt")
 _FULL = ncu.NcuOptions(profile_from_start=False)
-_OF_PAIRS = replace(_FULL, sections=str(SECTIONS))
 
 
 @dataclass(frozen=True)
@@ -74,8 +74,23 @@ class Recording:
     variants: tuple[str, ...]
 
 
-def record(names: Sequence[str], out: Path) -> tuple[str, ...]:
+@dataclass(frozen=True)
+class NcuRun:
+    """A run of ncu: its version, options, the GPU's name, wall seconds, launches in all."""
+
+    version: str
+    options: ncu.NcuOptions
+    gpu: str
+    seconds: float
+    launches: int
+
+
+def record(
+    names: Sequence[str], out: Path, sections: str = str(SECTIONS), *, timed: bool = True
+) -> tuple[str, ...]:
     """Record what is named below `out`; the names of those that failed, said on stderr.
+
+    `sections` are those of pairs. Without `timed` pairs are only profiled.
 
     Raises EnvironmentProblem without a GPU or ncu, and what ncu's run raises.
     """
@@ -93,13 +108,17 @@ def record(names: Sequence[str], out: Path) -> tuple[str, ...]:
         ),
     }
     with gpu_lock(lock_name(gpu, None, os.environ.get(VISIBLE))), _aside(out) as aside:
-        recordings = list(_timed(names, environment))
-        for options in (_OF_PAIRS, _FULL):
-            group = [each for each in recordings if _options(each.name) is options]
+        recordings = list(_timed(names, environment)) if timed else list(map(_untimed, names))
+        of_pairs = replace(_FULL, sections=sections, capability=gpu.compute_capability)
+        for options in (of_pairs, _FULL):
+            group = [each for each in recordings if (each.name == LADDER) == (options is _FULL)]
             if group:
-                report = aside / f"{'pairs' if options is _OF_PAIRS else LADDER}.ncu-rep"
-                _profile(tool, group, report, environment)
-                _keep(group, report, out / _slug(gpu.name), tool)
+                report = aside / f"{LADDER if options is _FULL else 'pairs'}.ncu-rep"
+                started = time.monotonic()
+                _profile(tool, group, report, environment, options)
+                seconds = time.monotonic() - started
+                run = NcuRun(tool.version_text, options, gpu.name, seconds, 0)
+                _keep(group, report, out / _slug(gpu.name), run)
     done = {recording.name for recording in recordings}
     return tuple(name for name in names if name not in done)
 
@@ -132,6 +151,10 @@ def _timed(names: Sequence[str], environment: Mapping[str, str]) -> Iterator[Rec
                 except ProfkitError as error:
                     _tell(f"{name} is left out: {error}")
                     break  # a kernel that fails may have taken the device with it
+
+
+def _untimed(name: str) -> Recording:
+    return Recording(name, {}, variants_of(name) if name == LADDER else pair.read(name).sides)
 
 
 def _pair(name: str, turn: Turn) -> Recording:
@@ -172,17 +195,17 @@ def _latencies(
     return latency_report(timing, plan, labels=labels if len(labels) > 1 else ())
 
 
-def _options(name: str) -> ncu.NcuOptions:
-    return _FULL if name == LADDER else _OF_PAIRS
-
-
 def _profile(
-    tool: Tool, recordings: Sequence[Recording], report: Path, environment: Mapping[str, str]
+    tool: Tool,
+    recordings: Sequence[Recording],
+    report: Path,
+    environment: Mapping[str, str],
+    options: ncu.NcuOptions,
 ) -> None:
     names = [recording.name for recording in recordings]
     program = [sys.executable, "-m", "kernels.launches", *names]
     for error in ncu.profile(
-        ncu.command(tool, _options(names[0]), report, program),
+        ncu.command(tool, options, report, program),
         report,
         environment=environment,
         timeout=None,
@@ -191,18 +214,19 @@ def _profile(
         _tell(f"ncu: {error}")
 
 
-def _keep(recordings: Sequence[Recording], report: Path, out: Path, tool: Tool) -> None:
+def _keep(recordings: Sequence[Recording], report: Path, out: Path, run: NcuRun) -> None:
     """Split the report by the launches' ranges and write each recording, in place of an older."""
     _tell("split")
     ranges = list(profkit.load(report).kernels["nvtx"])
     whole = take_apart(report.read_bytes())
+    run = replace(run, launches=len(ranges))
     with ThreadPoolExecutor() as pool:
-        for done in [pool.submit(_write, one, ranges, whole, out, tool) for one in recordings]:
+        for done in [pool.submit(_write, one, ranges, whole, out, run) for one in recordings]:
             done.result()
 
 
 def _write(
-    recording: Recording, ranges: Sequence[str], whole: Whole, out: Path, tool: Tool
+    recording: Recording, ranges: Sequence[str], whole: Whole, out: Path, run: NcuRun
 ) -> None:
     is_ladder = recording.name == LADDER
     folder = out / LADDER if is_ladder else out / "pairs" / recording.name
@@ -218,22 +242,23 @@ def _write(
         (folder / file).write_text(latency_json(latencies), encoding="utf-8")
     if not is_ladder:
         shutil.copyfile(pair.PAIRS / recording.name / "pair.yaml", folder / "pair.yaml")
-    _write_manifest(folder, recording, launches, tool)
+    _write_manifest(folder, recording, launches, run)
 
 
 def _write_manifest(
-    folder: Path, recording: Recording, launches: Mapping[str, Mapping[str, int]], tool: Tool
+    folder: Path, recording: Recording, launches: Mapping[str, Mapping[str, int]], run: NcuRun
 ) -> None:
-    report = recording.latencies["latency.json"]
-    options = _options(recording.name)
+    report = recording.latencies.get("latency.json")
+    gpu = known((report.fingerprint.gpu or Device()).name) if report else run.gpu
     manifest: dict[str, Any] = {
         "schema": SCHEMA,
         "name": recording.name,
         "recorded": datetime.now(UTC).isoformat(timespec="seconds"),
-        "gpu": known((report.fingerprint.gpu or Device()).name),
-        "ncu": tool.version_text,
-        "options": {**asdict(options), "sections": Path(options.sections).name},
-        "fingerprint_sha256": report.fingerprint_sha256,
+        "gpu": gpu,
+        "ncu": run.version,
+        "options": {**asdict(run.options), "sections": Path(run.options.sections).name},
+        "ncu_run": {"seconds": round(run.seconds, 3), "launches": run.launches},
+        "fingerprint_sha256": report.fingerprint_sha256 if report else None,
         "files": {
             file.name: {
                 "sha256": digest(file),
@@ -262,12 +287,23 @@ def main() -> int:
         "names", nargs="*", metavar="NAME", help=f"[default: all] {', '.join(known)}"
     )
     parser.add_argument("--out", type=Path, default=Path("reports"), metavar="DIR")
+    parser.add_argument(
+        "--set", dest="sections", default=str(SECTIONS), metavar="SET",
+        help="of pairs: scout, lean, full, or a file [default: %(default)s]",
+    )  # fmt: skip
+    parser.add_argument("--profile-only", action="store_true", help="without latencies")
     asked = parser.parse_args()
     unknown = set(asked.names) - set(known)
     if unknown:
         parser.error(f"there is no {', '.join(sorted(unknown))}")
+    if asked.profile_only and asked.out == parser.get_default("out"):
+        parser.error(
+            "--profile-only would replace timed recordings: name another folder with --out"
+        )
     try:
-        failed = record(asked.names or known, asked.out)
+        failed = record(
+            asked.names or known, asked.out, asked.sections, timed=not asked.profile_only
+        )
     except ProfkitError as error:
         print(f"profkit: {error}", file=sys.stderr)
         return error.exit_code

@@ -1,8 +1,9 @@
 """Writes what profkit derives from recorded runs: `python -m kernels.run_files [--prune] [RUN ...]`
 
 A recorded run is tracked without its analysis, checklist, page, table and roofline, a baseline
-without its summary and table: they are made again from what was recorded, with today's code.
---prune removes them and their lines in the manifest, for a run that is about to be tracked.
+without its summary and table: they are made again from what was recorded, with today's code. The
+cells of a baseline are tracked in an archive. --prune removes what is
+derived and its lines in the manifest, for a run that is about to be tracked.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from profkit.core.errors import ProfkitError
 from profkit.core.integrity import MANIFEST
 from profkit.core.typed_file import encode
 from profkit.rules.finding_text import checklist_markdown
+from profkit.rules.pair_archive import ARCHIVE, unpack
 from profkit.runs.run import is_run_name, read_manifest
 from profkit.study.folder import PLAN
 from profkit.study.run import summarize
@@ -81,6 +83,8 @@ def main() -> int:
         elif len(runs) == 1:
             derive(runs[0])
         else:  # the vendor's reader frees nothing: a process a run
+            for cells in Path("reports").rglob(f"cells{ARCHIVE}"):
+                unpack(cells, cells.parent)
             for plan in sorted(Path("reports").rglob(PLAN)):
                 summarize(plan.parent)
             for run in runs:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import atexit
 import csv
+import fcntl
 import lzma
 import os
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -71,16 +74,41 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 @cache
-def _archived() -> tempfile.TemporaryDirectory[str]:
-    folder = tempfile.TemporaryDirectory(prefix="profkit-pairs-")
-    unpack(H200 / "pairs" / "pairs.tar.zst", Path(folder.name))
+def _scratch() -> Path:
+    """A directory for the run of all tests, or for this process."""
+    if common := os.environ.get("PROFKIT_TESTS_SCRATCH"):
+        return Path(common)
+    folder = tempfile.TemporaryDirectory(prefix="profkit-tests-")
+    atexit.register(folder.cleanup)
+    return Path(folder.name)
+
+
+@cache
+def _unpacked(recorded: Path) -> Path:
+    """A copy of a recorded folder with the content of its archives."""
+    folder = _scratch() / recorded.name
+    with folder.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not folder.is_dir():
+            part = folder.with_suffix(".part")
+            shutil.copytree(recorded, part)
+            for archive in part.glob("*.tar.zst"):
+                unpack(archive, part)
+                archive.unlink()
+            part.rename(folder)
     return folder
 
 
 def pair_folder(name: str) -> Path:
-    """The folder of a recorded pair; those in the archive are unpacked for the process's life."""
+    """The folder of a recorded pair, unpacked where it is in the archive."""
     folder = H200 / "pairs" / name
-    return folder if folder.is_dir() else Path(_archived().name) / name
+    return folder if folder.is_dir() else _unpacked(H200 / "pairs") / name
+
+
+def pair_report(name: str, side: str) -> Path:
+    """The report of a recorded pair before or after its fix."""
+    (path,) = pair_folder(name).glob(f"{side}.ncu-rep*")
+    return path
 
 
 def moments(count: int, start: int) -> range:
@@ -109,10 +137,20 @@ def recorded_summary(name: str) -> Path:
     return file
 
 
+def baseline_folder(name: str) -> Path:
+    """A recorded baseline with its cells."""
+    return _unpacked(H200 / "baseline" / name)
+
+
+def sweep_folder() -> Path:
+    """The recorded runs of six lengths."""
+    return _unpacked(H200 / "sdpa_sweep")
+
+
 @cache
 def recorded_baseline(name: str) -> tuple[Baseline, BaselineFile]:
     """A recorded baseline and its summary, derived once for all tests."""
-    return derived_summary(H200 / "baseline" / name)
+    return derived_summary(baseline_folder(name))
 
 
 @cache

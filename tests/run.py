@@ -227,10 +227,12 @@ def main() -> int:
         importlib.import_module(name)
     gc.freeze()  # what forks share stays shared
     began, done = time.monotonic(), []
-    for run in runs(files_of_tests(arguments.paths), of_pytest, arguments.workers):
-        used = f"{run.wall:6.1f} s {run.cpu:6.1f} s of CPU {run.megabytes:5.0f} MB"
-        print(f"{used}  {run.file}: {_counts(run.tally)}", flush=True)
-        done.append(run)
+    with tempfile.TemporaryDirectory(prefix="profkit-tests-") as scratch:
+        os.environ["PROFKIT_TESTS_SCRATCH"] = scratch  # recordings are unpacked there once
+        for run in runs(files_of_tests(arguments.paths), of_pytest, arguments.workers):
+            used = f"{run.wall:6.1f} s {run.cpu:6.1f} s of CPU {run.megabytes:5.0f} MB"
+            print(f"{used}  {run.file}: {_counts(run.tally)}", flush=True)
+            done.append(run)
     _keep(done)
     _print_summary(done, time.monotonic() - began, arguments.slowest)
     return int(any(run.tally.failed for run in done))

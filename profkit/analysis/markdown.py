@@ -27,7 +27,7 @@ def report_markdown(
     recording = overview.recording(report, with_host=with_host)
     lines += ["", *table(("", ""), [(row.label, cell(row.value)) for row in recording.rows])]
     lines += [f"\n> {escape(note)}" for note in report.notes]
-    grid = overview.groups_grid(groups, headroom=words.headroom_cells(checklist))
+    grid = overview.groups_grid(groups, more=words.kernel_columns(checklist))
     rows = [(row[0], code(row[1], in_table=True), *map(cell, row[2:])) for row in grid.rows]
     lines += ["", f"## {grid.title}", "", *table(grid.columns, rows)]
     lines += ["", grid.note] if grid.note else []

@@ -27,7 +27,7 @@ _NOT_BROKEN = 18  # characters of a cell on one line: chosen, `1.20x [1.09, 1.20
 
 def report_html(report: ReportSummary, checklist: Checklist) -> str:
     """The recording, the first findings, and the kernels by share of time."""
-    grid = overview.groups_grid(report.groups, headroom=words.headroom_cells(checklist))
+    grid = overview.groups_grid(report.groups, more=words.kernel_columns(checklist))
     names = told_apart((row[1] for row in grid.rows), _NAME)
     rows = [(row[0], names[row[1]], *row[2:]) for row in grid.rows]
     recording = overview.recording(report, with_host=False)

@@ -19,15 +19,22 @@ SUFFIXES = (".ncu-rep", ".ncu-repz")
 EXPORT = ".sqlite"
 TIMELINES = (EXPORT, ".nsys-rep")
 TIMELINE, CHECK, LATENCY = RUN_FILE, "check.json", "latency.json"
+SCOUT = "scout"
+"""The stem of the report of all launches beside one that holds more of some of them."""
 
 
 def reports_in(folder: Path) -> list[Path]:
-    """The reports anywhere below a folder, without unfinished runs; raises BadInput without any."""
-    files = sorted(
+    """The reports anywhere below a folder, without unfinished runs and the scouts of others.
+
+    Raises BadInput without any.
+    """
+    every = sorted(
         file
         for file in folder.rglob("*")
         if file.suffix in SUFFIXES and not is_partial(file.relative_to(folder))
     )
+    recorded = {file.parent for file in every if file.stem != SCOUT}
+    files = [file for file in every if file.stem != SCOUT or file.parent not in recorded]
     if not files:
         raise BadInput(f"{folder}: no Nsight Compute report in this directory", "check the path")
     return files

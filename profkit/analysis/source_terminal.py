@@ -154,9 +154,10 @@ def _rule(timeline: KernelTimeline, cells: int) -> str:
 
 def _lengths(timeline: KernelTimeline) -> str:
     samples = max((len(track.values) for track in timeline.tracks), default=0)
-    life, every = number(timeline.end, "s"), number(timeline.period, "s")
+    every = timeline.end / samples if samples else timeline.period
     duration = number(timeline.duration, "s")
-    return f"{plural(samples, 'sample')} every {every}, {life}; ncu's duration {duration}"
+    apart = f"{plural(samples, 'sample')} every {number(every, 's')}"
+    return f"{apart}, {number(timeline.end, 's')}; ncu's duration {duration}"
 
 
 def _words(timeline: KernelTimeline) -> Iterator[str]:

@@ -57,7 +57,7 @@ def report_overview(
         Text(),
         *_groups(
             overview.groups_grid(
-                groups[:_KERNELS_SHOWN], sorted_by, words.headroom_cells(checklist)
+                groups[:_KERNELS_SHOWN], sorted_by, words.kernel_columns(checklist)
             ),
             width,
             _rest(groups),
@@ -140,7 +140,7 @@ def report_view(
         *(note(text) for text in report.notes),
         Text(),
         *_groups(
-            overview.groups_grid(report.groups, sorted_by, words.headroom_cells(checklist)), width
+            overview.groups_grid(report.groups, sorted_by, words.kernel_columns(checklist)), width
         ),
         *(Text(reason, "dim") for reason in overview.why_unknown(report.groups, sorted_by)),
     ]

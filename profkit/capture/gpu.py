@@ -52,6 +52,7 @@ class GpuState:
     throttled_by: tuple[str, ...]
     processes: tuple[int, ...]
     problem: str = ""
+    compute_capability: tuple[int, int] | None = None
 
 
 class Moment(Model, frozen=True):
@@ -218,6 +219,7 @@ def _state(nvml: Any, index: int, driver: str) -> GpuState:
     ask = partial(ask_device, nvml, handle)
     processes = ask("nvmlDeviceGetComputeRunningProcesses") or []
     memory = ask("nvmlDeviceGetMemoryInfo")
+    capability = ask("nvmlDeviceGetCudaComputeCapability")
     limits = settings(nvml, handle)
     names = ("mig", "persistence", "ecc", "sm_clock_max", "power_limit")
     return GpuState(
@@ -235,6 +237,7 @@ def _state(nvml: Any, index: int, driver: str) -> GpuState:
         throttled_by=_throttled_by(ask("nvmlDeviceGetCurrentClocksThrottleReasons")),
         processes=tuple(process.pid for process in processes),
         problem=problem,
+        compute_capability=tuple(capability) if capability else None,
         **{name: limits[name] for name in names},
     )
 

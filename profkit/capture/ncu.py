@@ -8,18 +8,29 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from profkit.capture.process import TimedOut, run
+from profkit.capture.sets import (
+    AUTO,
+    NCU_SETS,
+    NOTHING,
+    OWN_SETS,
+    Capability,
+    CaptureSet,
+    capture_set,
+)
 from profkit.capture.tools import Tool
 from profkit.core.errors import BadInput, EnvironmentProblem, ProfkitError, TargetFailed, UsageError
 from profkit.core.text_files import MissingFile, read_text
 from profkit.core.yaml_files import shipped_yaml
 
-SETS = ("full", "detailed", "basic")
+SETS = (*OWN_SETS, *NCU_SETS)
 
 _KERNEL = re.compile(r'==PROF== Profiling "([^"]*)"(?: - \d+)?(?: \(\d+/\d+\))?:')
 _PASSES = re.compile(r"100% - (\d+) pass")
 _STATUS = re.compile(r"==ERROR== The application returned an error code \((\d+)\)")
 _REFUSED_CALL = re.compile(r"Unsupported API during capture \((\w+)\)")
 _OWN = re.compile(r"==(?:ERROR|WARNING)==[^\n]*")
+_MAY_COMPRESS = (2026, 1)  # ncu 2025.3 does not
+_HELP = 30.0  # seconds, chosen: it takes one
 _MOST_LINES = 1000  # chosen: bounds the memory for messages
 _LONGEST_LINE = 1 << 14  # characters, chosen: above any line of ncu's own
 
@@ -28,10 +39,16 @@ _LONGEST_LINE = 1 << 14  # characters, chosen: above any line of ncu's own
 class NcuOptions:
     """Options of ncu. `sections` is a set's name or a file with one section or metric per line.
 
-    Clock and cache control are always passed, so that the report records them.
+    `flop` adds what the roofs need, `sampling` samples over time. profkit's sets depend on the
+    GPU's compute capability. Clock and cache control are always passed, so that the report records
+    them.
     """
 
     sections: str = "full"
+    flop: bool = False
+    sampling: bool = False
+    capability: Capability | None = None
+    graph_profiling: str = "node"
     clock_control: str = "none"
     cache_control: str = "all"
     replay_mode: str = "kernel"
@@ -42,6 +59,11 @@ class NcuOptions:
     launch_skip: int | None = None
     launch_count: int | None = None
     nvtx: str | None = None
+
+    @property
+    def by_kernel(self) -> bool:
+        """Whether a result is of a single kernel, not of a range or a whole graph."""
+        return self.replay_mode != "range" and self.graph_profiling == "node"
 
 
 @dataclass(frozen=True)
@@ -55,14 +77,16 @@ class Progress:
 
 def command(tool: Tool, options: NcuOptions, report: Path, program: Sequence[str]) -> list[str]:
     """The ncu command line; raises UsageError for a set that is neither a name nor a file."""
-    by_kernel = options.replay_mode != "range"  # range replay refuses what is about single kernels
-    words = [tool.path, "--force-overwrite", "--export", str(report), *collected(options.sections)]
+    in_range = options.replay_mode == "range"  # which refuses what is about single kernels
+    words = [tool.path, "--force-overwrite", "--export", str(report), *collected(options)]
     words += ["--clock-control", options.clock_control, "--cache-control", options.cache_control]
     words += ["--replay-mode", options.replay_mode]
     words += ["--target-processes", options.target_processes, "--nvtx"]
-    if by_kernel:
+    if options.graph_profiling != "node":  # ncu before 2023.1 does not know the option
+        words += ["--graph-profiling", options.graph_profiling]
+    if not in_range:
         words += ["--import-source", "yes" if options.import_source else "no"]
-    if by_kernel and not options.profile_from_start:
+    if not in_range and not options.profile_from_start:
         words += ["--profile-from-start", "off"]
     if options.kernel:
         words += ["--kernel-name-base", "demangled", "--kernel-name", f"regex:{options.kernel}"]
@@ -75,26 +99,54 @@ def command(tool: Tool, options: NcuOptions, report: Path, program: Sequence[str
     return [*words, *program]
 
 
-def collected(sections: str) -> list[str]:
+def collected(options: NcuOptions) -> list[str]:
     """The words that tell ncu what to collect: a set, or the sections and metrics of a file.
 
     Raises UsageError for what is neither a set nor such a file.
     """
-    if sections in SETS:
-        return ["--set", sections]
-    remedy = f"use one of {', '.join(SETS)}, or a file with one section or metric per line"
+    added = (("flop", options.flop), ("sampling", options.sampling))
+    names = [name for name, wanted in added if wanted]
+    extra = sum((capture_set(name, options.capability) for name in names), start=NOTHING)
+    if options.sections in NCU_SETS:
+        return ["--set", options.sections, *extra.words]
+    if options.sections in OWN_SETS:
+        by_instruction = options.by_kernel
+        own = capture_set(options.sections, options.capability, by_instruction=by_instruction)
+        return (own + extra).words
+    return (_set_of_file(options.sections) + extra).words
+
+
+def _set_of_file(path: str) -> CaptureSet:
+    names = listed_names(path)
+    metrics = tuple(name for name in names if "__" in name)
+    return CaptureSet(tuple(name for name in names if name not in metrics), metrics, 0)
+
+
+def listed_names(path: str) -> list[str]:
+    """The sections and metrics of a file, one a line; raises UsageError for any other file."""
+    sets = ", ".join((*SETS, AUTO))
+    remedy = f"use one of {sets}, or a file with one section or metric per line"
     try:
-        lines = read_text(Path(sections)).splitlines()
+        lines = read_text(Path(path)).splitlines()
     except MissingFile:
-        raise UsageError(f"--set {sections!r} is neither a set nor a file", remedy) from None
+        raise UsageError(f"--set {path!r} is neither a set nor a file", remedy) from None
     except BadInput as error:
         raise UsageError(f"--set {error.message}", remedy) from None
     names = [name for line in lines if (name := line.strip()) and not name.startswith("#")]
     if not names:
-        raise UsageError(f"--set {sections!r} contains no section or metric", remedy)
-    metrics = [name for name in names if "__" in name]
-    words = [word for name in names if name not in metrics for word in ("--section", name)]
-    return words + (["--metrics", ",".join(metrics)] if metrics else [])
+        raise UsageError(f"--set {path!r} contains no section or metric", remedy)
+    return names
+
+
+def can_compress(tool: Tool, environment: Mapping[str, str]) -> bool:
+    """Whether this ncu writes compressed reports by itself: its help names their extension."""
+    if tool.version < _MAY_COMPRESS:
+        return False
+    try:
+        finished = run([tool.path, "--help"], environment=environment, timeout=_HELP)
+    except TimedOut:
+        return False
+    return "ncu-repz" in finished.output
 
 
 def profile(

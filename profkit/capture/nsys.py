@@ -37,7 +37,7 @@ def record(
     NoTimeline with nsys's last line of output when there is no report.
     """
     words = [tool.path, "profile", "--force-overwrite=true", f"--output={report}"]
-    words += ["--sample=none", "--cpuctxsw=none", "--trace=cuda,nvtx"]
+    words += ["--sample=none", "--cpuctxsw=none", "--trace=cuda,nvtx", "--cuda-graph-trace=node"]
     if profiled_region_only:
         words += ["--capture-range=cudaProfilerApi", "--capture-range-end=stop"]
     _run([*words, *program], environment, timeout)

@@ -34,6 +34,7 @@ _HELP = {"-h", "--help"}
 
 _PANELS: Mapping[str, Mapping[str, type[TyperCommand] | None]] = {
     "Profile and analyze": {
+        "plan": Reading,
         "profile": WithProgram,
         "analyze": Reading,
         "checklist": Reading,

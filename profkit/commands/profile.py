@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -20,10 +21,15 @@ def profile(
     program: list[str],
     variant: list[str] | None = None,
     sections: str = "full",
+    flop: bool = False,
+    sampling: bool = False,
+    then: Literal["lean", "full"] = "lean",
+    max_time: float = 300.0,
     timeline: bool = True,
     clock_control: Literal["none", "base", "boost"] = "none",
     cache_control: Literal["all", "none"] = "all",
     replay_mode: Literal["kernel", "application", "range"] = "kernel",
+    graph_profiling: Literal["node", "graph"] = "node",
     target_processes: Literal["all", "application-only"] = "all",
     import_source: bool = True,
     kernel: str | None = None,
@@ -34,7 +40,7 @@ def profile(
     gpu: int | None = None,
     timeout: float | None = None,
     samples: int | None = None,
-    compress: bool = False,
+    compress: bool = True,
     keep_nsys_rep: bool = False,
     keep_variable: list[str] | None = None,
 ) -> None:
@@ -46,6 +52,7 @@ def profile(
     Examples:
       profkit profile targets/sdpa_s512.py
       profkit profile targets/sdpa_s512.py --variant flash --variant cudnn
+      profkit profile train_step.py --set auto
       profkit profile --kernel gemm --launch-count 5 -- ./app --size 4096
     """
     from profkit.capture.ncu import NcuOptions
@@ -53,6 +60,9 @@ def profile(
 
     options = NcuOptions(
         sections=sections,
+        flop=flop,
+        sampling=sampling,
+        graph_profiling=graph_profiling,
         clock_control=clock_control,
         cache_control=cache_control,
         replay_mode=replay_mode,
@@ -74,6 +84,8 @@ def profile(
         samples=samples,
         keep_nsys_rep=keep_nsys_rep,
         compress=compress,
+        max_time=max_time or math.inf,
+        then=then,
         keep_variables=tuple(keep_variable or ()),
         plain=len(program) <= words_after_dashes(context),
     )

@@ -320,7 +320,7 @@ def _two_commits(subject: Subject, reference: str, stack: ExitStack) -> Subjects
 def _saved(
     path: Path, unit: Unit | None, compare: str | None, thresholds: Thresholds
 ) -> LatencyReport:
-    """The report of a file: the series that `compare` names, the reference first, or all.
+    """The report of a file, with the comparison that `compare` names or else the run's own.
 
     The A/A floor is the largest known of these: the file's own, and those saved of their GPUs. A
     file doesn't say whether its series come from one process, so that of two counts too.
@@ -331,7 +331,7 @@ def _saved(
 
     saved = read_latencies(path, unit)
     latencies = {series.label: series for series in saved.latencies}
-    names = () if compare is None else _named(compare, path, tuple(latencies))
+    names = saved.compared if compare is None else _named(compare, path, tuple(latencies))
     shares = [] if saved.floor is None else [saved.floor]
     for setup in {latencies[name].measured_with for name in names}:
         if floor := read_floor(*setup):

@@ -77,6 +77,7 @@ _FACTORS: tuple[tuple[str, str, CauseKind, str, int], ...] = (
 )
 """Key, label, sort, unit, and the power of the value that the time grows with."""
 _WHOLE = "cycles"
+_ISSUING = "stall_selected"
 
 
 def attribute(before: Group, after: Group) -> Attribution:
@@ -86,8 +87,7 @@ def attribute(before: Group, after: Group) -> Attribution:
         after.median,
         factors_of(before.typical),
         factors_of(after.typical),
-        stalls_of(before.typical),
-        stalls_of(after.typical),
+        *stalls_of_both(before.typical, after.typical),
     )
 
 
@@ -111,6 +111,15 @@ def factors_of(launch: LaunchSummary) -> Mapping[str, float]:
 def stalls_of(launch: LaunchSummary) -> Mapping[str, float]:
     """Cycles of a warp for an issued instruction, by state."""
     return {stall.reason: stall.cycles for stall in launch.stalls if stall.cycles > 0}
+
+
+def stalls_of_both(
+    before: LaunchSummary, after: LaunchSummary
+) -> tuple[Mapping[str, float], Mapping[str, float]]:
+    """The states of two launches; none where one has counters and the other warp samples."""
+    if before.is_proxy(_ISSUING) != after.is_proxy(_ISSUING):
+        return {}, {}
+    return stalls_of(before), stalls_of(after)
 
 
 def split(

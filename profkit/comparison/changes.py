@@ -97,7 +97,8 @@ def quantities() -> tuple[Compared, ...]:
 def changes(before: LaunchSummary, after: LaunchSummary) -> tuple[Changed, ...]:
     """The quantities that both recorded and that differ, weightiest first, those shown before all.
 
-    A value that can't be (a hit rate above 1) is compared with nothing.
+    A value that can't be (a hit rate above 1) is compared with nothing, one by a measure that is
+    only near the quantity with its like.
     """
     doubtful = before.impossible | after.impossible
     changed = [
@@ -105,6 +106,7 @@ def changes(before: LaunchSummary, after: LaunchSummary) -> tuple[Changed, ...]:
         for compared in quantities()
         if abs(before.get(compared.name) - after.get(compared.name)) > 0
         and compared.name not in doubtful
+        and before.is_proxy(compared.name) == after.is_proxy(compared.name)
     ]
     return tuple(
         sorted(changed, key=lambda change: (not change.shown, -change.weight, change.name))

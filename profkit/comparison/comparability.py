@@ -15,10 +15,13 @@ from profkit.report.clocks import clocks_apart
 from profkit.report.session import Session
 from profkit.report.summary import Group, ReportSummary
 from profkit.timing.latency_format import Declared
+from profkit.ui.text import plural
 
 CLOCK_MOVED = 0.02
 """The share from which clocks differ. Chosen: below it a compute-bound kernel's time differs by
 less than ncu's run-to-run variation (repeats.NOISE)."""
+
+_FEW = 4  # names of sections or metrics, chosen: they fit a line
 
 
 class Aspect(StrEnum):
@@ -96,12 +99,17 @@ def reports_apart(before: ReportSummary, after: ReportSummary) -> tuple[Obstacle
     facts = {
         Aspect.gpu: gpus,
         Aspect.ncu_version: ("", "") if same_year else versions,
-        Aspect.collected: map(_collected, sessions),
         Aspect.cache_control: (session.cache_control for session in sessions),
         Aspect.clock_control: (session.clock_control for session in sessions),
         Aspect.replay: (session.replay_mode for session in sessions),
     }
     return tuple(_differing(facts))
+
+
+def collected_apart(before: ReportSummary, after: ReportSummary) -> Obstacle | None:
+    """The sets of two reports where they differ: no obstacle, only what both have is compared."""
+    facts = {Aspect.collected: [_collected(side.session) for side in (before, after)]}
+    return next(_differing(facts), None)
 
 
 def kernels_apart(
@@ -195,13 +203,15 @@ def _differing(facts: Mapping[Aspect, Iterable[str]]) -> Iterator[Obstacle]:
 
 
 def _collected(session: Session) -> str:
-    """The sets, sections and metrics that ncu collected; "" where the report does not have them."""
+    """The sets, sections and metrics that ncu collected, many as their number; "" where the report
+    does not have them."""
     if not session.command and not session.options:
         return ""
-    options = session.options
-    asked = [
-        f"{name} {','.join(sorted(options[name].split(',')))}"
-        for name in ("set", "section", "metrics")
-        if options.get(name)
-    ]
+    asked = []
+    for word, name in (("set", "set"), ("section", "section"), ("metric", "metrics")):
+        names = sorted(filter(None, session.options.get(name, "").split(",")))
+        if names:
+            asked.append(
+                plural(len(names), word) if len(names) > _FEW else f"{name} {','.join(names)}"
+            )
     return " ".join(asked) or "set basic (default)"

@@ -269,12 +269,8 @@ def _ways(status: Status, before: LaunchSummary, after: LaunchSummary) -> Seen |
 def _agrees(status: Status, gain: float) -> bool:
     """Whether a quantity that got better by that share shows what became of a finding."""
     match status:
-        case Status.resolved | Status.improved:
+        case Status.resolved | Status.improved | Status.unmasked:
             return gain >= MOVED
-        case Status.new | Status.worsened:
+        case Status.new | Status.worsened | Status.masked:
             return gain <= -MOVED
-        case Status.masked:
-            return gain < MOVED
-        case Status.unmasked:
-            return gain > -MOVED
     return abs(gain) < MOVED

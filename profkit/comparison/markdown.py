@@ -89,6 +89,8 @@ def _section(judged: Judged, document: Document) -> _Section:
         head.append(f"- {len(failed) - _FAILURES} more failed")
     word = "**INCOMPARABLE**" if diff.refused else "forced despite different"
     head += [f"- {word} {_prose(cut(str(obstacle), _LONGEST))}" for obstacle in diff.obstacles]
+    if note := words.collected(diff):
+        head.append(f"- {_prose(note)}")
     if not diff.refused and (len(diff.kernels) != 1 or diff.removed or diff.added):
         head.append(f"- {_prose(words.summary(diff))}")
     if legend := words.legend(diff):

@@ -48,6 +48,8 @@ def diff_view(diff: Diff, title: str, top: int, width: int, *, everything: bool)
     parts += [
         Text(f"! forced despite different {obstacle}", "yellow") for obstacle in diff.obstacles
     ]
+    if note := words.collected(diff):
+        parts.append(Text(f"! {note}", "yellow"))
     shown = diff.kernels[: top or None]
     if len(diff.kernels) > 1 or diff.removed or diff.added:
         parts += [Text(words.summary(diff)), *_total(diff)]

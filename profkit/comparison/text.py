@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 
 from profkit.comparison.attribution import Attribution, Cause, CauseKind
 from profkit.comparison.changes import Changed, OneSided
+from profkit.comparison.comparability import collected_apart
 from profkit.comparison.comparison import Diff, KernelDiff
 from profkit.comparison.finding_changes import (
     RESOURCE_OF,
@@ -322,7 +323,7 @@ def timing(timed: TimedChange) -> str:
         else f"{faster(timed.speedup)}, no confidence interval"
     )
     if timed.design == INTERLEAVED:
-        factor += " over blocks"
+        factor += ", from block ratios"
     medians = f"{latency_words(timed.before)}{_ARROW}{latency_words(timed.after)}"
     return f"timed, {timed.design_words}: {medians}   {factor}   {timed.verdict}, {timed.why}"
 
@@ -484,6 +485,13 @@ def _between(low: float, high: float) -> str:
         return f"between {1 / low:.3g}x slower and {high:.3g}x faster"
     ends, word = ((low, high), "faster") if low >= 1 else ((1 / high, 1 / low), "slower")
     return f"between {ends[0]:.3g}x and {ends[1]:.3g}x {word}"
+
+
+def collected(diff: Diff) -> str:
+    """That the two reports hold different metrics; "" where they do not, or are not compared."""
+    before, after = diff.sides
+    apart = None if diff.refused else collected_apart(before.report, after.report)
+    return f"{apart}: only what both have is compared" if apart else ""
 
 
 def legend(diff: Diff) -> str:

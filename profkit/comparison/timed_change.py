@@ -117,7 +117,7 @@ def timed_change(
     if one_run and blocks[0] == blocks[1] > 1 and interleaved(earlier.latency, later.latency):
         (pair,) = compare_with(earlier, (later,), thresholds=thresholds)
         result = pair.comparison
-        why = "; ".join(result.details) or str(result.reason)
+        why = "; ".join(result.details) or _reason(result.reason, result.margin.value)
         valid = result.verdict is not Verdict.INVALID
         return TimedChange(
             pair.a, pair.b, INTERLEAVED, _CHANGES[result.verdict], result.speedup, result.low,
@@ -126,12 +126,18 @@ def timed_change(
     floor = NOISE if floor is None else floor
     saved = compare_saved(earlier, later, thresholds=thresholds, floor=floor, force=False)
     within, obstacles = saved.within, saved.obstacles
+    margin = within.margin.value if within.margin else None
     return TimedChange(
         earlier, later, WITHIN_RUN,
         Change.inconclusive if obstacles else _CHANGES[within.verdict], within.speedup, within.low,
-        within.high, within.margin.value if within.margin else None,
-        "; ".join(obstacles) or str(within.reason), saved.classic, not obstacles,
+        within.high, margin, "; ".join(obstacles) or _reason(within.reason, margin), saved.classic,
+        not obstacles,
     )  # fmt: skip
+
+
+def _reason(reason: str, margin: float | None) -> str:
+    """A reason in words, with the margin that it names."""
+    return f"{reason} of {margin * 100:g}%" if margin and "margin" in reason else str(reason)
 
 
 def same_samples(first: Timed, second: Timed) -> bool:

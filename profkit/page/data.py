@@ -129,7 +129,7 @@ def page_data(content: Content, *, with_host: bool) -> dict[str, Any]:
         "others": [group for group in measured if group not in leading and group.share > 0],
         "columns": _columns(),
         "shares": _SHARES,
-        "headroom_cell": words.headroom_cells(checklist),
+        "headroom_cell": words.kernel_columns(checklist)["Headroom"],
         "detailed": detailed,
         "sources": sources,
         "short": lambda kernel: _named(kernel, short),

@@ -5,6 +5,7 @@ The result is a run directory (`profkit.runs.run`), or nothing.
 
 from __future__ import annotations
 
+import math
 import os
 import platform
 import re
@@ -24,12 +25,14 @@ from msgspec import structs
 
 from profkit.analysis.json import report_json
 from profkit.analysis.report import Report, load
+from profkit.analysis.run_files import SCOUT
 from profkit.capture import ncu, nsys
 from profkit.capture.correctness import Status
 from profkit.capture.doctor import WARNING, gpu_checks
 from profkit.capture.environment import digest, fingerprint_without_torch
 from profkit.capture.gpu import VISIBLE, GpuState, NoDriver, chosen, lock_name, visibility
 from profkit.capture.process import TimedOut, reduced_environment, run
+from profkit.capture.sets import AUTO
 from profkit.capture.target_format import CheckFile
 from profkit.capture.tools import Tool, find
 from profkit.core.errors import BadInput, EnvironmentProblem, ProfkitError, TargetFailed, UsageError
@@ -40,6 +43,8 @@ from profkit.core.regular_file import digest as file_digest
 from profkit.core.timestamp import timestamp
 from profkit.core.typed_file import convert, part, plain, read_file
 from profkit.core.version import __version__
+from profkit.recording.compression import PACKED, compressed
+from profkit.recording.selection import check_autotuner, check_cost, choose, passes, selected
 from profkit.report.summary import ReportSummary
 from profkit.rules.checklist import Checklist
 from profkit.rules.finding_text import checklist_markdown
@@ -74,7 +79,9 @@ class Plan:
 
     `program` is the command; a target script (its first word ends in .py) is checked first and
     profiled in the region that it marks, anything else from its start; with `plain` a script too.
-    `timeout` is seconds for each of the recording stages. `samples` is for each variant; None: as
+    `timeout` is seconds for each of the recording stages, `max_time` the most that ncu may take by
+    the timeline's launches. `options.sections` may be `auto`: scout, and `then` the set `then` of
+    the kernels that take the time. `samples` is for each variant; None: as
     many as a verdict needs, fewer where they would take over _SAMPLING seconds.
     """
 
@@ -87,7 +94,9 @@ class Plan:
     timeline: bool = True
     samples: int | None = None
     keep_nsys_rep: bool = False
-    compress: bool = False
+    compress: bool = True
+    max_time: float = math.inf
+    then: str = "lean"
     keep_variables: tuple[str, ...] = ()
     plain: bool = False
 
@@ -157,7 +166,12 @@ def _refuse_nonsense(plan: Plan) -> None:
             )
     if plan.variants and not plan.is_target:
         raise UsageError("--variant is for targets", "give a target script, before any `--`")
-    ncu.collected(plan.options.sections)
+    if plan.options.sections == AUTO and plan.options.launch_skip is not None:
+        raise UsageError("--launch-skip is not for --set auto", "use --kernel or --nvtx")
+    if plan.options.sections == AUTO:
+        ncu.collected(replace(plan.options, sections=plan.then))
+    else:
+        ncu.collected(plan.options)
     if plan.is_target and not Path(plan.program[0]).is_file():
         raise BadInput(f"{plan.program[0]}: no such target script", "check the path")
     if not plan.is_target and shutil.which(plan.program[0]) is None:
@@ -232,15 +246,21 @@ class _Profile:
             latency = self._time(folder, checked) if checked and plan.samples != 0 else None
             recorded_timeline = self._record_timeline(folder) if plan.timeline else None
             timeline = self._read_timeline(recorded_timeline) if recorded_timeline else None
-            recorded = self._record(tool, folder, _expected_launches(plan.options, timeline))
+            options = self._options(gpu)
+            kernels = selected(timeline, options) if timeline else None
+            if kernels is not None:
+                check_autotuner(kernels, options)
+                check_cost(kernels, options, plan.max_time)
+            expected = None if kernels is None else len(kernels)
+            if options.sections == AUTO:
+                options, expected = self._scout(tool, folder, options, expected)
+            recorded = self._record(tool, folder / f"{plan.name}.ncu-rep", options, expected)
             with self._stage("read"):
                 report = load(recorded, check_half_from=_CHECK_HALF_FROM)
                 report.summary  # noqa: B018  (analysis is part of this stage's time)
                 summary = summarize_timeline(timeline) if timeline else None
             if plan.compress:
-                with self._stage("compress"):
-                    _compress(recorded)
-                recorded = recorded.with_suffix(".ncu-repz")
+                recorded = self._compress(recorded)
             with self._stage("write"):
                 variants = read_variants(folder)
                 quantities = summary.quantities if summary else {}
@@ -388,19 +408,55 @@ class _Profile:
         (folder / "latency.json").write_text(latency_json(report), encoding="utf-8")
         return report
 
-    def _record(self, tool: Tool, folder: Path, launches: int | None) -> Path:
-        report = folder / f"{self._plan.name}.ncu-rep"
-        options = self._plan.options
-        if self._plan.is_target:
-            options = replace(options, profile_from_start=False)
+    def _options(self, gpu: GpuState | None) -> ncu.NcuOptions:
+        return replace(
+            self._plan.options,
+            capability=gpu.compute_capability if gpu else None,
+            profile_from_start=not self._plan.is_target,
+        )
+
+    def _scout(
+        self, tool: Tool, folder: Path, options: ncu.NcuOptions, launches: int | None
+    ) -> tuple[ncu.NcuOptions, int | None]:
+        """Record all launches with few counters; the options that record the kernels that take
+        the time in detail, and how many launches these are."""
+        first = replace(options, sections="scout", sampling=False)
+        report = self._record(tool, folder / f"{SCOUT}.ncu-rep", first, launches, SCOUT)
+        detailed = replace(options, sections=self._plan.then, flop=False)
+        with self._stage("choose"):
+            replays = passes(detailed)
+            choice = choose(load(report).summary, replays, self._plan.max_time)
+        if self._plan.compress:
+            report = self._compress(report)
+        self._warn(f"recorded in detail: {choice.text}; all launches are in {report.name}")
+        chosen = replace(detailed, kernel=choice.kernel, launch_count=choice.launches)
+        return chosen, choice.launches
+
+    def _compress(self, report: Path) -> Path:
+        """The report compressed, as ncu or else profkit compressed it."""
+        if report.suffix == PACKED:
+            return report
+        with self._stage("compress"):
+            return compressed(report)
+
+    def _record(
+        self,
+        tool: Tool,
+        report: Path,
+        options: ncu.NcuOptions,
+        launches: int | None,
+        stage: str = "ncu",
+    ) -> Path:
+        if self._plan.compress and ncu.can_compress(tool, self._environment):
+            report = report.with_suffix(PACKED)
 
         def show(progress: ncu.Progress) -> None:
             known = launches and launches >= progress.kernels
             total = f" of {launches}" if known else ""
             kernel = f"kernel {progress.kernels}{total} {progress.name}"
-            self._tell("ncu", f"{kernel}, {progress.passes} passes done")
+            self._tell(stage, f"{kernel}, {progress.passes} passes done")
 
-        with self._stage("ncu"):
+        with self._stage(stage):
             errors = ncu.profile(
                 ncu.command(tool, options, report, self._program()),
                 report,
@@ -538,22 +594,9 @@ class _Profile:
 
 def _sections(sections: str) -> dict[str, str]:
     """The value of --set for the manifest: a file by its name and SHA-256, without its path."""
-    if sections in ncu.SETS:
+    if sections in {*ncu.SETS, AUTO}:
         return {"set": sections}
     return {"set": Path(sections).name, "set_sha256": file_digest(Path(sections))}
-
-
-def _expected_launches(options: ncu.NcuOptions, timeline: Timeline | None) -> int | None:
-    """How many launches ncu will profile, by a timeline of the same program; None if unknown."""
-    if timeline is None or options.nvtx or options.replay_mode == "range":
-        return None
-    try:
-        named = re.compile(options.kernel or "")
-    except re.error:  # ncu reads another dialect of expressions, and will judge it
-        return None
-    launches = sum(bool(named.search(kernel.name)) for kernel in timeline.kernels)
-    left = max(0, launches - (options.launch_skip or 0))
-    return left if options.launch_count is None else min(left, options.launch_count)
 
 
 def _room(out: Path) -> None:
@@ -563,13 +606,3 @@ def _room(out: Path) -> None:
             f"{folder}: only {free >> 20} MiB free",
             "free disk space, or give --output another disk",
         )
-
-
-def _compress(report: Path) -> None:
-    import zstandard
-
-    with report.open("rb") as plain, report.with_suffix(".ncu-repz").open("wb") as packed:
-        zstandard.ZstdCompressor(level=19, threads=-1).copy_stream(
-            plain, packed, size=report.stat().st_size
-        )
-    report.unlink()

@@ -38,12 +38,13 @@ class Range:
 @dataclass(frozen=True)
 class Alternative:
     """One way to get a quantity: a formula, the compute capabilities it holds for and the shortest
-    launch (s) that it does."""
+    launch (s) that it does. A `proxy` measures something else that is near."""
 
     formula: Formula
     cc: Range
     lead: bool
     shortest: float = 0.0
+    proxy: bool = False
 
 
 @dataclass(frozen=True)
@@ -183,7 +184,8 @@ def _quantity(name: str, entry: dict[str, Any], group: Mapping[str, Any]) -> Qua
 def _alternative(item: str | Mapping[str, Any]) -> Alternative:
     row: Mapping[str, Any] = {"formula": item} if isinstance(item, str) else item
     span = parse_range(row.get("cc", "7.0-"))
-    return Alternative(parse(row["formula"]), span, row.get("lead", False), row.get("from", 0.0))
+    formula, lead, shortest = parse(row["formula"]), row.get("lead", False), row.get("from", 0.0)
+    return Alternative(formula, span, lead, shortest, row.get("proxy", False))
 
 
 def parse_range(text: str) -> Range:

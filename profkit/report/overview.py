@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from itertools import compress
 from typing import TYPE_CHECKING
 
@@ -111,10 +111,12 @@ _SPREAD = "Spread: half of slowest minus fastest, relative to the median"
 
 
 def groups_grid(
-    groups: Iterable[Group], sorted_by: str = "", headroom: Callable[[Group], str] | None = None
+    groups: Iterable[Group],
+    sorted_by: str = "",
+    more: Mapping[str, Callable[[Group], str]] | None = None,
 ) -> Grid:
-    """The table of kernels, without empty columns; with the `headroom` of each, and the catalog
-    quantity that it is sorted by."""
+    """The table of kernels, without empty columns; with `more` columns, and the catalog quantity
+    that it is sorted by."""
     entry = catalog().quantities.get(sorted_by)
     rows = []
     for rank, group in enumerate(groups, start=1):
@@ -131,12 +133,12 @@ def groups_grid(
                 number(group.median, "s") if repeated else "",
                 spread,
                 percent(group.share) if measured else "n/a",
-                *((headroom(group),) if headroom else ()),
+                *(cell(group) for cell in (more or {}).values()),
                 *((value_of(group.typical, entry),) if entry else ()),
             )
         )
     columns = ["#", "Kernel", "Grid / block", "Count", "Total", "Median", "Spread", "Share"]
-    columns += ["Headroom"] if headroom else []
+    columns += more or {}
     columns += [sorted_by] if entry else []
     shown = [any(row[place] for row in rows) for place in range(len(columns))]
     note = _SPREAD if shown[columns.index("Spread")] else ""

@@ -100,11 +100,21 @@ class _Evaluation:
         )
 
     def _reasons(self) -> Mapping[str, tuple[str | None, ...]]:
-        """The reasons, none of which asks for a section that the launch evidently has."""
+        """The reasons, none of which asks for a section that the launch evidently has.
+
+        Of metrics that were asked for by name, a quantity tells nothing of its section.
+        """
+        options = self._raw.session.options
+        named = options.get("section", "").split(",")
+        marks = {
+            section: mark
+            for section, mark in self._entries.sections.items()
+            if section in named or not options.get("metrics")
+        }
         pointless = [
             {
                 _not_collected(section)
-                for section, mark in self._entries.sections.items()
+                for section, mark in marks.items()
                 if self._missing[mark][index] is None
             }
             for index in range(len(self._capabilities))

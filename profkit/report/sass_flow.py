@@ -214,7 +214,9 @@ class Flow:
         if last.base in _JUMPS | {"CALL", "WARPSYNC"} and target is not None:
             yield target
         if last.base == "BSYNC":
-            yield from self._convergence[last.terms[:1]]
+            targets = self._convergence[last.terms[:1]]
+            # a barrier serves one place after another: the nearest is this one's
+            yield from () if index + 1 in targets else targets
         ends = last.base in _LEAVES | _JUMPS | _UNKNOWN
         may_continue = not ends or last.conditional or predicated or "DIV" in last.modifiers
         if may_continue and index + 1 < len(self.operations):

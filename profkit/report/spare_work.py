@@ -40,7 +40,8 @@ _BARRIER = "BAR"
 _INDEX = ("SR_TID", "SR_CTAID")
 _OVERHEAD = frozenset({"integer", "conversion", "control"})
 _ALL_LOADS, _STORES = opcodes("loads"), opcodes("stores")
-_CHECK_OF_SQUARE_ROOT = "0x727fffff"  # compared with the operand's exponent in SASS of sqrtf
+# compared with the operand's exponent in SASS of sqrtf and of 1.0f / x
+_CHECKS = frozenset({"0x727fffff", "0x1ffffff"})
 _LONGER = 8  # instructions, counted in SASS for sm_80 and sm_90 against __fdividef and sqrt.approx
 _SHARED_LOADS, _SHARED_STORES = frozenset({"LDS"}), frozenset({"STS"})
 _FIRST_PARAMETER = 0x160  # of constant bank 0; the extents of block and grid are before it
@@ -194,14 +195,14 @@ def _inputs(operation: Operation) -> Sequence[str]:
 
 
 def division_share(samples: Samples) -> float:
-    """Executed instructions that IEEE divisions and square roots of floats take beyond their
-    approximate forms, of all executed; NaN where nothing was."""
+    """Executed instructions that IEEE divisions, reciprocals and square roots of floats take beyond
+    their approximate forms, of all executed; NaN where nothing was."""
     operations = list(enumerate(samples.flow.operations))
     total = sum(samples.executed(place) for place, _ in operations)
     checks = (
         samples.executed(place)
         for place, step in operations
-        if step.base == "FCHK" or _CHECK_OF_SQUARE_ROOT in step.terms
+        if step.base == "FCHK" or not _CHECKS.isdisjoint(step.terms)
     )
     return min(_LONGER * sum(checks) / total, 1.0) if total else math.nan
 

@@ -31,10 +31,14 @@ NAME_WIDTH = 40
 """Characters of a kernel's name in a `repr`: chosen, with what stands around it on one line."""
 # Share, chosen well above the 2% from which two reports are not comparable.
 _CLOCK_MOVED = 0.05
-_REPLAYED_RANGE = (
-    "range replay: time and counters cover all launches of the range, launch configuration and "
-    "occupancy one of them"
-)
+_WHOLES = {
+    "range": "range replay: time and counters cover all launches of the range, launch "
+    "configuration and occupancy one of them",
+    "graph": "graph as a whole: time and counters cover all its nodes, which are not told apart",
+}
+_SELECTED = "stall_selected"
+# Warp samples, chosen: the standard error of a share of 30% is then 2 points.
+_FEW_SAMPLES = 500
 
 
 @dataclass(frozen=True)
@@ -148,7 +152,8 @@ class LaunchSummary:
     @cached_property
     def warnings(self) -> tuple[str, ...]:
         return (
-            *([_REPLAYED_RANGE] if self.launch.workload == "range" else []),
+            *([_WHOLES[self.launch.workload]] if self.launch.workload in _WHOLES else []),
+            *self._few_samples,
             *contradictions(self.values, self.gpu),
             *(
                 f"invalid measurement: {work.label} is {work.share:.0%} of its roof; "
@@ -156,6 +161,17 @@ class LaunchSummary:
                 for work in self.work
                 if work.share > 1 + TOLERANCES.bound
             ),
+        )
+
+    @property
+    def _few_samples(self) -> tuple[str, ...]:
+        """That the warp states are shares of few samples, where no counters were collected."""
+        samples = self.get("pc_samples")
+        if not self.is_proxy(_SELECTED) or not samples < _FEW_SAMPLES:
+            return ()
+        return (
+            f"warp states are shares of {plural(int(samples), 'warp sample')}: uncertain by "
+            "several percentage points",
         )
 
     @cached_property
@@ -182,6 +198,12 @@ class LaunchSummary:
     def get(self, name: str) -> float:
         """A quantity; NaN where it is missing."""
         return self.values.get(name, math.nan)
+
+    def is_proxy(self, name: str) -> bool:
+        """Whether a quantity is by a measure that is only near it."""
+        alternatives = catalog().quantities[name].alternatives
+        formula = self.formulas.get(name)
+        return any(each.proxy and each.formula.text == formula for each in alternatives)
 
     def why_missing(self, name: str) -> str:
         return self.missing.get(name, "")

@@ -223,9 +223,19 @@ def _levels(roofline: Roofline, kernels: Sequence[Subject]) -> Grid:
         notes.append("for ncu durations, of the roofs at the launch's own clock")
     if missing := [LEVEL_LABELS[level] for level in levels if not roofline.roof(level)]:
         notes.append(f"no roof of {', '.join(missing)} is known")
+    if any(_bypasses_l1(kernel) for kernel in kernels):
+        notes.append(
+            "L1: to registers by ncu's count, without TMA copies, ldmatrix and wgmma operands"
+        )
     if twins:
         notes.append("algorithmic: from declared work")
     return Grid("Arithmetic intensity", columns, tuple(rows), "; ".join(notes))
+
+
+def _bypasses_l1(kernel: Subject) -> bool:
+    """Whether a kernel brings more from L2 than L1 gives to registers, as with TMA."""
+    intensity = {point.level: point.intensity for point in kernel.points}
+    return intensity.get("l1", 0.0) > intensity.get("l2", math.inf)
 
 
 def _outside(outside: Sequence[Outside], longest: int) -> Grid:

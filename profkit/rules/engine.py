@@ -57,12 +57,14 @@ Sampling = Callable[[LaunchSummary], Sampled | None]
 
 @dataclass(frozen=True)
 class Evidence:
-    """A value that a rule evaluated; `threshold` is NaN where it was not compared."""
+    """A value that a rule evaluated; `threshold` is NaN where it was not compared, and
+    `is_relative` where it comes of other quantities."""
 
     quantity: str
     value: float
     sign: str = ""
     threshold: float = math.nan
+    is_relative: bool = False
 
     @property
     def holds(self) -> bool:
@@ -356,7 +358,13 @@ class _Table(ABC, Generic[Row]):
         """A condition on a subject, with what it compares."""
         held = self._at(condition, rule, index)
         compared = (
-            Evidence(each.left.text, left, each.sign, self._at(each.right, rule, index))
+            Evidence(
+                each.left.text,
+                left,
+                each.sign,
+                self._at(each.right, rule, index),
+                bool(each.right.names),
+            )
             for each in condition.comparisons
             if each.left.names and not each.is_guard
             if not math.isnan(left := self._at(each.left, rule, index))
@@ -622,9 +630,9 @@ class _Kernels(_Table[Group]):
 
 
 def _as_evidence(compared: Evidence) -> Evidence | None:
-    """What a condition shows: of one that something is there its amount, of one that something is
-    not there nothing."""
-    if compared.threshold != 0:
+    """What a condition shows: of one that something is there, or more than other quantities make
+    likely, its amount, of one that it is not there nothing."""
+    if compared.threshold != 0 and not compared.is_relative:
         return compared
     is_amount = compared.sign == ">" and compared.quantity.isidentifier()
     return Evidence(compared.quantity, compared.value) if is_amount else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -91,16 +91,21 @@ def headroom(headroom: Headroom | None) -> str:
     return f"at most {factor(headroom.factor)} in all ({headroom.floor})" if headroom else ""
 
 
-def headroom_cells(checklist: Checklist | None) -> Callable[[Group], str] | None:
-    """The same of a report's kernels in a table: `≤4.8x DRAM`; None without a checklist."""
+def kernel_columns(checklist: Checklist | None) -> Mapping[str, Callable[[Group], str]]:
+    """What a table of kernels has of their checklist: the variants that a kernel is of, in a report
+    of several, and its headroom: `≤4.8x DRAM`."""
     if checklist is None:
-        return None
+        return {}
 
-    def cell(group: Group) -> str:
-        headroom = checklist.headroom_of(group)
-        return f"≤{factor(headroom.factor)} {_SHORT_FLOORS[headroom.floor]}" if headroom else ""
+    def variant(group: Group) -> str:
+        names = dict.fromkeys(map(checklist.wholes.name, group.launches))
+        return literal(", ".join(filter(None, names)))
 
-    return cell
+    def headroom(group: Group) -> str:
+        most = checklist.headroom_of(group)
+        return f"≤{factor(most.factor)} {_SHORT_FLOORS[most.floor]}" if most else ""
+
+    return {"Variant": variant, "Headroom": headroom}
 
 
 def _run_factor(value: float) -> str:
@@ -248,7 +253,8 @@ def extents(checklist: Checklist) -> str:
     first = f"of {whole(checklist)}, then per {_RANGE}"
     if _has_several_bases(checklist):
         first = f"title: part in parentheses; below: {_RANGE}"
-    return f"{first}: {RANGES}, confidence is by its width; {NOT_ADDITIVE}; {LEFT_OUT}"
+    confidence = f"confidence is by its width, low where it begins below {WORTH}x"
+    return f"{first}: {RANGES}, {confidence}; {NOT_ADDITIVE}; {LEFT_OUT}"
 
 
 def notes() -> str:
@@ -446,8 +452,8 @@ def roofs(checklist: Checklist) -> tuple[tuple[str, str], ...]:
 
 
 def proof_line(proof: Proof) -> str:
-    """A demonstrated speedup: `71x in GPU time: cudnn does the same work in 49.31 µs`."""
-    return f"{factor(proof.speedup)} in GPU time: {_best(proof)}"
+    """A demonstrated speedup: `71x over math in GPU time: cudnn does the same work in 49.31 µs`."""
+    return f"{factor(proof.speedup)} over {literal(proof.variant)} in GPU time: {_best(proof)}"
 
 
 def proof_of_variant(proof: Proof) -> str:

@@ -194,7 +194,12 @@ def _fired(
         rows.append(("headroom", words.headroom(checklist.headroom_of(group))))
         rows.append((_FLOORS, _floors(trial)))
         if not math.isnan(trial.time):
-            rows.append(("time", f"{percent(trial.time)} remains by the rule's formula"))
+            rows.append(
+                (
+                    "time",
+                    f"{percent(trial.time)} remains by the rule's formula, before the lower bounds",
+                )
+            )
     for other in others:
         estimate = other.estimate
         promise = _gain(other, estimate, checklist) if estimate else "no estimate"
@@ -245,7 +250,7 @@ def _floors(trial: Trial[KernelGroup]) -> str:
     """The highest resource floors (lower bounds of the time) before and after the fix."""
     now, after, duration = trial.now, trial.after, trial.group.typical.duration
     ordered = sorted(now, key=lambda name: -max(now[name], after[name]))
-    return "time, before to after the fix: " + "; ".join(
+    return "time, with the fix where it changes: " + "; ".join(
         f"{RESOURCES[name]} "
         + " to ".join(
             number(end * duration, "s") for end in dict.fromkeys((now[name], after[name]))

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from profkit.analysis import json as analysis
-from profkit.analysis import metrics_view, source_json, timeline_json
+from profkit.analysis import metrics_view, replay_plan_view, source_json, timeline_json
 from profkit.audit import view as audit
 from profkit.capture import doctor, target_format
 from profkit.comparison import json as comparison
@@ -39,6 +39,7 @@ FORMATS: Mapping[str, tuple[type[Model] | tuple[type[Model], ...], str]] = {
     "matrix": (matrix.MatrixFile, "A matrix of shapes (YAML)"),
     "metrics": (metrics_view.MetricsFile, "profkit metrics --format json"),
     "optimize": (optimize_view.OptimizeFile, "profkit optimize --format json"),
+    "plan": (replay_plan_view.ReplayPlanFile, "profkit plan --format json"),
     "roofline": (roofline_json.RooflineFile, "profkit roofline --format json"),
     "rules": (rule_file.RulesFile, "A rules file (YAML)"),
     "run": (manifest.Manifest, "A run's manifest.json"),

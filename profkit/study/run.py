@@ -235,7 +235,6 @@ def _profile(plan: BaselinePlan, row: Row, started: float, stage: str, tell: Tel
             timeout=left,
             timeline=False,
             samples=0,
-            compress=True,
         ),
         show,
     )

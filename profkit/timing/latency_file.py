@@ -47,6 +47,12 @@ class Saved(Struct, frozen=True):
         """The A/A floor that the file gives."""
         return self.file.floor if self.file else None
 
+    @property
+    def compared(self) -> tuple[str, ...]:
+        """The series that the run compared, the reference first; () where it compared none."""
+        pairs = self.file.comparisons if self.file else ()
+        return (pairs[0].a, *(pair.b for pair in pairs if pair.a == pairs[0].a)) if pairs else ()
+
 
 def read_latencies(path: Path, unit: str | None = None) -> Saved:
     """The latencies of a file, or of a run's folder.

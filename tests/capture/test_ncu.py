@@ -101,7 +101,7 @@ def test_a_program_may_print_a_lot(tmp_path: Path, end: str) -> None:
 def test_a_file_of_sections_and_metrics(tmp_path: Path) -> None:
     file = tmp_path / "set.txt"
     file.write_text("# one\n  # two\n SpeedOfLight \n\nsm__cycles.sum\ndram__bytes.sum\n")
-    assert collected(str(file)) == [
+    assert collected(NcuOptions(str(file))) == [
         "--section", "SpeedOfLight", "--metrics", "sm__cycles.sum,dram__bytes.sum",
     ]  # fmt: skip
     words = command(Tool("ncu", "ncu", ()), NcuOptions(str(file)), tmp_path / "r", ["true"])
@@ -116,4 +116,4 @@ def test_a_file_that_names_nothing_is_refused(tmp_path: Path, content: bytes, wo
     file = tmp_path / "set.txt"
     file.write_bytes(content)
     with pytest.raises(UsageError, match=words):
-        collected(str(file))
+        collected(NcuOptions(str(file)))

@@ -27,7 +27,7 @@ from typer.testing import Result
 
 import profkit
 from profkit.commands.cli import app
-from tests.conftest import ROOT
+from tests.conftest import ROOT, baseline_folder
 
 Cli = Callable[..., Result]
 Golden = Callable[[str, str], str]
@@ -89,7 +89,7 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def small_study(place: Path) -> None:
     """Two shapes of a recorded baseline, one of them profiled."""
-    recorded = ROOT / "reports" / "h200" / "baseline" / "l4_study"
+    recorded = baseline_folder("l4_study")
     plan = json.loads((recorded / "baseline.json").read_text("utf-8"))
     matrix = plan["asked"]["matrix"]
     matrix["shapes"] = [shape for shape in matrix["shapes"] if shape["name"] in STUDY]
@@ -196,7 +196,7 @@ def test_doctor(profkit_cli: Cli, golden: Golden) -> None:
         pytest.skip("this machine has a GPU")
     for check in document["checks"]:
         if check["name"] not in {"GPU", "counters"}:
-            check |= {"status": "?", "found": "?", "costs": "?", "remedy": "?"}
+            check |= {"status": "?", "state": "?", "costs": "?", "remedy": "?"}
         check["state"] = re.sub(r"\(.*\)", "(?)", check["state"])
     text = json.dumps(document, indent=2) + "\n"
     assert text == golden("doctor-json.txt", text)

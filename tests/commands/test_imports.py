@@ -14,7 +14,7 @@ from typer.testing import Result
 import profkit
 from profkit.core.errors import EnvironmentProblem
 from profkit.study.run import summarize
-from tests.conftest import H200, ROOT
+from tests.conftest import ROOT, baseline_folder
 
 WATCHED = (
     "numpy", "numpy.random", "pandas", "pyarrow", "scipy", "matplotlib", "torch", "ncu_report",
@@ -31,6 +31,7 @@ LOADED: Mapping[str, str] = {
     "--help": "rich.console",
     "metrics": "yaml rich.console",
     f"metrics {REPORT}": OF_A_REPORT,
+    "plan --gpu H200 --set basic": "yaml rich.console",
     "rules list": "yaml rich.console",
     "rules explain memory_latency": "yaml rich.console",
     "rules check rules": "yaml",
@@ -129,7 +130,7 @@ def test_a_picture_needs_the_extra_for_plots(
 
 @pytest.mark.usefixtures("core_alone")
 def test_a_written_report_needs_the_extra_for_plots(profkit_cli: Callable[..., Result]) -> None:
-    result = profkit_cli("baseline", "report", str(H200 / "baseline" / "l4_study"))
+    result = profkit_cli("baseline", "report", str(baseline_folder("l4_study")))
     assert result.exit_code == EnvironmentProblem.exit_code
     assert ".[plots]" in result.stderr
 

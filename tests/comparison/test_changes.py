@@ -16,6 +16,7 @@ from profkit.comparison.changes import changes, one_sided
 from profkit.comparison.comparability import (
     Aspect,
     Obstacle,
+    collected_apart,
     kernels_apart,
     only_the_clock,
     problem_of,
@@ -188,7 +189,10 @@ def test_reports_recorded_otherwise() -> None:
     assert reasons(other(clock_control="base")) == [Aspect.clock_control]
     assert reasons(other(ncu_version="2026.1.0.0")) == [Aspect.ncu_version]
     assert not reasons(other(ncu_version="2025.2.0.0"))
-    assert reasons(other(options={**base.session.options, "set": "basic"})) == [Aspect.collected]
+    smaller = other(options={**base.session.options, "set": "basic"})
+    assert not reasons(smaller)
+    assert collected_apart(base, smaller) == Obstacle(Aspect.collected, "set full", "set basic")
+    assert collected_apart(base, base) is None
     assert not reasons(other(ncu_version="", cache_control=""))
 
 

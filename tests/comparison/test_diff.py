@@ -20,8 +20,8 @@ from profkit.comparison.repeats import Change
 from profkit.comparison.reports import side as side_of
 from profkit.comparison.text import change_words, headline
 from profkit.comparison.timed_change import timings
-from tests.comparison.test_diff_pairs import PAIRS, main_kernel, side
-from tests.conftest import CORPUS, H200, needs_corpus
+from tests.comparison.test_diff_pairs import main_kernel, side
+from tests.conftest import CORPUS, H200, needs_corpus, pair_report
 
 Cli = Callable[..., Result]
 
@@ -34,8 +34,11 @@ def others(name: str) -> Path:
 
 
 def test_what_a_reader_sees_of_a_fix(profkit_cli: Cli) -> None:
-    folder = PAIRS / "transpose_conflicts"
-    result = profkit_cli("diff", folder / "before.ncu-repz", folder / "after.ncu-repz")
+    result = profkit_cli(
+        "diff",
+        pair_report("transpose_conflicts", "before"),
+        pair_report("transpose_conflicts", "after"),
+    )
     assert result.exit_code == 0, result.stderr
     shown = " ".join(result.stdout.split())
     assert "transpose 330.9 µs → 145.4 µs (timed) 2.27x faster" in shown
@@ -57,7 +60,7 @@ def test_what_a_reader_sees_of_a_fix(profkit_cli: Cli) -> None:
 def test_a_narrow_terminal_has_every_number_and_every_line_of_source(
     name: str, columns: int
 ) -> None:
-    files = [str(PAIRS / name / f"{which}.ncu-repz") for which in ("before", "after")]
+    files = [str(pair_report(name, which)) for which in ("before", "after")]
 
     def shown(width: int) -> tuple[list[str], list[str]]:
         runner = CliRunner(env={"COLUMNS": str(width)})
@@ -86,8 +89,9 @@ def test_times_that_clocks_spoil_are_compared_in_cycles() -> None:
 
 
 def test_a_chain_is_fused_where_its_kernels_are_one(profkit_cli: Cli) -> None:
-    folder = PAIRS / "fuse_passes"
-    shown = profkit_cli("diff", folder / "before.ncu-repz", folder / "after.ncu-repz").stdout
+    shown = profkit_cli(
+        "diff", pair_report("fuse_passes", "before"), pair_report("fuse_passes", "after")
+    ).stdout
     assert "dram_bandwidth resolved" in shown
     assert "predicted" not in shown  # of the chain, which is no one kernel
     assert "1 SAME, 1 removed" in shown
@@ -170,7 +174,7 @@ def test_one_section_is_enough_for_times_and_what_it_holds() -> None:
         ("KernelBench__matmul_kernel", "IndexSpaces.jl__profile_3176628c", ["GPU", "ncu version"]),
         (
             "ESMM-Research__profile_feb2d349", "nsight-training__manual_nvtx",
-            ["GPU", "ncu version", "collected metrics"],
+            ["GPU", "ncu version"],
         ),
         ("COALDA__coalesced_chart", "NuKEXC__profile_fastc", ["GPU", "ncu version"]),
     ],
@@ -194,14 +198,26 @@ def test_reports_of_other_gpus_and_versions_are_refused_with_each_reason(
 # --- runs, folders, options, odd input
 
 
-def test_two_sets_are_refused_and_forced_lists_what_one_side_lacks(profkit_cli: Cli) -> None:
+def test_of_two_sets_what_both_have_is_compared(profkit_cli: Cli) -> None:
     sides = H200 / "sdpa_s512_flash.ncu-repz", H200 / "sdpa_s512_flash_set_basic.ncu-repz"
-    refused = profkit_cli("diff", *sides)
-    assert refused.exit_code == 3
-    assert "collected metrics: set full vs. set basic" in refused.stdout
-    forced = profkit_cli("diff", *sides, "--force", "--all").stdout
-    assert "l1_hit_rate, before only" in forced
-    assert "not collected" in forced
+    compared = profkit_cli("diff", *sides, "--all")
+    assert compared.exit_code == 0
+    note = "! collected metrics: set full vs. set basic: only what both have is compared"
+    assert note in compared.stdout
+    assert "l1_hit_rate, before only" in compared.stdout
+    assert "not collected" in compared.stdout
+    assert "NEW" not in compared.stdout
+    assert "RESOLVED" not in compared.stdout
+
+
+def test_stalls_of_counters_are_not_compared_with_those_of_warp_samples() -> None:
+    full, detailed = (
+        profkit.load(H200 / f"sdpa_s512_flash{name}.ncu-repz") for name in ("", "_set_detailed")
+    )
+    (kernel,) = profkit.diff(full, detailed).kernels
+    assert kernel.attribution is not None
+    assert "warp states" in kernel.attribution.missing
+    assert kernel.change is Change.same
 
 
 def test_another_launch_shape_with_equal_work_is_the_same_problem(profkit_cli: Cli) -> None:
@@ -219,12 +235,19 @@ def test_a_copied_latency_is_the_same_measurement(
     profkit_cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A baseline holds a copy of the run's latencies: what was timed in turns still was."""
-    folder = PAIRS / "transpose_conflicts"
     monkeypatch.chdir(tmp_path)
-    kept = profkit_cli("diff", folder / "before.ncu-repz", "--save-baseline", "main")
+    kept = profkit_cli(
+        "diff", pair_report("transpose_conflicts", "before"), "--save-baseline", "main"
+    )
     assert kept.exit_code == 0, kept.stderr
-    against = profkit_cli("diff", folder / "after.ncu-repz", "--baseline", "main").stdout
-    direct = profkit_cli("diff", folder / "before.ncu-repz", folder / "after.ncu-repz").stdout
+    against = profkit_cli(
+        "diff", pair_report("transpose_conflicts", "after"), "--baseline", "main"
+    ).stdout
+    direct = profkit_cli(
+        "diff",
+        pair_report("transpose_conflicts", "before"),
+        pair_report("transpose_conflicts", "after"),
+    ).stdout
     assert "timed, interleaved" in direct
     assert against.splitlines()[1:] == direct.splitlines()[1:]
 
@@ -271,8 +294,7 @@ def test_source_lines_whose_time_changed_are_in_every_form_that_people_read(
     profkit_cli: Cli,
 ) -> None:
     """Of a loop whose inner load now hits L1: the line of that load lost the most time."""
-    folder = PAIRS / "loop_order"
-    files = folder / "before.ncu-repz", folder / "after.ncu-repz"
+    files = pair_report("loop_order", "before"), pair_report("loop_order", "after")
     told = json.loads(profkit_cli("diff", *files, "--format", "json").stdout)
     (kernel,) = told["comparisons"][0]["kernels"]
     first, *rest = kernel["lines"]
@@ -302,10 +324,9 @@ def test_lines_are_looked_up_for_as_many_kernels_as_are_asked_for(profkit_cli: C
 
 
 def test_names_from_a_file(profkit_cli: Cli, tmp_path: Path) -> None:
-    folder = PAIRS / "fuse_passes"
     names = tmp_path / "names.yaml"
     names.write_text("leaky_relu: leaky_scaled_sum\n", encoding="utf-8")
-    sides = folder / "before.ncu-repz", folder / "after.ncu-repz"
+    sides = pair_report("fuse_passes", "before"), pair_report("fuse_passes", "after")
     shown = profkit_cli("diff", *sides, "--match", names).stdout
     assert "leaky_relu → leaky_scaled_sum" in shown
     assert "matched: by the given names" in shown
@@ -351,13 +372,13 @@ def test_timings_are_sent_to_the_verb_that_compares_them(profkit_cli: Cli) -> No
 
 
 def test_numbers_are_read_aloud(profkit_cli: Cli) -> None:
-    folder = PAIRS / "tail_effect"
-    files = folder / "before.ncu-repz", folder / "after.ncu-repz"
+    files = pair_report("tail_effect", "before"), pair_report("tail_effect", "after")
     gate = "metric:grid_size > 1 and registers_per_thread > 2"
     told = " ".join(profkit_cli("diff", *files, "--fail-on", gate, "--all").stdout.split())
     assert "grid_size 2,128 blocks, registers_per_thread 61 registers" in told
-    folder = PAIRS / "one_accumulator"
-    told = profkit_cli("diff", folder / "before.ncu-repz", folder / "after.ncu-repz").stdout
+    told = profkit_cli(
+        "diff", pair_report("one_accumulator", "before"), pair_report("one_accumulator", "after")
+    ).stdout
     assert "mostly fewer wait (fixed latency) cycles per instruction" in " ".join(told.split())
     assert "wait wait" not in told
 
@@ -387,8 +408,7 @@ def test_totals_add_up_over_kernels_that_come_and_go() -> None:
 
 
 def test_the_table_of_a_fusion_is_of_all_its_kernels(profkit_cli: Cli) -> None:
-    folder = PAIRS / "fuse_passes"
-    sides = folder / "before.ncu-repz", folder / "after.ncu-repz"
+    sides = pair_report("fuse_passes", "before"), pair_report("fuse_passes", "after")
     text = profkit_cli("diff", *sides, "--ablation", "fused").stdout
     first = text[text.index("### before → after") : text.index("### scaled")]
     rows = dict(re.findall(r"^\| ([A-Z][\w ]+) \| (.*) \|$", first, re.MULTILINE))
@@ -401,8 +421,10 @@ def test_the_table_of_a_fusion_is_of_all_its_kernels(profkit_cli: Cli) -> None:
 
 
 def test_a_kernel_without_flop_stands_under_the_dram_roof(profkit_cli: Cli) -> None:
-    folder = PAIRS / "transpose_conflicts"
-    sides = folder / "before.ncu-repz", folder / "after.ncu-repz"
+    sides = (
+        pair_report("transpose_conflicts", "before"),
+        pair_report("transpose_conflicts", "after"),
+    )
     text = profkit_cli("diff", *sides, "--ablation", "padded").stdout
     told = re.search(r"^\| Roofline \| no FLOP; (\S+)% → (\S+)% of the DRAM roof \|$", text, re.M)
     assert told

@@ -18,10 +18,16 @@ from profkit.comparison.reports import side as side_of
 from profkit.comparison.text import headline
 from profkit.comparison.timed_change import timings
 from profkit.rules.score import read_pair
-from tests.conftest import H200
+from tests.conftest import pair_folder, pair_report
 
-PAIRS = H200 / "pairs"
-NAMES = sorted(folder.name for folder in PAIRS.iterdir() if (folder / "after.ncu-repz").is_file())
+NAMES = (
+    "array_of_structs", "atomics_global", "atomics_shared", "barrier_lockstep", "ffma_gemm",
+    "frame_order", "fuse_passes", "grid_too_small", "integer_division", "loads_in_flight",
+    "loop_order", "misaligned_rows", "mma_sync_gemm", "no_unrolling", "occupancy_block_size",
+    "occupancy_registers", "occupancy_shared_memory", "one_accumulator", "pointer_chase",
+    "reduction_conflicts", "register_spills", "scalar_half", "scattered_stores", "softmax_passes",
+    "stray_double", "tail_effect", "transpose_conflicts", "workload_imbalance",
+)  # fmt: skip
 NOT_FOUND_BEFORE = {"array_of_structs"}
 """Pairs whose defect the findings miss to begin with: docs/reference/accuracy.md."""
 LEFT_IN_PART = {"one_accumulator"}
@@ -40,7 +46,7 @@ MIRROR = {
 
 @cache
 def side(name: str, which: str) -> profkit.Report:
-    return profkit.load(PAIRS / name / f"{which}.ncu-repz")
+    return profkit.load(pair_report(name, which))
 
 
 @cache
@@ -67,7 +73,9 @@ def test_pairs_compare_without_what_their_runs_declare(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_defect_is_called_resolved(name: str) -> None:
-    category = yaml.safe_load((PAIRS / name / "pair.yaml").read_text(encoding="utf-8"))["category"]
+    category = yaml.safe_load((pair_folder(name) / "pair.yaml").read_text(encoding="utf-8"))[
+        "category"
+    ]
     found = pair(name)
     assert not found.refused
     before = {item.rule.category for item in found.sides[0].checklist.items}
@@ -90,7 +98,7 @@ def test_the_headline_is_that_of_the_timing(name: str) -> None:
     """Against the medians that were timed apart from ncu; fuse_passes and misaligned_rows have two
     kernels, so no latency is one kernel's."""
     found = pair(name)
-    achieved = read_pair(PAIRS / name).achieved
+    achieved = read_pair(pair_folder(name)).achieved
     (timed,) = found.timed
     assert timed.speedup == pytest.approx(achieved, rel=0.02)
     kernel = main_kernel(found)

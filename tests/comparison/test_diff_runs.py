@@ -20,14 +20,14 @@ from profkit.comparison.comparison import diff
 from profkit.comparison.repeats import Change
 from profkit.comparison.text import evidence
 from tests.comparison.test_diff_pairs import bare
-from tests.conftest import H200
+from tests.conftest import H200, sweep_folder
 
 Cli = Callable[..., Result]
 
 
 def test_a_kernel_of_several_variants_has_the_problem_that_they_declare(profkit_cli: Cli) -> None:
     """Two lengths of one target: cuDNN's kernel runs in two variants, in equal grids."""
-    sweep = H200 / "sdpa_sweep"
+    sweep = sweep_folder()
     sides = sweep / "20261121T170612Z-c6b07a", sweep / "20261121T170653Z-015599"
     asked = "--fail-on", "regression"
     result = profkit_cli("diff", *sides, *asked, "--format", "json")
@@ -102,7 +102,7 @@ def test_runs_of_two_folders_are_paired_whenever_they_were_recorded(
 def test_runs_of_one_target_are_paired_by_what_they_declare_to_compute(
     profkit_cli: Cli, tmp_path: Path
 ) -> None:
-    runs = sorted((H200 / "sdpa_sweep").iterdir())[:3]
+    runs = sorted(sweep_folder().iterdir())[:3]
     again = [f"20261122T{at}00000Z-{at}{at}ff00" for at in range(3)]
     for folder, names in (("a", [run.name for run in runs]), ("b", again[::-1])):
         for run, name in zip(runs, names, strict=True):
@@ -125,7 +125,7 @@ def test_runs_of_one_target_are_paired_by_what_they_declare_to_compute(
 def test_variants_that_the_other_run_did_not_profile_are_in_no_total() -> None:
     """Of six variants of one shape the sweep's run has four; its shapes are the same."""
     (one,) = (H200 / "sdpa_s512").iterdir()
-    (other,) = (H200 / "sdpa_sweep").glob("*-4d7da1")
+    (other,) = sweep_folder().glob("*-4d7da1")
     found = profkit.diff(profkit.load(one), profkit.load(other))
     assert found.total.before < 1e-3
     assert found.total.removed == 0
@@ -136,7 +136,7 @@ def test_variants_that_the_other_run_did_not_profile_are_in_no_total() -> None:
 
 @cache
 def swept(run: str) -> profkit.Report:
-    return profkit.load(H200 / "sdpa_sweep" / run / "sdpa_sweep.ncu-repz")
+    return profkit.load(sweep_folder() / run)
 
 
 def test_sizes_of_a_sweep_are_other_problems_without_a_run_that_declares_them() -> None:

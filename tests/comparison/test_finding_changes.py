@@ -15,10 +15,9 @@ from profkit.comparison.text import finding, headline
 from profkit.rules.measures import Measure, measures
 from profkit.rules.rule_file import shipped_rules
 from tests.comparing import Made, compared
-from tests.conftest import H200
+from tests.comparison.test_diff_pairs import NAMES
+from tests.conftest import pair_report
 
-PAIRS = H200 / "pairs"
-NAMES = sorted(folder.name for folder in PAIRS.iterdir() if (folder / "after.ncu-repz").is_file())
 MORE_IS_BETTER = (
     "occupancy_", "threads_per_instruction", "grid_size", "sm_active_share", "tensor_busy",
     "issue_rate", "l2_hit_rate", "warps_", "fp32_fused", "flop_tensor_wgmma",
@@ -33,7 +32,7 @@ SHOWN_AS = {
 
 @cache
 def side(name: str, which: str) -> profkit.Report:
-    return profkit.load(PAIRS / name / f"{which}.ncu-repz")
+    return profkit.load(pair_report(name, which))
 
 
 @cache

@@ -19,7 +19,7 @@ import zstandard
 from profkit.core.typed_file import encode
 from profkit.study.run import derived_summary
 from profkit.timeline.reader import COLUMNS
-from tests.conftest import H200, ROOT, plain_bytes
+from tests.conftest import H200, ROOT, baseline_folder, plain_bytes
 from tests.fuzz.mutations import (
     DIGITS,
     as_json,
@@ -32,7 +32,7 @@ from tests.fuzz.mutations import (
 REPORT = "sdpa_s512_flash_two_metrics"
 OTHER = "sdpa_s512_flash_set_basic"
 (RUN,) = (H200 / "sdpa_s512").iterdir()
-BASELINE = H200 / "baseline" / "l4_study"
+BASELINE = baseline_folder("l4_study")
 Spoil = Callable[[random.Random], bytes]
 _Around = Mapping[str, Path | str]
 

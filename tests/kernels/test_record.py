@@ -7,31 +7,28 @@ import sys
 from pathlib import Path
 
 import pytest
-import zstandard
 
 from kernels import record
-from kernels.recorded import LATENCY, REPORT, profile, timed
+from kernels.recorded import LATENCY, profile, timed
 from kernels.split import take_apart
-from profkit.capture.tools import Tool
+from profkit.capture.ncu import NcuOptions
 from profkit.core.errors import EnvironmentProblem
 from profkit.core.regular_file import digest
 from profkit.timing.latency import LatencyReport, compare_with
 from profkit.timing.latency_file import read_latencies
-from tests.conftest import H200
+from tests.conftest import pair_folder, pair_report
 
 NAME = "fuse_passes"  # its `before` is two launches
-RECORDED = H200 / "pairs" / NAME
-NCU = Tool("ncu", "ncu", (2025, 3, 1))
+RUN = record.NcuRun("2025.3.1", NcuOptions("lean"), "NVIDIA H200", 1.5, 2)
 
 
 def plain(side: str) -> bytes:
-    data = (RECORDED / f"{side}{REPORT}").read_bytes()
-    return zstandard.ZstdDecompressor().decompressobj().decompress(data)
+    return pair_report(NAME, side).read_bytes()
 
 
 def latencies() -> LatencyReport:
-    sides = timed(RECORDED / LATENCY)
-    saved = read_latencies(RECORDED / LATENCY)
+    sides = timed(pair_folder(NAME) / LATENCY)
+    saved = read_latencies(pair_folder(NAME) / LATENCY)
     assert saved.file
     return LatencyReport(
         title=NAME,
@@ -52,13 +49,16 @@ def test_a_recording_takes_an_older_one_s_place(tmp_path: Path) -> None:
     assert before.launches == 2
     ranges = [f"{NAME}/after", f"{NAME}/before"]
     recording = record.Recording(NAME, {LATENCY: latencies()}, ("before", "after"))
-    record._write(recording, ranges, before, tmp_path, NCU)
+    record._write(recording, ranges, before, tmp_path, RUN)
 
     written = {file.name for file in older.iterdir()}
     assert written == {"before.ncu-repz", "after.ncu-repz", LATENCY, "pair.yaml", "manifest.json"}
     (kept,) = profile(older / "before.ncu-repz").summary.launches
-    assert kept.name == profile(RECORDED / "before.ncu-repz").summary.launches[1].name
-    assert timed(older / LATENCY)["before"].summary == timed(RECORDED / LATENCY)["before"].summary
+    assert kept.name == profile(pair_report(NAME, "before")).summary.launches[1].name
+    assert (
+        timed(older / LATENCY)["before"].summary
+        == timed(pair_folder(NAME) / LATENCY)["before"].summary
+    )
 
     manifest = json.loads((older / "manifest.json").read_text(encoding="utf-8"))
     assert manifest["schema"] == record.SCHEMA
@@ -115,6 +115,6 @@ def test_what_failed_is_named(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(sys, "argv", ["record", NAME, "ladder"])
-    monkeypatch.setattr(record, "record", lambda _names, _out: ("ladder",))
+    monkeypatch.setattr(record, "record", lambda *_names, **_options: ("ladder",))
     assert record.main() == 6
     assert capsys.readouterr().err == "profkit: not recorded: ladder\n"

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from zstandard import ZstdCompressor
 
 import profkit
 from profkit.core.errors import BadInput
@@ -143,6 +144,11 @@ class Bench:
     def seen(self, name: str) -> Any:
         return json.loads((self.folder / f"{name}_seen.json").read_text(encoding="utf-8"))
 
+    def calls(self) -> list[dict[str, str]]:
+        """The options of each run of ncu."""
+        lines = (self.folder / "ncu_calls.jsonl").read_text(encoding="utf-8").splitlines()
+        return [json.loads(line) for line in lines]
+
     def kept(self) -> list[Path]:
         """Everything below the runs that could be taken for a run."""
         return sorted(self.runs.glob("*/[!.]*")) if self.runs.is_dir() else []
@@ -199,7 +205,7 @@ def test_a_target_becomes_a_kept_and_verifiable_run(bench: Bench) -> None:
     done = bench.profile(bench.target(), "--variant", "flash")
     assert done.returncode == 0, done.stderr
     (run,) = bench.kept()
-    assert done.stdout.splitlines()[0].endswith(f"{run.name[-6:]}/toy.ncu-rep")
+    assert done.stdout.splitlines()[0].endswith(f"{run.name[-6:]}/toy.ncu-repz")
     assert ".partial" not in done.stdout.splitlines()[0]
     assert "Timeline  " in done.stdout
     manifest = verify(run)
@@ -207,12 +213,12 @@ def test_a_target_becomes_a_kept_and_verifiable_run(bench: Bench) -> None:
     assert manifest.launches == 1
     assert manifest.policy.clock_control == "none"
     assert set(manifest.files) == {
-        "toy.ncu-rep", "timeline.sqlite", "analysis.json", "kernels.parquet", "check.json",
+        "toy.ncu-repz", "timeline.sqlite", "analysis.json", "kernels.parquet", "check.json",
         "checklist.md", "report.html",
     }  # fmt: skip
     assert "not evaluated" in (run / "checklist.md").read_text(encoding="utf-8")
     assert [stage.name for stage in manifest.stages] == [
-        "prepare", "check", "nsys", "timeline", "ncu", "read",
+        "prepare", "check", "nsys", "timeline", "ncu", "read", "compress",
     ]  # fmt: skip
     assert "flash_fwd_kernel" in done.stdout
     assert str(run) in done.stdout
@@ -286,7 +292,7 @@ def test_a_program_of_any_kind_is_profiled_from_its_start(bench: Bench) -> None:
     sections.write_text("SpeedOfLight\n# a comment\ndram__bytes.sum\n", encoding="utf-8")
     done = bench.profile(
         *("--kernel", "gemm", "--launch-skip", "2", "--launch-count", "5", "--nvtx", "step"),
-        *("--set", sections, "--compress", "--", app, "--flag"),
+        *("--set", sections, "--no-compress", "--", app, "--flag"),
     )
     assert done.returncode == 0, done.stderr
     options, program, _ = bench.seen("ncu")
@@ -298,10 +304,10 @@ def test_a_program_of_any_kind_is_profiled_from_its_start(bench: Bench) -> None:
     assert options["--metrics"] == "dram__bytes.sum"
     (run,) = bench.kept()
     assert set(verify(run).files) == {
-        "app.ncu-repz", "timeline.sqlite", "analysis.json", "kernels.parquet",
+        "app.ncu-rep", "timeline.sqlite", "analysis.json", "kernels.parquet",
         "checklist.md", "report.html",
     }  # fmt: skip
-    assert len(profkit.load(run / "app.ncu-repz")) == 1
+    assert len(profkit.load(run / "app.ncu-rep")) == 1
 
 
 def test_a_secret_of_the_environment_reaches_no_file_of_the_run(bench: Bench) -> None:
@@ -430,7 +436,7 @@ def test_one_profile_a_gpu_at_a_time(bench: Bench) -> None:
 
 
 def test_verbs_take_a_run_and_refuse_a_changed_one(bench: Bench) -> None:
-    bench.profile(bench.target(), "--no-nsys")
+    bench.profile(bench.target(), "--no-nsys", "--no-compress")
     (run,) = bench.kept()
     for verb in ("analyze", "metrics"):
         shown = subprocess.run(
@@ -600,7 +606,7 @@ def test_a_target_may_change_its_folder(bench: Bench) -> None:
     (run,) = (bench.folder / "my runs").glob("toy/[!.]*")
     assert f"profkit analyze 'my runs/toy/{run.name}' --top 0" in done.stdout
     assert f"profkit metrics 'my runs/toy/{run.name}'" in done.stdout
-    assert set(verify(run).files) > {"toy.ncu-rep", "timeline.sqlite", "check.json"}
+    assert set(verify(run).files) > {"toy.ncu-repz", "timeline.sqlite", "check.json"}
 
 
 def test_a_script_after_the_dashes_is_a_program(bench: Bench) -> None:
@@ -633,3 +639,97 @@ def test_a_check_that_reports_nonsense_has_failed(bench: Bench, behavior: str) -
     assert "the report of its check can't be read (" in done.stderr
     assert "; run it alone: python" in done.stderr
     assert bench.kept() == []
+
+
+def test_scout_asks_for_few_metrics_and_lean_for_samples_by_instruction(bench: Bench) -> None:
+    for arguments in (("scout",), ("scout", "--flop"), ("lean", "--sampling")):
+        assert bench.profile("--no-nsys", "--set", *arguments, bench.target()).returncode == 0
+    scout, flop, lean = bench.calls()
+    metrics = [set(call["--metrics"].split(",")) for call in (scout, flop, lean)]
+    assert "gpu__time_duration.sum" in metrics[0]
+    assert metrics[0] < metrics[1]
+    assert metrics[0] < metrics[2]
+    assert scout["--section"] == "Occupancy"  # the last of them
+    assert lean["--section"] == "PmSampling_WarpStates"
+    assert not {"--set"} & {*scout, *flop, *lean}
+
+
+def test_what_a_gpu_lacks_is_not_asked_of_it(bench: Bench) -> None:
+    wgmma = "sm__ops_path_tensor_op_hgmma_src_fp16_sparsity_off.sum"
+    for capability in ("9.0", "12.0"):
+        gpus = bench.with_gpus(STAND_IN_CAPABILITY=capability)
+        assert gpus.profile("--no-nsys", "--set", "lean", bench.target()).returncode == 0
+    hopper, blackwell = (call["--metrics"].split(",") for call in bench.calls())
+    assert wgmma in hopper
+    assert wgmma not in blackwell
+    assert "dram__bytes_read.sum" in hopper
+    assert "dram__bytes_op_read.sum" in blackwell
+
+
+def test_auto_records_all_launches_and_those_that_take_the_time_in_detail(bench: Bench) -> None:
+    done = bench.profile("--set", "auto", bench.target())
+    assert done.returncode == 0, done.stderr
+    first, second = bench.calls()
+    assert "--kernel-name" not in first
+    assert second["--kernel-name"].startswith("regex:^(void pytorch_flash::flash_fwd_kernel<")
+    assert "\\(pytorch_flash::Flash_fwd_params\\)" in second["--kernel-name"]
+    assert second["--launch-count"] == "1"
+    assert len(second["--metrics"]) > 2 * len(first["--metrics"])
+    assert (
+        "1 of 1 kernel, 100.0% of the GPU time; all launches are in scout.ncu-repz" in done.stdout
+    )
+    (run,) = bench.kept()
+    manifest = verify(run)
+    assert {"toy.ncu-repz", "scout.ncu-repz"} < set(manifest.files)
+    assert manifest.policy.set == "auto"
+    assert [stage.name for stage in manifest.stages][4:9] == [
+        "scout", "choose", "compress", "ncu", "read",
+    ]  # fmt: skip
+    assert profkit.load(run).path.name == "toy.ncu-repz"
+
+
+def test_auto_with_the_full_set(bench: Bench) -> None:
+    assert bench.profile("--set", "auto", "--then", "full", bench.target()).returncode == 0
+    assert [call.get("--set") for call in bench.calls()] == [None, "full"]
+    done = bench.profile("--set", "auto", "--launch-skip", "3", bench.target())
+    assert done.returncode == 2
+    assert "--launch-skip is not for --set auto" in done.stderr
+
+
+def test_a_profile_that_would_take_too_long_does_not_start(bench: Bench) -> None:
+    done = bench.profile("--max-time", "10", bench.target())
+    assert done.returncode == 2
+    assert re.search(
+        r"too long: \d+ launch(es)? x 38 passes, about \d+ s \(limit: 10 s\)", done.stderr
+    )
+    for words in ("--kernel ", "% of the time)", "--launch-count ", "--set auto", "--max-time"):
+        assert words in done.stderr
+    assert not (bench.folder / "ncu_calls.jsonl").exists()
+    assert bench.kept() == []
+    assert bench.profile("--max-time", "10", "--set", "scout", bench.target()).returncode == 0
+    assert bench.profile("--max-time", "0", bench.target()).returncode == 0
+
+
+def test_an_ncu_that_compresses_by_itself_does(bench: Bench) -> None:
+    plan(bench.folder, newer=True)
+    packed = ZstdCompressor().compress((bench.folder / "report.ncu-rep").read_bytes())
+    (bench.folder / "report.ncu-repz").write_bytes(packed)
+    assert bench.profile(bench.target()).returncode == 0
+    (call,) = bench.calls()
+    assert call["--export"].endswith("toy.ncu-repz")
+    (run,) = bench.kept()
+    assert (run / "toy.ncu-repz").read_bytes() == packed
+    assert "compress" not in [stage.name for stage in verify(run).stages]
+
+
+def test_a_graph_as_a_whole_or_by_node(bench: Bench) -> None:
+    target = bench.target()
+    for unit in ("node", "graph"):
+        done = bench.profile("--set", "lean", "--graph-profiling", unit, target)
+        assert done.returncode == 0, done.stderr
+    node, graph = bench.calls()
+    assert "--graph-profiling" not in node  # ncu's default
+    assert graph["--graph-profiling"] == "graph"
+    assert node["--section"] == "SourceCounters"
+    assert graph["--section"] == "WorkloadDistribution"
+    assert "--cuda-graph-trace=node" in bench.seen("nsys_profile")[0]

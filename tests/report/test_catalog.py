@@ -112,14 +112,17 @@ def test_alternatives_of_one_quantity_agree_where_a_launch_has_several() -> None
                 item.formula(columns)
                 for item in entry.alternatives
                 if (9, 0) in item.cc
+                and (not item.proxy or entry.name.startswith("stall_"))
                 and not any(item.shortest for item in entry.alternatives)
                 and all(name in columns for name in item.formula.names)
             ]
             for other in results[1:]:
                 both = long_enough & (results[0] == results[0]) & (other == other)
-                assert other[both] == pytest.approx(
-                    results[0][both], rel=same_up_to_passes, abs=1e-3
-                ), entry.name
+                expected, slack = results[0][both], 1e-3
+                if entry.name.startswith("stall_"):  # counters of passes that differ, and samples
+                    slack = 0.12 * values["warp_latency"].to_numpy()[both]
+                apart = abs(other[both] - expected)
+                assert (apart <= slack + same_up_to_passes * abs(expected)).all(), entry.name
 
 
 def test_a_wrong_entry_is_named() -> None:

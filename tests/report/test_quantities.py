@@ -74,7 +74,9 @@ def test_every_reason_for_a_missing_value_is_distinguished() -> None:
     assert reasons["global_load_sectors_per_request"] == "undefined for this launch"
     assert reasons["tma_busy"] == "not on this architecture"
     assert reasons["stall_gmma"] == "not on this architecture"
-    assert reasons["tensor_fp64_busy"] == "not known for this architecture"
+    assert reasons["tensor_fp64_busy"] == "not on this architecture"
+    volta = evaluate(raw((7, 0), gpu__time_duration__dot__sum=np.nan))
+    assert volta.missing["peak_rate_tensor_fp16"][0] == "not known for this architecture"
     assert (
         reasons["l2_hit_rate"] == "not collected; record with ncu --section MemoryWorkloadAnalysis"
     )
@@ -195,3 +197,66 @@ def test_a_share_above_one_is_reported_as_impossible() -> None:
     launch = summarize(report, evaluate(report)).launches[0]
     assert "branch_uniformity" in launch.impossible
     assert any("branch_uniformity is 10000" in warning for warning in launch.warnings)
+
+
+def sampled(samples: float) -> RawReport:
+    """A launch with warp samples, a quarter of them at barriers, and no stall counters."""
+    return raw(
+        (9, 0),
+        smsp__warps_active__dot__avg__dot__per_cycle_active=8.0,
+        smsp__issue_active__dot__avg__dot__per_cycle_active=0.5,
+        smsp__pcsamp_sample_count=samples,
+        smsp__pcsamp_warps_issue_stalled_barrier=samples / 4,
+        smsp__pcsamp_warps_issue_stalled_selected=samples / 16,
+    )
+
+
+def test_stalls_are_shares_of_warp_samples_where_no_counter_was_collected() -> None:
+    told = evaluate(sampled(1600))
+    assert value(told, "warp_latency") == 16  # Little's law: 8 warps, half an instruction a cycle
+    assert value(told, "stall_barrier") == 4
+    assert value(told, "stall_selected") == 1
+    assert "sample_count" in (told.formulas["stall_barrier"][0] or "")
+
+
+@pytest.mark.parametrize(("samples", "noted"), [(57, True), (1600, False)])
+def test_few_warp_samples_are_noted(samples: int, noted: bool) -> None:
+    report = sampled(samples)
+    (launch,) = summarize(report, evaluate(report)).launches
+    words = "warp states are shares of 57 warp samples: uncertain by several percentage points"
+    assert (words in launch.warnings) == noted
+
+
+def test_l1_is_as_busy_as_its_busiest_part() -> None:
+    parts = (
+        "data_bank_reads", "data_pipe_lsu_wavefronts", "lsuin_requests",
+        "m_l1tex2xbar_req_cycles_active", "m_xbar2l1tex_read_sectors",
+        "texin_sm2tex_req_cycles_active",
+    )  # fmt: skip
+    end = "__dot__avg__dot__pct_of_peak_sustained_elapsed"
+    busy = {f"l1tex__{part}{end}": number / 10 for number, part in enumerate(parts)}
+    assert value(evaluate(raw((9, 0), **busy)), "l1_busy") == 0.5
+    whole = {f"l1tex__throughput{end}": 0.6}
+    assert value(evaluate(raw((9, 0), **busy, **whole)), "l1_busy") == 0.6
+
+
+def test_sparse_tensor_work_is_not_taken_for_none_by_dense_counters() -> None:
+    dense = {
+        f"sm__ops_path_tensor_op_{kind}_sparsity_off__dot__sum": 2.0
+        for kind in ("hmma_src_fp16_dst_fp16", "hmma_src_fp16_dst_fp32", "hgmma_src_fp16")
+    }
+    told = evaluate(raw((9, 0), **dense))
+    assert value(told, "flop_tensor_fp16") == 6
+    assert np.isnan(value(told, "flop_tensor_sparse"))  # not known, and so listed
+
+
+def test_a_metric_asked_for_by_name_tells_nothing_of_its_section() -> None:
+    single = raw((9, 0), l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld__dot__sum=1.0)
+    named = dataclasses.replace(single.session, options={"metrics": "a__b", "section": "Occupancy"})
+    whole = dataclasses.replace(single.session, options={"set": "full"})
+    reasons = [
+        evaluate(dataclasses.replace(single, session=session)).missing["l1_load_hit_rate"][0]
+        for session in (named, whole)
+    ]
+    assert reasons[0] == "not collected; record with ncu --section MemoryWorkloadAnalysis_Tables"
+    assert reasons[1] == "not collected by this version of ncu"

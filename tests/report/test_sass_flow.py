@@ -9,7 +9,7 @@ from profkit.report.catalog import catalog
 from profkit.report.sass_flow import Flow
 from profkit.report.sass_text import parse
 from profkit.report.source_lines import instructions
-from tests.conftest import FULL, H200, h200
+from tests.conftest import FULL, h200, pair_report
 
 
 def flow(code: str) -> Flow:
@@ -55,6 +55,18 @@ BRANCHES = flow("""
     EXIT
 """)
 
+ONE_BARRIER_TWICE = flow("""
+    BSSY B0, L4
+    @P0 BRA L3
+    MOV R0, 0x1
+    BSYNC B0
+    BSSY B0, L8
+    @P1 BRA L7
+    MOV R0, 0x2
+    BSYNC B0
+    EXIT
+""")
+
 
 def test_blocks_end_at_branches_and_begin_at_targets() -> None:
     assert [(block.start, block.end) for block in LOOP.blocks] == [(0, 2), (2, 7), (7, 9)]
@@ -66,6 +78,12 @@ def test_a_back_edge_closes_a_loop() -> None:
     assert (loop.head, loop.blocks, loop.depth) == (1, frozenset({1}), 0)
     assert LOOP.loop_of(3) is loop
     assert LOOP.loop_of(0) is None
+
+
+def test_a_barrier_used_again_makes_no_loop() -> None:
+    assert not ONE_BARRIER_TWICE.loops
+    assert ONE_BARRIER_TWICE.leads(0, 8)
+    assert not ONE_BARRIER_TWICE.leads(6, 2)
 
 
 def test_loops_nest() -> None:
@@ -131,7 +149,7 @@ def test_no_code_is_no_blocks() -> None:
 def recorded() -> Iterator[profkit.Report]:
     yield from (h200(name) for name in FULL)
     for pair in ("pointer_chase", "softmax_passes", "mma_sync_gemm", "barrier_lockstep"):
-        yield profkit.load(H200 / "pairs" / pair / "before.ncu-repz")
+        yield profkit.load(pair_report(pair, "before"))
 
 
 def test_addresses_of_recorded_loads_come_from_somewhere() -> None:

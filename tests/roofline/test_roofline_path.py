@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,15 +15,15 @@ import profkit
 from profkit.analysis.run_files import variants_of
 from profkit.roofline.plot import Joined, figure_of
 from profkit.roofline.roofline import Roofline
-from tests.conftest import H200, h200
+from tests.conftest import H200, h200, pair_report, sweep_folder
 from tests.roofline.test_roofline import by_level, words
 
-SWEEP = H200 / "sdpa_sweep"
-PAIR = H200 / "pairs" / "loop_order"
+SIDES = ("before", "after")
+MIXED = ("ffma_gemm", "stray_double")
 
 
 def test_two_reports_are_joined_by_an_arrow_and_more_by_a_path() -> None:
-    rooflines = [profkit.load(PAIR / f"{side}.ncu-repz").roofline() for side in ("before", "after")]
+    rooflines = [profkit.load(pair_report("loop_order", side)).roofline() for side in SIDES]
     arrows = figure_of(rooflines, title="x", labels=("a", "b"), joined=Joined.arrows).axes[0]
     ends = {
         (tuple(text.xyann), tuple(text.xy)) for text in arrows.texts if text.arrow_patch is not None
@@ -42,13 +43,12 @@ def test_two_reports_are_joined_by_an_arrow_and_more_by_a_path() -> None:
 @pytest.mark.parametrize(
     ("before", "after"),
     [
-        ("pairs/ffma_gemm/before", "pairs/ffma_gemm/after"),
-        ("pairs/stray_double/before", "pairs/stray_double/after"),
-        ("ladder/serial_kv", "ladder/tensor_core"),
+        *((pair_report(name, "before"), pair_report(name, "after")) for name in MIXED),
+        (H200 / "ladder" / "serial_kv.ncu-repz", H200 / "ladder" / "tensor_core.ncu-repz"),
     ],
 )
-def test_an_arrow_leads_from_one_precision_to_another(before: str, after: str) -> None:
-    rooflines = [profkit.load(H200 / f"{side}.ncu-repz").roofline() for side in (before, after)]
+def test_an_arrow_leads_from_one_precision_to_another(before: Path, after: Path) -> None:
+    rooflines = [profkit.load(side).roofline() for side in (before, after)]
     first, second = (by_level(one) for one in rooflines)
     assert first["dram"].precision != second["dram"].precision
     figure = figure_of(rooflines, title="x", labels=("a", "b"), joined=Joined.arrows)
@@ -65,10 +65,7 @@ def test_an_arrow_leads_from_one_precision_to_another(before: str, after: str) -
 
 
 def test_that_nothing_can_be_joined_is_said() -> None:
-    folder = H200 / "pairs" / "atomics_global"
-    rooflines = [
-        profkit.load(folder / f"{side}.ncu-repz").roofline() for side in ("before", "after")
-    ]
+    rooflines = [profkit.load(pair_report("atomics_global", side)).roofline() for side in SIDES]
     figure = figure_of(rooflines, title="x", labels=("a", "b"), joined=Joined.arrows)
     assert not any(text.arrow_patch for text in figure.axes[0].texts)
     said = [text.get_text() for text in figure.texts]
@@ -79,7 +76,7 @@ def test_that_nothing_can_be_joined_is_said() -> None:
 def sweep() -> tuple[tuple[str, Roofline, dict[str, Any]], ...]:
     """Each run's length, its roofline at DRAM, and its recorded statistics by variant."""
     found = []
-    for path in SWEEP.glob("*/*.ncu-repz"):
+    for path in sweep_folder().glob("*/*.ncu-rep*"):
         variants = variants_of(path)
         assert variants is not None
         saved = json.loads((path.parent / "latency.json").read_text(encoding="utf-8"))
@@ -154,7 +151,7 @@ def test_whiskers_are_in_the_notes_where_they_can_be_seen(joined: Joined, axes: 
 
 @pytest.mark.parametrize("levels", [("dram",), ("dram", "l2", "l1")])
 def test_each_stop_of_a_sweep_is_named_over_nothing_else(levels: tuple[str, ...]) -> None:
-    runs = sorted(SWEEP.glob("*/*.ncu-repz"))
+    runs = sorted(sweep_folder().glob("*/*.ncu-rep*"))
     lengths = [variants.shapes["length"] for variants in map(variants_of, runs) if variants]
     assert len(lengths) == len(runs)
     figure = figure_of(

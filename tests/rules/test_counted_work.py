@@ -28,9 +28,10 @@ def test_blocks_start_at_less_than_one_a_cycle() -> None:
 
 
 def test_each_division_takes_eight_instructions_more() -> None:
-    """Its SASS has four FCHK, executed 524,288 times each, of 60,878,189 instructions."""
+    """Its SASS has four FCHK and the check of a reciprocal, executed 524,288 times each, of
+    60,878,189 instructions."""
     found = item("diffusion_divisions", "before", "division_sequences")
-    expected = 8 * 4 * 524_288 / 60_878_189
+    expected = 8 * 5 * 524_288 / 60_878_189
     assert evidence(found, "division_share") == pytest.approx(expected, rel=1e-3)
 
 

@@ -10,7 +10,7 @@ import profkit
 from profkit.report.floors import LAUNCH
 from profkit.rules.engine import diagnose
 from profkit.rules.headroom import ARITHMETIC, headroom
-from tests.conftest import H200
+from tests.conftest import pair_report
 from tests.rules.test_engine import own, report
 
 
@@ -54,11 +54,8 @@ def test_a_launch_takes_its_time() -> None:
     "pair", ["transpose_conflicts", "tail_effect", "register_spills", "atomics_global", "ffma_gemm"]
 )
 def test_no_estimate_exceeds_the_headroom(pair: str) -> None:
-    folder = H200 / "pairs" / pair
     for side in ("before", "after"):
-        if not (folder / f"{side}.ncu-repz").is_file():
-            continue
-        checklist = profkit.load(folder / f"{side}.ncu-repz").checklist()
+        checklist = profkit.load(pair_report(pair, side)).checklist()
         assert checklist.headrooms
         for item in checklist.items:
             estimate, group = item.finding.estimate, item.group

@@ -23,7 +23,7 @@ from profkit.audit.claims import read_claims
 from profkit.core.errors import BadInput
 from profkit.study.report import gather, goal, same_kernel
 from profkit.timing.latency_file import read_latencies
-from tests.conftest import CORPUS, ROOT, recorded_baseline, recorded_summary
+from tests.conftest import CORPUS, ROOT, baseline_folder, recorded_baseline, recorded_summary
 
 L4 = CORPUS.parent / "l4_latency"
 needs_l4 = pytest.mark.skipif(
@@ -439,7 +439,7 @@ def test_the_committed_report_comes_of_the_recorded_data_byte_for_byte(
     tmp_path: Path, name: str
 ) -> None:
     """But for the minute in which the summary was derived, which is not tracked."""
-    text = written(RECORDED / name, tmp_path, "report.md", "--ablation", LADDER)
+    text = written(baseline_folder(name), tmp_path, "report.md", "--ablation", LADDER)
     tracked = (RECORDED / name / "report.md").read_text("utf-8")
     assert DERIVED.sub("", text) == DERIVED.sub("", tracked) != tracked
     drawings, tracked_drawings = (
@@ -466,7 +466,7 @@ def test_the_share_at_the_counted_clock_is_what_ncu_counted_of_the_tensor_pipe()
 
 
 def test_a_cell_is_read_as_a_file_of_latencies(tmp_path: Path) -> None:
-    cells = RECORDED / "attention_paper" / "cells"
+    cells = baseline_folder("attention_paper") / "cells"
     saved = read_latencies(cells / "b1-h64-kv8-s8192-d128-bf16.cutlass.json")
     (latency,) = saved.latencies
     assert (latency.label, len(latency.samples)) == ("cutlass", 104)

@@ -9,11 +9,11 @@ import pytest
 import profkit
 from profkit.report.blame import AWAITED, LONG
 from profkit.rules.samples import Sampled
-from tests.conftest import H200, h200
+from tests.conftest import H200, h200, pair_report
 
 
 def sampled(pair: str, side: str = "before") -> Sampled:
-    report = profkit.load(H200 / "pairs" / pair / f"{side}.ncu-repz")
+    report = profkit.load(pair_report(pair, side))
     told = report._sampled(report.summary.groups[0].typical)
     assert told is not None
     return told
@@ -82,7 +82,7 @@ def test_a_reduced_set_has_no_samples_to_look_at() -> None:
 
 
 def test_places_are_those_of_the_load() -> None:
-    (item, *_) = profkit.load(H200 / "pairs/loads_in_flight/before.ncu-repz").checklist().items
+    (item, *_) = profkit.load(pair_report("loads_in_flight", "before")).checklist().items
     assert item.rule.blame[0] in AWAITED
     assert item.places[0].line == 17
     assert not math.isnan(sampled("loads_in_flight").causes(LONG, 1)[0].share)

@@ -51,6 +51,10 @@ def nvmlDeviceGetUUID(handle):
     return handle
 
 
+def nvmlDeviceGetCudaComputeCapability(handle):
+    return [int(part) for part in os.environ.get("STAND_IN_CAPABILITY", "9.0").split(".")]
+
+
 def nvmlDeviceGetName(handle):
     return f"made {handle}"
 

@@ -1,0 +1,130 @@
+"""Writes the table that stands in for NVIDIA's PerfWorks library: `python -m kernels.pass_table`
+
+By family of chips it has the passes of ncu's sections and sets, the counters of their metrics and
+of the catalog's, and the share of a pass that a counter of each part of the chip takes: fitted to
+what the library schedules for the sections, the sets and random lists of metrics.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.optimize import nnls
+
+from profkit.capture.chips import CAPABILITIES
+from profkit.capture.pass_table import SASS
+from profkit.capture.passes import passes_of_each
+from profkit.capture.perfworks import Chip, Library, LibraryUnusable, library_path, ordered
+from profkit.capture.sections import section_metrics, section_names, set_sections, underived
+from profkit.report.catalog import catalog
+
+FILE = Path("profkit/capture/pass_table.json")
+
+_SASS = (2,)
+_SM = {3, 4, 32, 33}
+"""Domains of nvperf_host.h: patched machine code, and those that an SM's counters share."""
+_SIZES = (1, 2, 5, 10, 20, 40, 80, 150)
+_REPEATS = 12  # random lists of each size, chosen: a minute for all chips
+_MARGIN = 1.1  # chosen: an estimate below ncu's count is worse than one above
+
+
+def names() -> list[str]:
+    """The metrics of the table."""
+    listed = [
+        *catalog().metric_names,
+        *(
+            name
+            for section in section_names()
+            for capability in set(CAPABILITIES.values())
+            for name in section_metrics(section, capability)
+        ),
+    ]
+    return sorted(name for name in set(underived(listed)) if ":" not in name)
+
+
+def family(chip: Chip, name: str, metrics: Sequence[str]) -> dict[str, Any]:
+    """What a chip counts: the passes of sections and sets, parts with the shares of a pass that a
+    counter takes, the part of each counter, and for each metric its counters, `-` where the chip
+    has no such metric."""
+    rows = [chip.counters(metric) for metric in metrics]
+    counters = sorted({counter for row in rows for counter in row or ()})
+    number = {counter: index for index, counter in enumerate(counters)}
+    domains = [chip.domains(counter) for counter in counters]
+    keys = sorted(set(domains))
+    texts = ("-" if row is None else ",".join(str(number[item]) for item in row) for row in rows)
+    listed: dict[str, Sequence[str]] = {section: [section] for section in section_names()}
+    listed.update(set_sections())
+    answers = passes_of_each(name, list(listed.values()))
+    if answers[0].source != "library":
+        raise SystemExit(answers[0].problem)
+    known = [metric for metric, row in zip(metrics, rows, strict=True) if row]
+    shares = _shares(chip, keys, known)
+    parts = zip(map(_unit, keys), shares, strict=True)
+    return {
+        "named": {key: answer.count for key, answer in zip(listed, answers, strict=True)},
+        "parts": [[unit, *(round(share, 3) for share in pair)] for unit, pair in parts],
+        "counters": [keys.index(key) for key in domains],
+        "metrics": ";".join(texts),
+    }
+
+
+def _unit(domains: tuple[int, ...]) -> str:
+    if domains == _SASS:
+        return SASS
+    return "sm" if _SM.intersection(domains) else f"domain {domains[0] if domains else 0}"
+
+
+def _shares(
+    chip: Chip, keys: Sequence[tuple[int, ...]], metrics: Sequence[str]
+) -> list[tuple[float, float]]:
+    """The share of a pass that a counter takes, by the parts that can count it: beside counters of
+    other parts of its unit, and at least."""
+    rng = random.Random(0)
+    rows, passes = [], []
+    for size in _SIZES * _REPEATS:
+        names = rng.sample(metrics, min(size, len(metrics)))
+        counters = [item for item in ordered(chip, names) if chip.domains(item) != _SASS]
+        with suppress(LibraryUnusable):
+            passes.append(chip.passes(counters))
+            rows.append([sum(chip.domains(item) == key for item in counters) for key in keys])
+    counts, found = np.array(rows, dtype=float), np.array(passes, dtype=float)
+    least = (found[:, None] / np.maximum(counts, 1)).min(axis=0)
+    beside = least.copy()
+    columns = [index for index, key in enumerate(keys) if _unit(key) == "sm"]
+    fitted, _ = nnls(counts[:, columns], found)
+    beside[columns] = fitted * _MARGIN
+    return list(zip(beside.tolist(), least.tolist(), strict=True))
+
+
+def table() -> dict[str, Any]:
+    """The families of chips with their counters."""
+    path = library_path()
+    if path is None:
+        raise SystemExit("the ncu-report package has no PerfWorks library")
+    library, metrics = Library(path), names()
+    families: dict[str, list[str]] = {}
+    for name in CAPABILITIES:
+        text = json.dumps(family(Chip(library, name), name, metrics), separators=(",", ":"))
+        families.setdefault(text, []).append(name)
+    rows = [{"chips": chips, **json.loads(text)} for text, chips in families.items()]
+    return {"metrics": metrics, "families": rows}
+
+
+def main() -> int:
+    written = table()
+    lines = (json.dumps(row, separators=(",", ":")) for row in written["families"])
+    names_line = json.dumps(" ".join(written["metrics"]))
+    text = f'{{"metrics": {names_line},\n"families": [\n' + ",\n".join(lines) + "\n]}\n"
+    FILE.write_text(text, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

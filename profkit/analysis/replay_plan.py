@@ -1,0 +1,181 @@
+"""What a capture will cost in replay passes and time, before it is made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from profkit.capture.chips import CAPABILITIES, chip_of
+from profkit.capture.ncu import listed_names
+from profkit.capture.passes import Source, passes_of_each
+from profkit.capture.sections import section_names, set_sections
+from profkit.core.errors import UsageError
+from profkit.core.suggestion import did_you_mean
+from profkit.report.catalog import TENSOR_CODE, catalog
+from profkit.report.gpus import ComputeCapability, datasheets_named, parse_capability
+from profkit.rules.rule_file import shipped_rules
+
+RULES, CATALOG = "rules", "catalog"
+_PER_PASS, _PER_PASS_LOW, _PER_PASS_HIGH = 0.075, 0.035, 0.13
+"""Seconds of ncu's own for a pass, fitted to 16 captures of 1 to 19 launches, 16 to 722 passes, on
+an H200 (ncu 2025.3.1), without the 6 s in which the program started; the range has all of them."""
+_COPIES = 2  # of the saved memory: each byte is read and written to restore it
+
+
+@dataclass(frozen=True)
+class Subject:
+    """The GPU that is planned for: its chip, capability and DRAM rate (B/s, 0 where unknown)."""
+
+    name: str
+    chip: str
+    capability: str
+    dram: float
+
+
+@dataclass(frozen=True)
+class Workload:
+    """Launches of a duration (s) that write to so many bytes of memory."""
+
+    duration: float
+    memory: float
+    launches: int
+
+
+@dataclass(frozen=True)
+class PartCost:
+    """What a part of a set costs: passes of it alone, and passes with it less those without it."""
+
+    name: str
+    alone: int
+    marginal: int
+
+
+@dataclass(frozen=True)
+class ReplayPlan:
+    """Passes of a launch, seconds of all launches in ncu with their range, the costs of the parts,
+    and names that the chip doesn't have. `problem` is why the library was not used."""
+
+    subject: Subject
+    workload: Workload
+    collected: str
+    passes: int
+    seconds: float
+    seconds_low: float
+    seconds_high: float
+    parts: tuple[PartCost, ...]
+    unknown: tuple[str, ...]
+    source: Source
+    problem: str
+
+
+def subject_of(name: str) -> Subject:
+    """The GPU of a product's name, `H200`, or of a chip's, `GH100`; raises UsageError."""
+    chip = next((known for known in CAPABILITIES if known == name.upper()), None)
+    sheets = datasheets_named(name)
+    if chip is None and sheets:
+        capability = ".".join(map(str, sheets[0].cc))
+        chip = chip_of(capability)
+        if chip is None:
+            raise UsageError(
+                f"{name}: ncu's metrics of compute capability {capability} are not known",
+                "plan for a GPU from compute capability 7.5",
+            )
+    if chip is None:
+        remedy = did_you_mean(name.upper(), CAPABILITIES, otherwise="name a product or a chip")
+        raise UsageError(f"{name!r} is not a known GPU", remedy)
+    dram = sheets[0].peaks["dram"].value if sheets and "dram" in sheets[0].peaks else 0.0
+    return Subject(sheets[0].name if sheets else chip, chip, CAPABILITIES[chip], dram)
+
+
+def parts_of_set(name: str, subject: Subject) -> Mapping[str, Sequence[str]]:
+    """The parts of a set, with their sections or metrics: `rules`, `catalog`, a set of ncu's, or a
+    file of sections and metrics. Raises UsageError for any other name."""
+    cc = parse_capability(subject.capability)
+    if name == RULES:
+        return by_group(_metrics_of([key for rule in shipped_rules() for key in rule.names], cc))
+    if name == CATALOG:
+        return by_group(_metrics_of(catalog().quantities, cc))
+    if sections := set_sections().get(name):
+        return {section: [section] for section in sections}
+    if not Path(name).exists():
+        known = [*set_sections(), RULES, CATALOG]
+        remedy = did_you_mean(name, known, otherwise=f"use one of {', '.join(known)}, or a file")
+        raise UsageError(f"--set {name!r} is neither a set nor a file", remedy)
+    parts: dict[str, Sequence[str]] = {}
+    metrics = []
+    for item in listed_names(name):
+        if item in section_names():
+            parts[item] = [item]
+        else:
+            metrics.append(item)
+    return {**parts, **by_group(metrics)}
+
+
+def by_group(metrics: Iterable[str]) -> Mapping[str, Sequence[str]]:
+    """Metrics by the first group of the catalog that has a formula over them."""
+    entries = catalog().quantities.values()
+    groups: dict[str, str] = {}
+    for entry in entries:
+        for item in entry.alternatives:
+            for name in item.formula.names:
+                groups.setdefault(name, entry.group)
+    parts: dict[str, list[str]] = {group: [] for group in catalog().titles}
+    for name in dict.fromkeys(metrics):
+        parts.setdefault(groups.get(name, "other"), []).append(name)
+    return {group: names for group, names in parts.items() if names}
+
+
+def _metrics_of(names: Iterable[str], cc: ComputeCapability) -> list[str]:
+    """ncu's metrics behind quantities, by all formulas for a compute capability."""
+    entries = catalog().quantities
+    pending, seen = list(names), set[str]()
+    metrics: list[str] = []
+    while pending:
+        name = pending.pop(0)
+        if name in seen or name in TENSOR_CODE:
+            continue
+        seen.add(name)
+        if entry := entries.get(name):
+            usable = (item for item in entry.alternatives if cc in item.cc)
+            pending += [part for item in usable for part in item.formula.names]
+        elif "__" in name or "." in name:
+            metrics.append(name)
+    return metrics
+
+
+def replay_plan(
+    subject: Subject, collected: str, parts: Mapping[str, Sequence[str]], workload: Workload
+) -> ReplayPlan:
+    """The passes and the time of a capture, and what each part of it costs."""
+    every = [name for names in parts.values() for name in names]
+    without = [
+        [name for other, names in parts.items() if other != part for name in names]
+        for part in parts
+    ]
+    whole, *answers = passes_of_each(subject.chip, [every, *parts.values(), *without])
+    alone, rest = answers[: len(parts)], answers[len(parts) :]
+    fixed = workload.duration
+    if whole.count > 1 and subject.dram:
+        fixed += _COPIES * workload.memory / subject.dram
+    scale = workload.launches * whole.count
+    return ReplayPlan(
+        subject=subject,
+        workload=workload,
+        collected=collected,
+        passes=whole.count,
+        seconds=scale * (fixed + _PER_PASS),
+        seconds_low=scale * (fixed + _PER_PASS_LOW),
+        seconds_high=scale * (fixed + _PER_PASS_HIGH),
+        parts=tuple(
+            PartCost(
+                name,
+                own.count,
+                whole.count - (other.count if len(parts) > 1 else 0),
+            )
+            for name, own, other in zip(parts, alone, rest, strict=True)
+        ),
+        unknown=whole.unknown,
+        source=whole.source,
+        problem=whole.problem,
+    )

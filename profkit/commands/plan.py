@@ -1,0 +1,73 @@
+"""`profkit plan`: replay passes and time of a capture, without a GPU."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from profkit.commands.choices import NumbersFormat
+from profkit.commands.options import put
+from profkit.core.amount import BYTES, TIMES, parse_amount
+from profkit.core.errors import UsageError
+
+
+def plan(
+    sections: str | None = None,
+    metrics: str | None = None,
+    gpu: str | None = None,
+    duration: str = "1ms",
+    memory: str = "0MB",
+    launches: int = 1,
+    format: NumbersFormat = "terminal",
+    output: Path | None = None,
+) -> None:
+    """Count the replay passes of a capture before it is made, without a GPU.
+
+    Each section or group of metrics is listed with the passes that it adds. Time is that of ncu
+    alone: passes times the kernel's duration, its saved memory, and ncu's own time as recorded.
+
+    Examples:
+      profkit plan --gpu H200 --set full
+      profkit plan --gpu A100 --set rules --duration 0.4ms --memory 512MB --launches 20
+      profkit plan --gpu GB202 --metrics dram__bytes_read.sum,lts__t_sectors.sum
+    """
+    from profkit.analysis import replay_plan, replay_plan_view
+
+    if sections and metrics:
+        raise UsageError("--set and --metrics exclude each other", "a file for --set has both")
+    work = replay_plan.Workload(
+        parse_amount("--duration", duration, TIMES, "0.4ms or 20us"),
+        parse_amount("--memory", memory, BYTES, "512MB or 2GiB"),
+        launches,
+    )
+    subject = replay_plan.subject_of(gpu or _this_gpu())
+    if metrics:
+        names = dict.fromkeys(name.strip() for name in metrics.split(",") if name.strip())
+        result = replay_plan.replay_plan(
+            subject, "These metrics", {name: [name] for name in names}, work
+        )
+    else:
+        collected = sections or "full"
+        parts = replay_plan.parts_of_set(collected, subject)
+        result = replay_plan.replay_plan(subject, f"Set {collected}", parts, work)
+    if format == "json":
+        put(replay_plan_view.plan_json(result), output)
+    elif format == "markdown":
+        put(replay_plan_view.plan_markdown(result), output)
+    else:
+        put(replay_plan_view.plan_view(result), output)
+
+
+def _this_gpu() -> str:
+    """The name of this machine's GPU; raises UsageError where there is none."""
+    import os
+
+    from profkit.capture.gpu import VISIBLE, NoDriver, chosen
+    from profkit.core.errors import EnvironmentProblem
+
+    try:
+        state = chosen(None, os.environ.get(VISIBLE))
+    except (NoDriver, EnvironmentProblem):
+        state = None
+    if state is None:
+        raise UsageError("no GPU here to plan for", "name one: --gpu H200")
+    return state.name

@@ -1,0 +1,159 @@
+"""Which launches a profile takes, and how long ncu is going to take for them.
+
+Before ncu starts, a timeline of the same program tells the launches; `--set auto` picks the kernels
+that take most of the time from a first recording of few counters.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from profkit.capture.sets import AUTO, passes_of
+from profkit.core.errors import UsageError
+from profkit.report.summary import NAME_WIDTH, Group, ReportSummary
+from profkit.ui.text import literal, percent, plural, shorten
+
+if TYPE_CHECKING:
+    from profkit.capture.ncu import NcuOptions
+    from profkit.timeline.reader import Kernel, Timeline
+
+COVERED = 0.9
+"""The share of the GPU time whose kernels `--set auto` records in detail: as asked of it."""
+
+# Seconds of a replay pass besides the kernel itself, most of it to save and restore memory: fitted,
+# with _START, to profiles of 1, 4 and 19 launches of 38 passes on an H200, of 11, 20 and 49 s.
+_PASS = 0.054
+_START = 9.0  # seconds until a program with torch launches under ncu: fitted
+_MINUTE = 60  # seconds
+_TRIALS = 20  # launches that appear once, chosen: the shortest search of an autotuner tries as many
+_MOSTLY = 0.5  # of the launches, chosen: an application repeats most of its kernels
+_ESCAPED = re.compile(r"[\\^$.|?*+()\[\]{}]")  # special characters of ECMAScript expressions
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What ncu is going to do: launches, replay passes of each, seconds in all."""
+
+    launches: int
+    passes: int
+    seconds: float
+
+    def __str__(self) -> str:
+        launches = plural(self.launches, "launch")
+        return f"{launches} x {self.passes} passes, about {_time(self.seconds)}"
+
+
+def passes(options: NcuOptions) -> int:
+    """Replay passes of a launch; those of scout, the first recording, for `auto`."""
+    first = "scout" if options.sections == AUTO else options.sections
+    added = (("flop", options.flop), ("sampling", options.sampling))
+    return passes_of(first) + sum(passes_of(name) for name, wanted in added if wanted)
+
+
+def cost(durations: Sequence[float], replays: int) -> Cost:
+    """The cost of launches that take `durations` (s) without a profiler."""
+    seconds = _START + replays * (sum(durations) + len(durations) * _PASS)
+    return Cost(len(durations), replays, seconds)
+
+
+def selected(timeline: Timeline, options: NcuOptions) -> tuple[Kernel, ...] | None:
+    """The launches of a timeline that ncu will profile; None where that can't be told."""
+    if options.replay_mode == "range" or options.graph_profiling == "graph":
+        return None
+    try:
+        named = re.compile(options.kernel or "")
+    except re.error:  # ncu reads another dialect of expressions, and will judge it
+        return None
+    inside = [
+        kernel
+        for kernel in timeline.kernels
+        if named.search(kernel.name)
+        and (not options.nvtx or options.nvtx.rstrip("/") in {each.name for each in kernel.ranges})
+    ]
+    first = options.launch_skip or 0
+    return tuple(inside[first:][: options.launch_count])
+
+
+def check_cost(kernels: Sequence[Kernel], options: NcuOptions, most: float) -> None:
+    """Raise UsageError where ncu would take more than `most` seconds, with what to pick.
+
+    Of `auto` the first recording counts: the second takes what fits.
+    """
+    whole = cost([kernel.duration for kernel in kernels], passes(options))
+    if not kernels or whole.seconds <= most:
+        return
+    each = (whole.seconds - _START) / whole.launches
+    fitting = max(1, math.floor((most - _START) / each))
+    busiest: dict[str, float] = defaultdict(float)
+    for kernel in kernels:
+        busiest[kernel.label] += kernel.duration
+    name, time = max(busiest.items(), key=lambda item: item[1])
+    share = percent(time / sum(busiest.values()))
+    named = f"--kernel {shorten(literal(name), NAME_WIDTH)} ({share} of the time)"
+    smaller = {"lean": ["--set auto"], AUTO: [], "scout": []}
+    choices = [named, f"--launch-count {fitting}"]
+    choices += smaller.get(options.sections, ["--set lean", "--set auto"])
+    message = f"ncu would take too long: {whole} (limit: {_time(most)})"
+    raise UsageError(message, f"use {', '.join(choices)}, or raise --max-time")
+
+
+def check_autotuner(kernels: Sequence[Kernel], options: NcuOptions) -> None:
+    """Raise UsageError where most launches appear once, as in the search of an autotuner.
+
+    Not where the launches were picked by name or number.
+    """
+    if options.kernel or options.nvtx or options.launch_skip or options.launch_count:
+        return
+    shapes = Counter((kernel.name, kernel.grid, kernel.block) for kernel in kernels)
+    single = sum(times == 1 for times in shapes.values())
+    if single < _TRIALS or single < _MOSTLY * len(kernels):
+        return
+    raise UsageError(
+        f"{single} of {plural(len(kernels), 'launch')} are of a kernel or grid that appears once: "
+        "an autotuner runs in the profiled region",
+        "warm up outside it, or pick launches with --nvtx or --kernel",
+    )
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The kernels of a first recording to record in detail: a regular expression for ncu over
+    demangled names, the number of launches, and a description."""
+
+    kernel: str
+    launches: int
+    text: str
+
+
+def choose(scout: ReportSummary, replays: int, most: float) -> Choice:
+    """The kernels that take COVERED of the time, as many launches as fit into `most` seconds."""
+    groups = [group for group in scout.groups if group.total > 0]
+    chosen: list[Group] = []
+    covered = 0.0
+    for group in groups:
+        if covered >= COVERED:
+            break
+        chosen.append(group)
+        covered += group.share
+    names = list(dict.fromkeys(group.name for group in chosen))
+    launches = [launch for launch in scout.measured if launch.name in names]
+    durations = [launch.duration for launch in launches]
+    each = cost(durations, replays).seconds - _START
+    fitting = len(durations) if each <= most else math.floor(len(durations) * most / each)
+    count = max(1, fitting)
+    share = sum(durations) / scout.total if scout.total else 0.0
+    kernels = f"{len(chosen)} of {plural(len(groups), 'kernel')}"
+    text = f"{kernels}, {percent(share)} of the GPU time"
+    if count < len(durations):
+        text += f"; the first {count} of their {plural(len(durations), 'launch')} (--max-time)"
+    pattern = "|".join(_ESCAPED.sub(r"\\\g<0>", name) for name in names)
+    return Choice(f"^({pattern})$", count, text)
+
+
+def _time(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 2 * _MINUTE else f"{seconds / _MINUTE:.0f} min"

@@ -1,0 +1,115 @@
+"""Which launches a profile takes, and what it refuses before ncu starts."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+import profkit
+from profkit.capture.ncu import NcuOptions
+from profkit.core.errors import UsageError
+from profkit.recording.selection import (
+    check_autotuner,
+    check_cost,
+    choose,
+    cost,
+    passes,
+    selected,
+)
+from profkit.timeline.reader import Kernel, NvtxRange, Stream, Timeline, read
+from tests.conftest import H200, h200
+
+FULL = NcuOptions()
+
+
+def kernel(name: str, grid: int = 1, duration: float = 1e-3, nvtx: str = "") -> Kernel:
+    around = (NvtxRange(0.0, 1.0, nvtx, 1, 1, closed=True),) if nvtx else ()
+    stream, block = Stream(1, 0, 1, 7), (128, 1, 1)
+    return Kernel(0.0, duration, name, name, stream, (grid, 1, 1), block, 32, 0, 0, None, around)
+
+
+def timeline(kernels: Sequence[Kernel]) -> Timeline:
+    return replace(read(H200 / "sdpa_s512_flash.sqlite"), kernels=tuple(kernels))
+
+
+def test_filters_select_as_ncu_does() -> None:
+    kernels = [kernel("gemm", nvtx="step"), kernel("softmax"), kernel("gemm"), kernel("gemm")]
+    recorded = timeline(kernels)
+    assert selected(recorded, FULL) == tuple(kernels)
+    by_name = replace(FULL, kernel="ge", launch_skip=1, launch_count=1)
+    assert selected(recorded, by_name) == (kernels[2],)
+    assert selected(recorded, replace(FULL, nvtx="step/")) == (kernels[0],)
+    for unknown in (
+        NcuOptions(replay_mode="range"), NcuOptions(graph_profiling="graph"), NcuOptions(kernel="(")
+    ):  # fmt: skip
+        assert selected(recorded, unknown) is None
+
+
+def test_passes_of_sets_and_additions() -> None:
+    assert passes(FULL) == 38
+    assert passes(NcuOptions("scout")) == passes(NcuOptions("auto")) == 1
+    assert passes(NcuOptions("scout", flop=True)) == 5
+    assert passes(NcuOptions("lean", sampling=True)) == passes(NcuOptions("lean")) + 7
+
+
+def test_the_cost_is_that_of_recorded_runs() -> None:
+    for launches, seconds in ((1, 10.8), (4, 19.5), (19, 48.6)):  # on an H200, with the full set
+        assert cost([1e-4] * launches, 38).seconds == pytest.approx(seconds, rel=0.15)
+
+
+def test_too_long_a_profile_is_refused_with_what_to_pick() -> None:
+    kernels = [kernel("gemm", duration=2e-3)] * 900 + [kernel("copy", duration=1e-4)] * 100
+    with pytest.raises(UsageError) as refused:
+        check_cost(kernels, FULL, 300)
+    assert "1,000 launches x 38 passes, about 35 min (limit: 5 min)" in refused.value.message
+    remedy = refused.value.remedy
+    assert remedy.startswith("use --kernel gemm (99.4% of the time), --launch-count ")
+    count = int(re.search(r"--launch-count (\d+)", remedy)[1])  # type: ignore[index]
+    check_cost(kernels[-count:], FULL, 300)
+    assert "--set lean, --set auto, or raise --max-time" in remedy
+    check_cost(kernels, NcuOptions("scout"), 300)
+    check_cost(kernels, NcuOptions("auto"), 300)
+    check_cost(kernels, FULL, math.inf)
+
+
+def test_an_autotuner_is_refused_unless_launches_are_picked() -> None:
+    tuned = [kernel(f"gemm_{number}", grid=number) for number in range(30)]
+    tuned += [kernel("gemm_7", grid=7)] * 20
+    with pytest.raises(UsageError, match="an autotuner runs in the profiled region") as refused:
+        check_autotuner(tuned, FULL)
+    assert "warm up outside it" in refused.value.remedy
+    assert "29 of 50 launches" in refused.value.message
+    for picked in (NcuOptions(kernel="gemm"), NcuOptions(nvtx="step"), NcuOptions(launch_count=9)):
+        check_autotuner(tuned, picked)
+
+
+def test_repeated_layers_are_no_autotuner() -> None:
+    layers = [kernel(f"layer_{number % 30}") for number in range(120)]
+    check_autotuner([*layers, *(kernel(f"head_{number}") for number in range(25))], FULL)
+    check_autotuner([kernel(f"k{number}") for number in range(19)], FULL)
+
+
+def test_auto_picks_the_kernels_that_take_the_time() -> None:
+    summary = h200("known").summary
+    choice = choose(summary, 11, math.inf)
+    times: dict[str, float] = {}
+    for group in summary.groups:
+        times[group.name] = times.get(group.name, 0.0) + group.share
+    chosen = {name: share for name, share in times.items() if re.search(choice.kernel, name)}
+    assert sum(chosen.values()) >= 0.9
+    assert sum(chosen.values()) - min(chosen.values()) < 0.9
+    of_these = [group for group in summary.groups if group.name in chosen]
+    assert choice.launches == sum(group.count for group in of_these)
+    assert f"of {len(summary.groups)} kernels, 9" in choice.text
+
+
+def test_auto_takes_as_many_launches_as_fit() -> None:
+    summary = profkit.load(H200 / "known.ncu-repz").summary
+    choice = choose(summary, 11, 2.0)
+    assert choice.launches == 3
+    assert "the first 3 of their " in choice.text
+    assert choose(summary, 11, 0.001).launches == 1
