@@ -10,6 +10,7 @@ from profkit.capture.chips import CAPABILITIES, chip_of
 from profkit.capture.ncu import listed_names
 from profkit.capture.passes import Source, passes_of_each
 from profkit.capture.sections import section_names, set_sections
+from profkit.capture.sets import OWN_SETS, capture_set
 from profkit.core.errors import UsageError
 from profkit.core.suggestion import did_you_mean
 from profkit.report.catalog import TENSOR_CODE, catalog
@@ -89,17 +90,20 @@ def subject_of(name: str) -> Subject:
 
 
 def parts_of_set(name: str, subject: Subject) -> Mapping[str, Sequence[str]]:
-    """The parts of a set, with their sections or metrics: `rules`, `catalog`, a set of ncu's, or a
-    file of sections and metrics. Raises UsageError for any other name."""
+    """The parts of a set, with their sections or metrics: scout, lean, `rules`, `catalog`, a set of
+    ncu's, or a file of sections and metrics. Raises UsageError for any other name."""
     cc = parse_capability(subject.capability)
     if name == RULES:
         return by_group(_metrics_of([key for rule in shipped_rules() for key in rule.names], cc))
     if name == CATALOG:
         return by_group(_metrics_of(catalog().quantities, cc))
+    if name in OWN_SETS:
+        own = capture_set(name, cc)
+        return {**{section: [section] for section in own.sections}, **by_group(own.metrics)}
     if sections := set_sections().get(name):
         return {section: [section] for section in sections}
     if not Path(name).exists():
-        known = [*set_sections(), RULES, CATALOG]
+        known = [*OWN_SETS, *set_sections(), RULES, CATALOG]
         remedy = did_you_mean(name, known, otherwise=f"use one of {', '.join(known)}, or a file")
         raise UsageError(f"--set {name!r} is neither a set nor a file", remedy)
     parts: dict[str, Sequence[str]] = {}
