@@ -3,10 +3,11 @@
     python benchmarks/by_hand.py REPORT [--bare] [--import MODULE...]
 
 `--bare` leaves the DataFrame out: the loop over the vendor's reader alone. Prints the loop's
-seconds on stderr.
+seconds on stderr, and by how many KiB it raised the peak of memory.
 """
 
 import importlib
+import resource
 import sys
 import time
 from pathlib import Path
@@ -34,9 +35,12 @@ def main() -> None:
     if "--import" in sys.argv:
         for module in sys.argv[sys.argv.index("--import") + 1 :]:
             importlib.import_module(module)
+    imported = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     started = time.perf_counter()
     found = rows(sys.argv[1])
-    print(time.perf_counter() - started, file=sys.stderr)
+    seconds = time.perf_counter() - started
+    raised = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - imported
+    print(seconds, raised, file=sys.stderr)
     if "--bare" not in sys.argv:
         import pandas as pd
 

@@ -32,6 +32,7 @@ _SM = {3, 4, 32, 33}
 """Domains of nvperf_host.h: patched machine code, and those that an SM's counters share."""
 _SIZES = (1, 2, 5, 10, 20, 40, 80, 150)
 _REPEATS = 12  # random lists of each size, chosen: a minute for all chips
+_ELSEWHERE = 0.7  # of a list's passes, chosen: above it, parts outside the SM decide
 _MARGIN = 1.1  # chosen: an estimate below ncu's count is worse than one above
 
 
@@ -98,7 +99,10 @@ def _shares(
     least = (found[:, None] / np.maximum(counts, 1)).min(axis=0)
     beside = least.copy()
     columns = [index for index, key in enumerate(keys) if _unit(key) == "sm"]
-    fitted, _ = nnls(counts[:, columns], found)
+    others = [index for index in range(len(keys)) if index not in columns]
+    elsewhere = (counts[:, others] * least[others]).max(axis=1, initial=0)
+    by_sm = elsewhere < _ELSEWHERE * found
+    fitted, _ = nnls(counts[by_sm][:, columns], found[by_sm])
     beside[columns] = fitted * _MARGIN
     return list(zip(beside.tolist(), least.tolist(), strict=True))
 

@@ -97,30 +97,11 @@ def _number(source: bytes) -> int:
 
 
 def _written(block: _Block, sources: list[bytes], launches: list[bytes]) -> bytes:
-    payload = b"".join(_prefixed(record) for record in (*sources, *launches))
+    payload = b"".join(wire.prefixed(record) for record in (*sources, *launches))
     counts = {_SOURCES: len(sources), _LAUNCHES: len(launches), _PAYLOAD_SIZE: len(payload)}
     header = b"".join(
-        _field(number, counts.get(number, value))
+        wire.encoded(number, counts.get(number, value))
         for number, values in block.header.items()
         for value in values
     )
-    return _prefixed(header) + payload
-
-
-def _prefixed(message: bytes) -> bytes:
-    return len(message).to_bytes(4, "little") + message
-
-
-def _field(number: int, value: int | bytes) -> bytes:
-    if isinstance(value, bytes):
-        return _varint(number << 3 | 2) + _varint(len(value)) + value
-    return _varint(number << 3) + _varint(value)
-
-
-def _varint(value: int) -> bytes:
-    written = bytearray()
-    while value > 0x7F:
-        written.append(value & 0x7F | 0x80)
-        value >>= 7
-    written.append(value)
-    return bytes(written)
+    return wire.prefixed(header) + payload

@@ -5,13 +5,14 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
+
+import msgspec
 
 from profkit.capture.sections import set_sections
 from profkit.core.text_files import shipped_text
@@ -104,4 +105,4 @@ def _listed() -> frozenset[str]:
 
 @cache
 def _document() -> Any:
-    return json.loads(shipped_text("profkit.capture", "pass_table.json"))
+    return msgspec.json.decode(shipped_text("profkit.capture", "pass_table.json"))

@@ -5,11 +5,12 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any
+
+import msgspec
 
 from profkit.core.text_files import shipped_text
 
@@ -71,4 +72,4 @@ def _key(capability: str) -> tuple[int, ...]:
 
 @cache
 def _document() -> Any:
-    return json.loads(shipped_text("profkit.capture", "sections.json"))
+    return msgspec.json.decode(shipped_text("profkit.capture", "sections.json"))

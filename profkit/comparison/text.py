@@ -323,7 +323,7 @@ def timing(timed: TimedChange) -> str:
         else f"{faster(timed.speedup)}, no confidence interval"
     )
     if timed.design == INTERLEAVED:
-        factor += ", from block ratios"
+        factor += " over blocks"
     medians = f"{latency_words(timed.before)}{_ARROW}{latency_words(timed.after)}"
     return f"timed, {timed.design_words}: {medians}   {factor}   {timed.verdict}, {timed.why}"
 

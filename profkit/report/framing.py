@@ -1,17 +1,17 @@
-"""Whether a file is a whole Nsight Compute report, checked before the vendor's reader sees it.
+"""The framing of a report: whether a file is a whole one, and its records one at a time.
 
-That reader accepts damaged files without an error and yields fewer launches or other values, so the
-file is checked against its own framing (NVIDIA, Nsight Compute Customization Guide, "File Format"):
-magic, file header, then blocks of a length-prefixed header and a payload of the size it states.
-Truncation inside a block is detected; exactly between two blocks it leaves a valid, shorter report,
-which only a manifest in the same folder reveals.
+NVIDIA, Nsight Compute Customization Guide, "File Format": magic, file header, then blocks of a
+length-prefixed header and a payload of the size it states. Truncation inside a block is detected;
+exactly between two blocks it leaves a valid, shorter report, which only a manifest in the same
+folder reveals.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum
 from pathlib import Path
 from typing import BinaryIO
 
@@ -23,11 +23,13 @@ from profkit.report import wire
 MAGIC = b"NVR\0"
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 
-_SOURCES, _LAUNCHES, _SESSION, _PAYLOAD_SIZE, _RANGES = 1, 2, 3, 5, 7
+_SESSION, _STRINGS, _PAYLOAD_SIZE = 3, 4, 5
 _CHUNK = 1 << 12  # compressed bytes a step: what comes out stays in cache, which halves the time
 _LARGEST_HEADER = 1 << 20  # bytes; the largest of 158 reports has 140 kB
 _LARGEST_RECORD = 256 << 20  # bytes; the largest launch of 158 reports has 14 MB
-_MOST_RECORDS = 100_000  # launches and their sources: the vendor's reader takes 14 ms for each
+_MOST_RECORDS = 100_000  # launches and their sources; one takes 15 kB of memory and 0.5 to 3 ms
+_MOST_NAMES = 100_000  # of metrics; 2,500 are the most of 158 reports
+_HEAD = 32  # bytes of a source that are read: its number, at most 11
 _LARGEST_GIB = 8.0  # 100 times the largest of 158 reports; the reader holds all of one in memory
 _SURELY_FINE = 1 << 30  # bytes, which take a second to unpack
 _MOST_FOLD = 500  # times its size that a report unpacks to; 60 is the most of 158 reports
@@ -48,17 +50,46 @@ _RECORD = "record one with `ncu --set full -o NAME COMMAND`"
 REPEAT = "copy it again, or record it again"
 
 
+class Kind(IntEnum):
+    """What a record of a block is, by the field of the block's header that counts them.
+
+    The records of a block lie in this order.
+    """
+
+    source = 1
+    kernel = 2
+    range = 7
+    command_list = 8
+    graph = 9
+
+
+@dataclass(frozen=True)
+class Record:
+    """A record of a block: its place among the report's plain bytes, and its own.
+
+    `data` is the start of a source, of which only the number is read at first, and all of a launch.
+    """
+
+    kind: Kind
+    offset: int
+    size: int
+    data: bytes
+
+
 @dataclass(frozen=True)
 class Framing:
     """A report's framing: block count, announced launches, session messages in order.
 
-    A range of range replay counts as a launch. `size` are the bytes of the report, uncompressed.
+    A range of range replay counts as a launch. `names` are those of metrics by their numbers, which
+    launches may use before the block that has the name. `size` are the bytes of the report,
+    uncompressed.
     """
 
     blocks: int
     launches: int
     session: tuple[bytes, ...]
     size: int
+    names: tuple[str, ...] = field(default=(), repr=False)
 
 
 def check(path: Path) -> Framing:
@@ -68,16 +99,28 @@ def check(path: Path) -> Framing:
     framing, without a launch, or different from the manifest in its folder.
     """
     with _open(path) as file:
-        head = file.read(64)
-        _refuse_other_kinds(path, head)
-        file.seek(0)
-        framing = _walk(path, _Source(path, file, packed=head.startswith(ZSTD_MAGIC)))
+        framing = walk(path, file)
     launches = check_unchanged(path).get("launches", framing.launches)
     if launches != framing.launches:
         raise BadInput(
             f"{path}: {framing.launches} launches, but {MANIFEST} lists {launches}", REPEAT
         )
     return framing
+
+
+Visitor = Callable[[Record], None]
+
+
+def walk(path: Path, file: BinaryIO, visit: Visitor | None = None) -> Framing:
+    """Walk the framing of an open report from its start; raises as `check`, which see.
+
+    `visit` gets each record as it is passed.
+    """
+    file.seek(0)
+    head = file.read(64)
+    _refuse_other_kinds(path, head)
+    file.seek(0)
+    return _walk(path, _Source(path, file, packed=head.startswith(ZSTD_MAGIC)), visit)
 
 
 def _open(path: Path) -> BinaryIO:
@@ -153,15 +196,15 @@ class _Source:
     def message(self, size: int | None) -> wire.Message:
         """A message of this length."""
         if size == 0:
-            raise _damaged(self._path, "empty block header")
+            raise damaged(self._path, "empty block header")
         if (size or 0) > _LARGEST_HEADER:
-            raise _damaged(self._path, f"a header of {(size or 0) / 2**20:,.0f} MiB")
+            raise damaged(self._path, f"a header of {(size or 0) / 2**20:,.0f} MiB")
         if size is None or len(data := self.read(size)) < size:
             raise _truncated(self._path)
         try:
             return wire.decode(data)
         except ValueError:
-            raise _damaged(self._path, "undecodable block header") from None
+            raise damaged(self._path, "undecodable block header") from None
 
     def _parts(self, size: int) -> Iterator[memoryview]:
         """The next bytes of compressed data."""
@@ -177,7 +220,7 @@ class _Source:
 
     def _refuse_beyond(self, size: int) -> None:
         if size > self._unpacked:
-            raise _damaged(self._path, f"it decompresses to over {_MOST_FOLD} times its size")
+            raise damaged(self._path, f"it decompresses to over {_MOST_FOLD} times its size")
         if size > self._largest:
             raise BadInput(
                 f"{self._path}: a report of more than {self._largest / 2**30:g} GiB",
@@ -210,62 +253,92 @@ def _decompress(path: Path, file: BinaryIO) -> Iterator[bytes]:
             try:
                 yield frame.decompress(data)
             except zstandard.ZstdError:
-                raise _damaged(path, "corrupt zstd data") from None
+                raise damaged(path, "corrupt zstd data") from None
             data = frame.unused_data if frame.eof else b""
     if not frame.eof:
         raise _truncated(path)
 
 
-def _walk(path: Path, source: _Source) -> Framing:
+def _walk(path: Path, source: _Source, visit: Visitor | None) -> Framing:
     magic = source.read(len(MAGIC))
     if magic != MAGIC[: len(magic)]:
         raise BadInput(f"{path}: zstd data, not {_REPORT}", _RECORD)
     source.message(source.length())
     blocks = launches = records = 0
     session: list[bytes] = []
+    names: list[str] = []
     while (size := source.length()) is not None:
         header = source.message(size)
-        results = wire.number(header, _LAUNCHES) + wire.number(header, _RANGES)
-        announced = wire.number(header, _SOURCES) + results
+        counts = {kind: wire.number(header, kind) for kind in Kind}
         blocks += 1
-        records += announced
+        records += sum(counts.values())
         if blocks + records > _MOST_RECORDS:
             raise BadInput(f"{path}: more than {_MOST_RECORDS:,} launches and sources", _LESS)
-        _records(path, source, announced, wire.number(header, _PAYLOAD_SIZE))
-        launches += results
+        names += _names(path, header, _MOST_NAMES - len(names))
+        for record in _records(path, source, counts, wire.number(header, _PAYLOAD_SIZE), visit):
+            if visit:
+                visit(record)
+        launches += sum(counts.values()) - counts[Kind.source]
         session += [part for part in header.get(_SESSION, ()) if isinstance(part, bytes)]
     if launches == 0:
         raise BadInput(
             f"{path}: the report contains no kernel launch",
             "check ncu's filters (--kernel-name, --launch-skip, --profile-from-start)",
         )
-    return Framing(blocks, launches, tuple(session), source.position)
+    return Framing(blocks, launches, tuple(session), source.position, tuple(names))
 
 
-def _records(path: Path, source: _Source, announced: int, payload: int) -> None:
+def _names(path: Path, header: wire.Message, most: int) -> list[str]:
+    """The names of metrics that a block adds to those before."""
+    names = [
+        str(name, "utf-8", "replace")
+        for table in wire.messages(header, _STRINGS)
+        for name in table.get(1, ())
+        if isinstance(name, bytes)
+    ]
+    if len(names) > most:
+        raise damaged(path, f"more than {_MOST_NAMES:,} names of metrics")
+    return names
+
+
+def _records(
+    path: Path, source: _Source, counts: Mapping[Kind, int], payload: int, visit: Visitor | None
+) -> Iterator[Record]:
     """Pass over a payload: as many length-prefixed records as the header announces, no more."""
-    for _ in range(announced):
-        if payload < 4:
-            raise _damaged(path, "fewer launches than a block header announces")
-        size = source.length()
-        if size is None:
-            raise _truncated(path)
-        payload -= 4 + size
-        if payload < 0:
-            raise _damaged(path, "a record is larger than its block")
-        if size > _LARGEST_RECORD:
-            raise BadInput(
-                f"{path}: a launch of {size / 2**20:,.0f} MiB, at most {_LARGEST_RECORD >> 20} MiB",
-                _LESS,
-            )
-        source.skip(size)
+    for kind, count in counts.items():
+        for _ in range(count):
+            if payload < 4:
+                raise damaged(path, "fewer launches than a block header announces")
+            size = source.length()
+            if size is None:
+                raise _truncated(path)
+            payload -= 4 + size
+            if payload < 0:
+                raise damaged(path, "a record is larger than its block")
+            if size > _LARGEST_RECORD:
+                limit = f"at most {_LARGEST_RECORD >> 20} MiB"
+                raise BadInput(f"{path}: a launch of {size / 2**20:,.0f} MiB, {limit}", _LESS)
+            if visit:
+                yield _record(path, source, kind, size)
+            else:
+                source.skip(size)
     if payload:
-        raise _damaged(path, "a block is larger than its header announces")
+        raise damaged(path, "a block is larger than its header announces")
+
+
+def _record(path: Path, source: _Source, kind: Kind, size: int) -> Record:
+    offset = source.position
+    head = min(size, _HEAD) if kind is Kind.source else size
+    if len(data := source.read(head)) < head:
+        raise _truncated(path)
+    source.skip(size - head)
+    return Record(kind, offset, size, data)
 
 
 def _truncated(path: Path) -> BadInput:
     return BadInput(f"{path}: the report is truncated", REPEAT)
 
 
-def _damaged(path: Path, fault: str) -> BadInput:
+def damaged(path: Path, fault: str) -> BadInput:
+    """The failure of a report with a fault."""
     return BadInput(f"{path}: the report is damaged ({fault})", REPEAT)

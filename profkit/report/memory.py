@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import os
 import resource
-import shutil
 import signal
 import subprocess
 import sys
@@ -17,6 +16,7 @@ import tempfile
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import BinaryIO
 
 from profkit.core.errors import BadInput, EnvironmentProblem
 
@@ -161,30 +161,25 @@ def _group_limit(folder: Path, limit: str, usage: str) -> float:
         return math.inf
 
 
-class Unpacked:
-    """The plain bytes of a zstd file, in a file without a name below TMPDIR.
+class NamelessFile:
+    """Bytes in a file without a name below TMPDIR.
 
     Having no name it goes with the process that holds it open, whatever signal ends that, and
     nobody else can open it. It is open as long as this object lives; `path` is for this process.
 
-    Raises BadInput for data that is no zstd data, EnvironmentProblem where there is no room for it.
+    Raises EnvironmentProblem where there is no room for it; `origin` is the report it is made of.
     """
 
-    def __init__(self, packed: Path) -> None:
-        import zstandard
-
+    def __init__(self, origin: Path, write: Callable[[BinaryIO], object]) -> None:
         folder = tempfile.gettempdir()
         try:
-            with packed.open("rb") as source, tempfile.TemporaryFile(dir=folder) as plain:
-                frames = zstandard.ZstdDecompressor().stream_reader(source, read_across_frames=True)
-                shutil.copyfileobj(frames, plain)
-                plain.flush()
-                self.descriptor = os.dup(plain.fileno())
-        except zstandard.ZstdError:
-            raise BadInput(f"{packed}: the report is damaged (corrupt zstd data)") from None
+            with tempfile.TemporaryFile(dir=folder) as file:
+                write(file)
+                file.flush()
+                self.descriptor = os.dup(file.fileno())
         except OSError as error:
             raise EnvironmentProblem(
-                f"{packed}: can't be decompressed into {folder} ({error.strerror})",
+                f"{origin}: can't be decompressed into {folder} ({error.strerror})",
                 "set TMPDIR to a directory with enough space",
             ) from None
         weakref.finalize(self, os.close, self.descriptor)

@@ -25,7 +25,9 @@ from typing import Any
 import numpy as np
 
 from profkit.core.columns import Column as Samples
-from profkit.report.reader import to_si
+from profkit.report.action import Action
+from profkit.report.launch_message import Metric
+from profkit.report.reader import to_si, unit_of
 from profkit.report.resources import TRACKS
 from profkit.ui.text import number
 
@@ -68,7 +70,7 @@ class Series:
     stamp: int
 
 
-def series(action: Any, ending: str) -> Series | None:
+def series(action: Action, ending: str) -> Series | None:
     """The time series whose ncu name ends with `ending`; None where the launch has none.
 
     ncu puts the counter domain and the trigger group in front of a sampled metric's name. The first
@@ -80,17 +82,16 @@ def series(action: Any, ending: str) -> Series | None:
         if not (separator and not rest and sampled):
             continue
         metric = action.metric_by_name(name)
-        if metric.num_instances() and metric.has_correlation_ids():
-            return _read(metric)
+        if metric and metric.has_correlation_ids():
+            return _read(metric, unit_of(name))
     return None
 
 
-def _read(metric: Any) -> Series:
-    stamps, unit = metric.correlation_ids(), metric.unit()
+def _read(metric: Metric, unit: str) -> Series:
     samples = [
-        (stamp, to_si(metric.as_double(index), unit))
-        for index in range(metric.num_instances())
-        if (stamp := stamps.as_uint64(index)) > 0
+        (stamp, to_si(value, unit))
+        for stamp, value in zip(metric.addresses(), metric.numbers(), strict=True)
+        if stamp > 0
     ]
     first = samples[0][0] if samples else 0
     return Series(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
@@ -143,7 +144,7 @@ class _Evaluation:
         ran = (counted > 0) | (np.isnan(counted) & (busy > 0))
         operations = [
             tensor_operations(code)
-            if was_run and (code := executed_opcodes(action, self._executed)) is not None
+            if was_run and action and (code := executed_opcodes(action, self._executed)) is not None
             else None
             for was_run, action in zip(ran, self._raw.actions or (None,) * len(ran), strict=True)
         ]
@@ -253,6 +254,7 @@ class _Evaluation:
         return NO_VALUE if silent else UNDEFINED
 
 
+@cache
 def _not_collected(section: str) -> str:
     remedy = "" if section == "any" else f"; record with ncu --section {section}"
     return f"{NOT_COLLECTED}{remedy}"

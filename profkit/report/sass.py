@@ -10,8 +10,8 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
 
+from profkit.report.action import Action
 from profkit.report.reader import by_address
 from profkit.report.resources import CLASS_OF
 
@@ -58,7 +58,7 @@ def _count(opcodes: Mapping[str, float], fits: Callable[[str], bool]) -> float:
     return sum(fitting) if opcodes else math.nan
 
 
-def machine_code(action: Any, address: int) -> str:
+def machine_code(action: Action, address: int) -> str:
     """The instruction at an address, "" where it is not known.
 
     Of a chip that the report's reader no longer disassembles (CC 7.0), it gives question marks.
@@ -67,7 +67,7 @@ def machine_code(action: Any, address: int) -> str:
     return text if text.strip("? ") else ""
 
 
-def executed_code(action: Any, metric_name: str) -> list[tuple[str, float]] | None:
+def executed_code(action: Action, metric_name: str) -> list[tuple[str, float]] | None:
     """Each executed instruction without its predicate, and its count; None where either is
     unknown."""
     counts = by_address(action, metric_name)
@@ -84,7 +84,7 @@ def executed_code(action: Any, metric_name: str) -> list[tuple[str, float]] | No
 _GUARD = re.compile(r"^@\S+ ?")
 
 
-def half_precision_moves(action: Any, thread_counts: str) -> float:
+def half_precision_moves(action: Action, thread_counts: str) -> float:
     """FLOP that half-precision counters hold of instructions that compute nothing.
 
     The compiler loads constants with `HFMA2 R, -RZ, RZ, c, c` and converts half to float with
@@ -107,7 +107,7 @@ def half_flop_of_move(instruction: str) -> int:
     return _HALF_WEIGHTS.get(base, 0) if zeros > (base == "HFMA2") else 0
 
 
-def executed_opcodes(action: Any, metric_name: str) -> list[tuple[str, float]] | None:
+def executed_opcodes(action: Action, metric_name: str) -> list[tuple[str, float]] | None:
     """The opcode with modifiers of each executed instruction and its count; None without counts."""
     code = executed_code(action, metric_name)
     return code and [(text.split(" ")[0], times) for text, times in code]

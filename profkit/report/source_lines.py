@@ -8,8 +8,8 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import Any
 
+from profkit.report.action import Action
 from profkit.report.paths import posix
 from profkit.report.reader import by_address
 from profkit.report.sass import machine_code
@@ -26,7 +26,7 @@ class Instruction:
     values: Mapping[str, float]
 
 
-def instructions(action: Any, metrics: Mapping[str, str]) -> list[Instruction]:
+def instructions(action: Action, metrics: Mapping[str, str]) -> list[Instruction]:
     """The instructions that any of the metrics has a value for, by address.
 
     `metrics` maps the name to give a value to ncu's name of it; the list is empty where the launch
@@ -42,30 +42,30 @@ def instructions(action: Any, metrics: Mapping[str, str]) -> list[Instruction]:
     ]
 
 
-def _location(action: Any, address: int) -> tuple[str, int]:
+def _location(action: Action, address: int) -> tuple[str, int]:
     """The source file and line of an instruction; "" and 0 where no source is known."""
     source = action.source_info(address)
     return (posix(source.file_name()), source.line()) if source else ("", 0)
 
 
-def counted(action: Any, metric_name: str) -> int:
+def counted(action: Action, metric_name: str) -> int:
     """How many instructions a metric has a value for."""
     metric = action.metric_by_name(metric_name)
     return int(metric.num_instances()) if metric and metric.has_correlation_ids() else 0
 
 
-def recorded(action: Any, metric_name: str) -> bool:
+def recorded(action: Action, metric_name: str) -> bool:
     """Whether a launch recorded a metric; one that holds no instruction is 0 at all of them."""
     return action.metric_by_name(metric_name) is not None
 
 
-def source_files(action: Any) -> Mapping[str, tuple[str, ...]]:
+def source_files(action: Action) -> Mapping[str, tuple[str, ...]]:
     """The lines of each source file that the launch recorded the text of, by its name."""
     texts = action.source_files().items()
     return {posix(name): tuple(text.splitlines()) for name, text in texts if text}
 
 
-def source_text(action: Any) -> Callable[[str, int], str]:
+def source_text(action: Action) -> Callable[[str, int], str]:
     """The text of a source line by file and line; "" where the launch did not record it."""
 
     @cache
@@ -101,7 +101,7 @@ class Code:
         return _ADDRESS.sub(target, sass)
 
 
-def code_of(action: Any, metrics: Iterable[str], start: str) -> Code:
+def code_of(action: Action, metrics: Iterable[str], start: str) -> Code:
     """The code of a launch, as far as any of the metrics, by ncu's name, has a value for it.
 
     `start` is the metric with the address of the kernel.
@@ -110,7 +110,7 @@ def code_of(action: Any, metrics: Iterable[str], start: str) -> Code:
     return Code(frozenset(addresses), code_start(action, start, addresses))
 
 
-def code_start(action: Any, start: str, addresses: Collection[int]) -> int:
+def code_start(action: Action, start: str, addresses: Collection[int]) -> int:
     """The address of a launch's kernel: as recorded, the lowest one known where it is not."""
     metric = action.metric_by_name(start)
     if metric is not None and metric.num_instances():
@@ -156,7 +156,7 @@ def located(places: Sequence[Place], code: Code) -> tuple[Place, ...]:
 
 
 def hottest(
-    action: Any, metric_names: Sequence[str], most: int, code: re.Pattern[str] | None = None
+    action: Action, metric_names: Sequence[str], most: int, code: re.Pattern[str] | None = None
 ) -> tuple[Place, ...]:
     """The lines, or instructions, with the most of some metrics together, largest first.
 
@@ -186,7 +186,7 @@ def hottest(
     )
 
 
-def executed_where(action: Any, metric_name: str, text: re.Pattern[str]) -> float:
+def executed_where(action: Action, metric_name: str, text: re.Pattern[str]) -> float:
     """The sum of a metric over instructions whose source line has a text.
 
     NaN where the launch recorded neither the metric nor its source.
@@ -195,11 +195,18 @@ def executed_where(action: Any, metric_name: str, text: re.Pattern[str]) -> floa
     sources = action.source_files()
     if values is None or not len(sources):
         return math.nan
-    lines = {name: content.splitlines() for name, content in sources.items()}
+    lines = {
+        (name, number)
+        for name, content in sources.items()
+        if text.search(content)
+        for number, line in enumerate(content.splitlines(), start=1)
+        if text.search(line)
+    }
+    if not lines:
+        return 0.0
     total = 0.0
     for address, value in values.items():
         source = action.source_info(address)
-        code = lines.get(source.file_name(), ()) if source is not None else ()
-        if source is not None and 0 < source.line() <= len(code):
-            total += value if text.search(code[source.line() - 1]) else 0.0
+        if source is not None and (source.file_name(), source.line()) in lines:
+            total += value
     return total

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 import statistics
+import sys
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from profkit.report.catalog import catalog
 from profkit.report.checks import TOLERANCES, cache_note, contradictions, impossible
@@ -21,7 +22,8 @@ from profkit.ui.text import extent, literal, number, percent, plural, shorten
 
 if TYPE_CHECKING:
     from profkit.report.quantities import Quantities
-    from profkit.report.reader import Launch, RawReport, RuleResult
+    from profkit.report.reader import Launch, RawReport
+    from profkit.report.rule_results import RuleResult
     from profkit.report.session import Session
 
 NOT_STALLED = frozenset({"selected", "not_selected"})
@@ -111,6 +113,12 @@ class LaunchSummary:
     missing: Mapping[str, str]
     formulas: Mapping[str, str]
     notes: tuple[str, ...] = ()
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        """Of reports that other processes read, the words are shared too."""
+        shared = {name: _shared(state[name]) for name in ("missing", "formulas")}
+        values = {sys.intern(name): value for name, value in state["values"].items()}
+        self.__dict__.update(state, **shared, values=values)
 
     @property
     def index(self) -> int:
@@ -308,7 +316,20 @@ def _launch(raw: RawReport, quantities: Quantities, row: int) -> LaunchSummary:
             missing[name] = reason
     gpu = gpu_of(launch.device)
     note = cache_note(values, gpu, raw.session.cache_control)
-    return LaunchSummary(launch, gpu, values, missing, formulas, (note,) if note else ())
+    return LaunchSummary(
+        launch, gpu, values, _shared(missing), _shared(formulas),
+        (note,) if note else (),
+    )  # fmt: skip
+
+
+def _shared(words: Mapping[str, str]) -> Mapping[str, str]:
+    """The words of a launch, the same object for launches with the same."""
+    return _as_mapping(tuple(words.items()))
+
+
+@lru_cache(1024)  # chosen: a few for each GPU and set of sections
+def _as_mapping(words: tuple[tuple[str, str], ...]) -> Mapping[str, str]:
+    return {sys.intern(name): word for name, word in words}
 
 
 def groups(launches: Sequence[LaunchSummary]) -> tuple[Group, ...]:

@@ -1,38 +1,84 @@
-"""Protocol-buffer wire format, as much as a report's own framing needs.
+"""Protocol-buffer wire format, as much as a report needs.
 
-The vendor's reader gives neither the framing nor the session block, so the few messages that hold
-them are read by field number. Format: https://protobuf.dev/programming-guides/encoding/
+A report's messages are read by field number, of which few are needed: what is not is passed over by
+its length. Format: https://protobuf.dev/programming-guides/encoding/
 """
 
 from __future__ import annotations
 
+import struct
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 Message = Mapping[int, Sequence[int | bytes]]
+Span = tuple[int, int]
+"""Where a field's bytes start and end."""
+
+_VARINT, _WORD, _BYTES, _HALF_WORD = 0, 1, 2, 5  # wire types
+_SIZES = {_WORD: 8, _HALF_WORD: 4}
+_LONGEST = 10  # bytes of a number, by the format
+_64_BITS = (1 << 64) - 1
 
 
 def decode(data: bytes) -> Message:
     """The values of each field number, in order; raises ValueError where `data` is no message."""
     fields: defaultdict[int, list[int | bytes]] = defaultdict(list)
-    sizes = {1: 8, 5: 4}
-    place = 0
-    while place < len(data):
-        key, place = _varint(data, place)
-        field, kind = key >> 3, key & 7
-        if kind in {0, 2}:
-            value, place = _varint(data, place)
-        elif kind not in sizes:
-            raise ValueError(f"wire type {kind}")
-        if kind == 0:
-            fields[field].append(value)
-            continue
-        end = place + sizes.get(kind, value if kind == 2 else 0)
-        if end > len(data):
-            raise ValueError("field runs past the end")
-        fields[field].append(data[place:end])
-        place = end
+    for field, value, end in spans(data, 0, len(data)):
+        fields[field].append(value if end < 0 else data[value:end])
     return fields
+
+
+def spans(data: bytes, place: int, stop: int) -> Iterator[tuple[int, int, int]]:
+    """Each field of the message in a part of `data`: its number, and where its bytes start and end.
+
+    Of a number, its value and -1. Raises ValueError where there is no message.
+    """
+    while place < stop:
+        key, place = varint(data, place)
+        kind = key & 7
+        if kind == _VARINT:
+            value, place = varint(data, place)
+            end = -1
+        else:
+            if kind == _BYTES:
+                size, value = varint(data, place)
+            elif kind in _SIZES:
+                size, value = _SIZES[kind], place
+            else:
+                raise ValueError(f"wire type {kind}")
+            place = end = value + size
+        if place > stop:
+            raise ValueError("field runs past the end")
+        yield key >> 3, value, end
+
+
+def varint(data: bytes, place: int) -> tuple[int, int]:
+    """A number and the place after it; raises ValueError where there is none."""
+    try:
+        byte = data[place]
+        place += 1
+        if byte < 0x80:
+            return byte, place
+        value, shift = byte & 0x7F, 7
+        while shift < 7 * _LONGEST:
+            byte = data[place]
+            place += 1
+            value |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                return value & _64_BITS, place
+            shift += 7
+    except IndexError:
+        pass
+    raise ValueError("number runs past the end")
+
+
+def floating(data: bytes, start: int, end: int) -> float:
+    """The floating-point number in a span; raises ValueError where it has neither size of such."""
+    if end - start == 8:
+        return float(struct.unpack_from("<d", data, start)[0])
+    if end - start == 4:
+        return float(struct.unpack_from("<f", data, start)[0])
+    raise ValueError(f"a number of {end - start} bytes")
 
 
 def number(message: Message, field: int, default: int = 0) -> int:
@@ -59,11 +105,27 @@ def messages(message: Message, field: int) -> list[Message]:
     return decoded
 
 
-def _varint(data: bytes, place: int) -> tuple[int, int]:
-    """A number and the place after it."""
-    value = 0
-    for shift, byte in zip(range(0, 64, 7), data[place : place + 10], strict=False):
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return value, place + shift // 7 + 1
-    raise ValueError("number runs past the end")
+def message(fields: Mapping[int, int | bytes]) -> bytes:
+    """A message of these fields."""
+    return b"".join(encoded(field, fields[field]) for field in sorted(fields))
+
+
+def encoded(field: int, value: int | bytes) -> bytes:
+    """A field of a message; fields of fixed size are left out of what profkit writes."""
+    if isinstance(value, bytes):
+        return _varint(field << 3 | _BYTES) + _varint(len(value)) + value
+    return _varint(field << 3 | _VARINT) + _varint(value)
+
+
+def prefixed(message: bytes) -> bytes:
+    """A message behind its length, as blocks and records are."""
+    return len(message).to_bytes(4, "little") + message
+
+
+def _varint(value: int) -> bytes:
+    written = bytearray()
+    while value > 0x7F:
+        written.append(value & 0x7F | 0x80)
+        value >>= 7
+    written.append(value)
+    return bytes(written)

@@ -23,7 +23,7 @@ WATCHED = (
 )  # fmt: skip
 REPORT = "reports/h200/sdpa_s512_flash_two_metrics.ncu-repz"
 TIMINGS = "reports/h200/timing"
-OF_A_REPORT = "numpy ncu_report yaml rich.console"
+OF_A_REPORT = "numpy yaml rich.console"
 OF_FINDINGS = f"{OF_A_REPORT} profkit.rules.engine"
 OF_LATENCIES = "numpy numpy.random yaml rich.console profkit.timing.verdict"
 LOADED: Mapping[str, str] = {
@@ -46,7 +46,7 @@ LOADED: Mapping[str, str] = {
     f"source {REPORT}": OF_FINDINGS,
     f"diff {REPORT} {REPORT}": f"{OF_FINDINGS} profkit.timing.verdict",
     f"roofline {REPORT}": f"{OF_A_REPORT} profkit.timing.verdict",
-    f"report {REPORT} -o /dev/null": "numpy ncu_report yaml jinja2 profkit.rules.engine",
+    f"report {REPORT} -o /dev/null": "numpy yaml jinja2 profkit.rules.engine",
 }
 """Those of WATCHED that a verb loads."""
 

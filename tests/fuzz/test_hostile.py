@@ -14,6 +14,8 @@ import pytest
 import zstandard
 
 from profkit.report import wire
+from profkit.report.action import block
+from profkit.report.framing import Kind
 from profkit.timeline.reader import COLUMNS, KERNELS, STRINGS
 from tests.conftest import H200, ROOT, plain_bytes
 from tests.core.test_text_files import LAUGHS, MERGES
@@ -114,17 +116,6 @@ def test_a_match_file_of_no_names(
     assert_refused(run("diff r.ncu-repz r.ncu-repz --match {}", path))
 
 
-def _field(number: int, value: int | bytes) -> bytes:
-    if isinstance(value, int):
-        return _varint(number << 3) + _varint(value)
-    return _varint(number << 3 | 2) + _varint(len(value)) + value
-
-
-def _varint(value: int) -> bytes:
-    low, high = value & 0x7F, value >> 7
-    return bytes([low | 0x80]) + _varint(high) if high else bytes([low])
-
-
 def _with_session(change: Mapping[int, int | bytes]) -> bytes:
     """A plain report with one more block, whose session has these fields."""
     session = _message({name: [value] for name, value in change.items()})
@@ -133,7 +124,9 @@ def _with_session(change: Mapping[int, int | bytes]) -> bytes:
 
 
 def _message(fields: wire.Message) -> bytes:
-    return b"".join(_field(name, value) for name, values in fields.items() for value in values)
+    return b"".join(
+        wire.encoded(name, value) for name, values in fields.items() for value in values
+    )
 
 
 @pytest.mark.parametrize(
@@ -141,7 +134,10 @@ def _message(fields: wire.Message) -> bytes:
     [
         {CREATED: 2**63},
         {CREATED: 10**12},
-        {VERSIONS: _field(1, b"Nsight Compute Target") + _field(2, b"9" * 5000 + b".1")},
+        {
+            VERSIONS: wire.encoded(1, b"Nsight Compute Target")
+            + wire.encoded(2, b"9" * 5000 + b".1")
+        },
     ],
     ids=["no time", "year 33658", "digits"],
 )
@@ -195,6 +191,53 @@ def test_a_bomb_is_refused_before_it_is_unpacked(
     _packed(path, start, 3)
     assert path.stat().st_size < 1 << 20
     assert_refused(run("analyze {}", path))
+
+
+_NAMES = {5: b"_Z1f", 6: b"f", 7: b"f()"}
+_CODE = ["inst_executed"]
+_METRIC = wire.encoded(13, wire.message({1: 0, 2: wire.message({5: 7})}))
+_NUMBERED = wire.message({1: 0})
+_CUT = b"\x1a\x05\x12\x03\x2d12"
+_INSTANCE = wire.encoded(3, wire.message({1: wire.message({5: 1}), 2: wire.message({5: 1})}))
+
+
+@pytest.mark.parametrize(
+    "launch",
+    [
+        wire.message(_NAMES) + wire.encoded(13, wire.message({1: 99})),
+        wire.message(_NAMES) + wire.encoded(13, b""),
+        wire.message(_NAMES) + b"\x6a\x7f\x08",
+        wire.message(_NAMES) + b"\x0b" * 100_000,
+        wire.message(_NAMES) + _METRIC * 3_000_000,
+        wire.message(_NAMES | {7: b"f" * (2 << 20)}),
+        wire.message({6: b"f"}),
+        wire.message(_NAMES) + wire.encoded(13, _NUMBERED + _INSTANCE * 2_000_000),
+        wire.message(_NAMES) + wire.encoded(13, _NUMBERED + _CUT),
+        wire.message(_NAMES) + b"\xff" * 1000,
+    ],
+    ids=[
+        "unknown metric", "unnamed metric", "cut metric", "nested", "metrics", "long name",
+        "no name", "instances", "cut instance", "number",
+    ],
+)  # fmt: skip
+def test_a_launch_that_can_not_be(
+    run: Callable[[str, Path], Outcome], tmp_path: Path, launch: bytes
+) -> None:
+    path = tmp_path / "x.ncu-rep"
+    header = wire.prefixed(wire.message({1: 7}))
+    path.write_bytes(b"NVR\0" + header + block({Kind.kernel: [launch]}, _CODE))
+    for command in ("analyze {}", "metrics {}", "source {}"):
+        assert_refused(run(command, path))
+
+
+def test_a_launch_without_metrics_is_read(
+    run: Callable[[str, Path], Outcome], tmp_path: Path
+) -> None:
+    path = tmp_path / "x.ncu-rep"
+    header = wire.prefixed(wire.message({1: 7}))
+    launch = wire.message(_NAMES) + _METRIC
+    path.write_bytes(b"NVR\0" + header + block({Kind.kernel: [launch]}, _CODE))
+    assert run("analyze {}", path).code == 0
 
 
 def test_a_report_of_many_gigabytes_needs_the_users_word(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import random
 import shutil
 import struct
@@ -125,6 +126,23 @@ def test_a_cut_between_blocks_is_found_by_a_manifest_alone(tmp_path: Path) -> No
 def write_manifest(folder: Path, name: str, content: bytes, **more: int) -> None:
     entry = {"sha256": hashlib.sha256(content).hexdigest(), **more}
     (folder / "manifest.json").write_text(json.dumps({"files": {name: entry}}))
+
+
+def test_a_report_that_changes_after_it_was_read_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "run.ncu-rep"
+    file.write_bytes(plain_bytes("sdpa_s512_cudnn")[:-1] + b"\0")  # read as no other test's
+    (kernel,) = profkit.load(file)
+    os.utime(file, (1, 1))
+    with pytest.raises(BadInput, match="changed while it was read"):
+        kernel.instructions("samples")
+
+
+def test_details_are_read_after_the_report_was_moved(tmp_path: Path) -> None:
+    file = tmp_path / "run.ncu-repz"
+    file.write_bytes(zstandard.compress(plain_bytes("sdpa_s512_cudnn"), 1))
+    (kernel,) = profkit.load(file)
+    file.rename(tmp_path / "other.ncu-repz")
+    assert len(kernel.instructions("samples")) > 100
 
 
 def test_a_report_that_its_manifest_describes_is_read(tmp_path: Path) -> None:

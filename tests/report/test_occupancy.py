@@ -5,13 +5,13 @@ from __future__ import annotations
 import dataclasses
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import profkit
+from profkit.report.action import Action
 from profkit.report.gpus import Gpu
 from profkit.report.occupancy import (
     BlockNeeds,
@@ -29,12 +29,11 @@ HOPPER = Chip(warps=64, blocks=32, registers=65536, shared=233_472, schedulers=4
 TABLED = [H200 / f"{name}.ncu-repz" for name in FULL] + sorted(CORPUS.glob("*.ncu-rep"))
 
 
-def table(action: Any, name: str) -> dict[int, float]:
+def table(action: Action, name: str) -> dict[int, float]:
     metric = action.metric_by_name(name)
     if metric is None or not metric.has_correlation_ids():
         return {}
-    keys = metric.correlation_ids()
-    return {int(keys.value(at)): metric.value(at) for at in range(metric.num_instances())}
+    return dict(zip(metric.addresses(), metric.numbers(), strict=True))
 
 
 def chip_of(gpu: Gpu) -> Chip:

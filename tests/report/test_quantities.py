@@ -5,10 +5,12 @@ from __future__ import annotations
 import dataclasses
 from pathlib import Path
 from types import SimpleNamespace
+from typing import cast
 
 import numpy as np
 import pytest
 
+from profkit.report.action import Action
 from profkit.report.catalog import catalog
 from profkit.report.checks import contradictions
 from profkit.report.framing import Framing
@@ -39,7 +41,7 @@ def raw(cc: tuple[int, int], **metrics: float) -> RawReport:
         launches=(launch,),
         columns={name: np.array([value]) for name, value in named.items()},
         recorded={name: np.array([True]) for name in named},
-        actions=(SimpleNamespace(metric_by_name=lambda _: None),),
+        actions=(cast("Action", SimpleNamespace(metric_by_name=lambda _: None)),),
     )
 
 

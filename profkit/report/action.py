@@ -1,0 +1,257 @@
+"""A recorded launch whose details are read when asked for: instances, source, machine code.
+
+The format has a launch's cubin, but neither its machine code as text nor its line table. These come
+from the vendor's reader, which is given the program without metrics: with them, opening a launch
+costs 14 ms and 23 MB, and the first 130 MB more.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import weakref
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cached_property
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from profkit.core.errors import BadInput
+from profkit.report import wire
+from profkit.report.framing import MAGIC, REPEAT, ZSTD_MAGIC, Kind, Record, damaged
+from profkit.report.launch_message import LaunchMessage, Metric
+from profkit.report.memory import NamelessFile, available, ensure_room, too_large, try_reading
+
+_NUMBER, _FILES = 1, 8  # of a source
+_FILE, _FILE_NAME, _FILE_TEXT = 1, 1, 2  # of its files
+_NAMES, _PAYLOAD_SIZE = 4, 5  # of a block's header
+_NAME = 1  # of its table of names
+_FILE_VERSION = 7  # of the format, in the file's header: that of all of 158 reports
+_RECENT = 16  # launches kept, chosen: a report of a few is read once
+_RECENT_BYTES = 16 << 20  # of them, chosen: a tenth of what reading one takes the vendor's reader
+
+
+class Action:
+    """A recorded launch; answers as ncu_report's IAction does.
+
+    Raises BadInput where the report is damaged, or was changed since it was opened.
+    """
+
+    __slots__ = ("_file", "_offset", "_place", "_program", "_size", "kind")
+
+    def __init__(self, file: ReportFile, record: Record, message: LaunchMessage) -> None:
+        self.kind = record.kind
+        self._offset, self._size = record.offset, record.size
+        self._file = file
+        self._program = file.program(record.kind, message.sources())
+        self._place = self._program.add(message.code())
+        file.keep(self._offset, message)
+
+    @property
+    def message(self) -> LaunchMessage:
+        """All of it that was recorded."""
+        return self._file.message(self.kind, self._offset, self._size)
+
+    def metric_names(self) -> Sequence[str]:
+        """The names of its metrics."""
+        return list(self.message.metrics)
+
+    def metric_by_name(self, name: str) -> Metric | None:
+        """A metric; None where it was not recorded."""
+        return self.message.metric_by_name(name)
+
+    def source_files(self) -> Mapping[str, str]:
+        """The texts of its source files by name, empty where they were not recorded."""
+        return self._program.texts
+
+    def source_info(self, address: int) -> Any:
+        """The source file and line of an instruction, of the vendor's; None where unknown."""
+        with _damage_of(self._file.path):
+            return self._program.handles[self._place].source_info(address)
+
+    def sass_by_pc(self, address: int) -> str:
+        """The machine code of an instruction as text, "" where unknown."""
+        with _damage_of(self._file.path):
+            return self._program.handles[self._place].sass_by_pc(address) or ""
+
+    def units(self) -> Mapping[str, str]:
+        """The unit of each metric, which the vendor's reader knows."""
+        launch = self._file.read(self._offset, self._size)
+        (handle,) = Opened(self._file.path, self.kind, [], [launch], self._file.names)
+        with _damage_of(self._file.path):
+            return {name: handle.metric_by_name(name).unit() for name in handle.metric_names()}
+
+
+class ReportFile:
+    """A report that stays open for what is read of it later.
+
+    `names` are those of its metrics.
+    """
+
+    def __init__(self, path: Path, file: BinaryIO, names: Sequence[str]) -> None:
+        self.path = path
+        self.names = names
+        self._packed = os.pread(file.fileno(), len(ZSTD_MAGIC), 0) == ZSTD_MAGIC
+        self._descriptor = os.dup(file.fileno())
+        weakref.finalize(self, os.close, self._descriptor)
+        self._changed = self._change()
+        self._sources: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
+        self._programs: dict[tuple[Kind, frozenset[int]], Program] = {}
+        self._recent: dict[int, LaunchMessage] = {}
+
+    def add_source(self, record: Record) -> None:
+        """Remember where a source is."""
+        try:
+            field, number, end = next(wire.spans(record.data, 0, len(record.data)), (0, 0, 0))
+        except ValueError as error:
+            raise damaged(self.path, str(error)) from None
+        if (field, end) == (_NUMBER, -1):
+            self._sources[number].append((record.offset, record.size))
+
+    def sources(self, numbers: frozenset[int]) -> Iterator[bytes]:
+        """The sources of some numbers."""
+        for number in sorted(numbers):
+            for place in self._sources.get(number, ()):
+                yield self.read(*place)
+
+    def program(self, kind: Kind, sources: frozenset[int]) -> Program:
+        """What launches with the code of some sources have in common."""
+        if (kind, sources) not in self._programs:
+            self._programs[kind, sources] = Program(self, kind, sources)
+        return self._programs[kind, sources]
+
+    def message(self, kind: Kind, offset: int, size: int) -> LaunchMessage:
+        """The launch that is recorded at a place."""
+        message = self._recent.pop(offset, None)
+        if message is None:
+            message = LaunchMessage(self.path, kind, self.read(offset, size), self.names)
+        self.keep(offset, message)
+        return message
+
+    def keep(self, offset: int, message: LaunchMessage) -> None:
+        """Keep the launch at a place, and of those before it as many as may be."""
+        self._recent[offset] = message
+        while len(self._recent) > 1 and (
+            len(self._recent) > _RECENT
+            or sum(len(each.data) for each in self._recent.values()) > _RECENT_BYTES
+        ):
+            del self._recent[next(iter(self._recent))]
+
+    def read(self, offset: int, size: int) -> bytes:
+        """A part of the plain bytes."""
+        descriptor = self._plain.descriptor if self._packed else self._descriptor
+        data = os.pread(descriptor, size, offset)
+        if len(data) < size or self._change() != self._changed:
+            raise BadInput(f"{self.path}: the report was changed while it was read", REPEAT)
+        return data
+
+    @cached_property
+    def _plain(self) -> NamelessFile:
+        import zstandard
+
+        def unpack(plain: BinaryIO) -> None:
+            with os.fdopen(os.dup(self._descriptor), "rb") as packed:
+                packed.seek(0)
+                frames = zstandard.ZstdDecompressor().stream_reader(packed, read_across_frames=True)
+                shutil.copyfileobj(frames, plain)
+
+        try:
+            return NamelessFile(self.path, unpack)
+        except zstandard.ZstdError:
+            raise damaged(self.path, "corrupt zstd data") from None
+
+    def _change(self) -> tuple[int, int]:
+        status = os.fstat(self._descriptor)
+        return status.st_size, status.st_mtime_ns
+
+
+class Program:
+    """Launches of one kind that run the code of the same sources."""
+
+    def __init__(self, file: ReportFile, kind: Kind, sources: frozenset[int]) -> None:
+        self._file = file
+        self._kind = kind
+        self._sources = sources
+        self._launches: list[bytes] = []
+
+    def add(self, code: bytes) -> int:
+        """Add a launch by the fields that name its code; gives its place."""
+        self._launches.append(code)
+        return len(self._launches) - 1
+
+    @cached_property
+    def handles(self) -> Opened:
+        """The vendor's handles of the launches, without metrics."""
+        sources = list(self._file.sources(self._sources))
+        return Opened(self._file.path, self._kind, sources, self._launches, ())
+
+    @cached_property
+    def texts(self) -> Mapping[str, str]:
+        """The source files by name."""
+        try:
+            return {
+                wire.text(file, _FILE_NAME): wire.text(file, _FILE_TEXT)
+                for source in self._file.sources(self._sources)
+                for field, start, end in wire.spans(source, 0, len(source))
+                if field == _FILES and end >= 0
+                for file in wire.messages(wire.decode(source[start:end]), _FILE)
+            }
+        except ValueError as error:
+            raise damaged(self._file.path, str(error)) from None
+
+
+class Opened:
+    """Launches of a report as the vendor's reader opens them.
+
+    `launches` are their messages or a part of each, `sources` and `names` what these refer to.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        kind: Kind,
+        sources: Sequence[bytes],
+        launches: Sequence[bytes],
+        names: Sequence[str],
+    ) -> None:
+        import ncu_report
+
+        version = wire.message({1: _FILE_VERSION})
+        blocks = [block({Kind.source: [source]}) for source in sources]  # none may hold two parts
+        report = b"".join((MAGIC, wire.prefixed(version), *blocks, block({kind: launches}, names)))
+        self._file = NamelessFile(path, lambda file: file.write(report))  # read on when asked
+        if not ensure_room(path, len(report), len(launches)):
+            file = self._file
+            try_reading(path, file.path, [file.descriptor], len(launches), None)
+        with _damage_of(path):
+            context = ncu_report.load_report(self._file.path)
+            self._handles = [handle for handles in context for handle in handles]
+        if len(self._handles) != len(launches):
+            raise damaged(path, f"{len(self._handles)} of {len(launches)} launches have their code")
+
+    def __getitem__(self, place: int) -> Any:
+        return self._handles[place]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._handles)
+
+
+def block(records: Mapping[Kind, Sequence[bytes]], names: Sequence[str] = ()) -> bytes:
+    """A block of a report: its header and its records."""
+    payload = b"".join(wire.prefixed(record) for each in records.values() for record in each)
+    table = b"".join(wire.encoded(_NAME, name.encode()) for name in names)
+    header: dict[int, int | bytes] = {_NAMES: table, _PAYLOAD_SIZE: len(payload)}
+    header |= {kind: len(each) for kind, each in records.items()}
+    return wire.prefixed(wire.message(header)) + payload
+
+
+@contextmanager
+def _damage_of(path: Path) -> Iterator[None]:
+    """Report errors of the vendor's reader as damage of the report."""
+    try:
+        yield
+    except MemoryError:
+        raise too_large(path, 1, available()) from None
+    except (RuntimeError, SystemError, ValueError, LookupError, TypeError) as error:
+        raise BadInput(f"{path}: the report is damaged ({error})", REPEAT) from error
