@@ -151,13 +151,20 @@ def _metrics_of(names: Iterable[str], cc: ComputeCapability) -> list[str]:
 def replay_plan(
     subject: Subject, collected: str, parts: Mapping[str, Sequence[str]], workload: Workload
 ) -> ReplayPlan:
-    """The passes and the time of a capture, and what each part of it costs."""
+    """The passes and the time of a capture, and what each part of it costs.
+
+    Raises UsageError where the chip has nothing of it.
+    """
     every = [name for names in parts.values() for name in names]
     without = [
         [name for other, names in parts.items() if other != part for name in names]
         for part in parts
     ]
     whole, *answers = passes_of_each(subject.chip, [every, *parts.values(), *without])
+    unknown = set(whole.unknown)
+    if unknown.issuperset(every):
+        message = f"{subject.chip} has none of: {', '.join(every)}"
+        raise UsageError(message, "ncu --query-metrics lists a chip's metrics")
     alone, rest = answers[: len(parts)], answers[len(parts) :]
     fixed = workload.duration
     if whole.count > 1 and subject.dram:
@@ -174,7 +181,7 @@ def replay_plan(
         parts=tuple(
             PartCost(
                 name,
-                own.count,
+                0 if unknown.issuperset(parts[name]) else own.count,
                 whole.count - (other.count if len(parts) > 1 else 0),
             )
             for name, own, other in zip(parts, alone, rest, strict=True)

@@ -129,8 +129,8 @@ def _count(part: _Parts, schedule: Mapping[str, int]) -> int:
 
 def _is_unknown(name: str, absent: Container[str]) -> bool:
     """Whether a name that was asked for is no section, and stands for no metric of the chip."""
-    if name in section_names():
-        return False
+    if "__" not in name:
+        return name not in section_names()
     part = _parts(underived([name]))
     return any(
         metric in absent for metrics in (part.hardware, *part.over_time) for metric in metrics

@@ -6,9 +6,11 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from typer.testing import Result
 
 from profkit.capture.chips import CAPABILITIES, chip_of
 from profkit.capture.passes import passes, passes_of_each
@@ -16,6 +18,7 @@ from profkit.capture.perfworks import FILE, library_path
 from profkit.capture.sections import section_metrics, section_names, set_sections
 from tests.conftest import ROOT
 
+Cli = Callable[..., Result]
 needs_library = pytest.mark.skipif(
     library_path() is None, reason="the ncu-report package has no PerfWorks library"
 )
@@ -122,3 +125,16 @@ def test_without_a_usable_library_a_table_answers(hostile: dict[str, str]) -> No
     assert {source for _, _, source, _ in planned} == {"table"}
     assert all(problem for *_, problem in planned)
     assert odd[1] == ["dram__bytes_op_read.sum"]
+
+
+@needs_library
+def test_a_metric_that_no_chip_has_takes_no_pass(profkit_cli: Cli) -> None:
+    names = "dram__bytes_read.sum,foo__bar.sum,a"
+    told = json.loads(
+        profkit_cli("plan", "--gpu", "H200", "--metrics", names, "--format", "json").stdout
+    )
+    assert told["unknown"] == ["foo__bar.sum", "a"]
+    assert [part["alone"] for part in told["parts"]] == [1, 0, 0]
+    nothing = profkit_cli("plan", "--gpu", "H200", "--metrics", "foo__bar.sum")
+    assert nothing.exit_code == 2
+    assert "GH100 has none of: foo__bar.sum" in nothing.stderr
