@@ -39,8 +39,8 @@ _PAIRS = Path("reports/h200/pairs")
 # What the sections of the set hold, besides its own metrics, of the names that the catalog reads.
 _OF_SECTIONS = (
     "launch__", "device__", "profiler__", "memory_", "derived__memory_", "smsp__pcsamp_",
-    "sass__inst_executed_per_opcode", "sass__inst_executed_register_spilling", "sm__maximum_warps",
-    "sm__warps_active.", "smsp__warps_active.", "smsp__warps_eligible.", "smsp__issue_active.",
+    "sass__inst_executed_per_opcode", "sm__maximum_warps", "sm__warps_active.",
+    "smsp__warps_active.", "smsp__warps_eligible.", "smsp__issue_active.",
     "sm__cycles_active.", "lts__cycles_active.", "dram__cycles_active.", "smsp__sass_branch_",
     "smsp__sass_average_branch_", "smsp__inst_executed_op_branch",
     "smsp__sass_thread_inst_executed", "derived__smsp__sass_thread_inst_executed_op_d",
