@@ -31,8 +31,8 @@ _MULTIPLES = {
     "Khz": 1e3, "Mhz": 1e6, "Ghz": 1e9,
 }  # fmt: skip
 # Some versions of ncu give such a metric the unit of what it is a share of.
-_PERCENTAGE = re.compile(r"\.pct(?:_of_peak_\w+)?$|_pct$|^derived__pct_occupancy_per_block_size$")
-_TIMES = frozenset({"profiler__pmsampler_interval_time"})
+_PERCENTAGE = re.compile(r"\.pct(?:_of_peak_\w+)?$|_pct(?:_occupancy_per_block_size)?$")
+_TIME = re.compile(r"__(?:pmsampler_interval_time$|time_duration\.)")
 
 
 @dataclass(frozen=True)
@@ -179,7 +179,7 @@ def unit_of(name: str) -> str:
     """
     if _PERCENTAGE.search(name):
         return "%"
-    return "ns" if name in _TIMES or name.startswith("gpu__time_duration.") else ""
+    return "ns" if _TIME.search(name) else ""
 
 
 def to_si(value: float, unit: str) -> float:
