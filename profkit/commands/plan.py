@@ -27,7 +27,7 @@ def plan(
 
     Examples:
       profkit plan --gpu H200 --set full
-      profkit plan --gpu A100 --set rules --duration 0.4ms --memory 512MB --launches 20
+      profkit plan --gpu A100 --set rules --duration 0.4ms --launches 20
       profkit plan --gpu GB202 --metrics dram__bytes_read.sum,lts__t_sectors.sum
     """
     from profkit.analysis import replay_plan, replay_plan_view
