@@ -306,7 +306,10 @@ def test_a_number_that_is_not_of_the_cells_is_refused(
     baseline = tmp_path / "kept"
     shutil.copytree(on_cpu, baseline)
     summary = json.loads((baseline / "summary.json").read_text("utf-8"))
-    scaled(next(one for one in summary[part] if one[name] is not None), name)
+    rows = [row for row in summary[part] if row[name] is not None]
+    if not rows:
+        pytest.skip(f"this machine is too noisy for {part} with {name}")
+    scaled(rows[0], name)
     (baseline / "summary.json").write_text(json.dumps(summary), encoding="utf-8")
     with pytest.raises(
         BadInput, match=rf"{part}\[.*\]\.{name} is .*, the saved samples give"
