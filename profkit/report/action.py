@@ -110,10 +110,9 @@ class ReportFile:
             self._sources[number].append((record.offset, record.size))
 
     def sources(self, numbers: frozenset[int]) -> Iterator[bytes]:
-        """The sources of some numbers."""
+        """The sources of some numbers, equal ones once."""
         for number in sorted(numbers):
-            for place in self._sources.get(number, ()):
-                yield self.read(*place)
+            yield from dict.fromkeys(self.read(*place) for place in self._sources.get(number, ()))
 
     def program(self, kind: Kind, sources: frozenset[int]) -> Program:
         """What launches with the code of some sources have in common."""

@@ -9,6 +9,7 @@ folder reveals.
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
@@ -28,7 +29,7 @@ _CHUNK = 1 << 12  # compressed bytes a step: what comes out stays in cache, whic
 _LARGEST_HEADER = 1 << 20  # bytes; the largest of 158 reports has 140 kB
 _LARGEST_RECORD = 256 << 20  # bytes; the largest launch of 158 reports has 14 MB
 _MOST_RECORDS = 100_000  # launches and their sources; one takes 15 kB of memory and 0.5 to 3 ms
-_MOST_NAMES = 100_000  # of metrics; 2,500 are the most of 158 reports
+_MOST_NAMES = 2_000_000  # of metrics; 2,500 are the most of a block in 158 reports
 _HEAD = 32  # bytes of a source that are read: its number, at most 11
 _LARGEST_GIB = 8.0  # 100 times the largest of 158 reports; the reader holds all of one in memory
 _SURELY_FINE = 1 << 30  # bytes, which take a second to unpack
@@ -291,7 +292,7 @@ def _walk(path: Path, source: _Source, visit: Visitor | None) -> Framing:
 def _names(path: Path, header: wire.Message, most: int) -> list[str]:
     """The names of metrics that a block adds to those before."""
     names = [
-        str(name, "utf-8", "replace")
+        sys.intern(str(name, "utf-8", "replace"))
         for table in wire.messages(header, _STRINGS)
         for name in table.get(1, ())
         if isinstance(name, bytes)

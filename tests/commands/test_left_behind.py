@@ -66,22 +66,16 @@ def start(words: Sequence[object], folder: Path, pipe: int) -> subprocess.Popen[
     )
 
 
-@pytest.mark.parametrize("number", SIGNALS)
-def test_no_signal_leaves_an_unpacked_report(number: signal.Signals, tmp_path: Path) -> None:
+def test_a_report_is_read_without_a_file_of_its_unpacked_bytes(tmp_path: Path) -> None:
     report = tmp_path / "x.ncu-repz"
     size = repeated("sdpa_s512_flash_two_metrics", 2, report)
     assert not files_of(size)  # of a size that nothing else has
     command = start(("-c", HOLDING, report), tmp_path, subprocess.PIPE)
     assert command.stdout is not None
     assert command.stdout.readline() == b"ready\n"
-    held = [link for link in Path(f"/proc/{command.pid}/fd").iterdir() if link.is_file()]
-    unpacked = [link for link in held if link.stat().st_size == size]
-    assert [link.stat().st_mode & 0o777 for link in unpacked] == [0o600]
-    assert str(tmp_path / "tmp") in str(unpacked[0].readlink())  # as TMPDIR says
+    assert not held_by(command.pid, tmp_path / "tmp")
     assert not files_of(size, tmp_path / "tmp")
-    command.send_signal(number)
     command.communicate(timeout=60)
-    assert not files_of(size, tmp_path / "tmp")
     assert not list((tmp_path / "tmp").iterdir())
 
 
@@ -163,16 +157,13 @@ def analyze_below(limit: float, report: Path, folder: Path) -> subprocess.Comple
 
 
 @pytest.mark.usefixtures("new_processes")
-@pytest.mark.parametrize("copies", [20, 70])
-def test_a_report_that_memory_does_not_suffice_for_is_one_line(copies: int, tmp_path: Path) -> None:
-    """260 launches are tried; 910 are more bytes than there are."""
+def test_many_launches_are_read_in_little_memory(tmp_path: Path) -> None:
+    """260 launches of all metrics, 320 MB; libraries take 400 MB of the address space."""
     report = tmp_path / "x.ncu-repz"
-    repeated("known", copies, report)
+    repeated("known", 20, report)
     done = analyze_below(1.1e9, report, tmp_path)
-    assert (done.returncode, done.stdout) == (5, ""), done.stderr
-    (line,) = done.stderr.splitlines()
-    assert line.startswith("profkit: ")
-    assert f"{13 * copies:,} launches" in line
+    assert (done.returncode, done.stderr) == (0, "")
+    assert len(done.stdout.splitlines()) == 1 + 260
 
 
 @pytest.mark.usefixtures("new_processes")
