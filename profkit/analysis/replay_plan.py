@@ -34,6 +34,9 @@ class Subject:
     dram: float
 
 
+_NAMED = 3  # chosen: how many unknown names a line has room for
+
+
 @dataclass(frozen=True)
 class Workload:
     """Launches of a duration (s) that write to so many bytes of memory."""
@@ -163,7 +166,8 @@ def replay_plan(
     whole, *answers = passes_of_each(subject.chip, [every, *parts.values(), *without])
     unknown = set(whole.unknown)
     if unknown.issuperset(every):
-        message = f"{subject.chip} has none of: {', '.join(every)}"
+        rest = f" and {len(every) - _NAMED} more" if len(every) > _NAMED else ""
+        message = f"{subject.chip} has none of: {', '.join(every[:_NAMED])}{rest}"
         raise UsageError(message, "ncu --query-metrics lists a chip's metrics")
     alone, rest = answers[: len(parts)], answers[len(parts) :]
     fixed = workload.duration

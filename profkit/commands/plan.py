@@ -69,5 +69,5 @@ def _this_gpu() -> str:
     except (NoDriver, EnvironmentProblem):
         state = None
     if state is None:
-        raise UsageError("no GPU here to plan for", "name one: --gpu H200")
+        raise UsageError("this machine has no GPU", "name one to plan for: --gpu H200")
     return state.name

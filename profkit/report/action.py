@@ -28,8 +28,8 @@ _FILE, _FILE_NAME, _FILE_TEXT = 1, 1, 2  # of its files
 _NAMES, _PAYLOAD_SIZE = 4, 5  # of a block's header
 _NAME = 1  # of its table of names
 _FILE_VERSION = 7  # of the format, in the file's header: that of all of 158 reports
-_RECENT = 16  # launches kept, chosen: a report of a few is read once
-_RECENT_BYTES = 16 << 20  # of them, chosen: a tenth of what reading one takes the vendor's reader
+_CACHED_LAUNCHES = 16  # chosen: a report of a few is read once
+_CACHED_BYTES = 16 << 20  # of them, chosen: a tenth of what reading one takes the vendor's reader
 
 
 class Action:
@@ -98,7 +98,7 @@ class ReportFile:
         self._changed = self._change()
         self._sources: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
         self._programs: dict[tuple[Kind, frozenset[int]], Program] = {}
-        self._recent: dict[int, LaunchMessage] = {}
+        self._messages: dict[int, LaunchMessage] = {}
 
     def add_source(self, record: Record) -> None:
         """Remember where a source is."""
@@ -122,7 +122,7 @@ class ReportFile:
 
     def message(self, kind: Kind, offset: int, size: int) -> LaunchMessage:
         """The launch that is recorded at a place."""
-        message = self._recent.pop(offset, None)
+        message = self._messages.pop(offset, None)
         if message is None:
             message = LaunchMessage(self.path, kind, self.read(offset, size), self.names)
         self.keep(offset, message)
@@ -130,12 +130,12 @@ class ReportFile:
 
     def keep(self, offset: int, message: LaunchMessage) -> None:
         """Keep the launch at a place, and of those before it as many as may be."""
-        self._recent[offset] = message
-        while len(self._recent) > 1 and (
-            len(self._recent) > _RECENT
-            or sum(len(each.data) for each in self._recent.values()) > _RECENT_BYTES
+        self._messages[offset] = message
+        while len(self._messages) > 1 and (
+            len(self._messages) > _CACHED_LAUNCHES
+            or sum(len(each.data) for each in self._messages.values()) > _CACHED_BYTES
         ):
-            del self._recent[next(iter(self._recent))]
+            del self._messages[next(iter(self._messages))]
 
     def read(self, offset: int, size: int) -> bytes:
         """A part of the plain bytes."""

@@ -162,13 +162,13 @@ def _instances(data: bytes, start: int, end: int) -> Instances:
         size, start = wire.varint(data, start + 1)
         start += size
     if _NUMBERS.fullmatch(data, start, end):  # field by field takes six times as long
-        found = _NUMBER.findall(data, start, end)
-        _limit(len(found))
+        rows = _NUMBER.findall(data, start, end)
+        _limit(len(rows))
         return Instances(
-            [_varint(identity) for identity, *_ in found] if any(row[0] for row in found) else (),
+            [_varint(identity) for identity, *_ in rows] if any(row[0] for row in rows) else (),
             [
                 _varint(whole) if whole else _real(double or single)
-                for _, whole, double, single in found
+                for _, whole, double, single in rows
             ],
         )
     ids: list[Value] = []
