@@ -166,8 +166,8 @@ def replay_plan(
     whole, *answers = passes_of_each(subject.chip, [every, *parts.values(), *without])
     unknown = set(whole.unknown)
     if unknown.issuperset(every):
-        rest = f" and {len(every) - _NAMED} more" if len(every) > _NAMED else ""
-        message = f"{subject.chip} has none of: {', '.join(every[:_NAMED])}{rest}"
+        others = f" and {len(every) - _NAMED} more" if len(every) > _NAMED else ""
+        message = f"{subject.chip} has none of: {', '.join(every[:_NAMED])}{others}"
         raise UsageError(message, "ncu --query-metrics lists a chip's metrics")
     alone, rest = answers[: len(parts)], answers[len(parts) :]
     fixed = workload.duration
