@@ -1,0 +1,178 @@
+"""The events of a timeline as columns: millions of them fit, and a pass over one is a few ms.
+
+Times are whole nanoseconds from the first event of the recording. An index of -1 is an unknown.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+Times: TypeAlias = npt.NDArray[np.int64]
+Indices: TypeAlias = npt.NDArray[np.int32]
+
+
+@dataclass(frozen=True, slots=True)
+class KernelName:
+    """A kernel's demangled name with its parameters, and its short name."""
+
+    name: str
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchConfiguration:
+    """What a kernel is launched with; shared memory in bytes for a block."""
+
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    registers: int
+    shared_static: int
+    shared_dynamic: int
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """Where GPU work is queued: its process, device, context and stream number."""
+
+    process: int
+    device: int
+    context: int
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Thread:
+    """A host thread: nsys's number of its process (the high bits of `globalTid`), and its own."""
+
+    process: int
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryKind:
+    """A kind of copy, or "memset"; source and target are kinds of memory, "" where unknown."""
+
+    kind: str
+    source: str
+    target: str
+
+
+@dataclass(frozen=True, slots=True)
+class TimelineGpu:
+    """A GPU of the recorded machine; `cc` is (0, 0) and numbers are 0 where unknown."""
+
+    device: int
+    name: str
+    cc: tuple[int, int]
+    sm_count: int
+    memory_bytes: int
+
+
+@dataclass(frozen=True, eq=False)
+class Intervals:
+    """Events with a start and an end, in order of start, then of end: arrays of one length."""
+
+    start: Times
+    end: Times
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+
+@dataclass(frozen=True, eq=False)
+class GpuWork(Intervals):
+    """Work on a GPU: its stream, and the call that submitted it (an index into `calls`)."""
+
+    stream: Indices
+    call: Indices
+
+
+@dataclass(frozen=True, eq=False)
+class Kernels(GpuWork):
+    """Kernels; `graph_node` is 0 for what was not launched by a CUDA graph."""
+
+    name: Indices
+    configuration: Indices
+    graph_node: Times
+
+
+@dataclass(frozen=True, eq=False)
+class MemoryOperations(GpuWork):
+    """Copies and fills; `size` in bytes."""
+
+    kind: Indices
+    size: Times
+
+
+@dataclass(frozen=True, eq=False)
+class Graphs(GpuWork):
+    """CUDA graphs traced as a whole, whose kernels are unknown; `graph` tells them apart."""
+
+    graph: Times
+
+
+@dataclass(frozen=True, eq=False)
+class Calls(Intervals):
+    """CUDA runtime and driver calls on host threads."""
+
+    name: Indices
+    thread: Indices
+
+
+@dataclass(frozen=True, eq=False)
+class Ranges(Intervals):
+    """NVTX ranges; `thread` is -1 for a start/end range, which belongs to its process.
+
+    A range that was never ended is not `closed`, and ends with the recording.
+    """
+
+    name: Indices
+    thread: Indices
+    process: Times
+    closed: npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Synchronizations(Intervals):
+    """Waits of a host thread or a stream, as the driver recorded them."""
+
+    kind: Indices
+    process: Times
+
+
+@dataclass(frozen=True, eq=False)
+class Events:
+    """An Nsight Systems timeline. Indices point into the tables of names, streams and so on.
+
+    `origin_ns` is the first event's time after the start of the session at `created`. `gpus` are
+    those with work, or all where that is unknown. `untimed` counts GPU work and calls without a
+    start and an end, which are left out.
+    """
+
+    path: Path
+    product_version: str
+    schema_version: str
+    created: datetime | None
+    origin_ns: int
+    gpus: tuple[TimelineGpu, ...]
+    kernel_names: tuple[KernelName, ...]
+    call_names: tuple[str, ...]
+    range_names: tuple[str, ...]
+    synchronization_kinds: tuple[str, ...]
+    configurations: tuple[LaunchConfiguration, ...]
+    memory_kinds: tuple[MemoryKind, ...]
+    streams: tuple[Stream, ...]
+    threads: tuple[Thread, ...]
+    kernels: Kernels
+    memory_operations: MemoryOperations
+    graphs: Graphs
+    calls: Calls
+    synchronizations: Synchronizations
+    ranges: Ranges
+    untimed: int
