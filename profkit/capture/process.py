@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from profkit.capture.watchdog import Watchdog
 from profkit.core.errors import EnvironmentProblem
 
 _GRACE = 5.0  # s, chosen: between SIGTERM and SIGKILL
@@ -66,11 +67,13 @@ def run(
     environment: Mapping[str, str],
     timeout: float | None = None,
     on_text: Callable[[str], None] | None = None,
+    watchdog: Watchdog | None = None,
 ) -> Finished:
     """Run a command to its end; stdout and stderr together go to `on_text` as they come.
 
-    No process of it is left when this returns or raises. Raises TimedOut past `timeout` seconds and
-    EnvironmentProblem where the command can't be started.
+    No process of it is left when this returns or raises. Raises TimedOut past `timeout` seconds,
+    Stalled where the `watchdog` finds no progress, and EnvironmentProblem where the command can't
+    be started. A command that stalled is interrupted first, so that it can save what it has.
     """
     started = time.monotonic()
     supervisor = _start(command, environment)
@@ -84,11 +87,17 @@ def run(
             if left is not None and left <= 0:
                 raise TimedOut(time.monotonic() - started, output)
             try:
-                chunk = chunks.get(timeout=left)
+                chunk = chunks.get(timeout=_shorter(left, watchdog))
             except queue.Empty:
+                if watchdog and watchdog.barks(supervisor.pid):
+                    stalled = watchdog.stalled
+                    watchdog.interrupt(supervisor)
+                    raise stalled from None
                 continue
             if chunk is None:
                 break
+            if watchdog:
+                watchdog.feed()
             output += chunk
             if len(output) > 2 * _TAIL:
                 output = output[-_TAIL:]
@@ -100,6 +109,12 @@ def run(
         reader.join(_GRACE)
     code = status if status >= 0 else 128 - status
     return Finished(code, time.monotonic() - started, output)
+
+
+def _shorter(left: float | None, watchdog: Watchdog | None) -> float | None:
+    if watchdog is None:
+        return left
+    return watchdog.period if left is None else min(left, watchdog.period)
 
 
 def supervised(command: Sequence[str]) -> list[str]:
