@@ -86,13 +86,13 @@ def run(
             left = None if timeout is None else timeout - (time.monotonic() - started)
             if left is not None and left <= 0:
                 raise TimedOut(time.monotonic() - started, output)
+            if watchdog and watchdog.barks(supervisor.pid):
+                stalled = watchdog.stalled
+                watchdog.interrupt(supervisor)
+                raise stalled
             try:
                 chunk = chunks.get(timeout=_shorter(left, watchdog))
             except queue.Empty:
-                if watchdog and watchdog.barks(supervisor.pid):
-                    stalled = watchdog.stalled
-                    watchdog.interrupt(supervisor)
-                    raise stalled from None
                 continue
             if chunk is None:
                 break

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import subprocess
@@ -19,25 +20,28 @@ _TICKS = (11, 12)  # user and system time in /proc/PID/stat, counted from behind
 
 
 class Stalled(Exception):
-    """A program was ended for it made no progress for `seconds`; `idle`: it used no CPU either."""
+    """A program was ended: it made no progress for `seconds`, or was past its time (`late`)."""
 
-    def __init__(self, seconds: float, *, idle: bool) -> None:
-        super().__init__(f"no progress for {seconds:.0f} s")
+    def __init__(self, seconds: float, *, late: bool) -> None:
+        what = "its time was over after" if late else "no progress for"
+        super().__init__(f"{what} {seconds:.0f} s")
         self.seconds = seconds
-        self.idle = idle
+        self.late = late
 
 
 @dataclass(eq=False)
 class Watchdog:
     """Watches a program's output and the CPU time of its processes.
 
-    It has stalled after `idle` seconds without both, and after `silent` seconds without output:
-    ranks that wait for each other in a collective may spin.
+    It has stalled after `idle` seconds without both, after `silent` seconds without output (ranks
+    that wait for each other in a collective may spin), and after `limit` seconds in all.
     """
 
     idle: float
     silent: float
+    limit: float = math.inf
     period: float = _PERIOD
+    _began: float = field(default_factory=time.monotonic)
     _fed: float = field(default_factory=time.monotonic)
     _worked: float = field(default_factory=time.monotonic)
     _looked: float = 0.0
@@ -49,18 +53,26 @@ class Watchdog:
 
     def barks(self, root: int) -> bool:
         """Whether the processes below `root` have stalled."""
-        now, cpu = time.monotonic(), _cpu_time(root)
+        now = time.monotonic()
+        if now - self._looked < self.period:
+            return False
+        cpu = _cpu_time(root)
         if cpu - self._cpu > _BUSY * (now - self._looked):
             self._worked = now
         self._looked, self._cpu = now, cpu
         quiet = now - self._fed
-        return quiet > self.silent or min(quiet, now - self._worked) > self.idle
+        return (
+            now - self._began > self.limit
+            or quiet > self.silent
+            or min(quiet, now - self._worked) > self.idle
+        )
 
     @property
     def stalled(self) -> Stalled:
         """The error to raise after it has barked."""
         now = time.monotonic()
-        return Stalled(now - self._fed, idle=now - self._worked > self.idle)
+        late = now - self._began > self.limit
+        return Stalled(now - (self._began if late else self._fed), late=late)
 
     def interrupt(self, supervisor: subprocess.Popen[bytes]) -> None:
         """Ask the supervised command to end, and wait a while for it."""

@@ -35,6 +35,7 @@ from profkit.capture.process import TimedOut, reduced_environment, run
 from profkit.capture.sets import AUTO
 from profkit.capture.target_format import CheckFile
 from profkit.capture.tools import Tool, find
+from profkit.capture.watchdog import Watchdog
 from profkit.core.errors import BadInput, EnvironmentProblem, ProfkitError, TargetFailed, UsageError
 from profkit.core.extras import lacking
 from profkit.core.fingerprint import Device, Fingerprint
@@ -49,7 +50,7 @@ from profkit.report.summary import ReportSummary
 from profkit.rules.checklist import Checklist
 from profkit.rules.finding_text import checklist_markdown
 from profkit.runs.manifest import DriverGpu, FileEntry, Manifest, Policy, Stage
-from profkit.runs.run import draft, free_room, keep, listed
+from profkit.runs.run import Draft, draft, free_room, keep, listed
 from profkit.timeline.summary import TimelineSummary, summarize_timeline
 from profkit.timing.results import DEFAULT
 from profkit.timing.variants import Variants, read_variants
@@ -129,7 +130,7 @@ def profile(plan: Plan, tell: Tell) -> Outcome:
     `tell` gets (stage, detail). Raises EnvironmentProblem, TargetFailed, UsageError, BadInput. It
     never leaves a process or an incomplete run behind.
     """
-    _refuse_nonsense(plan)
+    refuse_nonsense(plan)
     return Profiling(plan, tell).run()
 
 
@@ -150,7 +151,7 @@ def timing_of(plan: Plan, variants: Sequence[str]) -> TimingPlan:
     )
 
 
-def _refuse_nonsense(plan: Plan) -> None:
+def refuse_nonsense(plan: Plan) -> None:
     """Raise UsageError for invalid requests, before anything runs."""
     if not plan.program:
         raise UsageError("nothing to profile", "give a target script, or `-- PROGRAM ARGUMENT...`")
@@ -225,28 +226,14 @@ class Profiling:
         from profkit.page.page import RunParts, page_html
 
         plan = self.plan
-        with self.stage("prepare"):
-            if (tool := find("ncu")) is None:
-                raise EnvironmentProblem(
-                    "ncu was not found", "install Nsight Compute, see `profkit doctor`"
-                )
-            gpu = self.gpu()
-            check_room(self.out)
-            sections = _sections(plan.options.sections)
-            for name in plan.keep_variables:
-                if name not in os.environ:
-                    unset = "a variable of --keep-env is not set"
-                    self.warn(f"--keep-env {name}: it is not set", unset)
-        with (
-            gpu_lock(lock_name(gpu, plan.gpu, self._visible)),
-            draft(self.out, plan.name) as run_draft,
-        ):
+        tool, gpu, sections = self.prepare()
+        with self.locked_draft(gpu) as run_draft:
             folder = run_draft.folder
             checked = self._check(folder, gpu) if plan.is_target else None
             latency = self._time(folder, checked) if checked and plan.samples != 0 else None
             recorded_timeline = self._record_timeline(folder) if plan.timeline else None
             timeline = self._read_timeline(recorded_timeline) if recorded_timeline else None
-            options = self._options(gpu)
+            options = self.options(gpu)
             kernels = selected(timeline, options) if timeline else None
             if kernels is not None:
                 check_autotuner(kernels, options)
@@ -267,13 +254,7 @@ class Profiling:
                 checklist = report.checklist(variants=variants, timeline=quantities)
                 self.write_tables(folder, report, checklist)
                 self.draw(folder, report, latency, variants)
-                nsys_tool = find("nsys") if timeline else None
-                versions = {
-                    "profkit": __version__,
-                    "python": platform.python_version(),
-                    "ncu": tool.version_text,
-                    "nsys": nsys_tool.version_text if nsys_tool else None,
-                }
+                versions = tool_versions(tool, find("nsys") if timeline else None)
                 manifest = self.manifest(versions, gpu, checked, report, sections)
                 size = FileEntry(launches=len(report), bytes=0, sha256="")
                 manifest = structs.replace(manifest, files={recorded.name: size})
@@ -293,6 +274,31 @@ class Profiling:
             tuple(self.stages),
             tuple(self.warnings),
         )
+
+    def prepare(self) -> tuple[Tool, GpuState | None, dict[str, str]]:
+        """ncu, the GPU's state, and the set for the manifest."""
+        with self.stage("prepare"):
+            if (tool := find("ncu")) is None:
+                raise EnvironmentProblem(
+                    "ncu was not found", "install Nsight Compute, see `profkit doctor`"
+                )
+            gpu = self.gpu()
+            check_room(self.out)
+            sections = _sections(self.plan.options.sections)
+            for name in self.plan.keep_variables:
+                if name not in os.environ:
+                    unset = "a variable of --keep-env is not set"
+                    self.warn(f"--keep-env {name}: it is not set", unset)
+        return tool, gpu, sections
+
+    @contextmanager
+    def locked_draft(self, gpu: GpuState | None) -> Iterator[Draft]:
+        """A folder for the run, while no other profile uses the GPU."""
+        with (
+            gpu_lock(lock_name(gpu, self.plan.gpu, self._visible)),
+            draft(self.out, self.plan.name) as run_draft,
+        ):
+            yield run_draft
 
     def warn(self, warning: str, shareable: str = "") -> None:
         """Show a warning; `shareable` goes into the manifest where `warning` may be private."""
@@ -406,7 +412,7 @@ class Profiling:
         (folder / "latency.json").write_text(latency_json(report), encoding="utf-8")
         return report
 
-    def _options(self, gpu: GpuState | None) -> ncu.NcuOptions:
+    def options(self, gpu: GpuState | None) -> ncu.NcuOptions:
         return replace(
             self.plan.options,
             capability=gpu.compute_capability if gpu else None,
@@ -444,7 +450,9 @@ class Profiling:
         options: ncu.NcuOptions,
         launches: int | None,
         stage: str = "ncu",
+        watchdog: Watchdog | None = None,
     ) -> Path:
+        """Record the program with ncu; the report's path, which may have another ending."""
         if self.plan.compress and ncu.can_compress(tool, self.environment):
             report = report.with_suffix(PACKED)
 
@@ -461,6 +469,7 @@ class Profiling:
                 environment=self.environment,
                 timeout=self.plan.timeout,
                 on_progress=show,
+                watchdog=watchdog,
             )
         if errors:
             self.warn(f"ncu reported an error: {errors[-1][:300]}", "ncu reported an error")
@@ -565,10 +574,10 @@ class Profiling:
         versions: Mapping[str, str | None],
         gpu: GpuState | None,
         checked: CheckFile | None,
-        report: Report,
+        report: Report | None,
         sections: Mapping[str, str],
     ) -> Manifest:
-        session = report.session
+        session = report.session if report else None
         fingerprint = (checked.fingerprint if checked else None) or convert(
             fingerprint_without_torch(
                 gpu.uuid if gpu else None, {"ncu": versions["ncu"]}, self.environment
@@ -578,7 +587,7 @@ class Profiling:
         return Manifest(
             created=timestamp(),
             target=self.plan.name,
-            command=session.shareable_command(),
+            command=session.shareable_command() if session else Path(self.plan.program[0]).name,
             versions=dict(versions),
             gpu=DriverGpu(**part(gpu, *DriverGpu.__struct_fields__)) if gpu else None,
             fingerprint=fingerprint,
@@ -588,11 +597,23 @@ class Profiling:
                 clock_control=session.clock_control,
                 cache_control=session.cache_control,
                 replay_mode=session.replay_mode,
-            ),
-            launches=len(report),
+            )
+            if session
+            else Policy(),
+            launches=len(report) if report else None,
             stages=tuple(self.stages),
             warnings=tuple(self.shareable_warnings),
         )
+
+
+def tool_versions(ncu_tool: Tool, nsys_tool: Tool | None) -> dict[str, str | None]:
+    """The versions of what recorded a run."""
+    return {
+        "profkit": __version__,
+        "python": platform.python_version(),
+        "ncu": ncu_tool.version_text,
+        "nsys": nsys_tool.version_text if nsys_tool else None,
+    }
 
 
 def _sections(sections: str) -> dict[str, str]:
