@@ -23,7 +23,7 @@ from profkit.application.picks_file import (
     entry,
     identified,
 )
-from profkit.application.ranking import Pick, ranked
+from profkit.application.ranking import Pick
 from profkit.application.steps import Steps, steady_steps
 from profkit.capture import ncu, nsys
 from profkit.capture.gpu import GpuState
@@ -47,8 +47,6 @@ _PLAIN_TRACE = "cuda,nvtx"
 # Of the budget, chosen: two timelines and ncu have to fit
 _TIMELINE_SHARE = 0.35
 _ANALYSIS = 15.0  # s of the budget, chosen: reading, judging and writing take about 10
-_IDLE = 60.0  # s, chosen: longer than any program loads files without CPU time
-_SILENT = 120.0  # s, chosen: with what the program took alone, above any one launch's replay
 _SLOWER = 3.0  # chosen: times that a program under ncu may take until its first picked launch
 _LOCKSTEP = ("--communicator", "--lockstep-kernel-launch")
 
@@ -57,12 +55,14 @@ _LOCKSTEP = ("--communicator", "--lockstep-kernel-launch")
 class ApplicationPlan(Plan):
     """`step` is the NVTX range of a step, None: steps are found; `budget` the seconds that all may
     take, `explain` the share of the step that the picked kernels are to explain, `most` how many
-    there are at most. With `collectives` those of NCCL are profiled too."""
+    there are at most. With `collectives` those of NCCL are profiled too. `patience` is the seconds
+    without output and CPU time after which ncu is ended."""
 
     step: str | None = None
     budget: float | None = None
     explain: float = 0.9
     most: int = 8
+    patience: float = 60.0
     collectives: bool = False
 
 
@@ -135,17 +135,13 @@ class _Application(Profiling):
                     nvtx=plan.step, explain=plan.explain, budget=plan.budget, picks=entries
                 )
                 (folder / PICKS).write_text(encode(file, dense=False), encoding="utf-8")
-                manifest = self.manifest(
-                    tool_versions(tool, recorder), gpu, None, report, sections
-                )
+                manifest = self.manifest(tool_versions(tool, recorder), gpu, None, report, sections)
                 if report:
                     size = FileEntry(launches=len(report), bytes=0, sha256="")
                     manifest = structs.replace(manifest, files={report.path.name: size})
                 saved = keep(run_draft, manifest)
         shown = plan.out / saved.relative_to(self.out)
-        return ApplicationOutcome(
-            shown, entries, tuple(self.stages), tuple(self.warnings), failure
-        )
+        return ApplicationOutcome(shown, entries, tuple(self.stages), tuple(self.warnings), failure)
 
     def _check_collectives(self, tool: Tool) -> None:
         """Raise EnvironmentProblem where ncu can't replay kernels that wait for other ranks."""
@@ -269,8 +265,9 @@ class _Application(Profiling):
         seconds: float,
     ) -> tuple[Report | None, ProfkitError | None]:
         """ncu's report, also one of a run that was ended, as far as it can be read."""
-        silent = _SILENT + _SLOWER * seconds
-        watchdog = Watchdog(idle=_IDLE, silent=silent, limit=self._left())
+        plan = self.plan
+        silent = plan.patience + _SLOWER * seconds
+        watchdog = Watchdog(idle=plan.patience, silent=silent, limit=self._left())
         failure: ProfkitError | None = None
         try:
             path = self.record(tool, path, options, selection.launches, "ncu", watchdog)
@@ -288,13 +285,32 @@ class _Application(Profiling):
             with self.stage("read"):
                 report = load(path)
                 report.summary  # noqa: B018  (analysis is part of this stage's time)
-            if self.plan.compress:
+            if plan.compress:
                 report = load(self.compress(path))
         except ProfkitError as error:
             path.unlink()
             self.warn(f"ncu's report can't be read: {error}", "ncu's report can't be read")
             return None, failure or error
         return report, failure
+
+
+def ranked(events: Events, steps: Sequence[Steps], explain: float, most: int) -> tuple[Pick, ...]:
+    import numpy as np
+
+    kernels = events.kernels
+    first = steps[0]
+    inside = (kernels.start >= first.bounds[0]) & (kernels.start < first.bounds[-1])
+    times: dict[tuple[int, int], list[int]] = {}
+    for row in np.flatnonzero(inside):
+        key = int(kernels.name[row]), int(kernels.configuration[row])
+        times.setdefault(key, []).append(int(kernels.end[row] - kernels.start[row]))
+    whole = int(first.bounds[-1] - first.bounds[0])
+    order = sorted(times, key=lambda key: -sum(times[key]))
+    order = [key for key in order if "nccl" not in events.kernel_names[key[0]].name.lower()]
+    return tuple(
+        Pick(first.process, first.device, name, shape, 0, sum(times[name, shape]) / whole, 0, 0, ())
+        for name, shape in order[:most]
+    )
 
 
 def _remedy(stalled: Stalled) -> str:

@@ -1,0 +1,51 @@
+"""`profkit profile --app`: from a whole program to the kernels that matter."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import fields
+from typing import TYPE_CHECKING
+
+import typer
+
+from profkit.commands.options import interruptible
+from profkit.core.duration import parse_duration
+from profkit.ui.progress import stage_progress
+
+if TYPE_CHECKING:
+    from profkit.recording.application import ApplicationOutcome
+    from profkit.recording.recording import Plan
+
+
+def profile_app(plan: Plan, explain: str, budget: str | None, *, collectives: bool) -> None:
+    """Record an application as planned, show the answer, and end with ncu's failure if it had
+    one."""
+    from profkit.recording.application import ApplicationPlan, profile_application
+
+    application = ApplicationPlan(
+        **{field.name: getattr(plan, field.name) for field in fields(plan)},
+        step=plan.options.nvtx,
+        budget=parse_duration("--budget", budget),
+        explain=_share(explain),
+        collectives=collectives,
+    )
+    with interruptible(), stage_progress() as show:
+        outcome = profile_application(application, show)
+    typer.echo("\n".join(_summary(outcome)))
+    if outcome.failure is not None:
+        raise typer.Exit(outcome.failure.exit_code)
+
+
+def _share(text: str) -> float:
+    return float(text.rstrip("%")) / (100 if text.endswith("%") else 1)
+
+
+def _summary(outcome: ApplicationOutcome) -> list[str]:
+    folder = shlex.quote(str(outcome.folder))
+    stages = ", ".join(f"{stage.name} {stage.seconds:.1f} s" for stage in outcome.stages)
+    return [
+        *(f"! {warning}" for warning in outcome.warnings),
+        f"\nTime    {stages}",
+        f"Run     {outcome.folder}",
+        f"Next    profkit report {folder}",
+    ]
