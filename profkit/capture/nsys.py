@@ -25,6 +25,15 @@ class NoTimeline(EnvironmentProblem):
         self.reason = reason or message
 
 
+class ProgramFailed(NoTimeline):
+    """The program that nsys recorded ended with a `status`; `last` is the last line of output."""
+
+    def __init__(self, error: NoTimeline, status: int, last: str) -> None:
+        super().__init__(error.message, error.remedy, error.reason)
+        self.status = status
+        self.last = last
+
+
 @dataclass(frozen=True)
 class NsysOptions:
     """What nsys records: APIs, CUDA graphs by "node" or whole ("graph").
@@ -61,13 +70,13 @@ def record(
 ) -> Path:
     """Record a program; the path of the `.nsys-rep`.
 
-    Raises NoTimeline with nsys's last line of output when there is no report, or the program
-    failed; one that was ended after the duration did not.
+    Raises NoTimeline with nsys's last line of output when there is no report, and ProgramFailed
+    where the program failed; one that was ended after the duration did not.
     """
     words = [tool.path, "profile", "--force-overwrite=true", f"--output={report}"]
     ended = (0, *_ENDED) if options.duration else (0,)
-    _run([*words, *options.words, *program], environment, timeout, ended)
     file = report if report.suffix == ".nsys-rep" else report.with_suffix(".nsys-rep")
+    _run([*words, *options.words, *program], environment, timeout, file, ended)
     if not file.is_file():
         raise NoTimeline("nsys wrote no report", "see `profkit doctor`, or use --no-nsys")
     return file
@@ -92,6 +101,7 @@ def _run(
     words: Sequence[str],
     environment: Mapping[str, str],
     timeout: float | None,
+    recorded: Path | None = None,
     expected: Sequence[int] = (0,),
 ) -> None:
     try:
@@ -104,4 +114,7 @@ def _run(
         last = next((line.strip() for line in reversed(lines) if line.strip()), "no output")
         reason = f"nsys {words[1]} ended with status {finished.status}"
         remedy = "see `profkit doctor`, or use --no-nsys"
-        raise NoTimeline(f"{reason}: {last[:300]}", remedy, reason)
+        error = NoTimeline(f"{reason}: {last[:300]}", remedy, reason)
+        if recorded and recorded.is_file():  # nsys did its part
+            raise ProgramFailed(error, finished.status, last[:300])
+        raise error

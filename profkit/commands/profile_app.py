@@ -10,6 +10,7 @@ import typer
 
 from profkit.commands.options import interruptible
 from profkit.core.duration import parse_duration
+from profkit.core.errors import UsageError
 from profkit.ui.progress import stage_progress
 
 if TYPE_CHECKING:
@@ -37,7 +38,13 @@ def profile_app(plan: Plan, explain: str, budget: str | None, *, collectives: bo
 
 
 def _share(text: str) -> float:
-    return float(text.rstrip("%")) / (100 if text.endswith("%") else 1)
+    try:
+        share = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+    except ValueError:
+        share = 0.0
+    if not 0 < share <= 1:
+        raise UsageError(f"--explain {text!r} is not a share", "write 90% or 0.9")
+    return share
 
 
 def _summary(outcome: ApplicationOutcome) -> list[str]:

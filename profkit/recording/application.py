@@ -87,8 +87,6 @@ def profile_application(plan: ApplicationPlan, tell: Tell) -> ApplicationOutcome
     if plan.options.kernel or plan.options.launch_skip or plan.options.launch_count:
         remedy = "leave out --kernel, --launch-skip and --launch-count"
         raise UsageError("--app picks the launches itself", remedy)
-    if not 0 < plan.explain <= 1:
-        raise UsageError(f"--explain {plan.explain:g} is not a share", "write 90% or 0.9")
     return _Application(plan, tell).application()
 
 
@@ -188,13 +186,25 @@ class _Application(Profiling):
             tempfile.TemporaryDirectory(prefix=".nsys-", dir=database.parent) as temporary,
         ):
             try:
-                self.export_timeline(tool, Path(temporary), database, options)
-            except nsys.NoTimeline:  # not every installation can trace libraries
-                self.tell(name, "again, without cuBLAS and cuDNN")
-                options = replace(options, trace=_PLAIN_TRACE)
-                self.export_timeline(tool, Path(temporary), database, options)
+                self._traced(tool, Path(temporary), database, options)
+            except nsys.ProgramFailed as error:
+                raise TargetFailed(
+                    f"the program ended with status {error.status}: {error.last}",
+                    "run it without profkit first",
+                ) from None
         with self.stage("timeline"):
             return read_events(database)
+
+    def _traced(
+        self, tool: Tool, temporary: Path, database: Path, options: nsys.NsysOptions
+    ) -> None:
+        try:
+            self.export_timeline(tool, temporary, database, options)
+        except nsys.ProgramFailed:
+            raise
+        except nsys.NoTimeline:  # not every installation can trace libraries
+            plain = replace(options, trace=_PLAIN_TRACE)
+            self.export_timeline(tool, temporary, database, plain)
 
     # The picked kernels
 
