@@ -114,7 +114,7 @@ def _run(
         last = next((line.strip() for line in reversed(lines) if line.strip()), "no output")
         reason = f"nsys {words[1]} ended with status {finished.status}"
         remedy = "see `profkit doctor`, or use --no-nsys"
-        error = NoTimeline(f"{reason}: {last[:300]}", remedy, reason)
+        failure = NoTimeline(f"{reason}: {last[:300]}", remedy, reason)
         if recorded and recorded.is_file():  # nsys did its part
-            raise ProgramFailed(error, finished.status, last[:300])
-        raise error
+            raise ProgramFailed(failure, finished.status, last[:300])
+        raise failure

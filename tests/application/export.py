@@ -86,7 +86,7 @@ def _rows(events: Events) -> dict[str, Iterable[Sequence[Any]]]:
         for start, end, *row in zip(*values, strict=True):
             yield [start + _START, end + _START, *row]
 
-    kernels = []
+    kernels: list[list[Any]] = []
     for start, end, stream, call, name, shape, node in spans(
         events.kernels, "stream", "call", "name", "configuration", "graph_node"
     ):
@@ -96,7 +96,8 @@ def _rows(events: Events) -> dict[str, Iterable[Sequence[Any]]]:
             *configuration.grid, *configuration.block, configuration.registers,
             configuration.shared_static, configuration.shared_dynamic, node or None,
         ])  # fmt: skip
-    copies, fills = [], []
+    copies: list[list[Any]] = []
+    fills: list[list[Any]] = []
     for start, end, stream, call, kind, size in spans(
         events.memory_operations, "stream", "call", "kind", "size"
     ):
