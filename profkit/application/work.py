@@ -29,7 +29,7 @@ class Work:
     call_start: Times
     table: npt.NDArray[np.int8]
     row: Indices
-    symbol: npt.NDArray[np.integer[Any]]
+    symbol: npt.NDArray[Any]
 
     def __len__(self) -> int:
         return len(self.start)
@@ -47,10 +47,10 @@ def processes(events: Events) -> list[tuple[int, int]]:
     devices: dict[tuple[int, int], float] = {}
     for stream, spent in zip(events.streams, time, strict=True):
         key = stream.process, stream.device
-        devices[key] = devices.get(key, 0.0) + spent
-    for (process, device), spent in devices.items():
-        if spent > 0:
-            busiest[process] = max(busiest.get(process, (0.0, device)), (spent, device))
+        devices[key] = devices.get(key, 0.0) + float(spent)
+    for (process, device), total in devices.items():
+        if total > 0:
+            busiest[process] = max(busiest.get(process, (0.0, device)), (total, device))
     return [(process, device) for process, (_, device) in sorted(busiest.items())]
 
 
