@@ -63,6 +63,8 @@ LATENCY = 10_000
 tell: 4 to 8 µs in timelines of an H200."""
 LATENCY_MOST = 50_000  # ns; chosen: what takes longer waits for something else
 
+MOST_WORK = 250_000  # pieces of work that are analyzed at once; chosen: 100 MB
+
 _LAUNCHING = ("Launch",)
 _ALLOCATING = ("Malloc", "MemAlloc", "cudaFree", "MemFree", "MemCreate", "MemRelease", "HostAlloc")
 _COPYING = ("Memcpy", "Memset")
@@ -97,9 +99,8 @@ class StepParts:
     steps: Steps
     wall: Times
     parts: tuple[Part, ...]
-    work: Work
     kernel_time: Amounts
-    """ns on the critical path by row of `work`; 0 for work that is no computing kernel."""
+    """ns on the critical path in these steps by row of `Events.kernels`; 0 for collectives."""
 
     @cached_property
     def total(self) -> float:
@@ -128,14 +129,14 @@ class _Typical:
 
     def lengths(self, cover: Cover) -> Amounts:
         """How much of a cover is in each step."""
-        return np.diff(intervals.covered(cover, self.bounds))[self.typical].astype(np.float64)
+        lengths = np.diff(intervals.covered(cover, self.bounds))[self.typical]
+        return lengths.astype(np.float64)
 
     def sums(self, step: Integers, group: Integers, amounts: Amounts, groups: int) -> Amounts:
         """Sums by group and step."""
         count = len(self.typical)
         cells = np.bincount(group * count + step, weights=amounts, minlength=groups * count)
-        table: Amounts = cells.reshape(groups, count)[:, self.typical]
-        return table
+        return np.asarray(cells.reshape(groups, count)[:, self.typical], dtype=np.float64)
 
     def count(self, times: Times) -> int:
         """How many of these times are in a step."""
@@ -146,16 +147,93 @@ class _Typical:
 
 def step_parts(events: Events, steps: Steps) -> StepParts:
     """The parts of the steps of a process."""
-    work = _within(work_of(events, steps.process, steps.device), steps)
-    typical = _Typical(steps.bounds, steps.typical)
+    work = work_of(events, steps.process, steps.device)
+    program = _Program(
+        events=events,
+        work=work,
+        work_reach=np.maximum.accumulate(work.end),
+        calls_reach=np.maximum.accumulate(events.calls.end),
+        threads=_submitting(events, work),
+        latest=_latest_starts(events),
+    )
+    kernel_time = np.zeros(len(events.kernels))
+    chunks = [
+        (len(typical.wall), _parts_of(program, typical, kernel_time))
+        for typical in _chunks(work, steps)
+    ]
+    names = dict.fromkeys((part.group, part.name) for _, parts in chunks for part in parts)
+    wall = np.diff(steps.bounds)[steps.typical]
+    parts = tuple(_joined(group, name, chunks) for group, name in names)
+    return StepParts(steps, wall, parts, kernel_time)
+
+
+def _joined(group: str, name: str, chunks: Sequence[tuple[int, Sequence[Part]]]) -> Part:
+    """A part over all steps; a chunk without it has zeros."""
+    rows = []
+    for size, parts in chunks:
+        nothing = Part(group, name, np.zeros(size), np.zeros(size), 0)
+        own = (part for part in parts if (part.group, part.name) == (group, name))
+        rows.append(next(own, nothing))
+    times, hidden = ([getattr(row, column) for row in rows] for column in ("times", "hidden"))
+    count = sum(row.count for row in rows)
+    return Part(group, name, np.concatenate(times), np.concatenate(hidden), count)
+
+
+@dataclass(frozen=True, eq=False)
+class _Program:
+    """A process's work; the reaches are the latest end so far, by work and by call."""
+
+    events: Events
+    work: Work
+    work_reach: Times
+    calls_reach: Times
+    threads: Mask
+    latest: Times | None
+
+    def work_within(self, bounds: Times) -> Work:
+        """Work that runs between the first and the last bound, and what begins at the last."""
+        return self.work.chosen(_overlapping(self.work.start, self.work_reach, bounds))
+
+    def calls_within(self, bounds: Times) -> slice:
+        return _overlapping(self.events.calls.start, self.calls_reach, bounds)
+
+
+def _overlapping(start: Times, reach: Times, bounds: Times) -> slice:
+    first = np.searchsorted(reach, bounds[0], side="right")
+    return slice(int(first), int(np.searchsorted(start, bounds[-1], side="right")))
+
+
+def _submitting(events: Events, work: Work) -> Mask:
+    """Threads that submit this work; the last element stands for unknown ones."""
+    own = np.zeros(len(events.threads) + 1, dtype=np.bool_)
+    own[events.calls.thread[work.call[work.call >= 0]]] = True
+    own[-1] = False
+    return own
+
+
+def _chunks(work: Work, steps: Steps) -> Iterator[_Typical]:
+    """The steps, so many at a time that their work takes little memory."""
+    first = np.searchsorted(work.start, steps.bounds)
+    low = 0
+    while low < len(steps):
+        high = int(np.searchsorted(first, first[low] + MOST_WORK, side="right")) - 1
+        high = min(max(high, low + 1), len(steps))
+        yield _Typical(steps.bounds[low : high + 1], steps.typical[low:high])
+        low = high
+
+
+def _parts_of(program: _Program, typical: _Typical, kernel_time: Amounts) -> list[Part]:
+    events, work = program.events, program.work_within(typical.bounds)
     names = (*all_kinds(), GRAPH)
     kind = _kinds(events, work, names)
     talking = kind == names.index(COMMUNICATION)
     computing = (work.table != MEMORY) & ~talking
-    kernel_time, parts = _kernel_parts(work, computing, kind, names, typical)
+    own, parts = _kernel_parts(work, computing, kind, names, typical)
+    kernels = work.table == KERNEL
+    kernel_time[work.row[kernels]] += own[kernels]
     taken = _cover(work, computing)
     for group, named in (
-        (COMMUNICATION, _communication(events, work, talking)),
+        (COMMUNICATION, _communication(program, work, talking)),
         (COPIES, _memory(events, work, fills=False)),
         (FILLS, _memory(events, work, fills=True)),
     ):
@@ -164,14 +242,8 @@ def step_parts(events: Events, steps: Steps) -> StepParts:
             hidden = typical.lengths(cover) - exposed
             parts.append(Part(group, name, exposed, hidden, typical.count(starts)))
             taken = intervals.either(taken, cover)
-    parts += _gap_parts(events, steps, work, taken, typical)
-    shown = tuple(part for part in parts if part.times.any() or part.hidden.any())
-    return StepParts(steps, typical.wall, shown, work, kernel_time)
-
-
-def _within(work: Work, steps: Steps) -> Work:
-    """Work that runs during the steps, and what begins at their end."""
-    return work.chosen((work.end > steps.bounds[0]) & (work.start <= steps.bounds[-1]))
+    parts += _gap_parts(program, work, taken, typical)
+    return [part for part in parts if part.times.any() or part.hidden.any()]
 
 
 def _cover(work: Work, chosen: Mask) -> Cover:
@@ -230,12 +302,14 @@ def _divided_clock(start: Times, end: Times) -> tuple[Times, Amounts]:
     return times, np.append(0.0, np.cumsum(np.diff(times) / active))
 
 
-def _communication(events: Events, work: Work, talking: Mask) -> Iterator[tuple[str, Cover, Times]]:
+def _communication(
+    program: _Program, work: Work, talking: Mask
+) -> Iterator[tuple[str, Cover, Times]]:
     """Communication by operation, before it the time in which another rank is not there yet."""
     rows = np.flatnonzero(talking)
     if not len(rows):
         return
-    latest = _latest_starts(events)
+    events, latest = program.events, program.latest
     if latest is not None:
         until = np.minimum(latest[work.row[rows]], work.end[rows])
         waiting = until > work.start[rows]
@@ -304,11 +378,9 @@ class _Gaps:
     queued: Mask
 
 
-def _gap_parts(
-    events: Events, steps: Steps, work: Work, taken: Cover, typical: _Typical
-) -> list[Part]:
-    covers = _call_covers(events, work)
-    gaps = _gaps(events, steps, work, taken)
+def _gap_parts(program: _Program, work: Work, taken: Cover, typical: _Typical) -> list[Part]:
+    covers = _call_covers(program, typical.bounds)
+    gaps = _gaps(program.events, typical.bounds, work, taken)
     until = np.clip(gaps.called, gaps.start, gaps.end)
     spent = {
         cause: intervals.covered(cover, until) - intervals.covered(cover, gaps.start)
@@ -335,8 +407,8 @@ def _gap_parts(
     return parts
 
 
-def _gaps(events: Events, steps: Steps, work: Work, taken: Cover) -> _Gaps:
-    start, end = intervals.inverse(taken, int(steps.bounds[0]), int(steps.bounds[-1]))
+def _gaps(events: Events, bounds: Times, work: Work, taken: Cover) -> _Gaps:
+    start, end = intervals.inverse(taken, int(bounds[0]), int(bounds[-1]))
     following = np.searchsorted(work.start, end)
     known = following < len(work)
     called = np.where(known, np.append(work.call_start, 0)[following], end)
@@ -351,7 +423,7 @@ def _gaps(events: Events, steps: Steps, work: Work, taken: Cover) -> _Gaps:
     fresh = delay[(called > start) & (call >= 0)]
     latency = LATENCY if len(fresh) < 10 else min(LATENCY_MOST, 1.5 * float(np.median(fresh)))
     queued = (called <= start) & (delay > latency)
-    piece, step, low, high = intervals.pieces(start, end, steps.bounds)
+    piece, step, low, high = intervals.pieces(start, end, bounds)
     return _Gaps(step, low, high, called[piece], copies[piece], queued[piece])
 
 
@@ -359,17 +431,11 @@ def _is(name: str, words: Sequence[str]) -> bool:
     return any(word in name for word in words)
 
 
-def _call_covers(events: Events, work: Work) -> dict[str, Cover]:
+def _call_covers(program: _Program, bounds: Times) -> dict[str, Cover]:
     """When the threads that submit this work are in calls of each category, disjoint."""
-    calls = events.calls
-    called = work.call[work.call >= 0]
-    own = np.zeros(len(events.threads) + 1, dtype=np.bool_)
-    own[calls.thread[called]] = True
-    own[-1] = False
-    rows = np.flatnonzero(own[calls.thread])
-    if len(work):
-        low, high = work.call_start.min(), work.end.max()
-        rows = rows[(calls.end[rows] > low) & (calls.start[rows] < high)]
+    events, calls = program.events, program.events.calls
+    within = program.calls_within(bounds)
+    rows = within.start + np.flatnonzero(program.threads[calls.thread[within]])
     category = np.array([_category(name) for name in events.call_names], dtype=np.int64)
     number = category[calls.name[rows]] if len(rows) else np.zeros(0, dtype=np.int64)
     covers: dict[str, Cover] = {}

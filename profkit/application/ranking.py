@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from profkit.application.kernel_kinds import kernel_kind
-from profkit.application.parts import StepParts
+from profkit.application.parts import KERNELS, StepParts
 from profkit.application.steps import Steps
-from profkit.application.work import KERNEL
+from profkit.application.work import dense
 from profkit.timeline.events import Events
 
 Integers = npt.NDArray[np.int64]
@@ -20,6 +20,7 @@ EXPLAINED = 0.9
 MOST_KERNELS = 8
 """Kernels, by name, that are picked; chosen: what a person reads."""
 _EARLY_STEPS = 3  # from which a launch is picked, so that a second run may end early; chosen
+_BITS = 42  # of a duration in ns: more than an hour
 _SECOND_SHAPE = 0.25  # share of a kernel's time from which a second shape is picked; chosen
 
 
@@ -94,27 +95,27 @@ def ranking(events: Events, parts: StepParts, explain: float = EXPLAINED) -> Ran
         picked.append(shapes[0])
         picked += [use for use in shapes[1:2] if use.time >= _SECOND_SHAPE * time]
         reached += time
-    whole = float(parts.kernel_time.sum())
+    whole = sum(float(part.times.sum()) for part in parts.group(KERNELS))
     picks = _picks(events, parts.steps, picked)
     unknown = 1 - known / whole if whole else 0.0
     return Ranking(uses, picks, reached / whole if whole else 0.0, unknown)
 
 
 def _uses(events: Events, parts: StepParts) -> tuple[KernelUse, ...]:
-    work = parts.work
-    rows = np.flatnonzero((work.table == KERNEL) & (parts.kernel_time > 0))
-    if not len(rows):
+    own = np.flatnonzero(parts.kernel_time > 0)
+    if not len(own):
         return ()
     kernels = events.kernels
-    own = work.row[rows]
     shapes = len(events.configurations)
     codes = kernels.name[own].astype(np.int64) * shapes + kernels.configuration[own]
-    groups, group = np.unique(codes, return_inverse=True)
-    times = np.bincount(group, weights=parts.kernel_time[rows])
+    group = dense(codes)
+    groups = np.zeros(int(group.max()) + 1, dtype=np.int64)
+    groups[group] = codes
+    times = np.bincount(group, weights=parts.kernel_time[own])
     counts = np.bincount(group)
-    durations = kernels.end[own] - kernels.start[own]
-    ordered = durations[np.lexsort((durations, group))]
-    middles = ordered[np.cumsum(counts) - counts + counts // 2]
+    durations = np.minimum(kernels.end[own] - kernels.start[own], (1 << _BITS) - 1)
+    ordered = np.sort((group.astype(np.int64) << _BITS) + durations)  # by group, then duration
+    middles = ordered[np.cumsum(counts) - counts + counts // 2] & ((1 << _BITS) - 1)
     return tuple(
         KernelUse(
             name=int(groups[place] // shapes),
@@ -138,17 +139,18 @@ def _picks(events: Events, steps: Steps, uses: list[KernelUse]) -> tuple[Pick, .
     called[known] = events.calls.start[kernels.call[rows][known]]
     order = np.lexsort((kernels.start[rows], called))  # launches of a call in order of their start
     rows, called = rows[order], called[order]
-    first = np.flatnonzero(steps.typical)[:_EARLY_STEPS]
+    step = np.searchsorted(steps.call_bounds, called, side="right") - 1
+    inside = (step >= 0) & (step < len(steps))
+    inside[inside] = steps.typical[step[inside]]
+    inside &= step <= np.flatnonzero(steps.typical)[:_EARLY_STEPS][-1]
+    candidates = np.flatnonzero(inside)
     picks = []
     for use in uses:
-        named = kernels.name[rows] == use.name
-        same = named & (kernels.configuration[rows] == use.configuration)
-        step = np.searchsorted(steps.call_bounds, called, side="right") - 1
-        early = np.flatnonzero(same & np.isin(step, first))
+        shape = kernels.configuration[rows[candidates]] == use.configuration
+        early = candidates[shape & (kernels.name[rows[candidates]] == use.name)]
         if not len(early):
-            early = np.flatnonzero(same & (called >= steps.call_bounds[0]))
-        if not len(early):
-            early = np.flatnonzero(same)
+            named = kernels.name[rows] == use.name
+            early = np.flatnonzero(named & (kernels.configuration[rows] == use.configuration))
         durations = kernels.end[rows[early]] - kernels.start[rows[early]]
         index = int(early[int(np.argmin(np.abs(durations - use.median)))])
         picks.append(
@@ -160,7 +162,7 @@ def _picks(events: Events, steps: Steps, uses: list[KernelUse]) -> tuple[Pick, .
                 kernel=int(rows[index]),
                 share=use.share,
                 launch_index=index,
-                skip=int(named[:index].sum()),
+                skip=int((kernels.name[rows[:index]] == use.name).sum()),
                 nvtx=nvtx_path(events, int(kernels.call[rows[index]])),
             )
         )

@@ -11,7 +11,6 @@ import numpy.typing as npt
 from profkit.timeline.events import Events, GpuWork, Indices, Times
 
 KERNEL, MEMORY, GRAPH = 0, 1, 2
-Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +33,7 @@ class Work:
     def __len__(self) -> int:
         return len(self.start)
 
-    def chosen(self, rows: npt.NDArray[np.int64] | Mask) -> Work:
+    def chosen(self, rows: npt.NDArray[np.int64] | slice) -> Work:
         return Work(**{name: column[rows] for name, column in vars(self).items()})
 
 
@@ -99,7 +98,11 @@ def dense(codes: npt.NDArray[np.int64]) -> Indices:
 
 
 def _columns(
-    events: Events, table: GpuWork, number: int, own: Mask, symbols: npt.NDArray[np.int64]
+    events: Events,
+    table: GpuWork,
+    number: int,
+    own: npt.NDArray[np.bool_],
+    symbols: npt.NDArray[np.int64],
 ) -> Work:
     rows = np.flatnonzero(own[table.stream]) if len(table) else np.zeros(0, dtype=np.int64)
     call, start = table.call[rows], table.start[rows]
