@@ -1,5 +1,5 @@
-"""The picked kernels of a recorded application, `profkit.application/1`: what ncu was to profile,
-and what its report holds of that."""
+"""The picked kernels of an application, `profkit.picks/1`: what ncu was to profile, and what its
+report holds of that."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from profkit.core.typed_file import Amount, Count, File, Model
 from profkit.report.summary import ReportSummary
 from profkit.timeline.events import Events
 
-PICKS = "application.json"
+PICKS = "picks.json"
 """Its name in a run."""
 NODES = "timeline_nodes.sqlite"
 """The second timeline of a run with CUDA graphs: their kernels, whose times are not used."""
@@ -31,7 +31,7 @@ class PickEntry(Model, frozen=True, kw_only=True):
     reason: str = ""
 
 
-class PicksFile(File, frozen=True, kw_only=True, tag="profkit.application/1"):
+class PicksFile(File, frozen=True, kw_only=True, tag="profkit.picks/1"):
     """How an application was recorded; `budget` in seconds."""
 
     nvtx: str | None = None

@@ -15,6 +15,7 @@ from pathlib import Path
 from msgspec import structs
 
 from profkit.analysis.report import Report, load
+from profkit.application.parts import step_parts
 from profkit.application.picks_file import (
     NODES,
     PICKS,
@@ -23,7 +24,7 @@ from profkit.application.picks_file import (
     entry,
     identified,
 )
-from profkit.application.ranking import Pick
+from profkit.application.ranking import EXPLAINED, Pick, ranking
 from profkit.application.steps import Steps, steady_steps
 from profkit.capture import ncu, nsys
 from profkit.capture.gpu import GpuState
@@ -54,14 +55,13 @@ _LOCKSTEP = ("--communicator", "--lockstep-kernel-launch")
 @dataclass(frozen=True)
 class ApplicationPlan(Plan):
     """`step` is the NVTX range of a step, None: steps are found; `budget` the seconds that all may
-    take, `explain` the share of the step that the picked kernels are to explain, `most` how many
-    there are at most. With `collectives` those of NCCL are profiled too. `patience` is the seconds
-    without output and CPU time after which ncu is ended."""
+    take, `explain` the share of the kernels' time that the picked ones are to explain. With
+    `collectives` those of NCCL are profiled too. `patience` is the seconds without output and CPU
+    time after which ncu is ended."""
 
     step: str | None = None
     budget: float | None = None
-    explain: float = 0.9
-    most: int = 8
+    explain: float = EXPLAINED
     patience: float = 60.0
     collectives: bool = False
 
@@ -121,7 +121,7 @@ class _Application(Profiling):
             with self.stage("steps"):
                 kernels = nodes or events
                 steps = steady_steps(kernels, plan.step)
-                picks = ranked(kernels, steps, plan.explain, plan.most)
+                picks = _picks(kernels, steps, plan.explain)
             entries, report, failure = self._profiled(
                 tool, folder, gpu, kernels, steps, picks, seconds
             )
@@ -219,6 +219,9 @@ class _Application(Profiling):
         seconds: float,
     ) -> tuple[tuple[PickEntry, ...], Report | None, ProfkitError | None]:
         """The picks as far as they were profiled, ncu's report, and why there is none."""
+        if not picks:
+            self.warn("no kernel was profiled: the timeline has none")
+            return (), None, None
         options = replace(self.options(gpu), nvtx=None)
         chosen, selection = self._fitting(events, steps, picks, options, seconds)
         left = "left out: no time within --budget"
@@ -304,23 +307,12 @@ class _Application(Profiling):
         return report, failure
 
 
-def ranked(events: Events, steps: Sequence[Steps], explain: float, most: int) -> tuple[Pick, ...]:
-    import numpy as np
-
-    kernels = events.kernels
-    first = steps[0]
-    inside = (kernels.start >= first.bounds[0]) & (kernels.start < first.bounds[-1])
-    times: dict[tuple[int, int], list[int]] = {}
-    for row in np.flatnonzero(inside):
-        key = int(kernels.name[row]), int(kernels.configuration[row])
-        times.setdefault(key, []).append(int(kernels.end[row] - kernels.start[row]))
-    whole = int(first.bounds[-1] - first.bounds[0])
-    order = sorted(times, key=lambda key: -sum(times[key]))
-    order = [key for key in order if "nccl" not in events.kernel_names[key[0]].name.lower()]
-    return tuple(
-        Pick(first.process, first.device, name, shape, 0, sum(times[name, shape]) / whole, 0, 0, ())
-        for name, shape in order[:most]
-    )
+def _picks(events: Events, steps: Sequence[Steps], explain: float) -> tuple[Pick, ...]:
+    """The picks of the first rank: others do the same, and wait for it."""
+    if not steps:
+        return ()
+    first = min(steps, key=lambda each: (each.device, each.process))
+    return ranking(events, step_parts(events, first), explain).picks
 
 
 def _remedy(stalled: Stalled) -> str:

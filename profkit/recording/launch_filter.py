@@ -94,7 +94,9 @@ def _candidates(
     starts = events.kernels.start[launches]
     for steady in steps:
         if steady.process == pick.process:
-            inside = group & (starts >= steady.bounds[0]) & (starts < steady.bounds[-1])
+            step = np.searchsorted(steady.bounds, starts, side="right") - 1
+            inside = group & (step >= 0) & (step < len(steady))
+            inside[inside] = steady.typical[step[inside]]
             group = inside if inside.any() else group
     durations = (events.kernels.end - events.kernels.start)[launches]
     low, high = np.quantile(durations[group], _MIDDLE, method="nearest")
