@@ -1,0 +1,496 @@
+"""The events of an nsys export as columns; what is absent or of another type is unknown."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import chain, count
+from operator import itemgetter
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from profkit.core.errors import BadInput
+from profkit.core.integrity import check_unchanged
+from profkit.timeline.events import (
+    Calls,
+    Events,
+    Graphs,
+    Indices,
+    KernelName,
+    Kernels,
+    LaunchConfiguration,
+    MemoryKind,
+    MemoryOperations,
+    Ranges,
+    Stream,
+    Synchronizations,
+    Thread,
+    TimelineGpu,
+    Times,
+)  # fmt: skip
+from profkit.timeline.reader import (
+    CALLS,
+    COPIES,
+    EXPORT,
+    EXPORTED,
+    FILLS,
+    GPUS,
+    GRAPHS,
+    KERNELS,
+    PUSH_POP,
+    RANGES,
+    SESSION_START,
+    START_END,
+    STRINGS,
+    SYNCHRONIZATIONS,
+    TEXT_COLUMNS,
+    columns_of,
+    open_export,
+)  # fmt: skip
+
+_NS = 1e9  # nanoseconds per second
+_THREAD_BITS = 0xFFFFFF  # of globalTid: the low 24 bits are the thread (nsys, "SQLite schema")
+_CORRELATIONS = 1 << 32  # correlation numbers: CUPTI counts them in 32 bits
+_CHUNK = 20_000  # rows, chosen: their Python objects take some 20 MB
+_UNKNOWN = np.iinfo(np.int64).min
+_LATEST = 1 << 62  # ns, of any time: differences fit 64 bits
+_MOST_VALUES = 1 << 24  # in rows that differ by more than time; each takes some 60 bytes
+_LESS = "record less: `nsys profile --duration SECONDS -t cuda,nvtx`"
+_RECORD = "record with `nsys profile -t cuda,nvtx`, then `nsys export --type sqlite FILE`"
+_AGAIN = "export it again with `nsys export --type sqlite`"
+_NO_NAME = "(name not in the export)"
+_VERSION_SUFFIX = re.compile(r"_v\d{4,5}$")
+
+_PLACE = ("deviceId", "contextId", "streamId", "globalPid")
+_NAMES = ("demangledName", "shortName", "mangledName")
+_SIZES = (
+    "gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ",
+    "registersPerThread", "staticSharedMemory", "dynamicSharedMemory",
+)  # fmt: skip
+_SHAPES = {
+    KERNELS: (("start", "end", "correlationId", "graphNodeId"), (*_PLACE, *_NAMES, *_SIZES)),
+    CALLS: (("start", "end", "correlationId"), ("globalTid", "nameId")),
+    COPIES: (
+        ("start", "end", "correlationId", "bytes"),
+        (*_PLACE, "copyKind", "srcKind", "dstKind"),
+    ),
+    FILLS: (("start", "end", "correlationId", "bytes"), _PLACE),
+    GRAPHS: (("start", "end", "correlationId", "graphId"), _PLACE),
+    SYNCHRONIZATIONS: (("start", "end"), ("globalPid", "syncType")),
+    RANGES: (("start", "end"), ("eventType", "globalTid", "text", "textId")),
+}
+"""Of each table of events the columns with a number for each event, and those that repeat."""
+
+_Key = tuple[Any, ...]
+_Item = TypeVar("_Item")
+_Numbers = npt.NDArray[np.int64]
+
+
+def read_events(path: str | Path) -> Events:
+    """The timeline in an nsys SQLite export.
+
+    Raises BadInput when the file is absent, empty, damaged, of another kind, without events, or
+    different from the manifest in its folder.
+    """
+    path = Path(path)
+    with open_export(path) as database:
+        check_unchanged(path)
+        return _Reader(path, database).events()
+
+
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """Rows of a table: `numbers` by column, and what repeats as an index into `keys`."""
+
+    numbers: dict[str, _Numbers]
+    code: Indices
+    keys: Sequence[_Key]
+
+    def __len__(self) -> int:
+        return len(self.code)
+
+    def each(self, values: Iterable[int]) -> Indices:
+        """A value of every row, from those of the keys."""
+        return np.array(list(values), np.int32)[self.code]
+
+    def each_long(self, values: Iterable[int]) -> Times:
+        return np.array(list(values), np.int64)[self.code]
+
+    def known(self, column: str) -> Times:
+        """A column with 0 where it is unknown."""
+        numbers = self.numbers[column]
+        return np.where(numbers == _UNKNOWN, 0, numbers)
+
+
+class _Table(Generic[_Item]):
+    """Different items by index, in order of appearance."""
+
+    def __init__(self) -> None:
+        self._indices: dict[_Item, int] = {}
+
+    def index(self, item: _Item) -> int:
+        return self._indices.setdefault(item, len(self._indices))
+
+    def items(self) -> tuple[_Item, ...]:
+        return tuple(self._indices)
+
+
+class _Reader:
+    """One reading of an export: raw rows first, then events on the clock of the first one."""
+
+    def __init__(self, path: Path, database: sqlite3.Connection) -> None:
+        self._path = path
+        self._database = database
+        self._columns = columns_of(database)
+        self._untimed = 0
+        self._streams = _Table[Stream]()
+        self._threads = _Table[Thread]()
+        self._rows = {table: self._timed(table) for table in _SHAPES}
+        self._strings = self._texts()
+        recorded = [rows.numbers for rows in self._rows.values() if len(rows)]
+        if not recorded:
+            raise BadInput(
+                f"{path}: the export contains neither CUDA activity nor NVTX ranges", _RECORD
+            )
+        self._origin = min(int(numbers["start"][0]) for numbers in recorded)
+        self._last = max(
+            int(max(numbers["start"][-1], numbers["end"].max())) for numbers in recorded
+        )
+
+    def events(self) -> Events:
+        kernel_names = _Table[KernelName]()
+        configurations = _Table[LaunchConfiguration]()
+        call_names, range_names, waits = _Table[str](), _Table[str](), _Table[str]()
+        memory_kinds = _Table[MemoryKind]()
+        calls = self._calls(call_names)
+        launches = self._launches(calls)
+        kernels = self._kernels(launches, kernel_names, configurations)
+        memory = self._memory_operations(launches, memory_kinds)
+        graphs = self._graphs(launches)
+        streams = self._streams.items()
+        export = dict(self._all(EXPORT, ("name", "value")))
+        return Events(
+            path=self._path,
+            product_version=_text(export.get("EXPORT_PRODUCT_VERSION")),
+            schema_version=_text(export.get("EXPORT_SCHEMA_VERSION")),
+            created=self._created(),
+            origin_ns=self._origin,
+            gpus=self._gpus({stream.device for stream in streams}),
+            synchronizations=self._synchronizations(waits),
+            ranges=self._ranges(range_names),
+            kernel_names=kernel_names.items(),
+            call_names=call_names.items(),
+            range_names=range_names.items(),
+            synchronization_kinds=waits.items(),
+            configurations=configurations.items(),
+            memory_kinds=memory_kinds.items(),
+            streams=streams,
+            threads=self._threads.items(),
+            kernels=kernels,
+            memory_operations=memory,
+            graphs=graphs,
+            calls=calls,
+            untimed=self._untimed,
+        )
+
+    def _all(self, table: str, columns: Sequence[str]) -> Iterable[_Key]:
+        """These columns of all rows, None where a column is absent; numbers are integers."""
+        if table not in self._columns:
+            return ()
+        values = ", ".join(self._value(table, column) for column in columns)
+        return self._database.execute(f"SELECT {values} FROM {table}")
+
+    def _value(self, table: str, column: str) -> str:
+        if column not in self._columns[table]:
+            return "NULL"
+        return f'"{column}"' if (table, column) in TEXT_COLUMNS else _integer(column)
+
+    def _timed(self, table: str) -> _Rows:
+        """Rows with a start and an end, in their order; CUPTI writes 0 for what it can't time."""
+        numbers, _ = _SHAPES[table]
+        if table not in self._columns:
+            none = dict.fromkeys(numbers, np.empty(0, np.int64))
+            return _Rows(none, np.empty(0, np.int32), ())
+        required = {"start", "end"} | ({"eventType", "globalTid"} if table == RANGES else set())
+        if lacking := required - self._columns[table]:
+            message = f"{self._path}: {table} has no column {', '.join(sorted(lacking))}"
+            raise BadInput(message, f"{_AGAIN} from a newer nsys")
+        rows = self._fetch(table)
+        if table != RANGES:
+            (total,) = self._database.execute(f"SELECT count(*) FROM {table}").fetchone()
+            self._untimed += total - len(rows)
+        return _in_order(rows)
+
+    def _fetch(self, table: str) -> _Rows:
+        numbers, keys = _SHAPES[table]
+        unknown = f"{_UNKNOWN + 1} - 1"  # the number itself is not an integer to SQLite
+        values = [f"ifnull({self._value(table, column)}, {unknown})" for column in numbers]
+        values += [self._value(table, column) for column in keys]
+        cursor = self._database.execute(
+            f"SELECT {', '.join(values)} FROM {table} WHERE {_valid(table)}"
+        )
+        width = len(numbers)
+        codes: defaultdict[_Key, int] = defaultdict(count().__next__)
+        number_of, key_of = itemgetter(slice(width)), itemgetter(slice(width, None))
+        parts, code_parts = [], []
+        while rows := cursor.fetchmany(_CHUNK):
+            flat = chain.from_iterable(map(number_of, rows))
+            parts.append(np.fromiter(flat, np.int64, len(rows) * width).reshape(-1, width))
+            each = map(codes.__getitem__, map(key_of, rows))
+            code_parts.append(np.fromiter(each, np.int32, len(rows)))
+            if len(codes) * len(keys) > _MOST_VALUES:
+                raise BadInput(f"{self._path}: {table} has too many different rows", _LESS)
+        columns = {
+            name: np.concatenate([part[:, index] for part in parts] or [np.empty(0, np.int64)])
+            for index, name in enumerate(numbers)
+        }
+        return _Rows(columns, np.concatenate(code_parts or [np.empty(0, np.int32)]), tuple(codes))
+
+    def _texts(self) -> dict[int, str]:
+        """The strings that events name."""
+        columns = {KERNELS: _NAMES, CALLS: ("nameId",), RANGES: ("textId",)}
+        wanted = {
+            key[_SHAPES[table][1].index(name)]
+            for table, names in columns.items()
+            for name in names
+            for key in self._rows[table].keys
+        }
+        rows = self._all(STRINGS, ("id", "value"))
+        return {key: text for key, text in rows if key in wanted and isinstance(text, str)}
+
+    def _first_text(self, *ids: int | None) -> str:
+        """The first of the strings that is there; "" when none is."""
+        texts = (self._strings.get(key, "") for key in ids if key is not None)
+        return next(filter(None, texts), "")
+
+    def _span(self, rows: _Rows) -> tuple[Times, Times]:
+        return rows.numbers["start"] - self._origin, rows.numbers["end"] - self._origin
+
+    def _calls(self, names: _Table[str]) -> Calls:
+        rows = self._rows[CALLS]
+        name = rows.each(
+            names.index(_VERSION_SUFFIX.sub("", self._first_text(text)) or _NO_NAME)
+            for _, text in rows.keys
+        )
+        thread = rows.each(self._thread(number) for number, _ in rows.keys)
+        return Calls(*self._span(rows), name=name, thread=thread)
+
+    def _thread(self, number: int | None) -> int:
+        number = number or 0
+        return self._threads.index(Thread(_process(number), number & _THREAD_BITS))
+
+    def _launches(self, calls: Calls) -> _Launches:
+        processes = np.array([thread.process for thread in self._threads.items()], np.int64)
+        return _Launches(processes, calls.thread, self._rows[CALLS].numbers["correlationId"])
+
+    def _submitted(self, table: str, launches: _Launches) -> tuple[Indices, Indices]:
+        """The stream of every row of GPU work, and the call that submitted it."""
+        rows = self._rows[table]
+        places = [key[: len(_PLACE)] for key in rows.keys]
+        stream = rows.each(
+            self._streams.index(Stream(process or 0, device or 0, context or 0, number or 0))
+            for device, context, number, process in places
+        )
+        process = rows.each(launches.process(process) for *_, process in places)
+        return stream, launches.calls(process, rows.numbers["correlationId"])
+
+    def _kernels(
+        self,
+        launches: _Launches,
+        names: _Table[KernelName],
+        configurations: _Table[LaunchConfiguration],
+    ) -> Kernels:
+        rows = self._rows[KERNELS]
+        first, sizes = len(_PLACE), len(_PLACE) + len(_NAMES)
+        name = rows.each(names.index(self._kernel_name(*key[first:sizes])) for key in rows.keys)
+        configuration = rows.each(
+            configurations.index(_configuration([size or 0 for size in key[sizes:]]))
+            for key in rows.keys
+        )
+        stream, call = self._submitted(KERNELS, launches)
+        return Kernels(
+            *self._span(rows),
+            stream=stream,
+            call=call,
+            name=name,
+            configuration=configuration,
+            graph_node=rows.known("graphNodeId"),
+        )
+
+    def _kernel_name(self, name: int | None, label: int | None, mangled: int | None) -> KernelName:
+        return KernelName(
+            self._first_text(name, label, mangled) or _NO_NAME,
+            self._first_text(label, name, mangled) or _NO_NAME,
+        )
+
+    def _memory_operations(
+        self, launches: _Launches, kinds: _Table[MemoryKind]
+    ) -> MemoryOperations:
+        copies, fills = self._rows[COPIES], self._rows[FILLS]
+        copied = copies.each(kinds.index(_copy(*key[len(_PLACE) :])) for key in copies.keys)
+        fill = kinds.index(MemoryKind("memset", "", "")) if len(fills) else 0
+        streams, calls = zip(
+            *(self._submitted(table, launches) for table in (COPIES, FILLS)), strict=True
+        )
+        starts, ends = zip(*map(self._span, (copies, fills)), strict=True)
+        start, end = np.concatenate(starts), np.concatenate(ends)
+        order = np.lexsort((end, start))
+        return MemoryOperations(
+            start[order],
+            end[order],
+            stream=np.concatenate(streams)[order],
+            call=np.concatenate(calls)[order],
+            kind=np.concatenate([copied, np.full(len(fills), fill, np.int32)])[order],
+            size=np.concatenate([copies.known("bytes"), fills.known("bytes")])[order],
+        )
+
+    def _graphs(self, launches: _Launches) -> Graphs:
+        rows = self._rows[GRAPHS]
+        stream, call = self._submitted(GRAPHS, launches)
+        graph = rows.known("graphId")
+        return Graphs(*self._span(rows), stream=stream, call=call, graph=graph)
+
+    def _synchronizations(self, kinds: _Table[str]) -> Synchronizations:
+        rows = self._rows[SYNCHRONIZATIONS]
+        names = EXPORTED["synchronization_kinds"]
+        kind = rows.each(kinds.index(names.get(number, "unknown")) for _, number in rows.keys)
+        process = rows.each_long(process or 0 for process, _ in rows.keys)
+        return Synchronizations(*self._span(rows), kind=kind, process=process)
+
+    def _ranges(self, names: _Table[str]) -> Ranges:
+        rows = self._rows[RANGES]
+        start, end = self._span(rows)
+        closed = rows.numbers["end"] != _UNKNOWN
+        end = np.where(closed, end, np.maximum(start, self._last - self._origin))
+        name = rows.each(
+            names.index(_text(text) or self._first_text(text_id))
+            for _, _, text, text_id in rows.keys
+        )
+        thread = rows.each(
+            self._thread(number) if kind == PUSH_POP else -1 for kind, number, *_ in rows.keys
+        )
+        process = rows.each_long(_process(number) for _, number, *_ in rows.keys)
+        order = np.lexsort((end, start))
+        return Ranges(
+            start[order],
+            end[order],
+            name=name[order],
+            thread=thread[order],
+            process=process[order],
+            closed=closed[order],
+        )
+
+    def _created(self) -> datetime | None:
+        for (ns,) in self._all(SESSION_START, ("utcEpochNs",)):
+            try:
+                return datetime.fromtimestamp(ns / _NS, UTC) if ns else None
+            except (OverflowError, ValueError, OSError):
+                return None
+        return None
+
+    def _gpus(self, devices: set[int]) -> tuple[TimelineGpu, ...]:
+        names = ("id", "cuDevice", "name", "computeMajor", "computeMinor", "smCount", "totalMemory")
+        gpus = tuple(
+            TimelineGpu(
+                device=(number if device is None else device) or 0,
+                name=_text(name),
+                cc=(major or 0, minor or 0),
+                sm_count=sms or 0,
+                memory_bytes=memory or 0,
+            )
+            for number, device, name, major, minor, sms, memory in self._all(GPUS, names)
+        )
+        return tuple(gpu for gpu in gpus if gpu.device in devices) or gpus
+
+
+class _Launches:
+    """The calls that submit GPU work, by process and correlation number.
+
+    Correlation numbers restart in each process, so that the process is part of the key. Where an
+    export has no process, the number alone is used if only one process made calls.
+    """
+
+    def __init__(self, processes: Times, threads: Indices, correlations: Times) -> None:
+        """`processes` are those of threads, `threads` those of calls."""
+        self._processes, index = np.unique(processes, return_inverse=True)
+        known = _correlated(correlations)
+        self._known = np.flatnonzero(known)
+        keys = index[threads[known]] * _CORRELATIONS + correlations[known]
+        order = np.argsort(keys, kind="stable")
+        self._keys, self._order = keys[order], self._known[order].astype(np.int32)
+        calling = np.unique(index[threads])
+        self._only = int(calling[0]) if len(calling) == 1 else -1
+
+    def process(self, number: int | None) -> int:
+        """The index of a process; -1 where it made no calls."""
+        if number is None:
+            return self._only
+        index = int(np.searchsorted(self._processes, number))
+        known = index < len(self._processes) and self._processes[index] == number
+        return index if known else -1
+
+    def calls(self, processes: Indices, correlations: Times) -> Indices:
+        """The first call of each process with a correlation number; -1 where there is none."""
+        found = np.full(len(processes), -1, np.int32)
+        if not len(self._keys):
+            return found
+        known = np.flatnonzero((processes >= 0) & _correlated(correlations))
+        wanted = processes[known].astype(np.int64) * _CORRELATIONS + correlations[known]
+        place = np.minimum(np.searchsorted(self._keys, wanted), len(self._keys) - 1)
+        same = self._keys[place] == wanted
+        found[known[same]] = self._order[place[same]]
+        return found
+
+
+def _correlated(numbers: Times) -> npt.NDArray[np.bool_]:
+    return (numbers >= 0) & (numbers < _CORRELATIONS)
+
+
+def _integer(column: str) -> str:
+    return f'CAST("{column}" AS INTEGER)'
+
+
+def _valid(table: str) -> str:
+    """The condition for rows that have a start and an end."""
+    start, end = _integer("start"), _integer("end")
+    timed = f"{start} BETWEEN {-_LATEST} AND {_LATEST}"
+    ended = f"{end} BETWEEN {start} AND {_LATEST}"
+    if table != RANGES:
+        return f"{timed} AND {ended} AND {end} != 0"
+    kinds = f"{_integer('eventType')} IN ({PUSH_POP}, {START_END})"
+    return f"{kinds} AND {_integer('globalTid')} NOTNULL AND {timed} AND ({end} ISNULL OR {ended})"
+
+
+def _in_order(rows: _Rows) -> _Rows:
+    """Rows in order of start, then of end."""
+    start, end = rows.numbers["start"], rows.numbers["end"]
+    order = np.lexsort((end, start))
+    numbers = {name: numbers[order] for name, numbers in rows.numbers.items()}
+    return _Rows(numbers, rows.code[order], rows.keys)
+
+
+def _configuration(sizes: Sequence[int]) -> LaunchConfiguration:
+    return LaunchConfiguration(
+        (sizes[0], sizes[1], sizes[2]), (sizes[3], sizes[4], sizes[5]), *sizes[6:]
+    )
+
+
+def _copy(kind: int | None, source: int | None, target: int | None) -> MemoryKind:
+    kinds = EXPORTED["memory_kinds"]
+    name = EXPORTED["copy_kinds"].get(kind, "of unknown kind")
+    return MemoryKind(name, kinds.get(source, ""), kinds.get(target, ""))
+
+
+def _process(thread: int) -> int:
+    return thread & ~_THREAD_BITS
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""
