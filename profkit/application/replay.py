@@ -121,7 +121,7 @@ class Replay:
     """Recorded steps as a graph; times in ns. `order` has calls and work as they were recorded.
 
     `recorded` is the time of a step as recorded, `steps` their number; `repeats` is false where
-    the program has no steps. `latency` and `gap` are those that its launches typically have.
+    the program has no steps, and its time is from `begin`. `latency` and `gap` are those that its launches typically have.
     """
 
     calls: list[Call]
@@ -134,6 +134,7 @@ class Replay:
     steps: int
     recorded: float
     repeats: bool
+    begin: float
     latency: float
     gap: float
     launch: float
@@ -149,7 +150,7 @@ _TURN = {MEET: 0, RETURN: 1, CALL: 2, WORK: 3}  # of what was recorded at one ti
 def step_time(replay: Replay) -> float:
     """The simulated time of a step, ns: the steady time from one repetition to the next."""
     if not replay.repeats:
-        return _run(replay, 1)[-1]
+        return _run(replay, 1)[-1] - replay.begin
     ends = _run(replay, _MOST_LOOPS)
     return (ends[-1] - ends[-2]) / replay.steps
 
@@ -162,7 +163,7 @@ def _run(replay: Replay, loops: int) -> list[float]:
     begun = [0.0] * len(calls)
     starts, ends = [-math.inf] * len(works), [-math.inf] * len(works)
     finished: list[float] = []
-    for loop in range(loops):
+    for _ in range(loops):
         old_starts, old_ends = starts, ends
         starts, ends = [-math.inf] * len(works), [-math.inf] * len(works)
         for kind, index in replay.order:
@@ -241,7 +242,8 @@ def replay_of(events: Events, steps: Sequence[Steps]) -> Replay:
         first = len(each) - from_end
         places = slice(first - lead, first + count + 1)
         bounds = each.call_bounds[places].tolist()
-        graph.add_calls(each.process, bounds)
+        if each.process not in {before.process for before in steps[:rank]}:
+            graph.add_calls(each.process, bounds)
         graph.add_work(each, rank, each.bounds[places].tolist())
         span = each.bounds[first + count] - each.bounds[first]
         recorded = max(recorded, float(span) / count)
@@ -262,8 +264,11 @@ def _window(events: Events, steps: Sequence[Steps]) -> tuple[int, int]:
         for table in (events.calls, events.kernels, events.memory_operations, events.graphs)
     )
     count = max(1, min(_MOST_STEPS, length, _MOST_EVENTS * length // max(1, inside)))
+    typical = np.array([each.typical[-length:] for each in steps]).all(axis=0)
     means = np.convolve(spans, np.ones(count), "valid") / count
-    first = int(np.argmin(np.abs(means - np.median(spans))))
+    unusual = np.convolve(~typical, np.ones(count), "valid")
+    apart = np.abs(means - np.median(spans[typical] if typical.any() else spans))
+    first = int(np.lexsort((apart, unusual))[0])
     return length - first, count
 
 
@@ -370,7 +375,8 @@ class _Graph:
             "communication" if is_collective(name.name) else "kernel"
             for name in events.kernel_names
         ]
-        ours = np.array([stream.process == steps.process for stream in events.streams])
+        owner = steps.process, steps.device
+        ours = np.array([(stream.process, stream.device) == owner for stream in events.streams])
         tables: tuple[tuple[GpuWork, WorkRole], ...] = (
             (events.kernels, "kernel"),
             (events.memory_operations, "copy"),
@@ -676,6 +682,11 @@ class _Graph:
             steps=steps,
             recorded=recorded,
             repeats=repeats,
+            begin=min((work.start for work in self.works), default=0.0)
+            - self.calls[0].start
+            + self.calls[0].gap
+            if self.calls
+            else 0.0,
             latency=self.latency,
             gap=self.gap,
             launch=median(launches) if launches else TYPICAL_LATENCY,

@@ -28,7 +28,7 @@ from profkit.timeline.events import Events
 
 SMALL_COPY = 64 << 10
 """Bytes up to which a copy is about its latency: the CUDA driver stages pageable copies to the
-device up to this size at once and returns ("API synchronization behavior" of the CUDA documentation)."""
+device up to this size and returns ("API synchronization behavior" in the CUDA documentation)."""
 PINNED_BANDWIDTH = 55e9
 """Bytes/s of pinned copies where a timeline has none: of PCIe 5.0 x16, as measured on an H200."""
 _LARGE_COPY = 1 << 20  # bytes, chosen: latency is below a tenth of its time
@@ -42,7 +42,8 @@ Group = tuple[int, int]
 class Change:
     """What is changed, each in its best case.
 
-    `kernels` are the durations that remain of groups of kernels, as shares. `graphs`: launches
+    `kernels` are the durations that remain of groups of kernels, as shares, `copies` that of all
+    copies. `graphs`: launches
     between two waits become one call. `pinned`: pageable copies are asynchronous, on own streams,
     as fast as pinned ones. `overlapped`: collectives run beside the computation before them.
     `prefetched`: long host time without a CUDA call runs in other threads. `unsynchronized`: the
@@ -51,6 +52,7 @@ class Change:
     """
 
     kernels: Mapping[Group, float] = field(default_factory=dict)
+    copies: float = 1.0
     graphs: bool = False
     pinned: bool = False
     overlapped: bool = False
@@ -67,9 +69,9 @@ class Change:
         flags = {
             each.name: getattr(self, each.name) or getattr(other, each.name)
             for each in fields(self)
-            if each.name != "kernels"
+            if each.name not in {"kernels", "copies"}
         }
-        return Change(kernels=kernels, **flags)
+        return Change(kernels=kernels, copies=min(self.copies, other.copies), **flags)
 
 
 @dataclass(frozen=True)
@@ -134,10 +136,9 @@ def changed(replay: Replay, change: Change, sm_count: int = 0) -> Replay:
         _capture(after)
     if change.concurrent:
         _run_side_by_side(after, sm_count)
-    if change.kernels:
-        for work in after.works:
-            if work.collective < 0:
-                work.duration *= change.kernels.get(work.group, 1.0)
+    for work in after.works if change.kernels or change.copies != 1 else ():
+        share = change.copies if work.role == "copy" else change.kernels.get(work.group, 1.0)
+        work.duration *= share
     return after
 
 
@@ -147,9 +148,16 @@ def is_host_work(call: Call) -> bool:
 
 
 def _prefetch(replay: Replay) -> None:
+    """Host work beside the GPU; what it reads of the GPU's results is of the step before, so that
+    nothing is awaited for it."""
+    last: dict[int, Call] = {}
     for call in replay.calls:
+        before = last.get(call.lane)
         if is_host_work(call):
             call.gap = 0.0
+            if before and is_synchronization(before, replay.works):
+                before.own, before.wait = min(before.own, _QUICK_CALL), None
+        last[call.lane] = call
 
 
 def is_pageable(work: Work) -> bool:
