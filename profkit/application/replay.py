@@ -121,7 +121,8 @@ class Replay:
     """Recorded steps as a graph; times in ns. `order` has calls and work as they were recorded.
 
     `recorded` is the time of a step as recorded, `steps` their number; `repeats` is false where
-    the program has no steps, and its time is from `begin`. `latency` and `gap` are those that its launches typically have.
+    the program has no steps, and its time is from `begin`. `latency` and `gap` are those that its
+    launches typically have, `launch` the time of a call that launches.
     """
 
     calls: list[Call]
@@ -157,49 +158,11 @@ def step_time(replay: Replay) -> float:
 
 def _run(replay: Replay, loops: int) -> list[float]:
     """The end of all GPU work of each repetition, until the time between two is steady."""
-    calls, works = replay.calls, replay.works
-    lane_time = [0.0] * replay.lanes
-    reached = [-math.inf] * replay.streams
-    begun = [0.0] * len(calls)
-    starts, ends = [-math.inf] * len(works), [-math.inf] * len(works)
+    clock = _Clock(replay)
     finished: list[float] = []
     for _ in range(loops):
-        old_starts, old_ends = starts, ends
-        starts, ends = [-math.inf] * len(works), [-math.inf] * len(works)
-        for kind, index in replay.order:
-            if kind == CALL:
-                call = calls[index]
-                time = lane_time[call.lane] + call.gap
-                if call.anchor >= 0:
-                    time = max(time, begun[call.anchor] + call.anchor_lag)
-                begun[index] = time
-                lane_time[call.lane] = time + call.own
-            elif kind == WORK:
-                work = works[index]
-                time = reached[work.stream] + work.stream_lag
-                if work.call >= 0:
-                    time = max(time, begun[work.call] + work.call_lag)
-                for wait in work.awaits:
-                    time = max(time, _awaited(wait, starts, ends, old_starts, old_ends))
-                time = max(time, 0.0)
-                starts[index] = time
-                if work.collective < 0:
-                    ends[index] = time + work.duration
-                    reached[work.stream] = max(reached[work.stream], ends[index])
-            elif kind == RETURN:
-                call = calls[index]
-                if call.wait:
-                    time = _awaited(call.wait, starts, ends, old_starts, old_ends)
-                    lane_time[call.lane] = max(lane_time[call.lane], time)
-            else:
-                members = replay.members[index]
-                last = max(starts[member] for member in members)
-                for member in members:
-                    start = starts[member] if replay.balanced else last
-                    ends[member] = start + replay.transfers[index]
-                    stream = works[member].stream
-                    reached[stream] = max(reached[stream], ends[member])
-        finished.append(_finish(replay, reached))
+        clock.repeat()
+        finished.append(_finish(replay, clock.reached))
         if len(finished) > 3:
             now, last = finished[-1] - finished[-2], finished[-2] - finished[-3]
             if abs(now - last) <= _SETTLED * now:
@@ -207,16 +170,68 @@ def _run(replay: Replay, loops: int) -> list[float]:
     return finished
 
 
-def _awaited(
-    wait: Wait,
-    starts: Sequence[float],
-    ends: Sequence[float],
-    old_starts: Sequence[float],
-    old_ends: Sequence[float],
-) -> float:
-    if wait.earlier:
-        return (old_starts if wait.for_start else old_ends)[wait.work] + wait.lag
-    return (starts if wait.for_start else ends)[wait.work] + wait.lag
+class _Clock:
+    """The simulated times of lanes and streams, and of the work of this repetition and the last."""
+
+    def __init__(self, replay: Replay) -> None:
+        self.replay = replay
+        self.lanes = [0.0] * replay.lanes
+        self.reached = [-math.inf] * replay.streams
+        self.begun = [0.0] * len(replay.calls)
+        self.starts = [-math.inf] * len(replay.works)
+        self.ends = [-math.inf] * len(replay.works)
+
+    def repeat(self) -> None:
+        """All calls and work once more, in the order in which they were recorded."""
+        self.old_starts, self.old_ends = self.starts, self.ends
+        self.starts = [-math.inf] * len(self.starts)
+        self.ends = [-math.inf] * len(self.ends)
+        steps = {CALL: self._begin, RETURN: self._end, WORK: self._work, MEET: self._meet}
+        for kind, index in self.replay.order:
+            steps[kind](index)
+
+    def _begin(self, index: int) -> None:
+        call = self.replay.calls[index]
+        time = self.lanes[call.lane] + call.gap
+        if call.anchor >= 0:
+            time = max(time, self.begun[call.anchor] + call.anchor_lag)
+        self.begun[index] = time
+        self.lanes[call.lane] = time + call.own
+
+    def _end(self, index: int) -> None:
+        call = self.replay.calls[index]
+        if call.wait:
+            self.lanes[call.lane] = max(self.lanes[call.lane], self._awaited(call.wait))
+
+    def _work(self, index: int) -> None:
+        work = self.replay.works[index]
+        time = max(0.0, self.reached[work.stream] + work.stream_lag)
+        if work.call >= 0:
+            time = max(time, self.begun[work.call] + work.call_lag)
+        for wait in work.awaits:
+            time = max(time, self._awaited(wait))
+        self.starts[index] = time
+        if work.collective < 0:
+            self._finish(index, time + work.duration)
+
+    def _meet(self, index: int) -> None:
+        members = self.replay.members[index]
+        last = max(self.starts[member] for member in members)
+        for member in members:
+            start = self.starts[member] if self.replay.balanced else last
+            self._finish(member, start + self.replay.transfers[index])
+
+    def _finish(self, index: int, end: float) -> None:
+        stream = self.replay.works[index].stream
+        self.ends[index] = end
+        self.reached[stream] = max(self.reached[stream], end)
+
+    def _awaited(self, wait: Wait) -> float:
+        if wait.earlier:
+            times = self.old_starts if wait.for_start else self.old_ends
+        else:
+            times = self.starts if wait.for_start else self.ends
+        return times[wait.work] + wait.lag
 
 
 def _finish(replay: Replay, reached: Sequence[float]) -> float:
@@ -235,7 +250,7 @@ def replay_of(events: Events, steps: Sequence[Steps]) -> Replay:
     if not steps:
         raise ValueError("no steps to replay")
     from_end, count = _window(events, steps)
-    lead = int(all(len(each) > from_end for each in steps))
+    lead = int(min(len(each) for each in steps) > from_end)
     graph = _Graph(events)
     recorded = 0.0
     for rank, each in enumerate(steps):
@@ -248,6 +263,7 @@ def replay_of(events: Events, steps: Sequence[Steps]) -> Replay:
         span = each.bounds[first + count] - each.bounds[first]
         recorded = max(recorded, float(span) / count)
     graph.link()
+    recorded = max(recorded, graph.period(count))
     if lead:
         graph.trim()
     return graph.replay(count, recorded, repeats=len(steps[0]) > 1, ranks=len(steps))
@@ -263,13 +279,33 @@ def _window(events: Events, steps: Sequence[Steps]) -> tuple[int, int]:
         int(np.diff(np.searchsorted(table.start, [low, high]))[0])
         for table in (events.calls, events.kernels, events.memory_operations, events.graphs)
     )
-    count = max(1, min(_MOST_STEPS, length, _MOST_EVENTS * length // max(1, inside)))
+    count = max(1, min(_MOST_STEPS, length - 1, _MOST_EVENTS * length // max(1, inside)))
     typical = np.array([each.typical[-length:] for each in steps]).all(axis=0)
     means = np.convolve(spans, np.ones(count), "valid") / count
     unusual = np.convolve(~typical, np.ones(count), "valid")
     apart = np.abs(means - np.median(spans[typical] if typical.any() else spans))
-    first = int(np.lexsort((apart, unusual))[0])
+    lead = int(length > count)  # a step before them says what they await of it
+    first = lead + int(np.lexsort((apart[lead:], unusual[lead:]))[0])
     return length - first, count
+
+
+class _Ordered:
+    """Work in order of a time."""
+
+    def __init__(self, works: Sequence[int], times: Sequence[float]) -> None:
+        order = np.argsort(times, kind="stable").tolist()
+        self._works = [works[place] for place in order]
+        self._times = [times[place] for place in order]
+        self._places = {work: place for place, work in enumerate(self._works)}
+
+    def last(self, time: float) -> int:
+        """The last work up to a time, -1 without any."""
+        place = bisect_right(self._times, time) - 1
+        return self._works[place] if place >= 0 else -1
+
+    def before(self, work: int) -> int:
+        place = self._places[work] - 1
+        return self._works[place] if place >= 0 else -1
 
 
 class _Graph:
@@ -556,50 +592,52 @@ class _Graph:
         return awaited
 
     def _link_calls(self, rank: int) -> None:
+        """What the calls that submit work to a rank wait for."""
         works = [index for index, work in enumerate(self.works) if work.rank == rank]
-        by_end = sorted(works, key=lambda index: self.works[index].end)
-        ends = [self.works[index].end for index in by_end]
-        by_start = [self.works[index].start for index in works]
-        lanes = {
-            self.calls[self.works[index].call].lane
-            for index in works
-            if self.works[index].call >= 0
-        }
+        ended = _Ordered(works, [self.works[index].end for index in works])
+        started = _Ordered(works, [self.works[index].start for index in works])
+        lanes = {self.calls[self.works[index].call].lane for index in works}
         usual = self._usual()
         for call in self.calls:
+            is_long = call.end - call.start > max(_BLOCKED, 8 * usual[call.name])
             if call.lane not in lanes:
                 continue
-            duration, short = call.end - call.start, usual[call.name]
-            target = -1
-            if call.role == "copy":
+            if call.role == "launch" and is_long:
+                self._link_blocked(call, started, usual[call.name])
+            elif call.role == "copy":
                 own = [work for work in call.works if self.works[work].end <= call.end + _SKEW]
-                target = own[-1] if own else -1
-            elif call.role == "launch":
-                if duration > max(_BLOCKED, 8 * short):
-                    place = bisect_right(by_start, call.end) - 1
-                    if (
-                        place >= 0
-                        and works[place] < call.works[0]
-                        and call.end - by_start[place] < _BLOCKED
-                    ):
-                        call.wait = Wait(works[place], call.end - by_start[place], for_start=True)
-                        call.own = short
-                continue
-            elif call.role == "wait" or duration > max(_BLOCKED, 8 * short):
-                place = bisect_right(ends, call.end + _SKEW) - 1
-                while place >= 0 and self._submitted(by_end[place]) >= call.end:
-                    place -= 1
-                target = by_end[place] if place >= 0 else -1
-                if call.role != "wait" and target >= 0 and self.works[target].end <= call.start:
-                    target = -1
-            if target < 0:
-                continue
-            lag = call.end - self.works[target].end
-            if lag >= duration:  # it did not wait
-                call.wait = Wait(target, min(lag, self.latency))
-            elif call.role == "wait" or lag < _BLOCKED or call.role == "copy":
-                call.wait = Wait(target, lag)
-                call.own = min(duration, short if call.role == "other" else _RETURN)
+                self._link_wait(call, own[-1] if own else -1, _RETURN)
+            elif call.role == "wait":
+                self._link_wait(call, self._ended_before(call, ended), _RETURN)
+            elif call.role != "launch" and is_long:
+                last = self._ended_before(call, ended)
+                waited = last >= 0 and self.works[last].end > call.start
+                if waited and call.end - self.works[last].end < _BLOCKED:
+                    self._link_wait(call, last, usual[call.name])
+
+    def _link_blocked(self, call: Call, started: _Ordered, usual: float) -> None:
+        """A launch that waited for room in the queue: until earlier work started."""
+        work = started.last(call.end)
+        if 0 <= work < call.works[0] and call.end - self.works[work].start < _BLOCKED:
+            call.wait = Wait(work, call.end - self.works[work].start, for_start=True)
+            call.own = usual
+
+    def _link_wait(self, call: Call, work: int, own: float) -> None:
+        if work < 0:
+            return
+        duration, lag = call.end - call.start, call.end - self.works[work].end
+        if lag >= duration:  # the work had ended before
+            call.wait = Wait(work, min(lag, self.latency))
+        else:
+            call.wait = Wait(work, lag)
+            call.own = min(duration, own)
+
+    def _ended_before(self, call: Call, ended: _Ordered) -> int:
+        """The last work that ended before a call did, and was submitted before that."""
+        work = ended.last(call.end + _SKEW)
+        while work >= 0 and self._submitted(work) >= call.end:
+            work = ended.before(work)
+        return work
 
     def _submitted(self, work: int) -> float:
         call = self.works[work].call
@@ -611,6 +649,24 @@ class _Graph:
         for call in self.calls:
             times[call.name].append(call.end - call.start)
         return {name: float(np.percentile(each, 25)) for name, each in times.items()}
+
+    def period(self, count: int) -> float:
+        """The longest time between ends of a stream's work of two steps, after a step before them.
+
+        A stream that runs ahead of others, such as one of copies, is none to measure by.
+        """
+        ends: dict[tuple[int, int], float] = {}
+        for work in self.works:
+            key = work.stream, work.step
+            ends[key] = max(ends.get(key, 0.0), work.end)
+        return max(
+            (
+                (ends[stream, count] - ends[stream, 0]) / count
+                for stream, step in ends
+                if step == 0 and (stream, count) in ends
+            ),
+            default=0.0,
+        )
 
     def trim(self) -> None:
         """Leave the first step out: what others await of it is of the previous repetition."""
@@ -657,6 +713,13 @@ class _Graph:
         """The indices of what is not of the first step."""
         return [index for index, item in enumerate(items) if item.step > 0]
 
+    def _begin(self) -> float:
+        """The start of the first work, on a clock that starts before the first call."""
+        if not self.works or not self.calls:
+            return 0.0
+        first = min(self.calls, key=lambda call: call.start)
+        return max(0.0, self.works[0].start - first.start + first.gap)
+
     def replay(self, steps: int, recorded: float, *, repeats: bool, ranks: int) -> Replay:
         """The graph in the order in which it was recorded."""
         order: list[tuple[float, int, int]] = []
@@ -682,11 +745,7 @@ class _Graph:
             steps=steps,
             recorded=recorded,
             repeats=repeats,
-            begin=min((work.start for work in self.works), default=0.0)
-            - self.calls[0].start
-            + self.calls[0].gap
-            if self.calls
-            else 0.0,
+            begin=self._begin(),
             latency=self.latency,
             gap=self.gap,
             launch=median(launches) if launches else TYPICAL_LATENCY,

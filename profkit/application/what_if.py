@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import copy
 import math
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from itertools import accumulate
 
 from profkit.application.replay import (
     LONG_GAP,
@@ -222,9 +224,13 @@ def is_synchronization(call: Call, works: Sequence[Work]) -> bool:
 
 
 def _let_run_ahead(replay: Replay) -> None:
+    """The host waits for nothing, and reads no small results."""
     for call in replay.calls:
         if is_synchronization(call, replay.works):
             call.own, call.wait = min(call.own, _QUICK_CALL), None
+    for work in replay.works:
+        if work.direction == "device to host" and work.pageable and not is_pageable(work):
+            work.duration = work.stream_lag = 0.0
 
 
 def _preallocate(replay: Replay) -> None:
@@ -303,13 +309,14 @@ def _capturable(call: Call, replay: Replay) -> bool:
 def _run_side_by_side(replay: Replay, sm_count: int) -> None:
     """Equal small kernels in a row, as many at once as have an SM for each block."""
     by_stream: dict[int, list[int]] = defaultdict(list)
+    widths = _widths(replay.works, sm_count)
     for index, work in enumerate(replay.works):
         by_stream[work.stream].append(index)
     for stream, indices in by_stream.items():
         rank = replay.rank_of_stream[stream]
         beside: list[int] = []
         for place, run in enumerate(runs := _equal_runs(replay.works, indices)):
-            width = min(len(run), _width(replay.works[run[0]], sm_count))
+            width = min(len(run), *(widths[index] for index in run))
             if width < 2:
                 continue
             while len(beside) < width - 1:
@@ -338,6 +345,29 @@ def _equal_runs(works: Sequence[Work], indices: Sequence[int]) -> list[list[int]
     return runs
 
 
-def _width(work: Work, sm_count: int) -> int:
-    """How many such kernels have an SM for each of their blocks."""
-    return sm_count // work.blocks if work.role == "kernel" and work.blocks else 1
+def _widths(works: Sequence[Work], sm_count: int) -> list[int]:
+    """For each kernel how many such fit beside what runs in the middle of it, an SM a block."""
+    kernels = sorted((work for work in works if work.role == "kernel"), key=lambda work: work.start)
+    starts = [work.start for work in kernels]
+    begun = [0, *accumulate(work.blocks for work in kernels)]
+    by_end = sorted(kernels, key=lambda work: work.end)
+    ends = [work.end for work in by_end]
+    over = [0, *accumulate(work.blocks for work in by_end)]
+    widths = []
+    for work in works:
+        middle = work.start + work.duration / 2
+        running = begun[bisect_right(starts, middle)] - over[bisect_right(ends, middle)]
+        widths.append(max(1, sm_count // running) if work.role == "kernel" and running else 1)
+    return widths
+
+
+def small_kernels(works: Sequence[Work], sm_count: int) -> int:
+    """Kernels after an equal one in their stream, two of which the GPU has room for."""
+    last: dict[int, Work] = {}
+    count = 0
+    for work, width in zip(works, _widths(works, sm_count), strict=True):
+        before = last.get(work.stream)
+        equal = before is not None and before.role == work.role and before.group == work.group
+        count += equal and width > 1
+        last[work.stream] = work
+    return count
