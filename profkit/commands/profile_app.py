@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import shlex
 from dataclasses import fields
 from typing import TYPE_CHECKING
 
 import typer
 
-from profkit.commands.options import interruptible
+from profkit.commands.options import interruptible, put
 from profkit.core.duration import parse_duration
 from profkit.core.errors import UsageError
 from profkit.ui.progress import stage_progress
@@ -32,6 +31,9 @@ def profile_app(plan: Plan, explain: str, budget: str | None, *, collectives: bo
     )
     with interruptible(), stage_progress() as show:
         outcome = profile_application(application, show)
+    from profkit.application.answer_view import answer_view
+
+    put(answer_view(outcome.answer, str(outcome.folder)), None)
     typer.echo("\n".join(_summary(outcome)))
     if outcome.failure is not None:
         raise typer.Exit(outcome.failure.exit_code)
@@ -48,11 +50,9 @@ def _share(text: str) -> float:
 
 
 def _summary(outcome: ApplicationOutcome) -> list[str]:
-    folder = shlex.quote(str(outcome.folder))
     stages = ", ".join(f"{stage.name} {stage.seconds:.1f} s" for stage in outcome.stages)
     return [
         *(f"! {warning}" for warning in outcome.warnings),
         f"\nTime    {stages}",
         f"Run     {outcome.folder}",
-        f"Next    profkit report {folder}",
     ]

@@ -15,8 +15,11 @@ from pathlib import Path
 from msgspec import structs
 
 from profkit.analysis.report import Report, load
+from profkit.application.answer import Answer, answer
+from profkit.application.answer_view import answer_json
 from profkit.application.parts import step_parts
 from profkit.application.picks_file import (
+    ANSWER,
     NODES,
     PICKS,
     PickEntry,
@@ -25,6 +28,7 @@ from profkit.application.picks_file import (
     identified,
 )
 from profkit.application.ranking import EXPLAINED, Pick, ranking
+from profkit.application.run import application
 from profkit.application.steps import Steps, steady_steps
 from profkit.capture import ncu, nsys
 from profkit.capture.gpu import GpuState
@@ -71,7 +75,7 @@ class ApplicationOutcome:
     """A saved run: its folder, seconds by stage, warnings, and why ncu recorded no report."""
 
     folder: Path
-    picks: tuple[PickEntry, ...]
+    answer: Answer
     stages: tuple[Stage, ...]
     warnings: tuple[str, ...]
     failure: ProfkitError | None
@@ -125,21 +129,24 @@ class _Application(Profiling):
             entries, report, failure = self._profiled(
                 tool, folder, gpu, kernels, steps, picks, seconds
             )
+            file = PicksFile(
+                nvtx=plan.step, explain=plan.explain, budget=plan.budget, picks=entries
+            )
+            (folder / PICKS).write_text(encode(file, dense=False), encoding="utf-8")
+            with self.stage("answer"):
+                result = answer(application(plan.name, events, nodes or events, file, report))
             with self.stage("write"):
+                (folder / ANSWER).write_text(answer_json(result), encoding="utf-8")
                 if report:
                     self.write_tables(folder, report, report.checklist())
                     self.draw(folder, report, None, None)
-                file = PicksFile(
-                    nvtx=plan.step, explain=plan.explain, budget=plan.budget, picks=entries
-                )
-                (folder / PICKS).write_text(encode(file, dense=False), encoding="utf-8")
                 manifest = self.manifest(tool_versions(tool, recorder), gpu, None, report, sections)
                 if report:
                     size = FileEntry(launches=len(report), bytes=0, sha256="")
                     manifest = structs.replace(manifest, files={report.path.name: size})
                 saved = keep(run_draft, manifest)
         shown = plan.out / saved.relative_to(self.out)
-        return ApplicationOutcome(shown, entries, tuple(self.stages), tuple(self.warnings), failure)
+        return ApplicationOutcome(shown, result, tuple(self.stages), tuple(self.warnings), failure)
 
     def _check_collectives(self, tool: Tool) -> None:
         """Raise EnvironmentProblem where ncu can't replay kernels that wait for other ranks."""

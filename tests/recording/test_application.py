@@ -200,7 +200,7 @@ def test_a_hang_of_ncu_ends_and_leaves_what_was_recorded(
     outcome = profile_application(asked, lambda *_: None)
     assert isinstance(outcome.failure, TargetFailed)
     assert "ncu was ended: no progress for" in outcome.failure.message
-    assert [pick.launch is not None for pick in outcome.picks] == [True] * len(outcome.picks)
+    assert [pick.launch is not None for pick in picks(bench).picks] == [True] * 7
     assert bench.gone()
     verify(outcome.folder)
 
