@@ -137,7 +137,7 @@ def record(recorder: Recorder, story: Story, gpus: Sequence[str]) -> list[Future
 
 def nsys_words(nsys: Tool, report: Path, trace: str, graphs: str) -> list[str]:
     words = [nsys.path, "profile", "--force-overwrite=true", f"--output={report}"]
-    words += ["--sample=none", "--cpuctxsw=none", f"--trace={trace}"]
+    words += ["--sample=none", "--cpuctxsw=none", "--wait=primary", f"--trace={trace}"]
     return [*words, f"--cuda-graph-trace={graphs}"]
 
 
@@ -150,7 +150,7 @@ def last_json(output: str) -> dict[str, Any]:
 
 
 def _write_times(folder: Path, story: Story, times: Mapping[str, Any]) -> None:
-    told = {
+    table = {
         "schema": SCHEMA,
         "story": msgspec.to_builtins(story),
         "recorded": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -163,7 +163,7 @@ def _write_times(folder: Path, story: Story, times: Mapping[str, Any]) -> None:
             )
         },
     }
-    (folder / "times.json").write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
+    (folder / "times.json").write_text(json.dumps(table, indent=1) + "\n", encoding="utf-8")
 
 
 def driver() -> str:
@@ -285,11 +285,11 @@ def record_whole(recorder: Recorder, story: Story, gpu: str) -> None:
 
 def overhead(recorder: Recorder) -> None:
     """Step times of the GPT step under nsys and without it, in turns; one mode on each GPU."""
-    told: dict[str, dict[str, list[float]]] = {}
+    table: dict[str, dict[str, list[float]]] = {}
 
     def mode(name: str) -> Callable[[str], None]:
         def timed(gpu: str) -> None:
-            medians = told.setdefault(name, {trace: [] for trace in TRACES})
+            medians = table.setdefault(name, {trace: [] for trace in TRACES})
             program = [*recorder.program("gpt_step.py"), "--mode", name, "--time", "--blocks=5"]
             for number in range(_OVERHEAD_ROUNDS):
                 for trace, traced in TRACES.items():
@@ -304,12 +304,12 @@ def overhead(recorder: Recorder) -> None:
         return timed
 
     on_all_gpus(recorder.gpus, [mode("graphs"), mode("eager")])
-    for name, medians in told.items():
+    for name, medians in table.items():
         for trace, values in medians.items():
             if values and medians["none"]:
                 ratio = statistics.median(values) / statistics.median(medians["none"])
                 tell(f"overhead {name} {trace}: {values} ms, {ratio - 1:+.2%}")
-    (recorder.out / "overhead.json").write_text(json.dumps(told, indent=1) + "\n")
+    (recorder.out / "overhead.json").write_text(json.dumps(table, indent=1) + "\n")
 
 
 def tell(text: str) -> None:
@@ -347,10 +347,10 @@ def recorded(asked: argparse.Namespace, chosen: Sequence[Story]) -> list[str]:
         asked.out.mkdir(parents=True, exist_ok=True)
         failed = []
         if not asked.overhead_only:
-            recorder.compile({one.program for one in chosen if one.program.endswith(".cu")})
+            recorder.compile({story.program for story in chosen if story.program.endswith(".cu")})
             failed = record_all(recorder, chosen)
             whole = [story for story in chosen if story.whole and story.name not in failed]
-            on_all_gpus(gpus, [partial(attempted, recorder, one) for one in whole])
+            on_all_gpus(gpus, [partial(attempted, recorder, story) for story in whole])
         if asked.overhead or asked.overhead_only:
             overhead(recorder)
     return failed

@@ -81,8 +81,8 @@ def run(
         programs = [build(side) for side in sides]
         times = measured(programs, first)
         if programs[0].leader:
-            told = {"program": name, "device": device_name(first.device), **times}
-            print(json.dumps(told), flush=True)
+            table = {"program": name, "device": device_name(first.device), **times}
+            print(json.dumps(table), flush=True)
         for program in programs:
             program.close()
         return
