@@ -7,15 +7,18 @@ such events, an absent column that the value is unknown.
 from __future__ import annotations
 
 import os
-import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from profkit.core.errors import BadInput
 from profkit.core.regular_file import open_regular
 from profkit.core.yaml_files import shipped_yaml
+
+if TYPE_CHECKING:
+    import sqlite3
 
 KERNELS = "CUPTI_ACTIVITY_KIND_KERNEL"
 CALLS = "CUPTI_ACTIVITY_KIND_RUNTIME"
@@ -57,6 +60,8 @@ def open_export(path: Path) -> Iterator[sqlite3.Connection]:
 
     Raises BadInput, also from the `with` block, when it can't be read or is not an export.
     """
+    import sqlite3
+
     _refuse_other_kinds(path)
     try:
         with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as database:
@@ -77,6 +82,8 @@ def open_export(path: Path) -> Iterator[sqlite3.Connection]:
 
 def _limit(path: Path, database: sqlite3.Connection) -> None:
     """Limit the cost of any query: the schema is part of the file, and may compute anything."""
+    import sqlite3
+
     database.text_factory = partial(str, encoding="utf-8", errors="replace")
     database.execute("PRAGMA trusted_schema = OFF")
     database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST_VALUE)
@@ -88,6 +95,8 @@ def _limit(path: Path, database: sqlite3.Connection) -> None:
 
 def _check_extent(path: Path, database: sqlite3.Connection) -> None:
     """Raise BadInput for more rows or text than are read."""
+    import sqlite3
+
     rows = text = 0
     for table, columns in columns_of(database).items():
         texts = [column for column in columns if (table, column) in TEXT_COLUMNS]
