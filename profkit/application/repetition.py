@@ -24,6 +24,7 @@ _WINDOW = 400_000  # symbols that are searched at once; chosen: 1 s
 _SHORTEST_WINDOW = 12  # symbols; chosen: 4 repetitions of 3
 _CANDIDATES = 16  # anchors that are compared; chosen: periods of loops within loops are fewer
 _FEWEST = 3  # repetitions
+_EQUAL = 0.95  # `fit` with which two repetitions are enough; chosen
 _REGULAR = 0.25  # by which distances of an anchor may differ from their median; chosen
 _SPANNED = 0.3  # least share of the window in regular distances; chosen: evaluation takes a part
 _ENOUGH = 0.9  # share of symbols in typical repetitions from which a window explains itself; chosen
@@ -72,7 +73,7 @@ def repetition(symbols: npt.NDArray[np.int32], rank: npt.NDArray[np.int8]) -> Re
         choice = _chosen(window, rank)
         if choice is not None:
             pattern, anchor = choice
-            late = window[-max(size // 8, min(size, 2 * pattern.period)) :]
+            late = window[-max(size // 8, min(size, 4 * pattern.period)) :]
             recent = _measured(late, _places(late, anchor), len(rank), pattern.typical)
             current = recent is not None and recent.coverage >= _CURRENT
             if best is None or (pattern.coverage > best[0] and current):
@@ -99,7 +100,9 @@ def _chosen(
     options = []
     for anchor in _anchors(window):
         pattern = _measured(window, _places(window, anchor), count, None)
-        if pattern is not None and pattern.coverage >= _LOOSE and pattern.period:
+        if pattern is None or pattern.coverage < _LOOSE or not pattern.period:
+            continue
+        if pattern.alike.sum() >= _FEWEST or pattern.fit >= _EQUAL:
             options.append((pattern, anchor))
     if not options:
         return None

@@ -30,12 +30,12 @@ def timeline(
     """
     from profkit.analysis.run_files import one_timeline
     from profkit.application.application import read_application
+    from profkit.commands.reading import read_timeline
     from profkit.commands.time import share
-    from profkit.timeline.columns import read_events
 
     explained = 1.0 if explain in {"100%", "1"} else share(explain, "--explain")
     file = one_timeline(path)
-    application = read_application(read_events(file), nvtx, explained)
+    application = read_application(read_timeline(file), nvtx, explained)
     if format == "json":
         from profkit.application.json import application_json
 

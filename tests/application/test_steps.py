@@ -190,8 +190,8 @@ def test_each_process_has_its_steps() -> None:
     seed=st.integers(0, 10**6),
     period=st.integers(6, 40),
     steps=st.integers(12, 40),
-    symbols=st.integers(6, 30),
-    warm_up=st.integers(0, 200),
+    symbols=st.integers(8, 40),
+    warm_up=st.integers(0, 100),
     noise=st.floats(0, 0.03),
 )
 def test_a_planted_period_is_found(
