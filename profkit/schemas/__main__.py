@@ -10,6 +10,7 @@ from typing import Any
 
 from profkit.analysis import json as analysis
 from profkit.analysis import metrics_view, replay_plan_view, source_json, timeline_json
+from profkit.application import json as application
 from profkit.audit import view as audit
 from profkit.capture import doctor, target_format
 from profkit.comparison import json as comparison
@@ -25,6 +26,7 @@ _WIDTH = 96  # characters: chosen as for the code
 
 FORMATS: Mapping[str, tuple[type[Model] | tuple[type[Model], ...], str]] = {
     "analyze": ((analysis.AnalysisFile, analysis.AnalysesFile), "profkit analyze --format json"),
+    "application": (application.ApplicationFile, "profkit timeline --format json"),
     "audit": (audit.AuditFile, "profkit audit --format json"),
     "baseline": (study.BaselineFile, "summary.json of a baseline"),
     "baseline-plan": (plan_format.PlanFile, "A baseline's plan: its baseline.json"),
