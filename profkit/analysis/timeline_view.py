@@ -16,8 +16,9 @@ from profkit.rules.checklist import Item
 from profkit.rules.checklist_view import in_short
 from profkit.rules.finding_text import items_markdown
 from profkit.timeline import summary as shapes
-from profkit.timeline.reader import TimelineGpu
-from profkit.timeline.summary import KernelGroup, RangeUse, Region, Spread, TimelineSummary
+from profkit.timeline.events import TimelineGpu
+from profkit.timeline.summary import KernelGroup, RangeUse, Region, TimelineSummary
+from profkit.timeline.times import Spread
 from profkit.ui.markdown import code, escape
 from profkit.ui.terminal import console, facts, note, rendered
 from profkit.ui.text import bar, extent, literal, number, percent, plural, shorten

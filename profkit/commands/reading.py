@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from profkit.rules.rule_file import Rule
     from profkit.rules.score import PairNotes, Verdict
     from profkit.rules.story_score import StoryScore
-    from profkit.timeline.reader import Timeline
+    from profkit.timeline.events import Events
 
 _RANKS: dict[str, Callable[[Group], Any]] = {
     "name": lambda group: group.name,
@@ -145,7 +145,7 @@ def reports_of(path: Path) -> tuple[list[Path], list[ProfkitError]]:
     return files, failures
 
 
-def read_timeline(path: Path) -> Timeline:
+def read_timeline(path: Path) -> Events:
     """A timeline that nsys exported, or its own `.nsys-rep` where nsys is installed.
 
     Raises BadInput for anything else and EnvironmentProblem where nsys is needed and missing.

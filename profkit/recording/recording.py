@@ -55,7 +55,7 @@ from profkit.timing.results import DEFAULT
 from profkit.timing.variants import Variants, read_variants
 
 if TYPE_CHECKING:
-    from profkit.timeline.reader import Timeline
+    from profkit.timeline.events import Events
     from profkit.timing.latency import LatencyReport
     from profkit.timing.measurement import TimingPlan
 
@@ -248,9 +248,9 @@ class _Profile:
             timeline = self._read_timeline(recorded_timeline) if recorded_timeline else None
             options = self._options(gpu)
             kernels = selected(timeline, options) if timeline else None
-            if kernels is not None:
-                check_autotuner(kernels, options)
-                check_cost(kernels, options, plan.max_time)
+            if timeline and kernels is not None:
+                check_autotuner(timeline, kernels, options)
+                check_cost(timeline, kernels, options, plan.max_time)
             expected = None if kernels is None else len(kernels)
             if options.sections == AUTO:
                 options, expected = self._scout(tool, folder, options, expected)
@@ -493,7 +493,7 @@ class _Profile:
             database.unlink(missing_ok=True)
         return None
 
-    def _read_timeline(self, database: Path) -> Timeline | None:
+    def _read_timeline(self, database: Path) -> Events | None:
         from profkit.timeline.reader import read
 
         with self._stage("timeline"):

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from profkit.core.atomic_file import replacement
 from profkit.core.errors import BadInput
-from profkit.timeline.reader import (
+from profkit.timeline.export import (
     EXPORT,
     EXPORTED,
     PUSH_POP,
