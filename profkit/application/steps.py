@@ -92,7 +92,7 @@ def _steps_of(events: Events, process: int, device: int, nvtx: str | None) -> St
     work = work_of(events, process, device)
     if nvtx is not None:
         return _by_range(events, work, process, device, nvtx)
-    sequence = _sequence(events, work, process)
+    sequence = _sequence(events, work)
     named = _range_of_steps(events, sequence, process, _SPANNED[0], _STEP_WORDS)
     if named is not None:
         steps = _by_range(events, work, process, device, named)
@@ -118,7 +118,7 @@ def _whole(work: Work, process: int, device: int) -> Steps:
     return Steps(process, device, bounds, calls, np.ones(1, dtype=np.bool_), how)
 
 
-def _sequence(events: Events, work: Work, process: int) -> _Sequence:
+def _sequence(events: Events, work: Work) -> _Sequence:
     order = np.lexsort((work.start, work.call, work.call_start))
     call, called = work.call[order], work.call_start[order]
     fresh = np.ones(len(order), dtype=np.bool_)
@@ -250,7 +250,8 @@ def _turned(sequence: _Sequence, pattern: Repetition) -> Repetition:
     counts = np.diff(np.append(begin, len(ordered)))
     medians = gaps[places][order][begin + counts // 2]
     medians = np.where(counts >= 0.95 * alike.sum(), medians, -1)  # chosen: almost every step
-    symbol = int(ordered[begin[int(np.argmax(medians))]])
+    longest = begin[medians >= 0.8 * medians.max()]  # chosen: as long; the first of them
+    symbol = int(ordered[longest[np.argmin(places[order][longest])]])
     turned = measured(
         sequence.symbol, np.flatnonzero(sequence.symbol == symbol), len(sequence.rank)
     )

@@ -11,7 +11,6 @@ import numpy.typing as npt
 from profkit.timeline.events import Events, GpuWork, Indices, Times
 
 KERNEL, MEMORY, GRAPH = 0, 1, 2
-Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,12 +28,12 @@ class Work:
     call_start: Times
     table: npt.NDArray[np.int8]
     row: Indices
-    symbol: npt.NDArray[np.integer[Any]]
+    symbol: npt.NDArray[Any]
 
     def __len__(self) -> int:
         return len(self.start)
 
-    def chosen(self, rows: npt.NDArray[np.int64] | Mask) -> Work:
+    def chosen(self, rows: npt.NDArray[np.int64] | slice) -> Work:
         return Work(**{name: column[rows] for name, column in vars(self).items()})
 
 
@@ -47,10 +46,10 @@ def processes(events: Events) -> list[tuple[int, int]]:
     devices: dict[tuple[int, int], float] = {}
     for stream, spent in zip(events.streams, time, strict=True):
         key = stream.process, stream.device
-        devices[key] = devices.get(key, 0.0) + spent
-    for (process, device), spent in devices.items():
-        if spent > 0:
-            busiest[process] = max(busiest.get(process, (0.0, device)), (spent, device))
+        devices[key] = devices.get(key, 0.0) + float(spent)
+    for (process, device), total in devices.items():
+        if total > 0:
+            busiest[process] = max(busiest.get(process, (0.0, device)), (total, device))
     return [(process, device) for process, (_, device) in sorted(busiest.items())]
 
 
@@ -99,7 +98,11 @@ def dense(codes: npt.NDArray[np.int64]) -> Indices:
 
 
 def _columns(
-    events: Events, table: GpuWork, number: int, own: Mask, symbols: npt.NDArray[np.int64]
+    events: Events,
+    table: GpuWork,
+    number: int,
+    own: npt.NDArray[np.bool_],
+    symbols: npt.NDArray[np.int64],
 ) -> Work:
     rows = np.flatnonzero(own[table.stream]) if len(table) else np.zeros(0, dtype=np.int64)
     call, start = table.call[rows], table.start[rows]
