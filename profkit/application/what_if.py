@@ -101,6 +101,7 @@ class WhatIf:
     def __init__(self, events: Events, steps: Sequence[Steps]) -> None:
         self.replay = replay_of(events, steps)
         self.present = step_time(self.replay)
+        self.names = tuple(name.name for name in events.kernel_names)
         self.sm_count = min((gpu.sm_count for gpu in events.gpus), default=0)
 
     def times(self, change: Change) -> StepTimes:

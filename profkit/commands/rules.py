@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from profkit.rules.rule_file import Rule
 
 _RECORDED = "reports/*/pairs"
+_APPLICATIONS = "reports/*/applications"
 
 rules = typer.Typer(
     name="rules",
@@ -130,24 +131,29 @@ def score(
     A pair is a folder with pair.yaml (`category:` of the defect, null for a kernel without one),
     before.ncu-rep, after.ncu-rep, and latency.json: saved by `profkit time` for before and after,
     or {"before": ..., "after": ...} in one unit, each a number, a list or a mapping with a median.
-    Without it the durations in the reports are compared.
+    Without it the durations in the reports are compared. A folder with times.json and timelines of
+    an application before and after a fix is scored by the causes that are named and their ceilings.
 
     Examples:
       profkit rules score
       profkit rules score --pairs my_pairs/ -o score.json
     """
-    from profkit.commands.reading import chosen_advice, judge_pairs
+    from profkit.commands.reading import chosen_advice, judge_pairs, judge_stories
     from profkit.core.typed_file import encode
     from profkit.rules.rules_view import score_markdown, score_view
     from profkit.rules.score import score as summed
+    from profkit.rules.story_score import score_stories
 
     advice = chosen_advice(own, disable, 0)
     folders = sorted(Path().glob(_RECORDED)) if pairs is None else [pairs]
     if not folders:
         raise UsageError(f"no {_RECORDED} here", "name a folder of recorded pairs: --pairs DIR")
-    judged, notes, failures = judge_pairs(folders, advice)
-    if judged:
-        result = summed(judged, notes.why)
+    applications = sorted(Path().glob(_APPLICATIONS)) if pairs is None else [pairs]
+    stories, broken = judge_stories(applications, advice)
+    judged, notes, failures = judge_pairs(folders, advice, optional=bool(stories))
+    failures += broken
+    if judged or stories:
+        result = summed(judged, notes.why, score_stories(stories) if stories else None)
         if format == "json":
             put(encode(result, dense=False), output)
         elif format == "markdown":
