@@ -1,4 +1,4 @@
-"""An application's answer for a terminal, as Markdown and as `profkit.application/1` JSON."""
+"""An application's answer for a terminal, as Markdown and as `profkit.answer/1` JSON."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class PlanFacts(Model, frozen=True, kw_only=True):
     actions: tuple[str, ...]
 
 
-class AnswerFile(Output, frozen=True, kw_only=True, tag="profkit.application/1"):
+class AnswerFile(Output, frozen=True, kw_only=True, tag="profkit.answer/1"):
     """An application's step: its parts, which sum to its time, and a plan in order; `together` is
     what all of the plan gives at most."""
 

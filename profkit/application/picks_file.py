@@ -12,7 +12,7 @@ from profkit.core.typed_file import Amount, Count, File, Model
 from profkit.report.summary import ReportSummary
 from profkit.timeline.events import Events
 
-PICKS, ANSWER = "picks.json", "application.json"
+PICKS, ANSWER = "picks.json", "answer.json"
 """Its name in a run, and that of the answer."""
 NODES = "timeline_nodes.sqlite"
 """The second timeline of a run with CUDA graphs: their kernels, whose times are not used."""

@@ -17,8 +17,8 @@ from profkit.core.integrity import check_unchanged
 from profkit.core.typed_file import read_file
 from profkit.runs.run import read_manifest
 from profkit.timeline import RUN_FILE
-from profkit.timeline.columns import read_events
 from profkit.timeline.events import Events
+from profkit.timeline.reader import read
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,8 +58,8 @@ def read_application(folder: Path) -> Application:
         raise BadInput(f"{folder}: not a run of `profkit profile --app`", "check the path")
     check_unchanged(folder / PICKS)
     file = read_file(folder / PICKS, PicksFile, "record the run again")
-    events = read_events(folder / RUN_FILE)
-    named = read_events(folder / NODES) if (folder / NODES).is_file() else events
+    events = read(folder / RUN_FILE)
+    named = read(folder / NODES) if (folder / NODES).is_file() else events
     reports = sorted(each for each in folder.iterdir() if each.suffix in SUFFIXES)
     return application(
         read_manifest(folder).target, events, named, file, load(reports[0]) if reports else None

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import typer
 
 from profkit.commands.options import interruptible, put
+from profkit.commands.time import share
 from profkit.core.duration import parse_duration
-from profkit.core.errors import UsageError
 from profkit.ui.progress import stage_progress
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def profile_app(plan: Plan, explain: str, budget: str | None, *, collectives: bo
         **{field.name: getattr(plan, field.name) for field in fields(plan)},
         step=plan.options.nvtx,
         budget=parse_duration("--budget", budget),
-        explain=_share(explain),
+        explain=1.0 if explain in {"100%", "1"} else share(explain, "--explain"),
         collectives=collectives,
     )
     with interruptible(), stage_progress() as show:
@@ -37,16 +37,6 @@ def profile_app(plan: Plan, explain: str, budget: str | None, *, collectives: bo
     typer.echo("\n".join(_summary(outcome)))
     if outcome.failure is not None:
         raise typer.Exit(outcome.failure.exit_code)
-
-
-def _share(text: str) -> float:
-    try:
-        share = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
-    except ValueError:
-        share = 0.0
-    if not 0 < share <= 1:
-        raise UsageError(f"--explain {text!r} is not a share", "write 90% or 0.9")
-    return share
 
 
 def _summary(outcome: ApplicationOutcome) -> list[str]:

@@ -43,8 +43,8 @@ from profkit.recording.selection import cost, passes
 from profkit.runs.manifest import FileEntry, Stage
 from profkit.runs.run import keep
 from profkit.timeline import RUN_FILE
-from profkit.timeline.columns import read_events
 from profkit.timeline.events import Events
+from profkit.timeline.reader import read
 from profkit.ui.text import plural
 
 TRACE = "cuda,nvtx,cublas,cudnn"
@@ -200,7 +200,7 @@ class _Application(Profiling):
                     "run it without profkit first",
                 ) from None
         with self.stage("timeline"):
-            return read_events(database)
+            return read(database)
 
     def _traced(
         self, tool: Tool, temporary: Path, database: Path, options: nsys.NsysOptions
