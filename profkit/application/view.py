@@ -32,8 +32,8 @@ def application_view(application: Application, path: str, width: int) -> Rendera
     """The table of an application, of its first process; the others in a line each."""
     first, *others = application.processes
     parts: list[RenderableType] = [
-        Text(_headline(first), "bold"),
-        facts(Panel("", tuple(_facts(application, path)))),
+        Text(headline(first), "bold"),
+        facts(Panel("", tuple(recording_facts(application, path)))),
         Text(),
         Text(f"What a step is made of{_whose(application)}", "bold"),
         _table(application, first, width),
@@ -42,7 +42,7 @@ def application_view(application: Application, path: str, width: int) -> Rendera
     if others:
         parts += [Text(), Text("Other processes", "bold")]
         parts += [Text(_in_short(process)) for process in others]
-    parts += [Text(), Text("Kernels to profile", "bold"), Text(_explained(first), "dim")]
+    parts += [Text(), Text("Kernels to profile", "bold"), Text(explained(first), "dim")]
     parts += [Text(line) for line in _picks(application, first, width)]
     if notes := tuple(_notes(application)):
         parts += [Text(), *map(note, notes)]
@@ -53,19 +53,21 @@ def application_view(application: Application, path: str, width: int) -> Rendera
 def application_markdown(application: Application, path: str) -> str:
     """The same as Markdown."""
     first, *others = application.processes
-    lines = [f"# {code(path)}", "", escape(_headline(first)), ""]
-    lines += [f"- {fact.label}: {escape(fact.value)}" for fact in _facts(application, path)]
+    lines = [f"# {code(path)}", "", escape(headline(first)), ""]
+    lines += [
+        f"- {fact.label}: {escape(fact.value)}" for fact in recording_facts(application, path)
+    ]
     lines += ["", f"## What a step is made of{escape(_whose(application))}", ""]
     lines += ["| Part | ms/step | Share | Hidden | Count |", "|---|---:|---:|---:|---:|"]
     for row in [*table(application.events, first), wall_row(first)]:
         label = code(row.label, in_table=True) if row.depth == 2 else escape(_label(row))
-        cells = _cells(row)
+        cells = row_cells(row)
         lines.append(f"| {'&emsp;' * row.depth}{label} | {' | '.join(cells)} |")
     lines += ["", escape(_NOTE)]
     if others:
         lines += ["", "## Other processes", ""]
         lines += [f"- {escape(_in_short(process))}" for process in others]
-    lines += ["", "## Kernels to profile", "", escape(_explained(first)), ""]
+    lines += ["", "## Kernels to profile", "", escape(explained(first)), ""]
     for pick in first.ranking.picks:
         name = application.events.kernel_names[pick.name].name
         lines.append(f"- {percent(pick.share)}, launch {pick.launch_index:,}: {code(name)}")
@@ -74,7 +76,7 @@ def application_markdown(application: Application, path: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _headline(process: Process) -> str:
+def headline(process: Process) -> str:
     wall = wall_row(process)
     spread = ""
     if len(process.parts.wall) > 1 and wall.high - wall.low > 0.001 * wall.median:  # as shown
@@ -90,7 +92,7 @@ def _whose(application: Application) -> str:
     return f" (GPU {device}, 1 of {count} processes)"
 
 
-def _facts(application: Application, path: str) -> Iterator[Fact]:
+def recording_facts(application: Application, path: str) -> Iterator[Fact]:
     events, steps = application.events, application.processes[0].steps
     yield Fact("Timeline", literal(path))
     names = dict.fromkeys(literal(gpu.name) for gpu in events.gpus)
@@ -115,7 +117,7 @@ def _label(row: Row) -> str:
     return literal(row.label)
 
 
-def _cells(row: Row) -> tuple[str, str, str, str]:
+def row_cells(row: Row) -> tuple[str, str, str, str]:
     """Milliseconds, share, hidden milliseconds and count of a row."""
     return (
         f"{row.median * 1e3:,.3f}",
@@ -136,7 +138,7 @@ def _table(application: Application, process: Process, width: int) -> Table:
     for row in rows:
         label = names[literal(row.label)] if row.depth == 2 else _label(row)
         style = ("bold", "", "dim")[row.depth]
-        milliseconds, share, hidden, amount = _cells(row)
+        milliseconds, share, hidden, amount = row_cells(row)
         drawn = Text(bar(row.share, _BAR), "cyan") if row.depth < 2 else Text()
         text = Text(f"{'  ' * row.depth}{shorten(label, room - 2 * row.depth)}", style)
         grid.add_row(text, milliseconds, share, drawn, hidden, amount)
@@ -145,16 +147,21 @@ def _table(application: Application, process: Process, width: int) -> Table:
     return grid
 
 
+def short_lines(application: Application) -> Iterator[str]:
+    """The other processes, in a line each."""
+    return map(_in_short, application.processes[1:])
+
+
 def _in_short(process: Process) -> str:
     parts = process.parts
     shares = [
         f"{group} {percent(sum(map(parts.share, parts.group(group))))}"
         for group in dict.fromkeys(part.group for part in parts.parts)
     ]
-    return f"GPU {process.steps.device}: {_headline(process)}; {', '.join(shares)}"
+    return f"GPU {process.steps.device}: {headline(process)}; {', '.join(shares)}"
 
 
-def _explained(process: Process) -> str:
+def explained(process: Process) -> str:
     ranking = process.ranking
     kernels = len({pick.name for pick in ranking.picks})
     if not kernels:
