@@ -26,7 +26,7 @@ from profkit.application.parts import (
     Part,
 )
 from profkit.application.picks_file import PickEntry
-from profkit.application.run import Application
+from profkit.application.run import ApplicationRun
 from profkit.application.what_if import Change, Group, WhatIf
 from profkit.report.summary import LaunchSummary
 from profkit.rules.checklist import Checklist, Item, application_items
@@ -95,7 +95,7 @@ class Answer:
     and what all of the plan gives at most. `step` is the median step's seconds, `spread` its
     middle half."""
 
-    application: Application
+    application: ApplicationRun
     step: float
     spread: tuple[float, float]
     rows: tuple[AnswerRow, ...]
@@ -115,13 +115,13 @@ class _Kernel:
     ceiling: float
 
 
-def answer(application: Application) -> Answer:
+def answer(application: ApplicationRun) -> Answer:
     """The answer for a recorded application."""
     return _Reader(application).answer()
 
 
 class _Reader:
-    def __init__(self, application: Application) -> None:
+    def __init__(self, application: ApplicationRun) -> None:
         self._application = application
         self._parts = application.parts
         self._step = float(np.median(self._parts.wall)) / 1e9

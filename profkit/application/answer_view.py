@@ -26,6 +26,8 @@ _NOTE = (
     "program, by replay of the recorded step; what runs behind other work gives nothing."
 )
 _NAME = 30  # characters, chosen: the table then fits 100 columns
+NOTHING = f"No fix is known that gives {WORTH - 1:.0%} or more of the step."
+"""Of a plan without items."""
 _WHERE = {GAPS: "GPU idle", COPIES: "copies"}
 
 
@@ -129,18 +131,18 @@ def answer_json(answer: Answer) -> str:
 def answer_view(answer: Answer, folder: str = "") -> RenderableType:
     """The answer for a terminal; `folder` is the run's, for the next command."""
     lines: list[RenderableType] = [
-        Text(_title(answer), "bold"),
-        *(Text(line) for line in _facts(answer)),
-        table_of(_grid(answer)),
+        Text(title(answer), "bold"),
+        *(Text(line) for line in facts(answer)),
+        table_of(grid(answer)),
         Text(),
         Text("Plan", "bold"),
     ]
     for place, item in enumerate(answer.plan, 1):
-        about = f": {_kernel_name(answer, item.part)}" if item.part else ""
-        lines.append(Text(f"{place}. {_gain(item.likely, item.ceiling)}  {item.finding}{about}"))
+        about = f": {kernel_name(answer, item.part)}" if item.part else ""
+        lines.append(Text(f"{place}. {gain(item.likely, item.ceiling)}  {item.finding}{about}"))
         lines += [Text(f"   {item.actions[0]}", "dim")] if item.actions else []
     if not answer.plan:
-        lines.append(Text(_NOTHING))
+        lines.append(Text(NOTHING))
     elif len(answer.plan) > 1 and not math.isnan(answer.together):
         lines.append(Text(f"All together at most {factor(answer.together)}", "dim"))
     if folder:
@@ -148,21 +150,18 @@ def answer_view(answer: Answer, folder: str = "") -> RenderableType:
     return Group(*lines)
 
 
-_NOTHING = f"No fix is known that gives {WORTH - 1:.0%} or more of the step."
-
-
 def answer_markdown(answer: Answer) -> str:
     """The answer as Markdown."""
-    lines = [f"# {escape(_title(answer))}", ""]
-    lines += [f"{escape(line)}  " for line in _facts(answer)]
-    lines += ["", *markdown_table(_grid(answer)), "", "## Plan", ""]
+    lines = [f"# {escape(title(answer))}", ""]
+    lines += [f"{escape(line)}  " for line in facts(answer)]
+    lines += ["", *markdown_table(grid(answer)), "", "## Plan", ""]
     for place, item in enumerate(answer.plan, 1):
-        about = f": {code(_kernel_name(answer, item.part))}" if item.part else ""
-        gain = _gain(item.likely, item.ceiling)
-        lines.append(f"{place}. **{gain}** {escape(item.finding)}{about}")
+        about = f": {code(kernel_name(answer, item.part))}" if item.part else ""
+        factors = gain(item.likely, item.ceiling)
+        lines.append(f"{place}. **{factors}** {escape(item.finding)}{about}")
         lines += [f"   - {escape(action)}" for action in item.actions]
     if not answer.plan:
-        lines.append(_NOTHING)
+        lines.append(NOTHING)
     return "\n".join(lines) + "\n"
 
 
@@ -175,14 +174,16 @@ def next_commands(answer: Answer, folder: str) -> list[str]:
     return [f"profkit timeline {place}", f"profkit report {place}"]
 
 
-def _title(answer: Answer) -> str:
+def title(answer: Answer) -> str:
+    """The program and the GPUs that it ran on."""
     gpus = [literal(gpu.name) for gpu in answer.application.events.gpus]
     names = ", ".join(dict.fromkeys(name for name in gpus if name)) or "GPU"
     several = f"{len(gpus)} x " if len(gpus) > 1 else ""
     return f"{literal(answer.application.name)} on {several}{names}"
 
 
-def _facts(answer: Answer) -> list[str]:
+def facts(answer: Answer) -> list[str]:
+    """The step's time, how it was found, and what was left out."""
     steps, count = answer.application.parts.steps, len(answer.application.parts.wall)
     low, high = (number(each, "s") for each in answer.spread)
     lines = [
@@ -206,7 +207,8 @@ def _left_out(answer: Answer) -> str:
     return f"the first {plural(steps.before, unit)}{why}"
 
 
-def _grid(answer: Answer) -> Grid:
+def grid(answer: Answer) -> Grid:
+    """The table of the step's parts, most time first."""
     rows = tuple(
         (
             _part(answer, row),
@@ -222,14 +224,15 @@ def _grid(answer: Answer) -> Grid:
 
 def _part(answer: Answer, row: AnswerRow) -> str:
     if row.group == KERNELS:
-        name = _kernel_name(answer, row.name)
+        name = kernel_name(answer, row.name)
         return f"{row.kind}: {name}" if row.kind and row.kind != name else name
     where = _WHERE.get(row.group, row.group)
     name = literal(row.name)
     return name if where in name else f"{where}: {name}"
 
 
-def _kernel_name(answer: Answer, name: str) -> str:
+def kernel_name(answer: Answer, name: str) -> str:
+    """A kernel's name, short but unlike those of the other picked ones."""
     kernels = {pick.kernel for pick in answer.application.picks}
     own = own_names(kernels)
     short = told_apart({literal(own[each]) for each in kernels}, _NAME)
@@ -249,5 +252,6 @@ def _ends(estimate: Estimate) -> tuple[float, float, float]:
     return estimate.likely, estimate.low, estimate.high
 
 
-def _gain(likely: float, ceiling: float) -> str:
+def gain(likely: float, ceiling: float) -> str:
+    """The step's speedup by a fix in words."""
     return f"{factor(likely)}, at most {factor(ceiling)}"

@@ -4,6 +4,7 @@ report holds of that."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from msgspec import structs
 
@@ -38,6 +39,11 @@ class PicksFile(File, frozen=True, kw_only=True, tag="profkit.picks/1"):
     explain: Amount
     budget: Amount | None = None
     picks: tuple[PickEntry, ...] = ()
+
+
+def is_application(path: Path) -> bool:
+    """Whether a path is the run of an application."""
+    return path.is_dir() and (path / PICKS).is_file()
 
 
 def entry(events: Events, pick: Pick, reason: str = "") -> PickEntry:

@@ -9,7 +9,7 @@ from pathlib import Path
 from profkit.analysis.report import Report, load
 from profkit.analysis.run_files import SUFFIXES
 from profkit.application.parts import KERNELS, StepParts, step_parts
-from profkit.application.picks_file import NODES, PICKS, PickEntry, PicksFile
+from profkit.application.picks_file import NODES, PICKS, PickEntry, PicksFile, is_application
 from profkit.application.ranking import Ranking, ranking
 from profkit.application.steps import Steps, steady_steps
 from profkit.core.errors import BadInput
@@ -22,7 +22,7 @@ from profkit.timeline.reader import read
 
 
 @dataclass(frozen=True, eq=False)
-class Application:
+class ApplicationRun:
     """A recorded application. `parts` and `ranking` are of the rank on the first GPU.
 
     With CUDA graphs, `named` are the events of a second recording that names their kernels, and
@@ -35,6 +35,7 @@ class Application:
     steps: tuple[Steps, ...]
     parts: StepParts
     ranking: Ranking
+    nvtx: str | None
     picks: tuple[PickEntry, ...]
     report: Report | None
 
@@ -44,12 +45,7 @@ class Application:
         return sum(map(self.parts.share, self.parts.group(KERNELS)))
 
 
-def is_application(path: Path) -> bool:
-    """Whether a path is the run of an application."""
-    return path.is_dir() and (path / PICKS).is_file()
-
-
-def read_application(folder: Path) -> Application:
+def read_run(folder: Path) -> ApplicationRun:
     """The application of a run.
 
     Raises BadInput for a run of another kind, and for files that were changed or can't be read.
@@ -68,7 +64,7 @@ def read_application(folder: Path) -> Application:
 
 def application(
     name: str, events: Events, named: Events, file: PicksFile, report: Report | None
-) -> Application:
+) -> ApplicationRun:
     """The application of a timeline, and of what was picked from it."""
     steps = steady_steps(events, file.nvtx)
     if not steps:
@@ -78,7 +74,7 @@ def application(
     if named is not events:
         again = steady_steps(named, file.nvtx)
         ranked = ranking(named, step_parts(named, first_rank(again)), file.explain)
-    return Application(name, events, named, steps, parts, ranked, file.picks, report)
+    return ApplicationRun(name, events, named, steps, parts, ranked, file.nvtx, file.picks, report)
 
 
 def first_rank(steps: Sequence[Steps]) -> Steps:

@@ -37,11 +37,13 @@ from profkit.capture.tools import Tool, find
 from profkit.capture.watchdog import Stalled, Watchdog
 from profkit.core.errors import BadInput, EnvironmentProblem, ProfkitError, TargetFailed, UsageError
 from profkit.core.typed_file import encode
+from profkit.page.application import application_section, page_without_report
+from profkit.page.page import RunParts, page_html
 from profkit.recording.launch_filter import LaunchFilter, launch_filter
 from profkit.recording.recording import Plan, Profiling, Tell, refuse_nonsense, tool_versions
 from profkit.recording.selection import cost, passes
 from profkit.runs.manifest import FileEntry, Stage
-from profkit.runs.run import keep
+from profkit.runs.run import keep, listed
 from profkit.timeline import RUN_FILE
 from profkit.timeline.events import Events
 from profkit.timeline.reader import read
@@ -144,6 +146,19 @@ class _Application(Profiling):
                 if report:
                     size = FileEntry(launches=len(report), bytes=0, sha256="")
                     manifest = structs.replace(manifest, files={report.path.name: size})
+                files = listed(folder, manifest.files)
+                parts = RunParts(None, None, structs.replace(manifest, files=files))
+                page = (
+                    page_html(
+                        report,
+                        report.checklist(),
+                        run=parts,
+                        application=application_section(result),
+                    )
+                    if report
+                    else page_without_report(result)
+                )
+                (folder / "report.html").write_text(page, encoding="utf-8")
                 saved = keep(run_draft, manifest)
         shown = plan.out / saved.relative_to(self.out)
         return ApplicationOutcome(shown, result, tuple(self.stages), tuple(self.warnings), failure)
