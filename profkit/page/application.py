@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 from profkit.application.answer import Answer
 from profkit.application.answer_view import NOTHING, facts, gain, grid, kernel_name, title
-from profkit.application.application import read_application
+from profkit.application.application import Application, read_application
 from profkit.application.drawing import timeline_html_fragment, timeline_script, timeline_style
+from profkit.core.text_files import shipped_text
 from profkit.ui.template import templates
 from profkit.ui.text import factor
 
@@ -52,4 +53,9 @@ def application_section(answer: Answer) -> ApplicationSection:
             )
         ),
     )
-    return ApplicationSection(html, timeline_style(), timeline_script())
+    style = shipped_text("profkit.page", "assets/application.css") + timeline_style()
+    return ApplicationSection(html, style, timeline_script())
+
+
+def _timeline(answer: Answer) -> Application:
+    return read_application(answer.application.events, answer.application.nvtx)
