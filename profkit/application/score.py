@@ -29,8 +29,8 @@ from profkit.core.typed_file import fault
 from profkit.rules.checklist import application_items
 from profkit.rules.rule_file import Rule
 from profkit.rules.story_score import CauseNamed, StoryScore
-from profkit.timeline.columns import read_events
 from profkit.timeline.events import Events
+from profkit.timeline.reader import read as read_events
 
 TIMES = "times.json"
 _SIDES = ("before", "after")
