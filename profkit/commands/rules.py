@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from profkit.rules.rule_file import Rule
 
 _RECORDED = "reports/*/pairs"
-_APPLICATIONS = "reports/*/applications"
+_APPLICATIONS = "reports/*/apps"
 
 rules = typer.Typer(
     name="rules",
