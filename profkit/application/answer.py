@@ -173,17 +173,8 @@ class _Reader:
             use = places.get((entry.kernel, entry.grid, entry.block))
             if use is not None:
                 group = use.name, use.configuration
-                kernels.append(self._kernel(entry, group, use.share * self._scale))
+                kernels.append(self._kernel(entry, group, use.share * application.scale))
         return tuple(kernels)
-
-    @cached_property
-    def _scale(self) -> float:
-        """From shares of the run that names kernels of graphs to the run whose times count."""
-        application = self._application
-        known = sum(use.share for use in application.ranking.kernels)
-        if application.named is application.events or not known:
-            return 1.0
-        return application.kernel_share / known
 
     def _kernel(self, entry: PickEntry, group: Group, share: float) -> _Kernel:
         report = self._application.report

@@ -219,7 +219,7 @@ def grid(answer: Answer) -> Grid:
         )
         for row in answer.rows
     )
-    return Grid("", _COLUMNS, rows, _NOTE)
+    return Grid("What a step is made of", _COLUMNS, rows, _NOTE)
 
 
 def _part(answer: Answer, row: AnswerRow) -> str:

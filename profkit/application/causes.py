@@ -7,11 +7,12 @@ the highest ceiling comes first (`rules.checklist.application_items`).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from statistics import median
 
 from profkit.application.replay import Call, Replay, Work
-from profkit.application.steps import Steps
+from profkit.application.steps import Steps, steady_steps
 from profkit.application.what_if import (
     PINNED_BANDWIDTH,
     Change,
@@ -22,7 +23,10 @@ from profkit.application.what_if import (
     is_synchronization,
     small_kernels,
 )
+from profkit.rules.checklist import Item, application_items, timeline_items
+from profkit.rules.rule_file import Rule, shipped_rules
 from profkit.timeline.events import Events
+from profkit.timeline.summary import summarize_timeline
 
 FASTER = 0.9
 """Of its time that a kernel takes after a fix for which there is no estimate, chosen: enough that a
@@ -47,6 +51,29 @@ def plan(names: Iterable[str]) -> Change:
     for name in names:
         change |= Change(unsynchronized=True) if name == _WAITS else CHANGES[name]
     return change
+
+
+def findings(
+    events: Events, rules: Sequence[Rule], disabled: Collection[str] = ()
+) -> tuple[Item, ...]:
+    """What rules find in a timeline: in its steps, or in all of it where nothing repeats.
+
+    Shipped rules about all of a timeline would count its start and warm-up.
+    """
+    step = quantities(events, steady_steps(events))
+    shipped = shipped_rules() if step else ()
+    whole = [rule for rule in rules if rule.about == "timeline" and rule not in shipped]
+    items = timeline_items(summarize_timeline(events).quantities, whole, disabled) if whole else ()
+    by_ceiling = sorted((*application_items(step, rules, disabled), *items), key=_ceiling)
+    return (
+        tuple(replace(item, rank=rank) for rank, item in enumerate(by_ceiling, 1))
+        if step
+        else items
+    )
+
+
+def _ceiling(item: Item) -> float:
+    return -item.range[1]
 
 
 def quantities(events: Events, steps: Sequence[Steps]) -> Mapping[str, float]:

@@ -44,6 +44,12 @@ class ApplicationRun:
         """The share of the step's time in which kernels compute."""
         return sum(map(self.parts.share, self.parts.group(KERNELS)))
 
+    @property
+    def scale(self) -> float:
+        """From shares of the recording that names kernels to the one whose times count."""
+        known = sum(use.share for use in self.ranking.kernels)
+        return self.kernel_share / known if self.named is not self.events and known else 1.0
+
 
 def read_run(folder: Path) -> ApplicationRun:
     """The application of a run.

@@ -275,22 +275,17 @@ def _add_stream(replay: Replay, rank: int) -> int:
 
 
 def _capture(replay: Replay) -> None:
-    """One launch for all work between two waits of the host."""
+    """One launch for all work between two waits of the host, or pieces of host work."""
     inside: set[int] = set()
-    last: dict[int, Call] = {}
+    captured: dict[int, bool] = defaultdict(bool)
     for call in replay.calls:
-        before = last.get(call.lane)
-        joins = (
-            before is not None
-            and before.step == call.step
-            and _capturable(before, replay)
-            and _capturable(call, replay)
-        )
-        last[call.lane] = call
-        if joins:
+        joins, captured[call.lane] = captured[call.lane], _capturable(call, replay)
+        if not captured[call.lane]:
+            continue
+        if joins and not is_host_work(call):
             call.gap, call.own, call.wait = 0.0, 0.0, None
             inside.update(call.works)
-        elif _capturable(call, replay):
+        else:
             call.gap = call.gap if is_host_work(call) else 0.0
             call.own = min(call.own, replay.launch)
     for index in inside:

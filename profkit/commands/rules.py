@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from profkit.rules.rule_file import Rule
 
 _RECORDED = "reports/*/pairs"
-_APPLICATIONS = "reports/*/applications"
+_APPLICATIONS = "reports/*/apps"
 
 rules = typer.Typer(
     name="rules",
@@ -74,10 +74,11 @@ def explain(
         raise UsageError(f"no rule {rule!r}", remedy)
     chosen = by_name[rule]
     view = explained(chosen)
-    if on is not None and chosen.about == "timeline":
+    if on is not None and chosen.about != "kernel":
         from profkit.rules.engine import explain_timeline
 
-        view = Group(view, timeline_trial_view(explain_timeline(_quantities(on), chosen)))
+        measured = _quantities(on) if chosen.about == "timeline" else _step_quantities(on)
+        view = Group(view, timeline_trial_view(explain_timeline(measured, chosen)))
     elif on is not None:
         from profkit.commands.reading import read_report
 
@@ -176,6 +177,18 @@ def _quantities(path: Path) -> Mapping[str, float]:
     if not quantities:
         raise BadInput(f"{path}: no GPU work on a timeline", "name a run, or a timeline (.sqlite)")
     return quantities
+
+
+def _step_quantities(path: Path) -> Mapping[str, float]:
+    """What rules may name of an application's step; raises BadInput where nothing repeats."""
+    from profkit.application.causes import quantities
+    from profkit.application.steps import steady_steps
+    from profkit.commands.reading import read_timeline
+
+    events = read_timeline(path)
+    if measured := quantities(events, steady_steps(events)):
+        return measured
+    raise BadInput(f"{path}: no steps on this timeline", "record more steps of the program")
 
 
 def _all(own: Path | None) -> tuple[Rule, ...]:

@@ -14,8 +14,8 @@ from profkit.application.steps import Steps, steady_steps
 from profkit.application.what_if import Change, WhatIf, replayed
 from profkit.rules.checklist import application_items
 from profkit.rules.rule_file import shipped_rules
-from profkit.timeline.reader import read as read_events
 from profkit.timeline.events import Events
+from profkit.timeline.reader import read as read_events
 from tests.application.stories import STORIES, Story, recorded, step_time
 from tests.application.synthetic import MS, US, Host, Recording
 
