@@ -10,6 +10,7 @@ from typing import Any
 
 from profkit.analysis import json as analysis
 from profkit.analysis import metrics_view, replay_plan_view, source_json, timeline_json
+from profkit.application import answer_view, picks_file
 from profkit.application import json as application
 from profkit.audit import view as audit
 from profkit.capture import doctor, target_format
