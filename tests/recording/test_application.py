@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ from profkit.core.errors import TargetFailed
 from profkit.core.typed_file import read_file
 from profkit.recording.application import ApplicationPlan, profile_application
 from profkit.runs.run import verify
+from tests.analysis.test_views import schema
 from tests.application.export import write_export
 from tests.application.synthetic import MS, US, Host, Recording
 from tests.conftest import ROOT, plain_bytes
@@ -242,3 +245,61 @@ def test_requests_that_can_not_be_met_end_before_anything_runs(
     assert done.returncode in {2, 4}
     assert message in done.stderr
     assert not (bench.folder / "nsys_calls.jsonl").exists()
+
+
+def profkit_verb(bench: Bench, *words: str | Path) -> str:
+    done = subprocess.run(
+        [sys.executable, "-m", "profkit", *map(str, words)],
+        env=bench.environment(), capture_output=True, text=True, check=False, timeout=600,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_every_verb_takes_the_run_of_an_application(bench: Bench) -> None:
+    planned(bench, program(bench.folder, ranks=2))
+    done = bench.profile("--app", "--", bench.app("true", "before"))
+    assert done.returncode == 0, done.stderr
+    assert "Plan" in done.stdout
+    assert "Communication without computation beside it" in done.stdout
+    planned(bench, program(bench.folder))
+    assert bench.profile("--app", "--", bench.app("true", "after")).returncode == 0
+    later, earlier = bench.kept()
+    assert (earlier.parent.name, later.parent.name) == ("before", "after")
+    for name in ("answer", "picks"):
+        schema(name).validate(json.loads((earlier / f"{name}.json").read_text()))
+    assert "communication" in profkit_verb(bench, "timeline", earlier)
+    assert "softmax_warp_forward" in profkit_verb(bench, "analyze", earlier)
+    assert "DRAM" in profkit_verb(bench, "checklist", earlier)
+    page = bench.folder / "page.html"
+    profkit_verb(bench, "report", earlier, "-o", page)
+    html = page.read_text(encoding="utf-8")
+    assert '<section id="application"' in html
+    assert html.count("<canvas") == 1
+    assert "Communication without computation beside it" in html
+    assert (earlier / "report.html").is_file()
+    text = profkit_verb(bench, "diff", earlier, later)
+    assert "2.091 ms → 1.191 ms" in text
+    assert "IMPROVED" in text
+    assert "all-reduce" in text
+    file = json.loads(profkit_verb(bench, "diff", later, earlier, "--format", "json"))
+    schema("application-diff").validate(file)
+    assert file["verdict"] == "regressed"
+    changes = sum(row["after"] - row["before"] for row in file["parts"])
+    assert changes == pytest.approx(file["after"]["mean"] - file["before"]["mean"])
+
+
+def test_an_application_is_not_compared_as_a_report(bench: Bench) -> None:
+    planned(bench, program(bench.folder))
+    assert bench.profile("--app", "--", bench.app("true")).returncode == 0
+    (run,) = bench.kept()
+    for words, message in (
+        (("--format", "sarif"), "two applications can't be written as sarif"),
+        (("--fail-on", "new-finding"), "--fail-on new-finding is not for applications"),
+    ):
+        done = subprocess.run(
+            [sys.executable, "-m", "profkit", "diff", str(run), str(run), *words],
+            env=bench.environment(), capture_output=True, text=True, check=False, timeout=600,
+        )  # fmt: skip
+        assert done.returncode == 2
+        assert message in done.stderr
