@@ -74,7 +74,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 @cache
-def _scratch() -> Path:
+def scratch() -> Path:
     """A directory for the run of all tests, or for this process."""
     if common := os.environ.get("PROFKIT_TESTS_SCRATCH"):
         return Path(common)
@@ -86,7 +86,7 @@ def _scratch() -> Path:
 @cache
 def _unpacked(recorded: Path) -> Path:
     """A copy of a recorded folder with the content of its archives."""
-    folder = _scratch() / recorded.name
+    folder = scratch() / recorded.name
     with folder.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not folder.is_dir():

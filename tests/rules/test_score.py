@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import math
+import pickle
 import re
 import shutil
 from collections.abc import Callable
@@ -14,14 +16,16 @@ from typing import Any
 
 import pytest
 import yaml
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
-from profkit.commands.cli import app
+from profkit.commands.reading import chosen_advice, judge_pairs
+from profkit.core.typed_file import encode
 from profkit.rules.pair_archive import pack
+from profkit.rules.rules_view import score_markdown
 from profkit.rules.samples import CATEGORIES
-from profkit.rules.score import ncu_categories
+from profkit.rules.score import PairNotes, Verdict, ncu_categories, score
 from tests.analysis.test_views import schema
-from tests.conftest import H200, ROOT
+from tests.conftest import H200, ROOT, scratch
 
 Cli = Callable[..., Result]
 PAIRS = H200 / "pairs"
@@ -29,10 +33,26 @@ JUDGES = ("ncu", "no_gain")
 
 
 @cache
+def judged() -> tuple[tuple[Verdict, ...], PairNotes]:
+    """The verdicts on the recorded pairs, made once in a run of the tests: they take a minute."""
+    file = scratch() / "verdicts.pickle"
+    with file.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not file.is_file():
+            verdicts, notes, failures = judge_pairs([PAIRS], chosen_advice(None, None, 0))
+            assert not failures
+            file.write_bytes(pickle.dumps((tuple(verdicts), notes)))
+        verdicts, notes = pickle.loads(file.read_bytes())
+    return verdicts, notes
+
+
+@cache
 def recorded() -> dict[str, Any]:
-    """The score of the recorded pairs, made once."""
-    arguments = ["rules", "score", "--pairs", str(PAIRS), "--format", "json"]
-    return document(CliRunner().invoke(app, arguments))
+    """The score of the recorded pairs."""
+    verdicts, notes = judged()
+    data: dict[str, Any] = json.loads(encode(score(verdicts, notes.why), dense=False))
+    schema("score").validate(data)
+    return data
 
 
 def document(result: Result) -> dict[str, Any]:
@@ -89,12 +109,10 @@ def test_rows_sum_up() -> None:
         assert row["measured"] == "timed"
 
 
-def test_the_page_is_what_the_recorded_pairs_say(
-    profkit_cli: Cli, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(ROOT)
+def test_the_page_is_what_the_recorded_pairs_say() -> None:
     page = (ROOT / "docs" / "reference" / "accuracy.md").read_text(encoding="utf-8")
-    assert profkit_cli("rules", "score", "--format", "markdown").stdout == page, "run `make docs`"
+    verdicts, notes = judged()
+    assert score_markdown(score(verdicts, notes.why), notes.note) == page, "run `make docs`"
     notes = yaml.safe_load((ROOT / "kernels/pairs/misses.yaml").read_text(encoding="utf-8"))
     assert set(notes["why"]) <= {pair["name"] for pair in recorded()["pairs"]}
 
