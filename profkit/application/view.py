@@ -163,11 +163,14 @@ def _in_short(process: Process) -> str:
 
 def explained(process: Process) -> str:
     ranking = process.ranking
-    kernels = len({pick.name for pick in ranking.picks})
-    if not kernels:
+    families = dict.fromkeys(pick.family for pick in ranking.picks)
+    if not families:
         return "none: no kernel of the step is known"
-    share = percent(ranking.explained)
-    return f"{plural(kernels, 'kernel')} that take {share} of the kernels' time"
+    return (
+        f"{plural(len(families), 'family')} of kernels with {percent(ranking.explained)} of the "
+        f"kernels' time, represented by {plural(len(ranking.picks), 'launch')} (equal ones: "
+        f"{percent(ranking.own)})"
+    )
 
 
 def _picks(application: Application, process: Process, width: int) -> Iterator[str]:

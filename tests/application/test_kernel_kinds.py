@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from profkit.application.kernel_kinds import collective, kernel_kind
+from profkit.application.kernel_kinds import collective, kernel_family, kernel_kind
 
 NATIVE = "void at::native::"
 KINDS = {
@@ -128,3 +128,30 @@ def test_a_kernel_has_the_kind_of_its_name(name: str, kind: str) -> None:
 )
 def test_a_collective_is_named(name: str, operation: str) -> None:
     assert collective(name) == operation
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "equal"),
+    [
+        (
+            "nvjet_sm90_tst_256x128_64x4_1x2_h_bz_NNT",
+            "nvjet_sm90_tst_64x8_64x16_1x2_h_bz_NNT",
+            True,
+        ),
+        (
+            "sm80_xmma_gemm_f32f32_f32f32_f32_nn_n_tilesize256x128x8_stage3",
+            "sm80_xmma_gemm_f32f32_f32f32_f32_nn_n_tilesize64x64x8_stage3",
+            True,
+        ),
+        (
+            f"{NATIVE}vectorized_elementwise_kernel<4, at::native::FillFunctor<float>>(int)",
+            f"{NATIVE}unrolled_elementwise_kernel<at::native::CUDAFunctor_add<float>>(int)",
+            True,
+        ),
+        ("void flash_fwd_kernel<128>(Params)", "void flash_fwd_kernel<64>(Params)", True),
+        ("void flash_fwd_kernel<128>(Params)", "void flash_bwd_kernel<128>(Params)", False),
+        ("triton_poi_fused_add_0", "triton_red_fused_sum_1", False),
+    ],
+)
+def test_variants_of_a_kernel_are_a_family(first: str, second: str, equal: bool) -> None:
+    assert (kernel_family(first) == kernel_family(second)) == equal
