@@ -83,11 +83,11 @@ def judge_story(folder: Path, rules: Sequence[Rule]) -> StoryScore:
 def scored(times: StoryTimes, before: Events, after: Events, rules: Sequence[Rule]) -> StoryScore:
     """Score a story by its step times and the timelines of both sides."""
     story = times.story
-    what_if = WhatIf(before, steady_steps(before))
-    present = what_if.times(Change())
+    known = times.before.median_ms / 1e3
+    what_if = WhatIf(before, steady_steps(before), known)
     named = tuple(
         CauseNamed(category=item.rule.category, ceiling=item.range[1], likely=item.speedup)
-        for item in application_items(quantities(before, steady_steps(before)), rules)
+        for item in application_items(quantities(before, steady_steps(before), known), rules)
     )
     fix = _SAME.get(story.fix, story.fix)
     if fix in {"slow_kernel", "copies"}:
@@ -108,8 +108,8 @@ def scored(times: StoryTimes, before: Events, after: Events, rules: Sequence[Rul
         replayed=fix in {"slow_kernel", "copies"},
         named=named[:3],
         step_ms=times.before.median_ms,
-        recorded_ms=present.recorded * 1e3,
-        replay_error=present.present / present.recorded - 1,
+        recorded_ms=what_if.replay.recorded / 1e6,
+        replay_error=what_if.replay_error,
     )
 
 
