@@ -110,7 +110,8 @@ def _savings(what_if: WhatIf) -> dict[str, float]:
 
 def _host_time(replay: Replay) -> float:
     """Seconds of host work per step."""
-    return sum(replay.calls[index].gap for index in host_work(replay)) / replay.steps / 1e9
+    gaps = (replay.calls[work.index].gap for work in host_work(replay))
+    return sum(gaps) / replay.steps / 1e9
 
 
 def _evidence(replay: Replay, sm_count: int) -> dict[str, float]:

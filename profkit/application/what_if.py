@@ -186,40 +186,52 @@ def changed(replay: Replay, change: Change, sm_count: int = 0) -> Replay:
     return after
 
 
-def host_work(replay: Replay) -> dict[int, Call | None]:
-    """Where the host computes for long without any call: by the index of the call after it, the
-    last call before it that submitted work or waited.
+@dataclass(frozen=True)
+class HostWork:
+    """Long host time without any call before the call at `index`; `waits` are the calls directly
+    before it in which the host waited. `on_results`: it is on what the host then read, not on data
+    that is copied to the GPU next."""
+
+    index: int
+    waits: tuple[Call, ...]
+    on_results: bool
+
+
+def host_work(replay: Replay) -> list[HostWork]:
+    """Where the host computes for long without any call.
 
     Time between two launches of a step is that of issuing them, whatever it takes: work on data is
     between steps, before data is copied to the GPU, or before or after the host waits.
     """
-    found: dict[int, Call | None] = {}
+    found: list[HostWork] = []
     pending: dict[int, list[int]] = defaultdict(list)
     last: dict[int, Call] = {}
+    waited: dict[int, tuple[Call, ...]] = defaultdict(tuple)
     for index, call in enumerate(replay.calls):
         if call.gap > LONG_GAP:
             pending[call.lane].append(index)
         if not call.works and call.role != "wait":
             continue
-        before = last.get(call.lane)
+        before, waits = last.get(call.lane), waited[call.lane]
         last[call.lane] = call
-        ends_in_launch = call.role != "wait" and not any(
-            replay.works[work].direction == "host to device" for work in call.works
-        )
-        issues = ends_in_launch and before and before.step == call.step
-        if not issues or (before and is_synchronization(before, replay.works)):
-            found.update(dict.fromkeys(pending[call.lane], before))
+        copies = any(replay.works[work].direction == "host to device" for work in call.works)
+        issues = before and before.step == call.step and not copies and call.role != "wait"
+        if not issues or waits:
+            on_results = bool(waits) and not copies
+            found += [HostWork(place, waits, on_results) for place in pending[call.lane]]
         pending[call.lane].clear()
+        waited[call.lane] = (*waits, call) if is_synchronization(call, replay.works) else ()
     return found
 
 
 def _prefetch(replay: Replay) -> None:
-    """Host work beside the GPU; what it reads of the GPU's results is of the step before, so that
-    nothing is awaited for it."""
-    for index, before in host_work(replay).items():
-        replay.calls[index].gap = 0.0
-        if before and is_synchronization(before, replay.works):
-            before.own, before.wait = min(before.own, _QUICK_CALL), None
+    """Host work beside the GPU: on data in as many threads as it takes, on results in the same one,
+    on those of the step before."""
+    for work in host_work(replay):
+        if not work.on_results:
+            replay.calls[work.index].gap = 0.0
+        for call in work.waits:
+            call.own, call.wait = min(call.own, _QUICK_CALL), None
 
 
 def is_pageable(work: Work) -> bool:
@@ -350,7 +362,7 @@ def _add_stream(replay: Replay, rank: int) -> int:
 
 def _capture(replay: Replay) -> None:
     """One launch for all work between two waits of the host, or pieces of host work."""
-    apart = host_work(replay)
+    apart = {work.index for work in host_work(replay)}
     launched: dict[int, bool] = defaultdict(bool)  # by lane, whether a graph is open and launched
     for index, call in enumerate(replay.calls):
         if not _capturable(call, replay):
