@@ -15,6 +15,7 @@ import re
 import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from statistics import median
 
 import zstandard
 from msgspec import Struct, convert
@@ -51,9 +52,11 @@ class Story(Struct, frozen=True):
 
 
 class SideTime(Struct, frozen=True):
-    """The time of a step without a profiler."""
+    """The time of a step without a profiler, and that of each block of steps; the blocks of both
+    sides alternate."""
 
     median_ms: float
+    ms: tuple[float, ...] = ()
 
 
 class StoryTimes(Struct, frozen=True):
@@ -103,7 +106,7 @@ def scored(times: StoryTimes, before: Events, after: Events, rules: Sequence[Rul
         fix=fix,
         complete=story.complete,
         control=story.control,
-        measured=times.before.median_ms / times.after.median_ms,
+        measured=_gain(times),
         estimated=estimated,
         replayed=fix in {"slow_kernel", "copies"},
         named=named[:3],
@@ -111,6 +114,12 @@ def scored(times: StoryTimes, before: Events, after: Events, rules: Sequence[Rul
         recorded_ms=what_if.replay.recorded / 1e6,
         replay_error=what_if.replay_error,
     )
+
+
+def _gain(times: StoryTimes) -> float:
+    """The median over pairs of blocks, so that drifts of the host cancel out."""
+    before, after = (side.ms or (side.median_ms,) for side in (times.before, times.after))
+    return median(first / second for first, second in zip(before, after, strict=False))
 
 
 def side_of(folder: Path, side: str) -> Events:

@@ -37,7 +37,7 @@ _LEAST_HOST = 0.3  # of the recorded host time, chosen: nsys slowed hosts down t
 _USUAL_HOST = 0.65
 """Of the recorded host time without a profiler, where that is not known: 0.61 to 0.70 in programs
 of torch on an H200."""
-_HOST_BOUND = 0.95  # of a step, chosen: a GPU that takes longer leaves the host's time open
+_HIDDEN_HOST = 0.01  # of a step, chosen: a host that changes no more is hidden behind the GPU
 _HALVINGS = 8  # chosen: the host's share is then known to 0.3%
 _QUICK_CALL = 2 * US  # ns, chosen: a CUDA call that does nothing but queue
 
@@ -133,26 +133,29 @@ class WhatIf:
 
 def _host_share(replay: Replay, known: float) -> float:
     """The share of its recorded times that the host takes in a step of `known` ns."""
-    low, high = _LEAST_HOST, 1.0
-    if step_time(_with_host(replay, low)) > _HOST_BOUND * known:
+    usual, recorded = step_time(_with_host(replay, _USUAL_HOST)), step_time(replay)
+    if recorded - usual < _HIDDEN_HOST * recorded:
         return _USUAL_HOST  # the GPU is the limit, and does not say how fast the host is
-    if step_time(replay) <= known:
-        return high
+    if recorded <= known:
+        return 1.0
+    low, high = (_USUAL_HOST, 1.0) if usual <= known else (_LEAST_HOST, _USUAL_HOST)
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
-        low, high = (
-            (low, middle) if step_time(_with_host(replay, middle)) > known else (middle, high)
-        )
+        if step_time(_with_host(replay, middle)) > known:
+            high = middle
+        else:
+            low = middle
     return low
 
 
 def _with_host(replay: Replay, share: float) -> Replay:
-    calls = [
-        replace(
-            call, gap=call.gap * share, own=call.own * share, anchor_lag=call.anchor_lag * share
-        )
-        for call in replay.calls
-    ]
+    """The graph with a share of the host's times; host work has no calls that nsys slows down."""
+    working = {work.index for work in host_work(replay)}
+    calls = []
+    for index, call in enumerate(replay.calls):
+        gap = call.gap if index in working else call.gap * share
+        own, lag = call.own * share, call.anchor_lag * share
+        calls.append(replace(call, gap=gap, own=own, anchor_lag=lag))
     return replace(replay, calls=calls, launch=replay.launch * share)
 
 
@@ -200,28 +203,33 @@ class HostWork:
 def host_work(replay: Replay) -> list[HostWork]:
     """Where the host computes for long without any call.
 
-    Time between two launches of a step is that of issuing them, whatever it takes: work on data is
-    between steps, before data is copied to the GPU, or before or after the host waits.
+    Time between two launches is that of issuing them, whatever it takes: work on data is before
+    data is copied to the GPU, or before or after the host waits.
     """
     found: list[HostWork] = []
     pending: dict[int, list[int]] = defaultdict(list)
-    last: dict[int, Call] = {}
     waited: dict[int, tuple[Call, ...]] = defaultdict(tuple)
-    for index, call in enumerate(replay.calls):
-        if call.gap > LONG_GAP:
-            pending[call.lane].append(index)
-        if not call.works and call.role != "wait":
-            continue
-        before, waits = last.get(call.lane), waited[call.lane]
-        last[call.lane] = call
-        copies = any(replay.works[work].direction == "host to device" for work in call.works)
-        issues = before and before.step == call.step and not copies and call.role != "wait"
-        if not issues or waits:
-            on_results = bool(waits) and not copies
-            found += [HostWork(place, waits, on_results) for place in pending[call.lane]]
-        pending[call.lane].clear()
-        waited[call.lane] = (*waits, call) if is_synchronization(call, replay.works) else ()
+    for repetition in range(2):  # the first calls follow the last when steps are repeated
+        for index, call in enumerate(replay.calls):
+            lane = call.lane
+            if call.gap > LONG_GAP:
+                pending[lane].append(index)
+            if not call.works and call.role != "wait":
+                continue
+            waits, waited[lane] = waited[lane], ()
+            copies = any(_is_data(replay.works[work]) for work in call.works)
+            if repetition and (waits or copies or call.role == "wait"):
+                on_results = bool(waits) and not copies
+                found += [HostWork(place, waits, on_results) for place in pending[lane]]
+            pending[lane].clear()
+            if is_synchronization(call, replay.works):
+                waited[lane] = (*waits, call)
     return found
+
+
+def _is_data(work: Work) -> bool:
+    """Whether a copy to the GPU is more than some values."""
+    return work.direction == "host to device" and work.size > SMALL_COPY
 
 
 def _prefetch(replay: Replay) -> None:
@@ -312,7 +320,7 @@ def _let_run_ahead(replay: Replay) -> None:
 
 def _is_small_result(work: Work) -> bool:
     """Whether a copy is of some values that the host reads."""
-    return work.direction == "device to host" and work.pageable and not is_pageable(work)
+    return work.direction == "device to host" and work.size <= SMALL_COPY
 
 
 def _preallocate(replay: Replay) -> None:
