@@ -65,6 +65,7 @@ LATENCY_MOST = 50_000  # ns; chosen: what takes longer waits for something else
 
 MOST_WORK = 250_000  # pieces of work that are analyzed at once; chosen: 100 MB
 
+_RETURN = 1_000  # ns; chosen: a wait may end as the GPU does, by clocks that differ a little
 _LAUNCHING = ("Launch",)
 _ALLOCATING = ("Malloc", "MemAlloc", "cudaFree", "MemFree", "MemCreate", "MemRelease", "HostAlloc")
 _COPYING = ("Memcpy", "Memset")
@@ -317,7 +318,7 @@ def _communication(
         yield RANK_WAIT, intervals.union(work.start[chosen], until[waiting]), work.start[chosen]
     name = events.kernels.name[work.row[rows]]
     operations = [collective(item.name) for item in events.kernel_names]
-    for operation in dict.fromkeys(operations[number] for number in np.unique(name)):
+    for operation in sorted({operations[number] for number in np.unique(name)}):
         own = np.array([known == operation for known in operations])[name]
         chosen = rows[own]
         cover = intervals.union(work.start[chosen], work.end[chosen])
@@ -360,7 +361,7 @@ def _memory(events: Events, work: Work, *, fills: bool) -> Iterator[tuple[str, C
     rows = np.flatnonzero(work.table == MEMORY)
     kind = events.memory_operations.kind[work.row[rows]]
     names = [memory_name(item) for item in events.memory_kinds]
-    for name in dict.fromkeys(names[number] for number in np.unique(kind)):
+    for name in sorted({names[number] for number in np.unique(kind)}):
         if (name == FILLS) == fills:
             chosen = rows[np.array([known == name for known in names])[kind]]
             yield name, intervals.union(work.start[chosen], work.end[chosen]), work.start[chosen]
@@ -388,7 +389,8 @@ def _gap_parts(program: _Program, work: Work, taken: Cover, typical: _Typical) -
     }
     pause = until - gaps.start - sum(spent.values(), np.zeros(len(until), dtype=np.int64))
     last = gaps.end - until
-    synced = spent[SYNCHRONIZATION] > 0
+    waits = covers[SYNCHRONIZATION]
+    synced = intervals.covered(waits, until) > intervals.covered(waits, gaps.start - _RETURN)
     launching = np.where(synced, SYNCHRONIZATION, LAUNCH_BOUND)
     pieces = [
         (np.full(len(until), cause), time) for cause, time in spent.items() if cause != LAUNCH_BOUND

@@ -24,11 +24,16 @@ _WINDOW = 400_000  # symbols that are searched at once; chosen: 1 s
 _SHORTEST_WINDOW = 12  # symbols; chosen: 4 repetitions of 3
 _CANDIDATES = 16  # anchors that are compared; chosen: periods of loops within loops are fewer
 _FEWEST = 3  # repetitions
+_EQUAL = 0.95  # `fit` with which two repetitions are enough; chosen
 _REGULAR = 0.25  # by which distances of an anchor may differ from their median; chosen
 _SPANNED = 0.3  # least share of the window in regular distances; chosen: evaluation takes a part
 _ENOUGH = 0.9  # share of symbols in typical repetitions from which a window explains itself; chosen
 _LOOSE = 0.5  # the same, where nothing better is known; chosen
+_CURRENT = 0.25  # share of the last symbols that are in it; chosen: a program may end otherwise
 _SLACK = 0.1  # share of symbols by which a shorter period may explain less; chosen
+_ALMOST = 0.8  # share of repetitions; chosen
+_MOSTLY = 0.8  # share of repetitions that are alike; chosen: evaluation after 5 steps or more
+_BETTER = 0.02  # share of symbols that a better cut explains more; chosen
 _NESTED = 0.005  # share of symbols that an outer loop adds at least; chosen
 _OUTER = 4  # repetitions of an outer loop that show it
 
@@ -38,13 +43,17 @@ class Repetition:
     """Where repetitions begin (`marks`, ascending), and which are like the typical one.
 
     `typical` has the count of each symbol in it; repetition i is [marks[i], marks[i+1]), and
-    `alike` has one element fewer than `marks`.
+    `alike` has one element fewer than `marks`. `coverage` is the share of all symbols that are
+    typical ones of a repetition, `fit` of those in repetitions that are alike.
     """
 
     marks: Integers
     alike: Mask
     typical: Integers
     coverage: float
+    fit: float
+    constant: Mask
+    """By symbol, whether it is in almost every repetition."""
 
     @property
     def period(self) -> int:
@@ -64,12 +73,13 @@ def repetition(symbols: npt.NDArray[np.int32], rank: npt.NDArray[np.int8]) -> Re
         choice = _chosen(window, rank)
         if choice is not None:
             pattern, anchor = choice
-            late = window[-max(size // 8, min(size, 2 * pattern.period)) :]
+            late = window[-max(size // 8, min(size, 4 * pattern.period)) :]
             recent = _measured(late, _places(late, anchor), len(rank), pattern.typical)
-            current = recent is not None and recent.coverage >= _LOOSE
+            current = recent is not None and recent.coverage >= _CURRENT
             if best is None or (pattern.coverage > best[0] and current):
                 best = pattern.coverage if current else 0.0, pattern, anchor
-            if pattern.coverage >= _ENOUGH and current:
+            ranked = rank[pattern.constant].any()
+            if current and pattern.coverage >= (_LOOSE if ranked else _ENOUGH):
                 break
         size //= 2
     if best is None or best[1].coverage < _LOOSE:
@@ -90,27 +100,33 @@ def _chosen(
     options = []
     for anchor in _anchors(window):
         pattern = _measured(window, _places(window, anchor), count, None)
-        if pattern is not None and pattern.coverage >= _LOOSE and pattern.period:
+        if pattern is None or pattern.coverage < _LOOSE or not pattern.period:
+            continue
+        if pattern.alike.sum() >= _FEWEST or pattern.fit >= _EQUAL:
             options.append((pattern, anchor))
     if not options:
         return None
     options.sort(key=lambda option: (option[0].period, -option[0].coverage))
     most = max(pattern.coverage for pattern, _ in options)
-    ranks = [int(rank[pattern.typical > 0].max(initial=0)) for pattern, _ in options]
+    ranks = [int(rank[pattern.constant].max(initial=0)) for pattern, _ in options]
     shown = [
         place
         for place, (pattern, _) in enumerate(options)
-        if pattern.coverage >= most - _SLACK or ranks[place] == 2
+        if pattern.coverage >= most - _SLACK
+        or (
+            ranks[place] and pattern.alike.mean() >= _MOSTLY and pattern.fit >= _ENOUGH
+        )  # between them, such as evaluation
     ]
     place = shown[0]
     for outer in shown[1:]:
         inside, outside = options[place][0], options[outer][0]
-        if outside.period < 1.5 * inside.period or len(outside.marks) <= _OUTER:
-            continue
         more = outside.coverage - inside.coverage
-        higher = ranks[outer] > ranks[place] and more > -_SLACK / 4
-        if higher or (ranks[outer] == ranks[place] == 0 and more >= _NESTED):
-            place = outer
+        if outside.period < 1.5 * inside.period:  # no loop around the other: the same, cut better
+            place = outer if more > _BETTER else place
+        elif len(outside.marks) > _OUTER:
+            higher = ranks[outer] > ranks[place] and more > -_SLACK / 4
+            plain = ranks[outer] == ranks[place] == 0
+            place = outer if higher or (plain and more >= _NESTED) else place
     return options[place]
 
 
@@ -186,7 +202,10 @@ def _measured(
     period = int(typical.sum())
     edges = min(int(marks[0]), period) + min(len(symbols) - int(marks[-1]), period)
     coverage = float(common[alike].sum()) / max(1, len(symbols) - edges)
-    return Repetition(marks, alike, typical, min(1.0, coverage))
+    fit = float(common[alike].sum()) / max(1, int(np.diff(marks)[alike].sum()))
+    present = np.bincount(symbols_of[alike[parts_of]], minlength=count)
+    constant = (present >= _ALMOST * alike.sum()) & (present > 0)
+    return Repetition(marks, alike, typical, min(1.0, coverage), fit, constant)
 
 
 def _medians(symbols: Integers, counts: Integers, parts: int, count: int) -> Integers:
@@ -195,7 +214,7 @@ def _medians(symbols: Integers, counts: Integers, parts: int, count: int) -> Int
     symbols, counts = symbols[order], counts[order]
     present = np.bincount(symbols, minlength=count)
     first = np.cumsum(present) - present
-    place = parts // 2 - (parts - present)
+    place = (parts - 1) // 2 - (parts - present)
     medians = np.zeros(count, dtype=np.int64)
     shown = (place >= 0) & (present > 0)
     medians[shown] = counts[(first + place)[shown]]

@@ -50,7 +50,7 @@ class Steps:
     typical: Mask
     how: str
     before: int = 0
-    unit: str = "launches"
+    unit: str = "launch"
     why: str = ""
     left_out: int = 0
 
@@ -384,7 +384,7 @@ def _by_range(events: Events, work: Work, process: int, device: int, name: str) 
     first = _steady(alike)[0] if alike.any() else 0
     first = _after_slow(np.diff(starts), alike, first, len(alike))
     steps = _bounded(process, device, starts, calls, alike, (first, len(alike)), how)
-    before, unit = (first, "steps") if first else (int(low[0]), "launches")
+    before, unit = (first, "step") if first else (int(low[0]), "launch")
     why = _reason(events, process, int(called[0]), int(calls[first])) if before else ""
     left_out = max(0, int(starts[first] - work.start[0]))
     return replace(steps, before=before, unit=unit, why=why, left_out=left_out)

@@ -43,6 +43,7 @@ AT_THE_ROOF = "at_the_roof"
 NOT_SAMPLED = "warp samples were not read: short kernels and very long code are excluded"
 """Why a quantity from warp samples is missing although samples were recorded."""
 
+_PICKED = "kernel-id"  # ncu's option for single launches: they are not adjacent in the program
 _SPANS = {"timeline": "gpu_span", "application": "step_time"}
 _LEAST = 1e-3  # share of the time that is left at least, chosen: no estimate exceeds 1000x
 _NOT_ATTRIBUTED = "too few stalls could be attributed to a load"
@@ -501,6 +502,7 @@ class _Kernels(_Table[Group]):
         self._sampling = sampling
         self._total = report.total
         self._launches = {launch.index: launch for launch in report.launches}
+        self._is_picked = _PICKED in report.session.options
         self._unsampled: set[int] = set()
 
     @cached_property
@@ -623,7 +625,7 @@ class _Kernels(_Table[Group]):
         """The chains in which a kernel takes the most time, by the kernel's index."""
         launches = [launch for launch in self._launches.values() if not launch.failed]
         by_kernel: dict[int, list[Chain]] = defaultdict(list)
-        for chain in chains(launches, self._kernel_of):
+        for chain in () if self._is_picked else chains(launches, self._kernel_of):
             longest = max(chain.launches, key=lambda launch: launch.duration)
             if longest.index in self._kernel_of:
                 by_kernel[self._kernel_of[longest.index]].append(chain)

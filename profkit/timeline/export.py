@@ -66,6 +66,7 @@ def open_export(path: Path) -> Iterator[sqlite3.Connection]:
     try:
         with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as database:
             _limit(path, database)
+            database.execute("BEGIN")
             if database.execute("PRAGMA quick_check(1)").fetchone() != ("ok",):
                 raise _damaged(path)
             tables = columns_of(database).keys()

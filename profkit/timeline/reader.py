@@ -56,6 +56,7 @@ from profkit.timeline.export import (
     columns_of,
     open_export,
 )  # fmt: skip
+from profkit.timeline.pages import UNKNOWN, OtherFormat, whole_numbers
 
 if TYPE_CHECKING:
     import sqlite3
@@ -64,7 +65,8 @@ _NS = 1e9  # nanoseconds per second
 _THREAD_BITS = 0xFFFFFF  # of globalTid: the low 24 bits are the thread (nsys, "SQLite schema")
 _CORRELATIONS = 1 << 32  # correlation numbers: CUPTI counts them in 32 bits
 _CHUNK = 20_000  # rows, chosen: their Python objects take some 20 MB
-_UNKNOWN = np.iinfo(np.int64).min
+_MIXED = np.uint64(0x9E3779B97F4A7C15)  # odd, with bits all over: 2^64 by the golden ratio
+_HALF = np.uint64(32)  # bits
 _LATEST = 1 << 62  # ns, of any time: differences fit 64 bits
 _MOST_VALUES = 1 << 24  # in rows that differ by more than time; each takes some 60 bytes
 _NO_NAME = "(name not in the export)"
@@ -102,9 +104,9 @@ def read(path: str | Path) -> Events:
     different from the manifest in its folder.
     """
     path = Path(path)
-    with open_export(path) as database:
+    with open_export(path) as database, path.open("rb") as file:
         check_unchanged(path)
-        return _Reader(path, database).events()
+        return _Reader(path, database, file.fileno()).events()
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,7 +130,64 @@ class _Rows:
     def known(self, column: str) -> Times:
         """A column with 0 where it is unknown."""
         numbers = self.numbers[column]
-        return np.where(numbers == _UNKNOWN, 0, numbers)
+        return np.where(numbers == UNKNOWN, 0, numbers)
+
+
+class _Collected:
+    """Rows of a table as they are read, in parts."""
+
+    def __init__(self, path: Path, table: str) -> None:
+        self.table = table
+        self._path = path
+        self._names, key_names = _SHAPES[table]
+        self._most = _MOST_VALUES // len(key_names)
+        self._codes: defaultdict[_Key, int] = defaultdict(count().__next__)
+        self._of_hash: dict[int, int] = {}
+        self._numbers: list[list[_Numbers]] = []
+        self._code: list[Indices] = []
+
+    @property
+    def count(self) -> int:
+        return sum(map(len, self._code))
+
+    def codes(self, keys: Iterable[_Key]) -> Indices:
+        return np.fromiter(map(self._codes.__getitem__, keys), np.int32)
+
+    def codes_of_numbers(self, columns: Sequence[_Numbers]) -> Indices:
+        """The codes of keys that are rows of columns."""
+        hashed = np.zeros(len(columns[0]), np.uint64)
+        for column in columns:
+            hashed = (hashed ^ column.view(np.uint64)) * _MIXED
+            hashed ^= hashed >> _HALF
+        different, firsts, alike = np.unique(hashed, return_index=True, return_inverse=True)
+        codes = np.empty(len(different), np.int32)
+        for index in np.argsort(firsts).tolist():  # in order of appearance
+            value = int(different[index])
+            if value not in self._of_hash:
+                numbers = (int(column[firsts[index]]) for column in columns)
+                key = tuple(None if number == UNKNOWN else number for number in numbers)
+                self._of_hash[value] = self._codes[key]
+            codes[index] = self._of_hash[value]
+        return codes[alike]
+
+    def add(self, numbers: list[_Numbers], code: Indices) -> None:
+        if len(self._codes) > self._most:
+            raise BadInput(f"{self._path}: {self.table} has too many different rows", LESS)
+        self._numbers.append(numbers)
+        self._code.append(code)
+
+    def in_order(self) -> _Rows:
+        """The rows in order of start, then of end."""
+        none: list[_Numbers] = [np.empty(0, np.int64)] * len(self._names)
+        columns = [np.concatenate(parts) for parts in zip(none, *self._numbers, strict=True)]
+        code = np.concatenate([np.empty(0, np.int32), *self._code])
+        numbers = dict(zip(self._names, columns, strict=True))
+        order = np.lexsort((numbers["end"], numbers["start"]))
+        return _Rows(
+            {name: column[order] for name, column in numbers.items()},
+            code[order],
+            tuple(self._codes),
+        )
 
 
 class _Table(Generic[_Item]):
@@ -147,9 +206,10 @@ class _Table(Generic[_Item]):
 class _Reader:
     """One reading of an export: raw rows first, then events on the clock of the first one."""
 
-    def __init__(self, path: Path, database: sqlite3.Connection) -> None:
+    def __init__(self, path: Path, database: sqlite3.Connection, file: int) -> None:
         self._path = path
         self._database = database
+        self._file = file
         self._columns = columns_of(database)
         self._untimed = 0
         self._streams = _Table[Stream]()
@@ -224,36 +284,50 @@ class _Reader:
         if lacking := required - self._columns[table]:
             message = f"{self._path}: {table} has no column {', '.join(sorted(lacking))}"
             raise BadInput(message, f"{AGAIN} from a newer nsys")
-        rows = self._fetch(table)
+        rows = _Collected(self._path, table)
+        try:
+            self._take_pages(rows)
+        except OtherFormat:
+            rows = _Collected(self._path, table)
+            self._query(rows)
         if table != RANGES:
-            (total,) = self._database.execute(f"SELECT count(*) FROM {table}").fetchone()
-            self._untimed += total - len(rows)
-        return _in_order(rows)
+            self._untimed += self._count(table) - rows.count
+        return rows.in_order()
 
-    def _fetch(self, table: str) -> _Rows:
-        numbers, keys = _SHAPES[table]
-        unknown = f"{_UNKNOWN + 1} - 1"  # the number itself is not an integer to SQLite
-        values = [f"ifnull({self._value(table, column)}, {unknown})" for column in numbers]
-        values += [self._value(table, column) for column in keys]
+    def _count(self, table: str) -> int:
+        (count,) = self._database.execute(f"SELECT count(*) FROM {table}").fetchone()
+        return int(count)
+
+    def _take_pages(self, rows: _Collected) -> None:
+        """Take a table's rows from the pages of the file. Raises OtherFormat where that fails."""
+        shape = _SHAPES[rows.table]
+        columns = [name for name in (*shape[0], *shape[1]) if name in self._columns[rows.table]]
+        if any((rows.table, name) in TEXT_COLUMNS for name in columns):
+            raise OtherFormat
+        for values in whole_numbers(self._database, self._file, rows.table, columns):
+            known = dict(zip(columns, values, strict=True))
+            start, end = known["start"], known["end"]
+            timed = (start >= -_LATEST) & (end >= start) & (end <= _LATEST) & (end != 0)
+            if not np.all(timed):
+                known = {name: column[timed] for name, column in known.items()}
+            absent = np.full(len(known["start"]), UNKNOWN)
+            numbers, keys = ([known.get(name, absent) for name in names] for names in shape)
+            rows.add(numbers, rows.codes_of_numbers(keys))
+
+    def _query(self, rows: _Collected) -> None:
+        """Take a table's rows by a query."""
+        numbers, keys = _SHAPES[rows.table]
+        unknown = f"{UNKNOWN + 1} - 1"  # SQLite takes the number itself for a floating one
+        values = [f"ifnull({self._value(rows.table, name)}, {unknown})" for name in numbers]
+        values += [self._value(rows.table, name) for name in keys]
         cursor = self._database.execute(
-            f"SELECT {', '.join(values)} FROM {table} WHERE {_valid(table)}"
+            f"SELECT {', '.join(values)} FROM {rows.table} WHERE {_valid(rows.table)}"
         )
         width = len(numbers)
-        codes: defaultdict[_Key, int] = defaultdict(count().__next__)
         number_of, key_of = itemgetter(slice(width)), itemgetter(slice(width, None))
-        parts, code_parts = [], []
-        while rows := cursor.fetchmany(_CHUNK):
-            flat = chain.from_iterable(map(number_of, rows))
-            parts.append(np.fromiter(flat, np.int64, len(rows) * width).reshape(-1, width))
-            each = map(codes.__getitem__, map(key_of, rows))
-            code_parts.append(np.fromiter(each, np.int32, len(rows)))
-            if len(codes) * len(keys) > _MOST_VALUES:
-                raise BadInput(f"{self._path}: {table} has too many different rows", LESS)
-        columns = {
-            name: np.concatenate([part[:, index] for part in parts] or [np.empty(0, np.int64)])
-            for index, name in enumerate(numbers)
-        }
-        return _Rows(columns, np.concatenate(code_parts or [np.empty(0, np.int32)]), tuple(codes))
+        while chunk := cursor.fetchmany(_CHUNK):
+            flat = np.fromiter(chain.from_iterable(map(number_of, chunk)), np.int64)
+            rows.add(list(flat.reshape(-1, width).T), rows.codes(map(key_of, chunk)))
 
     def _texts(self) -> dict[int, str]:
         """The strings that events name."""
@@ -369,7 +443,7 @@ class _Reader:
     def _ranges(self, names: _Table[str]) -> Ranges:
         rows = self._rows[RANGES]
         start, end = self._span(rows)
-        closed = rows.numbers["end"] != _UNKNOWN
+        closed = rows.numbers["end"] != UNKNOWN
         end = np.where(closed, end, np.maximum(start, self._last - self._origin))
         name = rows.each(
             names.index(_text(text) or self._first_text(text_id))
@@ -468,14 +542,6 @@ def _valid(table: str) -> str:
         return f"{timed} AND {ended} AND {end} != 0"
     kinds = f"{_integer('eventType')} IN ({PUSH_POP}, {START_END})"
     return f"{kinds} AND {_integer('globalTid')} NOTNULL AND {timed} AND ({end} ISNULL OR {ended})"
-
-
-def _in_order(rows: _Rows) -> _Rows:
-    """Rows in order of start, then of end."""
-    start, end = rows.numbers["start"], rows.numbers["end"]
-    order = np.lexsort((end, start))
-    numbers = {name: numbers[order] for name, numbers in rows.numbers.items()}
-    return _Rows(numbers, rows.code[order], rows.keys)
 
 
 def _configuration(sizes: Sequence[int]) -> LaunchConfiguration:
