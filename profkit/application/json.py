@@ -91,12 +91,12 @@ def application_json(application: Application, file: str) -> str:
         ApplicationFile(
             file=file,
             gpus=tuple(gpu.name for gpu in events.gpus),
-            processes=tuple(_process(events, process) for process in application.processes),
+            processes=tuple(_process(process) for process in application.processes),
         )
     )
 
 
-def _process(events: Events, process: Process) -> ProcessRow:
+def _process(process: Process) -> ProcessRow:
     steps, parts, ranking = process.steps, process.parts, process.ranking
     return ProcessRow(
         device=steps.device,
@@ -108,8 +108,8 @@ def _process(events: Events, process: Process) -> ProcessRow:
         reason=steps.why or None,
         untypical=int((~steps.typical).sum()),
         parts=tuple(_part(part, parts.share(part)) for part in parts.parts),
-        kernels=tuple(_kernel(events, use) for use in ranking.kernels),
-        picks=tuple(_pick(events, pick) for pick in ranking.picks),
+        kernels=tuple(_kernel(process.named, use) for use in ranking.kernels),
+        picks=tuple(_pick(process.named, pick) for pick in ranking.picks),
         explained=ranking.explained,
         explained_alone=ranking.own,
     )

@@ -72,7 +72,7 @@ class Ranking:
 
     `explained` is the share of the kernels' time that the families of the picked ones have, `own`
     that of the picked names and configurations alone. Collectives are no part of it; `unknown` is
-    the share of graphs whose kernels are unknown.
+    the share of graphs whose kernels are unknown. `steps` are those that the kernels are of.
     """
 
     kernels: tuple[KernelUse, ...]
@@ -80,6 +80,7 @@ class Ranking:
     explained: float
     own: float
     unknown: float
+    steps: int
 
 
 def ranking(events: Events, parts: StepParts, explain: float = EXPLAINED) -> Ranking:
@@ -106,6 +107,7 @@ def ranking(events: Events, parts: StepParts, explain: float = EXPLAINED) -> Ran
         explained=reached / whole,
         own=sum(use.time for use in picked) / whole,
         unknown=max(0.0, 1 - known / whole),
+        steps=len(parts.wall),
     )
 
 

@@ -250,6 +250,8 @@ def _turned(sequence: _Sequence, pattern: Repetition) -> Repetition:
     counts = np.diff(np.append(begin, len(ordered)))
     medians = gaps[places][order][begin + counts // 2]
     medians = np.where(counts >= 0.95 * alike.sum(), medians, -1)  # chosen: almost every step
+    if medians.max() < 0:
+        return _at_work(sequence, pattern)
     longest = begin[medians >= 0.8 * medians.max()]  # chosen: as long; the first of them
     symbol = int(ordered[longest[np.argmin(places[order][longest])]])
     turned = measured(

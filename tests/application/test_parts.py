@@ -209,7 +209,7 @@ def test_parts_sum_to_the_wall_time(seed: int) -> None:
 def test_any_timeline_has_a_table(seed: int) -> None:
     application = read_application(wild(seed))
     process = application.processes[0]
-    rows = table(application.events, process)
+    rows = table(process)
     assert sum(row.share for row in rows if row.depth == 0) == pytest.approx(1)
     assert view_data(application)["tracks"]
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import zstandard
 
+from profkit.application.application import read_application, table
 from profkit.application.parts import StepParts, step_parts
 from profkit.application.ranking import ranking
 from profkit.application.steps import steady_steps
@@ -84,3 +85,18 @@ def test_eight_families_are_most_of_an_eager_step(tmp_path: Path) -> None:
     assert ranked.explained >= 0.9
     assert len({pick.family for pick in ranked.picks}) <= 8
     assert len(ranked.kernels) > 60
+
+
+def test_a_second_recording_names_the_kernels_of_graphs(tmp_path: Path) -> None:
+    folder = ROOT / "reports" / "h200" / "apps" / "gpt_launch_bound"
+    events = events_of(folder / "after.sqlite.zst", tmp_path)
+    named = events_of(folder / "after.nodes.sqlite.zst", tmp_path)
+    (alone,) = read_application(events).processes
+    (process,) = read_application(events, named=named).processes
+    assert [row.label for row in table(alone) if row.depth == 2] == []
+    kernels = [row for row in table(process) if row.depth == 2]
+    assert len(kernels) == 8
+    assert any(row.label.startswith("nvjet") for row in kernels)
+    assert 0.3 < sum(row.share for row in kernels) < 1
+    assert process.ranking.picks
+    assert process.parts.wall.tolist() == alone.parts.wall.tolist()
