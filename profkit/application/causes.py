@@ -11,14 +11,14 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from statistics import median
 
-from profkit.application.replay import Call, Replay, Work
+from profkit.application.replay import Replay, Work
 from profkit.application.steps import Steps, steady_steps
 from profkit.application.what_if import (
     PINNED_BANDWIDTH,
     Change,
     WhatIf,
     bandwidths,
-    is_host_work,
+    host_work,
     is_pageable,
     is_synchronization,
     small_kernels,
@@ -76,11 +76,16 @@ def _ceiling(item: Item) -> float:
     return -item.range[1]
 
 
-def quantities(events: Events, steps: Sequence[Steps]) -> Mapping[str, float]:
-    """The quantities of an application's step; none of a program that repeats nothing."""
+def quantities(
+    events: Events, steps: Sequence[Steps], known: float | None = None
+) -> Mapping[str, float]:
+    """The quantities of an application's step; none of a program that repeats nothing.
+
+    `known` are the seconds of a step without a profiler, as WhatIf takes them.
+    """
     if not steps or not any(len(each) > 1 for each in steps):
         return {}
-    what_if = WhatIf(events, steps)
+    what_if = WhatIf(events, steps, known)
     return {**_evidence(what_if.replay, what_if.sm_count), **_savings(what_if)}
 
 
@@ -91,11 +96,11 @@ def _savings(what_if: WhatIf) -> dict[str, float]:
     savings = {name: saved(change) for name, change in CHANGES.items()}
     prefetched = CHANGES["saved_by_prefetch"]
     ahead = saved(prefetched | Change(unsynchronized=True))
-    host_work = _host_work(what_if.replay.calls, what_if.replay.steps) / (what_if.present / 1e9)
+    working = _host_time(what_if.replay) / (what_if.present / 1e9)
     kernels = {work.group: FASTER for work in what_if.replay.works if work.role == "kernel"}
     return {
         **savings,
-        "saved_by_one_thread": min(savings["saved_by_prefetch"], max(0.0, 1 - host_work)),
+        "saved_by_one_thread": min(savings["saved_by_prefetch"], max(0.0, 1 - working)),
         # what prefetching saves is not counted: a wait before host work is part of that
         _WAITS: ahead - savings["saved_by_prefetch"],
         "saved_by_kernels": saved(Change(kernels=kernels)),
@@ -103,8 +108,10 @@ def _savings(what_if: WhatIf) -> dict[str, float]:
     }
 
 
-def _host_work(calls: Iterable[Call], steps: int) -> float:
-    return sum(call.gap for call in calls if is_host_work(call)) / steps / 1e9
+def _host_time(replay: Replay) -> float:
+    """Seconds of host work per step."""
+    gaps = (replay.calls[work.index].gap for work in host_work(replay))
+    return sum(gaps) / replay.steps / 1e9
 
 
 def _evidence(replay: Replay, sm_count: int) -> dict[str, float]:
@@ -128,7 +135,7 @@ def _evidence(replay: Replay, sm_count: int) -> dict[str, float]:
         "kernel_median": median(durations) / 1e9 if durations else math.nan,
         "host_waits": each(len(waits)),
         "host_wait_time": each(sum(call.end - call.start for call in waits)) / 1e9,
-        "host_work": _host_work(calls, steps),
+        "host_work": _host_time(replay),
         "pageable_bytes": each(size),
         "pageable_bandwidth": size / copying * 1e9 if copying else math.nan,
         "pinned_bandwidth": max(used, default=math.nan),

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 import re
-from bisect import bisect_right
+from bisect import bisect_right, insort
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -29,7 +29,10 @@ from profkit.timeline.events import Events, GpuWork, Times
 
 US = 1e3  # ns
 TYPICAL_LATENCY = 5 * US  # ns from a launch call to its kernel on an idle stream; H200, nsys
-TYPICAL_GAP = 1 * US  # ns between queued kernels of one stream; H200
+TYPICAL_GAP = 0.45 * US
+"""ns between queued kernels of one stream, H200: what 50 equal kernels in a row (targets/apps,
+pipeline.cu) take without a profiler beyond their durations, and the same between those of a CUDA
+graph; 1.0 µs are recorded with nsys."""
 _CLOSE = 10 * US  # ns, chosen: work that starts so soon after other work ended waited for it
 _SKEW = 2 * US  # ns, chosen: more than the clocks of host and GPU differ after nsys aligned them
 _BLOCKED = 20 * US  # ns, chosen: no launch call takes this long unless the queue is full
@@ -503,14 +506,14 @@ class _Graph:
             if work.call < 0 or work.role in {"copy", "communication"}:
                 continue
             call = self.calls[work.call]
-            if end < call.start:
+            if -math.inf < end < call.start:
                 latencies.append(work.start - call.start)
             elif end > call.end + TYPICAL_LATENCY and work.start >= end:
                 gaps.append(work.start - end)
         if latencies:
             self.latency = max(0.0, float(np.percentile(latencies, 25)))
         if gaps:
-            self.gap = min(float(np.percentile(gaps, 25)), TYPICAL_LATENCY)
+            self.gap = min(float(np.percentile(gaps, 25)), TYPICAL_GAP)
 
     def _link_collectives(self) -> None:
         """Work of several ranks that ends together: the same in order, of one name."""
@@ -532,41 +535,50 @@ class _Graph:
             self.transfers.append(max(self.works[member].end for member in members) - last)
 
     def _link_work(self, previous: Sequence[float]) -> None:
-        recent: dict[int, list[int]] = defaultdict(list)  # work of a rank, in order of end
-        ends: dict[int, list[float]] = defaultdict(list)
+        """The lags of each work after its call, its stream's previous work and what it awaits.
+
+        Where it started later than they explain, it waited for work of another stream that ended
+        just before, or else the last of them has the lag that was recorded.
+        """
+        order: dict[int, list[tuple[float, int]]] = defaultdict(list)  # of a rank, by end
         awaited = self._awaited_by_events()
         for index, (work, end) in enumerate(zip(self.works, previous, strict=True)):
             called = self.calls[work.call].start if work.call >= 0 else -math.inf
-            work.call_lag = min(self.latency, work.start - called) if work.call >= 0 else -math.inf
+            work.call_lag = min(self.latency, work.start - called)
             work.stream_lag = min(self.gap, work.start - end) if end > -math.inf else 0.0
             for other in awaited.get(index, ()):
                 lag = work.start - self.works[other].end
                 if lag >= -_SKEW:
                     work.awaits.append(Wait(other, min(lag, self.gap)))
-            reached = max(
+            times = [self.works[wait.work].end for wait in work.awaits]
+            lags = [wait.lag for wait in work.awaits]
+            known = max(
                 called + work.call_lag,
                 end + work.stream_lag,
-                *(self.works[wait.work].end + wait.lag for wait in work.awaits),
-            )  # fmt: skip
-            if work.start > reached + _SKEW:
-                place = bisect_right(ends[work.rank], work.start) - 1
-                other = recent[work.rank][place] if place >= 0 else -1
-                near = other >= 0 and work.start - self.works[other].end <= _CLOSE
-                if (
-                    near
-                    and self.works[other].stream != work.stream
-                    and self.works[other].end > reached
-                ):
-                    work.awaits.append(Wait(other, work.start - self.works[other].end))
-                    reached = work.start
-            if work.start > reached:
-                if called + work.call_lag >= end + work.stream_lag:
-                    work.call_lag = work.start - called
-                elif end > -math.inf:
-                    work.stream_lag = work.start - end
-            place = bisect_right(ends[work.rank], work.end)
-            ends[work.rank].insert(place, work.end)
-            recent[work.rank].insert(place, index)
+                *(time + lag for time, lag in zip(times, lags, strict=True)),
+            )
+            if work.start > known + _SKEW:
+                place = bisect_right(order[work.rank], (work.start, len(self.works))) - 1
+                ended, other = order[work.rank][place] if place >= 0 else (-math.inf, -1)
+                is_near = work.start - ended <= _CLOSE and self.works[other].stream != work.stream
+                if is_near and ended > max(called, end, *times):
+                    work.awaits.append(Wait(other, work.start - ended))
+                    known = work.start
+            if work.start > known:
+                self._explain(work, called, end)
+            insort(order[work.rank], (work.end, index))
+
+    def _explain(self, work: Work, called: float, end: float) -> None:
+        """Let a work start as late as recorded after what was the last before it."""
+        last = max(work.awaits, key=lambda wait: self.works[wait.work].end, default=None)
+        awaited = self.works[last.work].end if last else -math.inf
+        if last and awaited > max(called, end):
+            work.awaits.remove(last)
+            work.awaits.append(Wait(last.work, work.start - awaited))
+        elif called + work.call_lag >= end + work.stream_lag:
+            work.call_lag = work.start - called
+        elif end > -math.inf:
+            work.stream_lag = work.start - end
 
     def _awaited_by_events(self) -> dict[int, list[int]]:
         """By the index of a work those of another stream that it awaits: host calls recorded an
@@ -606,7 +618,10 @@ class _Graph:
                 self._link_blocked(call, started, usual[call.name])
             elif call.role == "copy":
                 own = [work for work in call.works if self.works[work].end <= call.end + _SKEW]
-                self._link_wait(call, own[-1] if own else -1, _RETURN)
+                if own:
+                    self._link_wait(call, own[-1], _RETURN)
+                elif is_long and not self.works[call.works[0]].pageable:
+                    self._link_blocked(call, started, usual[call.name])
             elif call.role == "wait":
                 self._link_wait(call, self._ended_before(call, ended), _RETURN)
             elif call.role != "launch" and is_long:
@@ -616,10 +631,15 @@ class _Graph:
                     self._link_wait(call, last, usual[call.name])
 
     def _link_blocked(self, call: Call, started: _Ordered, usual: float) -> None:
-        """A launch that waited for room in the queue: until earlier work started."""
-        work = started.last(call.end)
+        """A launch that waited for room in the queue: until earlier work started.
+
+        Where that is not among the replayed work, the GPU is far behind, and the wait is left out.
+        """
+        work, first = started.last(call.end), self.works[call.works[0]]
         if 0 <= work < call.works[0] and call.end - self.works[work].start < _BLOCKED:
             call.wait = Wait(work, call.end - self.works[work].start, for_start=True)
+            call.own = usual
+        elif first.start > call.end + _BLOCKED:
             call.own = usual
 
     def _link_wait(self, call: Call, work: int, own: float) -> None:

@@ -15,6 +15,7 @@ import re
 import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from statistics import median
 
 import zstandard
 from msgspec import Struct, convert
@@ -51,9 +52,11 @@ class Story(Struct, frozen=True):
 
 
 class SideTime(Struct, frozen=True):
-    """The time of a step without a profiler."""
+    """The time of a step without a profiler, and that of each block of steps; the blocks of both
+    sides alternate."""
 
     median_ms: float
+    ms: tuple[float, ...] = ()
 
 
 class StoryTimes(Struct, frozen=True):
@@ -83,11 +86,11 @@ def judge_story(folder: Path, rules: Sequence[Rule]) -> StoryScore:
 def scored(times: StoryTimes, before: Events, after: Events, rules: Sequence[Rule]) -> StoryScore:
     """Score a story by its step times and the timelines of both sides."""
     story = times.story
-    what_if = WhatIf(before, steady_steps(before))
-    present = what_if.times(Change())
+    known = times.before.median_ms / 1e3
+    what_if = WhatIf(before, steady_steps(before), known)
     named = tuple(
         CauseNamed(category=item.rule.category, ceiling=item.range[1], likely=item.speedup)
-        for item in application_items(quantities(before, steady_steps(before)), rules)
+        for item in application_items(quantities(before, steady_steps(before), known), rules)
     )
     fix = _SAME.get(story.fix, story.fix)
     if fix in {"slow_kernel", "copies"}:
@@ -103,14 +106,20 @@ def scored(times: StoryTimes, before: Events, after: Events, rules: Sequence[Rul
         fix=fix,
         complete=story.complete,
         control=story.control,
-        measured=times.before.median_ms / times.after.median_ms,
+        measured=_gain(times),
         estimated=estimated,
         replayed=fix in {"slow_kernel", "copies"},
         named=named[:3],
         step_ms=times.before.median_ms,
-        recorded_ms=present.recorded * 1e3,
-        replay_error=present.present / present.recorded - 1,
+        recorded_ms=what_if.replay.recorded / 1e6,
+        replay_error=what_if.replay_error,
     )
+
+
+def _gain(times: StoryTimes) -> float:
+    """The median over pairs of blocks, so that drifts of the host cancel out."""
+    before, after = (side.ms or (side.median_ms,) for side in (times.before, times.after))
+    return median(first / second for first, second in zip(before, after, strict=False))
 
 
 def side_of(folder: Path, side: str) -> Events:

@@ -16,7 +16,6 @@ from itertools import accumulate
 
 from profkit.application.replay import (
     LONG_GAP,
-    TYPICAL_GAP,
     US,
     Call,
     Replay,
@@ -34,6 +33,12 @@ device up to this size and returns ("API synchronization behavior" in the CUDA d
 PINNED_BANDWIDTH = 55e9
 """Bytes/s of pinned copies where a timeline has none: of PCIe 5.0 x16, as measured on an H200."""
 _LARGE_COPY = 1 << 20  # bytes, chosen: latency is below a tenth of its time
+_LEAST_HOST = 0.3  # of the recorded host time, chosen: nsys slowed hosts down to 1.7x on an H200
+_USUAL_HOST = 0.65
+"""Of the recorded host time without a profiler, where that is not known: 0.61 to 0.70 in programs
+of torch on an H200."""
+_HIDDEN_HOST = 0.01  # of a step, chosen: a host that changes no more is hidden behind the GPU
+_HALVINGS = 8  # chosen: the host's share is then known to 0.3%
 _QUICK_CALL = 2 * US  # ns, chosen: a CUDA call that does nothing but queue
 
 Group = tuple[int, int]
@@ -96,23 +101,62 @@ def replayed(events: Events, steps: Sequence[Steps], change: Change) -> StepTime
 
 
 class WhatIf:
-    """Changes of the same recorded steps."""
+    """Changes of the same recorded steps.
 
-    def __init__(self, events: Events, steps: Sequence[Steps]) -> None:
+    `known` are the seconds that a step takes without a profiler: where it takes less than recorded,
+    the profiler has slowed the host down, and all host times are scaled to it.
+    """
+
+    def __init__(self, events: Events, steps: Sequence[Steps], known: float | None = None) -> None:
         self.replay = replay_of(events, steps)
-        self.present = step_time(self.replay)
+        self.replay_error = step_time(self.replay) / self.replay.recorded - 1
+        if known:
+            self.replay = _with_host(self.replay, _host_share(self.replay, known * 1e9))
+        present = step_time(self.replay)
+        self.present = min(present, known * 1e9) if known else present
         self.names = tuple(name.name for name in events.kernel_names)
         self.sm_count = min((gpu.sm_count for gpu in events.gpus), default=0)
 
     def times(self, change: Change) -> StepTimes:
         """The time of a step after a change; never more than before it."""
         after = step_time(changed(self.replay, change, self.sm_count))
+        if change.overlapped:  # it costs SMs: what is gained without it is a ceiling too
+            without = replace(change, overlapped=False)
+            after = min(after, step_time(changed(self.replay, without, self.sm_count)))
         return StepTimes(
             self.replay.recorded / 1e9, self.present / 1e9, min(after, self.present) / 1e9
         )
 
     def ceiling(self, change: Change) -> float:
         return self.times(change).ceiling
+
+
+def _host_share(replay: Replay, known: float) -> float:
+    """The share of its recorded times that the host takes in a step of `known` ns."""
+    usual, recorded = step_time(_with_host(replay, _USUAL_HOST)), step_time(replay)
+    if recorded - usual < _HIDDEN_HOST * recorded:
+        return _USUAL_HOST  # the GPU is the limit, and does not say how fast the host is
+    if recorded <= known:
+        return 1.0
+    low, high = (_USUAL_HOST, 1.0) if usual <= known else (_LEAST_HOST, _USUAL_HOST)
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        if step_time(_with_host(replay, middle)) > known:
+            high = middle
+        else:
+            low = middle
+    return low
+
+
+def _with_host(replay: Replay, share: float) -> Replay:
+    """The graph with a share of the host's times; host work has no calls that nsys slows down."""
+    working = {work.index for work in host_work(replay)}
+    calls = []
+    for index, call in enumerate(replay.calls):
+        gap = call.gap if index in working else call.gap * share
+        own, lag = call.own * share, call.anchor_lag * share
+        calls.append(replace(call, gap=gap, own=own, anchor_lag=lag))
+    return replace(replay, calls=calls, launch=replay.launch * share)
 
 
 def changed(replay: Replay, change: Change, sm_count: int = 0) -> Replay:
@@ -134,7 +178,7 @@ def changed(replay: Replay, change: Change, sm_count: int = 0) -> Replay:
     if change.preallocated:
         _preallocate(after)
     if change.overlapped:
-        _overlap_communication(after)
+        _overlap_communication(after, sm_count)
     if change.graphs:
         _capture(after)
     if change.concurrent:
@@ -145,22 +189,57 @@ def changed(replay: Replay, change: Change, sm_count: int = 0) -> Replay:
     return after
 
 
-def is_host_work(call: Call) -> bool:
-    """Whether the host computes for long before a call, without any call."""
-    return call.gap > LONG_GAP
+@dataclass(frozen=True)
+class HostWork:
+    """Long host time without any call before the call at `index`; `waits` are the calls directly
+    before it in which the host waited. `on_results`: it is on what the host then read, not on data
+    that is copied to the GPU next."""
+
+    index: int
+    waits: tuple[Call, ...]
+    on_results: bool
+
+
+def host_work(replay: Replay) -> list[HostWork]:
+    """Where the host computes for long without any call.
+
+    Time between two launches is that of issuing them, whatever it takes: work on data is before
+    data is copied to the GPU, or before or after the host waits.
+    """
+    found: list[HostWork] = []
+    pending: dict[int, list[int]] = defaultdict(list)
+    waited: dict[int, tuple[Call, ...]] = defaultdict(tuple)
+    for repetition in range(2):  # the first calls follow the last when steps are repeated
+        for index, call in enumerate(replay.calls):
+            lane = call.lane
+            if call.gap > LONG_GAP:
+                pending[lane].append(index)
+            if not call.works and call.role != "wait":
+                continue
+            waits, waited[lane] = waited[lane], ()
+            copies = any(_is_data(replay.works[work]) for work in call.works)
+            if repetition and (waits or copies or call.role == "wait"):
+                on_results = bool(waits) and not copies
+                found += [HostWork(place, waits, on_results) for place in pending[lane]]
+            pending[lane].clear()
+            if is_synchronization(call, replay.works):
+                waited[lane] = (*waits, call)
+    return found
+
+
+def _is_data(work: Work) -> bool:
+    """Whether a copy to the GPU is more than some values."""
+    return work.direction == "host to device" and work.size > SMALL_COPY
 
 
 def _prefetch(replay: Replay) -> None:
-    """Host work beside the GPU; what it reads of the GPU's results is of the step before, so that
-    nothing is awaited for it."""
-    last: dict[int, Call] = {}
-    for call in replay.calls:
-        before = last.get(call.lane)
-        if is_host_work(call):
-            call.gap = 0.0
-            if before and is_synchronization(before, replay.works):
-                before.own, before.wait = min(before.own, _QUICK_CALL), None
-        last[call.lane] = call
+    """Host work beside the GPU: on data in as many threads as it takes, on results in the same one,
+    on those of the step before."""
+    for work in host_work(replay):
+        if not work.on_results:
+            replay.calls[work.index].gap = 0.0
+        for call in work.waits:
+            call.own, call.wait = min(call.own, _QUICK_CALL), None
 
 
 def is_pageable(work: Work) -> bool:
@@ -226,12 +305,22 @@ def is_synchronization(call: Call, works: Sequence[Work]) -> bool:
 
 def _let_run_ahead(replay: Replay) -> None:
     """The host waits for nothing, and reads no small results."""
+    reads = False
     for call in replay.calls:
-        if is_synchronization(call, replay.works):
-            call.own, call.wait = min(call.own, _QUICK_CALL), None
-    for work in replay.works:
-        if work.direction == "device to host" and work.pageable and not is_pageable(work):
+        works = [replay.works[index] for index in call.works]
+        waits = is_synchronization(call, replay.works)
+        if reads and waits:
+            call.gap = call.own = 0.0
+        reads = any(_is_small_result(work) for work in works)
+        if reads or waits:
+            call.own, call.wait = 0.0 if reads else min(call.own, _QUICK_CALL), None
+        for work in works if reads else ():
             work.duration = work.stream_lag = 0.0
+
+
+def _is_small_result(work: Work) -> bool:
+    """Whether a copy is of some values that the host reads."""
+    return work.direction == "device to host" and work.size <= SMALL_COPY
 
 
 def _preallocate(replay: Replay) -> None:
@@ -240,28 +329,33 @@ def _preallocate(replay: Replay) -> None:
             call.own, call.wait = 0.0, None
 
 
-def _overlap_communication(replay: Replay) -> None:
+def _overlap_communication(replay: Replay, sm_count: int) -> None:
     """Collectives start with the first work of their step, on a stream of their own; what follows
-    them in their stream awaits them."""
+    them in their stream awaits them.
+
+    The SMs that their blocks take are missing from the computation beside them.
+    """
     own: dict[int, int] = {}
     first: dict[tuple[int, int], int] = {}
-    pending: dict[int, list[int]] = defaultdict(list)
+    last: dict[int, Work] = {}
+    pending: dict[int, list[Wait]] = defaultdict(list)
     computing = {work.stream for work in replay.works if work.role in {"kernel", "graph"}}
     for index, work in enumerate(replay.works):
         if work.role != "communication":
             if work.role in {"kernel", "graph"}:
                 first.setdefault((work.rank, work.step), index)
-            work.awaits = [
-                *work.awaits,
-                *(Wait(each, 0.0) for each in pending.pop(work.stream, [])),
-            ]
+                last[work.rank] = work
+            work.awaits = [*work.awaits, *pending.pop(work.stream, [])]
             continue
         start = first.get((work.rank, work.step))
         if start is None:
             continue
+        if sm_count and last[work.rank].blocks >= sm_count:
+            transfer = replay.transfers[work.collective] if work.collective >= 0 else work.duration
+            last[work.rank].duration += transfer * min(1.0, work.blocks / sm_count)
         work.call_lag, work.awaits = -math.inf, [Wait(start, 0.0, for_start=True)]
         if work.stream in computing:
-            pending[work.stream].append(index)
+            pending[work.stream].append(Wait(index, 0.0))
             if work.rank not in own:
                 own[work.rank] = _add_stream(replay, work.rank)
             work.stream, work.stream_lag = own[work.rank], 0.0
@@ -276,22 +370,23 @@ def _add_stream(replay: Replay, rank: int) -> int:
 
 def _capture(replay: Replay) -> None:
     """One launch for all work between two waits of the host, or pieces of host work."""
-    inside: set[int] = set()
-    captured: dict[int, bool] = defaultdict(bool)
-    for call in replay.calls:
-        joins, captured[call.lane] = captured[call.lane], _capturable(call, replay)
-        if not captured[call.lane]:
+    apart = {work.index for work in host_work(replay)}
+    launched: dict[int, bool] = defaultdict(bool)  # by lane, whether a graph is open and launched
+    for index, call in enumerate(replay.calls):
+        if not _capturable(call, replay):
+            launched[call.lane] = False
             continue
-        if joins and not is_host_work(call):
-            call.gap, call.own, call.wait = 0.0, 0.0, None
-            inside.update(call.works)
+        if index in apart:
+            launched[call.lane] = False
         else:
-            call.gap = call.gap if is_host_work(call) else 0.0
-            call.own = min(call.own, replay.launch)
-    for index in inside:
-        work = replay.works[index]
-        work.call_lag = -math.inf
-        work.stream_lag = min(work.stream_lag, replay.gap, TYPICAL_GAP)
+            call.gap = 0.0
+        follows = launched[call.lane]
+        call.wait = None
+        call.own = min(call.own, replay.launch) if call.works and not follows else 0.0
+        for work in (replay.works[place] for place in call.works if follows):
+            work.call_lag = -math.inf
+            work.stream_lag = min(work.stream_lag, replay.gap)
+        launched[call.lane] = follows or bool(call.works)
 
 
 def _capturable(call: Call, replay: Replay) -> bool:

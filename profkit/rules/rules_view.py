@@ -53,7 +53,7 @@ _SUMMARY = (
     "False alarms",
 )
 _PAIRS = ("Pair", "Category", "Measured", "Predicted", "Rank", "ncu")
-_WORDS = {"Pair", "Category"}
+_WORDS = {"Pair", "Category", "Application", "Fixed", "Named first", "Missed"}
 _INDENT = 4  # columns
 _NAME = 40  # characters of a kernel name, chosen: time and rank fit beside it at 80 columns
 

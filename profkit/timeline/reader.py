@@ -53,6 +53,7 @@ from profkit.timeline.export import (
     STRINGS,
     SYNCHRONIZATIONS,
     TEXT_COLUMNS,
+    check_table,
     columns_of,
     open_export,
 )  # fmt: skip
@@ -266,6 +267,7 @@ class _Reader:
         """These columns of all rows, None where a column is absent; numbers are integers."""
         if table not in self._columns:
             return ()
+        check_table(self._path, self._database, table)
         values = ", ".join(self._value(table, column) for column in columns)
         return self._database.execute(f"SELECT {values} FROM {table}")
 
@@ -288,6 +290,7 @@ class _Reader:
         try:
             self._take_pages(rows)
         except OtherFormat:
+            check_table(self._path, self._database, table)
             rows = _Collected(self._path, table)
             self._query(rows)
         if table != RANGES:

@@ -100,6 +100,18 @@ def running_ahead(host: Host, _: int) -> None:
         _layers(host, 4, 25 * US, python=10 * US)
 
 
+def searching(host: Host, _: int) -> None:
+    host.launch_graph(1, 300 * US)
+    host.copy(2 * US, 64, source="device", target="pageable")
+    host.compute(280 * US)
+
+
+def searching_behind(host: Host, _: int) -> None:
+    host.launch_graph(1, 300 * US)
+    host.copy(2 * US, 64, source="device", target=PINNED)
+    host.compute(280 * US)
+
+
 def allocating(host: Host, _: int) -> None:
     host.call("cudaMalloc", 300 * US)
     _layers(host, 8, 60 * US)
@@ -137,6 +149,7 @@ STORIES = {
     "pageable": Story("pageable_copies", pageable, own_stream),
     "loader": Story("data_loader", inline_loader, prefetching_loader),
     "reading": Story("synchronization", reading, running_ahead),
+    "results": Story("data_loader", searching, searching_behind),
     "allocation": Story("allocation", allocating, reusing),
     "chains": Story("serialized_streams", chains_in_one_stream, chains_in_streams),
     "kernels": Story("slow_kernel", slow, fast, is_complete=False),

@@ -81,7 +81,7 @@ def test_the_planted_cause_is_named_first(story: Story) -> None:
 def test_the_ceiling_is_what_a_complete_fix_gains(story: Story) -> None:
     gained = step_time(story.before) / step_time(story.after)
     ceiling = dict(named(recorded(story.before)))[story.cause]
-    assert gained <= ceiling * 1.005
+    assert gained <= ceiling * 1.01
     assert ceiling <= gained * 1.15
 
 
@@ -147,7 +147,8 @@ def ranks(compute: tuple[int, int], transfer: int, *, beside: bool, steps: int =
             starts.append((start, call, where))
         done = max(start for start, *_ in starts) + transfer
         for host, (start, call, where) in zip(hosts, starts, strict=True):
-            recording.kernel("ncclDevKernel_AllReduce_Sum_f32()", start, done, call, where)
+            name, grid = "ncclDevKernel_AllReduce_Sum_f32()", (2, 1, 1)
+            recording.kernel(name, start, done, call, where, grid)
             host.free[13 if beside else 7] = done
             host.launch("adam(float*)", 50 * US, after=done)
             host.synchronize()
@@ -166,7 +167,8 @@ def test_communication_after_the_computation_is_named() -> None:
     causes = named(before)
     assert causes[0][0] == "exposed_communication"
     gained = time_of(before) / time_of(after)
-    assert gained <= causes[0][1] <= gained * 1.15
+    assert gained <= causes[0][1] * 1.01
+    assert causes[0][1] <= gained * 1.15
 
 
 def test_ranks_that_wait_for_the_slowest_are_named() -> None:
