@@ -46,10 +46,12 @@ _WAITS = "saved_by_no_waits"
 
 
 def plan(names: Iterable[str]) -> Change:
-    """The fixes of some causes together, by the names of what they save."""
+    """The fixes of some causes together, by the names of what they save; of kernels there is none
+    without a profile of them."""
     change = Change()
     for name in names:
-        change |= Change(unsynchronized=True) if name == _WAITS else CHANGES[name]
+        fix = Change(unsynchronized=True) if name == _WAITS else CHANGES.get(name)
+        change |= fix or Change()
     return change
 
 
