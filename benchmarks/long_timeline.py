@@ -2,7 +2,8 @@
 
 python benchmarks/long_timeline.py FILE [KERNELS]
 
-5 million kernels, the default, make 1 GB in a minute. Columns and types are those of nsys 2025.3.
+5 million kernels, the default, make 1 GB in half a minute: with two CUDA calls and a call of the
+operating system each. Columns and types are those of nsys 2025.3.
 """
 
 import sqlite3
@@ -38,6 +39,9 @@ CREATE TABLE CUPTI_ACTIVITY_KIND_MEMCPY (start INTEGER NOT NULL, end INTEGER NOT
     deviceId INTEGER NOT NULL, contextId INTEGER NOT NULL, streamId INTEGER NOT NULL,
     correlationId INTEGER, globalPid INTEGER, bytes INTEGER NOT NULL, copyKind INTEGER NOT NULL,
     srcKind INTEGER, dstKind INTEGER);
+CREATE TABLE OSRT_API (start INTEGER NOT NULL, end INTEGER NOT NULL, eventClass INTEGER NOT NULL,
+    globalTid INTEGER, correlationId INTEGER, nameId INTEGER NOT NULL, returnValue INTEGER NOT NULL,
+    nestingLevel INTEGER, callchainId INTEGER NOT NULL);
 CREATE TABLE NVTX_EVENTS (start INTEGER NOT NULL, end INTEGER, eventType INTEGER NOT NULL,
     globalTid INTEGER, text TEXT, textId INTEGER);
 """
@@ -48,6 +52,10 @@ CREATE TEMP TABLE launches AS WITH RECURSIVE counted(i) AS
     (SELECT 0 UNION ALL SELECT i + 1 FROM counted WHERE i + 1 < :kernels) SELECT i FROM counted;
 INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME SELECT 1000000 + i * 10000,
     1000000 + i * 10000 + 2500 + i * 7919 % 1500, 0, {THREAD}, i + 1, 1, 0, NULL FROM launches;
+INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME SELECT 1000000 + i * 10000 + 4200,
+    1000000 + i * 10000 + 4600, 0, {THREAD}, 2147483647 - i, 4, 0, NULL FROM launches;
+INSERT INTO OSRT_API SELECT 1000000 + i * 10000 + 4700, 1000000 + i * 10000 + 4900, 27, {THREAD},
+    i, 5, 0, 0, 0 FROM launches;
 INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME SELECT 1000000 + i * 10000 + 5000,
     1000000 + i * 10000 + 9000, 0, {THREAD}, 2000000000 + i, 2, 0, NULL
     FROM launches WHERE i % {STEP} IN (0, {STEP - 1});
@@ -78,6 +86,7 @@ def write(path: Path, kernels: int = 5_000_000) -> None:
         database.executescript(SCHEMA)
         database.execute("BEGIN")
         texts = {1: "cudaLaunchKernel_v7000", 2: "cudaMemcpyAsync_v3020", 3: "step"}
+        texts |= {4: "cudaStreamIsCapturing_v10000", 5: "pthread_mutex_lock"}
         for number in range(NAMES):
             texts[10 + number] = f"void layer_{number}<float, {number}>(float *, const float *)"
             texts[1010 + number] = f"layer_{number}"

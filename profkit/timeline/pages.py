@@ -24,7 +24,7 @@ _Numbers: TypeAlias = npt.NDArray[np.int64]
 
 _INTERIOR, _LEAF = 5, 13  # types of pages of a table
 _HEADER = {_INTERIOR: 12, _LEAF: 8}  # bytes before the pointers to cells
-_READ = 1 << 20  # bytes at a time, chosen: with their numbers they stay in a CPU's cache
+_READ = 1 << 19  # bytes at a time, chosen: with their numbers they stay in a CPU's cache
 _DEEPEST = 20  # levels; more pages than a file can have
 _LONGEST = 445  # bytes of a row that is in one page whatever its size
 _WINDOW = 8  # bytes of the longest number
