@@ -279,7 +279,9 @@ def record_whole(recorder: Recorder, story: Story, gpu: str) -> None:
     recorder.run([*words, f"--output={database}", str(report)], [gpu])
     redaction.scrub(database)
     packed = zstandard.ZstdCompressor(level=19).compress(database.read_bytes())
-    (recorder.out / story.name / "whole.sqlite.zst").write_bytes(packed)
+    folder = recorder.out / story.name
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "whole.sqlite.zst").write_bytes(packed)
     tell(f"{story.name}: whole.sqlite.zst {len(packed)} bytes")
 
 
@@ -345,12 +347,14 @@ def recorded(asked: argparse.Namespace, chosen: Sequence[Story]) -> list[str]:
         until = time.monotonic() + asked.limit
         recorder = Recorder(asked.out, Path(work), nsys, gpus, until)
         asked.out.mkdir(parents=True, exist_ok=True)
-        failed = []
+        failed: list[str] = []
         if not asked.overhead_only:
+            whole = [story for story in chosen if story.whole]
+            on_all_gpus(gpus, [partial(attempted, recorder, story) for story in whole])
+            if asked.whole_only:
+                return failed
             recorder.compile({story.program for story in chosen if story.program.endswith(".cu")})
             failed = record_all(recorder, chosen)
-            whole = [story for story in chosen if story.whole and story.name not in failed]
-            on_all_gpus(gpus, [partial(attempted, recorder, story) for story in whole])
         if asked.overhead or asked.overhead_only:
             overhead(recorder)
     return failed
@@ -371,6 +375,7 @@ def main() -> int:
     parser.add_argument("--limit", type=float, default=400.0, metavar="S", help="for all of it")
     parser.add_argument("--overhead", action="store_true", help="measure nsys's overhead too")
     parser.add_argument("--overhead-only", action="store_true")
+    parser.add_argument("--whole-only", action="store_true", help="with start and warm-up")
     parser.add_argument("--cut", type=Path, metavar="RAW", help="only cut recordings made before")
     asked = parser.parse_args()
     started = time.monotonic()

@@ -75,6 +75,8 @@ class Window:
 def windows(database: sqlite3.Connection, side: int | None, steps: int) -> tuple[Window, ...]:
     """The last but one `steps` steps of a side in each process; none where it has too few."""
     spans = dict[int, tuple[int, int]]()
+    if side == 0:  # nsys may have lost its range, the first of the process
+        spans = {process: (0, start) for process, start, _ in _ranges(database, "side 1")}
     if side is not None:
         for process, start, end in _ranges(database, f"side {side}"):
             spans[process] = start, end

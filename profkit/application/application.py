@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from profkit.application.kernel_kinds import COMMUNICATION
+from profkit.application.kernel_kinds import COMMUNICATION, GRAPH
 from profkit.application.parts import (
     COPIES,
     FILLS,
@@ -32,6 +32,7 @@ TITLES = {
     GAPS: "GPU idle",
 }
 _TOP_OF_KIND = 3  # kernels listed of a kind; chosen: the rest is in JSON
+_TOP_OF_GRAPH = 8  # kernels listed of graphs; chosen: as many as are picked
 _SHOWN_FROM = 0.001  # share of the step from which a row is shown; chosen
 
 
@@ -56,10 +57,16 @@ class Row:
 
 @dataclass(frozen=True, eq=False)
 class Process:
-    """A process of an application: what its steps on its GPU are made of."""
+    """A process of an application: what its steps on its GPU are made of.
+
+    `ranking` is of `named`: the events, or those of a second recording that names the kernels of
+    CUDA graphs (`apart`), whose shares are scaled to those of the first.
+    """
 
     parts: StepParts
     ranking: Ranking
+    named: Events
+    apart: bool = False
 
     @property
     def steps(self) -> Steps:
@@ -83,18 +90,40 @@ class Application:
 
 
 def read_application(
-    events: Events, nvtx: str | None = None, explain: float = EXPLAINED
+    events: Events,
+    nvtx: str | None = None,
+    explain: float = EXPLAINED,
+    named: Events | None = None,
 ) -> Application:
-    """The steps of a timeline with their parts; raises BadInput without GPU work."""
+    """The steps of a timeline with their parts; `named` is a recording of the same program that has
+    the kernels of its CUDA graphs. Raises BadInput without GPU work."""
     rows = []
     for steps in steady_steps(events, nvtx):
         parts = step_parts(events, steps)
-        rows.append(Process(parts, ranking(events, parts, explain)))
+        rows.append(Process(parts, ranking(events, parts, explain), events))
     if not rows:
         raise BadInput(
             f"{events.path}: no GPU work in this timeline", "record more: `nsys profile -t cuda`"
         )
+    if named is not None:
+        by_device = {steps.device: steps for steps in steady_steps(named, nvtx)}
+        rows = [_named(row, named, by_device.get(row.steps.device), explain) for row in rows]
     return Application(events, tuple(rows))
+
+
+def _named(process: Process, named: Events, steps: Steps | None, explain: float) -> Process:
+    if steps is None:
+        return process
+    parts = step_parts(named, steps)
+    ranked = ranking(named, parts, explain)
+    busy, known = (sum(map(each.share, each.group(KERNELS))) for each in (process.parts, parts))
+    scale = busy / known if known else 1.0
+    scaled = replace(
+        ranked,
+        kernels=tuple(replace(use, share=use.share * scale) for use in ranked.kernels),
+        picks=tuple(replace(pick, share=pick.share * scale) for pick in ranked.picks),
+    )
+    return replace(process, ranking=scaled, named=named, apart=True)
 
 
 def wall_row(process: Process) -> Row:
@@ -103,7 +132,7 @@ def wall_row(process: Process) -> Row:
     return _row(process, 0, "Step", wall, np.zeros(len(wall)), len(wall))
 
 
-def table(events: Events, process: Process) -> list[Row]:
+def table(process: Process) -> list[Row]:
     """The parts of a step, largest group first, kernels by kind with those that take most."""
     groups = []
     for group, title in TITLES.items():
@@ -118,7 +147,7 @@ def table(events: Events, process: Process) -> list[Row]:
             if max(row.share, row.hidden / _wall(process)) < _SHOWN_FROM:
                 continue
             rows.append(_noted(row, MEANINGS.get(part.name, "")))
-            rows += _kernels_of(events, process, part.name) if group == KERNELS else ()
+            rows += _kernels_of(process, part.name) if group == KERNELS else ()
         groups.append(rows)
     groups.sort(key=lambda rows: -rows[0].share)
     return [row for rows in groups for row in rows]
@@ -155,18 +184,21 @@ def _row(
     )
 
 
-def _kernels_of(events: Events, process: Process, kind: str) -> list[Row]:
+def _kernels_of(process: Process, kind: str) -> list[Row]:
+    """The kernels of a kind that take most; of a graph those of the recording that names them."""
+    inside = kind == GRAPH and process.apart
     by_name: dict[int, list[KernelUse]] = {}
     for use in process.ranking.kernels:
-        if use.kind == kind:
+        if use.kind == kind or inside:
             by_name.setdefault(use.name, []).append(use)
-    steps = len(process.parts.wall)
+    wall, steps = _wall(process), process.ranking.steps
     rows = []
     for name, uses in by_name.items():
-        time = sum(use.time for use in uses) / steps / 1e9
         share = sum(use.share for use in uses)
         count = sum(use.launches for use in uses) / steps
-        label = events.kernel_names[name].name
+        label = process.named.kernel_names[name].name
+        time = share * wall
         rows.append(Row(2, label, time, time, time, share, 0.0, count))
     rows.sort(key=lambda row: -row.share)
-    return [row for row in rows[:_TOP_OF_KIND] if row.share >= _SHOWN_FROM]
+    shown = _TOP_OF_GRAPH if inside else _TOP_OF_KIND
+    return [row for row in rows[:shown] if row.share >= _SHOWN_FROM]

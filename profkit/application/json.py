@@ -32,6 +32,7 @@ class StepKernelRow(Projection, frozen=True, kw_only=True):
 
     name: str
     kind: str
+    family: str
     grid: Extent
     block: Extent
     launches: Count
@@ -55,8 +56,9 @@ class PickRow(Projection, frozen=True, kw_only=True):
 
 class ProcessRow(Projection, frozen=True, kw_only=True):
     """The steps of a process on its GPU: the wall time of each, the parts that sum to it, kernels
-    and picked launches. `explained` is the share of the kernels' time that picked kernels have;
-    `left_out` counts the `unit` before the first step, `untypical` steps with other work."""
+    and picked launches. `explained` is the share of the kernels' time that the families of picked
+    kernels have, `explained_alone` that of equal kernels; `left_out` counts the `unit` before the
+    first step, `untypical` steps with other work."""
 
     device: int
     steps: str
@@ -70,6 +72,7 @@ class ProcessRow(Projection, frozen=True, kw_only=True):
     kernels: tuple[StepKernelRow, ...]
     picks: tuple[PickRow, ...]
     explained: Amount
+    explained_alone: Amount
 
 
 class ApplicationFile(File, frozen=True, kw_only=True, tag="profkit.application/1"):
@@ -88,12 +91,12 @@ def application_json(application: Application, file: str) -> str:
         ApplicationFile(
             file=file,
             gpus=tuple(gpu.name for gpu in events.gpus),
-            processes=tuple(_process(events, process) for process in application.processes),
+            processes=tuple(_process(process) for process in application.processes),
         )
     )
 
 
-def _process(events: Events, process: Process) -> ProcessRow:
+def _process(process: Process) -> ProcessRow:
     steps, parts, ranking = process.steps, process.parts, process.ranking
     return ProcessRow(
         device=steps.device,
@@ -105,9 +108,10 @@ def _process(events: Events, process: Process) -> ProcessRow:
         reason=steps.why or None,
         untypical=int((~steps.typical).sum()),
         parts=tuple(_part(part, parts.share(part)) for part in parts.parts),
-        kernels=tuple(_kernel(events, use) for use in ranking.kernels),
-        picks=tuple(_pick(events, pick) for pick in ranking.picks),
+        kernels=tuple(_kernel(process.named, use) for use in ranking.kernels),
+        picks=tuple(_pick(process.named, pick) for pick in ranking.picks),
         explained=ranking.explained,
+        explained_alone=ranking.own,
     )
 
 
@@ -133,6 +137,7 @@ def _kernel(events: Events, use: KernelUse) -> StepKernelRow:
     return StepKernelRow(
         name=events.kernel_names[use.name].name,
         kind=use.kind,
+        family=use.family,
         grid=shape.grid,
         block=shape.block,
         launches=use.launches,

@@ -19,7 +19,7 @@ def application_html(application: Application, file: str) -> str:
     first = application.processes[0]
     script = timeline_script()
     hashed = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    rows = [*table(application.events, first), wall_row(first)]
+    rows = [*table(first), wall_row(first)]
     page = templates("profkit.application").get_template("timeline.html.j2")
     return page.render(
         policy=f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{hashed}'",
@@ -29,9 +29,7 @@ def application_html(application: Application, file: str) -> str:
         rows=[(row, row_cells(row)) for row in rows],
         others=list(short_lines(application)),
         explained=explained(first),
-        picks=[
-            (pick, application.events.kernel_names[pick.name].name) for pick in first.ranking.picks
-        ],
+        picks=[(pick, first.named.kernel_names[pick.name].name) for pick in first.ranking.picks],
         style=Markup(timeline_style()),
         colors=Markup(_colors()),
         script=Markup(script),

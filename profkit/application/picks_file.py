@@ -9,7 +9,7 @@ from pathlib import Path
 from msgspec import structs
 
 from profkit.application.ranking import Pick
-from profkit.core.typed_file import Amount, Count, File, Model
+from profkit.core.typed_file import Amount, Count, File, Model, read_file
 from profkit.report.summary import ReportSummary
 from profkit.timeline.events import Events
 
@@ -44,6 +44,13 @@ class PicksFile(File, frozen=True, kw_only=True, tag="profkit.picks/1"):
 def is_application(path: Path) -> bool:
     """Whether a path is the run of an application."""
     return path.is_dir() and (path / PICKS).is_file()
+
+
+def recorded_range(folder: Path) -> str | None:
+    """The NVTX range that an application's run was recorded by; None for other folders."""
+    if not is_application(folder):
+        return None
+    return read_file(folder / PICKS, PicksFile, "record the run again").nvtx
 
 
 def entry(events: Events, pick: Pick, reason: str = "") -> PickEntry:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from profkit.application.kernel_kinds import kernel_kind
+from profkit.application.kernel_kinds import kernel_family, kernel_kind
 from profkit.application.parts import KERNELS, StepParts
 from profkit.application.steps import Steps
 from profkit.application.work import dense
@@ -18,10 +18,10 @@ Integers = npt.NDArray[np.int64]
 EXPLAINED = 0.9
 """Share of the time of kernels that the picked ones explain, unless asked for another."""
 MOST_KERNELS = 8
-"""Kernels, by name, that are picked; chosen: what a person reads."""
+"""Families of kernels that are picked; chosen: what a person reads."""
 _EARLY_STEPS = 3  # from which a launch is picked, so that a second run may end early; chosen
 _BITS = 42  # of a duration in ns: more than an hour
-_SECOND_SHAPE = 0.25  # share of a kernel's time from which a second shape is picked; chosen
+_SECOND_SHAPE = 0.25  # share of a family's time from which a second shape is picked; chosen
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +36,7 @@ class KernelUse:
     name: int
     configuration: int
     kind: str
+    family: str
     time: float
     share: float
     launches: int
@@ -62,43 +63,52 @@ class Pick:
     launch_index: int
     skip: int
     nvtx: tuple[str, ...]
+    family: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
     """The kernels of a step, most time first, and the launches that represent them.
 
-    `explained` is the share of the kernels' time that those picked have. Collectives are no part
-    of it, and no graph whose kernels are unknown: `unknown` is the share of the latter.
+    `explained` is the share of the kernels' time that the families of the picked ones have, `own`
+    that of the picked names and configurations alone. Collectives are no part of it; `unknown` is
+    the share of graphs whose kernels are unknown. `steps` are those that the kernels are of.
     """
 
     kernels: tuple[KernelUse, ...]
     picks: tuple[Pick, ...]
     explained: float
+    own: float
     unknown: float
+    steps: int
 
 
 def ranking(events: Events, parts: StepParts, explain: float = EXPLAINED) -> Ranking:
     """The kernels of the typical steps by their time on the critical path."""
     uses = _uses(events, parts)
-    by_name: dict[int, list[KernelUse]] = {}
+    families: dict[str, list[KernelUse]] = {}
     for use in uses:
-        by_name.setdefault(use.name, []).append(use)
-    names = sorted(by_name.values(), key=lambda shapes: -sum(use.time for use in shapes))
+        families.setdefault(use.family, []).append(use)
+    groups = sorted(families.values(), key=lambda group: -sum(use.time for use in group))
     known = sum(use.time for use in uses)
     picked: list[KernelUse] = []
     reached = 0.0
-    for shapes in names[:MOST_KERNELS]:
+    for group in groups[:MOST_KERNELS]:
         if reached >= explain * known:
             break
-        time = sum(use.time for use in shapes)
-        picked.append(shapes[0])
-        picked += [use for use in shapes[1:2] if use.time >= _SECOND_SHAPE * time]
+        time = sum(use.time for use in group)
+        picked.append(group[0])
+        picked += [use for use in group[1:2] if use.time >= _SECOND_SHAPE * time]
         reached += time
-    whole = sum(float(part.times.sum()) for part in parts.group(KERNELS))
-    picks = _picks(events, parts.steps, picked)
-    unknown = 1 - known / whole if whole else 0.0
-    return Ranking(uses, picks, reached / whole if whole else 0.0, unknown)
+    whole = sum(float(part.times.sum()) for part in parts.group(KERNELS)) or 1.0
+    return Ranking(
+        kernels=uses,
+        picks=_picks(events, parts.steps, picked),
+        explained=reached / whole,
+        own=sum(use.time for use in picked) / whole,
+        unknown=max(0.0, 1 - known / whole),
+        steps=len(parts.wall),
+    )
 
 
 def _uses(events: Events, parts: StepParts) -> tuple[KernelUse, ...]:
@@ -121,6 +131,7 @@ def _uses(events: Events, parts: StepParts) -> tuple[KernelUse, ...]:
             name=int(groups[place] // shapes),
             configuration=int(groups[place] % shapes),
             kind=kernel_kind(events.kernel_names[int(groups[place] // shapes)].name),
+            family=kernel_family(events.kernel_names[int(groups[place] // shapes)].name),
             time=float(times[place]),
             share=float(times[place]) / parts.total,
             launches=int(counts[place]),
@@ -164,6 +175,7 @@ def _picks(events: Events, steps: Steps, uses: list[KernelUse]) -> tuple[Pick, .
                 launch_index=index,
                 skip=int((kernels.name[rows[:index]] == use.name).sum()),
                 nvtx=nvtx_path(events, int(kernels.call[rows[index]])),
+                family=use.family,
             )
         )
     return tuple(picks)

@@ -123,10 +123,10 @@ def _chosen(
         more = outside.coverage - inside.coverage
         if outside.period < 1.5 * inside.period:  # no loop around the other: the same, cut better
             place = outer if more > _BETTER else place
-        elif len(outside.marks) > _OUTER:
-            higher = ranks[outer] > ranks[place] and more > -_SLACK / 4
-            plain = ranks[outer] == ranks[place] == 0
-            place = outer if higher or (plain and more >= _NESTED) else place
+        elif ranks[outer] > ranks[place] and more > -_SLACK / 4:
+            place = outer
+        elif ranks[outer] == ranks[place] == 0 and more >= _NESTED:
+            place = outer if len(outside.marks) > _OUTER else place
     return options[place]
 
 

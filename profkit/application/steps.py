@@ -112,7 +112,8 @@ def _steps_of(events: Events, process: int, device: int, nvtx: str | None) -> St
 
 
 def _whole(work: Work, process: int, device: int) -> Steps:
-    bounds = np.array([work.start[0], work.end.max()], dtype=np.int64)
+    end = max(int(work.end.max()), int(work.start[0]) + 1)
+    bounds = np.array([work.start[0], end], dtype=np.int64)
     calls = np.array([work.call_start.min(), work.end.max()], dtype=np.int64)
     how = "no repetition: the time from first to last GPU work is one step"
     return Steps(process, device, bounds, calls, np.ones(1, dtype=np.bool_), how)
@@ -194,6 +195,8 @@ def _by_pattern(
     why = _reason(events, process, begin, int(calls[low]))
     origin = int(sequence.start[sequence.start >= 0].min())
     steps = _bounded(process, device, starts, calls, pattern.alike, (low, high), how)
+    if steps is None:
+        return None
     return replace(
         steps, before=before, why=why if before else "", left_out=int(starts[low]) - origin
     )
@@ -214,10 +217,13 @@ def _bounded(
     alike: Mask,
     range_: tuple[int, int],
     how: str,
-) -> Steps:
+) -> Steps | None:
+    """The steps of a range of marks; None where all begin at one time."""
     low, high = range_
     low = max(low, high - MOST_STEPS)
     bounds = np.maximum.accumulate(starts[low : high + 1])
+    if bounds[-1] <= bounds[0]:
+        return None
     typical = alike[low:high] & (np.diff(bounds) > 0)
     if not typical.any():
         typical = np.ones(high - low, dtype=np.bool_)
@@ -250,6 +256,8 @@ def _turned(sequence: _Sequence, pattern: Repetition) -> Repetition:
     counts = np.diff(np.append(begin, len(ordered)))
     medians = gaps[places][order][begin + counts // 2]
     medians = np.where(counts >= 0.95 * alike.sum(), medians, -1)  # chosen: almost every step
+    if medians.max() < 0:
+        return _at_work(sequence, pattern)
     longest = begin[medians >= 0.8 * medians.max()]  # chosen: as long; the first of them
     symbol = int(ordered[longest[np.argmin(places[order][longest])]])
     turned = measured(
@@ -384,6 +392,8 @@ def _by_range(events: Events, work: Work, process: int, device: int, name: str) 
     first = _steady(alike)[0] if alike.any() else 0
     first = _after_slow(np.diff(starts), alike, first, len(alike))
     steps = _bounded(process, device, starts, calls, alike, (first, len(alike)), how)
+    if steps is None:
+        return None
     before, unit = (first, "step") if first else (int(low[0]), "launch")
     why = _reason(events, process, int(called[0]), int(calls[first])) if before else ""
     left_out = max(0, int(starts[first] - work.start[0]))

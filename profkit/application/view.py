@@ -36,14 +36,14 @@ def application_view(application: Application, path: str, width: int) -> Rendera
         facts(Panel("", tuple(recording_facts(application, path)))),
         Text(),
         Text(f"What a step is made of{_whose(application)}", "bold"),
-        _table(application, first, width),
+        _table(first, width),
         Text(_NOTE, "dim"),
     ]
     if others:
         parts += [Text(), Text("Other processes", "bold")]
         parts += [Text(_in_short(process)) for process in others]
     parts += [Text(), Text("Kernels to profile", "bold"), Text(explained(first), "dim")]
-    parts += [Text(line) for line in _picks(application, first, width)]
+    parts += [Text(line) for line in _picks(first, width)]
     if notes := tuple(_notes(application)):
         parts += [Text(), *map(note, notes)]
     parts += [Text(), Text(f"Next: {_command(first)}")]
@@ -59,7 +59,7 @@ def application_markdown(application: Application, path: str) -> str:
     ]
     lines += ["", f"## What a step is made of{escape(_whose(application))}", ""]
     lines += ["| Part | ms/step | Share | Hidden | Count |", "|---|---:|---:|---:|---:|"]
-    for row in [*table(application.events, first), wall_row(first)]:
+    for row in [*table(first), wall_row(first)]:
         label = code(row.label, in_table=True) if row.depth == 2 else escape(_label(row))
         cells = row_cells(row)
         lines.append(f"| {'&emsp;' * row.depth}{label} | {' | '.join(cells)} |")
@@ -69,7 +69,7 @@ def application_markdown(application: Application, path: str) -> str:
         lines += [f"- {escape(_in_short(process))}" for process in others]
     lines += ["", "## Kernels to profile", "", escape(explained(first)), ""]
     for pick in first.ranking.picks:
-        name = application.events.kernel_names[pick.name].name
+        name = first.named.kernel_names[pick.name].name
         lines.append(f"- {percent(pick.share)}, launch {pick.launch_index:,}: {code(name)}")
     lines += [f"\n> {escape(text)}" for text in _notes(application)]
     lines += ["", f"Next: {code(_command(first))}"]
@@ -127,8 +127,8 @@ def row_cells(row: Row) -> tuple[str, str, str, str]:
     )
 
 
-def _table(application: Application, process: Process, width: int) -> Table:
-    rows = table(application.events, process)
+def _table(process: Process, width: int) -> Table:
+    rows = table(process)
     room = max(_NARROWEST, width - _NUMBERS)
     names = told_apart([literal(row.label) for row in rows if row.depth == 2], room - 4)
     grid = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
@@ -163,15 +163,18 @@ def _in_short(process: Process) -> str:
 
 def explained(process: Process) -> str:
     ranking = process.ranking
-    kernels = len({pick.name for pick in ranking.picks})
-    if not kernels:
+    families = dict.fromkeys(pick.family for pick in ranking.picks)
+    if not families:
         return "none: no kernel of the step is known"
-    share = percent(ranking.explained)
-    return f"{plural(kernels, 'kernel')} that take {share} of the kernels' time"
+    return (
+        f"{plural(len(families), 'family')} of kernels with {percent(ranking.explained)} of the "
+        f"kernels' time, represented by {plural(len(ranking.picks), 'launch')} (equal ones: "
+        f"{percent(ranking.own)})"
+    )
 
 
-def _picks(application: Application, process: Process, width: int) -> Iterator[str]:
-    events = application.events
+def _picks(process: Process, width: int) -> Iterator[str]:
+    events = process.named
     picks = process.ranking.picks
     names = told_apart([literal(events.kernel_names[pick.name].name) for pick in picks], width - 46)
     for pick in picks:

@@ -30,12 +30,19 @@ def timeline(
     """
     from profkit.analysis.run_files import one_timeline
     from profkit.application.application import read_application
+    from profkit.application.picks_file import NODES, recorded_range
     from profkit.commands.reading import read_timeline
     from profkit.commands.time import share
 
     explained = 1.0 if explain in {"100%", "1"} else share(explain, "--explain")
     file = one_timeline(path)
-    application = read_application(read_timeline(file), nvtx, explained)
+    named = file.with_name(NODES)
+    application = read_application(
+        read_timeline(file),
+        nvtx or (recorded_range(path) if path.is_dir() else None),
+        explained,
+        read_timeline(named) if path.is_dir() and named.is_file() else None,
+    )
     if format == "json":
         from profkit.application.json import application_json
 

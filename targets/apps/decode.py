@@ -117,7 +117,12 @@ def captured(model, token):
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
         model(token)
-    return graph.replay
+
+    def replay():
+        graph.replay()
+
+    replay.memory = model, token  # which the graph reads, but does not keep
+    return replay
 
 
 def searched(tokens, words):

@@ -89,6 +89,7 @@ def captured(train, batch, order):
         graph.replay()
         return loss
 
+    replay.memory = train  # what the graph reads and writes, but does not keep
     return replay
 
 

@@ -86,6 +86,8 @@ def run(
         for program in programs:
             program.close()
         return
+    with nvtx("start", first.device):
+        pass  # nsys may lose the first range of a process
     for index, side in enumerate(sides):
         program = build(side)
         with nvtx(f"side {index}" if len(sides) > 1 else "", side.device):
@@ -165,6 +167,10 @@ def device_name(device: str) -> str:
         import torch
 
         return torch.cuda.get_device_name()
-    import jax
+    if "jax" in sys.modules:
+        import jax
 
-    return jax.devices()[0].device_kind
+        return jax.devices()[0].device_kind
+    import cupy
+
+    return cupy.cuda.runtime.getDeviceProperties(0)["name"].decode()

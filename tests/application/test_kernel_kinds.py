@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from profkit.application.kernel_kinds import collective, kernel_kind
+from profkit.application.kernel_kinds import collective, kernel_family, kernel_kind
 
 NATIVE = "void at::native::"
 KINDS = {
@@ -22,6 +22,7 @@ KINDS = {
         "kernel_cutlass_kernel_flash_attncuteflash_fwd_sm90FlashAttentionForwardSm90_object_at__",
         "void flash_attn_v2_kernel<(int)64>(const __nv_bfloat16 *, const __nv_bfloat16 *)",
         "triton_tem_fused_flex_attention_0",
+        "void cudnn::fusion::compute_dot_do_o_specialized<(bool)1, (int)128>(const void *)",
     ],
     "GEMM": [
         "nvjet_tst_128x256_64x4_1x2_h_bz_coopA_NNT",
@@ -47,6 +48,7 @@ KINDS = {
         "void cudnn::bn_fw_tr_1C11_kernel_NCHW<float, float, int, 512, true, 1, true>",
         "triton_per_fused_add_native_layer_norm_4",
         "triton_red_fused__to_copy_mean_mul_rms_norm_2",
+        "triton_per_fused__to_copy_add_div_mean_mul_pow_sqrt_sub_view_3",
     ],
     "softmax": [
         "void <unnamed>::softmax_warp_forward<float, float, float, (int)9, (bool)0, (bool)0>(T2 *)",
@@ -60,6 +62,7 @@ KINDS = {
         f"{NATIVE}vectorized_elementwise_kernel<(int)4, at::native::CUDAFunctor_add<float>>(int)",
         f"{NATIVE}elementwise_kernel<(int)128, (int)2, at::native::where_kernel_impl(at::T&)>",
         "triton_poi_fused_add_gelu_3",
+        "triton_poi_fused_add_clone_permute_select_backward_8",
         "loop_add_fusion",
         "loop_multiply_fusion_3",
         "wrapped_tanh",
@@ -78,6 +81,7 @@ KINDS = {
         "triton_red_fused_sum_7",
         "triton_per_fused_mean_2",
         "input_reduce_fusion_4",
+        "triton_per_fused__to_copy_add_div_expand_mul_neg_pow_sub_sum_view_7",
         f"{NATIVE}reduce_kernel<512, 1, at::native::ReduceOp<float, at::native::ArgMaxOps<float>>>",
     ],
     "optimizer": [
@@ -90,6 +94,7 @@ KINDS = {
         f"{NATIVE}(anonymous namespace)::indexSelectLargeIndex<float, long, unsigned int>",
         f"{NATIVE}vectorized_gather_kernel<16, long>(char*, char*, long*)",
         "triton_poi_fused_add_embedding_0",
+        "void at::native::<unnamed>::compute_grad_weight<float, long>(const T2 *, const T1 *)",
         "input_scatter_fusion",
     ],
     "sort": [
@@ -123,3 +128,30 @@ def test_a_kernel_has_the_kind_of_its_name(name: str, kind: str) -> None:
 )
 def test_a_collective_is_named(name: str, operation: str) -> None:
     assert collective(name) == operation
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "equal"),
+    [
+        (
+            "nvjet_sm90_tst_256x128_64x4_1x2_h_bz_NNT",
+            "nvjet_sm90_tst_64x8_64x16_1x2_h_bz_NNT",
+            True,
+        ),
+        (
+            "sm80_xmma_gemm_f32f32_f32f32_f32_nn_n_tilesize256x128x8_stage3",
+            "sm80_xmma_gemm_f32f32_f32f32_f32_nn_n_tilesize64x64x8_stage3",
+            True,
+        ),
+        (
+            f"{NATIVE}vectorized_elementwise_kernel<4, at::native::FillFunctor<float>>(int)",
+            f"{NATIVE}unrolled_elementwise_kernel<at::native::CUDAFunctor_add<float>>(int)",
+            True,
+        ),
+        ("void flash_fwd_kernel<128>(Params)", "void flash_fwd_kernel<64>(Params)", True),
+        ("void flash_fwd_kernel<128>(Params)", "void flash_bwd_kernel<128>(Params)", False),
+        ("triton_poi_fused_add_0", "triton_red_fused_sum_1", False),
+    ],
+)
+def test_variants_of_a_kernel_are_a_family(first: str, second: str, equal: bool) -> None:
+    assert (kernel_family(first) == kernel_family(second)) == equal

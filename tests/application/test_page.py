@@ -6,10 +6,12 @@ import importlib.util
 import json
 import re
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
+from typer.testing import Result
 
 from profkit.application import drawing
 from profkit.application.application import Application, read_application
@@ -123,3 +125,13 @@ def test_a_browser_draws_zooms_and_names(tmp_path: Path, application: Applicatio
     assert problems == []
     assert width <= 390
     assert page_file.stat().st_size < 2_000_000
+
+
+def test_the_verb_writes_a_trace_beside_the_table(
+    tmp_path: Path, profkit_cli: Callable[..., Result]
+) -> None:
+    pytest.importorskip("perfetto")
+    trace = tmp_path / "run.pftrace"
+    done = profkit_cli("timeline", "reports/h200/sdpa_s512_flash.sqlite", "--perfetto", str(trace))
+    assert done.exit_code == 0
+    assert b"flash_fwd_kernel" in trace.read_bytes()

@@ -11,6 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from profkit.application import intervals
+from profkit.application.application import read_application, table
+from profkit.application.drawing import view_data
 from profkit.application.parts import StepParts, step_parts
 from profkit.application.ranking import ranking
 from profkit.application.steps import Steps, steady_steps
@@ -169,6 +171,7 @@ def wild(seed: int) -> Events:
         now += source.randrange(60 * US)
         name = source.choice(["cudaLaunchKernel", "cudaMalloc", "cudaStreamSynchronize", "cuX"])
         call = recording.call(name, now, now + source.randrange(1, 40 * US), source.choice(threads))
+        call = -1 if source.random() < 0.1 else call
         start = now + source.randrange(90 * US)
         end, stream = start + source.randrange(80 * US), source.choice(streams)
         if source.random() < 0.6:
@@ -199,6 +202,16 @@ def test_parts_sum_to_the_wall_time(seed: int) -> None:
     assert total == pytest.approx(parts.wall, abs=1e-3)
     assert all((part.times >= -1e-3).all() for part in parts.parts)
     assert all((part.hidden >= -1e-3).all() for part in parts.parts)
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=st.integers(0, 10**9))
+def test_any_timeline_has_a_table(seed: int) -> None:
+    application = read_application(wild(seed))
+    process = application.processes[0]
+    rows = table(process)
+    assert sum(row.share for row in rows if row.depth == 0) == pytest.approx(1)
+    assert view_data(application)["tracks"]
 
 
 @settings(max_examples=60, deadline=None)

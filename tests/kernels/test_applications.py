@@ -148,6 +148,15 @@ def test_a_cut_recording_has_the_last_steps_of_its_side(recording: Path, tmp_pat
     assert not (tmp_path / "none.sqlite").exists()
 
 
+def test_the_first_side_s_range_may_be_lost(recording: Path, tmp_path: Path) -> None:
+    with closing(sqlite3.connect(recording)) as database:
+        database.execute("DELETE FROM NVTX_EVENTS WHERE text = 'side 0'")
+        database.commit()
+    file = tmp_path / "first.sqlite"
+    assert trim(recording, file, 0, MOST_STEPS)
+    assert not trim(recording, file, 0, SIDE_STEPS)
+
+
 def test_a_cut_recording_keeps_to_its_bytes(recording: Path, tmp_path: Path) -> None:
     small, large = tmp_path / "small.sqlite.zst", tmp_path / "large.sqlite.zst"
     assert trimmed(recording, large, 1) == MOST_STEPS
