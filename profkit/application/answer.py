@@ -64,7 +64,8 @@ class Estimate:
 class AnswerRow:
     """A part of the step: seconds and share of the step's time, the share in which it also ran
     hidden behind others, the finding, the estimated speedup of its kernel from fixing it, and the
-    most that this gives the program. `note` is why something is not known; NaN is unknown."""
+    most that this gives the program. `note` is why something is not known; NaN is unknown. `grid`
+    is that of a picked kernel."""
 
     group: str
     name: str
@@ -76,6 +77,7 @@ class AnswerRow:
     kernel_estimate: Estimate | None = None
     ceiling: float = math.nan
     note: str = ""
+    grid: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -216,6 +218,7 @@ class _Reader:
                 ),
                 ceiling=kernel.ceiling,
                 note=entry.reason,
+                grid=entry.grid,
             )
             share -= kernel.share
         if share > 0 and parts.group(KERNELS):

@@ -17,7 +17,7 @@ from profkit.report.names import own_names, told_apart
 from profkit.ui.markdown import code, escape
 from profkit.ui.markdown import table_of as markdown_table
 from profkit.ui.terminal import table_of
-from profkit.ui.text import factor, factor_range, literal, number, percent, plural
+from profkit.ui.text import extent, factor, factor_range, literal, number, percent, plural
 from profkit.ui.view import Grid
 
 _COLUMNS = ("Part of the step", "Time", "Finding", "Kernel", "Step")
@@ -56,6 +56,7 @@ class RowFacts(Model, frozen=True, kw_only=True):
     speedup: Maybe[tuple[float, float, float]] = UNSET
     ceiling: Real
     note: str
+    grid: tuple[int, ...]
 
 
 class PlanFacts(Model, frozen=True, kw_only=True):
@@ -110,6 +111,7 @@ def answer_json(answer: Answer) -> str:
                 speedup=_ends(row.kernel_estimate) if row.kernel_estimate else None,
                 ceiling=row.ceiling,
                 note=row.note,
+                grid=row.grid,
             )
             for row in answer.rows
         ),
@@ -225,6 +227,9 @@ def grid(answer: Answer) -> Grid:
 def _part(answer: Answer, row: AnswerRow) -> str:
     if row.group == KERNELS:
         name = kernel_name(answer, row.name)
+        kernels = [pick.kernel for pick in answer.application.picks]
+        if kernels.count(row.name) > 1:
+            name += f", grid {extent(row.grid)}"
         return f"{row.kind}: {name}" if row.kind and row.kind != name else name
     where = _WHERE.get(row.group, row.group)
     name = literal(row.name)

@@ -43,7 +43,8 @@ class NcuOptions:
     `flop` adds what the roofs need, `sampling` samples over time. profkit's sets depend on the
     GPU's compute capability. Clock and cache control are always passed, so that the report records
     them. `kernel_id` is ncu's option of that name over demangled names; `device` the only GPU whose
-    kernels are profiled; `kill` ends the program after `launch_count` launches.
+    kernels are profiled; `kill` ends the program after `launch_count` launches. So many
+    `ranks_in_lockstep` replay their launches together, which collectives need (ncu 2026.1).
     """
 
     sections: str = "full"
@@ -64,6 +65,7 @@ class NcuOptions:
     kernel_id: str | None = None
     device: int | None = None
     kill: bool = False
+    ranks_in_lockstep: int | None = None
 
     @property
     def by_kernel(self) -> bool:
@@ -109,6 +111,10 @@ def _filters(options: NcuOptions) -> list[str]:
         words += ["--kernel-name-base", "demangled", "--kernel-id", options.kernel_id]
     if options.device is not None:
         words += ["--devices", str(options.device)]
+    if options.ranks_in_lockstep:
+        peers = str(options.ranks_in_lockstep)
+        words += ["--communicator", "shmem", "--communicator-shmem-num-peers", peers]
+        words += ["--lockstep-kernel-launch"]
     if options.kill:
         words += ["--kill", "yes"]
     if options.nvtx:

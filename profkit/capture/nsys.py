@@ -39,13 +39,15 @@ class NsysOptions:
     """What nsys records: APIs, CUDA graphs by "node" or whole ("graph").
 
     `profiled_region_only` starts and stops with the program's cudaProfilerStart and Stop;
-    `duration` ends the program after so many seconds of recording.
+    `duration` ends the program after so many seconds of recording. With `primary` nsys does not
+    wait for processes that outlive the program, such as a pool of compilers.
     """
 
     trace: str = "cuda,nvtx"
     graphs: str = "node"
     profiled_region_only: bool = False
     duration: float | None = None
+    primary: bool = False
 
     @property
     def words(self) -> list[str]:
@@ -54,6 +56,8 @@ class NsysOptions:
         words.append(f"--cuda-graph-trace={self.graphs}")
         if self.profiled_region_only:
             words += ["--capture-range=cudaProfilerApi", "--capture-range-end=stop"]
+        if self.primary:
+            words.append("--wait=primary")
         if self.duration:
             words += [f"--duration={max(1, round(self.duration))}", "--kill=sigterm"]
         return words

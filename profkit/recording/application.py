@@ -12,11 +12,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import numpy as np
 from msgspec import structs
 
 from profkit.analysis.report import Report, load
 from profkit.application.answer import Answer, answer
 from profkit.application.answer_view import answer_json
+from profkit.application.kernel_kinds import COMMUNICATION, kernel_kind
 from profkit.application.parts import step_parts
 from profkit.application.picks_file import (
     ANSWER,
@@ -28,7 +30,7 @@ from profkit.application.picks_file import (
     identified,
 )
 from profkit.application.ranking import EXPLAINED, Pick, ranking
-from profkit.application.run import application
+from profkit.application.run import application, first_rank
 from profkit.application.steps import Steps, steady_steps
 from profkit.capture import ncu, nsys
 from profkit.capture.gpu import GpuState
@@ -55,7 +57,7 @@ _PLAIN_TRACE = "cuda,nvtx"
 _TIMELINE_SHARE = 0.35
 _ANALYSIS = 15.0  # s of the budget, chosen: reading, judging and writing take about 10
 _SLOWER = 3.0  # chosen: times that a program under ncu may take until its first picked launch
-_LOCKSTEP = ("--communicator", "--lockstep-kernel-launch")
+_LOCKSTEP = ("--communicator-shmem-num-peers", "--lockstep-kernel-launch")
 
 
 @dataclass(frozen=True)
@@ -128,6 +130,8 @@ class _Application(Profiling):
                 kernels = nodes or events
                 steps = steady_steps(kernels, plan.step)
                 picks = _picks(kernels, steps, plan.explain)
+                if plan.collectives:
+                    picks += _collectives(kernels, first_rank(steps))
             entries, report, failure = self._profiled(
                 tool, folder, gpu, kernels, steps, picks, seconds
             )
@@ -201,7 +205,7 @@ class _Application(Profiling):
     def _recorded(self, tool: Tool, database: Path, graphs: str) -> Events:
         """The events of a run of the program; raises EnvironmentProblem, TargetFailed, BadInput."""
         duration = self.plan.budget and self.plan.budget * _TIMELINE_SHARE
-        options = nsys.NsysOptions(TRACE, graphs, duration=duration)
+        options = nsys.NsysOptions(TRACE, graphs, duration=duration, primary=True)
         name = "nsys" if graphs == "graph" else "nsys by node"
         with (
             self.stage(name),
@@ -255,13 +259,16 @@ class _Application(Profiling):
             return entries, None, None
         if chosen < len(picks):
             self.warn(f"{plural(len(picks) - chosen, 'kernel')} left out: --budget")
-        alone = len({stream.process for stream in events.streams}) == 1
+        plan = self.plan
+        device = None if plan.collectives else selection.device
+        processes = len({stream.process for stream in events.streams})
         options = replace(
             options,
             kernel_id=selection.kernel_id,
-            launch_count=selection.launches,
-            device=selection.device,
-            kill=alone,
+            launch_count=selection.launches * (processes if device is None else 1),
+            device=device,
+            kill=processes == 1,
+            ranks_in_lockstep=len(steps) if plan.collectives else None,
         )
         path = folder / f"{self.plan.name}.ncu-rep"
         report, failure = self._replayed(tool, path, options, selection, seconds)
@@ -333,8 +340,31 @@ def _picks(events: Events, steps: Sequence[Steps], explain: float) -> tuple[Pick
     """The picks of the first rank: others do the same, and wait for it."""
     if not steps:
         return ()
-    first = min(steps, key=lambda each: (each.device, each.process))
-    return ranking(events, step_parts(events, first), explain).picks
+    return ranking(events, step_parts(events, first_rank(steps)), explain).picks
+
+
+def _collectives(events: Events, steps: Steps) -> tuple[Pick, ...]:
+    """The collective that takes the most time in the steps of a rank."""
+    kernels = events.kernels
+    of_rank = [stream.process == steps.process for stream in events.streams]
+    exchanging = [kernel_kind(each.name) == COMMUNICATION for each in events.kernel_names]
+    inside = (kernels.start >= steps.bounds[0]) & (kernels.start < steps.bounds[-1])
+    inside &= np.array(of_rank, dtype=np.bool_)[kernels.stream]
+    inside &= np.array(exchanging, dtype=np.bool_)[kernels.name]
+    groups: dict[tuple[int, int], list[int]] = {}
+    for row in np.flatnonzero(inside).tolist():
+        group = int(kernels.name[row]), int(kernels.configuration[row])
+        groups.setdefault(group, []).append(row)
+    times = {
+        group: int((kernels.end[rows] - kernels.start[rows]).sum())
+        for group, rows in groups.items()
+    }
+    if not times:
+        return ()
+    name, shape = max(times, key=times.__getitem__)
+    share = times[name, shape] / int(steps.bounds[-1] - steps.bounds[0])
+    first = groups[name, shape][0]
+    return (Pick(steps.process, steps.device, name, shape, first, share, 0, 0, ()),)
 
 
 def _remedy(stalled: Stalled) -> str:

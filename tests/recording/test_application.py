@@ -303,3 +303,15 @@ def test_an_application_is_not_compared_as_a_report(bench: Bench) -> None:
         )  # fmt: skip
         assert done.returncode == 2
         assert message in done.stderr
+
+
+def test_collectives_are_profiled_with_ranks_in_lockstep(bench: Bench) -> None:
+    helped = "--communicator arg --communicator-shmem-num-peers arg --lockstep-kernel-launch"
+    planned(bench, program(bench.folder, ranks=2), help=helped)
+    done = bench.profile("--app", "--collectives", "--", bench.app("true"))
+    assert done.returncode == 0, done.stderr
+    options, _, _ = bench.seen("ncu")
+    assert options["--communicator-shmem-num-peers"] == "2"
+    assert "--lockstep-kernel-launch" in options
+    assert "--devices" not in options
+    assert [name for name, *_ in profiled(bench) if "nccl" in name]
