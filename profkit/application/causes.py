@@ -46,10 +46,12 @@ _WAITS = "saved_by_no_waits"
 
 
 def plan(names: Iterable[str]) -> Change:
-    """The fixes of some causes together, by the names of what they save."""
+    """The fixes of some causes together, by the names of what they save; of kernels there is none
+    without a profile of them."""
     change = Change()
     for name in names:
-        change |= Change(unsynchronized=True) if name == _WAITS else CHANGES[name]
+        fix = Change(unsynchronized=True) if name == _WAITS else CHANGES.get(name)
+        change |= fix or Change()
     return change
 
 
@@ -77,15 +79,18 @@ def _ceiling(item: Item) -> float:
 
 
 def quantities(
-    events: Events, steps: Sequence[Steps], known: float | None = None
+    events: Events,
+    steps: Sequence[Steps],
+    known: float | None = None,
+    host: float | None = None,
 ) -> Mapping[str, float]:
     """The quantities of an application's step; none of a program that repeats nothing.
 
-    `known` are the seconds of a step without a profiler, as WhatIf takes them.
+    `known` and `host` are what WhatIf takes.
     """
     if not steps or not any(len(each) > 1 for each in steps):
         return {}
-    what_if = WhatIf(events, steps, known)
+    what_if = WhatIf(events, steps, known, host)
     return {**_evidence(what_if.replay, what_if.sm_count), **_savings(what_if)}
 
 

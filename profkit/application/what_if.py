@@ -34,9 +34,9 @@ PINNED_BANDWIDTH = 55e9
 """Bytes/s of pinned copies where a timeline has none: of PCIe 5.0 x16, as measured on an H200."""
 _LARGE_COPY = 1 << 20  # bytes, chosen: latency is below a tenth of its time
 _LEAST_HOST = 0.3  # of the recorded host time, chosen: nsys slowed hosts down to 1.7x on an H200
-_USUAL_HOST = 0.65
-"""Of the recorded host time without a profiler, where that is not known: 0.61 to 0.70 in programs
-of torch on an H200."""
+USUAL_HOST = 0.65
+"""Of the recorded host time without a profiler, where that is not known: nsys 2025.5 left 0.61 to
+0.70 in programs of torch on an H200."""
 _HIDDEN_HOST = 0.01  # of a step, chosen: a host that changes no more is hidden behind the GPU
 _HALVINGS = 8  # chosen: the host's share is then known to 0.3%
 _QUICK_CALL = 2 * US  # ns, chosen: a CUDA call that does nothing but queue
@@ -96,22 +96,30 @@ class StepTimes:
 
 
 def replayed(events: Events, steps: Sequence[Steps], change: Change) -> StepTimes:
-    """The time of a recorded step after a change."""
-    return WhatIf(events, steps).times(change)
+    """The time of a step after a change, the host as slow as with the profiler."""
+    return WhatIf(events, steps, host=1.0).times(change)
 
 
 class WhatIf:
     """Changes of the same recorded steps.
 
-    `known` are the seconds that a step takes without a profiler: where it takes less than recorded,
-    the profiler has slowed the host down, and all host times are scaled to it.
+    nsys slows down a host that launches. `known` are the seconds of a step without a profiler, to
+    which the host's times are scaled; without them they are a usual share of the recorded ones, or
+    the share `host`.
     """
 
-    def __init__(self, events: Events, steps: Sequence[Steps], known: float | None = None) -> None:
+    def __init__(
+        self,
+        events: Events,
+        steps: Sequence[Steps],
+        known: float | None = None,
+        host: float | None = None,
+    ) -> None:
         self.replay = replay_of(events, steps)
         self.replay_error = step_time(self.replay) / self.replay.recorded - 1
-        if known:
-            self.replay = _with_host(self.replay, _host_share(self.replay, known * 1e9))
+        if host is None:
+            host = _host_share(self.replay, known * 1e9) if known else USUAL_HOST
+        self.replay = _with_host(self.replay, host)
         present = step_time(self.replay)
         self.present = min(present, known * 1e9) if known else present
         self.names = tuple(name.name for name in events.kernel_names)
@@ -133,12 +141,12 @@ class WhatIf:
 
 def _host_share(replay: Replay, known: float) -> float:
     """The share of its recorded times that the host takes in a step of `known` ns."""
-    usual, recorded = step_time(_with_host(replay, _USUAL_HOST)), step_time(replay)
+    usual, recorded = step_time(_with_host(replay, USUAL_HOST)), step_time(replay)
     if recorded - usual < _HIDDEN_HOST * recorded:
-        return _USUAL_HOST  # the GPU is the limit, and does not say how fast the host is
+        return USUAL_HOST  # the GPU is the limit, and does not say how fast the host is
     if recorded <= known:
         return 1.0
-    low, high = (_USUAL_HOST, 1.0) if usual <= known else (_LEAST_HOST, _USUAL_HOST)
+    low, high = (USUAL_HOST, 1.0) if usual <= known else (_LEAST_HOST, USUAL_HOST)
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
         if step_time(_with_host(replay, middle)) > known:
@@ -149,12 +157,14 @@ def _host_share(replay: Replay, known: float) -> float:
 
 
 def _with_host(replay: Replay, share: float) -> Replay:
-    """The graph with a share of the host's times; host work has no calls that nsys slows down."""
+    """The graph with a share of the host's times, but of work without calls and of allocation,
+    which nsys hardly slows down."""
     working = {work.index for work in host_work(replay)}
     calls = []
     for index, call in enumerate(replay.calls):
         gap = call.gap if index in working else call.gap * share
-        own, lag = call.own * share, call.anchor_lag * share
+        own = call.own if call.role == "allocation" else call.own * share
+        lag = call.anchor_lag * share
         calls.append(replace(call, gap=gap, own=own, anchor_lag=lag))
     return replace(replay, calls=calls, launch=replay.launch * share)
 

@@ -8,9 +8,10 @@ numbers only: the package writes one of each kind, the numbers of all others are
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TypeAlias
 
@@ -21,6 +22,7 @@ from profkit.core.atomic_file import replacement
 from profkit.core.errors import UsageError
 from profkit.core.extras import require
 from profkit.timeline.events import Events, GpuWork, Indices, Times
+from profkit.timeline.work import reached
 
 if TYPE_CHECKING:
     from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import TracePacket
@@ -84,31 +86,40 @@ def _write(events: Events, trace: _Trace, steps: Sequence[tuple[str, int, int]])
         times = (np.array(starts, np.int64), np.array(ends, np.int64))
         track = trace.track("Steps")
         trace.slices(track, _Slices(*times, np.arange(len(steps), dtype=np.int32), names))
-    submitted = _submitted(events)
     _write_gpus(events, trace)
     calls, ranges = events.calls, events.ranges
-    processes: dict[int, int] = {}
+    called = _Slices(calls.start, calls.end, calls.name, events.call_names, _submitted(events))
+    ranged = _Slices(ranges.start, ranges.end, ranges.name, events.range_names)
+    numbers = [*(thread.process for thread in events.threads), *ranges.process.tolist()]
+    processes = {
+        number: trace.track(f"Process {_pid(number)}", process={"pid": _pid(number)})
+        for number in dict.fromkeys(numbers)
+    }
+    count = len(events.threads)
+    kinds = {
+        "CUDA calls": (called, _places(calls.thread, count)),
+        "NVTX": (ranged, _places(ranges.thread, count)),
+    }
     for index, thread in enumerate(events.threads):
-        numbers = {"pid": _pid(thread.process), "tid": thread.number}
-        parent = processes.setdefault(thread.process, 0)
-        if not parent:
-            parent = trace.track(f"Process {numbers['pid']}", process={"pid": numbers["pid"]})
-            processes[thread.process] = parent
-        host = trace.track(f"Thread {thread.number}", parent, thread=numbers)
-        own = np.flatnonzero(calls.thread == index)
-        slices = _Slices(calls.start, calls.end, calls.name, events.call_names, submitted)
-        trace.slices(trace.track("CUDA calls", host), slices.at(own))
-        _write_ranges(events, trace, "NVTX", host, ranges.thread == index)
-    for process, parent in processes.items():
-        own = (ranges.thread < 0) & (ranges.process == process)
-        _write_ranges(events, trace, "NVTX start/end", parent, own)
+        ids = {"pid": _pid(thread.process), "tid": thread.number}
+        host = trace.track(f"Thread {thread.number}", processes[thread.process], thread=ids)
+        for kind, (slices, places) in kinds.items():
+            if len(places[index]):
+                trace.slices(trace.track(kind, host), slices.at(places[index]))
+    whole = np.flatnonzero(ranges.thread < 0)
+    owners = np.array(list(processes), np.int64)
+    order = np.argsort(owners)
+    owner = order[np.searchsorted(owners, ranges.process[whole], sorter=order)]
+    for own, parent in zip(_places(owner, len(owners)), processes.values(), strict=True):
+        if len(own):
+            trace.slices(trace.track("NVTX start/end", parent), ranged.at(whole[own]))
 
 
-def _write_ranges(events: Events, trace: _Trace, name: str, parent: int, own: Any) -> None:
-    ranges = events.ranges
-    if np.any(own):
-        slices = _Slices(ranges.start, ranges.end, ranges.name, events.range_names)
-        trace.slices(trace.track(name, parent), slices.at(own))
+def _places(indices: Indices | _Numbers, count: int) -> list[_Numbers]:
+    """Where each index below `count` is."""
+    order = np.argsort(indices, kind="stable")
+    bounds = np.searchsorted(indices[order], np.arange(count + 1)).tolist()
+    return [order[first:last] for first, last in pairwise(bounds)]
 
 
 def _submitted(events: Events) -> Indices:
@@ -127,15 +138,15 @@ def _write_gpus(events: Events, trace: _Trace) -> None:
     taken = np.zeros(len(events.calls) + 1, np.bool_)
     kinds = {"": _kernels(events), " memory": _memory(events), " graphs": _graphs(events)}
     flows = [_first_of_call(work, taken) for work, _ in kinds.values()]
+    placed = [_places(work.stream, len(events.streams)) for work, _ in kinds.values()]
     for index, stream in enumerate(events.streams):
         place = (stream.process, stream.device)
         if place not in gpus:
             title = f"GPU {stream.device} {names.get(stream.device, '')}".strip()
             owner = f" of process {_pid(stream.process)}" if processes > 1 else ""
             gpus[place] = trace.track(title + owner)
-        for (kind, (work, slices)), flow in zip(kinds.items(), flows, strict=True):
-            own = np.flatnonzero(work.stream == index)
-            if len(own):
+        for (kind, (_, slices)), flow, places in zip(kinds.items(), flows, placed, strict=True):
+            if len(own := places[index]):
                 track = trace.track(f"Stream {stream.number}{kind}", gpus[place])
                 trace.slices(track, replace(slices, flow=flow, ends_flows=True).at(own))
 
@@ -224,12 +235,12 @@ class _Trace:
         descriptor.uuid = self._tracks
         if process:
             descriptor.process.pid = process["pid"]
-            descriptor.process.process_name = name
+            descriptor.process.process_name = _text(name)
         elif thread:
             descriptor.thread.pid, descriptor.thread.tid = thread["pid"], thread["tid"]
-            descriptor.thread.thread_name = name
+            descriptor.thread.thread_name = _text(name)
         else:
-            descriptor.name = name
+            descriptor.name = _text(name)
         if parent and not thread:
             descriptor.parent_uuid = parent
         self._put(packet)
@@ -238,37 +249,38 @@ class _Trace:
 
     def slices(self, track: int, slices: _Slices) -> None:
         """Slices on a track and, where they overlap, on further ones of its name."""
-        slices = slices.at(np.lexsort((-slices.end, slices.start)))
+        if np.any((np.diff(slices.start) == 0) & (np.diff(slices.end) > 0)):
+            slices = slices.at(np.lexsort((-slices.end, slices.start)))
         lanes = _lanes(slices.start, slices.end)
         for lane in range(int(lanes.max(initial=-1)) + 1):
             place = track if lane == 0 else self.track(*self._names[track])
-            self._lane(place, slices.at(lanes == lane))
+            self._lane(place, slices.at(lanes == lane) if lanes.any() else slices)
 
     def _lane(self, track: int, slices: _Slices) -> None:
         """Slices that are apart or nested, in order of start, the longest first."""
         packet = self._packet(track)
         packet.sequence_flags = packet.SEQ_INCREMENTAL_STATE_CLEARED
         packet.trace_packet_defaults.track_event_defaults.track_uuid = track
-        names, name = np.unique(slices.name, return_inverse=True)
+        interned = packet.interned_data
+        names = np.unique(slices.name)
         for number, index in enumerate(names.tolist(), start=1):
-            packet.interned_data.event_names.add(iid=number, name=_text(slices.names[index]))
-        detail = name
+            interned.event_names.add(iid=number, name=_text(slices.names[index]))
+        details = names if slices.detail is None else np.unique(slices.detail)
         if slices.detail is not None:
-            details, detail = np.unique(slices.detail, return_inverse=True)
-            packet.interned_data.debug_annotation_names.add(iid=_DETAIL, name="detail")
+            interned.debug_annotation_names.add(iid=_DETAIL, name="detail")
             for number, index in enumerate(details.tolist(), start=1):
                 text = _text(slices.details[index]).encode()
-                packet.interned_data.debug_annotation_string_values.add(iid=number, str=text)
+                interned.debug_annotation_string_values.add(iid=number, str=text)
         self._put(packet)
         kinds = self._kinds(track, slices)
-        times, kind, place = _events(slices)
-        for first in range(0, len(times), _CHUNK):
-            chunk = slice(first, first + _CHUNK)
-            own = place[chunk]
-            flow = np.zeros(len(own), np.int64) if slices.flow is None else slices.flow[own]
-            columns = (times[chunk], name[own] + 1, detail[own] + 1, flow)
-            numbers = np.stack(columns, axis=1).astype(np.int64)
-            self._put_events(kinds, kind[chunk] + 3 * (flow > 0), numbers)
+        for part in _parts(slices):
+            times, kind, place = _events(part)
+            name = np.searchsorted(names, part.name) + 1
+            detail = name if part.detail is None else np.searchsorted(details, part.detail) + 1
+            flow = np.zeros(len(name), np.int64) if part.flow is None else part.flow
+            columns = [times, name[place], detail[place], flow[place]]
+            numbers = np.stack(columns, axis=1).astype(np.int64, copy=False)
+            self._put_events(kinds, kind + 3 * (flow[place] > 0), numbers)
 
     def _packet(self, track: int) -> TracePacket:
         """A packet of the sequence that a track has for itself."""
@@ -349,6 +361,15 @@ class _Kind:
                 more = 0x80 if bits < 8 and digit < digits - 1 else 0
                 rows[:, place + digit] = column >> digit * bits & (1 << bits) - 1 | more
         return rows
+
+
+def _parts(slices: _Slices) -> Iterator[_Slices]:
+    """Slices of a lane by some thousand, cut where none is open."""
+    closed = np.flatnonzero(slices.start >= reached(slices.start, slices.end))
+    cuts = np.unique(np.searchsorted(closed, np.arange(0, len(slices.start), _CHUNK)))
+    bounds = [*closed[cuts[cuts < len(closed)]].tolist(), len(slices.start)]
+    for first, last in pairwise(bounds):
+        yield slices.at(slice(first, last))
 
 
 def _events(slices: _Slices) -> tuple[Times, Indices, Indices]:

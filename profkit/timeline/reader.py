@@ -161,14 +161,17 @@ class _Collected:
             hashed = (hashed ^ column.view(np.uint64)) * _MIXED
             hashed ^= hashed >> _HALF
         different, firsts, alike = np.unique(hashed, return_index=True, return_inverse=True)
+        appearing = np.argsort(firsts)
         codes = np.empty(len(different), np.int32)
-        for index in np.argsort(firsts).tolist():  # in order of appearance
-            value = int(different[index])
-            if value not in self._of_hash:
-                numbers = (int(column[firsts[index]]) for column in columns)
-                key = tuple(None if number == UNKNOWN else number for number in numbers)
-                self._of_hash[value] = self._codes[key]
-            codes[index] = self._of_hash[value]
+        values = (column[firsts[appearing]].tolist() for column in columns)
+        hashes = different[appearing].tolist()
+        for place, number, key in zip(
+            appearing.tolist(), hashes, zip(*values, strict=True), strict=True
+        ):
+            if (code := self._of_hash.get(number)) is None:
+                known = tuple(None if value == UNKNOWN else value for value in key)
+                code = self._of_hash[number] = self._codes[known]
+            codes[place] = code
         return codes[alike]
 
     def add(self, numbers: list[_Numbers], code: Indices) -> None:

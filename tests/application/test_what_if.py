@@ -46,7 +46,7 @@ SINGLE = [
 
 def named(events: Events) -> list[tuple[str, float]]:
     """The causes in order, each with its ceiling."""
-    items = application_items(quantities(events, steady_steps(events)), shipped_rules())
+    items = application_items(quantities(events, steady_steps(events), host=1.0), shipped_rules())
     return [
         (item.rule.category, item.finding.estimate.high) for item in items if item.finding.estimate
     ]
@@ -225,7 +225,7 @@ def program(steps: list[tuple[str, int, int]]) -> Callable[[Host, int], None]:
 def what_if(steps: list[tuple[str, int, int]]) -> tuple[Events, tuple[Steps, ...], WhatIf]:
     events = recorded(program(steps), 10)
     found = steady_steps(events)
-    return events, found, WhatIf(events, found)
+    return events, found, WhatIf(events, found, host=1.0)
 
 
 @given(operations)

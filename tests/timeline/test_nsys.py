@@ -30,7 +30,7 @@ from profkit.timeline.events import (
 from profkit.timeline.nesting import MOST_AROUND, Nesting
 from profkit.timeline.reader import read
 from profkit.timeline.redaction import scrub
-from tests.conftest import H200
+from tests.conftest import H200, NIGHTLY
 
 Row = Mapping[str, Any]
 Tables = Mapping[str, Sequence[Row]]
@@ -301,6 +301,33 @@ def test_events_without_valid_times_are_left_out_and_counted(made: Callable[...,
     )
     assert (len(timeline.kernels), len(timeline.calls), timeline.untimed) == (1, 1, 4)
     assert timeline.origin_ns == 100
+
+
+def test_kernels_of_a_graph_name_their_node(made: Callable[..., Events]) -> None:
+    nodes: list[Row] = [{**kernel(5, 9, 1), "graphNodeId": 1 << 40}]
+    nodes += [{**kernel(10, 12, 1), "graphNodeId": None}]
+    assert made(nodes).kernels.graph_node.tolist() == [1 << 40, 0]
+
+
+def test_a_text_among_numbers_is_unknown(made: Callable[..., Events]) -> None:
+    timeline = made([{**kernel(5, 9, 1), "gridX": "text"}, kernel(10, 12, 1), kernel(10, 12, 1)])
+    assert [shape.grid for shape in timeline.configurations] == [(0, 2, 1), (8, 2, 1)]
+    assert timeline.kernels.configuration.tolist() == [0, 1, 1]
+
+
+@pytest.mark.skipif(not NIGHTLY, reason="takes 10 s: make test-nightly")
+def test_too_many_launch_configurations_are_refused(tmp_path: Path) -> None:
+    tables = {"StringIds": strings(), "CUPTI_ACTIVITY_KIND_KERNEL": [kernel(1, 2, 1)]}
+    path = export(tmp_path / "many.sqlite", tables)
+    with closing(sqlite3.connect(path)) as database:
+        row: Row = {**kernel(1, 2, 1), "gridX": "n"}
+        values = ", ".join(map(str, row.values()))
+        database.execute(
+            "WITH t(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM t WHERE n < 1100000) "
+            f"INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL SELECT {values} FROM t"
+        )
+        database.commit()
+    assert "too many different rows" in refused(path)
 
 
 def test_a_missing_name_is_said(made: Callable[..., Events]) -> None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -168,6 +169,24 @@ def test_a_graph_of_many_kernels_is_joined_with_its_first(tmp_path: Path) -> Non
     host.launch_graph(5, 1_000)
     made = written(tmp_path, recording.events())
     assert [each.name for each in slices(made, "Stream 7 graphs")] == ["CUDA graph 5"]
+
+
+def test_threads_and_ranges_of_several_processes(tmp_path: Path) -> None:
+    recording = Recording()
+    for number in (1, 2):
+        process = number << 24
+        host = Host(recording, process=process, number=number + 10)
+        with host.range(f"step of {number}"):
+            host.launch("k()", 1_000)
+    events = recording.events()
+    whole = np.array([-1, 1], np.int32)
+    events = replace(events, ranges=replace(events.ranges, thread=whole))
+    made = {track.path: [each.name for each in track.slices] for track in written(tmp_path, events)}
+    assert made["Process 1", "NVTX start/end"] == ["step of 1"]
+    assert made["Thread 12", "NVTX"] == ["step of 2"]
+    assert made["Thread 11", "CUDA calls"] == made["Thread 12", "CUDA calls"]
+    for number in (1, 2):
+        assert made[f"GPU 0 NVIDIA H200 of process {number}", "Stream 7"] == ["k"]
 
 
 @given(
