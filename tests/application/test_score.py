@@ -4,10 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from profkit.application.score import SideTime, Story, StoryTimes, scored
+from profkit.application.score import (
+    SideTime,
+    Story,
+    StoryTimes,
+    judge_story,
+    scored,
+    stories_in,
+)
 from profkit.rules.rule_file import shipped_rules
 from profkit.rules.story_score import StoryScore, score_stories
 from tests.application.stories import STORIES, recorded, step_time
+from tests.conftest import H200
 
 
 def judged(name: str, **changes: object) -> StoryScore:
@@ -44,3 +52,14 @@ def test_a_wrong_cause_and_a_gain_above_the_ceiling_are_missed() -> None:
 
 def test_a_host_that_works_long_is_one_category() -> None:
     assert judged("loader", causes=("host_overhead",), fix="host_overhead").is_named
+
+
+def test_recorded_stories() -> None:
+    """Of an H200, some of which were looked at when the replay was written (see their page)."""
+    stories = [judge_story(folder, shipped_rules()) for folder in stories_in([H200 / "apps"])]
+    score = score_stories(stories)
+    assert len(stories) >= 12
+    assert score.named >= 0.8
+    assert score.within >= 0.85
+    assert score.near >= 0.9
+    assert score.replay_error < 0.04
