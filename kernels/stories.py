@@ -20,7 +20,7 @@ STEP = "step"
 MOST_STEPS = 8  # of a trimmed timeline, chosen: a median of 7 step times is steady
 FEWEST_STEPS = 3  # the fewest with a step that has neighbors on both sides
 SIDE_BYTES = 50_000
-"""Of a trimmed timeline, compressed: 22 stories of two sides are then below 3 MiB."""
+"""Of a trimmed timeline, compressed: 28 stories of two sides are then below 3 MiB."""
 _LEVEL = 19  # of zstd
 _PROCESS = ~0xFFFFFF  # of nsys's globalTid, which ends in 24 bits of the thread
 _WORK = (

@@ -1,8 +1,8 @@
 """Accuracy of what is said of applications, on recorded stories: a program before and after a fix.
 
-    STORY/  times.json        step times of both sides without a profiler, and what was planted
-            before.sqlite.zst  timelines of some steps
-            after.sqlite.zst
+    STORY/  times.json    step times of both sides without a profiler, and what was planted
+            before.sqlite timelines of some steps
+            after.sqlite
 
 A ceiling is right where the measured gain does not exceed it and, where the fix is complete, is at
 most 15% below. Kernels have no ceiling of their own without a profile of them: there, and for
@@ -12,12 +12,10 @@ copies, the recorded gain of the kernels or copies is replayed.
 from __future__ import annotations
 
 import re
-import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from statistics import median
 
-import zstandard
 from msgspec import Struct, convert
 
 from profkit.application.causes import quantities
@@ -123,15 +121,8 @@ def _gain(times: StoryTimes) -> float:
 
 
 def side_of(folder: Path, side: str) -> Events:
-    """The timeline of a side, packed or not."""
-    packed = folder / f"{side}.sqlite.zst"
-    if not packed.is_file():
-        return read_events(folder / f"{side}.sqlite")
-    with tempfile.TemporaryDirectory() as place:
-        database = Path(place) / f"{side}.sqlite"
-        with packed.open("rb") as source, database.open("wb") as target:
-            zstandard.ZstdDecompressor().copy_stream(source, target)
-        return read_events(database)
+    """The timeline of a side."""
+    return read_events(folder / f"{side}.sqlite")
 
 
 def _recorded_change(what_if: WhatIf, after: Events, story: Story) -> Change:

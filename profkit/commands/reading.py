@@ -173,19 +173,22 @@ def read_timeline(path: Path) -> Events:
 def judge_stories(
     folders: Sequence[Path], advice: Advice
 ) -> tuple[list[StoryScore], list[ProfkitError]]:
-    """The stories of applications below folders judged, and errors."""
+    """The stories of applications below folders and in archives judged, and errors."""
     from profkit.application.score import judge_story, stories_in
+    from profkit.rules.pair_archive import unpacked
     from profkit.rules.rule_file import shipped_rules
 
     known = shipped_rules() if advice.rules is None else advice.rules
     rules = [rule for rule in known if not {rule.name, rule.category} & advice.disabled]
     stories: list[StoryScore] = []
     errors: list[ProfkitError] = []
-    for folder in stories_in(folders):
-        try:
-            stories.append(judge_story(folder, rules))
-        except ProfkitError as error:
-            errors.append(error)
+    with ExitStack() as stack:
+        places = [place for path in folders for place in stack.enter_context(unpacked(path))]
+        for folder in stories_in(places):
+            try:
+                stories.append(judge_story(folder, rules))
+            except ProfkitError as error:
+                errors.append(error)
     return stories, errors
 
 

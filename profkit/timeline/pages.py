@@ -57,19 +57,19 @@ def whole_numbers(
         "SELECT rootpage FROM sqlite_master WHERE type = 'table' AND name = ?", (table,)
     )
     ((size,),) = database.execute("PRAGMA page_size")
-    pages = _leaves(file, root, size)
-    for chunk in _read(file, pages, size):
-        try:
+    try:
+        for chunk in _read(file, _leaves(file, root, size), size):
             yield _columns(chunk, len(order), wanted)
-        except IndexError:
-            raise OtherFormat from None
+    except IndexError:
+        raise OtherFormat from None
 
 
 def _read(file: int, pages: _Numbers, size: int) -> Iterator[_Bytes]:
     """Pages by number, one a row, some at a time."""
     for first in range(0, len(pages), _READ // size):
-        numbers = pages[first : first + _READ // size].tolist()
-        data = b"".join(os.pread(file, size, (number - 1) * size) for number in numbers)
+        numbers = pages[first : first + _READ // size]
+        runs = np.split(numbers, np.flatnonzero(np.diff(numbers) != 1) + 1)
+        data = b"".join(os.pread(file, len(run) * size, (int(run[0]) - 1) * size) for run in runs)
         _require(len(data) == len(numbers) * size)
         yield np.frombuffer(data, np.uint8).reshape(-1, size)
 
@@ -77,10 +77,16 @@ def _read(file: int, pages: _Numbers, size: int) -> Iterator[_Bytes]:
 def _leaves(file: int, root: int, size: int) -> _Numbers:
     """The pages with the rows of a table, in order."""
     pages = np.array([root], np.int64)
+    most = os.fstat(file).st_size // size
     for _ in range(_DEEPEST):
+        _require(bool(np.all(pages > 0)))
         if next(_read(file, pages[:1], size))[0, 0] != _INTERIOR:
             return pages
-        pages = np.concatenate([_below(chunk) for chunk in _read(file, pages, size)])
+        below: list[_Numbers] = []
+        for chunk in _read(file, pages, size):
+            below.append(_below(chunk))
+            _require(sum(map(len, below)) <= most)
+        pages = np.concatenate(below)
     raise OtherFormat
 
 

@@ -22,7 +22,7 @@ from profkit.timeline.events import Events
 from profkit.ui.terminal import rendered
 from tests.analysis.test_views import schema
 from tests.application.synthetic import MS, US, Host, Recording
-from tests.conftest import H200
+from tests.conftest import H200, story_folder
 
 STORIES = ("data_parallel_exposed", "gpt_float32", "gpt_launch_bound", "pipeline_pageable")
 
@@ -66,7 +66,7 @@ def answered(events: Events, *, profiled: bool = True) -> Answer:
 
 @pytest.mark.parametrize("story", STORIES)
 def test_the_rows_of_a_recorded_program_sum_to_its_step(story: str) -> None:
-    events = side_of(H200 / "apps" / story, "before")
+    events = side_of(story_folder(story), "before")
     result = answered(events, profiled=False)
     assert summed(result.rows) == pytest.approx(1)
     assert sum(row.seconds for row in result.rows) == pytest.approx(result.step)

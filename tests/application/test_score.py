@@ -15,7 +15,7 @@ from profkit.application.score import (
 from profkit.rules.rule_file import shipped_rules
 from profkit.rules.story_score import StoryScore, score_stories
 from tests.application.stories import STORIES, recorded, step_time
-from tests.conftest import H200
+from tests.conftest import story_folder
 
 
 def judged(name: str, **changes: object) -> StoryScore:
@@ -56,7 +56,7 @@ def test_a_host_that_works_long_is_one_category() -> None:
 
 def test_recorded_stories() -> None:
     """Of an H200, some of which were looked at when the replay was written (see their page)."""
-    stories = [judge_story(folder, shipped_rules()) for folder in stories_in([H200 / "apps"])]
+    stories = [judge_story(folder, shipped_rules()) for folder in stories_in([story_folder("")])]
     score = score_stories(stories)
     assert len(stories) >= 12
     assert score.named >= 0.8

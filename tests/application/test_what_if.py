@@ -18,8 +18,8 @@ from profkit.timeline.events import Events
 from profkit.timeline.reader import read as read_events
 from tests.application.stories import STORIES, Story, recorded, step_time
 from tests.application.synthetic import MS, US, Host, Recording
+from tests.conftest import H200
 
-H200 = Path("reports/h200")
 RECORDED = [
     *(H200 / f"sdpa_s512_{name}.sqlite" for name in ("flash", "math")),
     *H200.glob("sdpa_s512/*/timeline.sqlite"),

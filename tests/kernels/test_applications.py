@@ -32,7 +32,7 @@ def ready(program: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Skip without what a program imports; let it import what is beside it."""
     if program == "jax_step.py":
         pytest.importorskip("jax", reason="jax_step needs JAX")
-    else:
+    elif program != "spectrum.py":  # which is numpy's on the CPU
         pytest.importorskip("torch", reason="the application needs torch").set_num_threads(1)
     monkeypatch.syspath_prepend(APPLICATIONS)
 
@@ -54,6 +54,12 @@ RUNS = {
     "inline": ["loader.py", "--results", "blocking"],
     "data_parallel": ["data_parallel.py", "--ranks", "1", "--reduce", "overlapped"],
     "jax": ["jax_step.py", "--against=--mode jit"],
+    "graph": ["graph_step.py", "--against=--gather select"],
+    "diffusion": ["diffusion.py", "--against=--guidance together"],
+    "agent": ["agent.py", "--against=--move during"],
+    "spectrum": ["spectrum.py"],
+    "images": ["images.py"],
+    "triton": ["triton_step.py"],
 }
 
 

@@ -14,7 +14,7 @@ from profkit.application.steps import steady_steps
 from profkit.recording.launch_filter import LaunchFilter, launch_filter
 from profkit.timeline.events import Events
 from tests.application.synthetic import MS, US, Host, Recording
-from tests.conftest import H200
+from tests.conftest import story_folder
 
 NAMES = (
     "void at::native::elementwise_kernel<4, Add>(int, Add)",
@@ -81,7 +81,7 @@ def test_ranks_with_a_gpu_each_are_told_apart_by_it() -> None:
 
 
 def test_the_recorded_step_of_a_gpt_needs_few_launches() -> None:
-    events = side_of(H200 / "apps" / "gpt_optimizer", "before")
+    events = side_of(story_folder("gpt_optimizer"), "before")
     found = steady_steps(events)
     picks = ranking(events, step_parts(events, found[0])).picks
     selection = launch_filter(events, found, picks)

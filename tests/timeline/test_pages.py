@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import sqlite3
 from collections.abc import Sequence
 from contextlib import closing
@@ -111,3 +112,26 @@ def test_a_write_ahead_log_is_left_to_the_query(tmp_path: Path) -> None:
         database.execute("PRAGMA journal_mode = WAL")
         with pytest.raises(OtherFormat):
             numbers(path)
+
+
+def test_damaged_pages_are_numbers_or_left_to_the_query(tmp_path: Path) -> None:
+    path = file(tmp_path / "damaged.sqlite", [(row, row * row, -row) for row in range(4_000)])
+    whole = path.read_bytes()
+    with closing(sqlite3.connect(path)) as database:
+        ((root,),) = database.execute("SELECT rootpage FROM sqlite_master")
+        chance = random.Random(3)
+        others = 0
+        for trial in range(400):
+            data = bytearray(whole)
+            first = 512 * (root - 1) if trial % 2 else 512 * chance.randrange(1, len(whole) // 512)
+            for _ in range(chance.randrange(1, 9)):
+                data[first + chance.randrange(40)] = chance.choice([0, root, chance.randrange(256)])
+            with (tmp_path / "copy").open("w+b") as copy:
+                copy.write(data)
+                copy.flush()
+                try:
+                    for part in whole_numbers(database, copy.fileno(), "t", "ab"):
+                        assert len(part[0]) == len(part[1])
+                except OtherFormat:
+                    others += 1
+    assert others > 100
