@@ -82,7 +82,9 @@ def steady_steps(events: Events, nvtx: str | None = None) -> tuple[Steps, ...]:
     found = [_steps_of(events, process, device, nvtx) for process, device in processes(events)]
     steps = tuple(item for item in found if item is not None)
     if nvtx is not None and found and not steps:
-        names = sorted({name for name in events.range_names if name})
+        times = events.ranges.end - events.ranges.start
+        spent = np.bincount(events.ranges.name, times, minlength=len(events.range_names))
+        names = [events.range_names[number] for number in np.argsort(-spent) if spent[number]]
         known = f"this timeline has {', '.join(names[:5])}" if names else "it has no NVTX range"
         raise UsageError(f"no GPU work in an NVTX range named {nvtx}", known)
     return steps
