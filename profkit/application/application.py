@@ -101,7 +101,8 @@ def read_application(
         rows.append(Process(parts, ranking(events, parts, explain), events))
     if not rows:
         raise BadInput(
-            f"{events.path}: no GPU work in this timeline", "record more: `nsys profile -t cuda`"
+            f"{events.path}: no GPU work in this timeline",
+            "record more: `nsys profile -t cuda --cuda-graph-trace=node`",
         )
     if named is not None:
         by_device = {steps.device: steps for steps in steady_steps(named, nvtx)}

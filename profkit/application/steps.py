@@ -250,7 +250,9 @@ def _bounded(
 ) -> Steps | None:
     """The steps of a range of marks; None where all begin at one time."""
     low, high = range_
-    low = max(low, high - MOST_STEPS)
+    if high - low > MOST_STEPS:
+        low = high - MOST_STEPS
+        how += f", the last {MOST_STEPS:,}"
     bounds = np.maximum.accumulate(starts[low : high + 1])
     if bounds[-1] <= bounds[0]:
         return None

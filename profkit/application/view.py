@@ -12,6 +12,7 @@ from rich.text import Text
 
 from profkit.application.application import Application, Process, Row, table, wall_row
 from profkit.application.steps import Steps
+from profkit.application.work import other_devices
 from profkit.report.names import told_apart
 from profkit.ui.markdown import code, escape
 from profkit.ui.terminal import facts, note
@@ -196,6 +197,12 @@ def notes(application: Application) -> Iterator[str]:
         yield (
             f"{percent(first.ranking.unknown)} of the kernels' time is in CUDA graphs traced as a "
             "whole: record with --cuda-graph-trace=node to see their kernels"
+        )
+    others = other_devices(application.events, first.steps.process, first.steps.device)
+    if others:
+        yield (
+            f"the process also has work on GPU {', '.join(map(str, others))}, which is in no part: "
+            f"the time in which GPU {first.steps.device} waits for it is idle"
         )
     if len(first.steps) == 1 and first.steps.how.startswith("no repetition"):
         yield "no step was found: name its NVTX range with --nvtx, or record more of them"
