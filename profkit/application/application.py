@@ -14,6 +14,7 @@ from profkit.application.parts import (
     GAPS,
     KERNELS,
     MEANINGS,
+    RANK_WAIT,
     Amounts,
     Part,
     StepParts,
@@ -38,17 +39,14 @@ _SHOWN_FROM = 0.001  # share of the step from which a row is shown; chosen
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A line of the table: its depth below a group, seconds per step, share of the wall time.
+    """A line of the table: its depth below a group, share of the wall time, means over steps.
 
-    `median` is over steps, `low` and `high` are its quartiles, `hidden` is the time behind other
-    work; `count` is how many there are in a step.
+    `time` and `hidden`, the time behind other work, are in seconds.
     """
 
     depth: int
     label: str
-    median: float
-    low: float
-    high: float
+    time: float
     share: float
     hidden: float
     count: float
@@ -103,7 +101,8 @@ def read_application(
         rows.append(Process(parts, ranking(events, parts, explain), events))
     if not rows:
         raise BadInput(
-            f"{events.path}: no GPU work in this timeline", "record more: `nsys profile -t cuda`"
+            f"{events.path}: no GPU work in this timeline",
+            "record more: `nsys profile -t cuda --cuda-graph-trace=node`",
         )
     if named is not None:
         by_device = {steps.device: steps for steps in steady_steps(named, nvtx)}
@@ -128,8 +127,7 @@ def _named(process: Process, named: Events, steps: Steps | None, explain: float)
 
 def wall_row(process: Process) -> Row:
     """The step's wall time."""
-    wall = process.parts.wall.astype(np.float64)
-    return _row(process, 0, "Step", wall, np.zeros(len(wall)), len(wall))
+    return Row(0, "Step", _wall(process), 1.0, 0.0, 1.0)
 
 
 def table(process: Process) -> list[Row]:
@@ -165,21 +163,19 @@ def _summed(process: Process, title: str, parts: tuple[Part, ...]) -> Row:
     times, hidden = (
         np.sum([getattr(part, column) for part in parts], axis=0) for column in ("times", "hidden")
     )
-    return _row(process, 0, title, times, hidden, sum(part.count for part in parts))
+    count = sum(part.count for part in parts if part.name != RANK_WAIT)  # a part of collectives
+    return _row(process, 0, title, times, hidden, count)
 
 
 def _row(
     process: Process, depth: int, label: str, times: Amounts, hidden: Amounts, count: int
 ) -> Row:
-    low, median, high = (float(value) / 1e9 for value in np.percentile(times, (25, 50, 75)))
     return Row(
         depth=depth,
         label=label,
-        median=median,
-        low=low,
-        high=high,
+        time=float(times.mean()) / 1e9,
         share=float(times.sum()) / process.parts.total,
-        hidden=float(np.median(hidden)) / 1e9,
+        hidden=float(hidden.mean()) / 1e9,
         count=count / len(process.parts.wall),
     )
 
@@ -197,8 +193,7 @@ def _kernels_of(process: Process, kind: str) -> list[Row]:
         share = sum(use.share for use in uses)
         count = sum(use.launches for use in uses) / steps
         label = process.named.kernel_names[name].name
-        time = share * wall
-        rows.append(Row(2, label, time, time, time, share, 0.0, count))
+        rows.append(Row(2, label, share * wall, share, 0.0, count))
     rows.sort(key=lambda row: -row.share)
     shown = _TOP_OF_GRAPH if inside else _TOP_OF_KIND
     return [row for row in rows[:shown] if row.share >= _SHOWN_FROM]

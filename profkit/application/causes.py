@@ -7,6 +7,7 @@ the highest ceiling comes first (`rules.checklist.application_items`).
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from statistics import median
@@ -114,13 +115,13 @@ def _savings(what_if: WhatIf) -> dict[str, float]:
 
 
 def _host_time(replay: Replay) -> float:
-    """Seconds of host work per step."""
+    """Seconds of host work per step of a rank."""
     gaps = (replay.calls[work.index].gap for work in host_work(replay))
-    return sum(gaps) / replay.steps / 1e9
+    return sum(gaps) / replay.steps / replay.ranks / 1e9
 
 
 def _evidence(replay: Replay, sm_count: int) -> dict[str, float]:
-    calls, works, steps = replay.calls, replay.works, replay.steps
+    calls, works = replay.calls, replay.works
     durations = [work.duration for work in works if work.role == "kernel"]
     waits = [call for call in calls if is_synchronization(call, works)]
     pageable = [work for work in works if is_pageable(work)]
@@ -131,11 +132,11 @@ def _evidence(replay: Replay, sm_count: int) -> dict[str, float]:
     used = [speeds.get(work.direction, PINNED_BANDWIDTH) for work in pageable]
 
     def each(count: float) -> float:
-        return count / steps
+        return count / replay.steps / replay.ranks
 
     return {
         "step_time": replay.recorded / 1e9,
-        "gpu_busy_share": min(1.0, _busy(works) / steps / replay.recorded),
+        "gpu_busy_share": min(1.0, each(_busy(works)) / replay.recorded),
         "launches": each(sum(call.role == "launch" for call in calls)),
         "kernel_median": median(durations) / 1e9 if durations else math.nan,
         "host_waits": each(len(waits)),
@@ -144,10 +145,8 @@ def _evidence(replay: Replay, sm_count: int) -> dict[str, float]:
         "pageable_bytes": each(size),
         "pageable_bandwidth": size / copying * 1e9 if copying else math.nan,
         "pinned_bandwidth": max(used, default=math.nan),
-        "collectives": each(len(collectives)) / max(1, replay.ranks),
-        "communication_time": each(sum(work.duration for work in collectives))
-        / max(1, replay.ranks)
-        / 1e9,
+        "collectives": each(len(collectives)),
+        "communication_time": each(sum(work.duration for work in collectives)) / 1e9,
         "allocations": each(len(allocating)),
         "allocation_time": each(sum(call.end - call.start for call in allocating)) / 1e9,
         "small_kernels": each(small_kernels(works, sm_count)),
@@ -156,9 +155,9 @@ def _evidence(replay: Replay, sm_count: int) -> dict[str, float]:
 
 
 def _busy(works: Sequence[Work]) -> float:
-    """The time in which any work ran, ns; `works` are in order of start."""
-    busy, reached = 0.0, -math.inf
+    """The time in which any work of a rank ran, ns, of all ranks; `works` are in order of start."""
+    busy, reached = 0.0, defaultdict[int, float](lambda: -math.inf)
     for work in works:
-        busy += max(0.0, work.end - max(work.start, reached))
-        reached = max(reached, work.end)
+        busy += max(0.0, work.end - max(work.start, reached[work.rank]))
+        reached[work.rank] = max(reached[work.rank], work.end)
     return busy

@@ -27,7 +27,7 @@ _DEEPEST = 8  # rows of nested ranges or calls; chosen
 _HARMLESS = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})
 _CALLS = (
     ("launch call", ("Launch",)),
-    ("synchronization", ("Synchronize", "EventQuery", "StreamWait")),
+    ("synchronization", ("Synchronize", "EventQuery", "StreamQuery")),
     ("memory allocation", ("Malloc", "Alloc", "Free", "MemCreate")),
     ("copy call", ("Memcpy", "Memset")),
 )

@@ -7,7 +7,16 @@ import hashlib
 
 from profkit.application.application import Application, table, wall_row
 from profkit.application.drawing import timeline_html_fragment, timeline_script, timeline_style
-from profkit.application.view import explained, headline, recording_facts, row_cells, short_lines
+from profkit.application.view import (
+    NOTE,
+    explained,
+    headline,
+    notes,
+    recording_facts,
+    row_cells,
+    short_lines,
+    whose,
+)
 from profkit.core.text_files import shipped_text
 from profkit.ui.template import templates
 
@@ -27,7 +36,10 @@ def application_html(application: Application, file: str) -> str:
         headline=headline(first),
         facts=list(recording_facts(application, file)),
         rows=[(row, row_cells(row)) for row in rows],
+        whose=whose(application),
+        explanation=NOTE,
         others=list(short_lines(application)),
+        notes=list(notes(application)),
         explained=explained(first),
         picks=[(pick, first.named.kernel_names[pick.name].name) for pick in first.ranking.picks],
         style=Markup(timeline_style()),

@@ -69,7 +69,7 @@ _RETURN = 1_000  # ns; chosen: a wait may end as the GPU does, by clocks that di
 _LAUNCHING = ("Launch",)
 _ALLOCATING = ("Malloc", "MemAlloc", "cudaFree", "MemFree", "MemCreate", "MemRelease", "HostAlloc")
 _COPYING = ("Memcpy", "Memset")
-_WAITING = ("Synchronize", "EventQuery", "StreamQuery", "StreamWaitEvent")
+_WAITING = ("Synchronize", "EventQuery", "StreamQuery")
 _CATEGORIES = (
     (ALLOCATION, _ALLOCATING),
     (LAUNCH_BOUND, _LAUNCHING),
@@ -306,23 +306,25 @@ def _divided_clock(start: Times, end: Times) -> tuple[Times, Amounts]:
 def _communication(
     program: _Program, work: Work, talking: Mask
 ) -> Iterator[tuple[str, Cover, Times]]:
-    """Communication by operation, before it the time in which another rank is not there yet."""
+    """Communication by operation, without the time in which another rank is not there yet, which
+    comes first."""
     rows = np.flatnonzero(talking)
     if not len(rows):
         return
-    events, latest = program.events, program.latest
+    events, latest, waited = program.events, program.latest, NOTHING
     if latest is not None:
         until = np.minimum(latest[work.row[rows]], work.end[rows])
         waiting = until > work.start[rows]
         chosen = rows[waiting]
-        yield RANK_WAIT, intervals.union(work.start[chosen], until[waiting]), work.start[chosen]
+        waited = intervals.union(work.start[chosen], until[waiting])
+        yield RANK_WAIT, waited, work.start[chosen]
     name = events.kernels.name[work.row[rows]]
     operations = [collective(item.name) for item in events.kernel_names]
     for operation in sorted({operations[number] for number in np.unique(name)}):
         own = np.array([known == operation for known in operations])[name]
         chosen = rows[own]
         cover = intervals.union(work.start[chosen], work.end[chosen])
-        yield operation, cover, work.start[chosen]
+        yield operation, intervals.without(cover, waited), work.start[chosen]
 
 
 def _latest_starts(events: Events) -> Times | None:

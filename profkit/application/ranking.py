@@ -11,9 +11,9 @@ from profkit.application.kernel_kinds import kernel_family, kernel_kind
 from profkit.application.parts import KERNELS, StepParts
 from profkit.application.steps import Steps
 from profkit.application.work import dense
-from profkit.timeline.events import Events
+from profkit.timeline.events import Events, Times
 
-Integers = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
 
 EXPLAINED = 0.9
 """Share of the time of kernels that the picked ones explain, unless asked for another."""
@@ -115,7 +115,7 @@ def _uses(events: Events, parts: StepParts) -> tuple[KernelUse, ...]:
     own = np.flatnonzero(parts.kernel_time > 0)
     if not len(own):
         return ()
-    kernels = events.kernels
+    kernels, steps = events.kernels, parts.steps
     shapes = len(events.configurations)
     codes = kernels.name[own].astype(np.int64) * shapes + kernels.configuration[own]
     group = dense(codes)
@@ -123,6 +123,7 @@ def _uses(events: Events, parts: StepParts) -> tuple[KernelUse, ...]:
     groups[group] = codes
     times = np.bincount(group, weights=parts.kernel_time[own])
     counts = np.bincount(group)
+    launches = np.bincount(group, weights=_within(steps.bounds, steps.typical, kernels.start[own]))
     durations = np.minimum(kernels.end[own] - kernels.start[own], (1 << _BITS) - 1)
     ordered = np.sort((group.astype(np.int64) << _BITS) + durations)  # by group, then duration
     middles = ordered[np.cumsum(counts) - counts + counts // 2] & ((1 << _BITS) - 1)
@@ -134,11 +135,19 @@ def _uses(events: Events, parts: StepParts) -> tuple[KernelUse, ...]:
             family=kernel_family(events.kernel_names[int(groups[place] // shapes)].name),
             time=float(times[place]),
             share=float(times[place]) / parts.total,
-            launches=int(counts[place]),
+            launches=int(launches[place]),
             median=float(middles[place]),
         )
         for place in np.argsort(-times, kind="stable")
     )
+
+
+def _within(bounds: Times, typical: Mask, times: Times) -> Mask:
+    """Which times are in a typical step."""
+    step = np.searchsorted(bounds, times, side="right") - 1
+    inside = (step >= 0) & (step < len(typical))
+    inside[inside] = typical[step[inside]]
+    return inside
 
 
 def _picks(events: Events, steps: Steps, uses: list[KernelUse]) -> tuple[Pick, ...]:
@@ -150,10 +159,8 @@ def _picks(events: Events, steps: Steps, uses: list[KernelUse]) -> tuple[Pick, .
     called[known] = events.calls.start[kernels.call[rows][known]]
     order = np.lexsort((kernels.start[rows], called))  # launches of a call in order of their start
     rows, called = rows[order], called[order]
-    step = np.searchsorted(steps.call_bounds, called, side="right") - 1
-    inside = (step >= 0) & (step < len(steps))
-    inside[inside] = steps.typical[step[inside]]
-    inside &= step <= np.flatnonzero(steps.typical)[:_EARLY_STEPS][-1]
+    early_end = steps.call_bounds[np.flatnonzero(steps.typical)[:_EARLY_STEPS][-1] + 1]
+    inside = _within(steps.call_bounds, steps.typical, called) & (called < early_end)
     candidates = np.flatnonzero(inside)
     picks = []
     for use in uses:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from profkit.application import intervals
 from profkit.application.kernel_kinds import OPTIMIZER, kernel_kind
 from profkit.application.repetition import Integers, Mask, Repetition, measured, repetition
 from profkit.application.work import KERNEL, MEMORY, Work, processes, work_of
@@ -21,6 +22,10 @@ from profkit.timeline.events import Events, Times
 MOST_STEPS = 10_000
 """Steps that are analyzed, the last ones; chosen: medians don't change with more."""
 _SLOW = 1.3  # times the median of later steps, from which a first step is warm-up; chosen
+_FILLED = 0.7
+"""Of later steps' GPU time, below which a recording began within a pipeline: 0.2 to 0.65 in such
+timelines of an H200, else 0.75 and more."""
+_FEWEST_FILLED = 3  # steps, chosen: two remain
 _FEWEST_RANGES = 3  # instances of a range that repeats
 _SPANNED = 0.5, 0.8  # least share of submitted work in ranges of a step's name, of any; chosen
 _STEP_WORDS = re.compile(r"step|iter|batch|token|frame|request", re.IGNORECASE)
@@ -79,17 +84,42 @@ def steady_steps(events: Events, nvtx: str | None = None) -> tuple[Steps, ...]:
     `nvtx` names the range that is a step; without it a range or pattern that repeats is searched. A
     program without repetition is one step. Raises UsageError for a range that is not there.
     """
-    found = [_steps_of(events, process, device, nvtx) for process, device in processes(events)]
-    steps = tuple(item for item in found if item is not None)
+    found = []
+    for process, device in processes(events):
+        work = work_of(events, process, device)
+        found.append((work, _steps_of(events, work, process, device, nvtx)))
+    steps = tuple(_filled(work, item) for work, item in found if item is not None)
     if nvtx is not None and found and not steps:
-        names = sorted({name for name in events.range_names if name})
+        times = events.ranges.end - events.ranges.start
+        spent = np.bincount(events.ranges.name, times, minlength=len(events.range_names))
+        names = [events.range_names[number] for number in np.argsort(-spent) if spent[number]]
         known = f"this timeline has {', '.join(names[:5])}" if names else "it has no NVTX range"
         raise UsageError(f"no GPU work in an NVTX range named {nvtx}", known)
     return steps
 
 
-def _steps_of(events: Events, process: int, device: int, nvtx: str | None) -> Steps | None:
-    work = work_of(events, process, device)
+def _filled(work: Work, steps: Steps) -> Steps:
+    """Without a first step in which work of the step before it, not recorded, is missing."""
+    if len(steps) < _FEWEST_FILLED or work.start[0] < steps.bounds[0] or not steps.typical[0]:
+        return steps
+    busy = np.diff(intervals.covered(intervals.union(work.start, work.end), steps.bounds))
+    if busy[0] >= _FILLED * np.median(busy[1:]):
+        return steps
+    return replace(
+        steps,
+        bounds=steps.bounds[1:],
+        call_bounds=steps.call_bounds[1:],
+        typical=steps.typical[1:] if steps.typical[1:].any() else ~steps.typical[1:],
+        before=1,
+        unit="step",
+        why="GPU work of earlier steps is not in the recording",
+        left_out=int(steps.bounds[1] - steps.bounds[0]),
+    )
+
+
+def _steps_of(
+    events: Events, work: Work, process: int, device: int, nvtx: str | None
+) -> Steps | None:
     if nvtx is not None:
         return _by_range(events, work, process, device, nvtx)
     sequence = _sequence(events, work)
@@ -220,7 +250,9 @@ def _bounded(
 ) -> Steps | None:
     """The steps of a range of marks; None where all begin at one time."""
     low, high = range_
-    low = max(low, high - MOST_STEPS)
+    if high - low > MOST_STEPS:
+        low = high - MOST_STEPS
+        how += f", the last {MOST_STEPS:,}"
     bounds = np.maximum.accumulate(starts[low : high + 1])
     if bounds[-1] <= bounds[0]:
         return None

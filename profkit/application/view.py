@@ -5,26 +5,29 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 
+import numpy as np
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from profkit.application.application import Application, Process, Row, table, wall_row
 from profkit.application.steps import Steps
+from profkit.application.work import other_devices
 from profkit.report.names import told_apart
 from profkit.ui.markdown import code, escape
 from profkit.ui.terminal import facts, note
-from profkit.ui.text import bar, count, extent, literal, number, percent, plural, shorten
+from profkit.ui.text import bar, extent, literal, number, percent, plural, shorten
 from profkit.ui.view import Panel
 from profkit.ui.view import Row as Fact
 
 _BAR = 10  # characters, chosen: a tenth each
 _NUMBERS = 46  # characters of the columns beside the label
 _NARROWEST = 24  # characters of a label
+_FEW = 5  # steps, below which the range is shown, not quartiles; chosen
 _COLUMNS = ("", "ms/step", "Share", "", "Hidden", "Count")
-_NOTE = (
+NOTE = (
     "Each instant belongs to one part: to kernels, else communication, copies, memset, idle. "
-    "ms/step is the median over steps; shares are of their sum. Hidden: overlapped by other work."
+    "ms/step and Count are means over steps. Hidden: overlapped by other work."
 )
 
 
@@ -35,17 +38,17 @@ def application_view(application: Application, path: str, width: int) -> Rendera
         Text(headline(first), "bold"),
         facts(Panel("", tuple(recording_facts(application, path)))),
         Text(),
-        Text(f"What a step is made of{_whose(application)}", "bold"),
+        Text(f"What a step is made of{whose(application)}", "bold"),
         _table(first, width),
-        Text(_NOTE, "dim"),
+        Text(NOTE, "dim"),
     ]
     if others:
         parts += [Text(), Text("Other processes", "bold")]
         parts += [Text(_in_short(process)) for process in others]
     parts += [Text(), Text("Kernels to profile", "bold"), Text(explained(first), "dim")]
     parts += [Text(line) for line in _picks(first, width)]
-    if notes := tuple(_notes(application)):
-        parts += [Text(), *map(note, notes)]
+    if lines := tuple(notes(application)):
+        parts += [Text(), *map(note, lines)]
     parts += [Text(), Text(f"Next: {_command(first)}")]
     return Group(*parts)
 
@@ -57,13 +60,13 @@ def application_markdown(application: Application, path: str) -> str:
     lines += [
         f"- {fact.label}: {escape(fact.value)}" for fact in recording_facts(application, path)
     ]
-    lines += ["", f"## What a step is made of{escape(_whose(application))}", ""]
+    lines += ["", f"## What a step is made of{escape(whose(application))}", ""]
     lines += ["| Part | ms/step | Share | Hidden | Count |", "|---|---:|---:|---:|---:|"]
     for row in [*table(first), wall_row(first)]:
         label = code(row.label, in_table=True) if row.depth == 2 else escape(_label(row))
         cells = row_cells(row)
         lines.append(f"| {'&emsp;' * row.depth}{label} | {' | '.join(cells)} |")
-    lines += ["", escape(_NOTE)]
+    lines += ["", escape(NOTE)]
     if others:
         lines += ["", "## Other processes", ""]
         lines += [f"- {escape(_in_short(process))}" for process in others]
@@ -71,21 +74,24 @@ def application_markdown(application: Application, path: str) -> str:
     for pick in first.ranking.picks:
         name = first.named.kernel_names[pick.name].name
         lines.append(f"- {percent(pick.share)}, launch {pick.launch_index:,}: {code(name)}")
-    lines += [f"\n> {escape(text)}" for text in _notes(application)]
+    lines += [f"\n> {escape(text)}" for text in notes(application)]
     lines += ["", f"Next: {code(_command(first))}"]
     return "\n".join(lines) + "\n"
 
 
 def headline(process: Process) -> str:
-    wall = wall_row(process)
+    wall = process.parts.wall / 1e9
+    few = len(wall) < _FEW
+    middle = float(np.median(wall))
+    low, high = np.percentile(wall, (0, 100) if few else (25, 75)).tolist()
     spread = ""
-    if len(process.parts.wall) > 1 and wall.high - wall.low > 0.001 * wall.median:  # as shown
-        spread = f" (quartiles {number(wall.low, 's')} to {number(wall.high, 's')})"
-    steps = plural(len(process.parts.wall), "step")
-    return f"{number(wall.median, 's')} per step{spread}, {steps}"
+    if high - low > 0.001 * middle:  # as shown
+        words = "" if few else "quartiles "
+        spread = f" (median; {words}{number(low, 's')} to {number(high, 's')})"
+    return f"{number(middle, 's')} per step{spread}, {plural(len(wall), 'step')}"
 
 
-def _whose(application: Application) -> str:
+def whose(application: Application) -> str:
     if len(application.processes) == 1:
         return ""
     device, count = application.processes[0].steps.device, len(application.processes)
@@ -120,10 +126,10 @@ def _label(row: Row) -> str:
 def row_cells(row: Row) -> tuple[str, str, str, str]:
     """Milliseconds, share, hidden milliseconds and count of a row."""
     return (
-        f"{row.median * 1e3:,.3f}",
+        f"{row.time * 1e3:,.3f}",
         percent(row.share),
         f"{row.hidden * 1e3:,.3f}" if row.hidden * 1e3 >= 0.0005 else "",  # as shown
-        count(round(row.count, 1)),
+        f"{row.count:,.1f}".removesuffix(".0"),
     )
 
 
@@ -143,7 +149,7 @@ def _table(process: Process, width: int) -> Table:
         text = Text(f"{'  ' * row.depth}{shorten(label, room - 2 * row.depth)}", style)
         grid.add_row(text, milliseconds, share, drawn, hidden, amount)
     wall = wall_row(process)
-    grid.add_row(Text("Step", "bold"), f"{wall.median * 1e3:,.3f}", percent(1.0), "", "", "")
+    grid.add_row(Text("Step", "bold"), *row_cells(wall)[:2], "", "", "")
     return grid
 
 
@@ -185,12 +191,18 @@ def _picks(process: Process, width: int) -> Iterator[str]:
         yield f"{share}  {name:{width - 46}}  {sizes:20}  launch {pick.launch_index:,}"
 
 
-def _notes(application: Application) -> Iterator[str]:
+def notes(application: Application) -> Iterator[str]:
     first = application.processes[0]
     if first.ranking.unknown > 0.01:  # chosen: less is in no table
         yield (
             f"{percent(first.ranking.unknown)} of the kernels' time is in CUDA graphs traced as a "
             "whole: record with --cuda-graph-trace=node to see their kernels"
+        )
+    others = other_devices(application.events, first.steps.process, first.steps.device)
+    if others:
+        yield (
+            f"the process also has work on GPU {', '.join(map(str, others))}, which is in no part: "
+            f"the time in which GPU {first.steps.device} waits for it is idle"
         )
     if len(first.steps) == 1 and first.steps.how.startswith("no repetition"):
         yield "no step was found: name its NVTX range with --nvtx, or record more of them"

@@ -39,18 +39,29 @@ class Work:
 
 def processes(events: Events) -> list[tuple[int, int]]:
     """Each process with GPU work, with the device on which it has most."""
+    busiest: dict[int, tuple[float, int]] = {}
+    for (process, device), total in _times(events).items():
+        busiest[process] = max(busiest.get(process, (0.0, device)), (total, device))
+    return [(process, device) for process, (_, device) in sorted(busiest.items())]
+
+
+def other_devices(events: Events, process: int, device: int) -> list[int]:
+    """The other devices on which a process has kernels, copies or graphs."""
+    places = sorted(_times(events))
+    return [other for owner, other in places if owner == process and other != device]
+
+
+def _times(events: Events) -> dict[tuple[int, int], float]:
+    """ns of work by process and device with any."""
     time = np.zeros(len(events.streams))
     for table in (events.kernels, events.memory_operations, events.graphs):
         time += np.bincount(table.stream, weights=table.end - table.start + 1, minlength=len(time))
-    busiest: dict[int, tuple[float, int]] = {}
     devices: dict[tuple[int, int], float] = {}
-    for stream, spent in zip(events.streams, time, strict=True):
-        key = stream.process, stream.device
-        devices[key] = devices.get(key, 0.0) + float(spent)
-    for (process, device), total in devices.items():
-        if total > 0:
-            busiest[process] = max(busiest.get(process, (0.0, device)), (total, device))
-    return [(process, device) for process, (_, device) in sorted(busiest.items())]
+    for stream, spent in zip(events.streams, time.tolist(), strict=True):
+        if spent > 0:
+            key = stream.process, stream.device
+            devices[key] = devices.get(key, 0.0) + spent
+    return devices
 
 
 def work_of(events: Events, process: int, device: int) -> Work:

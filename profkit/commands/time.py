@@ -130,14 +130,14 @@ def thresholds_of(preset: Preset, margin: str | None) -> Thresholds:
     return chosen if margin is None else structs.replace(chosen, margin=share(margin, "--margin"))
 
 
-def share(text: str, option: str) -> float:
+def share(text: str, option: str, example: str = "1% or 0.01") -> float:
     """`1%` or `0.01` as a share; raises UsageError for anything that is no share below 1."""
     try:
         value = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
     except ValueError:
         value = -1.0
     if not 0 < value < 1:
-        raise UsageError(f"{option} {text!r} is not a share", "write 1% or 0.01")
+        raise UsageError(f"{option} {text!r} is not a share", f"write {example}")
     return value
 
 

@@ -34,7 +34,7 @@ def timeline(
     from profkit.commands.reading import read_timeline
     from profkit.commands.time import share
 
-    explained = 1.0 if explain in {"100%", "1"} else share(explain, "--explain")
+    explained = 1.0 if explain in {"100%", "1"} else share(explain, "--explain", "90% or 0.9")
     file = one_timeline(path)
     named = file.with_name(NODES)
     application = read_application(

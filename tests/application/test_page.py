@@ -135,3 +135,14 @@ def test_the_verb_writes_a_trace_beside_the_table(
     done = profkit_cli("timeline", "reports/h200/sdpa_s512_flash.sqlite", "--perfetto", str(trace))
     assert done.exit_code == 0
     assert b"flash_fwd_kernel" in trace.read_bytes()
+
+
+def test_work_on_another_gpu_of_the_process_is_named() -> None:
+    recording = Recording()
+    hosts = [Host(recording, process=1, device=device) for device in range(2)]
+    for _ in range(12):
+        for device, host in enumerate(hosts):
+            host.launch("gemm()", (200 - 100 * device) * US)
+            host.synchronize()
+    text = application_markdown(read_application(recording.events()), "run.sqlite")
+    assert "also has work on GPU 1" in text

@@ -134,10 +134,25 @@ def test_a_rank_that_waits_for_another_is_told_apart() -> None:
         for host in hosts:
             host.now = max(other.now for other in hosts)
     events = recording.events()
-    first, second = (medians(step_parts(events, steps)) for steps in steady_steps(events))
+    ranks = [step_parts(events, steps) for steps in steady_steps(events)]
+    first, second = map(medians, ranks)
     assert first["communication", "waiting for another rank"] == 100
     assert first["communication", "all-reduce"] == 50
+    assert hidden(ranks[0], "all-reduce") == 0
     assert ("communication", "waiting for another rank") not in second
+
+
+def test_a_stream_that_waits_for_an_event_is_no_synchronization_of_the_host() -> None:
+    host = Host(Recording())
+    for _ in range(12):
+        for name in "abcdefgh":
+            host.launch(f"{name}()", 2 * US)
+            host.call("cuStreamWaitEvent", 2 * US)
+            host.compute(30 * US)
+        host.compute(20 * US)
+    parts = medians(only(host.recording.events()))
+    assert parts["idle", "launch-bound"] >= 8 * 25
+    assert ("idle", "after a synchronization") not in parts
 
 
 def test_kernels_that_overlap_share_the_time() -> None:

@@ -98,3 +98,12 @@ def test_a_second_recording_names_the_kernels_of_graphs() -> None:
     assert 0.3 < sum(row.share for row in kernels) < 1
     assert process.ranking.picks
     assert process.parts.wall.tolist() == alone.parts.wall.tolist()
+
+
+def test_a_recording_that_begins_within_a_pipeline_has_steps_with_all_work() -> None:
+    events = read(story_folder("loader_results") / "after.sqlite")
+    (process,) = read_application(events).processes
+    idle = sum(process.parts.share(part) for part in process.parts.group("idle"))
+    assert idle < 0.03
+    assert (process.steps.before, process.steps.unit) == (1, "step")
+    assert "not in the recording" in process.steps.why
