@@ -18,12 +18,13 @@ import pytest
 import yaml
 from typer.testing import Result
 
-from profkit.commands.reading import chosen_advice, judge_pairs
+from profkit.commands.reading import chosen_advice, judge_pairs, judge_stories
 from profkit.core.typed_file import encode
 from profkit.rules.pair_archive import pack
 from profkit.rules.rules_view import score_markdown
 from profkit.rules.samples import CATEGORIES
 from profkit.rules.score import PairNotes, Verdict, ncu_categories, score
+from profkit.rules.story_score import score_stories
 from tests.analysis.test_views import schema
 from tests.conftest import H200, ROOT, scratch
 
@@ -112,7 +113,10 @@ def test_rows_sum_up() -> None:
 def test_the_page_is_what_the_recorded_pairs_say() -> None:
     page = (ROOT / "docs" / "reference" / "accuracy.md").read_text(encoding="utf-8")
     verdicts, notes = judged()
-    assert score_markdown(score(verdicts, notes.why), notes.note) == page, "run `make docs`"
+    stories, failures = judge_stories([H200 / "apps"], chosen_advice(None, None, 0))
+    assert not failures
+    result = score(verdicts, notes.why, score_stories(stories))
+    assert score_markdown(result, notes.note) == page, "run `make docs`"
     notes = yaml.safe_load((ROOT / "kernels/pairs/misses.yaml").read_text(encoding="utf-8"))
     assert set(notes["why"]) <= {pair["name"] for pair in recorded()["pairs"]}
 
