@@ -7,7 +7,13 @@ from importlib.util import find_spec
 
 from profkit.core.errors import EnvironmentProblem
 
-_EXTRAS: Mapping[str, str] = {"matplotlib": "plots", "pandas": "tables", "pyarrow": "tables"}
+_EXTRAS: Mapping[str, str] = {
+    "matplotlib": "plots",
+    "pandas": "tables",
+    "pyarrow": "tables",
+    "ray": "ray",
+    "submitit": "slurm",
+}
 
 
 def require(use: str, *packages: str) -> None:

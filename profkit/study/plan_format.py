@@ -67,12 +67,17 @@ class MeasuredOn(Facts, frozen=True, kw_only=True):
 
 
 class PlanFile(File, frozen=True, kw_only=True, tag="profkit.baseline-plan/1"):
-    """The request and its record; `budget` and `seconds`, of all runs, in seconds."""
+    """The request and its record; `budget` and `seconds`, of all runs, in seconds.
+
+    `gpus` are all GPUs that were measured on, where there may be several: they differ in their
+    UUIDs alone, and `gpu` is the first.
+    """
 
     asked: Asked
     target: Program
     gpu: Device | None
     gpu_from: Origin | UnsetType = UNSET
+    gpus: tuple[Device, ...] | UnsetType = UNSET
     measured_on: MeasuredOn | None
     budget: Amount | None
     command: tuple[str, ...]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from profkit.core.regular_file import digest
 from profkit.core.timestamp import timestamp
 from profkit.core.typed_file import encode, part
 from profkit.recording import recording
+from profkit.study.distribution import distribute
 from profkit.study.folder import (
     PROFILES,
     SUMMARY,
@@ -37,7 +39,7 @@ from profkit.study.folder import (
 )
 from profkit.study.json import BaselineFile, cells_parquet, summary_file
 from profkit.study.matrix import MatrixShape
-from profkit.study.measurement import Measuring, Process
+from profkit.study.measurement import FolderStore, Measuring, Process, missing_rounds
 from profkit.study.plan import BaselinePlan, Declared, Profiled
 from profkit.study.plan_format import Asked, Backend, PlanFile, ProfiledCell, Program
 from profkit.study.summary import Baseline, Row, derive, top_rows
@@ -68,7 +70,11 @@ def run_baseline(plan: BaselinePlan, tell: Tell) -> Baseline:
 
 def _measure(plan: BaselinePlan, started: float, tell: Tell) -> None:
     before = _continued(plan)
-    with gpu_lock(lock_of(plan.timing)), held(plan.out), Process(plan) as process:
+    with ExitStack() as stack:
+        if plan.on is None:
+            stack.enter_context(gpu_lock(lock_of(plan.timing)))
+        stack.enter_context(held(plan.out))
+        process = stack.enter_context(Process(plan))
         tell("start", "")
         declared = _declared(plan, process, before)
         file = before or PlanFile(
@@ -83,8 +89,16 @@ def _measure(plan: BaselinePlan, started: float, tell: Tell) -> None:
             backends=(),
         )
         backends = _recorded_backends(plan, file.backends, declared.backends)
-        work = Measuring(plan, process, declared, replace(file, backends=backends), started, tell)
-        if work.todo or backends != file.backends or before is None:
+        rounds = missing_rounds(plan, declared.available)
+        unchanged = backends == file.backends and before is not None
+        file, store = replace(file, backends=backends), FolderStore(plan.out)
+        if plan.on is not None:
+            process.end()
+            if rounds or not unchanged:
+                distribute(plan, plan.on, declared, file, rounds, tell)
+            return
+        work = Measuring(plan, process, declared, file, started, tell, rounds, store)
+        if rounds or not unchanged:
             work.run()
         elif plan.profiled is not Profiled.none:
             work.check_device()

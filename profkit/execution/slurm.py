@@ -1,0 +1,200 @@
+"""Slurm, by submitit: a job a GPU, with a list of tasks each.
+
+A job writes each result as soon as it is known into a folder that it shares with the driver, so
+that a killed job loses the task that it was at. Lists get shorter toward the end: each GPU then has
+as much to do.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from pickle import UnpicklingError, dumps, loads
+from typing import Any
+
+from profkit.core.atomic_file import PART, replacement
+from profkit.execution.placement import JOBS, Placement
+from profkit.execution.protocol import Fate, MakeWorker, Outcome, Task, run_task, worker_name
+
+RESULTS, RECORD = "results", "jobs"
+_LONGEST_LIST = 500  # chosen: what a killed driver's job may go on with
+_SHARE = 2  # chosen: lists of half of what is left, by GPU
+_RESERVE = 60.0  # s, chosen: before a job's end no task begins
+_LOOKED = 0.05  # s, chosen: between two looks into the folder of results
+
+
+class SlurmExecutor:
+    """Jobs of a cluster; `folder` is shared with them."""
+
+    def __init__(self, make: MakeWorker, folder: Path, place: Placement) -> None:
+        import submitit
+
+        self.name = "slurm"
+        self._make, self._folder, self._place = make, folder, place
+        self._limit = place.gpus or JOBS
+        self._results = folder / RESULTS
+        self._results.mkdir(parents=True, exist_ok=True)
+        self._submitit: Any = submitit.AutoExecutor(
+            folder=folder / "logs" / "%j", cluster=place.cluster
+        )
+        self._jobs: dict[str, _Job] = {}
+        self._waiting: list[Task] = []
+        self._hosts: set[str] = set()
+        cancel_jobs(folder, place.cluster)
+
+    @property
+    def workers(self) -> int:
+        """Slurm finds some."""
+        return self._limit
+
+    def room(self, waiting: int) -> int:
+        """As many tasks as new jobs would take."""
+        free = self._limit - len(self._jobs)
+        return min(waiting, free * self._length(waiting)) if free > 0 else 0
+
+    def submit(self, task: Task) -> None:
+        """Keep it for the next job."""
+        self._waiting.append(task)
+
+    def poll(self, seconds: float) -> list[Outcome]:
+        """The results that jobs have written, and what was left of jobs that ended."""
+        self._begin()
+        deadline = time.monotonic() + seconds
+        while not (outcomes := self._written() or self._ended()):
+            if time.monotonic() >= deadline:
+                break
+            time.sleep(_LOOKED)
+        return outcomes
+
+    def exclude(self, worker: str) -> None:
+        """Have Slurm leave out its machine."""
+        self._hosts.add(worker.split()[0])
+
+    def running(self) -> Mapping[str, str]:
+        """The first task of each job, and the job."""
+        first = ((next(iter(job.tasks)), job) for job in self._jobs.values() if job.tasks)
+        return {task: f"job {job.handle.job_id}" for task, job in first}
+
+    def close(self) -> None:
+        """Cancel the jobs."""
+        for job in self._jobs.values():
+            with suppress(Exception):  # one that has ended
+                job.handle.cancel(check=False)
+        with suppress(FileNotFoundError):
+            (self._folder / RECORD).unlink()
+        self._jobs.clear()
+
+    def _length(self, waiting: int) -> int:
+        return max(1, min(_LONGEST_LIST, waiting // (_SHARE * self._limit)))
+
+    def _begin(self) -> None:
+        """Submit jobs for the tasks that wait."""
+        free = self._limit - len(self._jobs)
+        if not self._waiting or free <= 0:
+            return
+        count = min(free, len(self._waiting))
+        lists = [self._waiting[start::count] for start in range(count)]
+        self._waiting = []
+        place = self._place
+        options: dict[str, Any] = {"timeout_min": place.minutes, "name": "profkit"}
+        if place.cluster == "slurm":
+            options |= {
+                "nodes": 1,
+                "tasks_per_node": 1,
+                "slurm_gpus_per_node": 1,
+                "slurm_partition": place.partition,
+                "slurm_exclude": ",".join(sorted(self._hosts)) or None,
+            }
+            options = {name: value for name, value in options.items() if value is not None}
+        self._submitit.update_parameters(**options)
+        for tasks in lists:
+            seconds = place.minutes * 60 - _RESERVE
+            handle = self._submitit.submit(run_list, self._make, tasks, self._results, seconds)
+            self._jobs[handle.job_id] = _Job(handle, {task.id: task for task in tasks})
+        with replacement(self._folder / RECORD) as file:
+            file.write_text("".join(f"{job}\n" for job in self._jobs), encoding="utf-8")
+
+    def _written(self) -> list[Outcome]:
+        outcomes = []
+        for file in self._results.iterdir():
+            if file.suffix == PART:
+                continue
+            with suppress(OSError, UnpicklingError, EOFError):
+                outcome: Outcome = loads(file.read_bytes())
+                for job in self._jobs.values():
+                    job.tasks.pop(outcome.task, None)
+                outcomes.append(outcome)
+            file.unlink(missing_ok=True)
+        return outcomes
+
+    def _ended(self) -> list[Outcome]:
+        """The first task of a job that failed is lost, others were not begun."""
+        outcomes: list[Outcome] = []
+        for number in [number for number, job in self._jobs.items() if job.handle.done()]:
+            if late := self._written():
+                return late
+            job = self._jobs.pop(number)
+            name = f"job {number}"
+            why = _failure(job.handle)
+            for place, task in enumerate(job.tasks):
+                fate = Fate.lost if why and not place else Fate.returned
+                outcomes.append(Outcome(task, fate, name, reason=why))
+        return outcomes
+
+
+@dataclass(frozen=True)
+class _Job:
+    """A job, and its tasks without a result in their order."""
+
+    handle: Any
+    tasks: dict[str, Task]
+
+
+def run_list(make: MakeWorker, tasks: Sequence[Task], results: Path, seconds: float) -> int:
+    """In a job: run tasks while there is time, each result into a file; how many."""
+    started, longest, count = time.monotonic(), 0.0, 0
+    name = worker_name()
+    with make(None) as worker:
+        for task in tasks:
+            begun = time.monotonic()
+            if begun - started + longest > seconds:
+                break
+            outcome = run_task(worker, task, name)
+            with replacement(results / f"{task.id}.{task.attempt}") as file:
+                file.write_bytes(dumps(outcome))
+            count += 1
+            if outcome.fate is Fate.refused:
+                break
+            longest = max(longest, time.monotonic() - begun)
+    return count
+
+
+def cancel_jobs(folder: Path, cluster: str = "slurm") -> int:
+    """Cancel the jobs that an earlier driver left; how many."""
+    try:
+        numbers = (folder / RECORD).read_text(encoding="utf-8").split()
+    except FileNotFoundError:
+        return 0
+    import submitit
+
+    kind = submitit.SlurmJob if cluster == "slurm" else submitit.LocalJob
+    for number in numbers:
+        with suppress(Exception):  # one that has ended
+            kind(folder / "logs" / "%j", number).cancel(check=False)
+    (folder / RECORD).unlink(missing_ok=True)
+    return len(numbers)
+
+
+def _failure(handle: Any) -> str:
+    """Why a job failed; "" where it did not."""
+    with contextlib.suppress(Exception):
+        error = handle.exception()
+        if error is None:
+            return ""
+        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+        return f"the job failed ({lines[-1] if lines else type(error).__name__})"[:200]
+    return "the job left no result"
