@@ -7,6 +7,7 @@ import threading
 from collections.abc import Mapping, Sequence
 
 from profkit.execution.protocol import (
+    AHEAD,
     Fate,
     MakeWorker,
     Outcome,
@@ -35,12 +36,12 @@ class LocalExecutor:
         return sum(not slot.excluded for slot in self._slots)
 
     def room(self, waiting: int) -> int:
-        """One task for each idle worker."""
-        return min(waiting, sum(slot.is_idle for slot in self._slots))
+        """Two tasks for each worker: one runs."""
+        return min(waiting, sum(slot.room for slot in self._slots))
 
     def submit(self, task: Task) -> None:
-        """Give it to an idle worker."""
-        next(slot for slot in self._slots if slot.is_idle).give(task)
+        """Give it to the worker with the fewest."""
+        max(self._slots, key=lambda slot: slot.room).give(task)
 
     def poll(self, seconds: float) -> list[Outcome]:
         """Those that ended."""
@@ -54,7 +55,7 @@ class LocalExecutor:
         for outcome in outcomes:
             for slot in self._slots:
                 if slot.name == outcome.worker:
-                    slot.task = None
+                    del slot.tasks[outcome.task]
         return outcomes
 
     def exclude(self, worker: str) -> None:
@@ -66,7 +67,7 @@ class LocalExecutor:
 
     def running(self) -> Mapping[str, str]:
         """Tasks and GPUs."""
-        return {slot.task.id: slot.name for slot in self._slots if slot.task}
+        return {task: slot.name for slot in self._slots for task in slot.tasks}
 
     def close(self) -> None:
         """End the processes."""
@@ -78,7 +79,7 @@ class LocalExecutor:
 
 
 class _Slot:
-    """A GPU, its thread, and the task that it has."""
+    """A GPU, its thread, and the tasks that it has."""
 
     def __init__(
         self, make: MakeWorker, gpu: int | None, outcomes: queue.SimpleQueue[Outcome]
@@ -86,18 +87,18 @@ class _Slot:
         self.name = worker_name(gpu)
         self.inbox: queue.SimpleQueue[Task | None] = queue.SimpleQueue()
         self.thread = threading.Thread(target=self._serve, daemon=True)
-        self.task: Task | None = None
+        self.tasks: dict[str, Task] = {}
         self.excluded = False
         self._make, self._gpu, self._outcomes = make, gpu, outcomes
         self._worker: Worker | None = None
 
     @property
-    def is_idle(self) -> bool:
-        return self.task is None and not self.excluded
+    def room(self) -> int:
+        return 0 if self.excluded else AHEAD - len(self.tasks)
 
     def give(self, task: Task) -> None:
         """Run it in the thread."""
-        self.task = task
+        self.tasks[task.id] = task
         self.inbox.put(task)
 
     def stop(self) -> None:

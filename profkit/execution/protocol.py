@@ -14,7 +14,10 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Protocol, TypeAlias
 
+from profkit.capture.gpu import VISIBLE
 from profkit.core.errors import ProfkitError
+
+AHEAD = 2  # tasks a worker, chosen: the next one is there when one ends
 
 
 @dataclass(frozen=True)
@@ -104,4 +107,9 @@ def host_name() -> str:
 
 def worker_name(gpu: int | None = None) -> str:
     """The name of a worker on this machine: of its GPU, else of its process."""
-    return f"{host_name()} {f'GPU {gpu}' if gpu is not None else f'process {os.getpid()}'}"
+    if gpu is not None:
+        return f"{host_name()} GPU {gpu}"
+    visible = os.environ.get(VISIBLE)
+    return " ".join(
+        [host_name(), *([f"GPU {visible}"] if visible else []), f"process {os.getpid()}"]
+    )

@@ -13,9 +13,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from profkit.core.errors import EnvironmentProblem
-from profkit.execution.protocol import Fate, MakeWorker, Outcome, Task, run_task, worker_name
+from profkit.execution.protocol import AHEAD, Fate, MakeWorker, Outcome, Task, run_task, worker_name
 
-_AHEAD = 2  # chosen: the next task is there when one ends
 _COUNTED = 5.0  # s, chosen: between two counts of the cluster's GPUs
 _FRUITLESS = 10  # chosen: starts of workers in a row without a result
 
@@ -75,7 +74,7 @@ class RayExecutor:
 
     def room(self, waiting: int) -> int:
         """Two tasks for each actor: one runs."""
-        free = sum(_AHEAD - load for load in self._load.values())
+        free = sum(AHEAD - load for load in self._load.values())
         return min(waiting, free)
 
     def submit(self, task: Task) -> None:

@@ -8,10 +8,11 @@ as much to do.
 from __future__ import annotations
 
 import contextlib
+import math
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from pickle import UnpicklingError, dumps, loads
 from typing import Any
@@ -23,6 +24,7 @@ from profkit.execution.protocol import Fate, MakeWorker, Outcome, Task, run_task
 RESULTS, RECORD = "results", "jobs"
 _LONGEST_LIST = 500  # chosen: what a killed driver's job may go on with
 _SHARE = 2  # chosen: lists of half of what is left, by GPU
+_SHORTEST = 20.0  # s, chosen: what a list takes at least, since a job takes seconds to start
 _RESERVE = 60.0  # s, chosen: before a job's end no task begins
 _LOOKED = 0.05  # s, chosen: between two looks into the folder of results
 
@@ -44,6 +46,7 @@ class SlurmExecutor:
         self._jobs: dict[str, _Job] = {}
         self._waiting: list[Task] = []
         self._hosts: set[str] = set()
+        self._seconds = 0.0
         cancel_jobs(folder, place.cluster)
 
     @property
@@ -80,8 +83,10 @@ class SlurmExecutor:
         return {task: f"job {job.handle.job_id}" for task, job in first}
 
     def close(self) -> None:
-        """Cancel the jobs."""
+        """Cancel the jobs, but for those that have no task left."""
         for job in self._jobs.values():
+            if not job.tasks:
+                continue
             with suppress(Exception):  # one that has ended
                 job.handle.cancel(check=False)
         with suppress(FileNotFoundError):
@@ -89,7 +94,8 @@ class SlurmExecutor:
         self._jobs.clear()
 
     def _length(self, waiting: int) -> int:
-        return max(1, min(_LONGEST_LIST, waiting // (_SHARE * self._limit)))
+        fewest = math.ceil(_SHORTEST / self._seconds) if self._seconds else 1
+        return max(fewest, min(_LONGEST_LIST, waiting // (_SHARE * self._limit)))
 
     def _begin(self) -> None:
         """Submit jobs for the tasks that wait."""
@@ -125,11 +131,19 @@ class SlurmExecutor:
                 continue
             with suppress(OSError, UnpicklingError, EOFError):
                 outcome: Outcome = loads(file.read_bytes())
-                for job in self._jobs.values():
-                    job.tasks.pop(outcome.task, None)
+                self._note(outcome.task)
                 outcomes.append(outcome)
             file.unlink(missing_ok=True)
         return outcomes
+
+    def _note(self, task: str) -> None:
+        """A task has ended: a job works at the next, and takes so long for each."""
+        for job in self._jobs.values():
+            if job.tasks.pop(task, None):
+                now = time.monotonic()
+                if job.counted:
+                    self._seconds = (now - job.counted[0]) / len(job.counted)
+                job.counted.append(now)
 
     def _ended(self) -> list[Outcome]:
         """The first task of a job that failed is lost, others were not begun."""
@@ -148,10 +162,11 @@ class SlurmExecutor:
 
 @dataclass(frozen=True)
 class _Job:
-    """A job, and its tasks without a result in their order."""
+    """A job, its tasks without a result in their order, and when results came (s)."""
 
     handle: Any
     tasks: dict[str, Task]
+    counted: list[float] = field(default_factory=list)
 
 
 def run_list(make: MakeWorker, tasks: Sequence[Task], results: Path, seconds: float) -> int:

@@ -57,7 +57,7 @@ def run_baseline(plan: BaselinePlan, tell: Tell) -> Baseline:
     no disk space.
     """
     started = time.monotonic()
-    _measure(plan, started, tell)
+    measure_missing(plan, started, tell)
     baseline = summarize(plan.out)
     if plan.profiled is Profiled.none:
         return baseline
@@ -68,7 +68,8 @@ def run_baseline(plan: BaselinePlan, tell: Tell) -> Baseline:
     return summarize(plan.out)
 
 
-def _measure(plan: BaselinePlan, started: float, tell: Tell) -> None:
+def measure_missing(plan: BaselinePlan, started: float, tell: Tell) -> None:
+    """Measure what the plan's folder lacks; raises as `run_baseline`."""
     before = _continued(plan)
     with ExitStack() as stack:
         if plan.on is None:

@@ -1,0 +1,76 @@
+"""A baseline of 10,000 simulated cells on four simulated GPUs, with workers killed at random.
+
+    python benchmarks/many_gpus.py ray|slurm|local [--cells N] [--seconds S] [--kill S]
+
+Ray: two nodes of two GPUs on this machine; Slurm: submitit's local executor, four jobs. Prints how
+many cells are lost and double, the overhead per cell, and the driver's memory.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import tempfile
+import time
+from contextlib import ExitStack, nullcontext
+from pathlib import Path
+
+from profkit.execution.placement import Placement
+from profkit.study import run as study
+from profkit.study.folder import read_cells
+from tests.simulated_gpus import (
+    Killer,
+    MemoryLog,
+    measured_times,
+    plan_of,
+    ray_cluster,
+    variables,
+)
+
+GPUS = 4
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("executor", choices=["ray", "slurm"])
+    parser.add_argument("--cells", type=int, default=10_000)
+    parser.add_argument("--seconds", type=float, default=0.1)
+    parser.add_argument("--kill", type=float, default=5.0)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
+        folder = Path(name)
+        if options.executor == "ray":
+            cluster = stack.enter_context(ray_cluster(folder, 2, GPUS // 2, options.seconds))
+            place = Placement("ray", cluster.address)
+        else:
+            os.environ |= variables(folder, "", options.seconds)
+            place = Placement("slurm", gpus=GPUS, cluster="local")
+        plan = plan_of(folder, options.cells, place, backends=["a"])
+        killer = stack.enter_context(Killer(plan.out, options.kill) if options.kill else nullcontext())
+        memory = stack.enter_context(MemoryLog())
+        started = time.monotonic()
+        study.measure_missing(plan, started, lambda stage, _: print(stage, flush=True))
+        wall = time.monotonic() - started
+        progress = json.loads((plan.out / "progress.json").read_text("utf-8"))
+        cells = read_cells(plan.out)
+        ids = {cell.id for cell in cells}
+        measured = sum(bool(cell.latency) for cell in cells)
+        repeats = sum(count - 1 for count in measured_times(folder).values())
+        spent = sum(cell.seconds or 0.0 for cell in cells)
+        print(f"{options.executor}: {options.cells} cells of {options.seconds} s on {GPUS} GPUs")
+        print(f"  {measured} measured, {options.cells - len(ids)} lost, {len(cells) - len(ids)} double")
+        print(f"  {killer.kills if killer else 0} workers killed, {progress['lost']} attempts lost,")
+        print(f"  {repeats} cells whose worker was killed between their end and their delivery")
+        sleep = options.cells * options.seconds / GPUS
+        print(f"  {wall:.1f} s wall, {sleep:.1f} s asleep on each GPU, {spent:.1f} s in workers")
+        print(f"  overhead per cell: {(wall - sleep) / options.cells * 1e3:.2f} ms of the driver's wall,")
+        print(f"  {(wall * GPUS - spent) / options.cells * 1e3:.2f} ms of a GPU outside of its worker")
+        for share in (0.1, 0.25, 0.5, 0.75, 1.0):
+            second, size = memory.rows[min(len(memory.rows) - 1, int(share * len(memory.rows)))]
+            print(f"  driver's memory after {second:5.0f} s: {size / 1e6:.0f} MB")
+
+
+if __name__ == "__main__":
+    main()
