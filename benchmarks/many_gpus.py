@@ -22,7 +22,8 @@ from profkit.study.folder import read_cells
 from tests.simulated_gpus import (
     Killer,
     MemoryLog,
-    measured_times,
+    gaps,
+    measured_shapes,
     plan_of,
     ray_cluster,
     variables,
@@ -37,7 +38,7 @@ def main() -> None:
     parser.add_argument("executor", choices=["ray", "slurm"])
     parser.add_argument("--cells", type=int, default=10_000)
     parser.add_argument("--seconds", type=float, default=0.1)
-    parser.add_argument("--kill", type=float, default=5.0)
+    parser.add_argument("--kill", type=float, default=10.0)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
         folder = Path(name)
@@ -48,25 +49,35 @@ def main() -> None:
             os.environ |= variables(folder, "", options.seconds)
             place = Placement("slurm", gpus=GPUS, cluster="local")
         plan = plan_of(folder, options.cells, place, backends=["a"])
-        killer = stack.enter_context(Killer(plan.out, options.kill) if options.kill else nullcontext())
+        killer = stack.enter_context(
+            Killer(plan.out, options.kill) if options.kill else nullcontext()
+        )
         memory = stack.enter_context(MemoryLog())
-        started = time.monotonic()
+        started, cpu = time.monotonic(), time.process_time()
         study.measure_missing(plan, started, lambda stage, _: print(stage, flush=True))
         wall = time.monotonic() - started
         progress = json.loads((plan.out / "progress.json").read_text("utf-8"))
         cells = read_cells(plan.out)
-        ids = {cell.id for cell in cells}
-        measured = sum(bool(cell.latency) for cell in cells)
-        repeats = sum(count - 1 for count in measured_times(folder).values())
-        spent = sum(cell.seconds or 0.0 for cell in cells)
+        done = measured_shapes(folder)
+        waits = sorted(gaps(done))
+        count = sum(bool(cell.latency) for cell in cells)
         print(f"{options.executor}: {options.cells} cells of {options.seconds} s on {GPUS} GPUs")
-        print(f"  {measured} measured, {options.cells - len(ids)} lost, {len(cells) - len(ids)} double")
-        print(f"  {killer.kills if killer else 0} workers killed, {progress['lost']} attempts lost,")
-        print(f"  {repeats} cells whose worker was killed between their end and their delivery")
-        sleep = options.cells * options.seconds / GPUS
-        print(f"  {wall:.1f} s wall, {sleep:.1f} s asleep on each GPU, {spent:.1f} s in workers")
-        print(f"  overhead per cell: {(wall - sleep) / options.cells * 1e3:.2f} ms of the driver's wall,")
-        print(f"  {(wall * GPUS - spent) / options.cells * 1e3:.2f} ms of a GPU outside of its worker")
+        print(f"  {count} measured, {options.cells - len(cells)} lost")
+        print(f"  {len(cells) - len({cell.id for cell in cells})} double")
+        print(f"  {killer.kills if killer else 0} workers killed, {progress['lost']} attempts lost")
+        again = len(done) - len({each.shape for each in done})
+        print(f"  {again} of them between the end of a cell and its delivery")
+        busy = sum(each.end - each.start for each in done)
+        print(f"  {wall:.1f} s wall; a GPU worked {busy / GPUS:.1f} s")
+        print(f"  between two cells of a GPU: median {waits[len(waits) // 2] * 1e3:.1f} ms,")
+        print(
+            f"  mean {sum(waits) / len(waits) * 1e3:.1f} ms, P95 {waits[len(waits) * 95 // 100] * 1e3:.1f} ms"
+        )
+        print(
+            f"  wall beyond the GPUs' work, a cell: {(wall - busy / GPUS) / options.cells * 1e3:.1f} ms"
+        )
+        own = time.process_time() - cpu
+        print(f"  the driver's CPU, a cell: {own / options.cells * 1e3:.1f} ms")
         for share in (0.1, 0.25, 0.5, 0.75, 1.0):
             second, size = memory.rows[min(len(memory.rows) - 1, int(share * len(memory.rows)))]
             print(f"  driver's memory after {second:5.0f} s: {size / 1e6:.0f} MB")

@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -58,7 +59,7 @@ def variables(folder: Path, node: str, seconds: float) -> dict[str, str]:
         "OMP_NUM_THREADS": "1",
         "PYTHONPATH": str(ROOT),
         "RAY_DISABLE_USAGE_STATS": "1",
-        "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0",
+        "RAY_worker_niceness": "0",
     }
 
 
@@ -81,7 +82,7 @@ def add_node(cluster: Any, folder: Path, number: int, gpus: int, seconds: float)
     """Another node of the cluster."""
     return cluster.add_node(
         num_gpus=gpus,
-        num_cpus=1,
+        num_cpus=2,
         object_store_memory=80_000_000,
         include_dashboard=False,
         env_vars=variables(folder, str(number), seconds),
@@ -131,12 +132,31 @@ def processes(running: Sequence[Any]) -> list[int]:
     return numbers
 
 
-def measured_times(folder: Path) -> dict[str, int]:
-    """How many times each shape was measured to its end."""
-    counts: dict[str, int] = {}
-    for line in (folder / "measured.txt").read_text("ascii").split():
-        counts[line] = counts.get(line, 0) + 1
-    return counts
+@dataclass(frozen=True)
+class Measured:
+    """A shape that a process measured to its end, by the monotonic clock."""
+
+    shape: str
+    process: str
+    start: float
+    end: float
+
+
+def measured_shapes(folder: Path) -> list[Measured]:
+    """All that processes measured, in the order of their ends."""
+    rows = [line.split() for line in (folder / "measured.txt").read_text("ascii").splitlines()]
+    return [Measured(row[0], row[1], float(row[2]), float(row[3])) for row in rows]
+
+
+def gaps(measured: Sequence[Measured]) -> list[float]:
+    """Seconds between the end of a shape and the start of the next one in the same process."""
+    ends: dict[str, float] = {}
+    waits = []
+    for each in measured:
+        if each.process in ends:
+            waits.append(each.start - ends[each.process])
+        ends[each.process] = each.end
+    return waits
 
 
 def resident() -> int:

@@ -23,13 +23,13 @@ _POLL = 0.2  # s, chosen: what a cancellation waits for
 class Handler(Protocol):
     """What the driver does not know: contents, results and their files."""
 
-    def content(self, task: str, attempt: int) -> Any:
+    def content(self, task: str, attempt: int, /) -> Any:
         """What to send; None where the task is not to be run any more."""
 
-    def accept(self, task: str, outcome: Outcome) -> Reply:
+    def accept(self, task: str, outcome: Outcome, /) -> Reply:
         """Save a result."""
 
-    def give_up(self, task: str, reason: str) -> None:
+    def give_up(self, task: str, reason: str, /) -> None:
         """Save that there is no result, and why."""
 
     def watch(self, state: State) -> None:

@@ -7,7 +7,6 @@ import threading
 from collections.abc import Mapping, Sequence
 
 from profkit.execution.protocol import (
-    AHEAD,
     Fate,
     MakeWorker,
     Outcome,
@@ -23,10 +22,10 @@ _JOINED = 10.0  # s, chosen: a worker ends its process within 5 s
 class LocalExecutor:
     """Workers on GPUs by number; None stands for the CPU or for the GPU that is visible."""
 
-    def __init__(self, make: MakeWorker, gpus: Sequence[int | None]) -> None:
+    def __init__(self, make: MakeWorker, gpus: Sequence[int | None], ahead: int) -> None:
         self.name = "local"
         self._outcomes: queue.SimpleQueue[Outcome] = queue.SimpleQueue()
-        self._slots = [_Slot(make, gpu, self._outcomes) for gpu in gpus]
+        self._slots = [_Slot(make, gpu, self._outcomes, ahead) for gpu in gpus]
         for slot in self._slots:
             slot.thread.start()
 
@@ -36,7 +35,7 @@ class LocalExecutor:
         return sum(not slot.excluded for slot in self._slots)
 
     def room(self, waiting: int) -> int:
-        """Two tasks for each worker: one runs."""
+        """What its workers take."""
         return min(waiting, sum(slot.room for slot in self._slots))
 
     def submit(self, task: Task) -> None:
@@ -82,19 +81,24 @@ class _Slot:
     """A GPU, its thread, and the tasks that it has."""
 
     def __init__(
-        self, make: MakeWorker, gpu: int | None, outcomes: queue.SimpleQueue[Outcome]
+        self,
+        make: MakeWorker,
+        gpu: int | None,
+        outcomes: queue.SimpleQueue[Outcome],
+        ahead: int,
     ) -> None:
         self.name = worker_name(gpu)
         self.inbox: queue.SimpleQueue[Task | None] = queue.SimpleQueue()
         self.thread = threading.Thread(target=self._serve, daemon=True)
         self.tasks: dict[str, Task] = {}
         self.excluded = False
+        self._ahead = ahead
         self._make, self._gpu, self._outcomes = make, gpu, outcomes
         self._worker: Worker | None = None
 
     @property
     def room(self) -> int:
-        return 0 if self.excluded else AHEAD - len(self.tasks)
+        return 0 if self.excluded else self._ahead - len(self.tasks)
 
     def give(self, task: Task) -> None:
         """Run it in the thread."""

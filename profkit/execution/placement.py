@@ -73,12 +73,17 @@ def visible_gpus() -> list[int]:
     ]
 
 
-def executor_of(place: Placement, make: MakeWorker, folder: Path, *, on_cpu: bool) -> Executor:
-    """A running executor; `folder` is for files of its jobs."""
+def executor_of(
+    place: Placement, make: MakeWorker, folder: Path, *, on_cpu: bool, ahead: int = 2
+) -> Executor:
+    """A running executor, `folder` for files of its jobs.
+
+    A worker gets `ahead` tasks at a time: with two the next is there when one ends.
+    """
     if place.kind == RAY:
         from profkit.execution.ray import RayExecutor
 
-        return RayExecutor(make, place.address, place.gpus)
+        return RayExecutor(make, place.address, place.gpus, ahead)
     if place.kind == SLURM:
         from profkit.execution.slurm import SlurmExecutor
 
@@ -88,4 +93,4 @@ def executor_of(place: Placement, make: MakeWorker, folder: Path, *, on_cpu: boo
     gpus: list[int | None] = [None] if on_cpu else [*visible_gpus()]
     if not gpus:
         raise EnvironmentProblem("--on local: no GPU is visible", "see profkit doctor")
-    return LocalExecutor(make, gpus[: place.gpus])
+    return LocalExecutor(make, gpus[: place.gpus], ahead)

@@ -17,8 +17,6 @@ from typing import Any, Protocol, TypeAlias
 from profkit.capture.gpu import VISIBLE
 from profkit.core.errors import ProfkitError
 
-AHEAD = 2  # tasks a worker, chosen: the next one is there when one ends
-
 
 @dataclass(frozen=True)
 class Task:
@@ -54,7 +52,7 @@ class Outcome:
 class Worker(Protocol):
     """Runs tasks on one GPU. Raises ProfkitError where that GPU or machine can't be used."""
 
-    def __call__(self, task: Task) -> bytes:
+    def __call__(self, task: Task, /) -> bytes:
         """The result of a task."""
 
     def stop(self) -> None:

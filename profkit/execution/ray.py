@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from profkit.core.errors import EnvironmentProblem
-from profkit.execution.protocol import AHEAD, Fate, MakeWorker, Outcome, Task, run_task, worker_name
+from profkit.execution.protocol import Fate, MakeWorker, Outcome, Task, run_task, worker_name
 
 _COUNTED = 5.0  # s, chosen: between two counts of the cluster's GPUs
 _FRUITLESS = 10  # chosen: starts of workers in a row without a result
@@ -37,12 +37,12 @@ class _Actor:
 class RayExecutor:
     """Actors on a cluster; connects to it, and disconnects when it is closed."""
 
-    def __init__(self, make: MakeWorker, address: str | None, gpus: int | None) -> None:
+    def __init__(self, make: MakeWorker, address: str | None, gpus: int | None, ahead: int) -> None:
         import ray
 
         self.name = "ray"
         self._ray: Any = ray
-        self._limit = gpus
+        self._limit, self._ahead = gpus, ahead
         self._connected = not ray.is_initialized()
         if self._connected:
             try:
@@ -73,8 +73,8 @@ class RayExecutor:
         return len(self._load) + len(self._starting)
 
     def room(self, waiting: int) -> int:
-        """Two tasks for each actor: one runs."""
-        free = sum(AHEAD - load for load in self._load.values())
+        """What its actors take."""
+        free = sum(self._ahead - load for load in self._load.values())
         return min(waiting, free)
 
     def submit(self, task: Task) -> None:
@@ -92,13 +92,16 @@ class RayExecutor:
             return []
         ready, _ = self._ray.wait(references, timeout=seconds)
         if ready:
-            ready, _ = self._ray.wait(references, num_returns=len(references), timeout=0)
+            several, _ = self._ray.wait(references, num_returns=len(references), timeout=0)
+            ready = set(several)
         outcomes = []
-        for reference in ready:
+        for reference in references:  # in the order of submission
+            if reference not in ready:
+                continue
             if reference in self._starting:
                 self._started(reference)
             else:
-                outcomes.append(self._ended(reference))
+                outcomes += self._ended(reference)
         return outcomes
 
     def exclude(self, worker: str) -> None:
@@ -144,21 +147,30 @@ class RayExecutor:
         self._actors[name] = actor
         self._load[name] = 0
 
-    def _ended(self, reference: Any) -> Outcome:
+    def _ended(self, reference: Any) -> list[Outcome]:
+        """Its outcome; of a dead actor those of all its tasks: the first is lost."""
+        if reference not in self._tasks:  # with its actor
+            return []
         task, name = self._tasks.pop(reference)
         if name in self._load:
             self._load[name] -= 1
         try:
             outcome: Outcome = self._ray.get(reference)
         except self._ray.exceptions.RayTaskError as error:
-            return Outcome(task.id, Fate.lost, name, reason=_words(error))
+            return [Outcome(task.id, Fate.lost, name, reason=_words(error))]
         except self._ray.exceptions.RayError as error:
-            if self._actors.pop(name, None) is not None:
-                self._load.pop(name, None)
-                self._died(error)
-            return Outcome(task.id, Fate.lost, name, reason=_words(error))
+            why = _words(error)
+            self._actors.pop(name, None)
+            self._load.pop(name, None)
+            self._died(error)
+            others = [key for key, (_, actor) in self._tasks.items() if actor == name]
+            tasks = [task, *(self._tasks.pop(key)[0] for key in others)]
+            return [
+                Outcome(each.id, Fate.returned if place else Fate.lost, name, reason=why)
+                for place, each in enumerate(tasks)
+            ]
         self._fruitless = 0
-        return outcome
+        return [outcome]
 
     def _died(self, error: Exception) -> None:
         self._fruitless += 1

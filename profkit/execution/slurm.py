@@ -7,7 +7,6 @@ as much to do.
 
 from __future__ import annotations
 
-import contextlib
 import math
 import time
 from collections.abc import Mapping, Sequence
@@ -179,13 +178,19 @@ def run_list(make: MakeWorker, tasks: Sequence[Task], results: Path, seconds: fl
             if begun - started + longest > seconds:
                 break
             outcome = run_task(worker, task, name)
-            with replacement(results / f"{task.id}.{task.attempt}") as file:
-                file.write_bytes(dumps(outcome))
+            _put(results / f"{task.id}.{task.attempt}", dumps(outcome))
             count += 1
             if outcome.fate is Fate.refused:
                 break
             longest = max(longest, time.monotonic() - begun)
     return count
+
+
+def _put(path: Path, content: bytes) -> None:
+    """Write a file whole, without waiting for the disk: what is lost is measured again."""
+    part = path.with_name(f".{path.name}{PART}")
+    part.write_bytes(content)
+    part.replace(path)
 
 
 def cancel_jobs(folder: Path, cluster: str = "slurm") -> int:
@@ -206,10 +211,11 @@ def cancel_jobs(folder: Path, cluster: str = "slurm") -> int:
 
 def _failure(handle: Any) -> str:
     """Why a job failed; "" where it did not."""
-    with contextlib.suppress(Exception):
-        error = handle.exception()
-        if error is None:
-            return ""
-        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-        return f"the job failed ({lines[-1] if lines else type(error).__name__})"[:200]
-    return "the job left no result"
+    if not handle.paths.result_pickle.exists():  # exception() would wait for it
+        return f"the job ended without a result ({handle.state.lower()})"
+    error = handle.exception()
+    if error is None:
+        return ""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip(" -")]
+    trace = [line for line in lines if "Error" in line]
+    return f"the job failed ({(trace or lines or [type(error).__name__])[-1]})"[:200]

@@ -126,7 +126,7 @@ class _Study:
             budget = min(left, left * max(1, self.executor.workers) / max(1, shapes))
         return CellTask(round_, self._declared.flop.get(task), self._file.gpu, budget)
 
-    def accept(self, task: str, outcome: Outcome) -> Reply:
+    def accept(self, _: str, outcome: Outcome) -> Reply:
         """Write the cells, of a GPU like that of the others."""
         result = json.decode(outcome.result, type=CellResult)
         if result.crashed:

@@ -9,6 +9,7 @@ from msgspec import UNSET, UnsetType
 from profkit.core.fingerprint import Device
 from profkit.core.typed_file import Amount, Count, Facts, File, Maybe, Model
 from profkit.study.matrix import Matrix
+from profkit.timing.gpu_spread import GpuSpread
 
 IMPORTED = "imported"
 Origin: TypeAlias = Literal["measured", "said", "none"]
@@ -70,7 +71,8 @@ class PlanFile(File, frozen=True, kw_only=True, tag="profkit.baseline-plan/1"):
     """The request and its record; `budget` and `seconds`, of all runs, in seconds.
 
     `gpus` are all GPUs that were measured on, where there may be several: they differ in their
-    UUIDs alone, and `gpu` is the first.
+    UUIDs alone, and `gpu` is the first. `gpu_spread` is what `profkit calibrate --on` measured on
+    them.
     """
 
     asked: Asked
@@ -78,6 +80,7 @@ class PlanFile(File, frozen=True, kw_only=True, tag="profkit.baseline-plan/1"):
     gpu: Device | None
     gpu_from: Origin | UnsetType = UNSET
     gpus: tuple[Device, ...] | UnsetType = UNSET
+    gpu_spread: GpuSpread | UnsetType = UNSET
     measured_on: MeasuredOn | None
     budget: Amount | None
     command: tuple[str, ...]

@@ -15,7 +15,7 @@ from profkit.core.text_files import MissingFile
 from profkit.core.timestamp import timestamp
 from profkit.core.typed_file import Amount, Count, File, Model, encode, read_file
 from profkit.execution.protocol import host_name
-from profkit.study.folder import read_cells, read_plan, write_whole
+from profkit.study.folder import cell_statuses, read_plan, write_whole
 from profkit.ui.text import plural
 
 PROGRESS, CANCEL, JOBS = "progress.json", "cancel", "jobs"
@@ -83,7 +83,7 @@ def read_status(folder: Path) -> StatusFile:
         progress = read_file(folder / PROGRESS, ProgressFile)
     except MissingFile:
         progress = None
-    counts = Counter(cell.status.value for cell in read_cells(folder))
+    counts = Counter(cell_statuses(folder))
     available = sum(backend.available for backend in plan.backends)
     return StatusFile(
         folder=str(folder),
@@ -131,8 +131,9 @@ def status_text(status: StatusFile) -> str:
     lines += [
         "",
         f"Driver   {progress.host}, process {progress.process}, --on {progress.executor}: {state}",
-        f"Shapes   {progress.finished} of {progress.total} of this run, {progress.waiting} waiting, "
-        f"{len(progress.running)} running, {progress.lost} lost and taken by others",
+        f"Shapes   {progress.finished} of {progress.total} of this run, "
+        f"{progress.waiting} waiting, {len(progress.running)} running, "
+        f"{progress.lost} lost and taken by others",
     ]
     if progress.rate:
         left = f", about {_duration(progress.remaining)} left" if status.alive else ""

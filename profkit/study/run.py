@@ -21,7 +21,7 @@ from profkit.core.fingerprint import Device
 from profkit.core.lock import gpu_lock
 from profkit.core.regular_file import digest
 from profkit.core.timestamp import timestamp
-from profkit.core.typed_file import encode, part
+from profkit.core.typed_file import encode, known, part
 from profkit.recording import recording
 from profkit.study.distribution import distribute
 from profkit.study.folder import (
@@ -34,6 +34,7 @@ from profkit.study.folder import (
     read_cells,
     read_plan,
     read_profiles,
+    write_plan,
     write_profiles,
     write_whole,
 )
@@ -45,6 +46,7 @@ from profkit.study.plan_format import Asked, Backend, PlanFile, ProfiledCell, Pr
 from profkit.study.summary import Baseline, Row, derive, top_rows
 from profkit.timing.cell import MISSING, Cell, CellStatus
 from profkit.timing.floor import read_floor
+from profkit.timing.gpu_spread import read_spread
 from profkit.timing.measurement import Tell, lock_of
 from profkit.timing.turns import Died, Silent
 
@@ -58,6 +60,7 @@ def run_baseline(plan: BaselinePlan, tell: Tell) -> Baseline:
     """
     started = time.monotonic()
     measure_missing(plan, started, tell)
+    _note_spread(plan.out)
     baseline = summarize(plan.out)
     if plan.profiled is Profiled.none:
         return baseline
@@ -103,6 +106,18 @@ def measure_missing(plan: BaselinePlan, started: float, tell: Tell) -> None:
             work.run()
         elif plan.profiled is not Profiled.none:
             work.check_device()
+
+
+def _note_spread(folder: Path) -> None:
+    """Save the spread between the GPUs of a baseline with it, once it is known."""
+    file = read_plan(folder)
+    gpus = known(file.gpus) if file else None
+    if file is None or not gpus or len(gpus) < 2:
+        return
+    uuids = [known(gpu.uuid) or "" for gpu in gpus]
+    spread = read_spread(uuids, file.asked.timer, file.asked.cache)
+    if spread is not None and spread != known(file.gpu_spread):
+        write_plan(folder, replace(file, gpu_spread=spread))
 
 
 def _continued(plan: BaselinePlan) -> PlanFile | None:
@@ -285,13 +300,14 @@ def derived_summary(folder: Path) -> tuple[Baseline, BaselineFile]:
     order = [backend.name for backend in plan.backends]
     again = read_again(folder)
     measured = [cell.latency for cell in cells if cell.latency]
-    known = read_floor(*measured[0].measured_with) if measured else None
+    saved_floor = read_floor(*measured[0].measured_with) if measured else None
     baseline = derive(
         cells,
         plan.gpu or Device(),
         order=order,
-        floor=known.within_process if known else None,
+        floor=saved_floor.within_process if saved_floor else None,
         again=again,
+        spread=known(plan.gpu_spread),
     )
     profiles = read_profiles(folder)
     return baseline, summary_file(baseline, [*cells, *again], plan, profiles)

@@ -2,7 +2,7 @@
 
 Variables: PROFKIT_STAND_IN_SECONDS (of a shape), _NODE (the machine; else every process has a GPU
 of its own), _DRIVER (by which GPUs differ), _CRASH (values of n at which it ends), _LOG (a file
-that gets a line a measured shape).
+that gets a line a measured shape: n, process, start and end by the monotonic clock).
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -48,18 +49,19 @@ def target(arguments: list[str], variants: list[str]) -> dict[str, Any]:
 
 
 class Made:
-    def __init__(self, started: float) -> None:
-        self.blocks = 0
-        self.n = 0
+    def __init__(self, _: float) -> None:
+        self.blocks = self.n = self.left = 0
+        self.opened = 0.0
 
-    def declare(self, path: str, arguments: list[str]) -> dict[str, Any]:
+    def declare(self, arguments: list[str], **_: Any) -> dict[str, Any]:
         about = {"version": "made 1", "unavailable": "", "setting": "", "chosen": None}
         return {"target": target(arguments, ["a", "b"]), "variants": {"a": about, "b": about}}
 
-    def where(self, device: str | None) -> dict[str, Any]:
+    def where(self, **_: Any) -> dict[str, Any]:
         return {"device": "cuda", "fingerprint": {"gpu": gpu()}}
 
-    def open(self, path: str, arguments: list[str], variants: list[str], **_: Any) -> Any:
+    def open(self, arguments: list[str], variants: list[str], **_: Any) -> Any:
+        self.opened = time.monotonic()
         described = target(arguments, variants)
         self.n, self.left = described["shapes"]["n"], 8 * len(variants)
         if str(self.n) in setting("CRASH").split(","):
@@ -78,7 +80,7 @@ class Made:
     def prepare(self, variant: str, **_: Any) -> dict[str, Any]:
         return {"rough": 1e-4, "host": 1e-6, "empty": 0.0, "flush": 0.0, "steady": True}
 
-    def block(self, variant: str, samples: int, host: float) -> dict[str, Any]:
+    def block(self, variant: str, samples: int, **_: Any) -> dict[str, Any]:
         """The first of a shape takes all of its time."""
         self.blocks += 1
         self.left -= 1
@@ -87,8 +89,9 @@ class Made:
         random = np.random.default_rng(self.n * 1000 + self.blocks)
         values = 1e-6 * self.n * (1 + 0.5 * (variant == "b")) * random.normal(1, 0.01, samples)
         if not self.left and setting("LOG"):
-            with open(setting("LOG"), "ab", buffering=0) as log:
-                log.write(f"{self.n}\n".encode())
+            line = f"{self.n} {os.getpid()} {self.opened:.6f} {time.monotonic():.6f}\n"
+            with Path(setting("LOG")).open("ab", buffering=0) as log:
+                log.write(line.encode())
         return {
             "seconds": float(values.sum()) + 1e-4,
             "overtaken": 0,
