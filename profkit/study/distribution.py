@@ -219,10 +219,11 @@ class _Study:
         return True
 
     def _leave(self, round_: Round, status: CellStatus, reason: str) -> None:
+        target = self._file.target.sha256
         for name in round_.names:
             if name not in round_.again:
                 backend = self._declared.about(name)
-                cell = cell_of(self._plan, backend, round_, status=status, reason=reason)
+                cell = cell_of(self._plan, target, backend, round_, status=status, reason=reason)
                 write_whole(cell_file(self._plan.out, cell.id), cell_json(cell))
 
 

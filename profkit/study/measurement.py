@@ -23,7 +23,7 @@ from profkit.capture.environment import digest
 from profkit.core.errors import EnvironmentProblem, ProfkitError
 from profkit.core.fingerprint import Device, Fingerprint
 from profkit.core.timestamp import timestamp
-from profkit.core.typed_file import convert, known
+from profkit.core.typed_file import convert, known, part
 from profkit.study.folder import cell_file, keep_again, read_cells, write_plan, write_whole
 from profkit.study.json import cell_json
 from profkit.study.matrix import MatrixShape
@@ -142,13 +142,35 @@ class Round:
         return self.shape.name, self.names
 
 
-def missing_rounds(plan: BaselinePlan, available: Sequence[str]) -> list[Round]:
+def cell_key(target: str | None, plan: BaselinePlan, shape: MatrixShape, backend: Backend) -> str:
+    """What a cell is of, as a SHA-256: a cell of another key is another; `target` is its hash."""
+    settings = plan.settings
+    return digest(
+        {
+            "target": target,
+            "arguments": shape.arguments,
+            "backend": backend.name,
+            "version": backend.version,
+            **part(plan, "samples", "blocks", "seed", "device"),
+            "settings": [settings.timer.value, settings.cache.value, settings.warmup],
+        }
+    )
+
+
+def missing_rounds(plan: BaselinePlan, declared: Declared, target: str | None) -> list[Round]:
     """The backends to measure at each shape with missing cells, in the shuffled order.
 
     In addition the first one with a time, their reference: its earlier blocks are not
     interleaved with theirs. Where the first is missing, all that are compared with it.
     """
-    cells = read_cells(plan.out)
+    available, shapes = declared.available, {shape.name: shape for shape in plan.matrix.shapes}
+    cells = [
+        cell
+        for cell in read_cells(plan.out)
+        if cell.key is None  # of an older profkit
+        or cell.backend not in available
+        or cell.key == cell_key(target, plan, shapes[cell.shape], declared.about(cell.backend))
+    ]
     done = {cell.id for cell in cells if cell.status not in MISSING}
     timed = {cell.id for cell in cells if cell.latency}
     order = list(enumerate(plan.matrix.shapes))
@@ -419,6 +441,7 @@ class Measuring:
         surroundings = dict(of_device(answer)) if answer else {}
         cell = cell_of(
             self._plan,
+            self._file.target.sha256,
             self._about[name],
             round_,
             chosen=answer.get("variants", {}).get(name, {}).get("chosen"),
@@ -440,9 +463,12 @@ class Measuring:
         self._store.save_plan(self._file)
 
 
-def cell_of(plan: BaselinePlan, backend: Backend, round_: Round, **outcome: Any) -> Cell:
-    """A cell of a round, as it came out."""
+def cell_of(
+    plan: BaselinePlan, target: str | None, backend: Backend, round_: Round, **outcome: Any
+) -> Cell:
+    """A cell of a round, as it came out; `target` is the hash of the script."""
     return Cell(
+        key=cell_key(target, plan, round_.shape, backend),
         shape=round_.shape.name,
         at=round_.place,
         arguments=dict(round_.shape.arguments),

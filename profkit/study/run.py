@@ -93,7 +93,7 @@ def measure_missing(plan: BaselinePlan, started: float, tell: Tell) -> None:
             backends=(),
         )
         backends = _recorded_backends(plan, file.backends, declared.backends)
-        rounds = missing_rounds(plan, declared.available)
+        rounds = missing_rounds(plan, declared, file.target.sha256)
         unchanged = backends == file.backends and before is not None
         file, store = replace(file, backends=backends), FolderStore(plan.out)
         if plan.on is not None:
@@ -216,6 +216,7 @@ def _recorded_backends(
         count, recorded = settled[backend.name], old.get(backend.name)
         if (
             recorded
+            and not (backend.available and recorded.version != backend.version)
             and recorded.available >= backend.available
             and (count or not recorded.available)
         ):

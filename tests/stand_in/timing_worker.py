@@ -50,7 +50,7 @@ def target(arguments: list[str], variants: list[str]) -> dict[str, Any]:
 
 class Made:
     def __init__(self, _: float) -> None:
-        self.blocks = self.n = self.left = 0
+        self.blocks = self.n = self.left = self.variants = 0
         self.opened = 0.0
 
     def declare(self, arguments: list[str], **_: Any) -> dict[str, Any]:
@@ -63,7 +63,8 @@ class Made:
     def open(self, arguments: list[str], variants: list[str], **_: Any) -> Any:
         self.opened = time.monotonic()
         described = target(arguments, variants)
-        self.n, self.left = described["shapes"]["n"], 8 * len(variants)
+        self.n, self.variants = described["shapes"]["n"], len(variants)
+        self.left = 8 * self.variants
         if str(self.n) in setting("CRASH").split(","):
             os._exit(3)
         surroundings = {"gpu": gpu(), "versions": {"torch": "2.11"}}
@@ -77,7 +78,7 @@ class Made:
             "spans": {"imports": 0.0, "check": 0.0, "inputs": 0.0},
         }
 
-    def prepare(self, variant: str, **_: Any) -> dict[str, Any]:
+    def prepare(self, **_: Any) -> dict[str, Any]:
         return {"rough": 1e-4, "host": 1e-6, "empty": 0.0, "flush": 0.0, "steady": True}
 
     def block(self, variant: str, samples: int, **_: Any) -> dict[str, Any]:
@@ -85,7 +86,7 @@ class Made:
         self.blocks += 1
         self.left -= 1
         if self.left % 8 == 7:
-            time.sleep(float(setting("SECONDS", "0.02")) / 2)
+            time.sleep(float(setting("SECONDS", "0.02")) / self.variants)
         random = np.random.default_rng(self.n * 1000 + self.blocks)
         values = 1e-6 * self.n * (1 + 0.5 * (variant == "b")) * random.normal(1, 0.01, samples)
         if not self.left and setting("LOG"):
