@@ -57,7 +57,7 @@ def variables(folder: Path, node: str, seconds: float) -> dict[str, str]:
         "PROFKIT_STAND_IN_NODE": node,
         "PROFKIT_STAND_IN_SECONDS": str(seconds),
         "OMP_NUM_THREADS": "1",
-        "PYTHONPATH": str(ROOT),
+        "PYTHONPATH": f"{ROOT}:{ROOT}/tests/stand_in/nvml",
         "RAY_DISABLE_USAGE_STATS": "1",
         "RAY_worker_niceness": "0",
     }
@@ -90,11 +90,11 @@ def add_node(cluster: Any, folder: Path, number: int, gpus: int, seconds: float)
 
 
 class Killer(threading.Thread):
-    """Kills a worker at random every `every` seconds, as progress.json names them."""
+    """Kills a worker at random every `every` seconds, as progress.json names them; `most` times."""
 
-    def __init__(self, out: Path, every: float) -> None:
+    def __init__(self, out: Path, every: float, most: int | None = None) -> None:
         super().__init__(daemon=True)
-        self._out, self._every = out, every
+        self._out, self._every, self._most = out, every, most
         self._ended = threading.Event()
         self.kills = 0
 
@@ -109,7 +109,7 @@ class Killer(threading.Thread):
     def run(self) -> None:
         """Until the block ends."""
         choice = random.Random(1)
-        while not self._ended.wait(self._every):
+        while not self._ended.wait(self._every) and self.kills != self._most:
             with suppress(OSError, ValueError, IndexError):
                 progress = json.loads((self._out / "progress.json").read_text("utf-8"))
                 process = choice.choice(processes(progress["running"]))

@@ -17,14 +17,17 @@ from pickle import UnpicklingError, dumps, loads
 from typing import Any
 
 from profkit.core.atomic_file import PART, replacement
+from profkit.core.errors import EnvironmentProblem
 from profkit.execution.placement import JOBS, Placement
 from profkit.execution.protocol import Fate, MakeWorker, Outcome, Task, run_task, worker_name
 
-RESULTS, RECORD = "results", "jobs"
+RESULTS, RECORD, CURRENT = "results", "jobs", "current"
+_FRUITLESS = 10  # chosen: jobs in a row that fail without a result
 _LONGEST_LIST = 500  # chosen: what a killed driver's job may go on with
 _SHARE = 2  # chosen: lists of half of what is left, by GPU
 _SHORTEST = 20.0  # s, chosen: what a list takes at least, since a job takes seconds to start
 _RESERVE = 60.0  # s, chosen: before a job's end no task begins
+_REAPED = 5.0  # s, chosen: submitit's local jobs end within a second or two
 _LOOKED = 0.05  # s, chosen: between two looks into the folder of results
 
 
@@ -38,7 +41,8 @@ class SlurmExecutor:
         self._make, self._folder, self._place = make, folder, place
         self._limit = place.gpus or JOBS
         self._results = folder / RESULTS
-        self._results.mkdir(parents=True, exist_ok=True)
+        for part in (self._results, folder / CURRENT):
+            part.mkdir(parents=True, exist_ok=True)
         self._submitit: Any = submitit.AutoExecutor(
             folder=folder / "logs" / "%j", cluster=place.cluster
         )
@@ -46,6 +50,7 @@ class SlurmExecutor:
         self._waiting: list[Task] = []
         self._hosts: set[str] = set()
         self._seconds = 0.0
+        self._fruitless = 0
         cancel_jobs(folder, place.cluster)
 
     @property
@@ -90,6 +95,12 @@ class SlurmExecutor:
                 job.handle.cancel(check=False)
         with suppress(FileNotFoundError):
             (self._folder / RECORD).unlink()
+        if self._place.cluster != "slurm":  # its processes are this one's
+            deadline = time.monotonic() + _REAPED
+            while time.monotonic() < deadline and not all(
+                job.handle.done() for job in self._jobs.values()
+            ):
+                time.sleep(_LOOKED)
         self._jobs.clear()
 
     def _length(self, waiting: int) -> int:
@@ -144,18 +155,29 @@ class SlurmExecutor:
                     self._seconds = (now - job.counted[0]) / len(job.counted)
                 job.counted.append(now)
 
+    def _current(self, number: str) -> str:
+        """The last task that a job began; "" where it began none."""
+        try:
+            return (self._folder / CURRENT / number).read_text(encoding="utf-8")
+        except FileNotFoundError:
+            return ""
+
     def _ended(self) -> list[Outcome]:
-        """The first task of a job that failed is lost, others were not begun."""
+        """The task that a failed job was at is lost, others were not begun."""
         outcomes: list[Outcome] = []
         for number in [number for number, job in self._jobs.items() if job.handle.done()]:
             if late := self._written():
                 return late
             job = self._jobs.pop(number)
-            name = f"job {number}"
-            why = _failure(job.handle)
-            for place, task in enumerate(job.tasks):
-                fate = Fate.lost if why and not place else Fate.returned
-                outcomes.append(Outcome(task, fate, name, reason=why))
+            why, current = _failure(job.handle), self._current(number)
+            self._fruitless = 0 if not why or job.counted else self._fruitless + 1
+            if self._fruitless > _FRUITLESS:
+                raise EnvironmentProblem(
+                    f"--on slurm: jobs fail ({why})", f"see {self._folder / 'logs'}"
+                )
+            for task in job.tasks:
+                fate = Fate.lost if why and task == current else Fate.returned
+                outcomes.append(Outcome(task, fate, f"job {number}", reason=why))
         return outcomes
 
 
@@ -170,11 +192,15 @@ class _Job:
 
 def run_list(make: MakeWorker, tasks: Sequence[Task], results: Path, seconds: float) -> int:
     """In a job: run tasks while there is time, each result into a file; how many."""
+    from submitit import JobEnvironment
+
     started, longest, count = time.monotonic(), 0.0, 0
+    current = results.parent / CURRENT / JobEnvironment().job_id
     name = worker_name()
     with make(None) as worker:
         for task in tasks:
             begun = time.monotonic()
+            _put(current, task.id.encode())
             if begun - started + longest > seconds:
                 break
             outcome = run_task(worker, task, name)

@@ -32,13 +32,14 @@ _UNIQUE = ("uuid",)
 
 @dataclass(frozen=True)
 class CellTask:
-    """A round, the FLOP of its shape, the GPU whose like it must be measured on, and the seconds
-    that it may take; None: unknown, any, unlimited."""
+    """A round, the FLOP of its shape, the GPU whose like it must be measured on; None: unknown,
+    any. `share` (s) of the budget is what its samples may take, `elapsed` (s) what has passed."""
 
     round: Round
     flop: float | None
     gpu: Device | None
-    budget: float | None
+    share: float
+    elapsed: float
 
 
 class CellResult(Model, frozen=True, kw_only=True):
@@ -137,15 +138,16 @@ class CellWorker:
         started, shape = time.monotonic(), task.round.shape.name
         store = _Collected()
         work = Measuring(
-            replace(self._plan, budget=task.budget),
+            self._plan,
             self._process,
             replace(self._setup.declared, flop={} if task.flop is None else {shape: task.flop}),
             self._setup.file,
-            started,
+            started - task.elapsed,
             _silent,
             [task.round],
             store,
             tried_again=not last,
+            share=task.share,
         )
         crashed = ""
         try:

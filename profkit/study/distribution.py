@@ -5,6 +5,7 @@ The driver alone writes the folder; results come back as bytes.
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections.abc import Sequence
@@ -115,16 +116,17 @@ class _Study:
 
     def content(self, task: str, _: int) -> CellTask | None:
         """The round; None where the budget is spent."""
-        round_, budget = self._rounds[task], self._plan.budget
+        round_, budget, share = self._rounds[task], self._plan.budget, math.inf
+        elapsed = time.monotonic() - self._started
         if budget is not None:
-            left = budget - (time.monotonic() - self._started)
+            left = budget - elapsed
             if left <= 0:
                 reason = f"the budget of {budget:g} s was spent on other cells"
                 self._leave(round_, CellStatus.no_time, reason)
                 return None
             shapes = self._state.total - self._state.finished
-            budget = min(left, left * max(1, self.executor.workers) / max(1, shapes))
-        return CellTask(round_, self._declared.flop.get(task), self._file.gpu, budget)
+            share = left * max(1, self.executor.workers) / max(1, shapes)
+        return CellTask(round_, self._declared.flop.get(task), self._file.gpu, share, elapsed)
 
     def accept(self, _: str, outcome: Outcome) -> Reply:
         """Write the cells, of a GPU like that of the others."""

@@ -195,7 +195,7 @@ class Measuring:
     """The work on rounds of a baseline.
 
     `file` is the plan to be saved, with the recorded backends. A crash ends it where it is to be
-    `tried_again`: it raises Crashed.
+    `tried_again`: it raises Crashed. `share` (s) of the budget is what the samples may take.
     """
 
     def __init__(
@@ -210,10 +210,12 @@ class Measuring:
         store: Store,
         *,
         tried_again: bool = False,
+        share: float = math.inf,
     ) -> None:
         self._plan = plan
         self._store = store
         self._tried_again = tried_again
+        self._share = share
         self._process = process
         self._declared = declared
         self._file = file
@@ -289,7 +291,8 @@ class Measuring:
         calls = [float(series.ready["rough"]) for series in ready]
         self._outlook.saw_preparation(time.monotonic() - started, calls)
         samples = {series.variant: series.sample_seconds for series in ready}
-        wanted = self._outlook.samples(samples, later, self._budget_left())
+        left = min(self._share, self._budget_left())
+        wanted = self._outlook.samples(samples, later, left)
         random.Random(f"{self._plan.seed} {round_.shape.name}").shuffle(ready)
         measured = self._take_turns(round_, ready, wanted)
         if self._process.number not in self._measured_by:  # before the cells are saved

@@ -62,6 +62,7 @@ class Made:
 
     def open(self, arguments: list[str], variants: list[str], **_: Any) -> Any:
         self.opened = time.monotonic()
+        variants = variants or ["a"]
         described = target(arguments, variants)
         self.n, self.variants = described["shapes"]["n"], len(variants)
         self.left = 8 * self.variants
@@ -87,8 +88,11 @@ class Made:
         self.left -= 1
         if self.left % 8 == 7:
             time.sleep(float(setting("SECONDS", "0.02")) / self.variants)
-        random = np.random.default_rng(self.n * 1000 + self.blocks)
-        values = 1e-6 * self.n * (1 + 0.5 * (variant == "b")) * random.normal(1, 0.01, samples)
+        random = np.random.default_rng([self.n, self.blocks, os.getpid()])
+        slower = 1.01 if os.environ.get("CUDA_VISIBLE_DEVICES", "").endswith("1") else 1.0
+        values = (
+            slower * 1e-6 * self.n * (1 + 0.5 * (variant == "b")) * random.normal(1, 0.01, samples)
+        )
         if not self.left and setting("LOG"):
             line = f"{self.n} {os.getpid()} {self.opened:.6f} {time.monotonic():.6f}\n"
             with Path(setting("LOG")).open("ab", buffering=0) as log:
