@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from profkit.core.errors import EnvironmentProblem
 from profkit.execution.protocol import Executor, Fate, Outcome, Task
 
-FAILURES = 2
+FAILURES = 2  # chosen: one crash may be chance
 _DEATHS = 4  # chosen: killing 1% of all tasks at random gives up one in 10^8
 _POLL = 0.2  # s, chosen: what a cancellation waits for
 
@@ -97,11 +97,13 @@ class _Run:
             if not self._flying and self._waiting and not self._executor.workers:
                 reasons = "; ".join(f"{name}: {why}" for name, why in state.excluded.items())
                 raise EnvironmentProblem(f"no GPU can be used ({reasons})", self._remedy)
-            for outcome in self._executor.poll(_POLL):
-                if outcome.task in self._flying:
-                    self._flying.remove(outcome.task)
-                    state.since.pop(outcome.task, None)
-                    self._settle(outcome)
+            outcomes = [each for each in self._executor.poll(_POLL) if each.task in self._flying]
+            for outcome in outcomes:
+                self._flying.remove(outcome.task)
+                state.since.pop(outcome.task, None)
+            self._submit()  # workers go on while results are saved
+            for outcome in outcomes:
+                self._settle(outcome)
             state.waiting = len(self._waiting)
             state.running = self._executor.running()
             self._handler.watch(state)

@@ -12,6 +12,7 @@ from profkit.execution.protocol import (
     Outcome,
     Task,
     Worker,
+    depth,
     run_task,
     worker_name,
 )
@@ -24,8 +25,9 @@ class LocalExecutor:
 
     def __init__(self, make: MakeWorker, gpus: Sequence[int | None], ahead: int) -> None:
         self.name = "local"
+        self._ahead = ahead
         self._outcomes: queue.SimpleQueue[Outcome] = queue.SimpleQueue()
-        self._slots = [_Slot(make, gpu, self._outcomes, ahead) for gpu in gpus]
+        self._slots = [_Slot(make, gpu, self._outcomes) for gpu in gpus]
         for slot in self._slots:
             slot.thread.start()
 
@@ -36,11 +38,12 @@ class LocalExecutor:
 
     def room(self, waiting: int) -> int:
         """What its workers take."""
-        return min(waiting, sum(slot.room for slot in self._slots))
+        most = depth(self._ahead, waiting, len(self._slots))
+        return min(waiting, sum(max(0, slot.room(most)) for slot in self._slots))
 
     def submit(self, task: Task) -> None:
         """Give it to the worker with the fewest."""
-        max(self._slots, key=lambda slot: slot.room).give(task)
+        max(self._slots, key=lambda slot: slot.room(self._ahead)).give(task)
 
     def poll(self, seconds: float) -> list[Outcome]:
         """Those that ended."""
@@ -85,20 +88,18 @@ class _Slot:
         make: MakeWorker,
         gpu: int | None,
         outcomes: queue.SimpleQueue[Outcome],
-        ahead: int,
     ) -> None:
         self.name = worker_name(gpu)
         self.inbox: queue.SimpleQueue[Task | None] = queue.SimpleQueue()
         self.thread = threading.Thread(target=self._serve, daemon=True)
         self.tasks: dict[str, Task] = {}
         self.excluded = False
-        self._ahead = ahead
         self._make, self._gpu, self._outcomes = make, gpu, outcomes
         self._worker: Worker | None = None
 
-    @property
-    def room(self) -> int:
-        return 0 if self.excluded else self._ahead - len(self.tasks)
+    def room(self, most: int) -> int:
+        """How many tasks it takes more."""
+        return 0 if self.excluded else most - len(self.tasks)
 
     def give(self, task: Task) -> None:
         """Run it in the thread."""

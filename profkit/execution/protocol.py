@@ -90,6 +90,14 @@ class Executor(Protocol):
         """End all workers and their tasks."""
 
 
+_MANY = 4  # tasks a worker, chosen: with fewer left none waits behind another
+
+
+def depth(ahead: int, waiting: int, workers: int) -> int:
+    """How many tasks a worker may have: `ahead`, one toward the end."""
+    return ahead if waiting >= _MANY * workers else 1
+
+
 def run_task(worker: Worker, task: Task, name: str) -> Outcome:
     """The outcome of a task at a living worker."""
     try:

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from profkit.core.errors import EnvironmentProblem
-from profkit.execution.protocol import Fate, MakeWorker, Outcome, Task, run_task, worker_name
+from profkit.execution.protocol import Fate, MakeWorker, Outcome, Task, depth, run_task, worker_name
 
 _COUNTED = 5.0  # s, chosen: between two counts of the cluster's GPUs
 _FRUITLESS = 10  # chosen: starts of workers in a row without a result
@@ -74,7 +74,8 @@ class RayExecutor:
 
     def room(self, waiting: int) -> int:
         """What its actors take."""
-        free = sum(self._ahead - load for load in self._load.values())
+        most = depth(self._ahead, waiting, len(self._load))
+        free = sum(max(0, most - load) for load in self._load.values())
         return min(waiting, free)
 
     def submit(self, task: Task) -> None:

@@ -20,7 +20,8 @@ from profkit.core.fingerprint import Device
 from profkit.core.timestamp import timestamp
 from profkit.core.typed_file import known
 from profkit.execution.driver import Reply, State, drive
-from profkit.execution.placement import Placement, executor_of
+from profkit.execution.executors import executor_of
+from profkit.execution.placement import Placement
 from profkit.execution.protocol import Executor, MakeWorker, Outcome, host_name
 from profkit.study.cell_worker import CellResult, CellTask, MakeCellWorker, Setup, unlike
 from profkit.study.folder import AGAIN, cell_file, write_whole

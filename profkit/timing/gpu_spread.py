@@ -18,7 +18,8 @@ from profkit.core.state_folder import state_folder, write_state
 from profkit.core.timestamp import timestamp
 from profkit.core.typed_file import Amount, Count, File, Model, encode, known, read_file
 from profkit.execution.driver import Reply, State, drive
-from profkit.execution.placement import Placement, executor_of
+from profkit.execution.executors import executor_of
+from profkit.execution.placement import Placement
 from profkit.execution.protocol import Outcome, Task
 from profkit.timing.calibration import CONFIDENCE, EXCEEDED, bound_factor
 from profkit.timing.measurement import Tell, TimingPlan, time_targets
