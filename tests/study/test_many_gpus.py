@@ -288,14 +288,18 @@ def test_on_slurm_killed_jobs_lose_and_double_nothing(
         (["--partition", "gpu"], "give --on slurm too"),
         (["--on", "local", "--gpu", "1"], "--gpu 1 names one GPU"),
         (["--on", "local", "--time", "20"], "give --on slurm too"),
-        pytest.param(
-            ["--on", "ray"],
-            "requires ray (not installed)",
-            marks=pytest.mark.skipif(bool(find_spec("ray")), reason="ray is installed"),
+        (["--on", "ray"], "requires ray (not installed); pip install ray, or '.[ray]'"),
+        (
+            ["--on", "slurm"],
+            "requires submitit (not installed); pip install submitit, or '.[slurm]'",
         ),
     ],
 )
-def test_what_does_not_fit_is_one_line(tmp_path: Path, words: list[str], message: str) -> None:
+def test_what_does_not_fit_is_one_line(
+    tmp_path: Path, words: list[str], message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("ray", "submitit"):
+        monkeypatch.setitem(sys.modules, name, None)  # as if not installed
     target = tmp_path / "t.py"
     target.write_text("", encoding="utf-8")
     done = CliRunner().invoke(app, ["baseline", "run", str(target), "--seq", "1", *words])
