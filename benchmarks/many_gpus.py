@@ -1,6 +1,6 @@
 """A baseline of 10,000 simulated cells on four simulated GPUs, with workers killed at random.
 
-    python benchmarks/many_gpus.py ray|slurm|local [--cells N] [--seconds S] [--kill S]
+    python benchmarks/many_gpus.py ray|slurm [--cells N] [--seconds S] [--kill S]
 
 Ray: two nodes of two GPUs on this machine; Slurm: submitit's local executor, four jobs. Prints how
 many cells are lost and double, the overhead per cell, and the driver's memory.
@@ -56,6 +56,7 @@ def main() -> None:
         started, cpu = time.monotonic(), time.process_time()
         study.measure_missing(plan, started, lambda stage, _: print(stage, flush=True))
         wall = time.monotonic() - started
+        rows = list(memory.rows)  # what follows reads all cells
         progress = json.loads((plan.out / "progress.json").read_text("utf-8"))
         cells = read_cells(plan.out)
         done = measured_shapes(folder)
@@ -77,7 +78,7 @@ def main() -> None:
         own = time.process_time() - cpu
         print(f"  the driver's CPU, a cell: {own / options.cells * 1e3:.1f} ms")
         for share in (0.1, 0.25, 0.5, 0.75, 1.0):
-            second, size = memory.rows[min(len(memory.rows) - 1, int(share * len(memory.rows)))]
+            second, size = rows[min(len(rows) - 1, int(share * len(rows)))]
             print(f"  driver's memory after {second:5.0f} s: {size / 1e6:.0f} MB")
 
 
