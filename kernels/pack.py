@@ -1,7 +1,8 @@
-"""Moves recorded pairs into one archive: `python -m kernels.pack reports/h200/pairs NAME...`
+"""Moves recordings into one archive: `python -m kernels.pack reports/h200/pairs NAME...`
 
-The archive is `pairs.tar.zst` in that folder; a pair that is in it already is replaced. Reports are
-stored uncompressed in it (`.ncu-rep`), since the whole is compressed.
+The archive is `pairs.tar.zst` in that folder (`apps.tar.zst` in `apps`, and so on); what is in it
+already is replaced. Reports and timelines are stored uncompressed in it, since the whole is
+compressed.
 """
 
 from __future__ import annotations
@@ -20,12 +21,10 @@ from profkit.core.integrity import MANIFEST
 from profkit.core.regular_file import digest
 from profkit.rules.pair_archive import ARCHIVE, pack, unpack
 
-NAME = f"pairs{ARCHIVE}"
-
 
 def move(folder: Path, names: Collection[str]) -> None:
-    """Move the pairs of these names from a folder of recordings into its archive."""
-    archive = folder / NAME
+    """Move the recordings of these names from a folder into its archive."""
+    archive = folder / f"{folder.name}{ARCHIVE}"
     with tempfile.TemporaryDirectory(prefix="profkit-") as scratch:
         inside = Path(scratch)
         if archive.is_file():
@@ -40,11 +39,16 @@ def move(folder: Path, names: Collection[str]) -> None:
 
 
 def _decompress(pair: Path) -> None:
-    """Replace the compressed reports of a pair by plain ones, in its manifest too."""
+    """Replace compressed timelines by plain ones, and reports, in their manifest too."""
+    for packed in pair.glob("*.sqlite.zst"):
+        packed.with_suffix("").write_bytes(_content(packed))
+        packed.unlink()
+    if not (pair / MANIFEST).is_file():
+        return
     manifest = json.loads((pair / MANIFEST).read_text(encoding="utf-8"))
     for packed in pair.glob("*.ncu-repz"):
         report = packed.with_suffix(".ncu-rep")
-        content = zstandard.ZstdDecompressor().decompressobj().decompress(packed.read_bytes())
+        content = _content(packed)
         report.write_bytes(content)
         entry = manifest["files"].pop(packed.name)
         manifest["files"][report.name] = entry | {"sha256": digest(report), "bytes": len(content)}
@@ -52,10 +56,14 @@ def _decompress(pair: Path) -> None:
     (pair / MANIFEST).write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")
 
 
+def _content(packed: Path) -> bytes:
+    return zstandard.ZstdDecompressor().decompressobj().decompress(packed.read_bytes())
+
+
 def main() -> int:
     """Pack what the command line names."""
-    parser = argparse.ArgumentParser(description="Move recorded pairs into one archive.")
-    parser.add_argument("folder", type=Path, help="reports/<gpu>/pairs")
+    parser = argparse.ArgumentParser(description="Move recordings into one archive.")
+    parser.add_argument("folder", type=Path, help="reports/<gpu>/pairs, or apps")
     parser.add_argument("names", nargs="+", metavar="NAME")
     options = parser.parse_args()
     move(options.folder, options.names)

@@ -105,6 +105,11 @@ def pair_folder(name: str) -> Path:
     return folder if folder.is_dir() else _unpacked(H200 / "pairs") / name
 
 
+def story_folder(name: str) -> Path:
+    """The folder of a recorded application before and after a fix, unpacked."""
+    return _unpacked(H200 / "apps") / name
+
+
 def pair_report(name: str, side: str) -> Path:
     """The report of a recorded pair before or after its fix."""
     (path,) = pair_folder(name).glob(f"{side}.ncu-rep*")

@@ -9,8 +9,11 @@ from typing import TYPE_CHECKING, Self
 
 from profkit.analysis.run_files import one_timeline
 from profkit.core.extras import require
-from profkit.timeline import reader
+from profkit.timeline.events import Events
+from profkit.timeline.nesting import around
+from profkit.timeline.reader import read
 from profkit.timeline.summary import TimelineSummary, summarize_timeline
+from profkit.timeline.times import NS
 from profkit.ui.text import literal, number, percent, plural
 
 if TYPE_CHECKING:
@@ -21,12 +24,12 @@ if TYPE_CHECKING:
 
 
 class Timeline:
-    """An Nsight Systems timeline. `summary` has its totals, `events` everything in it.
+    """An Nsight Systems timeline. `summary` has its totals, `events` everything in it as columns.
 
-    Times are in seconds from the first event.
+    Times are in seconds from the first event, those of `events` in nanoseconds.
     """
 
-    def __init__(self, events: reader.Timeline) -> None:
+    def __init__(self, events: Events) -> None:
         self.events = events
 
     @classmethod
@@ -39,7 +42,7 @@ class Timeline:
 
         Raises BadInput for anything else, UsageError where a folder holds several.
         """
-        return cls(reader.read(one_timeline(Path(path))))
+        return cls(read(one_timeline(Path(path))))
 
     @property
     def path(self) -> Path:
@@ -56,19 +59,22 @@ class Timeline:
         require("Timeline.kernels", "pandas")
         import pandas as pd
 
-        rows = [
-            (
-                kernel.name,
-                kernel.start,
-                kernel.duration,
-                kernel.stream.device,
-                kernel.stream.number,
-                "/".join(nvtx.name for nvtx in kernel.ranges),
-            )
-            for kernel in self.events.kernels
-        ]
-        columns = ["kernel", "start", "duration", "device", "stream", "nvtx"]
-        return pd.DataFrame(rows, columns=columns)
+        kernels, streams = self.events.kernels, self.events.streams
+        nesting = around(self.events, kernels.call)
+        columns = {
+            "kernel": ([kernel.name for kernel in self.events.kernel_names], kernels.name),
+            "start": (kernels.start / NS, None),
+            "duration": ((kernels.end - kernels.start) / NS, None),
+            "device": ([stream.device for stream in streams], kernels.stream),
+            "stream": ([stream.number for stream in streams], kernels.stream),
+            "nvtx": (["/".join(path) for path in nesting.paths], nesting.path),
+        }
+        return pd.DataFrame(
+            {
+                name: values if indices is None else pd.Series(values).take(indices).array
+                for name, (values, indices) in columns.items()
+            }
+        )
 
     def findings(
         self, rules: Sequence[Rule] | None = None, disabled: Collection[str] = ()

@@ -19,7 +19,7 @@ from profkit.core.version import __version__
 from profkit.report.names import file_name
 from profkit.rules.checklist import Item
 from profkit.rules.checklist_format import ItemRow, item_row
-from profkit.timeline.reader import TimelineGpu
+from profkit.timeline.events import TimelineGpu
 from profkit.timeline.summary import KernelGroup, KernelRun, MemoryUse, RangeUse, TimelineSummary
 
 Extent = tuple[Count, Count, Count]
@@ -295,16 +295,14 @@ def _memory(use: MemoryUse) -> MemoryRow:
 
 
 def _run(run: KernelRun) -> dict[str, Any]:
-    kernel = run.kernel
     row = project(
         run,
         RunRow,
-        **part(kernel, "name", "grid", "block"),
-        device=kernel.stream.device,
-        stream=kernel.stream.number,
-        start_s=kernel.start,
-        duration_s=kernel.duration,
-        nvtx=[item.name for item in kernel.ranges],
-        call=kernel.launch.name if kernel.launch else None,
+        **part(run.configuration, "grid", "block"),
+        device=run.stream.device,
+        stream=run.stream.number,
+        start_s=run.start,
+        duration_s=run.duration,
+        call=run.call or None,
     )
     return plain(row)

@@ -16,8 +16,9 @@ from profkit.rules.checklist import Item
 from profkit.rules.checklist_view import in_short
 from profkit.rules.finding_text import items_markdown
 from profkit.timeline import summary as shapes
-from profkit.timeline.reader import TimelineGpu
-from profkit.timeline.summary import KernelGroup, RangeUse, Region, Spread, TimelineSummary
+from profkit.timeline.events import TimelineGpu
+from profkit.timeline.summary import KernelGroup, RangeUse, Region, TimelineSummary
+from profkit.timeline.times import Spread
 from profkit.ui.markdown import code, escape
 from profkit.ui.terminal import console, facts, note, rendered
 from profkit.ui.text import bar, extent, literal, number, percent, plural, shorten
@@ -88,8 +89,10 @@ def _gpu(gpu: TimelineGpu) -> str:
     return ", ".join(filter(None, parts))
 
 
-def _base(region: Region) -> str:
+def _base(region: Region, items: Sequence[Item]) -> str:
     """The time that estimated speedups are of."""
+    if all(item.rule.about == "application" for item in items):
+        return f"{words.STEP}, without what was before"
     span = region.busy + region.gaps.total
     left_out = [
         f"{number(time, 's')} {where} it"
@@ -251,7 +254,7 @@ def _view(summary: TimelineSummary, path: str, items: Sequence[Item], width: int
         _bars(region_panel(summary.region)),
     ]
     if items:
-        base = f"  of {_base(summary.region)}"
+        base = f"  of {_base(summary.region, items)}"
         heading = Text.assemble((words.HEADING, "bold"), (base, "dim"))
         parts += [Text(), heading, *in_short(items, width)]
     for grid in grids(summary):
@@ -323,7 +326,7 @@ def _markdown(summary: TimelineSummary, path: str, items: Sequence[Item]) -> str
     lines += ["", f"## {region.title}", "", escape(region.note), ""]
     lines += _markdown_table(("", "Time", "Share", ""), rows)
     if items:
-        lines += ["", f"## {words.HEADING}", "", f"Of {escape(_base(summary.region))}.", ""]
+        lines += ["", f"## {words.HEADING}", "", f"Of {escape(_base(summary.region, items))}.", ""]
         lines += items_markdown(items)
     for grid in grids(summary):
         lines += ["", f"## {grid.title}", ""]

@@ -18,6 +18,7 @@ from profkit.capture.sets import (
     capture_set,
 )
 from profkit.capture.tools import Tool
+from profkit.capture.watchdog import Watchdog
 from profkit.core.errors import BadInput, EnvironmentProblem, ProfkitError, TargetFailed, UsageError
 from profkit.core.text_files import MissingFile, read_text
 from profkit.core.yaml_files import shipped_yaml
@@ -41,7 +42,9 @@ class NcuOptions:
 
     `flop` adds what the roofs need, `sampling` samples over time. profkit's sets depend on the
     GPU's compute capability. Clock and cache control are always passed, so that the report records
-    them.
+    them. `kernel_id` is ncu's option of that name over demangled names; `device` the only GPU whose
+    kernels are profiled; `kill` ends the program after `launch_count` launches. So many
+    `ranks_in_lockstep` replay their launches together, which collectives need (ncu 2026.1).
     """
 
     sections: str = "full"
@@ -59,6 +62,10 @@ class NcuOptions:
     launch_skip: int | None = None
     launch_count: int | None = None
     nvtx: str | None = None
+    kernel_id: str | None = None
+    device: int | None = None
+    kill: bool = False
+    ranks_in_lockstep: int | None = None
 
     @property
     def by_kernel(self) -> bool:
@@ -88,15 +95,31 @@ def command(tool: Tool, options: NcuOptions, report: Path, program: Sequence[str
         words += ["--import-source", "yes" if options.import_source else "no"]
     if not in_range and not options.profile_from_start:
         words += ["--profile-from-start", "off"]
+    return [*words, *_filters(options), *program]
+
+
+def _filters(options: NcuOptions) -> list[str]:
+    """The words that choose launches."""
+    words: list[str] = []
     if options.kernel:
         words += ["--kernel-name-base", "demangled", "--kernel-name", f"regex:{options.kernel}"]
     if options.launch_skip is not None:
         words += ["--launch-skip", str(options.launch_skip)]
     if options.launch_count is not None:
         words += ["--launch-count", str(options.launch_count)]
+    if options.kernel_id:
+        words += ["--kernel-name-base", "demangled", "--kernel-id", options.kernel_id]
+    if options.device is not None:
+        words += ["--devices", str(options.device)]
+    if options.ranks_in_lockstep:
+        peers = str(options.ranks_in_lockstep)
+        words += ["--communicator", "shmem", "--communicator-shmem-num-peers", peers]
+        words += ["--lockstep-kernel-launch"]
+    if options.kill:
+        words += ["--kill", "yes"]
     if options.nvtx:
         words += ["--nvtx-include", f"{options.nvtx.rstrip('/')}/"]
-    return [*words, *program]
+    return words
 
 
 def collected(options: NcuOptions) -> list[str]:
@@ -156,14 +179,22 @@ def profile(
     environment: Mapping[str, str],
     timeout: float | None,
     on_progress: Callable[[Progress], None] | None = None,
+    watchdog: Watchdog | None = None,
 ) -> tuple[str, ...]:
     """Run an ncu command line; the errors that ncu printed although it wrote a report.
 
-    Raises the error of `diagnose` for a failed run, and TargetFailed past `timeout` seconds.
+    Raises the error of `diagnose` for a failed run, TargetFailed past `timeout` seconds, and
+    Stalled where the `watchdog` ended it: the report may hold what was recorded until then.
     """
     follower = _Follower(on_progress)
     try:
-        finished = run(words, environment=environment, timeout=timeout, on_text=follower.feed)
+        finished = run(
+            words,
+            environment=environment,
+            timeout=timeout,
+            on_text=follower.feed,
+            watchdog=watchdog,
+        )
     except TimedOut as error:
         last = follower.last
         place = f"at kernel {last.kernels}, {last.name}" if last.kernels else "before any kernel"

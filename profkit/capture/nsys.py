@@ -7,11 +7,14 @@ outside nsys, never between nsys and the program: nsys reaches the program throu
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from profkit.capture.process import TimedOut, run
 from profkit.capture.tools import Tool
 from profkit.core.errors import EnvironmentProblem
+
+_ENDED = (128 + 9, 128 + 15)  # exit statuses after SIGKILL and SIGTERM
 
 
 class NoTimeline(EnvironmentProblem):
@@ -22,26 +25,62 @@ class NoTimeline(EnvironmentProblem):
         self.reason = reason or message
 
 
+class ProgramFailed(NoTimeline):
+    """The program that nsys recorded ended with a `status`; `last` is the last line of output."""
+
+    def __init__(self, error: NoTimeline, status: int, last: str) -> None:
+        super().__init__(error.message, error.remedy, error.reason)
+        self.status = status
+        self.last = last
+
+
+@dataclass(frozen=True)
+class NsysOptions:
+    """What nsys records: APIs, CUDA graphs by "node" or whole ("graph").
+
+    `profiled_region_only` starts and stops with the program's cudaProfilerStart and Stop;
+    `duration` ends the program after so many seconds of recording. With `primary` nsys does not
+    wait for processes that outlive the program, such as a pool of compilers.
+    """
+
+    trace: str = "cuda,nvtx"
+    graphs: str = "node"
+    profiled_region_only: bool = False
+    duration: float | None = None
+    primary: bool = False
+
+    @property
+    def words(self) -> list[str]:
+        """The options of `nsys profile`."""
+        words = ["--sample=none", "--cpuctxsw=none", f"--trace={self.trace}"]
+        words.append(f"--cuda-graph-trace={self.graphs}")
+        if self.profiled_region_only:
+            words += ["--capture-range=cudaProfilerApi", "--capture-range-end=stop"]
+        if self.primary:
+            words.append("--wait=primary")
+        if self.duration:
+            words += [f"--duration={max(1, round(self.duration))}", "--kill=sigterm"]
+        return words
+
+
 def record(
     tool: Tool,
     program: Sequence[str],
     report: Path,
+    options: NsysOptions,
     *,
     environment: Mapping[str, str],
     timeout: float | None,
-    profiled_region_only: bool,
 ) -> Path:
     """Record a program; the path of the `.nsys-rep`.
 
-    `profiled_region_only` starts and stops with the program's cudaProfilerStart and Stop. Raises
-    NoTimeline with nsys's last line of output when there is no report.
+    Raises NoTimeline with nsys's last line of output when there is no report, and ProgramFailed
+    where the program failed; one that was ended after the duration did not.
     """
     words = [tool.path, "profile", "--force-overwrite=true", f"--output={report}"]
-    words += ["--sample=none", "--cpuctxsw=none", "--trace=cuda,nvtx", "--cuda-graph-trace=node"]
-    if profiled_region_only:
-        words += ["--capture-range=cudaProfilerApi", "--capture-range-end=stop"]
-    _run([*words, *program], environment, timeout)
+    ended = (0, *_ENDED) if options.duration else (0,)
     file = report if report.suffix == ".nsys-rep" else report.with_suffix(".nsys-rep")
+    _run([*words, *options.words, *program], environment, timeout, file, ended)
     if not file.is_file():
         raise NoTimeline("nsys wrote no report", "see `profkit doctor`, or use --no-nsys")
     return file
@@ -62,15 +101,24 @@ def export(
         raise NoTimeline("nsys exported no timeline", "see `profkit doctor`")
 
 
-def _run(words: Sequence[str], environment: Mapping[str, str], timeout: float | None) -> None:
+def _run(
+    words: Sequence[str],
+    environment: Mapping[str, str],
+    timeout: float | None,
+    recorded: Path | None = None,
+    expected: Sequence[int] = (0,),
+) -> None:
     try:
         finished = run(words, environment=environment, timeout=timeout)
     except TimedOut as error:
         message = f"nsys was ended after {error.seconds:.0f} s"
         raise NoTimeline(message, "raise --timeout, or use --no-nsys") from None
-    if finished.status:
+    if finished.status not in expected:
         lines = finished.output.splitlines()
         last = next((line.strip() for line in reversed(lines) if line.strip()), "no output")
         reason = f"nsys {words[1]} ended with status {finished.status}"
         remedy = "see `profkit doctor`, or use --no-nsys"
-        raise NoTimeline(f"{reason}: {last[:300]}", remedy, reason)
+        failure = NoTimeline(f"{reason}: {last[:300]}", remedy, reason)
+        if recorded and recorded.is_file():  # nsys did its part
+            raise ProgramFailed(failure, finished.status, last[:300])
+        raise failure

@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from profkit.capture.watchdog import Watchdog
 from profkit.core.errors import EnvironmentProblem
 
 _GRACE = 5.0  # s, chosen: between SIGTERM and SIGKILL
@@ -22,7 +23,7 @@ _TAIL = 1 << 20  # characters of output to keep, chosen: a MiB has the last erro
 _NEEDED = re.compile(
     r"PATH|HOME|LANG|LC_\w+|TZ|TMPDIR|TERM|LD_LIBRARY_PATH|LD_PRELOAD|XDG_CACHE_HOME|VIRTUAL_ENV"
     r"|CONDA_PREFIX|OMP_\w+|PYTHON\w*|CUDA\w*|CUBLAS\w*|CUDNN\w*|NVIDIA_\w+|NVRTC\w*|TORCH\w*"
-    r"|PYTORCH\w*|TRITON\w*|NCCL_\w+|JAX_\w+|XLA_\w+|PROFKIT_\w+"
+    r"|PYTORCH\w*|TRITON\w*|NCCL_\w+|NVSHMEM_\w+|JAX_\w+|XLA_\w+|PROFKIT_\w+"
 )
 _SECRET = re.compile(r"TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL|API_?KEY|ACCESS_?KEY", re.IGNORECASE)
 
@@ -66,11 +67,13 @@ def run(
     environment: Mapping[str, str],
     timeout: float | None = None,
     on_text: Callable[[str], None] | None = None,
+    watchdog: Watchdog | None = None,
 ) -> Finished:
     """Run a command to its end; stdout and stderr together go to `on_text` as they come.
 
-    No process of it is left when this returns or raises. Raises TimedOut past `timeout` seconds and
-    EnvironmentProblem where the command can't be started.
+    No process of it is left when this returns or raises. Raises TimedOut past `timeout` seconds,
+    Stalled where the `watchdog` finds no progress, and EnvironmentProblem where the command can't
+    be started. A command that stalled is interrupted first, so that it can save what it has.
     """
     started = time.monotonic()
     supervisor = _start(command, environment)
@@ -83,12 +86,18 @@ def run(
             left = None if timeout is None else timeout - (time.monotonic() - started)
             if left is not None and left <= 0:
                 raise TimedOut(time.monotonic() - started, output)
+            if watchdog and watchdog.barks(supervisor.pid):
+                stalled = watchdog.stalled
+                watchdog.interrupt(supervisor)
+                raise stalled
             try:
-                chunk = chunks.get(timeout=left)
+                chunk = chunks.get(timeout=_shorter(left, watchdog))
             except queue.Empty:
                 continue
             if chunk is None:
                 break
+            if watchdog:
+                watchdog.feed()
             output += chunk
             if len(output) > 2 * _TAIL:
                 output = output[-_TAIL:]
@@ -100,6 +109,12 @@ def run(
         reader.join(_GRACE)
     code = status if status >= 0 else 128 - status
     return Finished(code, time.monotonic() - started, output)
+
+
+def _shorter(left: float | None, watchdog: Watchdog | None) -> float | None:
+    if watchdog is None:
+        return left
+    return watchdog.period if left is None else min(left, watchdog.period)
 
 
 def supervised(command: Sequence[str]) -> list[str]:

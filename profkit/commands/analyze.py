@@ -104,16 +104,16 @@ def _timelines(
         message = "--kernel, --nvtx, --top and --sort don't apply to a timeline"
         raise UsageError(message, "leave them out")
     from profkit.analysis.timeline_view import timelines_text
+    from profkit.application.causes import findings
     from profkit.commands.reading import read_timeline
-    from profkit.rules.checklist import timeline_items
     from profkit.rules.rule_file import shipped_rules
     from profkit.timeline.summary import summarize_timeline
 
     rules = advice.rules or shipped_rules()
-    summaries = [summarize_timeline(read_timeline(path)) for path in paths]
+    timelines = [(read_timeline(path), str(path)) for path in paths]
     reports = [
-        (summary, str(path), timeline_items(summary.quantities, rules, advice.disabled))
-        for summary, path in zip(summaries, paths, strict=True)
+        (summarize_timeline(events), path, findings(events, rules, advice.disabled))
+        for events, path in timelines
     ]
     return timelines_text(reports, format, with_host=with_host, to_file=output is not None)
 

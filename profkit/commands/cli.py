@@ -36,6 +36,7 @@ _PANELS: Mapping[str, Mapping[str, type[TyperCommand] | None]] = {
     "Profile and analyze": {
         "plan": Reading,
         "profile": WithProgram,
+        "timeline": Reading,
         "analyze": Reading,
         "checklist": Reading,
         "report": Reading,

@@ -46,8 +46,9 @@ def diff(
 ) -> None:
     """Compare two reports: speedups, causes, findings, new limits.
 
-    Kernels are compared by timed latencies where both sides have them, else by ncu durations. Exits
-    with 1 if a gate of --fail-on fails, with 3 if something can't be compared.
+    Kernels are compared by timed latencies where both sides have them, else by ncu durations, runs
+    of whole applications by their steps. Exits with 1 if a gate of --fail-on fails, with 3 if
+    something can't be compared.
 
     Examples:
       profkit diff before.ncu-rep after.ncu-rep
@@ -56,6 +57,7 @@ def diff(
       profkit diff runs/ --baseline main --fail-on regression:5%,new-finding
       profkit diff before.ncu-rep after.ncu-rep --ablation padding -o padding.md
     """
+    from profkit.application.picks_file import is_application
     from profkit.commands.reading import read_report
     from profkit.comparison.ablation import ablation_markdown
     from profkit.comparison.document import Document, Judged
@@ -65,6 +67,11 @@ def diff(
     if ablation and format not in {"terminal", "markdown"}:
         raise UsageError(f"--ablation writes Markdown, not {format}", "leave out --format")
     check_name(save_baseline or "main")
+    if after is not None and is_application(before) and is_application(after):
+        from profkit.commands.diff_app import diff_applications
+
+        diff_applications(before, after, top, format, output, fail_on, everything=everything)
+        return
     gates = parse_gates(fail_on or ())
     mode, names = _matching(match)
 
@@ -91,17 +98,24 @@ def diff(
             texts.append(_terminal(judged[-1], shown, output, everything=everything))
     _warn_of(damaged, nothing_else=not judged)
     alone = [(side, path.name) for side, path in left_out]
-    if texts:
-        texts += [f"only in {side}: {name}\n" for side, name in alone]
-        put("\n".join(texts), output)
-    else:
-        put(_text(Document(judged, shown, everything, with_host, alone), format), output)
+    _put(texts, Document(judged, shown, everything, with_host, alone), format, output)
     failed = [failure for row in judged for failure in row.failures]
     code = exit_code([row.diff for row in judged], failed)
     if code := code or (BadInput.exit_code if damaged else 0):
         raise typer.Exit(code)
     if save_baseline:
         _save(save_baseline, later, read)
+
+
+def _put(
+    texts: Sequence[str], document: Document, format: ComparisonFormat, output: Path | None
+) -> None:
+    """Write the texts of the pairs, or without any the whole document."""
+    if not texts:
+        put(_text(document, format), output)
+        return
+    alone = [f"only in {side}: {name}\n" for side, name in document.left_out]
+    put("\n".join([*texts, *alone]), output)
 
 
 def _readable(

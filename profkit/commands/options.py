@@ -36,7 +36,7 @@ from profkit.ui.picture import PICTURES
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-_OUTPUTS = {"output", "out", "plot", "badge"}
+_OUTPUTS = {"output", "out", "plot", "badge", "perfetto"}
 _ELSEWHERE = "write into an existing folder"
 _WORDS_AFTER = "profkit.words_after_the_dashes"
 _WORDS = {"targets", "words", "program"}

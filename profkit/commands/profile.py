@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import math
 import shlex
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import typer
 
-from profkit.commands.options import interruptible, put, width_of, words_after_dashes
+from profkit.commands.options import (
+    interruptible,
+    is_explicit,
+    put,
+    width_of,
+    words_after_dashes,
+)
+from profkit.core.errors import UsageError
 from profkit.ui.progress import stage_progress
 
 if TYPE_CHECKING:
@@ -43,17 +51,23 @@ def profile(
     compress: bool = True,
     keep_nsys_rep: bool = False,
     keep_variable: list[str] | None = None,
+    app: bool = False,
+    explain: str = "90%",
+    budget: str | None = None,
+    collectives: bool = False,
 ) -> None:
     """Profile a target or program with ncu and nsys, and save the run.
 
     A target's variants are checked against its reference first. Only the environment variables
-    that a GPU program needs are passed to it.
+    that a GPU program needs are passed to it. With --app a timeline comes first: what the steps of
+    a whole application are made of, then ncu on the kernels that explain them.
 
     Examples:
       profkit profile targets/sdpa_s512.py
       profkit profile targets/sdpa_s512.py --variant flash --variant cudnn
       profkit profile train_step.py --set auto
       profkit profile --kernel gemm --launch-count 5 -- ./app --size 4096
+      profkit profile --app -- python train.py --steps 30
     """
     from profkit.capture.ncu import NcuOptions
     from profkit.recording import recording
@@ -87,8 +101,18 @@ def profile(
         max_time=max_time or math.inf,
         then=then,
         keep_variables=tuple(keep_variable or ()),
-        plain=len(program) <= words_after_dashes(context),
+        plain=app or len(program) <= words_after_dashes(context),
     )
+    if app:
+        from profkit.commands.profile_app import profile_app
+
+        if not is_explicit(context, "sections"):
+            plan = replace(plan, options=replace(options, sections="lean"))
+        profile_app(plan, explain, budget, collectives=collectives)
+        return
+    for name in ("explain", "budget", "collectives"):
+        if is_explicit(context, name):
+            raise UsageError(f"--{name} is for applications", "add --app")
     with interruptible(), stage_progress() as show:
         outcome = recording.profile(plan, show)
     from profkit.analysis.terminal import report_view

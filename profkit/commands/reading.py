@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from profkit.rules.checklist import Checklist
     from profkit.rules.rule_file import Rule
     from profkit.rules.score import PairNotes, Verdict
-    from profkit.timeline.reader import Timeline
+    from profkit.rules.story_score import StoryScore
+    from profkit.timeline.events import Events
 
 _RANKS: dict[str, Callable[[Group], Any]] = {
     "name": lambda group: group.name,
@@ -144,7 +145,7 @@ def reports_of(path: Path) -> tuple[list[Path], list[ProfkitError]]:
     return files, failures
 
 
-def read_timeline(path: Path) -> Timeline:
+def read_timeline(path: Path) -> Events:
     """A timeline that nsys exported, or its own `.nsys-rep` where nsys is installed.
 
     Raises BadInput for anything else and EnvironmentProblem where nsys is needed and missing.
@@ -169,12 +170,35 @@ def read_timeline(path: Path) -> Timeline:
         return read(database)
 
 
-def judge_pairs(
+def judge_stories(
     folders: Sequence[Path], advice: Advice
+) -> tuple[list[StoryScore], list[ProfkitError]]:
+    """The stories of applications below folders and in archives judged, and errors."""
+    from profkit.application.score import judge_story, stories_in
+    from profkit.rules.pair_archive import unpacked
+    from profkit.rules.rule_file import shipped_rules
+
+    known = shipped_rules() if advice.rules is None else advice.rules
+    rules = [rule for rule in known if not {rule.name, rule.category} & advice.disabled]
+    stories: list[StoryScore] = []
+    errors: list[ProfkitError] = []
+    with ExitStack() as stack:
+        places = [place for path in folders for place in stack.enter_context(unpacked(path))]
+        for folder in stories_in(places):
+            try:
+                stories.append(judge_story(folder, rules))
+            except ProfkitError as error:
+                errors.append(error)
+    return stories, errors
+
+
+def judge_pairs(
+    folders: Sequence[Path], advice: Advice, *, optional: bool = False
 ) -> tuple[list[Verdict], PairNotes, list[ProfkitError]]:
     """The pairs below folders and in archives judged, in parallel processes; their notes; errors.
 
-    Raises BadInput for a folder without pairs, or with notes that can't be read.
+    Raises BadInput for a folder without pairs, unless they are `optional`, or with notes that can't
+    be read.
     """
     from profkit.commands.parallel import in_parallel
     from profkit.rules.pair_archive import unpacked
@@ -183,7 +207,9 @@ def judge_pairs(
     notes = [read_notes(folder) for folder in folders]
     with ExitStack() as stack:
         pairs = [
-            pair for folder in folders for pair in pairs_in(stack.enter_context(unpacked(folder)))
+            pair
+            for folder in folders
+            for pair in pairs_in(stack.enter_context(unpacked(folder)), optional=optional)
         ]
         outcomes = in_parallel(partial(_judge, advice=advice), pairs, _died)
     failures = [outcome for outcome in outcomes if isinstance(outcome, ProfkitError)]

@@ -57,10 +57,23 @@ def page_of(
     sort: str = "time",
 ) -> str:
     """The page of the report that a path names, its kernels sorted as `analyze` does."""
+    from profkit.application.picks_file import is_application
     from profkit.commands.reading import read_report, sorted_groups
     from profkit.page.page import page_html
 
+    application = None
+    if is_application(path):
+        from profkit.application.answer import answer
+        from profkit.application.run import read_run
+        from profkit.page.application import application_section, page_without_report
+
+        result = answer(read_run(path))
+        if result.application.report is None:
+            return page_without_report(result)
+        application = application_section(result)
     report = read_report(path, kernel, nvtx)
     groups = sorted_groups(report.summary, sort)
     items = report.checklist(*advice)
-    return page_html(report, items, groups=groups, top=top, with_host=with_host)
+    return page_html(
+        report, items, groups=groups, top=top, with_host=with_host, application=application
+    )

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from profkit.rules.rule_file import Rule
 
 _RECORDED = "reports/*/pairs"
+_APPLICATIONS = "reports/*/apps"
 
 rules = typer.Typer(
     name="rules",
@@ -73,10 +74,11 @@ def explain(
         raise UsageError(f"no rule {rule!r}", remedy)
     chosen = by_name[rule]
     view = explained(chosen)
-    if on is not None and chosen.about == "timeline":
+    if on is not None and chosen.about != "kernel":
         from profkit.rules.engine import explain_timeline
 
-        view = Group(view, timeline_trial_view(explain_timeline(_quantities(on), chosen)))
+        measured = _quantities(on) if chosen.about == "timeline" else _step_quantities(on)
+        view = Group(view, timeline_trial_view(explain_timeline(measured, chosen)))
     elif on is not None:
         from profkit.commands.reading import read_report
 
@@ -130,24 +132,29 @@ def score(
     A pair is a folder with pair.yaml (`category:` of the defect, null for a kernel without one),
     before.ncu-rep, after.ncu-rep, and latency.json: saved by `profkit time` for before and after,
     or {"before": ..., "after": ...} in one unit, each a number, a list or a mapping with a median.
-    Without it the durations in the reports are compared.
+    Without it the durations in the reports are compared. A folder with times.json and timelines of
+    an application before and after a fix is scored by the causes that are named and their ceilings.
 
     Examples:
       profkit rules score
       profkit rules score --pairs my_pairs/ -o score.json
     """
-    from profkit.commands.reading import chosen_advice, judge_pairs
+    from profkit.commands.reading import chosen_advice, judge_pairs, judge_stories
     from profkit.core.typed_file import encode
     from profkit.rules.rules_view import score_markdown, score_view
     from profkit.rules.score import score as summed
+    from profkit.rules.story_score import score_stories
 
     advice = chosen_advice(own, disable, 0)
     folders = sorted(Path().glob(_RECORDED)) if pairs is None else [pairs]
     if not folders:
         raise UsageError(f"no {_RECORDED} here", "name a folder of recorded pairs: --pairs DIR")
-    judged, notes, failures = judge_pairs(folders, advice)
-    if judged:
-        result = summed(judged, notes.why)
+    applications = sorted(Path().glob(_APPLICATIONS)) if pairs is None else [pairs]
+    stories, broken = judge_stories(applications, advice)
+    judged, notes, failures = judge_pairs(folders, advice, optional=bool(stories))
+    failures += broken
+    if judged or stories:
+        result = summed(judged, notes.why, score_stories(stories) if stories else None)
         if format == "json":
             put(encode(result, dense=False), output)
         elif format == "markdown":
@@ -170,6 +177,18 @@ def _quantities(path: Path) -> Mapping[str, float]:
     if not quantities:
         raise BadInput(f"{path}: no GPU work on a timeline", "name a run, or a timeline (.sqlite)")
     return quantities
+
+
+def _step_quantities(path: Path) -> Mapping[str, float]:
+    """What rules may name of an application's step; raises BadInput where nothing repeats."""
+    from profkit.application.causes import quantities
+    from profkit.application.steps import steady_steps
+    from profkit.commands.reading import read_timeline
+
+    events = read_timeline(path)
+    if measured := quantities(events, steady_steps(events)):
+        return measured
+    raise BadInput(f"{path}: no steps on this timeline", "record more steps of the program")
 
 
 def _all(own: Path | None) -> tuple[Rule, ...]:

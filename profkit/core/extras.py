@@ -10,6 +10,7 @@ from profkit.core.errors import EnvironmentProblem
 _EXTRAS: Mapping[str, str] = {
     "matplotlib": "plots",
     "pandas": "tables",
+    "perfetto": "perfetto",
     "pyarrow": "tables",
     "ray": "ray",
     "submitit": "slurm",

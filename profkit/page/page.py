@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
     from profkit.analysis.source_view import SourceView
+    from profkit.page.application import ApplicationSection
     from profkit.report.phases import KernelTimeline
     from profkit.report.summary import Group
     from profkit.rules.checklist import Checklist
@@ -86,11 +87,13 @@ def page_html(
     top: int = DETAILED,
     run: RunParts | None = None,
     with_host: bool = False,
+    application: ApplicationSection | None = None,
 ) -> str:
     """The page of a report as one HTML document.
 
     `groups` are its kernels in the order to show them, most time first unless given; `top` of them
-    (0: all) are shown in detail. `run` are the other files of its run, looked up unless passed.
+    (0: all) are shown in detail. `run` are the other files of its run, looked up unless passed;
+    `application` is about the program whose kernels they are.
     """
     from profkit.roofline.roofline import roofline
 
@@ -109,7 +112,7 @@ def page_html(
         latency=judged(parts.latency) if parts.latency else None,
         manifest=parts.manifest,
     )
-    return render_page(page_data(content, with_host=with_host))
+    return render_page(page_data(content, with_host=with_host), application)
 
 
 def _latency(report: Path) -> LatencyReport | None:
@@ -171,13 +174,15 @@ def _sources(
     return views
 
 
-def render_page(page: Mapping[str, Any]) -> str:
+def render_page(page: Mapping[str, Any], application: ApplicationSection | None = None) -> str:
     """The page of the data from `data.page_data`, as one HTML document."""
     scripts = [_text(name) for name in ("theme.js", _CHARTS, "charts.js", "page.js")]
+    scripts += [application.script] if application else []
     first, *others = scripts
     page = dict(page) | {
         "policy": _policy(scripts),
-        "style": _text("page.css"),
+        "style": _text("page.css") + (application.style if application else ""),
+        "application": application,
         "theme_script": first,
         "scripts": others,
         "data": embedded(page["charts"]),

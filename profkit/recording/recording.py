@@ -35,6 +35,7 @@ from profkit.capture.process import TimedOut, reduced_environment, run
 from profkit.capture.sets import AUTO
 from profkit.capture.target_format import CheckFile
 from profkit.capture.tools import Tool, find
+from profkit.capture.watchdog import Watchdog
 from profkit.core.errors import BadInput, EnvironmentProblem, ProfkitError, TargetFailed, UsageError
 from profkit.core.extras import lacking
 from profkit.core.fingerprint import Device, Fingerprint
@@ -49,13 +50,13 @@ from profkit.report.summary import ReportSummary
 from profkit.rules.checklist import Checklist
 from profkit.rules.finding_text import checklist_markdown
 from profkit.runs.manifest import DriverGpu, FileEntry, Manifest, Policy, Stage
-from profkit.runs.run import draft, free_room, keep, listed
+from profkit.runs.run import Draft, draft, free_room, keep, listed
 from profkit.timeline.summary import TimelineSummary, summarize_timeline
 from profkit.timing.results import DEFAULT
 from profkit.timing.variants import Variants, read_variants
 
 if TYPE_CHECKING:
-    from profkit.timeline.reader import Timeline
+    from profkit.timeline.events import Events
     from profkit.timing.latency import LatencyReport
     from profkit.timing.measurement import TimingPlan
 
@@ -129,8 +130,8 @@ def profile(plan: Plan, tell: Tell) -> Outcome:
     `tell` gets (stage, detail). Raises EnvironmentProblem, TargetFailed, UsageError, BadInput. It
     never leaves a process or an incomplete run behind.
     """
-    _refuse_nonsense(plan)
-    return _Profile(plan, tell).run()
+    refuse_nonsense(plan)
+    return Profiling(plan, tell).run()
 
 
 def timing_of(plan: Plan, variants: Sequence[str]) -> TimingPlan:
@@ -150,7 +151,7 @@ def timing_of(plan: Plan, variants: Sequence[str]) -> TimingPlan:
     )
 
 
-def _refuse_nonsense(plan: Plan) -> None:
+def refuse_nonsense(plan: Plan) -> None:
     """Raise UsageError for invalid requests, before anything runs."""
     if not plan.program:
         raise UsageError("nothing to profile", "give a target script, or `-- PROGRAM ARGUMENT...`")
@@ -199,17 +200,17 @@ def _not_a_program(word: str) -> ProfkitError:
     return UsageError(f"{word}: not an executable program", remedy)
 
 
-class _Profile:
+class Profiling:
     """One profile on its way; the stages share the plan, the clock and the warnings."""
 
     def __init__(self, plan: Plan, tell: Tell) -> None:
-        self._plan = plan
-        self._tell = tell
-        self._out = plan.out.absolute()  # a target may change its folder
-        self._stages: list[Stage] = []
-        self._warnings: list[str] = []
-        self._shareable_warnings: list[str] = []
-        self._environment = reduced_environment(plan.keep_variables)
+        self.plan = plan
+        self.tell = tell
+        self.out = plan.out.absolute()  # a target may change its folder
+        self.stages: list[Stage] = []
+        self.warnings: list[str] = []
+        self.shareable_warnings: list[str] = []
+        self.environment = reduced_environment(plan.keep_variables)
         self._visible = os.environ.get(VISIBLE)
 
     def run(self) -> Outcome:
@@ -217,64 +218,44 @@ class _Profile:
             return self._run()
         except OSError as error:
             raise EnvironmentProblem(
-                f"{self._plan.out}: {error.strerror or error}",
+                f"{self.plan.out}: {error.strerror or error}",
                 "free disk space, or give --output another disk",
             ) from error
 
     def _run(self) -> Outcome:
         from profkit.page.page import RunParts, page_html
 
-        plan = self._plan
-        with self._stage("prepare"):
-            if (tool := find("ncu")) is None:
-                raise EnvironmentProblem(
-                    "ncu was not found", "install Nsight Compute, see `profkit doctor`"
-                )
-            gpu = self._gpu()
-            _room(self._out)
-            sections = _sections(plan.options.sections)
-            for name in plan.keep_variables:
-                if name not in os.environ:
-                    unset = "a variable of --keep-env is not set"
-                    self._warn(f"--keep-env {name}: it is not set", unset)
-        with (
-            gpu_lock(lock_name(gpu, plan.gpu, self._visible)),
-            draft(self._out, plan.name) as run_draft,
-        ):
+        plan = self.plan
+        tool, gpu, sections = self.prepare()
+        with self.locked_draft(gpu) as run_draft:
             folder = run_draft.folder
             checked = self._check(folder, gpu) if plan.is_target else None
             latency = self._time(folder, checked) if checked and plan.samples != 0 else None
             recorded_timeline = self._record_timeline(folder) if plan.timeline else None
             timeline = self._read_timeline(recorded_timeline) if recorded_timeline else None
-            options = self._options(gpu)
+            options = self.options(gpu)
             kernels = selected(timeline, options) if timeline else None
-            if kernels is not None:
-                check_autotuner(kernels, options)
-                check_cost(kernels, options, plan.max_time)
+            if timeline and kernels is not None:
+                check_autotuner(timeline, kernels, options)
+                check_cost(timeline, kernels, options, plan.max_time)
             expected = None if kernels is None else len(kernels)
             if options.sections == AUTO:
                 options, expected = self._scout(tool, folder, options, expected)
-            recorded = self._record(tool, folder / f"{plan.name}.ncu-rep", options, expected)
-            with self._stage("read"):
+            recorded = self.record(tool, folder / f"{plan.name}.ncu-rep", options, expected)
+            with self.stage("read"):
                 report = load(recorded, check_half_from=_CHECK_HALF_FROM)
                 report.summary  # noqa: B018  (analysis is part of this stage's time)
                 summary = summarize_timeline(timeline) if timeline else None
             if plan.compress:
-                recorded = self._compress(recorded)
-            with self._stage("write"):
+                recorded = self.compress(recorded)
+            with self.stage("write"):
                 variants = read_variants(folder)
                 quantities = summary.quantities if summary else {}
                 checklist = report.checklist(variants=variants, timeline=quantities)
-                self._write(folder, report, checklist)
-                self._draw(folder, report, latency, variants)
-                nsys_tool = find("nsys") if timeline else None
-                versions = {
-                    "profkit": __version__,
-                    "python": platform.python_version(),
-                    "ncu": tool.version_text,
-                    "nsys": nsys_tool.version_text if nsys_tool else None,
-                }
-                manifest = self._manifest(versions, gpu, checked, report, sections)
+                self.write_tables(folder, report, checklist)
+                self.draw(folder, report, latency, variants)
+                versions = tool_versions(tool, find("nsys") if timeline else None)
+                manifest = self.manifest(versions, gpu, checked, report, sections)
                 size = FileEntry(launches=len(report), bytes=0, sha256="")
                 manifest = structs.replace(manifest, files={recorded.name: size})
                 files = listed(folder, manifest.files)
@@ -282,7 +263,7 @@ class _Profile:
                 page = page_html(report, checklist, run=parts)
                 (folder / "report.html").write_text(page, encoding="utf-8")
                 saved = keep(run_draft, manifest)
-        shown = plan.out / saved.relative_to(self._out)
+        shown = plan.out / saved.relative_to(self.out)
         return Outcome(
             shown,
             replace(report.summary, path=str(shown / recorded.name)),
@@ -290,66 +271,91 @@ class _Profile:
             summary,
             checked,
             latency,
-            tuple(self._stages),
-            tuple(self._warnings),
+            tuple(self.stages),
+            tuple(self.warnings),
         )
 
-    def _warn(self, warning: str, shareable: str = "") -> None:
-        """Show a warning; `shareable` goes into the manifest where `warning` may be private."""
-        self._warnings.append(warning)
-        self._shareable_warnings.append(shareable or warning)
+    def prepare(self) -> tuple[Tool, GpuState | None, dict[str, str]]:
+        """ncu, the GPU's state, and the set for the manifest."""
+        with self.stage("prepare"):
+            if (tool := find("ncu")) is None:
+                raise EnvironmentProblem(
+                    "ncu was not found", "install Nsight Compute, see `profkit doctor`"
+                )
+            gpu = self.gpu()
+            check_room(self.out)
+            sections = _sections(self.plan.options.sections)
+            for name in self.plan.keep_variables:
+                if name not in os.environ:
+                    unset = "a variable of --keep-env is not set"
+                    self.warn(f"--keep-env {name}: it is not set", unset)
+        return tool, gpu, sections
 
     @contextmanager
-    def _stage(self, name: str) -> Iterator[None]:
-        started = time.monotonic()
-        self._tell(name, "")
-        yield
-        self._stages.append(Stage(name, time.monotonic() - started))
+    def locked_draft(self, gpu: GpuState | None) -> Iterator[Draft]:
+        """A folder for the run, while no other profile uses the GPU."""
+        with (
+            gpu_lock(lock_name(gpu, self.plan.gpu, self._visible)),
+            draft(self.out, self.plan.name) as run_draft,
+        ):
+            yield run_draft
 
-    def _gpu(self) -> GpuState | None:
+    def warn(self, warning: str, shareable: str = "") -> None:
+        """Show a warning; `shareable` goes into the manifest where `warning` may be private."""
+        self.warnings.append(warning)
+        self.shareable_warnings.append(shareable or warning)
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        started = time.monotonic()
+        self.tell(name, "")
+        yield
+        self.stages.append(Stage(name, time.monotonic() - started))
+
+    def gpu(self) -> GpuState | None:
         """The GPU that is locked and, for a target or with --gpu, used; None where unknown."""
         try:
-            gpu = chosen(self._plan.gpu, self._visible)
+            gpu = chosen(self.plan.gpu, self._visible)
         except NoDriver as error:
             gpu = None
-            self._warn(f"the GPU's state is unknown: {error}", "the GPU's state is unknown")
+            self.warn(f"the GPU's state is unknown: {error}", "the GPU's state is unknown")
         else:
             if gpu is None:
-                self._warn(f"{VISIBLE} hides all GPUs")
-        if self._plan.is_target or self._plan.gpu is not None:  # other programs may use several
-            self._environment |= visibility(gpu, self._plan.gpu, self._visible)
+                self.warn(f"{VISIBLE} hides all GPUs")
+        if self.plan.is_target or self.plan.gpu is not None:  # other programs may use several
+            self.environment |= visibility(gpu, self.plan.gpu, self._visible)
         for check in gpu_checks(gpu) if gpu else ():
             if check.status == WARNING:
                 warning = f"{check.name} {check.state}: {check.costs}; {check.remedy}"
-                self._warn(warning, f"{check.name}: {check.costs}")
+                self.warn(warning, f"{check.name}: {check.costs}")
         return gpu
 
     def _target(self, *arguments: str) -> list[str]:
-        selected = [word for name in self._plan.variants for word in ("--variant", name)]
-        return [sys.executable, *self._plan.program, *selected, *arguments]
+        selected = [word for name in self.plan.variants for word in ("--variant", name)]
+        return [sys.executable, *self.plan.program, *selected, *arguments]
 
-    def _program(self) -> list[str]:
-        return self._target() if self._plan.is_target else list(self._plan.program)
+    def program(self) -> list[str]:
+        return self._target() if self.plan.is_target else list(self.plan.program)
 
     def _check(self, folder: Path, gpu: GpuState | None) -> CheckFile:
-        path, name = folder / "check.json", self._plan.name
-        with self._stage("check"):
+        path, name = folder / "check.json", self.plan.name
+        with self.stage("check"):
             try:
                 finished = run(
                     self._target("--check", "--report", str(path)),
-                    environment=self._environment,
-                    timeout=self._plan.timeout,
+                    environment=self.environment,
+                    timeout=self.plan.timeout,
                 )
             except TimedOut as error:
                 raise TargetFailed(
                     f"{name}: the check timed out after {error.seconds:.0f} s", "raise --timeout"
                 ) from None
-        alone = shlex.join(("python", *self._plan.program))
+        alone = shlex.join(("python", *self.plan.program))
         status, output = finished.status, finished.output
         # a script that took no notice of --check, or did not know it
         if not path.is_file() and (status == 0 or "unrecognized arguments: --check" in output):
             raise TargetFailed(
-                f"{self._plan.program[0]} is not a profkit target", f"profile it with `-- {alone}`"
+                f"{self.plan.program[0]} is not a profkit target", f"profile it with `-- {alone}`"
             )
         if status not in {0, _FAILED_CHECK} or not path.is_file():
             lines = [line.strip() for line in output.splitlines() if line.strip()]
@@ -375,7 +381,7 @@ class _Profile:
         uuid = (checked.fingerprint.gpu or Device()).uuid
         # as far as both are known; a MIG instance has its own UUID
         if gpu and uuid and gpu.uuid and not gpu.mig and uuid != gpu.uuid:
-            self._warn(f"the target ran on another GPU than the requested GPU {gpu.index}")
+            self.warn(f"the target ran on another GPU than the requested GPU {gpu.index}")
         return checked
 
     def _time(self, folder: Path, checked: CheckFile) -> LatencyReport | None:
@@ -384,23 +390,21 @@ class _Profile:
         from profkit.timing.measurement import latency_report, measure
 
         right = [row.name for row in checked.variants if row.status is Status.passed]
-        plan = timing_of(self._plan, right)
+        plan = timing_of(self.plan, right)
         try:
-            with self._stage("time"):
-                timing = measure(
-                    plan, lambda stage, detail: self._tell("time", f"{stage} {detail}")
-                )
+            with self.stage("time"):
+                timing = measure(plan, lambda stage, detail: self.tell("time", f"{stage} {detail}"))
                 report = latency_report(timing, plan)
         except ProfkitError as error:
-            self._warn(f"no latencies: {error}", "no latencies: the timing failed")
+            self.warn(f"no latencies: {error}", "no latencies: the timing failed")
             return None
         few = [
             timed.label
             for timed in report.timed
             if min(len(block.samples) for block in timed.latency.blocks) < DEFAULT.samples
         ]
-        if few and self._plan.samples is None:
-            self._warn(
+        if few and self.plan.samples is None:
+            self.warn(
                 f"{', '.join(few)}: too slow for {DEFAULT.samples} samples per block within "
                 f"{_SAMPLING:g} s; for a verdict use `profkit time --compare`",
                 "slow variants have fewer samples than a verdict needs",
@@ -408,11 +412,11 @@ class _Profile:
         (folder / "latency.json").write_text(latency_json(report), encoding="utf-8")
         return report
 
-    def _options(self, gpu: GpuState | None) -> ncu.NcuOptions:
+    def options(self, gpu: GpuState | None) -> ncu.NcuOptions:
         return replace(
-            self._plan.options,
+            self.plan.options,
             capability=gpu.compute_capability if gpu else None,
-            profile_from_start=not self._plan.is_target,
+            profile_from_start=not self.plan.is_target,
         )
 
     def _scout(
@@ -421,122 +425,130 @@ class _Profile:
         """Record all launches with few counters; the options that record the kernels that take
         the time in detail, and how many launches these are."""
         first = replace(options, sections="scout", sampling=False)
-        report = self._record(tool, folder / f"{SCOUT}.ncu-rep", first, launches, SCOUT)
-        detailed = replace(options, sections=self._plan.then, flop=False)
-        with self._stage("choose"):
+        report = self.record(tool, folder / f"{SCOUT}.ncu-rep", first, launches, SCOUT)
+        detailed = replace(options, sections=self.plan.then, flop=False)
+        with self.stage("choose"):
             replays = passes(detailed)
-            choice = choose(load(report).summary, replays, self._plan.max_time)
-        if self._plan.compress:
-            report = self._compress(report)
-        self._warn(f"recorded in detail: {choice.text}; all launches are in {report.name}")
+            choice = choose(load(report).summary, replays, self.plan.max_time)
+        if self.plan.compress:
+            report = self.compress(report)
+        self.warn(f"recorded in detail: {choice.text}; all launches are in {report.name}")
         chosen = replace(detailed, kernel=choice.kernel, launch_count=choice.launches)
         return chosen, choice.launches
 
-    def _compress(self, report: Path) -> Path:
+    def compress(self, report: Path) -> Path:
         """The report compressed, as ncu or else profkit compressed it."""
         if report.suffix == PACKED:
             return report
-        with self._stage("compress"):
+        with self.stage("compress"):
             return compressed(report)
 
-    def _record(
+    def record(
         self,
         tool: Tool,
         report: Path,
         options: ncu.NcuOptions,
         launches: int | None,
         stage: str = "ncu",
+        watchdog: Watchdog | None = None,
     ) -> Path:
-        if self._plan.compress and ncu.can_compress(tool, self._environment):
+        """Record the program with ncu; the report's path, which may have another ending."""
+        if self.plan.compress and ncu.can_compress(tool, self.environment):
             report = report.with_suffix(PACKED)
 
         def show(progress: ncu.Progress) -> None:
             known = launches and launches >= progress.kernels
             total = f" of {launches}" if known else ""
             kernel = f"kernel {progress.kernels}{total} {progress.name}"
-            self._tell(stage, f"{kernel}, {progress.passes} passes done")
+            self.tell(stage, f"{kernel}, {progress.passes} passes done")
 
-        with self._stage(stage):
+        with self.stage(stage):
             errors = ncu.profile(
-                ncu.command(tool, options, report, self._program()),
+                ncu.command(tool, options, report, self.program()),
                 report,
-                environment=self._environment,
-                timeout=self._plan.timeout,
+                environment=self.environment,
+                timeout=self.plan.timeout,
                 on_progress=show,
+                watchdog=watchdog,
             )
         if errors:
-            self._warn(f"ncu reported an error: {errors[-1][:300]}", "ncu reported an error")
+            self.warn(f"ncu reported an error: {errors[-1][:300]}", "ncu reported an error")
         return report
 
     def _record_timeline(self, folder: Path) -> Path | None:
         """The redacted timeline; a failure causes a warning, not the end of the run."""
         if (tool := find("nsys")) is None:
-            self._warn("no timeline: nsys was not found (see `profkit doctor`)")
+            self.warn("no timeline: nsys was not found (see `profkit doctor`)")
             return None
         database = folder / "timeline.sqlite"
         with (
-            self._stage("nsys"),
+            self.stage("nsys"),
             tempfile.TemporaryDirectory(prefix=".nsys-", dir=folder) as temporary,
         ):
             try:
-                self._export_timeline(tool, Path(temporary), database)
+                options = nsys.NsysOptions(profiled_region_only=self.plan.is_target)
+                self.export_timeline(tool, Path(temporary), database, options)
                 return database
             except nsys.NoTimeline as error:
-                self._warn(f"no timeline: {error}", f"no timeline: {error.reason}")
+                self.warn(f"no timeline: {error}", f"no timeline: {error.reason}")
             except EnvironmentProblem as error:
-                self._warn(f"no timeline: {error}", "no timeline: nsys can't be run")
+                self.warn(f"no timeline: {error}", "no timeline: nsys can't be run")
             except BadInput as error:
-                self._warn(f"no timeline: {error}", _UNREADABLE)
+                self.warn(f"no timeline: {error}", _UNREADABLE)
             except OSError as error:
                 problem = error.strerror or error
-                self._warn(f"no timeline: {problem}", "no timeline: it can't be written")
+                self.warn(f"no timeline: {problem}", "no timeline: it can't be written")
             database.unlink(missing_ok=True)
         return None
 
-    def _read_timeline(self, database: Path) -> Timeline | None:
+    def _read_timeline(self, database: Path) -> Events | None:
         from profkit.timeline.reader import read
 
-        with self._stage("timeline"):
+        with self.stage("timeline"):
             try:
                 return read(database)
             except BadInput as error:
                 database.unlink(missing_ok=True)
-                self._warn(f"no timeline: {error}", _UNREADABLE)
+                self.warn(f"no timeline: {error}", _UNREADABLE)
                 return None
 
-    def _export_timeline(self, tool: Tool, temporary: Path, database: Path) -> None:
+    def export_timeline(
+        self, tool: Tool, temporary: Path, database: Path, options: nsys.NsysOptions
+    ) -> None:
+        """Record the program and export its timeline, redacted, to `database`."""
         from profkit.timeline.redaction import scrub
 
         recorded = nsys.record(
             tool,
-            self._program(),
+            self.program(),
             temporary / "timeline",
-            environment=self._environment,
-            timeout=self._plan.timeout,
-            profiled_region_only=self._plan.is_target,
+            options,
+            environment=self.environment,
+            timeout=self.plan.timeout,
         )
         exported = temporary / "timeline.sqlite"
         nsys.export(
-            tool, recorded, exported, environment=self._environment, timeout=self._plan.timeout
+            tool, recorded, exported, environment=self.environment, timeout=self.plan.timeout
         )
         scrub(exported)
         shutil.copyfile(exported, database)
-        if self._plan.keep_nsys_rep:
+        if self.plan.keep_nsys_rep:
             shutil.copyfile(recorded, database.with_suffix(".nsys-rep"))
-            self._warn("timeline.nsys-rep contains host, user and environment: don't share it")
+            name = f"{database.stem}.nsys-rep"
+            self.warn(f"{name} contains host, user and environment: don't share it")
 
-    def _write(self, folder: Path, report: Report, checklist: Checklist) -> None:
+    def write_tables(self, folder: Path, report: Report, checklist: Checklist) -> None:
         summary = report.summary
         text = report_json([(summary, summary.groups, checklist)], 0, with_host=False)
         (folder / "analysis.json").write_text(text, encoding="utf-8")
         text = checklist_markdown(summary, checklist, 0)
         (folder / "checklist.md").write_text(text, encoding="utf-8")
         if problem := lacking("a table", "pandas", "pyarrow"):
-            self._warn(f"no kernels.parquet: {problem}", f"no kernels.parquet: {problem.message}")
+            self.warn(f"no kernels.parquet: {problem}", f"no kernels.parquet: {problem.message}")
         else:
             report.kernels.to_parquet(folder / "kernels.parquet")
 
-    def _draw(
+    def draw(
         self,
         folder: Path,
         report: Report,
@@ -546,7 +558,7 @@ class _Profile:
         """The roofline plot, if a kernel has a point; `profkit roofline` prints why where none
         has."""
         if problem := lacking("a plot", "matplotlib"):
-            self._warn(f"no roofline.png: {problem}", f"no roofline.png: {problem.message}")
+            self.warn(f"no roofline.png: {problem}", f"no roofline.png: {problem.message}")
             return
         from profkit.roofline.plot import plot_rooflines
         from profkit.roofline.roofline import roofline
@@ -555,27 +567,27 @@ class _Profile:
         points = roofline(report.summary, latencies=timed, variants=variants)
         for suffix in (".png", ".svg") if points.points else ():
             path = folder / f"roofline{suffix}"
-            plot_rooflines([points], path, title=self._plan.name)
+            plot_rooflines([points], path, title=self.plan.name)
 
-    def _manifest(
+    def manifest(
         self,
         versions: Mapping[str, str | None],
         gpu: GpuState | None,
         checked: CheckFile | None,
-        report: Report,
+        report: Report | None,
         sections: Mapping[str, str],
     ) -> Manifest:
-        session = report.session
+        session = report.session if report else None
         fingerprint = (checked.fingerprint if checked else None) or convert(
             fingerprint_without_torch(
-                gpu.uuid if gpu else None, {"ncu": versions["ncu"]}, self._environment
+                gpu.uuid if gpu else None, {"ncu": versions["ncu"]}, self.environment
             ),
             Fingerprint,
         )
         return Manifest(
             created=timestamp(),
-            target=self._plan.name,
-            command=session.shareable_command(),
+            target=self.plan.name,
+            command=session.shareable_command() if session else Path(self.plan.program[0]).name,
             versions=dict(versions),
             gpu=DriverGpu(**part(gpu, *DriverGpu.__struct_fields__)) if gpu else None,
             fingerprint=fingerprint,
@@ -585,11 +597,23 @@ class _Profile:
                 clock_control=session.clock_control,
                 cache_control=session.cache_control,
                 replay_mode=session.replay_mode,
-            ),
-            launches=len(report),
-            stages=tuple(self._stages),
-            warnings=tuple(self._shareable_warnings),
+            )
+            if session
+            else Policy(),
+            launches=len(report) if report else None,
+            stages=tuple(self.stages),
+            warnings=tuple(self.shareable_warnings),
         )
+
+
+def tool_versions(ncu_tool: Tool, nsys_tool: Tool | None) -> dict[str, str | None]:
+    """The versions of what recorded a run."""
+    return {
+        "profkit": __version__,
+        "python": platform.python_version(),
+        "ncu": ncu_tool.version_text,
+        "nsys": nsys_tool.version_text if nsys_tool else None,
+    }
 
 
 def _sections(sections: str) -> dict[str, str]:
@@ -599,7 +623,7 @@ def _sections(sections: str) -> dict[str, str]:
     return {"set": Path(sections).name, "set_sha256": file_digest(Path(sections))}
 
 
-def _room(out: Path) -> None:
+def check_room(out: Path) -> None:
     folder, free = free_room(out)
     if free < _ROOM_WANTED:
         raise EnvironmentProblem(

@@ -23,11 +23,12 @@ from profkit.report.summary import NAME_WIDTH, Group, ReportSummary
 from profkit.ui.text import literal, percent, plural, shorten
 
 if TYPE_CHECKING:
-    from profkit.timeline.reader import Kernel, Timeline
+    from profkit.timeline.events import Events, Indices
 
 COVERED = 0.9
 """The share of the GPU time whose kernels `--set auto` records in detail: as asked of it."""
 
+_NS = 1e9  # nanoseconds per second
 _START = 6.0  # seconds until a program with torch launches under ncu: as in the fit of PER_PASS
 _MINUTE = 60  # seconds
 _CHIP = "GH100"  # counts for a GPU that is not known
@@ -66,37 +67,44 @@ def cost(durations: Sequence[float], replays: int) -> Cost:
     return Cost(len(durations), replays, seconds)
 
 
-def selected(timeline: Timeline, options: NcuOptions) -> tuple[Kernel, ...] | None:
-    """The launches of a timeline that ncu will profile; None where that can't be told."""
+def selected(events: Events, options: NcuOptions) -> Indices | None:
+    """The kernels of a timeline that ncu will profile; None where that can't be told."""
+    import numpy as np
+
+    from profkit.timeline.nesting import around
+
     if options.replay_mode == "range" or options.graph_profiling == "graph":
         return None
     try:
         named = re.compile(options.kernel or "")
     except re.error:  # ncu reads another dialect of expressions, and will judge it
         return None
-    inside = [
-        kernel
-        for kernel in timeline.kernels
-        if named.search(kernel.name)
-        and (not options.nvtx or options.nvtx.rstrip("/") in {each.name for each in kernel.ranges})
-    ]
+    kernels = events.kernels
+    matching = np.array([bool(named.search(kernel.name)) for kernel in events.kernel_names], bool)
+    inside = matching[kernels.name]
+    if options.nvtx:
+        nesting = around(events, kernels.call)
+        name = options.nvtx.rstrip("/")
+        inside &= np.array([name in path for path in nesting.paths])[nesting.path]
     first = options.launch_skip or 0
-    return tuple(inside[first:][: options.launch_count])
+    return np.flatnonzero(inside).astype(np.int32)[first:][: options.launch_count]
 
 
-def check_cost(kernels: Sequence[Kernel], options: NcuOptions, most: float) -> None:
-    """Raise UsageError where ncu would take more than `most` seconds, with what to pick.
+def check_cost(events: Events, kernels: Indices, options: NcuOptions, most: float) -> None:
+    """Raise UsageError where ncu would take more than `most` seconds on kernels of a timeline.
 
     Of `auto` the first recording counts: the second takes what fits.
     """
-    whole = cost([kernel.duration for kernel in kernels], passes(options))
-    if not kernels or whole.seconds <= most:
+    durations = ((events.kernels.end - events.kernels.start)[kernels] / _NS).tolist()
+    whole = cost(durations, passes(options))
+    if not durations or whole.seconds <= most:
         return
     each = (whole.seconds - _START) / whole.launches
     fitting = max(1, math.floor((most - _START) / each))
     busiest: dict[str, float] = defaultdict(float)
-    for kernel in kernels:
-        busiest[kernel.label] += kernel.duration
+    names = events.kernels.name[kernels].tolist()
+    for index, duration in zip(names, durations, strict=True):
+        busiest[events.kernel_names[index].label] += duration
     name, time = max(busiest.items(), key=lambda item: item[1])
     share = percent(time / sum(busiest.values()))
     named = f"--kernel {shorten(literal(name), NAME_WIDTH)} ({share} of the time)"
@@ -107,14 +115,19 @@ def check_cost(kernels: Sequence[Kernel], options: NcuOptions, most: float) -> N
     raise UsageError(message, f"use {', '.join(choices)}, or raise --max-time")
 
 
-def check_autotuner(kernels: Sequence[Kernel], options: NcuOptions) -> None:
+def check_autotuner(events: Events, kernels: Indices, options: NcuOptions) -> None:
     """Raise UsageError where most launches appear once, as in the search of an autotuner.
 
     Not where the launches were picked by name or number.
     """
     if options.kernel or options.nvtx or options.launch_skip or options.launch_count:
         return
-    shapes = Counter((kernel.name, kernel.grid, kernel.block) for kernel in kernels)
+    configurations = [(item.grid, item.block) for item in events.configurations]
+    chosen = events.kernels.name[kernels].tolist(), events.kernels.configuration[kernels].tolist()
+    shapes = Counter(
+        (events.kernel_names[name].name, configurations[index])
+        for name, index in zip(*chosen, strict=True)
+    )
     single = sum(times == 1 for times in shapes.values())
     if single < _TRIALS or single < _MOSTLY * len(kernels):
         return

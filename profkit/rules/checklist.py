@@ -18,6 +18,7 @@ from profkit.rules.engine import (
     Lack,
     Sampling,
     diagnose,
+    diagnose_application,
     diagnose_timeline,
 )  # fmt: skip
 from profkit.rules.headroom import Headroom
@@ -471,7 +472,10 @@ def checklist(
         tuple(item for item in items if not item.rank),
         proofs,
         (*kernels.unknown.values(), *whole.unknown.values()),
-        rules=sum(bool(timeline) or rule.about == "kernel" for rule in enabled),
+        rules=sum(
+            rule.about == "kernel" or (rule.about == "timeline" and bool(timeline))
+            for rule in enabled
+        ),
         kernels=kernels.kernels,
         skipped=len(report.groups) - kernels.kernels,
         wholes=wholes,
@@ -484,6 +488,15 @@ def timeline_items(
 ) -> tuple[Item, ...]:
     """What rules find in a timeline alone, by its quantities, most time saved first."""
     return _items(diagnose_timeline(quantities, _enabled(rules, disabled)).findings, Wholes({}))
+
+
+def application_items(
+    quantities: Mapping[str, float], rules: Sequence[Rule], disabled: Collection[str] = ()
+) -> tuple[Item, ...]:
+    """What rules find in an application's step, by its quantities, the highest ceiling first."""
+    items = _items(diagnose_application(quantities, _enabled(rules, disabled)), Wholes({}))
+    by_ceiling = sorted(items, key=lambda item: item.range[1], reverse=True)
+    return tuple(replace(item, rank=rank) for rank, item in enumerate(by_ceiling, 1))
 
 
 def _enabled(rules: Sequence[Rule], disabled: Collection[str]) -> list[Rule]:

@@ -43,6 +43,8 @@ AT_THE_ROOF = "at_the_roof"
 NOT_SAMPLED = "warp samples were not read: short kernels and very long code are excluded"
 """Why a quantity from warp samples is missing although samples were recorded."""
 
+_PICKED = "kernel-id"  # ncu's option for single launches: they are not adjacent in the program
+_SPANS = {"timeline": "gpu_span", "application": "step_time"}
 _LEAST = 1e-3  # share of the time that is left at least, chosen: no estimate exceeds 1000x
 _NOT_ATTRIBUTED = "too few stalls could be attributed to a load"
 
@@ -263,8 +265,17 @@ def diagnose_timeline(quantities: Mapping[str, float], rules: Iterable[Rule]) ->
     return Diagnosis(tuple(sorted(reported, key=lambda finding: -finding.saved)), unknown, 0)
 
 
+def diagnose_application(
+    quantities: Mapping[str, float], rules: Iterable[Rule]
+) -> tuple[Finding[None], ...]:
+    """What rules about applications find in the quantities of one's step."""
+    about_application = [rule for rule in rules if rule.about == "application" and quantities]
+    findings, _ = _Timeline(quantities).diagnose(about_application)
+    return tuple(finding for finding in findings if finding.estimate)
+
+
 def explain_timeline(quantities: Mapping[str, float], rule: Rule) -> Trial[None]:
-    """A rule about timelines tried on the quantities of one."""
+    """A rule about timelines or applications tried on the quantities of one."""
     return _Timeline(quantities).trial(rule, 0)
 
 
@@ -448,7 +459,7 @@ class _Table(ABC, Generic[Row]):
 
 
 class _Timeline(_Table[None]):
-    """The quantities of one timeline (timeline.region)."""
+    """The quantities of one timeline (timeline.region), or of an application's step."""
 
     def __init__(self, quantities: Mapping[str, float]) -> None:
         super().__init__((None,))
@@ -468,7 +479,7 @@ class _Timeline(_Table[None]):
         best = min(max(1 - relieved, _LEAST), 1.0)
         left = self._at(rule.time, rule, index) if rule.time else best
         likely = min(max(left, best), 1.0)
-        span = self._quantities["gpu_span"]
+        span = self._quantities[_SPANS[rule.about]]
         return Estimate(
             likely=1 / likely,
             low=2 / (1 + likely),
@@ -491,6 +502,7 @@ class _Kernels(_Table[Group]):
         self._sampling = sampling
         self._total = report.total
         self._launches = {launch.index: launch for launch in report.launches}
+        self._is_picked = _PICKED in report.session.options
         self._unsampled: set[int] = set()
 
     @cached_property
@@ -613,7 +625,7 @@ class _Kernels(_Table[Group]):
         """The chains in which a kernel takes the most time, by the kernel's index."""
         launches = [launch for launch in self._launches.values() if not launch.failed]
         by_kernel: dict[int, list[Chain]] = defaultdict(list)
-        for chain in chains(launches, self._kernel_of):
+        for chain in () if self._is_picked else chains(launches, self._kernel_of):
             longest = max(chain.launches, key=lambda launch: launch.duration)
             if longest.index in self._kernel_of:
                 by_kernel[self._kernel_of[longest.index]].append(chain)

@@ -18,7 +18,7 @@ from profkit.report.resources import RESOURCES
 from profkit.rules.calibration import LEVEL
 from profkit.rules.headroom import ARITHMETIC
 from profkit.rules.rule_file import CONTEXT
-from profkit.rules.samples import WORTH_SAMPLING
+from profkit.rules.samples import APPLICATION, WORTH_SAMPLING
 from profkit.timeline import RUN_FILE, region
 from profkit.ui import text as numbers
 from profkit.ui.markdown import code, escape
@@ -44,6 +44,7 @@ DEMONSTRATED = "Demonstrated speedup"
 INFORMATIVE = "Without an estimated speedup"
 TIMELINE = "the timeline"
 _RANGE = "kernel [low, high]"
+STEP = "a step in steady state"
 _SPAN = "the time from the first to the last GPU work"
 _SIGNS = {">": "above", ">=": "at least", "<": "below", "<=": "at most", "!=": "other than"}
 _WORTH_A_DIGIT = 1.01  # the smallest factor that two decimals can show
@@ -73,7 +74,7 @@ _LABELS |= {"long_gaps": f"long_gaps (over {_GAP})", "short_gaps": f"short_gaps 
 _SECTOR = 32  # the bytes of a sector on every architecture
 _LONGEST = 100  # characters, chosen: an expression that fits one line
 _UNIT_OF_ARGUMENTS = {"min", "max", "abs", "ceil", "clip", "otherwise", "where"}
-_UNITS = {name: unit for name, (unit, _) in {**CONTEXT, **region.QUANTITIES}.items()}
+_UNITS = {name: unit for name, (unit, _) in {**CONTEXT, **region.QUANTITIES, **APPLICATION}.items()}
 
 
 def gain(estimate: Estimate) -> str:
@@ -119,7 +120,7 @@ def estimate(item: Item, *, whole: bool = True, extent: str = "") -> str:
     if estimate is None:
         return _no_estimate(item) or f"none; {_limits(item)}"
     if item.group is None:
-        return f"{gain(estimate)} for {_SPAN}; {prospects(item, whole=False)}"
+        return f"{gain(estimate)} for {_extent(item, '')}; {prospects(item, whole=False)}"
     return f"{gain(estimate)}{of_chain(item)}; {prospects(item, whole=whole, extent=extent)}"
 
 
@@ -147,7 +148,9 @@ def prospects(item: Item, *, whole: bool = True, extent: str = "") -> str:
 def _bound(item: Item, estimate: Estimate) -> Iterator[str]:
     """What bounds the time after a fix."""
     time = number(estimate.bound_seconds, "s")
-    if item.group is None:
+    if item.rule.about == "application":
+        yield f"at most {factor(estimate.high)} ({time} of a step left)"
+    elif item.group is None:
         parts = " and ".join(f"all {region.PARTS[name]}" for name in item.rule.relieves)
         most = f"{factor(estimate.high)} if {parts} disappear ({time} left)"
         if factor(estimate.likely) == factor(estimate.high):
@@ -216,7 +219,7 @@ def whole_of(item: RuleItem) -> str:
 
 def _extent(item: Item, variant: str) -> str:
     if item.group is None:
-        return _SPAN
+        return STEP if item.rule.about == "application" else _SPAN
     if variant:
         return (
             f"the selected launches of {literal(variant)}"

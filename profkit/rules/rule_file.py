@@ -28,7 +28,7 @@ from profkit.report.blame import AWAITED, COUNTED, SAMPLES
 from profkit.report.catalog import catalog
 from profkit.report.gpus import ComputeCapability
 from profkit.report.resources import RESOURCES
-from profkit.rules.samples import CATEGORIES, CHAIN, SAMPLED, Match
+from profkit.rules.samples import APPLICATION, CATEGORIES, CHAIN, SAMPLED, SAVINGS, Match
 from profkit.timeline import region
 
 CONTEXT: Mapping[str, tuple[str, str]] = {**CHAIN, **SAMPLED}
@@ -39,6 +39,7 @@ _DEEPEST = 10  # levels of a file, chosen: twice what a rule needs
 _SIMILAR = 0.5  # of a misspelled name, chosen: a whole word less or more is still close
 _CHANGES = ("relieves", "takes")
 _FOR_KERNELS = {"takes", "spans", "match", "blame"}
+_OTHERS = {"timeline": "a timeline", "application": "an application"}
 _LISTED = 40
 """The most names in a message: all keys, resources, categories and stall reasons, not the hundreds
 of quantities."""
@@ -87,21 +88,22 @@ Confidence = Literal["high", "medium", "low"]
 class RuleForm(Model, frozen=True, kw_only=True, dict=True):
     """The conditions of a bottleneck and the effect of its fix.
 
-    `when` are conditions that must all hold. `relieves` maps a resource, or a part of a timeline's
-    time, to the share of it that remains after a fix, `takes` a resource to its additional use by
-    the fix, as a share of the present time; `time` is the share of the kernel's time that remains
-    if no resource bounds it, with `spans: chain` of all kernels in its chain together. A
-    rule with none of them is informative: it has no estimate. `assumes` is what its formulas take
-    for granted of the fix, "" where they follow from what was counted; `confidence` is that of a
-    rule without an estimate, others have the width of their range. `match` selects the warp samples
-    for `matched`: those of any of its blocks. `blame` names the line quantities whose sum ranks the
-    locations, `evidence` quantities to list besides the conditions, `verify` how quantities should
-    change after the fix. The most useful of the `actions` is first.
+    `when` are conditions that must all hold. `relieves` maps a resource, or a part of the time of a
+    timeline or of an application's step, to the share of it that remains after a fix, `takes` a
+    resource to its additional use by the fix, as a share of the present time; `time` is the share
+    of the kernel's time that remains if no resource bounds it, with `spans: chain` of all kernels
+    in its chain together. A rule with none of them is informative: it has no estimate. `assumes` is
+    what its formulas take for granted of the fix, "" where they follow from what was counted;
+    `confidence` is that of a rule without an estimate, others have the width of their range.
+    `match` selects the warp samples for `matched`: those of any of its blocks. `blame` names the
+    line quantities whose sum ranks the locations, `evidence` quantities to list besides the
+    conditions, `verify` how quantities should change after the fix. The most useful of the
+    `actions` is first.
     """
 
     name: Annotated[str, Meta(pattern="^[a-z][a-z0-9_]*$")]
     category: Category
-    about: Literal["kernel", "timeline"] = "kernel"
+    about: Literal["kernel", "timeline", "application"] = "kernel"
     title: Text
     explanation: Text
     conditions: Annotated[tuple[Formula, ...], Meta(min_length=1)] = field(name="when")
@@ -382,11 +384,13 @@ def _choices(name: str, message: str) -> str:
 
 def _faults_of_names(rule: Mapping[str, Any]) -> Iterator[tuple[Place, str]]:
     """Faults of the expressions, resources and quantities that well-formed parts name."""
-    about_timeline = "timeline" in rule.get("about", {}).values()
+    about = next(iter(rule.get("about", {}).values()), "kernel")
     lines = catalog().lines
     known: Mapping[str, Iterable[str]] = {
-        "quantity": region.QUANTITIES if about_timeline else [*catalog().quantities, *CONTEXT],
-        "resource": region.PARTS if about_timeline else RESOURCES,
+        "quantity": {"timeline": region.QUANTITIES, "application": APPLICATION}.get(
+            about, [*catalog().quantities, *CONTEXT]
+        ),
+        "resource": {"timeline": region.PARTS, "application": SAVINGS}.get(about, RESOURCES),
         "line quantity": [*lines, *AWAITED, *COUNTED],
         "stall reason": [name.removeprefix(SAMPLES) for name in lines if SAMPLES in name],
     }
@@ -408,9 +412,9 @@ def _faults_of_names(rule: Mapping[str, Any]) -> Iterator[tuple[Place, str]]:
                 yield path, f"unknown {kind} {name!r}{_valid(name, known[kind])}"
     if "match" not in rule and (matched := reads & {"matched", "matched_active"}):
         yield (), f"{min(matched)!r} requires `match`, which this rule lacks"
-    if about_timeline:
+    if about in _OTHERS:
         for part in _FOR_KERNELS & rule.keys():
-            yield (part,), f"{part!r} is not valid in a rule about a timeline"
+            yield (part,), f"{part!r} is not valid in a rule about {_OTHERS[about]}"
 
 
 def _texts(rule: Mapping[str, Any]) -> Iterator[tuple[Place, str, Any]]:

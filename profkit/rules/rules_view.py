@@ -19,6 +19,7 @@ from profkit.report.resources import RESOURCES
 from profkit.report.summary import Group as KernelGroup
 from profkit.rules import finding_text as words
 from profkit.rules.samples import SAMPLED, WORTH_SAMPLING, Match
+from profkit.rules.story_score import NEAR
 from profkit.ui.markdown import code, escape, table_of
 from profkit.ui.terminal import rows_of
 from profkit.ui.text import factor_range, literal, number, percent, plural
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from profkit.rules.engine import Condition, Estimate, Finding, Trial
     from profkit.rules.rule_file import Action, Rule
     from profkit.rules.score import Accuracy, Alarm, PairScore, Part, Score
+    from profkit.rules.story_score import Applications, StoryScore
 
 _FLOORS_SHOWN = 5  # chosen: two lines at 100 columns
 _LEAST_FLOOR = 0.005  # share of the kernel's time that is not rounded to 0%
@@ -37,6 +39,7 @@ _ESTIMATE, _FLOORS = "est. speedup", "lower bounds"
 _MARKS: Mapping[bool | None, str] = {True: "yes", False: "no", None: "?"}
 _CONDITIONS, _REMAINING = "Conditions", "Remaining after a fix"
 _MATCHED = "Selected samples"
+_STORIES = ("Application", "Fixed", "Named first", "Gain", "Ceiling", "Missed")
 _SUMMARY = (
     "",
     "Defects",
@@ -50,7 +53,7 @@ _SUMMARY = (
     "False alarms",
 )
 _PAIRS = ("Pair", "Category", "Measured", "Predicted", "Rank", "ncu")
-_WORDS = {"Pair", "Category"}
+_WORDS = {"Pair", "Category", "Application", "Fixed", "Named first", "Missed"}
 _INDENT = 4  # columns
 _NAME = 40  # characters of a kernel name, chosen: time and rank fit beside it at 80 columns
 
@@ -263,7 +266,7 @@ def _floors(trial: Trial[KernelGroup]) -> str:
 def score_view(score: Score) -> RenderableType:
     """The summary, a row per pair, and misses with their reasons."""
     parts: list[RenderableType] = [Text(_headline(score), "bold")]
-    for grid in _grids(score):
+    for grid in (*_grids(score), *_story_grids(score.applications)):
         parts += [
             Text(),
             Text(grid.title, "bold"),
@@ -289,7 +292,7 @@ def score_markdown(score: Score, note: str) -> str:
     )
     lines = [text, f"{escape(_headline(score))}."]
     lines += ["", escape(note)] if note else []
-    for grid in _grids(score):
+    for grid in (*_grids(score), *_story_grids(score.applications)):
         lines += ["", *table_of(grid)]
     misses, alarms = (
         [f"- {code(name)}: {escape(text)}" for name, text in rows]
@@ -306,10 +309,45 @@ def _headline(score: Score) -> str:
     controls = sum(pair.category is None for pair in score.pairs)
     gpus = ", ".join(sorted({literal(pair.gpu) for pair in score.pairs}))
     counts = f"{plural(score.summary.defects, 'defect')}, {plural(controls, 'control')}"
-    return f"{counts}, recorded on {gpus}"
+    stories = plural(len(score.applications.stories), "application") if score.applications else ""
+    if not score.pairs:
+        return stories
+    return f"{counts}, recorded on {gpus}{'; ' if stories else ''}{stories}"
+
+
+def _story_grids(applications: Applications | None) -> list[Grid]:
+    """The stories of applications: what was named first, and the ceiling against the gain."""
+    if applications is None:
+        return []
+    summary = (
+        f"Planted cause named first: {_rounded(applications.named)}. Gain within the ceiling: "
+        f"{_rounded(applications.within)}. Ceiling at most {NEAR - 1:.0%} above the gain of a "
+        f"complete fix or of a control: {_rounded(applications.near)}. A replay without a change "
+        f"differs from the recorded step by at most {applications.replay_error:.1%}. ~: the gain "
+        "of the kernels or copies that were made faster, replayed."
+    )
+    rows = tuple(_story_row(story) for story in applications.stories)
+    return [Grid("Applications", _STORIES, rows, summary)]
+
+
+def _story_row(story: StoryScore) -> tuple[str, ...]:
+    kind = "control" if story.control else "complete" if story.complete else "partial"
+    marks = ["exceeded"] if story.is_exceeded else []
+    marks += ["far above"] if kind != "partial" and not story.is_near else []
+    marks += [] if story.is_named else ["other cause"]
+    return (
+        literal(story.name),
+        f"{story.fix} ({kind})",
+        story.first or "-",
+        words.factor(story.measured),
+        f"{'~' if story.replayed else ''}{words.factor(story.estimated)}",
+        ", ".join(marks),
+    )
 
 
 def _grids(score: Score) -> list[Grid]:
+    if not score.pairs:
+        return []
     part = score.summary
     judges = (
         ("profkit", part, _ranges(part)),

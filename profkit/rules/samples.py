@@ -37,9 +37,15 @@ CHAIN: Mapping[str, tuple[str, str]]
 SAMPLED: Mapping[str, tuple[str, str]]
 """Quantities from warp samples by instruction for rules, with unit and meaning. Unknown for a
 launch without samples, or with too many instructions."""
+APPLICATION: Mapping[str, tuple[str, str]]
+"""Quantities of an application's step for rules, with unit and meaning."""
+SAVINGS: Mapping[str, str]
+"""The parts of a step's time that a fix may eliminate, in words."""
 CATEGORIES: Sequence[str]
 """Categories of rules."""
-CHAIN, SAMPLED, CATEGORIES = shipped_yaml("profkit.rules", "vocabulary.yaml").values()
+CHAIN, SAMPLED, APPLICATION, SAVINGS, CATEGORIES = shipped_yaml(
+    "profkit.rules", "vocabulary.yaml"
+).values()
 
 SAMPLED_FROM = "pc_samples"
 """The catalog quantity of launches with warp samples by instruction."""

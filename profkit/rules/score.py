@@ -39,6 +39,7 @@ from profkit.report.summary import ReportSummary
 from profkit.rules.calibration import Basis, Calibration, shipped_calibration
 from profkit.rules.checklist import Checklist, Item
 from profkit.rules.samples import CATEGORIES
+from profkit.rules.story_score import Applications
 from profkit.timing.latency_file import IN_A_RUN, UNITS, read_latencies
 from profkit.timing.latency_format import SCHEMA
 
@@ -216,13 +217,15 @@ class Part(_Counted, frozen=True, kw_only=True):
 
 
 class Score(Output, frozen=True, kw_only=True, tag="profkit.score/2"):
-    """Accuracy of findings, over all pairs, by kind and by GPU. Shares are fractions of 1."""
+    """Accuracy of findings, over all pairs, by kind and by GPU, and of what is said of
+    `applications`. Shares are fractions of 1."""
 
     profkit: str
     summary: Part
     kinds: dict[str, Part]
     gpus: dict[str, Part]
     pairs: tuple[PairScore, ...]
+    applications: Applications | None = None
 
     @property
     def misses(self) -> tuple[PairScore, ...]:
@@ -243,7 +246,11 @@ class Verdict:
         return self.pair.category is not None and self.pair.kind != "no_gain"
 
 
-def score(verdicts: Sequence[Verdict], why: Mapping[str, str]) -> Score:
+def score(
+    verdicts: Sequence[Verdict],
+    why: Mapping[str, str],
+    applications: Applications | None = None,
+) -> Score:
     """Summarize scored pairs; `why` explains misses by the name of the pair."""
     pairs = (verdict.pair for verdict in verdicts)
     return Score(
@@ -254,6 +261,7 @@ def score(verdicts: Sequence[Verdict], why: Mapping[str, str]) -> Score:
         pairs=tuple(
             structs.replace(pair, why=why.get(pair.name) if pair.missed else None) for pair in pairs
         ),
+        applications=applications,
     )
 
 
@@ -447,10 +455,13 @@ def _mean(values: Sequence[float]) -> float:
     return statistics.fmean(values) if values else math.nan
 
 
-def pairs_in(folders: Sequence[Path]) -> tuple[Path, ...]:
-    """The folders of pairs below folders, sorted by name; raises BadInput where there is none."""
+def pairs_in(folders: Sequence[Path], *, optional: bool = False) -> tuple[Path, ...]:
+    """The folders of pairs below folders, sorted by name.
+
+    Raises BadInput where there is none, unless they are `optional`.
+    """
     pairs = {file.parent for folder in folders for file in folder.rglob(PAIR)}
-    if not pairs:
+    if not pairs and not optional:
         raise BadInput(
             f"{folders[0]}: no {PAIR} in this directory", "pass a directory of recorded pairs"
         )

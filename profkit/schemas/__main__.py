@@ -10,8 +10,11 @@ from typing import Any
 
 from profkit.analysis import json as analysis
 from profkit.analysis import metrics_view, replay_plan_view, source_json, timeline_json
+from profkit.application import answer_view, picks_file
+from profkit.application import json as application
 from profkit.audit import view as audit
 from profkit.capture import doctor, target_format
+from profkit.comparison import application_view
 from profkit.comparison import json as comparison
 from profkit.core.typed_file import Model, json_schema
 from profkit.roofline import ceiling_file, roofline_json
@@ -32,6 +35,12 @@ _WIDTH = 96  # characters: chosen as for the code
 
 FORMATS: Mapping[str, tuple[type[Model] | tuple[type[Model], ...], str]] = {
     "analyze": ((analysis.AnalysisFile, analysis.AnalysesFile), "profkit analyze --format json"),
+    "application": (application.ApplicationFile, "profkit timeline --format json"),
+    "answer": (answer_view.AnswerFile, "answer.json of a run of `profkit profile --app`"),
+    "application-diff": (
+        application_view.ApplicationDiffFile,
+        "profkit diff --format json, of two runs of applications",
+    ),
     "audit": (audit.AuditFile, "profkit audit --format json"),
     "baseline": (study.BaselineFile, "summary.json of a baseline"),
     "baseline-plan": (plan_format.PlanFile, "A baseline's plan: its baseline.json"),
@@ -49,6 +58,7 @@ FORMATS: Mapping[str, tuple[type[Model] | tuple[type[Model], ...], str]] = {
     "matrix": (matrix.MatrixFile, "A matrix of shapes (YAML)"),
     "metrics": (metrics_view.MetricsFile, "profkit metrics --format json"),
     "optimize": (optimize_view.OptimizeFile, "profkit optimize --format json"),
+    "picks": (picks_file.PicksFile, "picks.json of a run of `profkit profile --app`"),
     "plan": (replay_plan_view.ReplayPlanFile, "profkit plan --format json"),
     "roofline": (roofline_json.RooflineFile, "profkit roofline --format json"),
     "rules": (rule_file.RulesFile, "A rules file (YAML)"),

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from profkit.core.atomic_file import replacement
 from profkit.core.errors import BadInput
-from profkit.timeline.reader import (
+from profkit.timeline.export import (
     EXPORT,
     EXPORTED,
     PUSH_POP,
@@ -24,6 +24,8 @@ from profkit.timeline.reader import (
     START_END,
     STRINGS,
     TEXT_COLUMNS,
+    check_table,
+    columns_of,
     open_export,
 )  # fmt: skip
 
@@ -53,8 +55,9 @@ def scrub(path: str | Path) -> None:
     is then unchanged.
     """
     path = Path(path)
-    with open_export(path):
-        pass
+    with open_export(path) as database:
+        for table in columns_of(database):
+            check_table(path, database, table)
     target = path.resolve()
     try:
         with replacement(target) as fresh:

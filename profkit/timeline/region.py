@@ -7,11 +7,17 @@ The time before the first work (setup) and after the last is excluded.
 from __future__ import annotations
 
 import math
-import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from profkit.core.yaml_files import shipped_yaml
-from profkit.timeline.reader import GpuWork, Kernel, MemoryOperation, Timeline, length
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from profkit.timeline.events import Events
+    from profkit.timeline.work import AllWork
 
 SHORT_GAP = 100e-6
 """Seconds of the longest gap that launch overhead alone may cause: a launch takes the host 2 to
@@ -33,78 +39,69 @@ _WAITING = ("Synchronize", "EventQuery", "StreamQuery")
 _ALLOCATING = ("Malloc", "MemAlloc", "cudaFree", "MemFree", "MemCreate", "MemRelease")
 
 
-def measure(timeline: Timeline, work: Sequence[GpuWork]) -> Mapping[str, float]:
-    """The quantities of a timeline with its GPU work in order of start; none where there is none.
+def measure(events: Events, work: AllWork) -> Mapping[str, float]:
+    """The quantities of a timeline with its GPU work; none where there is none.
 
     Those of kernels or copies are NaN without any.
     """
-    if not work:
-        return {}
-    start, end = work[0].start, max(item.end for item in work)
-    span = length(start, end)
+    import numpy as np
+
+    from profkit.timeline.times import NS, spread
+    from profkit.timeline.work import covered, gaps_before
+
+    span = float(work.end.max() - work.start[0]) / NS if len(work) else 0.0
     if not span > 0:
         return {}
-    busy = union(work)
-    without = union(item for item in work if not _is_host_copy(item))
-    gaps = [length(after.end, before.start) for after, before in gaps_between(work)]
-    short = [gap for gap in gaps if gap <= SHORT_GAP]
-    long = [gap for gap in gaps if gap > SHORT_GAP]
-    kernels = [item.duration for item in work if isinstance(item, Kernel)]
-    called = [call.name for call in timeline.calls if call.end > start and call.start < end]
-    copies = [item for item in timeline.memory_operations if _is_host_copy(item)]
-    copied, copying = sum(copy.bytes for copy in copies), union(copies)
-    pageable = sum(copy.bytes for copy in copies if "pageable" in {copy.source, copy.target})
+    copies, calls = events.memory_operations, events.calls
+    of_host = _chosen(copies.kind, [kind.kind in _HOST_COPIES for kind in events.memory_kinds])
+    first = len(events.kernels)
+    other = np.ones(len(work), np.bool_)
+    other[(work.index >= first) & (work.index < first + len(copies))] = False
+    is_copy = ~other
+    other[is_copy] = ~of_host[work.index[is_copy] - first]
+    busy = covered(work.start, work.end)
+    without = covered(work.start[other], work.end[other])
+    gaps = gaps_before(work.start, work.end)
+    gaps = gaps[gaps > 0]
+    is_short = gaps <= SHORT_GAP * NS
+    short, long = spread(gaps[is_short]), spread(gaps[~is_short])
+    inside = (calls.end > work.start[0]) & (calls.start < work.end.max())
+    called = calls.name[inside]
+    copying = covered(copies.start[of_host], copies.end[of_host]) / NS
+    sizes = copies.size[of_host]
+    pageable = _chosen(
+        copies.kind[of_host],
+        ["pageable" in {kind.source, kind.target} for kind in events.memory_kinds],
+    )
+    copied = sum(sizes.tolist())
+    every = spread(gaps)
     return {
         "gpu_span": span,
-        "gpu_busy_share": min(1.0, busy / span),
-        "short_gap_share": math.fsum(short) / span,
-        "long_gap_share": math.fsum(long) / span,
-        "host_copy_share": max(0.0, busy - without) / span,
-        "short_gaps": len(short),
-        "long_gaps": len(long),
-        "gap_median": statistics.median(gaps) if gaps else math.nan,
-        "gap_longest": max(gaps, default=math.nan),
-        "kernel_launches": len(kernels),
-        "kernel_median": statistics.median(kernels) if kernels else math.nan,
-        "synchronizing_calls": _count(called, _WAITING),
-        "allocating_calls": _count(called, _ALLOCATING),
-        "host_copies": len(copies),
+        "gpu_busy_share": min(1.0, busy / NS / span),
+        "short_gap_share": short.total / span,
+        "long_gap_share": long.total / span,
+        "host_copy_share": max(0.0, busy / NS - without / NS) / span,
+        "short_gaps": short.count,
+        "long_gaps": long.count,
+        "gap_median": every.median,
+        "gap_longest": every.high,
+        "kernel_launches": len(events.kernels),
+        "kernel_median": spread(events.kernels.end - events.kernels.start).median,
+        "synchronizing_calls": _count(called, events.call_names, _WAITING),
+        "allocating_calls": _count(called, events.call_names, _ALLOCATING),
+        "host_copies": len(sizes),
         "host_copy_bytes": copied,
         "host_copy_bandwidth": copied / copying if copying else math.nan,
-        "pageable_share": pageable / copied if copied else math.nan,
+        "pageable_share": sum(sizes[pageable].tolist()) / copied if copied else math.nan,
     }
 
 
-def union(work: Iterable[GpuWork]) -> float:
-    """Seconds in which at least one of them ran."""
-    pieces, reached = [], -math.inf
-    for item in sorted(work, key=lambda item: item.start):
-        if item.end > reached:
-            pieces.append(length(max(item.start, reached), item.end))
-            reached = item.end
-    return summed(pieces)
+def _chosen(indices: npt.NDArray[np.int32], flags: Sequence[bool]) -> npt.NDArray[np.bool_]:
+    """The flag of each index."""
+    import numpy as np
+
+    return np.array(flags, np.bool_)[indices]
 
 
-def summed(times: Iterable[float]) -> float:
-    """The sum of times, to the nanosecond."""
-    return round(math.fsum(times), 9)
-
-
-def gaps_between(work: Sequence[GpuWork]) -> list[tuple[GpuWork, GpuWork]]:
-    """The previous and the next work of each gap, for work in order of start."""
-    gaps = []
-    last = work[0]
-    for item in work[1:]:
-        if item.start > last.end:
-            gaps.append((last, item))
-        if item.end > last.end:
-            last = item
-    return gaps
-
-
-def _is_host_copy(item: GpuWork) -> bool:
-    return isinstance(item, MemoryOperation) and item.kind in _HOST_COPIES
-
-
-def _count(names: Iterable[str], words: Sequence[str]) -> int:
-    return sum(any(word in name for word in words) for name in names)
+def _count(indices: npt.NDArray[np.int32], names: Sequence[str], words: Sequence[str]) -> int:
+    return int(_chosen(indices, [any(word in name for word in words) for name in names]).sum())

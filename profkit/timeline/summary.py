@@ -6,43 +6,41 @@ All times are seconds; those of the timeline itself count from its first event.
 from __future__ import annotations
 
 import math
-import statistics
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from heapq import nlargest
-from typing import TypeVar
+from itertools import pairwise
+from typing import overload
 
-from profkit.timeline.reader import (
-    MOST_AROUND,
-    ApiCall,
-    GpuWork,
-    Kernel,
-    NvtxRange,
-    Span,
+import numpy as np
+import numpy.typing as npt
+
+from profkit.timeline.events import (
+    Events,
+    Indices,
+    LaunchConfiguration,
     Stream,
-    Timeline,
     TimelineGpu,
-    length,
-)  # fmt: skip
-from profkit.timeline.region import gaps_between, measure, summed, union
+    Times,
+)
+from profkit.timeline.nesting import MOST_AROUND, Nesting, around
+from profkit.timeline.region import measure
+from profkit.timeline.times import NS, Spread, TimeGroup, grouped, spread
+from profkit.timeline.work import AllWork, covered, gaps_before, gpu_work
 
 GAPS_KEPT = 10  # longest gaps, chosen: twice what a terminal lists
 
-_Item = TypeVar("_Item", bound=Span)
-_Key = TypeVar("_Key")
+_UNKNOWN = np.iinfo(np.int64).min
+_LOW = 0xFFFFFFFF  # the low half of 64 bits
 
 
 @dataclass(frozen=True)
-class Spread:
-    """Count, total, median and extremes of times; all but `count` and `total` NaN without any."""
+class WorkItem:
+    """A piece of GPU work: a kernel by its name and its short name, "copy host to device", ..."""
 
-    count: int
-    total: float
-    median: float
-    low: float
-    high: float
+    name: str
+    label: str
 
 
 @dataclass(frozen=True)
@@ -55,8 +53,8 @@ class Gap:
 
     start: float
     duration: float
-    after: GpuWork
-    before: GpuWork
+    after: WorkItem
+    before: WorkItem
     call: str
     in_calls: float
 
@@ -94,29 +92,87 @@ class Region:
 class KernelRun:
     """One kernel relative to its launch call and its stream.
 
-    `from_call_start` is the kernel's start less the start of its launch call: overhead and
-    queueing. `after_call_return` is its start less the end of that call, negative where it started
-    before the call returned. `stream_gap` is its start less the end of the stream's previous work
-    (negative with programmatic dependent launch). NaN without such a call or work. `late`: the call
-    began after the stream was idle, so that the GPU waited for the host.
+    `nvtx` are the names of the NVTX ranges around its launch call, outermost first, `call` is the
+    name of that call, "" where it is unknown. `from_call_start` is the kernel's start less the
+    start of the call: overhead and queueing. `after_call_return` is its start less the end of that
+    call, negative where it started before the call returned. `stream_gap` is its start less the end
+    of the stream's previous work (negative with programmatic dependent launch). NaN without such a
+    call or work. `late`: the call began after the stream was idle, so that the GPU waited for the
+    host.
     """
 
-    kernel: Kernel
+    name: str
+    configuration: LaunchConfiguration
+    stream: Stream
+    start: float
+    duration: float
+    nvtx: tuple[str, ...]
+    call: str
     from_call_start: float
     after_call_return: float
     stream_gap: float
     late: bool
 
 
+@dataclass(frozen=True, eq=False)
+class KernelRuns(Sequence[KernelRun]):
+    """All kernels in order of start, each made when it is asked for.
+
+    Delays are in nanoseconds, `_UNKNOWN` where there is none.
+    """
+
+    _events: Events
+    _nesting: Nesting
+    _from_call_start: Times
+    _after_call_return: Times
+    _stream_gap: Times
+    _late: npt.NDArray[np.bool_]
+
+    def __len__(self) -> int:
+        return len(self._late)
+
+    def __iter__(self) -> Iterator[KernelRun]:
+        return map(self._run, range(len(self)))
+
+    @overload
+    def __getitem__(self, index: int) -> KernelRun: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[KernelRun]: ...
+
+    def __getitem__(self, index: int | slice) -> KernelRun | list[KernelRun]:
+        indices = range(len(self))[index]
+        return self._run(indices) if isinstance(indices, int) else list(map(self._run, indices))
+
+    def _run(self, index: int) -> KernelRun:
+        events, kernels = self._events, self._events.kernels
+        start, call = int(kernels.start[index]), int(kernels.call[index])
+        return KernelRun(
+            name=events.kernel_names[kernels.name[index]].name,
+            configuration=events.configurations[kernels.configuration[index]],
+            stream=events.streams[kernels.stream[index]],
+            start=start / NS,
+            duration=(int(kernels.end[index]) - start) / NS,
+            nvtx=self._nesting.paths[self._nesting.path[index]],
+            call=events.call_names[events.calls.name[call]] if call >= 0 else "",
+            from_call_start=_seconds(self._from_call_start[index]),
+            after_call_return=_seconds(self._after_call_return[index]),
+            stream_gap=_seconds(self._stream_gap[index]),
+            late=bool(self._late[index]),
+        )
+
+
 @dataclass(frozen=True)
 class Launches:
-    """All launches: the three delays of `KernelRun`, and the number of late-submitted launches."""
+    """All launches: the three delays of `KernelRun`, the number of late-submitted launches,
+    and of those whose kernel starts before the call."""
 
-    runs: tuple[KernelRun, ...]
+    runs: KernelRuns
     from_call_start: Spread
     after_call_return: Spread
     stream_gaps: Spread
     late: int
+    early: int
 
 
 @dataclass(frozen=True)
@@ -200,154 +256,206 @@ class TimelineSummary:
     quantities: Mapping[str, float]
 
 
-def summarize_timeline(timeline: Timeline) -> TimelineSummary:
+def summarize_timeline(events: Events) -> TimelineSummary:
     """The summary of a timeline that all views show."""
-    work: list[GpuWork] = [*timeline.kernels, *timeline.memory_operations, *timeline.graphs]
-    work.sort(key=lambda item: (item.start, item.end))
-    kernel_times = spread(kernel.duration for kernel in timeline.kernels)
-    launches = _launches(work)
-    calls = _grouped(timeline.calls, lambda call: call.name)
-    waits = _grouped(timeline.synchronizations, lambda wait: wait.kind)
-    copies = _grouped(
-        timeline.memory_operations, lambda item: (item.kind, item.source, item.target)
-    )
+    work = gpu_work(events)
+    kernels, calls, waits = events.kernels, events.calls, events.synchronizations
+    durations = kernels.end - kernels.start
+    nesting = around(events, kernels.call)
+    launches, shapes = _launches(events, work, nesting), _shapes(events)
     return TimelineSummary(
-        product_version=timeline.product_version,
-        schema_version=timeline.schema_version,
-        created=timeline.created,
-        gpus=timeline.gpus,
-        region=_region(work, timeline.calls),
-        kernels=kernel_times,
-        groups=_groups(timeline.kernels),
-        ranges=_ranges(timeline.kernels, kernel_times.total),
+        product_version=events.product_version,
+        schema_version=events.schema_version,
+        created=events.created,
+        gpus=events.gpus,
+        region=_region(events, work),
+        kernels=spread(durations),
+        groups=_groups(events, grouped(shapes, durations)),
+        ranges=_ranges(events, nesting, shapes, durations),
         launches=launches,
-        calls=tuple(HostTime(name, times) for name, _, times in calls),
-        memory=tuple(
-            MemoryUse(*kinds, sum(item.bytes for item in items), times, union(items))
-            for kinds, items, times in copies
+        calls=tuple(
+            HostTime(events.call_names[group.code], group.times)
+            for group in grouped(calls.name, calls.end - calls.start)
         ),
-        synchronizations=tuple(HostTime(kind, times) for kind, _, times in waits),
-        notes=_notes(timeline, work, launches),
-        quantities=measure(timeline, work),
+        memory=_memory(events),
+        synchronizations=tuple(
+            HostTime(events.synchronization_kinds[group.code], group.times)
+            for group in grouped(waits.kind, waits.end - waits.start)
+        ),
+        notes=_notes(events, work, launches, nesting),
+        quantities=measure(events, work),
     )
 
 
-def spread(times: Iterable[float]) -> Spread:
-    """Number, total, median and extremes of times in seconds; NaN times are left out."""
-    known = sorted(time for time in times if not math.isnan(time))
-    if not known:
-        return Spread(0, 0.0, math.nan, math.nan, math.nan)
-    middle = round(statistics.median(known), 10)
-    return Spread(len(known), summed(known), middle, known[0], known[-1])
+def _seconds(time: np.int64) -> float:
+    return math.nan if time == _UNKNOWN else int(time) / NS
 
 
-def _grouped(
-    items: Iterable[_Item], key: Callable[[_Item], _Key]
-) -> list[tuple[_Key, list[_Item], Spread]]:
-    """Items by a key, with their durations, most time first."""
-    groups: dict[_Key, list[_Item]] = defaultdict(list)
-    for item in items:
-        groups[key(item)].append(item)
-    rows = [
-        (name, members, spread(member.duration for member in members))
-        for name, members in groups.items()
-    ]
-    return sorted(rows, key=lambda row: -row[2].total)
-
-
-def _region(work: Sequence[GpuWork], calls: Sequence[ApiCall]) -> Region:
-    start = min((item.start for item in (*work[:1], *calls)), default=0.0)
-    end = max((item.end for item in (*work, *calls)), default=0.0)
-    span = length(start, end)
-    if not work:
-        return Region(start, span, 0.0, span, 0.0, spread(()), ())
-    gaps = gaps_between(work)
-    between = spread(length(after.end, before.start) for after, before in gaps)
-    lead = length(start, work[0].start)
-    tail = length(max(item.end for item in work), end)
+def _region(events: Events, work: AllWork) -> Region:
+    recorded = [part for part in (work, events.calls) if len(part)]
+    start = min((int(part.start[0]) for part in recorded), default=0)
+    end = max((int(part.end.max()) for part in recorded), default=0)
+    span = (end - start) / NS
+    if not len(work):
+        return Region(start / NS, span, 0.0, span, 0.0, spread(work.start), ())
+    gaps = gaps_before(work.start, work.end)
+    between = spread(gaps[gaps > 0])
+    lead, tail = (int(work.start[0]) - start) / NS, (end - int(work.end.max())) / NS
     busy = max(0.0, round(span - math.fsum((lead, between.total, tail)), 9))
-    longest = nlargest(GAPS_KEPT, gaps, key=lambda gap: gap[1].start - gap[0].end)
-    largest = tuple(_gap(after, before, calls) for after, before in longest)
-    return Region(start, span, busy, lead, tail, between, largest)
+    longest = np.argsort(-gaps, kind="stable")[:GAPS_KEPT]
+    largest = tuple(_gap(events, work, int(index)) for index in longest if gaps[index] > 0)
+    return Region(start / NS, span, busy, lead, tail, between, largest)
 
 
-def _gap(after: GpuWork, before: GpuWork, calls: Sequence[ApiCall]) -> Gap:
-    start, end = after.end, before.start
-    covered: dict[str, float] = defaultdict(float)
-    reached, together = start, 0.0
-    for call in calls:
-        if call.start < end and call.end > start:
-            covered[call.name] += min(call.end, end) - max(call.start, start)
-            together += max(0.0, min(call.end, end) - max(call.start, reached))
-            reached = max(reached, call.end)
-    most = max(covered, key=covered.__getitem__, default="")
-    share = min(1.0, together / (end - start))
-    return Gap(start, length(start, end), after, before, most, share)
+def _gap(events: Events, work: AllWork, index: int) -> Gap:
+    """The gap before some work."""
+    end = int(work.start[index])
+    last = int(np.argmax(work.end[:index]))
+    start = int(work.end[last])
+    inside = np.flatnonzero((events.calls.start < end) & (events.calls.end > start))
+    names = events.calls.name[inside]
+    begin = np.maximum(events.calls.start[inside], start)
+    stop = np.minimum(events.calls.end[inside], end)
+    parts = np.bincount(names, stop - begin) if len(inside) else np.zeros(1)
+    most = names[np.argmax(parts[names])] if len(inside) else -1
+    return Gap(
+        start / NS,
+        (end - start) / NS,
+        _item(events, int(work.index[last])),
+        _item(events, int(work.index[index])),
+        events.call_names[most] if most >= 0 else "",
+        min(1.0, covered(begin, stop) / (end - start)),
+    )
 
 
-def _launches(work: Iterable[GpuWork]) -> Launches:
-    runs = []
-    free: dict[Stream, float] = {}
-    for item in work:
-        idle_since = free.get(item.stream, math.nan)
-        free[item.stream] = max(item.end, free.get(item.stream, item.end))
-        if isinstance(item, Kernel):
-            call = item.launch
-            run = KernelRun(
-                kernel=item,
-                from_call_start=length(call.start, item.start) if call else math.nan,
-                after_call_return=length(call.end, item.start) if call else math.nan,
-                stream_gap=length(idle_since, item.start),
-                late=call is not None and call.start > idle_since,
-            )
-            runs.append(run)
+def _item(events: Events, index: int) -> WorkItem:
+    """The work of an index of AllWork."""
+    if index < len(events.kernels):
+        kernel = events.kernel_names[events.kernels.name[index]]
+        return WorkItem(kernel.name, kernel.label)
+    index -= len(events.kernels)
+    name = "CUDA graph"
+    if index < len(events.memory_operations):
+        kind = events.memory_kinds[events.memory_operations.kind[index]].kind
+        name = kind if kind == "memset" else f"copy {kind}"
+    return WorkItem(name, name)
+
+
+def _launches(events: Events, work: AllWork, nesting: Nesting) -> Launches:
+    kernels = events.kernels
+    free = np.full(len(work), _UNKNOWN)
+    by_stream = np.argsort(work.stream, kind="stable")
+    bounds = np.searchsorted(work.stream[by_stream], np.arange(len(events.streams) + 1))
+    for first, last in pairwise(bounds.tolist()):
+        places = by_stream[first:last]
+        free[places[1:]] = np.maximum.accumulate(work.end[places])[:-1]
+    is_kernel = work.index < len(kernels)
+    idle_since = np.full(len(kernels), _UNKNOWN)
+    idle_since[work.index[is_kernel]] = free[is_kernel]
+    launched, queued = kernels.call >= 0, idle_since != _UNKNOWN
+    call_start, call_end = events.calls.start, events.calls.end
+    if not len(events.calls):
+        call_start = call_end = np.zeros(1, np.int64)
+    from_start = np.where(launched, kernels.start - call_start[kernels.call], _UNKNOWN)
+    after_return = np.where(launched, kernels.start - call_end[kernels.call], _UNKNOWN)
+    gap = np.where(queued, kernels.start - np.where(queued, idle_since, 0), _UNKNOWN)
+    late = launched & queued & (call_start[kernels.call] > idle_since)
     return Launches(
-        runs=tuple(runs),
-        from_call_start=spread(run.from_call_start for run in runs),
-        after_call_return=spread(run.after_call_return for run in runs),
-        stream_gaps=spread(run.stream_gap for run in runs),
-        late=sum(run.late for run in runs),
+        KernelRuns(events, nesting, from_start, after_return, gap, late),
+        from_call_start=spread(from_start[launched]),
+        after_call_return=spread(after_return[launched]),
+        stream_gaps=spread(gap[queued]),
+        late=int(late.sum()),
+        early=int((from_start[launched] < 0).sum()),
     )
 
 
-def _groups(kernels: Sequence[Kernel]) -> tuple[KernelGroup, ...]:
+def _shapes(events: Events) -> Indices:
+    """A number for each kernel that tells name, grid and block apart."""
+    kernels, configurations = events.kernels, events.configurations
+    both = kernels.name.astype(np.int64) * max(1, len(configurations)) + kernels.configuration
+    different = np.unique(both)
+    shapes: dict[tuple[object, ...], int] = {}
+    numbers = []
+    for pair in different.tolist():
+        name, index = divmod(pair, len(configurations))
+        shape = configurations[index]
+        key = (events.kernel_names[name].name, shape.grid, shape.block)
+        numbers.append(shapes.setdefault(key, len(shapes)))
+    return np.array(numbers, np.int32)[np.searchsorted(different, both)]
+
+
+def _groups(events: Events, groups: Sequence[TimeGroup]) -> tuple[KernelGroup, ...]:
     """Kernels by name, grid and block, most time first."""
-    groups = _grouped(kernels, lambda kernel: (kernel.name, kernel.grid, kernel.block))
-    total = math.fsum(times.total for _, _, times in groups)
-    return tuple(
-        KernelGroup(name, members[0].label, grid, block, times, _share(times.total, total))
-        for (name, grid, block), members, times in groups
-    )
+    total = math.fsum(group.times.total for group in groups)
+    rows = []
+    for group in groups:
+        name = events.kernel_names[events.kernels.name[group.first]]
+        shape = events.configurations[events.kernels.configuration[group.first]]
+        share = _share(group.times.total, total)
+        rows.append(KernelGroup(name.name, name.label, shape.grid, shape.block, group.times, share))
+    return tuple(rows)
 
 
 def _share(part: float, total: float) -> float:
     return min(1.0, part / total) if total else math.nan
 
 
-def _ranges(kernels: Iterable[Kernel], total: float) -> tuple[RangeUse, ...]:
+def _ranges(
+    events: Events, nesting: Nesting, shapes: Indices, durations: Times
+) -> tuple[RangeUse, ...]:
     """Kernels by the names of the ranges around their launch; empty when no range is around any."""
+    if not np.any(nesting.innermost >= 0):
+        return ()
+    both = nesting.path.astype(np.int64) << 32 | shapes
+    different = np.unique(both)
+    of_path: dict[int, list[TimeGroup]] = defaultdict(list)
+    for group in grouped(np.searchsorted(different, both).astype(np.int32), durations):
+        of_path[int(different[group.code]) >> 32].append(group)
+    entered = np.unique(nesting.path.astype(np.int64) << 32 | (nesting.innermost + 1))
+    entered = entered[entered & _LOW != 0]
+    path, innermost = entered >> 32, (entered & _LOW) - 1
+    counts = np.bincount(path, minlength=len(nesting.paths))
+    lengths = events.ranges.end[innermost] - events.ranges.start[innermost]
+    host_times = np.bincount(path, lengths, minlength=len(nesting.paths)) / NS
+    total = float(durations.sum(dtype=np.float64)) / NS
+    return tuple(
+        RangeUse(
+            nesting.paths[use.code],
+            int(counts[use.code]),
+            float(host_times[use.code]) if nesting.paths[use.code] else math.nan,
+            use.times,
+            _share(use.times.total, total),
+            _groups(events, of_path[use.code]),
+        )
+        for use in grouped(nesting.path, durations)
+    )
+
+
+def _memory(events: Events) -> tuple[MemoryUse, ...]:
+    operations = events.memory_operations
     uses = []
-    for path, members, times in _grouped(
-        kernels, lambda kernel: tuple(item.name for item in kernel.ranges)
-    ):
-        innermost: set[NvtxRange] = {member.ranges[-1] for member in members if member.ranges}
-        host_time = summed(item.duration for item in innermost) if path else math.nan
-        share = _share(times.total, total)
-        uses.append(RangeUse(path, len(innermost), host_time, times, share, _groups(members)))
-    return tuple(uses) if any(use.path for use in uses) else ()
+    for group in grouped(operations.kind, operations.end - operations.start):
+        kind, same = events.memory_kinds[group.code], operations.kind == group.code
+        busy = covered(operations.start[same], operations.end[same]) / NS
+        size = sum(operations.size[same].tolist())
+        uses.append(MemoryUse(kind.kind, kind.source, kind.target, size, group.times, busy))
+    return tuple(uses)
 
 
-def _notes(timeline: Timeline, work: Sequence[GpuWork], launches: Launches) -> tuple[str, ...]:
-    kernels = len(timeline.kernels)
-    devices = {(item.stream.process, item.stream.device) for item in work}
+def _notes(events: Events, work: AllWork, launches: Launches, nesting: Nesting) -> tuple[str, ...]:
+    kernels = len(events.kernels)
+    streams = [events.streams[index] for index in np.unique(work.stream)]
+    devices = {(stream.process, stream.device) for stream in streams}
     unknown = kernels - launches.from_call_start.count
-    early = sum(run.from_call_start < 0 for run in launches.runs)
-    nested = sum(len(kernel.ranges) == MOST_AROUND for kernel in timeline.kernels)
-    open_ranges = sum(not item.closed for item in timeline.ranges)
+    early = launches.early
+    full = [len(path) == MOST_AROUND for path in nesting.paths]
+    nested = int(np.array(full)[nesting.path].sum())
+    open_ranges = int((~events.ranges.closed).sum())
     notes = {
         "no kernel in the recording: record more of the program": not kernels,
-        f"CUDA graphs traced as a whole: {len(timeline.graphs)}; counted as GPU work without "
-        "their kernels: record with --cuda-graph-trace=node": timeline.graphs,
+        f"CUDA graphs traced as a whole: {len(events.graphs)}; counted as GPU work without "
+        "their kernels: record with --cuda-graph-trace=node": events.graphs,
         f"GPU work of {len(devices)} process-GPU pairs: busy time is the time in which any of "
         "them is busy": len(devices) > 1,
         f"launch calls of {unknown} of {kernels} kernels not recorded: their launch delays and "
@@ -356,8 +464,8 @@ def _notes(timeline: Timeline, work: Sequence[GpuWork], launches: Launches) -> t
         "synchronized accurately enough for short delays": early,
         f"{nested} of {kernels} kernel launches are in {MOST_AROUND} or more nested NVTX ranges: "
         f"only the innermost {MOST_AROUND} are used": nested,
-        f"{open_ranges} of {len(timeline.ranges)} NVTX ranges have no end: extended to the end of "
+        f"{open_ranges} of {len(events.ranges)} NVTX ranges have no end: extended to the end of "
         "the recording": open_ranges,
-        f"events without valid timestamps: {timeline.untimed} ignored": timeline.untimed,
+        f"events without valid timestamps: {events.untimed} ignored": events.untimed,
     }
     return tuple(text for text, holds in notes.items() if holds)

@@ -205,7 +205,7 @@ def test_a_full_disk_is_the_environment_s_problem(
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(profiling, "_room", full)
+    monkeypatch.setattr(profiling, "check_room", full)
     monkeypatch.setenv("PROFKIT_NCU", "true")
     plan = profiling.Plan(("true",), out=tmp_path / "runs")
     with pytest.raises(EnvironmentProblem, match="runs: No space left on device; free disk space"):

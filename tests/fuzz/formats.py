@@ -18,7 +18,7 @@ import zstandard
 
 from profkit.core.typed_file import encode
 from profkit.study.run import derived_summary
-from profkit.timeline.reader import COLUMNS
+from profkit.timeline.export import COLUMNS
 from tests.conftest import H200, ROOT, baseline_folder, plain_bytes
 from tests.fuzz.mutations import (
     DIGITS,

@@ -16,7 +16,7 @@ import zstandard
 from profkit.report import wire
 from profkit.report.action import block
 from profkit.report.framing import Kind
-from profkit.timeline.reader import COLUMNS, KERNELS, STRINGS
+from profkit.timeline.export import COLUMNS, KERNELS, STRINGS
 from tests.conftest import H200, ROOT, plain_bytes
 from tests.core.test_text_files import LAUGHS, MERGES
 from tests.fuzz.formats import REPORT, RUN

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import profkit
@@ -21,33 +22,44 @@ from profkit.recording.selection import (
     passes,
     selected,
 )
-from profkit.timeline.reader import Kernel, NvtxRange, Stream, Timeline, read
+from profkit.timeline.events import Events, Indices
 from tests.conftest import H200, h200
+from tests.timeline import building
+from tests.timeline.building import Kernel, Range, call, timeline
 
 FULL = NcuOptions()
 
 
-def kernel(name: str, grid: int = 1, duration: float = 1e-3, nvtx: str = "") -> Kernel:
-    around = (NvtxRange(0.0, 1.0, nvtx, 1, 1, closed=True),) if nvtx else ()
-    stream, block = Stream(1, 0, 1, 7), (128, 1, 1)
-    return Kernel(0.0, duration, name, name, stream, (grid, 1, 1), block, 32, 0, 0, None, around)
+def kernel(name: str, grid: int = 1, duration: float = 1e-3) -> Kernel:
+    return building.kernel(0, duration * 1e6, name=name, grid=(grid, 1, 1))
 
 
-def timeline(kernels: Sequence[Kernel]) -> Timeline:
-    return replace(read(H200 / "sdpa_s512_flash.sqlite"), kernels=tuple(kernels))
+def recorded(kernels: Sequence[Kernel]) -> tuple[Events, Indices]:
+    """A timeline of kernels, and all of them."""
+    return timeline(kernels), np.arange(len(kernels), dtype=np.int32)
 
 
 def test_filters_select_as_ncu_does() -> None:
-    kernels = [kernel("gemm", nvtx="step"), kernel("softmax"), kernel("gemm"), kernel("gemm")]
-    recorded = timeline(kernels)
-    assert selected(recorded, FULL) == tuple(kernels)
-    by_name = replace(FULL, kernel="ge", launch_skip=1, launch_count=1)
-    assert selected(recorded, by_name) == (kernels[2],)
-    assert selected(recorded, replace(FULL, nvtx="step/")) == (kernels[0],)
+    names = ("gemm", "softmax", "gemm", "gemm")
+    made = timeline(
+        [
+            building.kernel(10 * n + 5, 10 * n + 9, name=name, launch=call(10 * n, 10 * n + 2))
+            for n, name in enumerate(names)
+        ],
+        ranges=[Range("step", 0, 5)],
+    )
+
+    def picked(options: NcuOptions) -> list[int] | None:
+        indices = selected(made, options)
+        return None if indices is None else indices.tolist()
+
+    assert picked(FULL) == [0, 1, 2, 3]
+    assert picked(replace(FULL, kernel="ge", launch_skip=1, launch_count=1)) == [2]
+    assert picked(replace(FULL, nvtx="step/")) == [0]
     for unknown in (
         NcuOptions(replay_mode="range"), NcuOptions(graph_profiling="graph"), NcuOptions(kernel="(")
     ):  # fmt: skip
-        assert selected(recorded, unknown) is None
+        assert picked(unknown) is None
 
 
 def test_passes_of_sets_and_additions() -> None:
@@ -71,21 +83,21 @@ def test_passes_of_a_file_are_counted(tmp_path: Path) -> None:
 def test_too_long_a_profile_is_refused_with_what_to_pick() -> None:
     kernels = [kernel("gemm", duration=2e-3)] * 900 + [kernel("copy", duration=1e-4)] * 100
     with pytest.raises(UsageError) as refused:
-        check_cost(kernels, FULL, 300)
+        check_cost(*recorded(kernels), FULL, 300)
     assert "1,000 launches x 38 passes, about 49 min (limit: 5 min)" in refused.value.message
     remedy = refused.value.remedy
     assert remedy.startswith("use --kernel gemm (99.4% of the time), --launch-count ")
     count = int(re.search(r"--launch-count (\d+)", remedy)[1])  # type: ignore[index]
-    check_cost(kernels[-count:], FULL, 300)
+    check_cost(*recorded(kernels[-count:]), FULL, 300)
     assert "--set lean, --set auto, or raise --max-time" in remedy
-    check_cost(kernels, NcuOptions("scout"), 300)
-    check_cost(kernels, NcuOptions("auto"), 300)
-    check_cost(kernels, FULL, math.inf)
+    check_cost(*recorded(kernels), NcuOptions("scout"), 300)
+    check_cost(*recorded(kernels), NcuOptions("auto"), 300)
+    check_cost(*recorded(kernels), FULL, math.inf)
 
 
 def is_refused(kernels: Sequence[Kernel]) -> bool:
     try:
-        check_autotuner(kernels, FULL)
+        check_autotuner(*recorded(kernels), FULL)
     except UsageError:
         return True
     return False
@@ -95,11 +107,11 @@ def test_an_autotuner_is_refused_unless_launches_are_picked() -> None:
     tuned = [kernel(f"gemm_{number}", grid=number) for number in range(30)]
     tuned += [kernel("gemm_7", grid=7)] * 20
     with pytest.raises(UsageError, match="an autotuner runs in the profiled region") as refused:
-        check_autotuner(tuned, FULL)
+        check_autotuner(*recorded(tuned), FULL)
     assert "warm up outside it" in refused.value.remedy
     assert "29 of 50 launches" in refused.value.message
     for picked in (NcuOptions(kernel="gemm"), NcuOptions(nvtx="step"), NcuOptions(launch_count=9)):
-        check_autotuner(tuned, picked)
+        check_autotuner(*recorded(tuned), picked)
 
 
 def test_repeated_layers_are_no_autotuner() -> None:

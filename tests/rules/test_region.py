@@ -14,20 +14,21 @@ from profkit.rules.checklist import Item, timeline_items
 from profkit.rules.engine import diagnose_timeline, explain_timeline
 from profkit.rules.finding_text import unit_of
 from profkit.rules.rule_file import check_rules, shipped_rules
-from profkit.timeline.reader import Timeline
+from profkit.timeline.events import Events
 from profkit.timeline.region import PARTS, QUANTITIES, SHORT_GAP
 from profkit.timeline.summary import summarize_timeline
 from tests.conftest import ROOT
-from tests.timeline.test_timeline import US, call, copy, intervals, kernel, timeline
+from tests.timeline.building import call, copy, kernel, timeline
+from tests.timeline.test_timeline import US, intervals
 
 LONG = SHORT_GAP / US * 5
 
 
-def found(made: Timeline) -> tuple[Item, ...]:
+def found(made: Events) -> tuple[Item, ...]:
     return timeline_items(summarize_timeline(made).quantities, shipped_rules())
 
 
-def steps(count: int, work: float, gap: float) -> Timeline:
+def steps(count: int, work: float, gap: float) -> Events:
     """Kernels of a length, each after a gap."""
     starts = [at * (work + gap) for at in range(count)]
     return timeline([kernel(start, start + work) for start in starts])
@@ -109,25 +110,23 @@ def test_long_gaps_are_the_host_s(work: float, likely: float) -> None:
 
 def test_copies_alone_take_time_and_overlapping_ones_do_not() -> None:
     kernels = [kernel(at, at + 60) for at in range(0, 1_000, 100)]
-    (item,) = found(
-        timeline(kernels, memory=[copy(k.end / US, k.end / US + 40, 9) for k in kernels])
-    )
+    (item,) = found(timeline(kernels, memory=[copy(k.end, k.end + 40, 9) for k in kernels]))
     assert item.rule.name == "host_transfers"
     assert item.finding.estimate is not None
     assert item.finding.estimate.likely == pytest.approx(1 / 0.6)
     assert item.finding.saved == pytest.approx(400 * US)
     seen = {told.quantity: told.value for told in item.finding.evidence}
     assert seen["pageable_share"] == 1
-    overlapping = [copy(k.start / US, k.end / US, 9) for k in kernels]
+    overlapping = [copy(k.start, k.end, 9) for k in kernels]
     busy = [kernel(at, at + 100) for at in range(0, 1_000, 100)]
     assert found(timeline(busy, memory=overlapping)) == ()
-    on_device = [copy(k.end / US, k.end / US + 40, 9, kind="device to device") for k in kernels]
+    on_device = [copy(k.end, k.end + 40, 9, kind="device to device") for k in kernels]
     assert found(timeline(kernels, memory=on_device)) == ()
 
 
 def test_most_time_saved_comes_first_and_rules_can_be_left_out() -> None:
     kernels = [kernel(at, at + 300) for at in range(0, 10_000, 1_000)]
-    made = timeline(kernels, memory=[copy(k.end / US, k.end / US + 200, 9) for k in kernels])
+    made = timeline(kernels, memory=[copy(k.end, k.end + 200, 9) for k in kernels])
     told = summarize_timeline(made).quantities
     items = timeline_items(told, shipped_rules())
     assert [item.rule.name for item in items] == ["gpu_idle", "host_transfers"]

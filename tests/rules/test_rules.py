@@ -18,7 +18,7 @@ from profkit.rules.rule_file import (
     shipped_rules,
     with_own,
 )
-from profkit.rules.samples import CATEGORIES
+from profkit.rules.samples import APPLICATION, CATEGORIES, SAVINGS
 from profkit.timeline import region
 
 GOOD = """\
@@ -222,9 +222,14 @@ def test_the_shipped_rules_are_right() -> None:
 def test_shipped_rules_name_what_there_is() -> None:
     for rule in shipped_rules():
         assert rule.category in CATEGORIES
-        known = region.QUANTITIES if rule.about == "timeline" else {*catalog().quantities, *CONTEXT}
-        assert set(rule.names) <= set(known)
-        assert set(rule.relieves) <= set(region.PARTS if rule.about == "timeline" else RESOURCES)
+        known: set[str] = {
+            "timeline": {*region.QUANTITIES},
+            "application": {*APPLICATION},
+            "kernel": {*catalog().quantities, *CONTEXT},
+        }[rule.about]
+        parts = {"timeline": region.PARTS, "application": SAVINGS, "kernel": RESOURCES}
+        assert set(rule.names) <= known
+        assert set(rule.relieves) <= set(parts[rule.about])
         assert rule.actions
         assert rule.verify
 

@@ -7,18 +7,30 @@ import shutil
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from profkit.core.errors import BadInput
-from profkit.timeline.reader import MOST_AROUND, Timeline, read
+from profkit.timeline import nesting
+from profkit.timeline.events import (
+    Events,
+    Intervals,
+    KernelName,
+    LaunchConfiguration,
+    MemoryKind,
+    Stream,
+    Thread,
+)  # fmt: skip
+from profkit.timeline.nesting import MOST_AROUND, Nesting
+from profkit.timeline.reader import read
 from profkit.timeline.redaction import scrub
-from tests.conftest import H200
+from tests.conftest import H200, NIGHTLY
 
 Row = Mapping[str, Any]
 Tables = Mapping[str, Sequence[Row]]
@@ -73,13 +85,13 @@ def nvtx(
 
 
 @pytest.fixture
-def made(tmp_path: Path) -> Callable[..., Timeline]:
+def made(tmp_path: Path) -> Callable[..., Events]:
     """Read an export of these kernels, calls and other tables."""
 
     def make(
         kernels: Sequence[Row] = (), calls: Sequence[Row] = (), ranges: Sequence[Row] = (),
         **others: Sequence[Row],
-    ) -> Timeline:  # fmt: skip
+    ) -> Events:  # fmt: skip
         tables = {
             "StringIds": strings(),
             "CUPTI_ACTIVITY_KIND_KERNEL": kernels,
@@ -94,25 +106,37 @@ def made(tmp_path: Path) -> Callable[..., Timeline]:
     return make
 
 
-def around(timeline: Timeline) -> list[list[str]]:
-    return [[item.name for item in found.ranges] for found in timeline.kernels]
+def nested(timeline: Events) -> Nesting:
+    return nesting.around(timeline, timeline.kernels.call)
 
 
-def test_a_kernel_as_recorded(made: Callable[..., Timeline]) -> None:
+def around(timeline: Events) -> list[list[str]]:
+    made = nested(timeline)
+    return [list(made.paths[path]) for path in made.path]
+
+
+def test_a_kernel_as_recorded(made: Callable[..., Events]) -> None:
     timeline = made([kernel(2_000, 5_000, 9)], [call(1_000, 1_500, 9)])
-    (found,) = timeline.kernels
-    assert (found.name, found.label) == ("void k<int>(int *)", "k")
+    kernels, calls = timeline.kernels, timeline.calls
     assert timeline.origin_ns == 1_000
-    assert (found.start, found.end, found.duration) == (1e-6, 4e-6, 3e-6)
-    assert (found.grid, found.block) == ((8, 2, 1), (64, 1, 1))
-    assert (found.registers, found.shared_static, found.shared_dynamic) == (40, 16, 1024)
-    assert found.launch is not None
-    assert (found.launch.name, found.launch.duration) == ("cudaLaunchKernel", 5e-7)
+    assert (kernels.start.tolist(), kernels.end.tolist()) == ([1_000], [4_000])
+    (place,) = kernels.name
+    assert timeline.kernel_names[place] == KernelName("void k<int>(int *)", "k")
+    (place,) = kernels.configuration
+    assert timeline.configurations[place] == LaunchConfiguration(
+        (8, 2, 1), (64, 1, 1), registers=40, shared_static=16, shared_dynamic=1024
+    )
+    assert timeline.streams == (Stream(PROCESS, 0, 1, 7),)
+    assert kernels.graph_node.tolist() == [0]
+    assert kernels.call.tolist() == [0]
+    assert [timeline.call_names[name] for name in calls.name] == ["cudaLaunchKernel"]
+    assert (calls.end - calls.start).tolist() == [500]
+    assert [timeline.threads[thread] for thread in calls.thread] == [Thread(PROCESS, 446)]
     assert (timeline.product_version, timeline.created, timeline.gpus) == ("", None, ())
 
 
 def test_ranges_count_around_the_launch_not_around_the_kernel(
-    made: Callable[..., Timeline],
+    made: Callable[..., Events],
 ) -> None:
     timeline = made(
         [kernel(500, 900, 1), kernel(1_000, 1_100, 2)],
@@ -123,7 +147,7 @@ def test_ranges_count_around_the_launch_not_around_the_kernel(
 
 
 def test_ranges_nest_outermost_first_and_must_enclose_the_whole_call(
-    made: Callable[..., Timeline],
+    made: Callable[..., Events],
 ) -> None:
     timeline = made(
         [kernel(500, 900, 1)],
@@ -160,19 +184,18 @@ def test_ranges_around_a_call_are_those_that_enclose_it(
         "NVTX_EVENTS": [nvtx(*times, f"{n}", kind=kind) for n, (times, kind) in enumerate(ranges)],
     }
     timeline = read(export(path, {name: rows for name, rows in tables.items() if rows}))
-    for found, (start, end) in zip(timeline.kernels, calls, strict=True):
-        enclosing = [
-            (begin, -last) for (begin, last), _ in ranges if begin <= start and end <= last
-        ]
-        origin = timeline.origin_ns
-        told = [(round(item.start * 1e9), -round(item.end * 1e9)) for item in found.ranges]
-        wanted = [(begin - origin, last + origin) for begin, last in sorted(enclosing)]
-        assert told == wanted[-MOST_AROUND:]
+    for names, (start, end) in zip(around(timeline), calls, strict=True):
+        enclosing = sorted(
+            (begin, -last, kind, n)
+            for n, ((begin, last), kind) in enumerate(ranges)
+            if begin <= start and end <= last
+        )
+        assert names == [f"{n}" for *_, n in enclosing][-MOST_AROUND:]
 
 
 @pytest.mark.parametrize("end", [10**9, None])
 def test_many_ranges_around_many_calls_take_no_time_of_their_product(
-    made: Callable[..., Timeline], end: int | None
+    made: Callable[..., Events], end: int | None
 ) -> None:
     """Each call used to hold every range around it: 5.4 GB for 40,000 of each."""
     count = 5000
@@ -181,13 +204,14 @@ def test_many_ranges_around_many_calls_take_no_time_of_their_product(
         [call(10 * n + 105, 10 * n + 108, n) for n in range(count)],
         [nvtx(10 * n + 100, end, f"{n}", kind=60) for n in range(count)],
     )
-    innermost = [found.ranges[-1].name for found in timeline.kernels]
-    assert innermost == [f"{n}" for n in range(count)]
-    assert sum(len(found.ranges) for found in timeline.kernels) <= MOST_AROUND * count
+    nests = nested(timeline)
+    assert nests.innermost.tolist() == list(range(count))
+    assert [nests.paths[path][-1] for path in nests.path] == [f"{n}" for n in range(count)]
+    assert max(map(len, nests.paths)) <= MOST_AROUND
 
 
 def test_pushed_ranges_belong_to_their_thread_started_ones_to_their_process(
-    made: Callable[..., Timeline],
+    made: Callable[..., Events],
 ) -> None:
     timeline = made(
         [kernel(500, 900, 1), kernel(500, 900, 2)],
@@ -202,26 +226,28 @@ def test_pushed_ranges_belong_to_their_thread_started_ones_to_their_process(
     assert around(timeline) == [["thread 446", "process"], ["process"]]
 
 
-def test_the_same_correlation_number_in_two_processes(made: Callable[..., Timeline]) -> None:
+def test_the_same_correlation_number_in_two_processes(made: Callable[..., Events]) -> None:
     timeline = made(
         [kernel(500, 900, 1), kernel(950, 990, 1, OTHER)],
         [call(100, 120, 1), call(300, 330, 1, 500, OTHER)],
         [nvtx(90, 200, "first"), nvtx(290, 400, "second", thread=500, process=OTHER)],
     )
     assert around(timeline) == [["first"], ["second"]]
-    assert [found.launch and found.launch.start for found in timeline.kernels] == [1e-8, 2.1e-7]
+    assert timeline.calls.start[timeline.kernels.call].tolist() == [10, 210]
 
 
-def test_a_range_that_never_ends_lasts_to_the_end(made: Callable[..., Timeline]) -> None:
+def test_a_range_that_never_ends_lasts_to_the_end(made: Callable[..., Events]) -> None:
     timeline = made(
         [kernel(500, 900, 1)], [call(100, 120, 1)], [nvtx(50, None, "open"), nvtx(60, 200, "x")]
     )
     assert around(timeline) == [["open", "x"]]
-    assert [(item.name, item.closed) for item in timeline.ranges] == [("open", False), ("x", True)]
-    assert timeline.ranges[0].duration == pytest.approx(850e-9)
+    ranges = timeline.ranges
+    assert [timeline.range_names[name] for name in ranges.name] == ["open", "x"]
+    assert ranges.closed.tolist() == [False, True]
+    assert (ranges.end - ranges.start).tolist() == [850, 140]
 
 
-def test_copies_fills_graphs_and_waits(made: Callable[..., Timeline]) -> None:
+def test_copies_fills_graphs_and_waits(made: Callable[..., Events]) -> None:
     place = {"deviceId": 0, "contextId": 1, "streamId": 7, "globalPid": PROCESS}
     copy = {"start": 200, "end": 300, **place, "correlationId": 1, "bytes": 4096, "copyKind": 1}
     timeline = made(
@@ -238,18 +264,22 @@ def test_copies_fills_graphs_and_waits(made: Callable[..., Timeline]) -> None:
             {"start": 400, "end": 600, "globalPid": PROCESS, "syncType": 3}
         ],
     )
-    fill, moved = timeline.memory_operations
-    assert (moved.kind, moved.bytes, moved.source, moved.target) == (
-        "host to device", 4096, "pageable", "device",
-    )  # fmt: skip
-    assert moved.launch is not None
-    assert moved.launch.name == "cuMemcpyHtoDAsync_v2"
-    assert (fill.name, fill.bytes, fill.duration) == ("memset", 64, 3e-8)
-    assert [graph.duration for graph in timeline.graphs] == [1e-7]
-    assert [(wait.kind, wait.duration) for wait in timeline.synchronizations] == [("stream", 2e-7)]
+    memory, graphs, waits = timeline.memory_operations, timeline.graphs, timeline.synchronizations
+    assert [timeline.memory_kinds[kind] for kind in memory.kind] == [
+        MemoryKind("memset", "", ""), MemoryKind("host to device", "pageable", "device"),
+    ]  # fmt: skip
+    assert memory.size.tolist() == [64, 4096]
+    assert (memory.end - memory.start).tolist() == [30, 100]
+    names = timeline.calls.name[memory.call]
+    assert [timeline.call_names[name] for name in names] == [
+        "cudaMemsetAsync", "cuMemcpyHtoDAsync_v2",
+    ]  # fmt: skip
+    assert ((graphs.end - graphs.start).tolist(), graphs.graph.tolist()) == ([100], [1])
+    assert [timeline.synchronization_kinds[kind] for kind in waits.kind] == ["stream"]
+    assert (waits.end - waits.start).tolist() == [200]
 
 
-def test_columns_that_another_schema_lacks_are_unknown(made: Callable[..., Timeline]) -> None:
+def test_columns_that_another_schema_lacks_are_unknown(made: Callable[..., Events]) -> None:
     timeline = made(
         [{"start": 500, "end": 900, "correlationId": 1, "shortName": 2}],
         [{"start": 100, "end": 120, "correlationId": 1}],
@@ -257,14 +287,14 @@ def test_columns_that_another_schema_lacks_are_unknown(made: Callable[..., Timel
         TARGET_INFO_SESSION_START_TIME=[{"utcTime": "2026-11-20T09:33:39"}],
         META_DATA_EXPORT=[{"name": "EXPORT_SCHEMA_VERSION", "value": "9.1"}],
     )
-    (found,) = timeline.kernels
-    assert (found.name, found.grid, found.registers) == ("k", (0, 0, 0), 0)
-    assert found.launch == timeline.calls[0]
+    assert timeline.kernel_names == (KernelName("k", "k"),)
+    assert timeline.configurations == (LaunchConfiguration((0, 0, 0), (0, 0, 0), 0, 0, 0),)
+    assert timeline.kernels.call.tolist() == [0]
     assert timeline.schema_version == "9.1"
     assert [(gpu.name, gpu.sm_count) for gpu in timeline.gpus] == [("NVIDIA H200", 0)]
 
 
-def test_events_without_valid_times_are_left_out_and_counted(made: Callable[..., Timeline]) -> None:
+def test_events_without_valid_times_are_left_out_and_counted(made: Callable[..., Events]) -> None:
     timeline = made(
         [kernel(500, 900, 1), kernel(0, 0, 2), kernel(700, 0, 3), kernel(9, 8, 4)],
         [call(100, 120, 1), {**call(1, 1, 2), "start": None}],
@@ -273,11 +303,48 @@ def test_events_without_valid_times_are_left_out_and_counted(made: Callable[...,
     assert timeline.origin_ns == 100
 
 
-def test_a_missing_name_is_said(made: Callable[..., Timeline]) -> None:
+def test_kernels_of_a_graph_name_their_node(made: Callable[..., Events]) -> None:
+    nodes: list[Row] = [{**kernel(5, 9, 1), "graphNodeId": 1 << 40}]
+    nodes += [{**kernel(10, 12, 1), "graphNodeId": None}]
+    assert made(nodes).kernels.graph_node.tolist() == [1 << 40, 0]
+
+
+def test_a_text_among_numbers_is_unknown(made: Callable[..., Events]) -> None:
+    timeline = made([{**kernel(5, 9, 1), "gridX": "text"}, kernel(10, 12, 1), kernel(10, 12, 1)])
+    assert [shape.grid for shape in timeline.configurations] == [(0, 2, 1), (8, 2, 1)]
+    assert timeline.kernels.configuration.tolist() == [0, 1, 1]
+
+
+@pytest.mark.skipif(not NIGHTLY, reason="takes 10 s: make test-nightly")
+def test_too_many_launch_configurations_are_refused(tmp_path: Path) -> None:
+    tables = {"StringIds": strings(), "CUPTI_ACTIVITY_KIND_KERNEL": [kernel(1, 2, 1)]}
+    path = export(tmp_path / "many.sqlite", tables)
+    with closing(sqlite3.connect(path)) as database:
+        row: Row = {**kernel(1, 2, 1), "gridX": "n"}
+        values = ", ".join(map(str, row.values()))
+        database.execute(
+            "WITH t(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM t WHERE n < 1100000) "
+            f"INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL SELECT {values} FROM t"
+        )
+        database.commit()
+    assert "too many different rows" in refused(path)
+
+
+def test_a_missing_name_is_said(made: Callable[..., Events]) -> None:
     timeline = made(
         [{**kernel(1, 2, 1), "demangledName": 90, "shortName": 91, "mangledName": None}]
     )
-    assert timeline.kernels[0].name == "(name not in the export)"
+    assert timeline.kernel_names[0].name == "(name not in the export)"
+
+
+def same(one: Any, other: Any) -> bool:
+    """Whether events are equal, arrays element by element."""
+    if isinstance(one, np.ndarray):
+        return np.array_equal(one, other)
+    if not isinstance(one, (Events, Intervals)):
+        return bool(one == other)
+    names = [field.name for field in fields(one)]
+    return all(same(getattr(one, name), getattr(other, name)) for name in names)
 
 
 def refused(path: Path) -> str:
@@ -414,7 +481,7 @@ def test_scrubbing_leaves_no_byte_of_what_is_private(tmp_path: Path) -> None:
     assert SECRET.encode("utf-16-le") not in data
     for trace in (b"vsock", b"dlopen(", b"PyObject_", b"1312d340", b"0000:00:06.0", b"pthread_"):
         assert trace not in data
-    assert read(path) == before
+    assert same(read(path), before)
     assert path.stat().st_mode & 0o777 == 0o640
     assert {item.name for item in tmp_path.iterdir()} == {
         path.name, f"{path.name}-journal-of-another",
@@ -428,7 +495,7 @@ def test_scrubbing_keeps_only_strings_that_something_names(tmp_path: Path) -> No
         kept = {name for (name,) in database.execute("SELECT value FROM StringIds")}
         tables = {name for (name,) in database.execute("SELECT name FROM sqlite_master")}
     timeline = read(path)
-    assert {item.name for item in timeline.kernels} <= kept
+    assert {item.name for item in timeline.kernel_names} <= kept
     assert len(kept) == 17
     assert {name for name in tables if not name.startswith(("ENUM_", "CUPTI_ACTIVITY_"))} == {
         "META_DATA_EXPORT",
@@ -445,7 +512,7 @@ def test_scrubbing_twice_changes_nothing_more(tmp_path: Path) -> None:
     once = read(path)
     size = path.stat().st_size
     scrub(path)
-    assert read(path) == once
+    assert same(read(path), once)
     assert path.stat().st_size == size
 
 
@@ -473,7 +540,7 @@ def test_what_waits_in_a_write_ahead_log_is_scrubbed_too(tmp_path: Path) -> None
     left = [item for item in tmp_path.iterdir() if item.name.startswith("copied")]
     assert left == [copied]
     assert SECRET.encode() not in copied.read_bytes()
-    assert read(copied) == expected
+    assert same(read(copied), expected)
 
 
 def test_what_is_no_export_is_not_scrubbed(tmp_path: Path) -> None:

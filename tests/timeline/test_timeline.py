@@ -3,89 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from pathlib import Path
+from dataclasses import replace
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from profkit.timeline.reader import (
-    ApiCall,
-    GraphRun,
-    Kernel,
-    MemoryOperation,
-    NvtxRange,
-    Stream,
-    Synchronization,
-    Timeline,
-)
+from profkit.timeline.events import Stream
 from profkit.timeline.summary import summarize_timeline
+from tests.timeline.building import Range, call, copy, kernel, stream, timeline
 
 US = 1e-6
-
-
-def stream(number: int = 7, device: int = 0) -> Stream:
-    return Stream(process=1 << 24, device=device, context=1, number=number)
-
-
-def call(start: float, end: float, name: str = "cudaLaunchKernel") -> ApiCall:
-    return ApiCall(start * US, end * US, name, process=1 << 24, thread=(1 << 24) + 1, correlation=0)
-
-
-def kernel(
-    start: float,
-    end: float,
-    *,
-    name: str = "k(int)",
-    on: Stream | None = None,
-    launch: ApiCall | None = None,
-    ranges: tuple[NvtxRange, ...] = (),
-    grid: tuple[int, int, int] = (8, 1, 1),
-) -> Kernel:
-    return Kernel(
-        start * US, end * US, name, name.split("(")[0], on or stream(), grid, (64, 1, 1),
-        32, 0, 0, launch, ranges,
-    )  # fmt: skip
-
-
-def copy(
-    start: float, end: float, size: int, kind: str = "host to device", source: str = "pageable"
-) -> MemoryOperation:
-    return MemoryOperation(
-        start * US, end * US, kind, size, stream(9), source, "device", launch=None
-    )
-
-
-def nvtx(name: str, start: float, end: float) -> NvtxRange:
-    return NvtxRange(start * US, end * US, name, 1 << 24, (1 << 24) + 1, closed=True)
-
-
-def timeline(
-    kernels: Sequence[Kernel] = (),
-    calls: Sequence[ApiCall] = (),
-    memory: Sequence[MemoryOperation] = (),
-    graphs: Sequence[GraphRun] = (),
-    waits: Sequence[Synchronization] = (),
-    ranges: Sequence[NvtxRange] = (),
-    untimed: int = 0,
-) -> Timeline:
-    return Timeline(
-        path=Path("made.sqlite"),
-        product_version="2025.3.2.0",
-        schema_version="3.20.3",
-        created=None,
-        origin_ns=0,
-        gpus=(),
-        kernels=tuple(kernels),
-        calls=tuple(calls),
-        memory_operations=tuple(memory),
-        graphs=tuple(graphs),
-        synchronizations=tuple(waits),
-        ranges=tuple(ranges),
-        untimed=untimed,
-    )
-
 
 intervals = st.tuples(st.integers(0, 10_000), st.integers(0, 3_000)).map(
     lambda pair: (pair[0] / 1_000, (pair[0] + pair[1]) / 1_000)
@@ -136,8 +65,9 @@ def test_gaps_hold_no_work(times: list[tuple[float, float]]) -> None:
     for gap in region.largest:
         middle = gap.start + gap.duration / 2
         assert gap.duration > 0
-        assert gap.after.end == gap.start
-        assert gap.before.start == pytest.approx(gap.start + gap.duration, abs=1e-12)
+        assert any(end * US == pytest.approx(gap.start, abs=1e-12) for _, end in times)
+        after = gap.start + gap.duration
+        assert any(start * US == pytest.approx(after, abs=1e-12) for start, _ in times)
         assert not any(start * US < middle < end * US for start, end in times)
 
 
@@ -196,14 +126,14 @@ def test_delays_of_launches() -> None:
 
 
 def test_kernels_are_grouped_by_name_and_shape_and_by_range() -> None:
-    outer, first, second = nvtx("epoch", 0, 90), nvtx("step", 1, 30), nvtx("step", 40, 80)
     made = timeline(
         [
-            kernel(10, 14, ranges=(outer, first)),
-            kernel(20, 22, ranges=(outer, first), grid=(9, 1, 1)),
-            kernel(50, 52, ranges=(outer, second)),
+            kernel(10, 14, launch=call(2, 3)),
+            kernel(20, 22, launch=call(4, 5), grid=(9, 1, 1)),
+            kernel(50, 52, launch=call(41, 42)),
             kernel(95, 97),
-        ]
+        ],
+        ranges=[Range("epoch", 0, 90), Range("step", 1, 30), Range("step", 40, 80)],
     )
     summary = summarize_timeline(made)
     large, small = summary.groups
@@ -258,7 +188,7 @@ def test_calls_and_waits_by_name() -> None:
     made = timeline(
         [kernel(0, 1)],
         [call(0, 4), call(5, 7), call(8, 20, "cudaMalloc")],
-        waits=[Synchronization(0.0, 3 * US, "stream", 1)],
+        waits=[(0, 3, "stream")],
     )
     summary = summarize_timeline(made)
     assert [(use.name, use.times.count) for use in summary.calls] == [
@@ -269,14 +199,13 @@ def test_calls_and_waits_by_name() -> None:
 
 
 def test_what_limits_the_reading_is_said() -> None:
-    graph = GraphRun(10 * US, 20 * US, stream(3, device=1), None)
-    open_range = NvtxRange(0.0, 1.0, "r", 1, 1, closed=False)
     made = timeline(
         [kernel(1, 2), kernel(3, 4, launch=call(3.5, 5))],
-        graphs=[graph],
-        ranges=[open_range],
+        graphs=[(10, 20, stream(3, device=1))],
+        ranges=[Range("r", 0, 1e6)],
         untimed=3,
     )
+    made = replace(made, ranges=replace(made.ranges, closed=np.array([False])))
     summary = summarize_timeline(made)
     notes = "\n".join(summary.notes)
     for words in (
@@ -298,3 +227,12 @@ def test_a_timeline_without_gpu_work_is_all_idle() -> None:
     assert summary.region.idle == pytest.approx(5 * US)
     assert "no kernel" in summary.notes[0]
     assert summarize_timeline(timeline(kernels=[kernel(0, 1)])).notes[0].startswith("launch calls")
+
+
+def test_runs_are_made_when_asked_for() -> None:
+    made = timeline([kernel(n, n + 0.5, name=f"k{n}()") for n in range(9)])
+    runs = summarize_timeline(made).launches.runs
+    assert [run.name for run in runs[2:8:3]] == ["k2()", "k5()"]
+    assert (runs[-1].name, len(runs), len(list(runs))) == ("k8()", 9, 9)
+    with pytest.raises(IndexError):
+        runs[9]

@@ -1,0 +1,164 @@
+"""What holds an application's step up: quantities for rules about applications.
+
+Each cause has the share of the step's time that its fix saves at best, by replay; the finding with
+the highest ceiling comes first (`rules.checklist.application_items`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+from statistics import median
+
+from profkit.application.replay import Replay, Work
+from profkit.application.steps import Steps, steady_steps
+from profkit.application.what_if import (
+    PINNED_BANDWIDTH,
+    Change,
+    WhatIf,
+    bandwidths,
+    host_work,
+    is_pageable,
+    is_synchronization,
+    small_kernels,
+)
+from profkit.rules.checklist import Item, application_items, timeline_items
+from profkit.rules.rule_file import Rule, shipped_rules
+from profkit.timeline.events import Events
+from profkit.timeline.summary import summarize_timeline
+
+FASTER = 0.9
+"""Of its time that a kernel takes after a fix for which there is no estimate, chosen: enough that a
+busy GPU is named where nothing else is, and less than what a fix of another limit gives."""
+
+CHANGES: Mapping[str, Change] = {
+    "saved_by_graphs": Change(graphs=True),
+    "saved_by_pinned_copies": Change(pinned=True),
+    "saved_by_overlap": Change(overlapped=True),
+    "saved_by_prefetch": Change(prefetched=True),
+    "saved_by_reuse": Change(preallocated=True),
+    "saved_by_streams": Change(concurrent=True),
+    "saved_by_balance": Change(balanced=True),
+}
+"""What each cause's fix changes."""
+_WAITS = "saved_by_no_waits"
+
+
+def plan(names: Iterable[str]) -> Change:
+    """The fixes of some causes together, by the names of what they save; of kernels there is none
+    without a profile of them."""
+    change = Change()
+    for name in names:
+        fix = Change(unsynchronized=True) if name == _WAITS else CHANGES.get(name)
+        change |= fix or Change()
+    return change
+
+
+def findings(
+    events: Events, rules: Sequence[Rule], disabled: Collection[str] = ()
+) -> tuple[Item, ...]:
+    """What rules find in a timeline: in its steps, or in all of it where nothing repeats.
+
+    Shipped rules about all of a timeline would count its start and warm-up.
+    """
+    step = quantities(events, steady_steps(events))
+    shipped = shipped_rules() if step else ()
+    whole = [rule for rule in rules if rule.about == "timeline" and rule not in shipped]
+    items = timeline_items(summarize_timeline(events).quantities, whole, disabled) if whole else ()
+    by_ceiling = sorted((*application_items(step, rules, disabled), *items), key=_ceiling)
+    return (
+        tuple(replace(item, rank=rank) for rank, item in enumerate(by_ceiling, 1))
+        if step
+        else items
+    )
+
+
+def _ceiling(item: Item) -> float:
+    return -item.range[1]
+
+
+def quantities(
+    events: Events,
+    steps: Sequence[Steps],
+    known: float | None = None,
+    host: float | None = None,
+) -> Mapping[str, float]:
+    """The quantities of an application's step; none of a program that repeats nothing.
+
+    `known` and `host` are what WhatIf takes.
+    """
+    if not steps or not any(len(each) > 1 for each in steps):
+        return {}
+    what_if = WhatIf(events, steps, known, host)
+    return {**_evidence(what_if.replay, what_if.sm_count), **_savings(what_if)}
+
+
+def _savings(what_if: WhatIf) -> dict[str, float]:
+    def saved(change: Change) -> float:
+        return 1 - 1 / what_if.ceiling(change)
+
+    savings = {name: saved(change) for name, change in CHANGES.items()}
+    prefetched = CHANGES["saved_by_prefetch"]
+    ahead = saved(prefetched | Change(unsynchronized=True))
+    working = _host_time(what_if.replay) / (what_if.present / 1e9)
+    kernels = {work.group: FASTER for work in what_if.replay.works if work.role == "kernel"}
+    return {
+        **savings,
+        "saved_by_one_thread": min(savings["saved_by_prefetch"], max(0.0, 1 - working)),
+        # what prefetching saves is not counted: a wait before host work is part of that
+        _WAITS: ahead - savings["saved_by_prefetch"],
+        "saved_by_kernels": saved(Change(kernels=kernels)),
+        "saved_by_all": saved(plan([*CHANGES, _WAITS])),
+    }
+
+
+def _host_time(replay: Replay) -> float:
+    """Seconds of host work per step."""
+    gaps = (replay.calls[work.index].gap for work in host_work(replay))
+    return sum(gaps) / replay.steps / 1e9
+
+
+def _evidence(replay: Replay, sm_count: int) -> dict[str, float]:
+    calls, works, steps = replay.calls, replay.works, replay.steps
+    durations = [work.duration for work in works if work.role == "kernel"]
+    waits = [call for call in calls if is_synchronization(call, works)]
+    pageable = [work for work in works if is_pageable(work)]
+    size, copying = sum(work.size for work in pageable), sum(work.duration for work in pageable)
+    collectives = [work for work in works if work.role == "communication"]
+    allocating = [call for call in calls if call.role == "allocation"]
+    speeds = bandwidths(works)
+    used = [speeds.get(work.direction, PINNED_BANDWIDTH) for work in pageable]
+
+    def each(count: float) -> float:
+        return count / steps
+
+    return {
+        "step_time": replay.recorded / 1e9,
+        "gpu_busy_share": min(1.0, _busy(works) / steps / replay.recorded),
+        "launches": each(sum(call.role == "launch" for call in calls)),
+        "kernel_median": median(durations) / 1e9 if durations else math.nan,
+        "host_waits": each(len(waits)),
+        "host_wait_time": each(sum(call.end - call.start for call in waits)) / 1e9,
+        "host_work": _host_time(replay),
+        "pageable_bytes": each(size),
+        "pageable_bandwidth": size / copying * 1e9 if copying else math.nan,
+        "pinned_bandwidth": max(used, default=math.nan),
+        "collectives": each(len(collectives)) / max(1, replay.ranks),
+        "communication_time": each(sum(work.duration for work in collectives))
+        / max(1, replay.ranks)
+        / 1e9,
+        "allocations": each(len(allocating)),
+        "allocation_time": each(sum(call.end - call.start for call in allocating)) / 1e9,
+        "small_kernels": each(small_kernels(works, sm_count)),
+        "ranks": replay.ranks,
+    }
+
+
+def _busy(works: Sequence[Work]) -> float:
+    """The time in which any work ran, ns; `works` are in order of start."""
+    busy, reached = 0.0, -math.inf
+    for work in works:
+        busy += max(0.0, work.end - max(work.start, reached))
+        reached = max(reached, work.end)
+    return busy

@@ -1,0 +1,67 @@
+"""What a kernel does, by its name: attention, GEMM, norm, optimizer, ..."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import cache, lru_cache
+
+from profkit.core.yaml_files import shipped_yaml
+from profkit.report.names import own_names
+
+COMMUNICATION, OPTIMIZER, OTHER, GRAPH = "communication", "optimizer", "other", "CUDA graph"
+
+_TILE = re.compile(r"_?(tilesize)?\d+x\d+.*")
+_COLLECTIVES = re.compile(
+    r"AllReduce|AllGather|ReduceScatter|Broadcast|SendRecv|AllToAll|Reduce|all_?reduce|"
+    r"all_?gather|reduce_?scatter|broadcast|all_?to_?all|cross_device_reduce|barrier"
+)
+_COLLECTIVE_NAMES = {
+    "allreduce": "all-reduce",
+    "allgather": "all-gather",
+    "reducescatter": "reduce-scatter",
+    "broadcast": "broadcast",
+    "sendrecv": "send/receive",
+    "alltoall": "all-to-all",
+    "reduce": "reduce",
+    "crossdevicereduce": "all-reduce",
+    "barrier": "barrier",
+}
+
+
+@lru_cache(maxsize=10_000)
+def kernel_kind(name: str) -> str:
+    """The kind of a kernel of this demangled name, "other" where no pattern matches."""
+    plain = name.removeprefix("void ")
+    return next((kind for kind, pattern in _patterns() if pattern.search(plain)), OTHER)
+
+
+def collective(name: str) -> str:
+    """What a communication kernel does, such as "all-reduce"; "communication" where unknown."""
+    match = _COLLECTIVES.search(name)
+    return _COLLECTIVE_NAMES[re.sub("_", "", match[0]).lower()] if match else COMMUNICATION
+
+
+@lru_cache(maxsize=10_000)
+def kernel_family(name: str) -> str:
+    """What a kernel is a variant of: equal for kernels that differ in template arguments or tiles,
+    and for those that a generator makes for one kind of work."""
+    plain = name.removeprefix("void ")
+    made = (family for family, pattern in _families() if pattern.search(plain))
+    return next(made, None) or _TILE.sub("", own_names([name])[name])
+
+
+def all_kinds() -> Iterable[str]:
+    return (*(kind for kind, _ in _patterns()), OTHER)
+
+
+@cache
+def _families() -> tuple[tuple[str, re.Pattern[str]], ...]:
+    rows = shipped_yaml("profkit.application", "kernel_kinds.yaml")["families"]
+    return tuple((name, re.compile(pattern)) for name, pattern in rows.items())
+
+
+@cache
+def _patterns() -> tuple[tuple[str, re.Pattern[str]], ...]:
+    rows = shipped_yaml("profkit.application", "kernel_kinds.yaml")["kinds"]
+    return tuple((row["kind"], re.compile("|".join(row["match"]))) for row in rows)

@@ -1,0 +1,455 @@
+"""What the wall time of a step is made of: parts that sum to it exactly.
+
+Each instant belongs to one part: to kernels while any computes, else to communication, else to
+copies, else to fills, else to an idle gap of the GPU. A gap's time is divided by what the threads
+that submit work did meanwhile. Where several kernels run at once, each has an equal share.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from profkit.application import intervals
+from profkit.application.intervals import NOTHING, Cover
+from profkit.application.kernel_kinds import (
+    COMMUNICATION,
+    GRAPH,
+    all_kinds,
+    collective,
+    kernel_kind,
+)
+from profkit.application.steps import Steps
+from profkit.application.work import KERNEL, MEMORY, Work, work_of
+from profkit.timeline.events import Events, MemoryKind, Times
+
+Amounts = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+KERNELS, COPIES, FILLS, GAPS = "kernels", "copies", "memset", "idle"
+GROUPS = (KERNELS, COMMUNICATION, COPIES, FILLS, GAPS)
+
+LAUNCH_BOUND = "launch-bound"
+SYNCHRONIZATION = "after a synchronization"
+ALLOCATION = "memory allocation"
+COPY_CALLS = "in copy calls"
+OTHER_CALLS = "other CUDA calls"
+HOST_CODE = "host code without CUDA calls"
+QUEUED = "between queued work"
+RANK_WAIT = "waiting for another rank"
+
+MEANINGS: Mapping[str, str] = {
+    LAUNCH_BOUND: "the next work was submitted after the GPU was idle, by a host that launches",
+    SYNCHRONIZATION: "the host waited for the GPU, and submits again",
+    ALLOCATION: "the host allocates or frees memory",
+    COPY_CALLS: "the host prepares a copy, such as through pageable memory",
+    OTHER_CALLS: "the host is in other CUDA calls",
+    HOST_CODE: "Python, data loader, I/O: no thread that submits work is in a CUDA call",
+    QUEUED: "the next work was already submitted: launch latency, dependencies between streams",
+    RANK_WAIT: "a collective runs, but another rank has not started it",
+}
+
+SHORT_PAUSE = 100_000
+"""ns without a CUDA call that a launch-bound host may take between launches: an operation of an
+eager framework takes 10 to 50 µs; as `timeline.region.SHORT_GAP`."""
+
+LATENCY = 10_000
+"""ns from the start of a launch call to that of its kernel on an idle GPU, where a timeline doesn't
+tell: 4 to 8 µs in timelines of an H200."""
+LATENCY_MOST = 50_000  # ns; chosen: what takes longer waits for something else
+
+MOST_WORK = 250_000  # pieces of work that are analyzed at once; chosen: 100 MB
+
+_RETURN = 1_000  # ns; chosen: a wait may end as the GPU does, by clocks that differ a little
+_LAUNCHING = ("Launch",)
+_ALLOCATING = ("Malloc", "MemAlloc", "cudaFree", "MemFree", "MemCreate", "MemRelease", "HostAlloc")
+_COPYING = ("Memcpy", "Memset")
+_WAITING = ("Synchronize", "EventQuery", "StreamQuery", "StreamWaitEvent")
+_CATEGORIES = (
+    (ALLOCATION, _ALLOCATING),
+    (LAUNCH_BOUND, _LAUNCHING),
+    (COPY_CALLS, _COPYING),
+    (SYNCHRONIZATION, _WAITING),
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """A part of each step: its group, its name, ns by step, and what runs hidden behind others.
+
+    `hidden` is the time in which it ran while the time belonged to another part; `count` is how
+    many there are in all steps.
+    """
+
+    group: str
+    name: str
+    times: Amounts
+    hidden: Amounts
+    count: int
+
+
+@dataclass(frozen=True, eq=False)
+class StepParts:
+    """The parts of the typical steps of a process; `wall` is the time of each step in ns."""
+
+    steps: Steps
+    wall: Times
+    parts: tuple[Part, ...]
+    kernel_time: Amounts
+    """ns on the critical path in these steps by row of `Events.kernels`; 0 for collectives."""
+
+    @cached_property
+    def total(self) -> float:
+        return float(self.wall.sum())
+
+    def share(self, part: Part) -> float:
+        """Of the time of all steps."""
+        return float(part.times.sum()) / self.total
+
+    def group(self, name: str) -> tuple[Part, ...]:
+        """The parts of a group, most time first."""
+        parts = [part for part in self.parts if part.group == name]
+        return tuple(sorted(parts, key=lambda part: -part.times.sum()))
+
+
+@dataclass(frozen=True, eq=False)
+class _Typical:
+    """The typical steps: sums of what happens in them, by step."""
+
+    bounds: Times
+    typical: Mask
+
+    @property
+    def wall(self) -> Times:
+        return np.diff(self.bounds)[self.typical]
+
+    def lengths(self, cover: Cover) -> Amounts:
+        """How much of a cover is in each step."""
+        lengths = np.diff(intervals.covered(cover, self.bounds))[self.typical]
+        return lengths.astype(np.float64)
+
+    def sums(self, step: Integers, group: Integers, amounts: Amounts, groups: int) -> Amounts:
+        """Sums by group and step."""
+        count = len(self.typical)
+        cells = np.bincount(group * count + step, weights=amounts, minlength=groups * count)
+        return np.asarray(cells.reshape(groups, count)[:, self.typical], dtype=np.float64)
+
+    def count(self, times: Times) -> int:
+        """How many of these times are in a step."""
+        step = np.searchsorted(self.bounds, times, side="right") - 1
+        inside = (step >= 0) & (step < len(self.typical))
+        return int(self.typical[step[inside]].sum())
+
+
+def step_parts(events: Events, steps: Steps) -> StepParts:
+    """The parts of the steps of a process."""
+    work = work_of(events, steps.process, steps.device)
+    program = _Program(
+        events=events,
+        work=work,
+        work_reach=np.maximum.accumulate(work.end),
+        calls_reach=np.maximum.accumulate(events.calls.end),
+        threads=_submitting(events, work),
+        latest=_latest_starts(events),
+    )
+    kernel_time = np.zeros(len(events.kernels))
+    chunks = [
+        (len(typical.wall), _parts_of(program, typical, kernel_time))
+        for typical in _chunks(work, steps)
+    ]
+    names = dict.fromkeys((part.group, part.name) for _, parts in chunks for part in parts)
+    wall = np.diff(steps.bounds)[steps.typical]
+    parts = tuple(_joined(group, name, chunks) for group, name in names)
+    return StepParts(steps, wall, parts, kernel_time)
+
+
+def _joined(group: str, name: str, chunks: Sequence[tuple[int, Sequence[Part]]]) -> Part:
+    """A part over all steps; a chunk without it has zeros."""
+    rows = []
+    for size, parts in chunks:
+        nothing = Part(group, name, np.zeros(size), np.zeros(size), 0)
+        own = (part for part in parts if (part.group, part.name) == (group, name))
+        rows.append(next(own, nothing))
+    times, hidden = ([getattr(row, column) for row in rows] for column in ("times", "hidden"))
+    count = sum(row.count for row in rows)
+    return Part(group, name, np.concatenate(times), np.concatenate(hidden), count)
+
+
+@dataclass(frozen=True, eq=False)
+class _Program:
+    """A process's work; the reaches are the latest end so far, by work and by call."""
+
+    events: Events
+    work: Work
+    work_reach: Times
+    calls_reach: Times
+    threads: Mask
+    latest: Times | None
+
+    def work_within(self, bounds: Times) -> Work:
+        """Work that runs between the first and the last bound, and what begins at the last."""
+        return self.work.chosen(_overlapping(self.work.start, self.work_reach, bounds))
+
+    def calls_within(self, bounds: Times) -> slice:
+        return _overlapping(self.events.calls.start, self.calls_reach, bounds)
+
+
+def _overlapping(start: Times, reach: Times, bounds: Times) -> slice:
+    first = np.searchsorted(reach, bounds[0], side="right")
+    return slice(int(first), int(np.searchsorted(start, bounds[-1], side="right")))
+
+
+def _submitting(events: Events, work: Work) -> Mask:
+    """Threads that submit this work; the last element stands for unknown ones."""
+    own = np.zeros(len(events.threads) + 1, dtype=np.bool_)
+    own[events.calls.thread[work.call[work.call >= 0]]] = True
+    own[-1] = False
+    return own
+
+
+def _chunks(work: Work, steps: Steps) -> Iterator[_Typical]:
+    """The steps, so many at a time that their work takes little memory."""
+    first = np.searchsorted(work.start, steps.bounds)
+    low = 0
+    while low < len(steps):
+        high = int(np.searchsorted(first, first[low] + MOST_WORK, side="right")) - 1
+        high = min(max(high, low + 1), len(steps))
+        yield _Typical(steps.bounds[low : high + 1], steps.typical[low:high])
+        low = high
+
+
+def _parts_of(program: _Program, typical: _Typical, kernel_time: Amounts) -> list[Part]:
+    events, work = program.events, program.work_within(typical.bounds)
+    names = (*all_kinds(), GRAPH)
+    kind = _kinds(events, work, names)
+    talking = kind == names.index(COMMUNICATION)
+    computing = (work.table != MEMORY) & ~talking
+    own, parts = _kernel_parts(work, computing, kind, names, typical)
+    kernels = work.table == KERNEL
+    kernel_time[work.row[kernels]] += own[kernels]
+    taken = _cover(work, computing)
+    for group, named in (
+        (COMMUNICATION, _communication(program, work, talking)),
+        (COPIES, _memory(events, work, fills=False)),
+        (FILLS, _memory(events, work, fills=True)),
+    ):
+        for name, cover, starts in named:
+            exposed = typical.lengths(intervals.without(cover, taken))
+            hidden = typical.lengths(cover) - exposed
+            parts.append(Part(group, name, exposed, hidden, typical.count(starts)))
+            taken = intervals.either(taken, cover)
+    parts += _gap_parts(program, work, taken, typical)
+    return [part for part in parts if part.times.any() or part.hidden.any()]
+
+
+def _cover(work: Work, chosen: Mask) -> Cover:
+    return intervals.union(work.start[chosen], work.end[chosen])
+
+
+def _kinds(events: Events, work: Work, names: Sequence[str]) -> Integers:
+    """The kind of each work as a place in `names`; -1 for copies and fills."""
+    numbers = {name: number for number, name in enumerate(names)}
+    table = np.array([numbers[kernel_kind(item.name)] for item in events.kernel_names], np.int64)
+    kinds = np.where(work.table == MEMORY, -1, numbers[GRAPH])
+    kernels = work.table == KERNEL
+    if len(table):
+        kinds[kernels] = table[events.kernels.name[work.row[kernels]]]
+    return kinds
+
+
+def _kernel_parts(
+    work: Work, computing: Mask, kind: Integers, names: Sequence[str], typical: _Typical
+) -> tuple[Amounts, list[Part]]:
+    """Each kernel's time in typical steps, and the parts by kind.
+
+    Where k kernels run at once, each has 1/k of the time.
+    """
+    rows = np.flatnonzero(computing)
+    start, end = work.start[rows], work.end[rows]
+    piece, step, low, high = intervals.pieces(start, end, typical.bounds)
+    if len(rows) and (start[1:] < np.maximum.accumulate(end)[:-1]).any():
+        times, spent = _divided_clock(start, end)
+        amounts = np.interp(high, times, spent) - np.interp(low, times, spent)
+    else:
+        amounts = (high - low).astype(np.float64)
+    kinds = kind[rows][piece]
+    inside = typical.typical[step]
+    own = np.bincount(piece, weights=amounts * inside, minlength=len(rows))
+    kernel_time = np.zeros(len(work))
+    kernel_time[rows] = own
+    lengths = typical.sums(step, kinds, (high - low).astype(np.float64), len(names))
+    sums = typical.sums(step, kinds, amounts, len(names))
+    counts = [typical.count(start[kind[rows] == number]) for number in range(len(names))]
+    parts = [
+        Part(KERNELS, name, sums[number], lengths[number] - sums[number], counts[number])
+        for number, name in enumerate(names)
+        if lengths[number].any()
+    ]
+    return kernel_time, parts
+
+
+def _divided_clock(start: Times, end: Times) -> tuple[Times, Amounts]:
+    """Times, and what a kernel that ran all along would have got of the time until each."""
+    times = np.concatenate([start, end])
+    order = np.argsort(times, kind="stable")
+    times = times[order]
+    change = np.where(order < len(start), 1, -1)
+    active = np.maximum(np.cumsum(change)[:-1], 1)
+    return times, np.append(0.0, np.cumsum(np.diff(times) / active))
+
+
+def _communication(
+    program: _Program, work: Work, talking: Mask
+) -> Iterator[tuple[str, Cover, Times]]:
+    """Communication by operation, before it the time in which another rank is not there yet."""
+    rows = np.flatnonzero(talking)
+    if not len(rows):
+        return
+    events, latest = program.events, program.latest
+    if latest is not None:
+        until = np.minimum(latest[work.row[rows]], work.end[rows])
+        waiting = until > work.start[rows]
+        chosen = rows[waiting]
+        yield RANK_WAIT, intervals.union(work.start[chosen], until[waiting]), work.start[chosen]
+    name = events.kernels.name[work.row[rows]]
+    operations = [collective(item.name) for item in events.kernel_names]
+    for operation in sorted({operations[number] for number in np.unique(name)}):
+        own = np.array([known == operation for known in operations])[name]
+        chosen = rows[own]
+        cover = intervals.union(work.start[chosen], work.end[chosen])
+        yield operation, cover, work.start[chosen]
+
+
+def _latest_starts(events: Events) -> Times | None:
+    """By kernel, when the last rank started this collective; None without other ranks.
+
+    The n-th kernel of a name is the same collective on each rank, if all have equally many.
+    """
+    kernels = events.kernels
+    talking = np.array(
+        [kernel_kind(item.name) == COMMUNICATION for item in events.kernel_names], dtype=np.bool_
+    )
+    rows = np.flatnonzero(talking[kernels.name])
+    owners = np.array([stream.process for stream in events.streams])[kernels.stream[rows]]
+    if len(np.unique(owners)) < 2:
+        return None
+    latest = np.zeros(len(kernels), dtype=np.int64)
+    for name in np.unique(kernels.name[rows]):
+        own = [
+            rows[(kernels.name[rows] == name) & (owners == owner)] for owner in np.unique(owners)
+        ]
+        if len({len(column) for column in own}) == 1:
+            table = np.stack(own)
+            latest[table] = kernels.start[table].max(axis=0)
+    return latest
+
+
+def memory_name(kind: MemoryKind) -> str:
+    """A kind of copy in words: its direction, and whether host memory is pinned."""
+    for memory in ("pageable", "pinned", "managed", "unified"):
+        if any(memory in place for place in (kind.source, kind.target)):
+            return f"{kind.kind}, {memory}"
+    return kind.kind
+
+
+def _memory(events: Events, work: Work, *, fills: bool) -> Iterator[tuple[str, Cover, Times]]:
+    rows = np.flatnonzero(work.table == MEMORY)
+    kind = events.memory_operations.kind[work.row[rows]]
+    names = [memory_name(item) for item in events.memory_kinds]
+    for name in sorted({names[number] for number in np.unique(kind)}):
+        if (name == FILLS) == fills:
+            chosen = rows[np.array([known == name for known in names])[kind]]
+            yield name, intervals.union(work.start[chosen], work.end[chosen]), work.start[chosen]
+
+
+@dataclass(frozen=True, eq=False)
+class _Gaps:
+    """Idle gaps cut at the steps' bounds, and when the call of the next work began and of what."""
+
+    step: Integers
+    start: Times
+    end: Times
+    called: Times
+    copying: Mask
+    queued: Mask
+
+
+def _gap_parts(program: _Program, work: Work, taken: Cover, typical: _Typical) -> list[Part]:
+    covers = _call_covers(program, typical.bounds)
+    gaps = _gaps(program.events, typical.bounds, work, taken)
+    until = np.clip(gaps.called, gaps.start, gaps.end)
+    spent = {
+        cause: intervals.covered(cover, until) - intervals.covered(cover, gaps.start)
+        for cause, cover in covers.items()
+    }
+    pause = until - gaps.start - sum(spent.values(), np.zeros(len(until), dtype=np.int64))
+    last = gaps.end - until
+    waits = covers[SYNCHRONIZATION]
+    synced = intervals.covered(waits, until) > intervals.covered(waits, gaps.start - _RETURN)
+    launching = np.where(synced, SYNCHRONIZATION, LAUNCH_BOUND)
+    pieces = [
+        (np.full(len(until), cause), time) for cause, time in spent.items() if cause != LAUNCH_BOUND
+    ]
+    pieces += [
+        (launching, spent[LAUNCH_BOUND]),
+        (np.where(pause > SHORT_PAUSE, HOST_CODE, launching), pause),
+        (np.where(gaps.copying, COPY_CALLS, np.where(gaps.queued, QUEUED, launching)), last),
+    ]
+    parts = []
+    for cause in MEANINGS:
+        amounts = np.sum([np.where(owner == cause, time, 0) for owner, time in pieces], axis=0)
+        sums = typical.sums(gaps.step, np.zeros_like(gaps.step), amounts, 1)[0]
+        count = int((amounts[typical.typical[gaps.step]] > 0).sum())
+        parts.append(Part(GAPS, cause, sums, np.zeros(len(sums)), count))
+    return parts
+
+
+def _gaps(events: Events, bounds: Times, work: Work, taken: Cover) -> _Gaps:
+    start, end = intervals.inverse(taken, int(bounds[0]), int(bounds[-1]))
+    following = np.searchsorted(work.start, end)
+    known = following < len(work)
+    called = np.where(known, np.append(work.call_start, 0)[following], end)
+    call = np.where(known, np.append(work.call, -1)[following], -1)
+    copying = np.array([_is(name, _COPYING) for name in events.call_names] + [False])
+    copies = (
+        copying[np.where(call >= 0, events.calls.name[call], -1)]
+        if len(events.calls)
+        else known & False
+    )
+    delay = end - called
+    fresh = delay[(called > start) & (call >= 0)]
+    latency = LATENCY if len(fresh) < 10 else min(LATENCY_MOST, 1.5 * float(np.median(fresh)))
+    queued = (called <= start) & (delay > latency)
+    piece, step, low, high = intervals.pieces(start, end, bounds)
+    return _Gaps(step, low, high, called[piece], copies[piece], queued[piece])
+
+
+def _is(name: str, words: Sequence[str]) -> bool:
+    return any(word in name for word in words)
+
+
+def _call_covers(program: _Program, bounds: Times) -> dict[str, Cover]:
+    """When the threads that submit this work are in calls of each category, disjoint."""
+    events, calls = program.events, program.events.calls
+    within = program.calls_within(bounds)
+    rows = within.start + np.flatnonzero(program.threads[calls.thread[within]])
+    category = np.array([_category(name) for name in events.call_names], dtype=np.int64)
+    number = category[calls.name[rows]] if len(rows) else np.zeros(0, dtype=np.int64)
+    covers: dict[str, Cover] = {}
+    taken = NOTHING
+    for place, cause in enumerate((*(cause for cause, _ in _CATEGORIES), OTHER_CALLS)):
+        chosen = rows[number == place]
+        cover = intervals.union(calls.start[chosen], calls.end[chosen])
+        covers[cause] = intervals.without(cover, taken)
+        taken = intervals.either(taken, cover)
+    return covers
+
+
+def _category(name: str) -> int:
+    places = (place for place, (_, words) in enumerate(_CATEGORIES) if _is(name, words))
+    return next(places, len(_CATEGORIES))

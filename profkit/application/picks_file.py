@@ -1,0 +1,83 @@
+"""The picked kernels of an application, `profkit.picks/1`: what ncu was to profile, and what its
+report holds of that."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from msgspec import structs
+
+from profkit.application.ranking import Pick
+from profkit.core.typed_file import Amount, Count, File, Model, read_file
+from profkit.report.summary import ReportSummary
+from profkit.timeline.events import Events
+
+PICKS, ANSWER = "picks.json", "answer.json"
+"""Its name in a run, and that of the answer."""
+NODES = "timeline_nodes.sqlite"
+"""The second timeline of a run with CUDA graphs: their kernels, whose times are not used."""
+
+
+class PickEntry(Model, frozen=True, kw_only=True):
+    """A picked kernel: its share of the step, and its launch in the report, or the reason why there
+    is none."""
+
+    kernel: str
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    device: int
+    share: Amount
+    launch: Count | None = None
+    reason: str = ""
+
+
+class PicksFile(File, frozen=True, kw_only=True, tag="profkit.picks/1"):
+    """How an application was recorded; `budget` in seconds."""
+
+    nvtx: str | None = None
+    explain: Amount
+    budget: Amount | None = None
+    picks: tuple[PickEntry, ...] = ()
+
+
+def is_application(path: Path) -> bool:
+    """Whether a path is the run of an application."""
+    return path.is_dir() and (path / PICKS).is_file()
+
+
+def recorded_range(folder: Path) -> str | None:
+    """The NVTX range that an application's run was recorded by; None for other folders."""
+    if not is_application(folder):
+        return None
+    return read_file(folder / PICKS, PicksFile, "record the run again").nvtx
+
+
+def entry(events: Events, pick: Pick, reason: str = "") -> PickEntry:
+    """The entry of a pick that is not profiled (yet)."""
+    shape = events.configurations[pick.configuration]
+    return PickEntry(
+        kernel=events.kernel_names[pick.name].name,
+        grid=shape.grid,
+        block=shape.block,
+        device=pick.device,
+        share=pick.share,
+        reason=reason,
+    )
+
+
+def identified(picks: Sequence[PickEntry], report: ReportSummary) -> tuple[PickEntry, ...]:
+    """The picks with their launches in a report: those of the same name, grid and block."""
+    return tuple(_identified(pick, report) for pick in picks)
+
+
+def _identified(pick: PickEntry, report: ReportSummary) -> PickEntry:
+    named = [launch for launch in report.launches if launch.name == pick.kernel]
+    for launch in named:
+        if (launch.grid, launch.block) == (pick.grid, pick.block) and not launch.failed:
+            return structs.replace(pick, launch=launch.index, reason="")
+    if not named:
+        return structs.replace(pick, reason="not identified: ncu met no launch of this name")
+    grid, block = (" x ".join(map(str, size)) for size in (named[0].grid, named[0].block))
+    reason = f"not identified: ncu met it with grid {grid}, block {block}"
+    return structs.replace(pick, reason=reason)

@@ -1,0 +1,194 @@
+"""Which kernels an application's step is made of, and which launches represent them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from profkit.application.kernel_kinds import kernel_family, kernel_kind
+from profkit.application.parts import KERNELS, StepParts
+from profkit.application.steps import Steps
+from profkit.application.work import dense
+from profkit.timeline.events import Events
+
+Integers = npt.NDArray[np.int64]
+
+EXPLAINED = 0.9
+"""Share of the time of kernels that the picked ones explain, unless asked for another."""
+MOST_KERNELS = 8
+"""Families of kernels that are picked; chosen: what a person reads."""
+_EARLY_STEPS = 3  # from which a launch is picked, so that a second run may end early; chosen
+_BITS = 42  # of a duration in ns: more than an hour
+_SECOND_SHAPE = 0.25  # share of a family's time from which a second shape is picked; chosen
+
+
+@dataclass(frozen=True, slots=True)
+class KernelUse:
+    """A kernel with one launch configuration: `name` and `configuration` index the events' tables.
+
+    `time` is its time on the GPU's critical path in all typical steps, in ns, `share` that of the
+    steps' wall time; where kernels overlap, each has an equal share of the time. `launches` is the
+    number in these steps, `median` their duration in ns.
+    """
+
+    name: int
+    configuration: int
+    kind: str
+    family: str
+    time: float
+    share: float
+    launches: int
+    median: float
+
+
+@dataclass(frozen=True, slots=True)
+class Pick:
+    """A launch to profile, for a kernel with its launch configuration.
+
+    `name` and `configuration` index the tables of the events; `kernel` is the launch's index in
+    `Events.kernels`. `share` is of the step's wall time on the GPU's critical path. `launch_index`
+    counts all kernel launches of the process in order of their launch calls from 0, collectives
+    included, `skip` those of the same name alone; `nvtx` are the names of the ranges around the
+    launch call, outermost first. `process` and `device` say where it ran.
+    """
+
+    process: int
+    device: int
+    name: int
+    configuration: int
+    kernel: int
+    share: float
+    launch_index: int
+    skip: int
+    nvtx: tuple[str, ...]
+    family: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """The kernels of a step, most time first, and the launches that represent them.
+
+    `explained` is the share of the kernels' time that the families of the picked ones have, `own`
+    that of the picked names and configurations alone. Collectives are no part of it; `unknown` is
+    the share of graphs whose kernels are unknown. `steps` are those that the kernels are of.
+    """
+
+    kernels: tuple[KernelUse, ...]
+    picks: tuple[Pick, ...]
+    explained: float
+    own: float
+    unknown: float
+    steps: int
+
+
+def ranking(events: Events, parts: StepParts, explain: float = EXPLAINED) -> Ranking:
+    """The kernels of the typical steps by their time on the critical path."""
+    uses = _uses(events, parts)
+    families: dict[str, list[KernelUse]] = {}
+    for use in uses:
+        families.setdefault(use.family, []).append(use)
+    groups = sorted(families.values(), key=lambda group: -sum(use.time for use in group))
+    known = sum(use.time for use in uses)
+    picked: list[KernelUse] = []
+    reached = 0.0
+    for group in groups[:MOST_KERNELS]:
+        if reached >= explain * known:
+            break
+        time = sum(use.time for use in group)
+        picked.append(group[0])
+        picked += [use for use in group[1:2] if use.time >= _SECOND_SHAPE * time]
+        reached += time
+    whole = sum(float(part.times.sum()) for part in parts.group(KERNELS)) or 1.0
+    return Ranking(
+        kernels=uses,
+        picks=_picks(events, parts.steps, picked),
+        explained=reached / whole,
+        own=sum(use.time for use in picked) / whole,
+        unknown=max(0.0, 1 - known / whole),
+        steps=len(parts.wall),
+    )
+
+
+def _uses(events: Events, parts: StepParts) -> tuple[KernelUse, ...]:
+    own = np.flatnonzero(parts.kernel_time > 0)
+    if not len(own):
+        return ()
+    kernels = events.kernels
+    shapes = len(events.configurations)
+    codes = kernels.name[own].astype(np.int64) * shapes + kernels.configuration[own]
+    group = dense(codes)
+    groups = np.zeros(int(group.max()) + 1, dtype=np.int64)
+    groups[group] = codes
+    times = np.bincount(group, weights=parts.kernel_time[own])
+    counts = np.bincount(group)
+    durations = np.minimum(kernels.end[own] - kernels.start[own], (1 << _BITS) - 1)
+    ordered = np.sort((group.astype(np.int64) << _BITS) + durations)  # by group, then duration
+    middles = ordered[np.cumsum(counts) - counts + counts // 2] & ((1 << _BITS) - 1)
+    return tuple(
+        KernelUse(
+            name=int(groups[place] // shapes),
+            configuration=int(groups[place] % shapes),
+            kind=kernel_kind(events.kernel_names[int(groups[place] // shapes)].name),
+            family=kernel_family(events.kernel_names[int(groups[place] // shapes)].name),
+            time=float(times[place]),
+            share=float(times[place]) / parts.total,
+            launches=int(counts[place]),
+            median=float(middles[place]),
+        )
+        for place in np.argsort(-times, kind="stable")
+    )
+
+
+def _picks(events: Events, steps: Steps, uses: list[KernelUse]) -> tuple[Pick, ...]:
+    kernels = events.kernels
+    own = np.array([stream.process == steps.process for stream in events.streams])
+    rows = np.flatnonzero(own[kernels.stream])
+    called = kernels.start[rows].copy()
+    known = kernels.call[rows] >= 0
+    called[known] = events.calls.start[kernels.call[rows][known]]
+    order = np.lexsort((kernels.start[rows], called))  # launches of a call in order of their start
+    rows, called = rows[order], called[order]
+    step = np.searchsorted(steps.call_bounds, called, side="right") - 1
+    inside = (step >= 0) & (step < len(steps))
+    inside[inside] = steps.typical[step[inside]]
+    inside &= step <= np.flatnonzero(steps.typical)[:_EARLY_STEPS][-1]
+    candidates = np.flatnonzero(inside)
+    picks = []
+    for use in uses:
+        shape = kernels.configuration[rows[candidates]] == use.configuration
+        early = candidates[shape & (kernels.name[rows[candidates]] == use.name)]
+        if not len(early):
+            named = kernels.name[rows] == use.name
+            early = np.flatnonzero(named & (kernels.configuration[rows] == use.configuration))
+        durations = kernels.end[rows[early]] - kernels.start[rows[early]]
+        index = int(early[int(np.argmin(np.abs(durations - use.median)))])
+        picks.append(
+            Pick(
+                process=steps.process,
+                device=steps.device,
+                name=use.name,
+                configuration=use.configuration,
+                kernel=int(rows[index]),
+                share=use.share,
+                launch_index=index,
+                skip=int((kernels.name[rows[:index]] == use.name).sum()),
+                nvtx=nvtx_path(events, int(kernels.call[rows[index]])),
+                family=use.family,
+            )
+        )
+    return tuple(picks)
+
+
+def nvtx_path(events: Events, call: int) -> tuple[str, ...]:
+    """The names of the NVTX ranges around a call, outermost first."""
+    if call < 0:
+        return ()
+    ranges, thread = events.ranges, events.calls.thread[call]
+    process = events.threads[thread].process
+    own = (ranges.thread == thread) | ((ranges.thread < 0) & (ranges.process == process))
+    around = (ranges.start <= events.calls.start[call]) & (ranges.end >= events.calls.end[call])
+    rows = np.flatnonzero(own & around)
+    rows = rows[np.lexsort((-ranges.end[rows], ranges.start[rows]))]
+    return tuple(events.range_names[number] for number in ranges.name[rows])

@@ -1,0 +1,88 @@
+"""A recorded application: the timeline of a run, its steps and parts, and its picked kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from profkit.analysis.report import Report, load
+from profkit.analysis.run_files import SUFFIXES
+from profkit.application.parts import KERNELS, StepParts, step_parts
+from profkit.application.picks_file import NODES, PICKS, PickEntry, PicksFile, is_application
+from profkit.application.ranking import Ranking, ranking
+from profkit.application.steps import Steps, steady_steps
+from profkit.core.errors import BadInput
+from profkit.core.integrity import check_unchanged
+from profkit.core.typed_file import read_file
+from profkit.runs.run import read_manifest
+from profkit.timeline import RUN_FILE
+from profkit.timeline.events import Events
+from profkit.timeline.reader import read
+
+
+@dataclass(frozen=True, eq=False)
+class ApplicationRun:
+    """A recorded application. `parts` and `ranking` are of the rank on the first GPU.
+
+    With CUDA graphs, `named` are the events of a second recording that names their kernels, and
+    `ranking` is of it; otherwise it is `events`. `report` is ncu's of the picked kernels.
+    """
+
+    name: str
+    events: Events
+    named: Events
+    steps: tuple[Steps, ...]
+    parts: StepParts
+    ranking: Ranking
+    nvtx: str | None
+    picks: tuple[PickEntry, ...]
+    report: Report | None
+
+    @property
+    def kernel_share(self) -> float:
+        """The share of the step's time in which kernels compute."""
+        return sum(map(self.parts.share, self.parts.group(KERNELS)))
+
+    @property
+    def scale(self) -> float:
+        """From shares of the recording that names kernels to the one whose times count."""
+        known = sum(use.share for use in self.ranking.kernels)
+        return self.kernel_share / known if self.named is not self.events and known else 1.0
+
+
+def read_run(folder: Path) -> ApplicationRun:
+    """The application of a run.
+
+    Raises BadInput for a run of another kind, and for files that were changed or can't be read.
+    """
+    if not is_application(folder):
+        raise BadInput(f"{folder}: not a run of `profkit profile --app`", "check the path")
+    check_unchanged(folder / PICKS)
+    file = read_file(folder / PICKS, PicksFile, "record the run again")
+    events = read(folder / RUN_FILE)
+    named = read(folder / NODES) if (folder / NODES).is_file() else events
+    reports = sorted(each for each in folder.iterdir() if each.suffix in SUFFIXES)
+    return application(
+        read_manifest(folder).target, events, named, file, load(reports[0]) if reports else None
+    )
+
+
+def application(
+    name: str, events: Events, named: Events, file: PicksFile, report: Report | None
+) -> ApplicationRun:
+    """The application of a timeline, and of what was picked from it."""
+    steps = steady_steps(events, file.nvtx)
+    if not steps:
+        raise BadInput(f"{events.path}: no GPU work", "check that the program uses a GPU")
+    parts = step_parts(events, first_rank(steps))
+    ranked = ranking(events, parts, file.explain)
+    if named is not events:
+        again = steady_steps(named, file.nvtx)
+        ranked = ranking(named, step_parts(named, first_rank(again)), file.explain)
+    return ApplicationRun(name, events, named, steps, parts, ranked, file.nvtx, file.picks, report)
+
+
+def first_rank(steps: Sequence[Steps]) -> Steps:
+    """The steps of the process on the first GPU: other ranks do the same, and wait for it."""
+    return min(steps, key=lambda each: (each.device, each.process))

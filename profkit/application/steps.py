@@ -1,0 +1,400 @@
+"""The steps of an application in steady state, without imports, warm-up and autotuning.
+
+Steps are the instances of an NVTX range, or repetitions in the sequence of what a process submits
+to its GPU: kernels with their launch configuration, kinds of copies, graphs, and synchronizations.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from profkit.application.kernel_kinds import OPTIMIZER, kernel_kind
+from profkit.application.repetition import Integers, Mask, Repetition, measured, repetition
+from profkit.application.work import KERNEL, MEMORY, Work, processes, work_of
+from profkit.core.errors import UsageError
+from profkit.timeline.events import Events, Times
+
+MOST_STEPS = 10_000
+"""Steps that are analyzed, the last ones; chosen: medians don't change with more."""
+_SLOW = 1.3  # times the median of later steps, from which a first step is warm-up; chosen
+_FEWEST_RANGES = 3  # instances of a range that repeats
+_SPANNED = 0.5, 0.8  # least share of submitted work in ranges of a step's name, of any; chosen
+_STEP_WORDS = re.compile(r"step|iter|batch|token|frame|request", re.IGNORECASE)
+_NUMBER = re.compile(r"\d+")
+_PREPARING = {
+    "module loading": ("ModuleLoad", "LibraryLoad", "ModuleGetFunction", "LibraryGet", "FuncLoad"),
+    "memory allocation": ("Malloc", "MemAlloc", "HostAlloc", "MemCreate", "HostRegister"),
+    "graph capture": ("GraphInstantiate", "StreamBeginCapture", "StreamEndCapture"),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Steps:
+    """Steady-state steps of one process, on the clock of the recording, in ns.
+
+    Step i is [bounds[i], bounds[i+1]) of GPU time: from the first GPU work that it submits to that
+    of the next; `call_bounds` are the starts of the calls that submitted that work. `typical` says
+    which steps submit what most do; the others evaluate, log or recompile. `before` are the steps
+    or launches (`unit`) left out as warm-up, in `left_out` ns from the first GPU work, `why` the
+    reason.
+    """
+
+    process: int
+    device: int
+    bounds: Times
+    call_bounds: Times
+    typical: Mask
+    how: str
+    before: int = 0
+    unit: str = "launch"
+    why: str = ""
+    left_out: int = 0
+
+    def __len__(self) -> int:
+        return len(self.bounds) - 1
+
+
+@dataclass(frozen=True, eq=False)
+class _Sequence:
+    """What a process submits, in order of the calls: times of the call, start on the GPU, symbol.
+
+    Work of one call, such as the kernels of a graph, is one element; a synchronization has no
+    `start` (-1).
+    """
+
+    call_start: Times
+    start: Times
+    end: Times
+    symbol: npt.NDArray[np.int32]
+    rank: npt.NDArray[np.int8]
+
+
+def steady_steps(events: Events, nvtx: str | None = None) -> tuple[Steps, ...]:
+    """The steps of each process with GPU work.
+
+    `nvtx` names the range that is a step; without it a range or pattern that repeats is searched. A
+    program without repetition is one step. Raises UsageError for a range that is not there.
+    """
+    found = [_steps_of(events, process, device, nvtx) for process, device in processes(events)]
+    steps = tuple(item for item in found if item is not None)
+    if nvtx is not None and found and not steps:
+        names = sorted({name for name in events.range_names if name})
+        known = f"this timeline has {', '.join(names[:5])}" if names else "it has no NVTX range"
+        raise UsageError(f"no GPU work in an NVTX range named {nvtx}", known)
+    return steps
+
+
+def _steps_of(events: Events, process: int, device: int, nvtx: str | None) -> Steps | None:
+    work = work_of(events, process, device)
+    if nvtx is not None:
+        return _by_range(events, work, process, device, nvtx)
+    sequence = _sequence(events, work)
+    named = _range_of_steps(events, sequence, process, _SPANNED[0], _STEP_WORDS)
+    if named is not None:
+        steps = _by_range(events, work, process, device, named)
+        if steps is not None:
+            return steps
+    pattern = repetition(sequence.symbol, sequence.rank)
+    if pattern is not None:
+        steps = _by_pattern(events, sequence, pattern, process, device)
+        if steps is not None:
+            return steps
+    named = _range_of_steps(events, sequence, process, _SPANNED[1], re.compile(""))
+    if named is not None:
+        steps = _by_range(events, work, process, device, named)
+        if steps is not None:
+            return steps
+    return _whole(work, process, device)
+
+
+def _whole(work: Work, process: int, device: int) -> Steps:
+    end = max(int(work.end.max()), int(work.start[0]) + 1)
+    bounds = np.array([work.start[0], end], dtype=np.int64)
+    calls = np.array([work.call_start.min(), work.end.max()], dtype=np.int64)
+    how = "no repetition: the time from first to last GPU work is one step"
+    return Steps(process, device, bounds, calls, np.ones(1, dtype=np.bool_), how)
+
+
+def _sequence(events: Events, work: Work) -> _Sequence:
+    order = np.lexsort((work.start, work.call, work.call_start))
+    call, called = work.call[order], work.call_start[order]
+    fresh = np.ones(len(order), dtype=np.bool_)
+    fresh[1:] = (call[1:] != call[:-1]) | (call[1:] < 0)
+    first = np.flatnonzero(fresh)
+    symbols = work.symbol[order].astype(np.int64)
+    sizes = np.diff(np.append(first, len(order)))
+    codes = symbols[first]
+    several = sizes > 1
+    if several.any():
+        mixed = (symbols + 1) * 0x9E3779B97F4A7C1 % (1 << 61)  # a sum of hashes has no order
+        sums = np.add.reduceat(mixed, first)
+        codes = np.where(several, sums, codes)
+    ranks = np.maximum.reduceat(_ranks(events, work)[order], first)
+    starts = np.minimum.reduceat(work.start[order], first)
+    ends = np.maximum.reduceat(work.end[order], first)
+    waits = _waits(events, np.unique(events.calls.thread[call[call >= 0]]))
+    names = -1 - events.calls.name[waits].astype(np.int64)
+    merged = np.argsort(np.concatenate([called[first], events.calls.start[waits]]), kind="stable")
+    _, symbol = np.unique(np.concatenate([codes, names]), return_inverse=True)
+    nowhere = np.full(len(waits), -1, dtype=np.int64)
+    rank = np.concatenate([ranks, np.ones(len(waits), dtype=np.int8)])
+    by_symbol = np.zeros(int(symbol.max()) + 1, dtype=np.int8)
+    np.maximum.at(by_symbol, symbol, rank)
+    return _Sequence(
+        call_start=np.concatenate([called[first], events.calls.start[waits]])[merged],
+        start=np.concatenate([starts, nowhere])[merged],
+        end=np.concatenate([ends, nowhere])[merged],
+        symbol=symbol[merged].astype(np.int32),
+        rank=by_symbol,
+    )
+
+
+def _waits(events: Events, threads: Integers) -> Integers:
+    """Synchronizing calls of the threads that submit work."""
+    waiting = np.array(["Synchronize" in name for name in events.call_names], dtype=np.bool_)
+    own = np.zeros(len(events.threads), dtype=np.bool_)
+    own[threads] = True
+    calls = events.calls
+    if not waiting.any() or not own.any():
+        return np.zeros(0, dtype=np.int64)
+    return np.flatnonzero(waiting[calls.name] & (calls.thread >= 0) & own[calls.thread])
+
+
+def _ranks(events: Events, work: Work) -> npt.NDArray[np.int8]:
+    optimizers = np.array(
+        [kernel_kind(item.name) == OPTIMIZER for item in events.kernel_names], dtype=np.bool_
+    )
+    exchanges = np.array(["host" in item.kind for item in events.memory_kinds], dtype=np.bool_)
+    ranks = np.zeros(len(work), dtype=np.int8)
+    kernels, memory = work.table == KERNEL, work.table == MEMORY
+    if optimizers.any():
+        ranks[kernels] = 2 * optimizers[events.kernels.name[work.row[kernels]]]
+    if exchanges.any():
+        ranks[memory] = exchanges[events.memory_operations.kind[work.row[memory]]]
+    return ranks
+
+
+def _by_pattern(
+    events: Events, sequence: _Sequence, pattern: Repetition, process: int, device: int
+) -> Steps | None:
+    pattern = _turned(sequence, pattern)
+    low, high = _steady(pattern.alike)
+    if high - low < 2:
+        return None
+    marks = pattern.marks
+    starts, calls = sequence.start[marks], sequence.call_start[marks]
+    low = _after_slow(np.diff(starts), pattern.alike, low, high)
+    how = f"repeating pattern of {_launches(sequence, pattern)} launches"
+    first = int(marks[low])
+    before = int((sequence.start[:first] >= 0).sum())
+    begin = int(sequence.call_start[0])
+    why = _reason(events, process, begin, int(calls[low]))
+    origin = int(sequence.start[sequence.start >= 0].min())
+    steps = _bounded(process, device, starts, calls, pattern.alike, (low, high), how)
+    if steps is None:
+        return None
+    return replace(
+        steps, before=before, why=why if before else "", left_out=int(starts[low]) - origin
+    )
+
+
+def _launches(sequence: _Sequence, pattern: Repetition) -> int:
+    """GPU work of a typical repetition."""
+    work = np.ones(len(sequence.rank), dtype=np.bool_)
+    work[sequence.symbol[sequence.start < 0]] = False
+    return int(pattern.typical[work].sum())
+
+
+def _bounded(
+    process: int,
+    device: int,
+    starts: Times,
+    calls: Times,
+    alike: Mask,
+    range_: tuple[int, int],
+    how: str,
+) -> Steps | None:
+    """The steps of a range of marks; None where all begin at one time."""
+    low, high = range_
+    low = max(low, high - MOST_STEPS)
+    bounds = np.maximum.accumulate(starts[low : high + 1])
+    if bounds[-1] <= bounds[0]:
+        return None
+    typical = alike[low:high] & (np.diff(bounds) > 0)
+    if not typical.any():
+        typical = np.ones(high - low, dtype=np.bool_)
+    return Steps(
+        process=process,
+        device=device,
+        bounds=bounds,
+        call_bounds=np.maximum.accumulate(calls[low : high + 1]),
+        typical=typical,
+        how=how,
+    )
+
+
+def _turned(sequence: _Sequence, pattern: Repetition) -> Repetition:
+    """The same repetition, beginning at the work before which the host waits longest."""
+    marks, alike = pattern.marks, pattern.alike
+    first, last = int(marks[0]), int(marks[-1])
+    inner = sequence.symbol[first:last]
+    part = np.repeat(np.arange(len(alike)), np.diff(marks))
+    single = (pattern.typical == 1) & (np.bincount(inner, minlength=len(pattern.typical)) > 0)
+    single[sequence.symbol[sequence.start < 0]] = False
+    places = np.flatnonzero(single[inner] & alike[part])
+    if not len(places):
+        return _at_work(sequence, pattern)
+    gaps = np.diff(sequence.call_start[first:last], prepend=sequence.call_start[first])
+    symbols = inner[places]
+    order = np.lexsort((gaps[places], symbols))
+    ordered = symbols[order]
+    begin = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))
+    counts = np.diff(np.append(begin, len(ordered)))
+    medians = gaps[places][order][begin + counts // 2]
+    medians = np.where(counts >= 0.95 * alike.sum(), medians, -1)  # chosen: almost every step
+    if medians.max() < 0:
+        return _at_work(sequence, pattern)
+    longest = begin[medians >= 0.8 * medians.max()]  # chosen: as long; the first of them
+    symbol = int(ordered[longest[np.argmin(places[order][longest])]])
+    turned = measured(
+        sequence.symbol, np.flatnonzero(sequence.symbol == symbol), len(sequence.rank)
+    )
+    if turned is None or turned.coverage < pattern.coverage - 0.05:  # chosen: about as regular
+        return _at_work(sequence, pattern)
+    return turned
+
+
+def _at_work(sequence: _Sequence, pattern: Repetition) -> Repetition:
+    """Repetitions that begin at GPU work: a synchronization belongs to the one before."""
+    shown = np.flatnonzero(sequence.start >= 0)
+    places = np.searchsorted(shown, pattern.marks)
+    if places[-1] >= len(shown):
+        places = places[:-1]
+    moved = measured(sequence.symbol, np.unique(shown[places]), len(sequence.rank))
+    return pattern if moved is None else moved
+
+
+def _steady(alike: Mask) -> tuple[int, int]:
+    """The first and the end of the steps from which most are typical."""
+    rows = np.flatnonzero(alike)
+    if not len(rows):
+        return 0, 0
+    end = int(rows[-1]) + 1
+    after = np.cumsum(alike[::-1])[::-1] / np.arange(len(alike), 0, -1)
+    near = np.convolve(alike, np.ones(5), "full")[4:] / np.minimum(
+        5, np.arange(len(alike), 0, -1)
+    )  # share of the next 5
+    begin = rows[(near[rows] >= 0.6) & (after[rows] >= 0.5)]  # chosen: most of them
+    return (int(begin[0]) if len(begin) else int(rows[0])), end
+
+
+def _after_slow(times: Times, alike: Mask, low: int, high: int) -> int:
+    """The first step that is no slower than later ones, at most in the middle."""
+    middle = (low + high) // 2
+    usual = np.median(times[middle:high][alike[middle:high]]) if alike[middle:high].any() else 0
+    while low < middle and (not alike[low] or times[low] > _SLOW * usual):
+        low += 1
+    return low
+
+
+def _reason(events: Events, process: int, start: int, end: int) -> str:
+    """What the host did before the first step."""
+    if end <= start:
+        return ""
+    calls = events.calls
+    own = np.array([thread.process == process for thread in events.threads], dtype=np.bool_)
+    last = int(np.searchsorted(calls.start, end))
+    rows = np.flatnonzero(own[calls.thread[:last]]) if own.any() else np.zeros(0, dtype=np.int64)
+    times = (calls.end - calls.start)[rows]
+    spent = np.bincount(calls.name[rows], weights=times, minlength=len(events.call_names))
+    causes = []
+    for cause, words in _PREPARING.items():
+        time = sum(
+            spent[number]
+            for number, name in enumerate(events.call_names)
+            if any(word in name for word in words)
+        )
+        if time > 0.05 * (end - start):  # chosen: what explains it
+            causes.append(cause)
+    return " and ".join(causes) or "other or slower work than later steps"
+
+
+def _range_rows(events: Events, process: int, name: str | None) -> Integers:
+    ranges = events.ranges
+    own = (ranges.process == process) & ranges.closed
+    if name is not None:
+        wanted = np.array([_matches(known, name) for known in events.range_names], dtype=np.bool_)
+        own &= wanted[ranges.name] if len(wanted) else False
+    return np.flatnonzero(own)
+
+
+def _matches(known: str, name: str) -> bool:
+    return known == name or _plain(known) == name or _plain(known) == _plain(name) != known
+
+
+def _plain(name: str) -> str:
+    """A range's name without the numbers that count its instances."""
+    return _NUMBER.sub("#", name)
+
+
+def _range_of_steps(
+    events: Events, sequence: _Sequence, process: int, spanned: float, words: re.Pattern[str]
+) -> str | None:
+    """The range in whose instances most of the work after the first is submitted."""
+    rows = _range_rows(events, process, None)
+    submitted = sequence.call_start[sequence.start >= 0]
+    names = [_plain(name) for name in events.range_names]
+    numbers = {name: number for number, name in enumerate(dict.fromkeys(names))}
+    group = np.array([numbers[name] for name in names], dtype=np.int64)[events.ranges.name[rows]]
+    options = []
+    for name, number in numbers.items():
+        own = rows[group == number]
+        if len(own) < _FEWEST_RANGES or not words.search(name):
+            continue
+        start, end = events.ranges.start[own], events.ranges.end[own]
+        if (start[1:] < end[:-1]).any():
+            continue
+        within = np.searchsorted(submitted, end) - np.searchsorted(submitted, start)
+        after = len(submitted) - int(np.searchsorted(submitted, start[0]))
+        if after and within.sum() >= spanned * after and (within > 0).sum() >= _FEWEST_RANGES:
+            options.append((-int(within.sum()), len(own), name))
+    return min(options)[2] if options else None
+
+
+def _by_range(events: Events, work: Work, process: int, device: int, name: str) -> Steps | None:
+    rows = _range_rows(events, process, name)
+    if not len(rows):
+        return None
+    ranges = events.ranges
+    order = np.argsort(work.call_start, kind="stable")
+    called, started = work.call_start[order], work.start[order]
+    low = np.searchsorted(called, ranges.start[rows])
+    high = np.searchsorted(called, ranges.end[rows])
+    busy = high > low
+    low, high = low[busy], high[busy]
+    if not len(low):
+        return None
+    symbols, count = work.symbol[order], int(work.symbol.max()) + 1
+    starts, calls = started[low], called[low]
+    how = f'NVTX range "{name}"'
+    if len(low) == 1:
+        inside = order[low[0] : high[0]]
+        starts = np.append(starts, work.end[inside].max())
+        calls = np.append(calls, work.end[inside].max())
+        alike = np.ones(1, dtype=np.bool_)
+    else:
+        pattern = measured(symbols.astype(np.int32), np.append(low, high[-1]), count)
+        alike = pattern.alike[: len(low) - 1] if pattern else np.ones(len(low) - 1, dtype=np.bool_)
+    first = _steady(alike)[0] if alike.any() else 0
+    first = _after_slow(np.diff(starts), alike, first, len(alike))
+    steps = _bounded(process, device, starts, calls, alike, (first, len(alike)), how)
+    if steps is None:
+        return None
+    before, unit = (first, "step") if first else (int(low[0]), "launch")
+    why = _reason(events, process, int(called[0]), int(calls[first])) if before else ""
+    left_out = max(0, int(starts[first] - work.start[0]))
+    return replace(steps, before=before, unit=unit, why=why, left_out=left_out)

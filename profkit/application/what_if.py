@@ -1,0 +1,474 @@
+"""What a change of a program gives end to end: its recorded steps, changed and replayed.
+
+Each change is the best case: a wait that falls away takes no time, a copy reaches the bandwidth
+that pinned copies reach, work that may overlap does. The factor is a ceiling, not an estimate.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from itertools import accumulate
+
+from profkit.application.replay import (
+    LONG_GAP,
+    US,
+    Call,
+    Replay,
+    Wait,
+    Work,
+    replay_of,
+    step_time,
+)
+from profkit.application.steps import Steps
+from profkit.timeline.events import Events
+
+SMALL_COPY = 64 << 10
+"""Bytes up to which a copy is about its latency: the CUDA driver stages pageable copies to the
+device up to this size and returns ("API synchronization behavior" in the CUDA documentation)."""
+PINNED_BANDWIDTH = 55e9
+"""Bytes/s of pinned copies where a timeline has none: of PCIe 5.0 x16, as measured on an H200."""
+_LARGE_COPY = 1 << 20  # bytes, chosen: latency is below a tenth of its time
+_LEAST_HOST = 0.3  # of the recorded host time, chosen: nsys slowed hosts down to 1.7x on an H200
+USUAL_HOST = 0.65
+"""Of the recorded host time without a profiler, where that is not known: nsys 2025.5 left 0.61 to
+0.70 in programs of torch on an H200."""
+_HIDDEN_HOST = 0.01  # of a step, chosen: a host that changes no more is hidden behind the GPU
+_HALVINGS = 8  # chosen: the host's share is then known to 0.3%
+_QUICK_CALL = 2 * US  # ns, chosen: a CUDA call that does nothing but queue
+
+Group = tuple[int, int]
+"""A kernel's name and its launch configuration, as indices into the tables of `Events`."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """What is changed, each in its best case.
+
+    `kernels` are the durations that remain of groups of kernels, as shares, `copies` that of all
+    copies. `graphs`: launches
+    between two waits become one call. `pinned`: pageable copies are asynchronous, on own streams,
+    as fast as pinned ones. `overlapped`: collectives run beside the computation before them.
+    `prefetched`: long host time without a CUDA call runs in other threads. `unsynchronized`: the
+    host waits for nothing. `preallocated`: no memory is allocated or freed. `concurrent`: equal
+    small kernels in a row run side by side. `balanced`: all ranks take the same time.
+    """
+
+    kernels: Mapping[Group, float] = field(default_factory=dict)
+    copies: float = 1.0
+    graphs: bool = False
+    pinned: bool = False
+    overlapped: bool = False
+    prefetched: bool = False
+    unsynchronized: bool = False
+    preallocated: bool = False
+    concurrent: bool = False
+    balanced: bool = False
+
+    def __or__(self, other: Change) -> Change:
+        kernels = dict(self.kernels)
+        for group, share in other.kernels.items():
+            kernels[group] = min(share, kernels.get(group, 1.0))
+        flags = {
+            each.name: getattr(self, each.name) or getattr(other, each.name)
+            for each in fields(self)
+            if each.name not in {"kernels", "copies"}
+        }
+        return Change(kernels=kernels, copies=min(self.copies, other.copies), **flags)
+
+
+@dataclass(frozen=True)
+class StepTimes:
+    """Seconds of a step: as recorded, replayed without a change, and after it."""
+
+    recorded: float
+    present: float
+    after: float
+
+    @property
+    def ceiling(self) -> float:
+        """The factor by which the step gets faster at most."""
+        return max(1.0, self.present / self.after) if self.after > 0 else math.inf
+
+
+def replayed(events: Events, steps: Sequence[Steps], change: Change) -> StepTimes:
+    """The time of a step after a change, the host as slow as with the profiler."""
+    return WhatIf(events, steps, host=1.0).times(change)
+
+
+class WhatIf:
+    """Changes of the same recorded steps.
+
+    nsys slows down a host that launches. `known` are the seconds of a step without a profiler, to
+    which the host's times are scaled; without them they are a usual share of the recorded ones, or
+    the share `host`.
+    """
+
+    def __init__(
+        self,
+        events: Events,
+        steps: Sequence[Steps],
+        known: float | None = None,
+        host: float | None = None,
+    ) -> None:
+        self.replay = replay_of(events, steps)
+        self.replay_error = step_time(self.replay) / self.replay.recorded - 1
+        if host is None:
+            host = _host_share(self.replay, known * 1e9) if known else USUAL_HOST
+        self.replay = _with_host(self.replay, host)
+        present = step_time(self.replay)
+        self.present = min(present, known * 1e9) if known else present
+        self.names = tuple(name.name for name in events.kernel_names)
+        self.sm_count = min((gpu.sm_count for gpu in events.gpus), default=0)
+
+    def times(self, change: Change) -> StepTimes:
+        """The time of a step after a change; never more than before it."""
+        after = step_time(changed(self.replay, change, self.sm_count))
+        if change.overlapped:  # it costs SMs: what is gained without it is a ceiling too
+            without = replace(change, overlapped=False)
+            after = min(after, step_time(changed(self.replay, without, self.sm_count)))
+        return StepTimes(
+            self.replay.recorded / 1e9, self.present / 1e9, min(after, self.present) / 1e9
+        )
+
+    def ceiling(self, change: Change) -> float:
+        return self.times(change).ceiling
+
+
+def _host_share(replay: Replay, known: float) -> float:
+    """The share of its recorded times that the host takes in a step of `known` ns."""
+    usual, recorded = step_time(_with_host(replay, USUAL_HOST)), step_time(replay)
+    if recorded - usual < _HIDDEN_HOST * recorded:
+        return USUAL_HOST  # the GPU is the limit, and does not say how fast the host is
+    if recorded <= known:
+        return 1.0
+    low, high = (USUAL_HOST, 1.0) if usual <= known else (_LEAST_HOST, USUAL_HOST)
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        if step_time(_with_host(replay, middle)) > known:
+            high = middle
+        else:
+            low = middle
+    return low
+
+
+def _with_host(replay: Replay, share: float) -> Replay:
+    """The graph with a share of the host's times, but of work without calls and of allocation,
+    which nsys hardly slows down."""
+    working = {work.index for work in host_work(replay)}
+    calls = []
+    for index, call in enumerate(replay.calls):
+        gap = call.gap if index in working else call.gap * share
+        own = call.own if call.role == "allocation" else call.own * share
+        lag = call.anchor_lag * share
+        calls.append(replace(call, gap=gap, own=own, anchor_lag=lag))
+    return replace(replay, calls=calls, launch=replay.launch * share)
+
+
+def changed(replay: Replay, change: Change, sm_count: int = 0) -> Replay:
+    """The graph after a change."""
+    after = replace(
+        replay,
+        calls=[copy.copy(call) for call in replay.calls],
+        works=[copy.copy(work) for work in replay.works],
+        order=list(replay.order),
+        balanced=change.balanced,
+        rank_of_stream=list(replay.rank_of_stream),
+    )
+    if change.prefetched:
+        _prefetch(after)
+    if change.pinned:
+        _pin(after)
+    if change.unsynchronized:
+        _let_run_ahead(after)
+    if change.preallocated:
+        _preallocate(after)
+    if change.overlapped:
+        _overlap_communication(after, sm_count)
+    if change.graphs:
+        _capture(after)
+    if change.concurrent:
+        _run_side_by_side(after, sm_count)
+    for work in after.works if change.kernels or change.copies != 1 else ():
+        share = change.copies if work.role == "copy" else change.kernels.get(work.group, 1.0)
+        work.duration *= share
+    return after
+
+
+@dataclass(frozen=True)
+class HostWork:
+    """Long host time without any call before the call at `index`; `waits` are the calls directly
+    before it in which the host waited. `on_results`: it is on what the host then read, not on data
+    that is copied to the GPU next."""
+
+    index: int
+    waits: tuple[Call, ...]
+    on_results: bool
+
+
+def host_work(replay: Replay) -> list[HostWork]:
+    """Where the host computes for long without any call.
+
+    Time between two launches is that of issuing them, whatever it takes: work on data is before
+    data is copied to the GPU, or before or after the host waits.
+    """
+    found: list[HostWork] = []
+    pending: dict[int, list[int]] = defaultdict(list)
+    waited: dict[int, tuple[Call, ...]] = defaultdict(tuple)
+    for repetition in range(2):  # the first calls follow the last when steps are repeated
+        for index, call in enumerate(replay.calls):
+            lane = call.lane
+            if call.gap > LONG_GAP:
+                pending[lane].append(index)
+            if not call.works and call.role != "wait":
+                continue
+            waits, waited[lane] = waited[lane], ()
+            copies = any(_is_data(replay.works[work]) for work in call.works)
+            if repetition and (waits or copies or call.role == "wait"):
+                on_results = bool(waits) and not copies
+                found += [HostWork(place, waits, on_results) for place in pending[lane]]
+            pending[lane].clear()
+            if is_synchronization(call, replay.works):
+                waited[lane] = (*waits, call)
+    return found
+
+
+def _is_data(work: Work) -> bool:
+    """Whether a copy to the GPU is more than some values."""
+    return work.direction == "host to device" and work.size > SMALL_COPY
+
+
+def _prefetch(replay: Replay) -> None:
+    """Host work beside the GPU: on data in as many threads as it takes, on results in the same one,
+    on those of the step before."""
+    for work in host_work(replay):
+        if not work.on_results:
+            replay.calls[work.index].gap = 0.0
+        for call in work.waits:
+            call.own, call.wait = min(call.own, _QUICK_CALL), None
+
+
+def is_pageable(work: Work) -> bool:
+    """Whether a copy takes long because of pageable memory."""
+    return work.role == "copy" and work.pageable and work.size > SMALL_COPY
+
+
+def _pin(replay: Replay) -> None:
+    """Pageable copies on streams of their own, which do not hold others up."""
+    speeds = bandwidths(replay.works)
+    moved: set[int] = set()
+    own: dict[tuple[int, str], int] = {}
+    for index, work in enumerate(replay.works):
+        if not is_pageable(work):
+            continue
+        moved.add(index)
+        speed = speeds.get(work.direction, PINNED_BANDWIDTH)
+        work.duration = min(work.duration, work.size / speed * 1e9)
+        key = work.rank, work.direction
+        if key not in own:
+            own[key] = _add_stream(replay, work.rank)
+        stream = own[key]
+        if work.direction == "device to host":
+            previous = _previous(replay, index, work.stream)
+            work.awaits = [*work.awaits, *previous]
+        else:
+            work.awaits = []
+        work.stream, work.stream_lag = stream, 0.0
+    for work in replay.works:
+        work.awaits = [wait for wait in work.awaits if wait.work not in moved]
+    for call in replay.calls:
+        if not moved.isdisjoint(call.works) or (call.wait and call.wait.work in moved):
+            call.own, call.wait = min(call.own, _QUICK_CALL), None
+
+
+def _previous(replay: Replay, index: int, stream: int) -> list[Wait]:
+    for other in range(index - 1, -1, -1):
+        if replay.works[other].stream == stream:
+            return [Wait(other, 0.0)]
+    return []
+
+
+def bandwidths(works: Iterable[Work]) -> dict[str, float]:
+    """Bytes/s of large pinned copies, the fastest of each direction."""
+    speeds: dict[str, float] = {}
+    for work in works:
+        if work.role == "copy" and not work.pageable and work.size >= _LARGE_COPY:
+            speed = work.size / max(work.duration, 1.0) * 1e9
+            speeds[work.direction] = max(speeds.get(work.direction, 0.0), speed)
+    return speeds
+
+
+def is_synchronization(call: Call, works: Sequence[Work]) -> bool:
+    """Whether a call has the host wait: one that says so, or a small copy that blocks."""
+    if call.role == "wait":
+        return True
+    return (
+        call.role == "copy"
+        and bool(call.wait)
+        and not any(is_pageable(works[index]) for index in call.works)
+    )
+
+
+def _let_run_ahead(replay: Replay) -> None:
+    """The host waits for nothing, and reads no small results."""
+    reads = False
+    for call in replay.calls:
+        works = [replay.works[index] for index in call.works]
+        waits = is_synchronization(call, replay.works)
+        if reads and waits:
+            call.gap = call.own = 0.0
+        reads = any(_is_small_result(work) for work in works)
+        if reads or waits:
+            call.own, call.wait = 0.0 if reads else min(call.own, _QUICK_CALL), None
+        for work in works if reads else ():
+            work.duration = work.stream_lag = 0.0
+
+
+def _is_small_result(work: Work) -> bool:
+    """Whether a copy is of some values that the host reads."""
+    return work.direction == "device to host" and work.size <= SMALL_COPY
+
+
+def _preallocate(replay: Replay) -> None:
+    for call in replay.calls:
+        if call.role == "allocation":
+            call.own, call.wait = 0.0, None
+
+
+def _overlap_communication(replay: Replay, sm_count: int) -> None:
+    """Collectives start with the first work of their step, on a stream of their own; what follows
+    them in their stream awaits them.
+
+    The SMs that their blocks take are missing from the computation beside them.
+    """
+    own: dict[int, int] = {}
+    first: dict[tuple[int, int], int] = {}
+    last: dict[int, Work] = {}
+    pending: dict[int, list[Wait]] = defaultdict(list)
+    computing = {work.stream for work in replay.works if work.role in {"kernel", "graph"}}
+    for index, work in enumerate(replay.works):
+        if work.role != "communication":
+            if work.role in {"kernel", "graph"}:
+                first.setdefault((work.rank, work.step), index)
+                last[work.rank] = work
+            work.awaits = [*work.awaits, *pending.pop(work.stream, [])]
+            continue
+        start = first.get((work.rank, work.step))
+        if start is None:
+            continue
+        if sm_count and last[work.rank].blocks >= sm_count:
+            transfer = replay.transfers[work.collective] if work.collective >= 0 else work.duration
+            last[work.rank].duration += transfer * min(1.0, work.blocks / sm_count)
+        work.call_lag, work.awaits = -math.inf, [Wait(start, 0.0, for_start=True)]
+        if work.stream in computing:
+            pending[work.stream].append(Wait(index, 0.0))
+            if work.rank not in own:
+                own[work.rank] = _add_stream(replay, work.rank)
+            work.stream, work.stream_lag = own[work.rank], 0.0
+        work.stream_lag = min(work.stream_lag, replay.gap)
+
+
+def _add_stream(replay: Replay, rank: int) -> int:
+    replay.streams += 1
+    replay.rank_of_stream.append(rank)
+    return replay.streams - 1
+
+
+def _capture(replay: Replay) -> None:
+    """One launch for all work between two waits of the host, or pieces of host work."""
+    apart = {work.index for work in host_work(replay)}
+    launched: dict[int, bool] = defaultdict(bool)  # by lane, whether a graph is open and launched
+    for index, call in enumerate(replay.calls):
+        if not _capturable(call, replay):
+            launched[call.lane] = False
+            continue
+        if index in apart:
+            launched[call.lane] = False
+        else:
+            call.gap = 0.0
+        follows = launched[call.lane]
+        call.wait = None
+        call.own = min(call.own, replay.launch) if call.works and not follows else 0.0
+        for work in (replay.works[place] for place in call.works if follows):
+            work.call_lag = -math.inf
+            work.stream_lag = min(work.stream_lag, replay.gap)
+        launched[call.lane] = follows or bool(call.works)
+
+
+def _capturable(call: Call, replay: Replay) -> bool:
+    if call.role in {"wait", "allocation"}:
+        return False
+    if call.wait and not call.wait.for_start:
+        return False
+    return not any(is_pageable(replay.works[index]) for index in call.works)
+
+
+def _run_side_by_side(replay: Replay, sm_count: int) -> None:
+    """Equal small kernels in a row, as many at once as have an SM for each block."""
+    by_stream: dict[int, list[int]] = defaultdict(list)
+    widths = _widths(replay.works, sm_count)
+    for index, work in enumerate(replay.works):
+        by_stream[work.stream].append(index)
+    for stream, indices in by_stream.items():
+        rank = replay.rank_of_stream[stream]
+        beside: list[int] = []
+        for place, run in enumerate(runs := _equal_runs(replay.works, indices)):
+            width = min(len(run), *(widths[index] for index in run))
+            if width < 2:
+                continue
+            while len(beside) < width - 1:
+                beside.append(_add_stream(replay, rank))
+            for number, index in enumerate(run):
+                if number % width:
+                    work = replay.works[index]
+                    work.stream, work.stream_lag = beside[number % width - 1], 0.0
+                    if number < width and place:
+                        work.awaits = [*work.awaits, Wait(runs[place - 1][-1], 0.0)]
+            if place + 1 < len(runs):
+                following = replay.works[runs[place + 1][0]]
+                following.awaits = [*following.awaits, *(Wait(each, 0.0) for each in run[-width:])]
+
+
+def _equal_runs(works: Sequence[Work], indices: Sequence[int]) -> list[list[int]]:
+    """Work of a stream as runs of equal kernels."""
+    runs: list[list[int]] = []
+    for index in indices:
+        work = works[index]
+        last = works[runs[-1][-1]] if runs else None
+        if last and work.role == last.role == "kernel" and work.group == last.group:
+            runs[-1].append(index)
+        else:
+            runs.append([index])
+    return runs
+
+
+def _widths(works: Sequence[Work], sm_count: int) -> list[int]:
+    """For each kernel how many such fit beside what runs in the middle of it, an SM a block."""
+    kernels = sorted((work for work in works if work.role == "kernel"), key=lambda work: work.start)
+    starts = [work.start for work in kernels]
+    begun = [0, *accumulate(work.blocks for work in kernels)]
+    by_end = sorted(kernels, key=lambda work: work.end)
+    ends = [work.end for work in by_end]
+    over = [0, *accumulate(work.blocks for work in by_end)]
+    widths = []
+    for work in works:
+        middle = work.start + work.duration / 2
+        running = begun[bisect_right(starts, middle)] - over[bisect_right(ends, middle)]
+        widths.append(max(1, sm_count // running) if work.role == "kernel" and running else 1)
+    return widths
+
+
+def small_kernels(works: Sequence[Work], sm_count: int) -> int:
+    """Kernels after an equal one in their stream, two of which the GPU has room for."""
+    last: dict[int, Work] = {}
+    count = 0
+    for work, width in zip(works, _widths(works, sm_count), strict=True):
+        before = last.get(work.stream)
+        equal = before is not None and before.role == work.role and before.group == work.group
+        count += equal and width > 1
+        last[work.stream] = work
+    return count

@@ -1,0 +1,121 @@
+"""GPU work of one process on one device as columns: kernels, copies, fills and whole graphs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from profkit.timeline.events import Events, GpuWork, Indices, Times
+
+KERNEL, MEMORY, GRAPH = 0, 1, 2
+
+
+@dataclass(frozen=True, eq=False)
+class Work:
+    """Work in order of start; `row` is its place in `Events`' table of its `table`.
+
+    `symbol` is equal for equal work: a kernel's name and launch configuration, a kind of copy, a
+    graph. `call_start` is the start of the call that submitted it, its own start where unknown.
+    """
+
+    start: Times
+    end: Times
+    stream: Indices
+    call: Indices
+    call_start: Times
+    table: npt.NDArray[np.int8]
+    row: Indices
+    symbol: npt.NDArray[Any]
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+    def chosen(self, rows: npt.NDArray[np.int64] | slice) -> Work:
+        return Work(**{name: column[rows] for name, column in vars(self).items()})
+
+
+def processes(events: Events) -> list[tuple[int, int]]:
+    """Each process with GPU work, with the device on which it has most."""
+    time = np.zeros(len(events.streams))
+    for table in (events.kernels, events.memory_operations, events.graphs):
+        time += np.bincount(table.stream, weights=table.end - table.start + 1, minlength=len(time))
+    busiest: dict[int, tuple[float, int]] = {}
+    devices: dict[tuple[int, int], float] = {}
+    for stream, spent in zip(events.streams, time, strict=True):
+        key = stream.process, stream.device
+        devices[key] = devices.get(key, 0.0) + float(spent)
+    for (process, device), total in devices.items():
+        if total > 0:
+            busiest[process] = max(busiest.get(process, (0.0, device)), (total, device))
+    return [(process, device) for process, (_, device) in sorted(busiest.items())]
+
+
+def work_of(events: Events, process: int, device: int) -> Work:
+    """The GPU work of a process on a device."""
+    own = np.array(
+        [(stream.process, stream.device) == (process, device) for stream in events.streams],
+        dtype=np.bool_,
+    )
+    kernels, memory, graphs = events.kernels, events.memory_operations, events.graphs
+    shapes, fills = max(1, len(events.configurations)), len(events.memory_kinds)
+    pairs = max(1, len(events.kernel_names)) * shapes
+    _, graph_numbers = np.unique(graphs.graph, return_inverse=True)
+    symbols = (
+        kernels.name.astype(np.int64) * shapes + kernels.configuration,
+        pairs + memory.kind.astype(np.int64),
+        pairs + fills + graph_numbers.astype(np.int64),
+    )
+    columns = [
+        _columns(events, table, number, own, codes)
+        for number, (table, codes) in enumerate(
+            zip((kernels, memory, graphs), symbols, strict=True)
+        )
+    ]
+    whole = Work(
+        **{
+            name: np.concatenate([getattr(part, name) for part in columns])
+            for name in Work.__dataclass_fields__
+        }
+    )
+    whole = replace(whole, symbol=dense(whole.symbol))
+    if len(columns[MEMORY]) or len(columns[GRAPH]):
+        whole = whole.chosen(np.lexsort((whole.end, whole.start)))
+    return whole
+
+
+def dense(codes: npt.NDArray[np.int64]) -> Indices:
+    """Numbers from 0 for codes, equal for equal ones."""
+    if not len(codes):
+        return codes.astype(np.int32)
+    if codes.max() < 16 * len(codes) + 1_000_000:  # a table of flags is faster than sorting
+        used = np.zeros(int(codes.max()) + 1, dtype=np.bool_)
+        used[codes] = True
+        return (np.cumsum(used, dtype=np.int32) - 1)[codes]
+    return np.unique(codes, return_inverse=True)[1].astype(np.int32)
+
+
+def _columns(
+    events: Events,
+    table: GpuWork,
+    number: int,
+    own: npt.NDArray[np.bool_],
+    symbols: npt.NDArray[np.int64],
+) -> Work:
+    rows = np.flatnonzero(own[table.stream]) if len(table) else np.zeros(0, dtype=np.int64)
+    call, start = table.call[rows], table.start[rows]
+    known = call >= 0
+    call_start = start.copy()
+    call_start[known] = events.calls.start[call[known]]
+    return Work(
+        start=start,
+        end=table.end[rows],
+        stream=table.stream[rows],
+        call=call,
+        call_start=call_start,
+        table=np.full(len(rows), number, dtype=np.int8),
+        row=rows.astype(np.int32),
+        symbol=symbols[rows],
+    )

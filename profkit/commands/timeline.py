@@ -1,0 +1,65 @@
+"""`profkit timeline`: what the steps of a program are made of."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+from profkit.commands.options import put, width_of
+
+TimelineFormat = Literal["terminal", "json", "markdown", "html"]
+
+
+def timeline(
+    path: Path,
+    nvtx: str | None = None,
+    explain: str = "90%",
+    perfetto: Path | None = None,
+    format: TimelineFormat = "terminal",
+    output: Path | None = None,
+) -> None:
+    """Show what the steps of a program are made of, from an nsys timeline.
+
+    Steps in steady state are found by an NVTX range or by the repeating pattern of launches; their
+    wall time is divided into kernels, communication, copies and idle time by cause.
+
+    Examples:
+      profkit timeline run.sqlite
+      profkit timeline run.sqlite --nvtx step --format html -o step.html
+      profkit timeline run.sqlite --perfetto run.pftrace
+    """
+    from profkit.analysis.run_files import one_timeline
+    from profkit.application.application import read_application
+    from profkit.application.picks_file import NODES, recorded_range
+    from profkit.commands.reading import read_timeline
+    from profkit.commands.time import share
+
+    explained = 1.0 if explain in {"100%", "1"} else share(explain, "--explain")
+    file = one_timeline(path)
+    named = file.with_name(NODES)
+    application = read_application(
+        read_timeline(file),
+        nvtx or (recorded_range(path) if path.is_dir() else None),
+        explained,
+        read_timeline(named) if path.is_dir() and named.is_file() else None,
+    )
+    if format == "json":
+        from profkit.application.json import application_json
+
+        put(application_json(application, file.name), output)
+    elif format == "markdown":
+        from profkit.application.view import application_markdown
+
+        put(application_markdown(application, file.name), output)
+    elif format == "html":
+        from profkit.application.page import application_html
+
+        put(application_html(application, file.name), output)
+    else:
+        from profkit.application.view import application_view
+
+        put(application_view(application, str(file), width_of(output)), output)
+    if perfetto is not None:
+        from profkit.timeline.perfetto import write
+
+        write(application.events, perfetto, steps=application.step_slices())

@@ -1,0 +1,373 @@
+"""A whole application: a timeline first, then ncu on the kernels that explain its steps.
+
+The result is a run directory, also where ncu failed: the timeline alone answers most questions.
+"""
+
+from __future__ import annotations
+
+import math
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from msgspec import structs
+
+from profkit.analysis.report import Report, load
+from profkit.application.answer import Answer, answer
+from profkit.application.answer_view import answer_json
+from profkit.application.kernel_kinds import COMMUNICATION, kernel_kind
+from profkit.application.parts import step_parts
+from profkit.application.picks_file import (
+    ANSWER,
+    NODES,
+    PICKS,
+    PickEntry,
+    PicksFile,
+    entry,
+    identified,
+)
+from profkit.application.ranking import EXPLAINED, Pick, ranking
+from profkit.application.run import application, first_rank
+from profkit.application.steps import Steps, steady_steps
+from profkit.capture import ncu, nsys
+from profkit.capture.gpu import GpuState
+from profkit.capture.process import run
+from profkit.capture.tools import Tool, find
+from profkit.capture.watchdog import Stalled, Watchdog
+from profkit.core.errors import BadInput, EnvironmentProblem, ProfkitError, TargetFailed, UsageError
+from profkit.core.typed_file import encode
+from profkit.page.application import application_section, page_without_report
+from profkit.page.page import RunParts, page_html
+from profkit.recording.launch_filter import LaunchFilter, launch_filter
+from profkit.recording.recording import Plan, Profiling, Tell, refuse_nonsense, tool_versions
+from profkit.recording.selection import cost, passes
+from profkit.runs.manifest import FileEntry, Stage
+from profkit.runs.run import keep, listed
+from profkit.timeline import RUN_FILE
+from profkit.timeline.events import Events
+from profkit.timeline.reader import read
+from profkit.ui.text import plural
+
+TRACE = "cuda,nvtx,cublas,cudnn"
+_PLAIN_TRACE = "cuda,nvtx"
+# Of the budget, chosen: two timelines and ncu have to fit
+_TIMELINE_SHARE = 0.35
+_ANALYSIS = 15.0  # s of the budget, chosen: reading, judging and writing take about 10
+_SLOWER = 3.0  # chosen: times that a program under ncu may take until its first picked launch
+_LOCKSTEP = ("--communicator-shmem-num-peers", "--lockstep-kernel-launch")
+
+
+@dataclass(frozen=True)
+class ApplicationPlan(Plan):
+    """`step` is the NVTX range of a step, None: steps are found; `budget` the seconds that all may
+    take, `explain` the share of the kernels' time that the picked ones are to explain. With
+    `collectives` those of NCCL are profiled too. `patience` is the seconds without output and CPU
+    time after which ncu is ended."""
+
+    step: str | None = None
+    budget: float | None = None
+    explain: float = EXPLAINED
+    patience: float = 60.0
+    collectives: bool = False
+
+
+@dataclass(frozen=True)
+class ApplicationOutcome:
+    """A saved run: its folder, seconds by stage, warnings, and why ncu recorded no report."""
+
+    folder: Path
+    answer: Answer
+    stages: tuple[Stage, ...]
+    warnings: tuple[str, ...]
+    failure: ProfkitError | None
+
+
+def profile_application(plan: ApplicationPlan, tell: Tell) -> ApplicationOutcome:
+    """Profile as planned.
+
+    `tell` gets (stage, detail). Raises as `profile`, but where ncu alone fails: that is in the
+    outcome.
+    """
+    refuse_nonsense(plan)
+    if plan.options.kernel or plan.options.launch_skip or plan.options.launch_count:
+        remedy = "leave out --kernel, --launch-skip and --launch-count"
+        raise UsageError("--app picks the launches itself", remedy)
+    return _Application(plan, tell).application()
+
+
+class _Application(Profiling):
+    """An application's profile on its way."""
+
+    plan: ApplicationPlan
+
+    def application(self) -> ApplicationOutcome:
+        try:
+            return self._application()
+        except OSError as error:
+            raise EnvironmentProblem(
+                f"{self.plan.out}: {error.strerror or error}",
+                "free disk space, or give --output another disk",
+            ) from error
+
+    def _application(self) -> ApplicationOutcome:
+        plan = self.plan
+        self._began = time.monotonic()
+        tool, gpu, sections = self.prepare()
+        recorder = find("nsys")
+        if recorder is None:
+            raise EnvironmentProblem(
+                "nsys was not found", "install Nsight Systems, see `profkit doctor`"
+            )
+        if plan.collectives:
+            self._check_collectives(tool)
+        with self.locked_draft(gpu) as run_draft:
+            folder = run_draft.folder
+            events, nodes, seconds = self._timelines(recorder, folder)
+            with self.stage("steps"):
+                kernels = nodes or events
+                steps = steady_steps(kernels, plan.step)
+                picks = _picks(kernels, steps, plan.explain)
+                if plan.collectives:
+                    picks += _collectives(kernels, first_rank(steps))
+            entries, report, failure = self._profiled(
+                tool, folder, gpu, kernels, steps, picks, seconds
+            )
+            file = PicksFile(
+                nvtx=plan.step, explain=plan.explain, budget=plan.budget, picks=entries
+            )
+            (folder / PICKS).write_text(encode(file, dense=False), encoding="utf-8")
+            with self.stage("answer"):
+                result = answer(application(plan.name, events, nodes or events, file, report))
+            with self.stage("write"):
+                (folder / ANSWER).write_text(answer_json(result), encoding="utf-8")
+                if report:
+                    self.write_tables(folder, report, report.checklist())
+                    self.draw(folder, report, None, None)
+                manifest = self.manifest(tool_versions(tool, recorder), gpu, None, report, sections)
+                if report:
+                    size = FileEntry(launches=len(report), bytes=0, sha256="")
+                    manifest = structs.replace(manifest, files={report.path.name: size})
+                files = listed(folder, manifest.files)
+                parts = RunParts(None, None, structs.replace(manifest, files=files))
+                page = (
+                    page_html(
+                        report,
+                        report.checklist(),
+                        run=parts,
+                        application=application_section(result),
+                    )
+                    if report
+                    else page_without_report(result)
+                )
+                (folder / "report.html").write_text(page, encoding="utf-8")
+                saved = keep(run_draft, manifest)
+        shown = plan.out / saved.relative_to(self.out)
+        return ApplicationOutcome(shown, result, tuple(self.stages), tuple(self.warnings), failure)
+
+    def _check_collectives(self, tool: Tool) -> None:
+        """Raise EnvironmentProblem where ncu can't replay kernels that wait for other ranks."""
+        text = run([tool.path, "--help"], environment=self.environment).output
+        if not all(word in text for word in _LOCKSTEP):
+            raise EnvironmentProblem(
+                f"ncu {tool.version_text} can't profile collectives: their replay hangs",
+                "leave out --collectives, or install an ncu whose --help lists "
+                f"{' and '.join(_LOCKSTEP)}",
+            )
+
+    def _left(self) -> float:
+        """Seconds of the budget that are left for ncu."""
+        if self.plan.budget is None:
+            return math.inf
+        return self.plan.budget - (time.monotonic() - self._began) - _ANALYSIS
+
+    # The timelines
+
+    def _timelines(self, tool: Tool, folder: Path) -> tuple[Events, Events | None, float]:
+        """The events with graphs as a whole, those by node where there are graphs, and how long
+        the program took."""
+        began = time.monotonic()
+        events = self._recorded(tool, folder / RUN_FILE, "graph")
+        seconds = time.monotonic() - began
+        if not len(events.graphs):
+            return events, None, seconds
+        try:
+            return events, self._recorded(tool, folder / NODES, "node"), seconds
+        except (EnvironmentProblem, BadInput) as error:
+            self.warn(
+                f"the kernels of CUDA graphs are unknown: {error}",
+                "the kernels of CUDA graphs are unknown",
+            )
+            return events, None, seconds
+
+    def _recorded(self, tool: Tool, database: Path, graphs: str) -> Events:
+        """The events of a run of the program; raises EnvironmentProblem, TargetFailed, BadInput."""
+        duration = self.plan.budget and self.plan.budget * _TIMELINE_SHARE
+        options = nsys.NsysOptions(TRACE, graphs, duration=duration, primary=True)
+        name = "nsys" if graphs == "graph" else "nsys by node"
+        with (
+            self.stage(name),
+            tempfile.TemporaryDirectory(prefix=".nsys-", dir=database.parent) as temporary,
+        ):
+            try:
+                self._traced(tool, Path(temporary), database, options)
+            except nsys.ProgramFailed as error:
+                raise TargetFailed(
+                    f"the program ended with status {error.status}: {error.last}",
+                    "run it without profkit first",
+                ) from None
+        with self.stage("timeline"):
+            return read(database)
+
+    def _traced(
+        self, tool: Tool, temporary: Path, database: Path, options: nsys.NsysOptions
+    ) -> None:
+        try:
+            self.export_timeline(tool, temporary, database, options)
+        except nsys.ProgramFailed:
+            raise
+        except nsys.NoTimeline:  # not every installation can trace libraries
+            plain = replace(options, trace=_PLAIN_TRACE)
+            self.export_timeline(tool, temporary, database, plain)
+
+    # The picked kernels
+
+    def _profiled(
+        self,
+        tool: Tool,
+        folder: Path,
+        gpu: GpuState | None,
+        events: Events,
+        steps: Sequence[Steps],
+        picks: Sequence[Pick],
+        seconds: float,
+    ) -> tuple[tuple[PickEntry, ...], Report | None, ProfkitError | None]:
+        """The picks as far as they were profiled, ncu's report, and why there is none."""
+        if not picks:
+            self.warn("no kernel was profiled: the timeline has none")
+            return (), None, None
+        options = replace(self.options(gpu), nvtx=None)
+        chosen, selection = self._fitting(events, steps, picks, options, seconds)
+        left = "left out: no time within --budget"
+        entries = tuple(
+            entry(events, pick, "" if place < chosen else left) for place, pick in enumerate(picks)
+        )
+        if selection is None:
+            self.warn("no kernel was profiled: no time was left within --budget")
+            return entries, None, None
+        if chosen < len(picks):
+            self.warn(f"{plural(len(picks) - chosen, 'kernel')} left out: --budget")
+        plan = self.plan
+        device = None if plan.collectives else selection.device
+        processes = len({stream.process for stream in events.streams})
+        options = replace(
+            options,
+            kernel_id=selection.kernel_id,
+            launch_count=selection.launches * (processes if device is None else 1),
+            device=device,
+            kill=processes == 1,
+            ranks_in_lockstep=len(steps) if plan.collectives else None,
+        )
+        path = folder / f"{self.plan.name}.ncu-rep"
+        report, failure = self._replayed(tool, path, options, selection, seconds)
+        if report is None:
+            reason = f"not profiled: {failure.message}" if failure else "not profiled"
+            return (
+                tuple(structs.replace(row, reason=row.reason or reason) for row in entries),
+                None,
+                failure,
+            )
+        profiled = identified(entries[:chosen], report.summary)
+        return (*profiled, *entries[chosen:]), report, failure
+
+    def _fitting(
+        self,
+        events: Events,
+        steps: Sequence[Steps],
+        picks: Sequence[Pick],
+        options: ncu.NcuOptions,
+        seconds: float,
+    ) -> tuple[int, LaunchFilter | None]:
+        """How many of the picks fit into the budget, and the filter for them."""
+        replays = passes(options)
+        for count in range(len(picks), 0, -1):
+            selection = launch_filter(events, steps, picks[:count])
+            if seconds + cost(selection.durations, replays).seconds <= self._left():
+                return count, selection
+        return 0, None
+
+    def _replayed(
+        self,
+        tool: Tool,
+        path: Path,
+        options: ncu.NcuOptions,
+        selection: LaunchFilter,
+        seconds: float,
+    ) -> tuple[Report | None, ProfkitError | None]:
+        """ncu's report, also one of a run that was ended, as far as it can be read."""
+        plan = self.plan
+        silent = plan.patience + _SLOWER * seconds
+        watchdog = Watchdog(idle=plan.patience, silent=silent, limit=self._left())
+        failure: ProfkitError | None = None
+        try:
+            path = self.record(tool, path, options, selection.launches, "ncu", watchdog)
+        except Stalled as stalled:
+            failure = TargetFailed(f"ncu was ended: {stalled}", _remedy(stalled))
+        except ProfkitError as error:
+            failure = error
+        found = [path.with_suffix(ending) for ending in (".ncu-rep", ".ncu-repz")]
+        path = next((file for file in found if file.is_file()), path)
+        if failure is not None:
+            self.warn(str(failure), failure.message)
+        if not path.is_file():
+            return None, failure
+        try:
+            with self.stage("read"):
+                report = load(path)
+                report.summary  # noqa: B018  (analysis is part of this stage's time)
+            if plan.compress:
+                report = load(self.compress(path))
+        except ProfkitError as error:
+            path.unlink()
+            self.warn(f"ncu's report can't be read: {error}", "ncu's report can't be read")
+            return None, failure or error
+        return report, failure
+
+
+def _picks(events: Events, steps: Sequence[Steps], explain: float) -> tuple[Pick, ...]:
+    """The picks of the first rank: others do the same, and wait for it."""
+    if not steps:
+        return ()
+    return ranking(events, step_parts(events, first_rank(steps)), explain).picks
+
+
+def _collectives(events: Events, steps: Steps) -> tuple[Pick, ...]:
+    """The collective that takes the most time in the steps of a rank."""
+    kernels = events.kernels
+    of_rank = [stream.process == steps.process for stream in events.streams]
+    exchanging = [kernel_kind(each.name) == COMMUNICATION for each in events.kernel_names]
+    inside = (kernels.start >= steps.bounds[0]) & (kernels.start < steps.bounds[-1])
+    inside &= np.array(of_rank, dtype=np.bool_)[kernels.stream]
+    inside &= np.array(exchanging, dtype=np.bool_)[kernels.name]
+    groups: dict[tuple[int, int], list[int]] = {}
+    for row in np.flatnonzero(inside).tolist():
+        group = int(kernels.name[row]), int(kernels.configuration[row])
+        groups.setdefault(group, []).append(row)
+    times = {
+        group: int((kernels.end[rows] - kernels.start[rows]).sum())
+        for group, rows in groups.items()
+    }
+    if not times:
+        return ()
+    name, shape = max(times, key=times.__getitem__)
+    share = times[name, shape] / int(steps.bounds[-1] - steps.bounds[0])
+    first = groups[name, shape][0]
+    return (Pick(steps.process, steps.device, name, shape, first, share, 0, 0, ()),)
+
+
+def _remedy(stalled: Stalled) -> str:
+    if stalled.late:
+        return "raise --budget, or profile a shorter run of the program"
+    return "run one process (CUDA_VISIBLE_DEVICES=0), or see `profkit timeline` of the run"

@@ -1,0 +1,158 @@
+"""An Nsight Systems export (`nsys export --type sqlite`), checked and open for reading.
+
+nsys creates tables on demand and adds columns with each schema version: an absent table means no
+such events, an absent column that the value is unknown.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from profkit.core.errors import BadInput
+from profkit.core.regular_file import open_regular
+from profkit.core.yaml_files import shipped_yaml
+
+if TYPE_CHECKING:
+    import sqlite3
+
+KERNELS = "CUPTI_ACTIVITY_KIND_KERNEL"
+CALLS = "CUPTI_ACTIVITY_KIND_RUNTIME"
+COPIES = "CUPTI_ACTIVITY_KIND_MEMCPY"
+FILLS = "CUPTI_ACTIVITY_KIND_MEMSET"
+GRAPHS = "CUPTI_ACTIVITY_KIND_GRAPH_TRACE"
+SYNCHRONIZATIONS = "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION"
+RANGES = "NVTX_EVENTS"
+GPUS = "TARGET_INFO_GPU"
+SESSION_START = "TARGET_INFO_SESSION_START_TIME"
+EXPORT = "META_DATA_EXPORT"
+STRINGS = "StringIds"
+PUSH_POP, START_END = 59, 60
+EXPORTED = shipped_yaml("profkit.timeline", "export.yaml")
+COLUMNS: Mapping[str, tuple[str, ...]] = {
+    table: tuple(columns["read"]) for table, columns in EXPORTED["tables"].items()
+}
+TEXT_COLUMNS = frozenset(
+    (table, column)
+    for table, columns in EXPORTED["tables"].items()
+    for column in columns.get("text", ())
+)
+
+_LARGEST = 8 << 30  # bytes, chosen: reading takes two minutes
+_MOST_ROWS = 50_000_000  # in the tables that are read; each takes 3 µs and 100 bytes
+_MOST_TEXT = 256 << 20  # bytes in the columns of text that are read
+_LONGEST_TEXT = 1 << 20  # bytes of one; names of generated kernels have some 10 kB
+_LONGEST_VALUE = 256 << 20  # bytes of any other value, such as a program's output
+_STEPS = 50_000_000, 50  # of SQLite's machine, and for each byte of the file: a check takes 1 to 3
+LESS = "record less: `nsys profile --duration SECONDS -t cuda,nvtx`"
+RECORD = "record with `nsys profile -t cuda,nvtx`, then `nsys export --type sqlite FILE`"
+AGAIN = "export it again with `nsys export --type sqlite`"
+_MAGIC = b"SQLite format 3\0"
+
+
+@contextmanager
+def open_export(path: Path) -> Iterator[sqlite3.Connection]:
+    """An export, open for reading only. Its tables are not checked yet (`check_table`).
+
+    Raises BadInput, also from the `with` block, when it can't be read or is not an export.
+    """
+    import sqlite3
+
+    _refuse_other_kinds(path)
+    try:
+        with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as database:
+            _limit(path, database)
+            database.execute("BEGIN")
+            tables = columns_of(database).keys()
+            if STRINGS not in tables or len(tables) < 2:
+                raise BadInput(f"{path}: an SQLite database, not an nsys export", RECORD)
+            _check_extent(path, database)
+            yield database
+    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
+        if getattr(error, "sqlite_errorname", "").startswith(("SQLITE_BUSY", "SQLITE_CANTOPEN")):
+            message = "can't be read (locked by another program, or its folder is not accessible)"
+            raise BadInput(f"{path}: {message}", "copy the file and read the copy") from None
+        raise _damaged(path) from None
+
+
+def check_table(path: Path, database: sqlite3.Connection, table: str) -> None:
+    """Raise BadInput where a table's structure is damaged."""
+    if database.execute(f"PRAGMA quick_check({table})").fetchone() != ("ok",):
+        raise _damaged(path)
+
+
+def _limit(path: Path, database: sqlite3.Connection) -> None:
+    """Limit the cost of any query: the schema is part of the file, and may compute anything."""
+    import sqlite3
+
+    database.text_factory = partial(str, encoding="utf-8", errors="replace")
+    database.execute("PRAGMA trusted_schema = OFF")
+    database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST_VALUE)
+    database.setlimit(sqlite3.SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 100)
+    interval = 1_000_000
+    intervals = iter(range((_STEPS[0] + _STEPS[1] * path.stat().st_size) // interval))
+    database.set_progress_handler(lambda: next(intervals, None) is None, interval)
+
+
+def _check_extent(path: Path, database: sqlite3.Connection) -> None:
+    """Raise BadInput for more rows or text than are read."""
+    import sqlite3
+
+    rows = text = 0
+    for table, columns in columns_of(database).items():
+        texts = [column for column in columns if (table, column) in TEXT_COLUMNS]
+        sizes = [f'coalesce(sum(length(CAST("{column}" AS BLOB))), 0)' for column in texts]
+        count, *lengths = database.execute(
+            f"SELECT {', '.join(['count(*)', *sizes])} FROM {table}"
+        ).fetchone()
+        rows, text = rows + count, text + sum(lengths)
+    if rows > _MOST_ROWS:
+        raise BadInput(f"{path}: {rows:,} events and names, at most {_MOST_ROWS:,}", LESS)
+    if text > _MOST_TEXT:
+        raise BadInput(
+            f"{path}: {text / 2**20:,.0f} MiB of names, at most {_MOST_TEXT >> 20} MiB", LESS
+        )
+    database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST_TEXT)
+
+
+def _refuse_other_kinds(path: Path) -> None:
+    try:
+        with open_regular(path) as file:
+            head, size = file.read(64), os.fstat(file.fileno()).st_size
+    except FileNotFoundError:
+        raise BadInput(f"{path}: no such file", "check the path") from None
+    except IsADirectoryError:
+        raise BadInput(f"{path}: a directory, not an export", "pass the .sqlite file") from None
+    except OSError as error:
+        message = f"{path}: can't be read ({error.strerror})"
+        raise BadInput(message, "check its permissions") from None
+    export = "export it with `nsys export --type sqlite FILE`"
+    is_pointer = head.startswith(b"version https://git-lfs")
+    refusals = (
+        (not head, "empty file", RECORD),
+        (is_pointer, "a git-LFS pointer, not the export itself", "fetch it with `git lfs pull`"),
+        (path.suffix in {".nsys-rep", ".qdrep"}, "an nsys report, not its SQLite export", export),
+        (not head.startswith(_MAGIC), "not an SQLite file, hence not an nsys export", RECORD),
+        (size > _LARGEST, f"an export of more than {_LARGEST / 2**30:g} GiB", LESS),
+    )
+    for refused, message, remedy in refusals:
+        if refused:
+            raise BadInput(f"{path}: {message}", remedy)
+
+
+def columns_of(database: sqlite3.Connection) -> Mapping[str, frozenset[str]]:
+    """The tables of an export that `read` knows, each with those of its columns that it knows."""
+    tables = database.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+    columns = {}
+    for table in sorted({name for (name,) in tables} & set(COLUMNS)):
+        info = database.execute(f"PRAGMA table_info({table})")
+        columns[table] = frozenset(row[1] for row in info) & set(COLUMNS[table])
+    return columns
+
+
+def _damaged(path: Path) -> BadInput:
+    return BadInput(f"{path}: the export is damaged", f"copy it again or {AGAIN}")

@@ -1,0 +1,131 @@
+"""The answer for an application: its rows, what is found of its kernels, the plan in order."""
+
+from __future__ import annotations
+
+import json
+import math
+from functools import cache
+
+import pytest
+
+import profkit
+from profkit.analysis.report import Report
+from profkit.application.answer import Answer, answer, summed
+from profkit.application.answer_view import answer_json, answer_markdown, answer_view
+from profkit.application.parts import KERNELS, step_parts
+from profkit.application.picks_file import PickEntry, PicksFile, entry, identified
+from profkit.application.ranking import ranking
+from profkit.application.run import application
+from profkit.application.score import side_of
+from profkit.application.steps import steady_steps
+from profkit.timeline.events import Events
+from profkit.ui.terminal import rendered
+from tests.analysis.test_views import schema
+from tests.application.synthetic import MS, US, Host, Recording
+from tests.conftest import H200, story_folder
+
+STORIES = ("data_parallel_exposed", "gpt_float32", "gpt_launch_bound", "pipeline_pageable")
+
+
+@cache
+def report() -> Report:
+    return profkit.load(H200 / "sdpa_s512_math.ncu-repz")
+
+
+def program(hidden: bool = False, collective: int = 0) -> Events:
+    """Steps of the report's kernels; `hidden`: all but the longest run beside another kernel."""
+    recording = Recording()
+    host = Host(recording, now=5 * MS)
+    launches = report().summary.launches
+    for _ in range(10):
+        with host.range("step"):
+            if hidden:
+                host.launch("persistent_kernel(int)", 20 * MS, stream=9)
+            for launch in launches:
+                time = round(launch.duration * 1e9)
+                host.launch(launch.name, time, grid=launch.grid, block=launch.block)  # type: ignore[arg-type]
+            if collective:
+                host.launch("ncclDevKernel_AllReduce_Sum_f32_RING_LL(args)", collective)
+            host.synchronize()
+    return recording.events()
+
+
+def picked(events: Events) -> tuple[PickEntry, ...]:
+    steps = steady_steps(events)
+    return tuple(
+        entry(events, pick) for pick in ranking(events, step_parts(events, steps[0]), 1.0).picks
+    )
+
+
+def answered(events: Events, *, profiled: bool = True) -> Answer:
+    picks = picked(events)
+    found = report() if profiled else None
+    picks = identified(picks, found.summary) if found else picks
+    return answer(application("train", events, events, PicksFile(explain=0.9, picks=picks), found))
+
+
+@pytest.mark.parametrize("story", STORIES)
+def test_the_rows_of_a_recorded_program_sum_to_its_step(story: str) -> None:
+    events = side_of(story_folder(story), "before")
+    result = answered(events, profiled=False)
+    assert summed(result.rows) == pytest.approx(1)
+    assert sum(row.seconds for row in result.rows) == pytest.approx(result.step)
+    file = json.loads(answer_json(result))
+    schema("answer").validate(file)
+    assert rendered(answer_view(result, "run"), to_file=True)
+    assert answer_markdown(result).startswith(f"# {result.application.name} on ")
+
+
+def test_a_picked_kernel_has_its_finding_and_no_more_than_amdahl_gives() -> None:
+    result = answered(program())
+    kernels = [row for row in result.rows if row.kernel_estimate]
+    assert any("tensor cores" in row.finding for row in kernels)
+    for row in kernels:
+        assert row.kernel_estimate
+        amdahl = 1 / (1 - row.share * (1 - 1 / row.kernel_estimate.high))
+        assert 1 <= row.ceiling <= amdahl * 1.001
+    assert [item.ceiling for item in result.plan] == sorted(
+        (item.ceiling for item in result.plan), reverse=True
+    )
+    assert result.together >= max(item.ceiling for item in result.plan) * 0.999
+
+
+def test_what_runs_beside_a_longer_kernel_gives_nothing() -> None:
+    result = answered(program(hidden=True))
+    ceilings = [row.ceiling for row in result.rows if row.group == KERNELS and "gemm" in row.name]
+    assert ceilings
+    assert all(ceiling == pytest.approx(1, abs=0.01) for ceiling in ceilings)
+    assert not [item for item in result.plan if "gemm" in item.part]
+
+
+def test_a_kernel_that_was_not_identified_has_a_reason_and_no_finding() -> None:
+    events = program()
+    flash = profkit.load(H200 / "sdpa_s512_flash.ncu-repz")
+    picks = identified(picked(events), flash.summary)
+    result = answer(
+        application("train", events, events, PicksFile(explain=0.9, picks=picks), flash)
+    )
+    rows = [row for row in result.rows if row.note]
+    assert len(rows) == len(picks)
+    for row in rows:
+        assert row.note == "not identified: ncu met no launch of this name"
+        assert not row.finding
+        assert math.isnan(row.ceiling)
+
+
+def test_a_launch_with_another_grid_is_not_the_picked_one() -> None:
+    picks = picked(program())
+    (first, *_) = picks
+    other = PickEntry(
+        kernel=first.kernel, grid=(7, 1, 1), block=first.block, device=0, share=first.share
+    )
+    (row,) = identified([other], report().summary)
+    assert row.launch is None
+    assert "not identified: ncu met it with grid" in row.reason
+
+
+def test_communication_comes_with_what_bytes_would_say() -> None:
+    result = answered(program(collective=900 * US))
+    (row,) = [row for row in result.rows if row.group == "communication"]
+    assert row.name == "all-reduce"
+    assert "sizes of messages are not recorded" in row.note

@@ -1,0 +1,157 @@
+"""Kernels labeled by their names, as real reports and timelines have them."""
+
+from __future__ import annotations
+
+import pytest
+
+from profkit.application.kernel_kinds import collective, kernel_family, kernel_kind
+
+NATIVE = "void at::native::"
+KINDS = {
+    "communication": [
+        "ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)",
+        "ncclKernel_AllGather_RING_LL_Sum_int8_t(ncclWorkElem)",
+        "ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)",
+        "nvshmemi_transfer_quiet_entrypoint",
+    ],
+    "attention": [
+        "cudnn_generated_fort_native_sdpa_sm90_flash_fprop_wgmma_f16_knob_7_64x128x64_4x1x1",
+        "fmha_cutlassF_f16_aligned_64x64_rf_sm80(PyTorchMemEffAttention::AttentionKernel<...>)",
+        "void pytorch_flash::flash_fwd_kernel<Flash_fwd_kernel_traits<(int)64, (int)128>>",
+        "void pytorch_flash::flash_bwd_dq_dk_dv_loop_seqk_parallel_kernel<Flash_bwd_kernel_traits>",
+        "kernel_cutlass_kernel_flash_attncuteflash_fwd_sm90FlashAttentionForwardSm90_object_at__",
+        "void flash_attn_v2_kernel<(int)64>(const __nv_bfloat16 *, const __nv_bfloat16 *)",
+        "triton_tem_fused_flex_attention_0",
+        "void cudnn::fusion::compute_dot_do_o_specialized<(bool)1, (int)128>(const void *)",
+    ],
+    "GEMM": [
+        "nvjet_tst_128x256_64x4_1x2_h_bz_coopA_NNT",
+        "ampere_sgemm_128x64_nn",
+        "sm80_xmma_gemm_f32f32_f32f32_f32_tn_n_tilesize128x128x8_stage3_ffma_execute_kernel__5x",
+        "void cutlass::Kernel2<cutlass_80_wmma_tensorop_i161616gemm_s8_forwardCompat_128x128>",
+        "void gemv2T_kernel_val<int, int, __nv_bfloat16, __nv_bfloat16, float, 128, 16, 4>",
+        "void cublasLt::splitKreduce_kernel<32, 16, int, float, __nv_bfloat16>",
+        "gemm_fusion_dot_12_0",
+        "triton_tem_fused_mm_3",
+        "matmul_kernel(const float *, const float *, float *, int)",
+        "void tiled_matmul<(unsigned int)32>(const float *, const float *, float *, int)",
+        "wmma_gemm(__half *, __half *, float *, int, int, int)",
+    ],
+    "convolution": [
+        "sm90_xmma_fprop_implicit_gemm_bf16bf16_bf16f32_f32_nhwckrsc_nhwc_tilesize128x128x64",
+        "void cudnn::winograd_nonfused::winogradForwardData4x4<float, float>",
+        "void at::native::im2col_kernel<float>(long, float const*)",
+    ],
+    "norm": [
+        f"{NATIVE}(anonymous namespace)::vectorized_layer_norm_kernel<c10::BFloat16, float>(int)",
+        f"{NATIVE}(anonymous namespace)::GammaBetaBackwardCUDAKernelTemplate<float, float>(long)",
+        "void cudnn::bn_fw_tr_1C11_kernel_NCHW<float, float, int, 512, true, 1, true>",
+        "triton_per_fused_add_native_layer_norm_4",
+        "triton_red_fused__to_copy_mean_mul_rms_norm_2",
+        "triton_per_fused__to_copy_add_div_mean_mul_pow_sqrt_sub_view_3",
+    ],
+    "softmax": [
+        "void <unnamed>::softmax_warp_forward<float, float, float, (int)9, (bool)0, (bool)0>(T2 *)",
+        f"{NATIVE}(anonymous namespace)::cunn_SoftMaxForward<4, float, float, float>(float*)",
+        f"{NATIVE}(anonymous namespace)::nll_loss_forward_reduce_cuda_kernel_2d<float, float>",
+        "triton_per_fused__softmax_1",
+        "triton_softmax_5_0",
+    ],
+    "elementwise": [
+        f"{NATIVE}vectorized_elementwise_kernel<(int)4, at::native::FillFunctor<float>>(int)",
+        f"{NATIVE}vectorized_elementwise_kernel<(int)4, at::native::CUDAFunctor_add<float>>(int)",
+        f"{NATIVE}elementwise_kernel<(int)128, (int)2, at::native::where_kernel_impl(at::T&)>",
+        "triton_poi_fused_add_gelu_3",
+        "triton_poi_fused_add_clone_permute_select_backward_8",
+        "loop_add_fusion",
+        "loop_multiply_fusion_3",
+        "wrapped_tanh",
+        "silu_kernel(float *, float *, int)",
+        "void act_and_mul_kernel<__nv_bfloat16>(__nv_bfloat16*)",
+    ],
+    "copy": [
+        f"{NATIVE}unrolled_elementwise_kernel<at::native::direct_copy_kernel_cuda(at::T&)>",
+        f"{NATIVE}vectorized_elementwise_kernel<(int)8, at::native::float16_copy_kernel_cuda(a)>",
+        f"{NATIVE}(anonymous namespace)::CatArrayBatchedCopy<float, unsigned int, 4, 64, 64>",
+        "transpose_padded(const float *, float *, int)",
+        "input_concatenate_fusion",
+    ],
+    "reduction": [
+        f"{NATIVE}reduce_kernel<(int)512, (int)1, at::native::ReduceOp<float, SumOps>>(T)",
+        "triton_red_fused_sum_7",
+        "triton_per_fused_mean_2",
+        "input_reduce_fusion_4",
+        "triton_per_fused__to_copy_add_div_expand_mul_neg_pow_sub_sum_view_7",
+        f"{NATIVE}reduce_kernel<512, 1, at::native::ReduceOp<float, at::native::ArgMaxOps<float>>>",
+    ],
+    "optimizer": [
+        f"{NATIVE}(anonymous namespace)::multi_tensor_apply_kernel<FusedOptimizerTensorList"
+        "Metadata<4>, FusedAdamMathFunctor<float, float, 4>>(T)",
+        "triton_for_fused_2",
+    ],
+    "embedding, gather": [
+        f"{NATIVE}(anonymous namespace)::embedding_backward_feature_kernel<float, float, int>",
+        f"{NATIVE}(anonymous namespace)::indexSelectLargeIndex<float, long, unsigned int>",
+        f"{NATIVE}vectorized_gather_kernel<16, long>(char*, char*, long*)",
+        "triton_poi_fused_add_embedding_0",
+        "void at::native::<unnamed>::compute_grad_weight<float, long>(const T2 *, const T1 *)",
+        "input_scatter_fusion",
+    ],
+    "sort": [
+        "void cub::DeviceRadixSortOnesweepKernel<cub::DeviceRadixSortPolicy<long, long>>",
+        f"{NATIVE}sbtopk::gatherTopK<float, unsigned int, 2, false>(T)",
+    ],
+    "random": [
+        f"{NATIVE}(anonymous namespace)::distribution_elementwise_grid_stride_kernel<float, 4>",
+        f"{NATIVE}(anonymous namespace)::fused_dropout_kernel_vec<float, float, unsigned int, 1>",
+    ],
+    "other": ["kernel(int const*, int*)", "delayAndSumFast(const float *)", "julia__5_6739(T)"],
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"), [(name, kind) for kind, names in KINDS.items() for name in names]
+)
+def test_a_kernel_has_the_kind_of_its_name(name: str, kind: str) -> None:
+    assert kernel_kind(name) == kind
+
+
+@pytest.mark.parametrize(
+    ("name", "operation"),
+    [
+        ("ncclDevKernel_AllReduce_Sum_bf16_RING_LL(T)", "all-reduce"),
+        ("ncclDevKernel_ReduceScatter_Sum_f32_RING_LL(T)", "reduce-scatter"),
+        ("ncclDevKernel_SendRecv(T)", "send/receive"),
+        ("void one_shot_all_reduce_kernel<float>(T)", "all-reduce"),
+        ("nvshmemi_transfer_quiet_entrypoint", "communication"),
+    ],
+)
+def test_a_collective_is_named(name: str, operation: str) -> None:
+    assert collective(name) == operation
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "equal"),
+    [
+        (
+            "nvjet_sm90_tst_256x128_64x4_1x2_h_bz_NNT",
+            "nvjet_sm90_tst_64x8_64x16_1x2_h_bz_NNT",
+            True,
+        ),
+        (
+            "sm80_xmma_gemm_f32f32_f32f32_f32_nn_n_tilesize256x128x8_stage3",
+            "sm80_xmma_gemm_f32f32_f32f32_f32_nn_n_tilesize64x64x8_stage3",
+            True,
+        ),
+        (
+            f"{NATIVE}vectorized_elementwise_kernel<4, at::native::FillFunctor<float>>(int)",
+            f"{NATIVE}unrolled_elementwise_kernel<at::native::CUDAFunctor_add<float>>(int)",
+            True,
+        ),
+        ("void flash_fwd_kernel<128>(Params)", "void flash_fwd_kernel<64>(Params)", True),
+        ("void flash_fwd_kernel<128>(Params)", "void flash_bwd_kernel<128>(Params)", False),
+        ("triton_poi_fused_add_0", "triton_red_fused_sum_1", False),
+    ],
+)
+def test_variants_of_a_kernel_are_a_family(first: str, second: str, equal: bool) -> None:
+    assert (kernel_family(first) == kernel_family(second)) == equal

@@ -1,0 +1,100 @@
+"""Steps and parts of recorded applications, by their NVTX ranges and without them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from profkit.application.application import read_application, table
+from profkit.application.parts import StepParts, step_parts
+from profkit.application.ranking import ranking
+from profkit.application.steps import steady_steps
+from profkit.timeline.events import Events, Ranges
+from profkit.timeline.reader import read
+from tests.conftest import story_folder
+
+RECORDED = sorted(
+    file
+    for file in story_folder("").glob("*/*.sqlite")
+    if file.stem.startswith(("before", "after"))
+)
+LOOPS = {"pipeline_allocation", "pipeline_streams", "pipeline_synchronization"}
+"""Their steps repeat a shorter pattern, which nothing but the range tells apart."""
+SHORT = {
+    "decode_faster_kernels", "decode_launch_bound", "decode_stop", "diffusion_guidance",
+    "jax_dispatch", "loader_hidden_copies",
+}  # fmt: skip
+"""Cut to so few steps that their layers repeat more often, or that a graph repeats too seldom."""
+NAMES = [f"{file.parent.name}/{file.stem}" for file in RECORDED]
+
+
+def without_ranges(events: Events) -> Events:
+    nothing = np.zeros(0, dtype=np.int64)
+    index, flags = nothing.astype(np.int32), nothing.astype(np.bool_)
+    return replace(events, ranges=Ranges(nothing, nothing, index, index, nothing, flags))
+
+
+@pytest.mark.parametrize("file", RECORDED, ids=NAMES)
+def test_a_recorded_application_has_steps_and_parts(file: Path) -> None:
+    events = read(file)
+    for steps in steady_steps(events):
+        assert steps.how == 'NVTX range "step"'
+        parts = step_parts(events, steps)
+        total = np.sum([part.times for part in parts.parts], axis=0)
+        assert total == pytest.approx(parts.wall, abs=1e-2)
+        if file.parent.name not in LOOPS | SHORT:
+            check_pattern(events, parts)
+
+
+def check_pattern(events: Events, parts: StepParts) -> None:
+    """The pattern of launches has the steps of the range."""
+    found = {steps.process: steps for steps in steady_steps(without_ranges(events))}
+    steps = found[parts.steps.process]
+    assert steps.how.startswith("repeating pattern")
+    usual = np.median(np.diff(steps.bounds)[steps.typical])
+    assert usual == pytest.approx(np.median(parts.wall), rel=0.1)
+
+
+@pytest.mark.parametrize(
+    ("name", "group", "part"),
+    [
+        ("data_parallel_exposed/before", "communication", "all-reduce"),
+        ("data_parallel_uneven/before", "communication", "waiting for another rank"),
+        ("gpt_launch_bound/before", "idle", "launch-bound"),
+        ("pipeline_allocation/before", "idle", "memory allocation"),
+        ("pipeline_pageable/before", "copies", "host to device, pageable"),
+        ("pipeline_synchronization/before", "idle", "after a synchronization"),
+    ],
+)
+def test_what_was_planted_is_the_largest_part_but_kernels(name: str, group: str, part: str) -> None:
+    events = read(story_folder(f"{name}.sqlite"))
+    parts = step_parts(events, steady_steps(events)[0])
+    others = [item for item in parts.parts if item.group != "kernels"]
+    largest = max(others, key=lambda item: item.times.sum())
+    assert (largest.group, largest.name) == (group, part)
+
+
+def test_eight_families_are_most_of_an_eager_step() -> None:
+    events = read(story_folder("gpt_compile") / "before.sqlite")
+    ranked = ranking(events, step_parts(events, steady_steps(events)[0]))
+    assert ranked.explained >= 0.9
+    assert len({pick.family for pick in ranked.picks}) <= 8
+    assert len(ranked.kernels) > 60
+
+
+def test_a_second_recording_names_the_kernels_of_graphs() -> None:
+    folder = story_folder("gpt_launch_bound")
+    events = read(folder / "after.sqlite")
+    named = read(folder / "after.nodes.sqlite")
+    (alone,) = read_application(events).processes
+    (process,) = read_application(events, named=named).processes
+    assert [row.label for row in table(alone) if row.depth == 2] == []
+    kernels = [row for row in table(process) if row.depth == 2]
+    assert len(kernels) == 8
+    assert any(row.label.startswith("nvjet") for row in kernels)
+    assert 0.3 < sum(row.share for row in kernels) < 1
+    assert process.ranking.picks
+    assert process.parts.wall.tolist() == alone.parts.wall.tolist()

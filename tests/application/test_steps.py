@@ -1,0 +1,218 @@
+"""Steps in steady state: planted periods are found again, warm-up is left out."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from profkit.application.repetition import repetition
+from profkit.application.steps import Steps, steady_steps
+from profkit.core.errors import UsageError
+from tests.application.synthetic import DEVICE, MS, PINNED, US, Host, Recording, training
+
+
+def only(steps: tuple[Steps, ...]) -> Steps:
+    assert len(steps) == 1
+    return steps[0]
+
+
+def loop(step: Callable[[Host, int], None], steps: int, host: Host | None = None) -> Recording:
+    host = Host(Recording()) if host is None else host
+    for number in range(steps):
+        step(host, number)
+    return host.recording
+
+
+def test_a_training_loop_has_its_steps() -> None:
+    steps = only(steady_steps(training(steps=12)))
+    assert len(steps) == 11  # the last has no next one
+    assert steps.how == "repeating pattern of 32 launches"
+    assert steps.before == 120  # of the autotuner
+    assert np.diff(steps.bounds).tolist() == [1_100_000] * 11
+    assert steps.typical.all()
+
+
+def test_an_nvtx_range_is_the_step() -> None:
+    events = training(steps=9, nvtx="step")
+    found, named = only(steady_steps(events)), only(steady_steps(events, "step"))
+    assert found.how == named.how == 'NVTX range "step"'
+    assert len(found) == len(named) == 8
+    assert found.bounds.tolist() == named.bounds.tolist()
+
+
+def test_ranges_that_are_counted_are_instances_of_one() -> None:
+    host = Host(Recording())
+    for number in range(8):
+        with host.range(f"ProfilerStep#{number}"):
+            host.launch("a()", 50 * US)
+            host.launch("b()", 20 * US)
+    steps = only(steady_steps(host.recording.events()))
+    assert steps.how == 'NVTX range "ProfilerStep##"' or len(steps) == 7
+
+
+def test_an_unknown_range_is_refused() -> None:
+    with pytest.raises(UsageError, match="no GPU work in an NVTX range named epoch"):
+        steady_steps(training(nvtx="step"), "epoch")
+
+
+def test_a_loop_of_one_kernel_has_a_launch_a_step() -> None:
+    recording = loop(lambda host, _: host.launch("k()", 20 * US) and None, 50)
+    steps = only(steady_steps(recording.events()))
+    assert steps.how == "repeating pattern of 1 launches"
+    assert len(steps) == 49
+
+
+def test_a_synchronization_ends_a_step() -> None:
+    def step(host: Host, _: int) -> None:
+        for _ in range(10):
+            host.launch("k()", 20 * US)
+        host.synchronize()
+
+    steps = only(steady_steps(loop(step, 30).events()))
+    assert steps.how == "repeating pattern of 10 launches"
+
+
+def test_layers_are_no_steps() -> None:
+    """A decode step: 24 equal layers, then a head and the copy of the token."""
+
+    def step(host: Host, _: int) -> None:
+        for _ in range(24):
+            for name in ("norm()", "qkv()", "attention()", "mlp()"):
+                host.launch(name, 5 * US)
+        host.launch("head()", 9 * US)
+        host.copy(2 * US, 8, source=DEVICE, target=PINNED)
+        host.synchronize()
+
+    steps = only(steady_steps(loop(step, 20).events()))
+    assert steps.how == "repeating pattern of 98 launches"
+    assert len(steps) == 19
+
+
+def test_logging_and_evaluation_are_no_part_of_the_step() -> None:
+    def step(host: Host, number: int) -> None:
+        host.copy(10 * US, 1 << 20)
+        for name in "abcdefgh":
+            host.launch(f"{name}()", 20 * US)
+        if number % 10 == 9:
+            for _ in range(30):
+                host.launch("evaluate()", 15 * US)
+
+    steps = only(steady_steps(loop(step, 40).events()))
+    assert steps.how == "repeating pattern of 9 launches"
+    assert len(steps) == 39
+    assert int((~steps.typical).sum()) == 3  # the last evaluation is after the last step
+
+
+def test_micro_batches_are_no_steps() -> None:
+    def step(host: Host, _: int) -> None:
+        for _ in range(4):
+            host.copy(10 * US, 1 << 20)
+            for name in "abcdef":
+                host.launch(f"{name}()", 20 * US)
+        host.launch("multi_tensor_apply_kernel<FusedAdamMathFunctor>()", 30 * US)
+
+    steps = only(steady_steps(loop(step, 20).events()))
+    assert steps.how == "repeating pattern of 29 launches"
+
+
+def test_slow_first_steps_are_warm_up() -> None:
+    def step(host: Host, number: int) -> None:
+        if number < 3:
+            host.call("cuModuleLoadData", 5 * MS)
+        for name in "abcd":
+            host.launch(f"{name}()", 20 * US)
+        host.synchronize()
+
+    steps = only(steady_steps(loop(step, 20).events()))
+    assert steps.before >= 8
+    assert steps.why == "module loading"
+    assert np.diff(steps.bounds).max() < 1 * MS
+
+
+def test_graphs_traced_as_a_whole_are_work() -> None:
+    def step(host: Host, _: int) -> None:
+        host.copy(5 * US, 4096)
+        host.launch_graph(1, 300 * US)
+        host.launch("sample()", 10 * US)
+        host.synchronize()
+
+    steps = only(steady_steps(loop(step, 20).events()))
+    assert steps.how == "repeating pattern of 3 launches"
+    assert len(steps) == 19
+
+
+def test_kernels_of_a_graph_may_run_in_any_order() -> None:
+    recording = Recording()
+    stream, thread = recording.stream(), recording.thread()
+    random_ = random.Random(3)
+    for step in range(15):
+        now = step * MS
+        call = recording.call("cudaGraphLaunch", now, now + 10 * US, thread)
+        names = [f"{letter}()" for letter in "abcdefgh"]
+        random_.shuffle(names)
+        for place, name in enumerate(names):
+            start = now + (20 + 20 * place) * US
+            recording.kernel(name, start, start + 15 * US, call, stream, graph_node=place + 1)
+    steps = only(steady_steps(recording.events()))
+    assert len(steps) == 14
+    assert np.diff(steps.bounds).tolist() == [MS] * 14
+
+
+def test_a_program_without_repetition_is_one_step() -> None:
+    host = Host(Recording(), now=MS)
+    for number in range(40):
+        host.launch(f"kernel_{number}()", 10 * US, grid=(number + 1, 1, 1))
+    steps = only(steady_steps(host.recording.events()))
+    assert len(steps) == 1
+    assert "no repetition" in steps.how
+
+
+def test_each_process_has_its_steps() -> None:
+    recording = Recording()
+    for rank in range(2):
+        host = Host(recording, process=rank + 1, device=rank, now=rank * MS)
+        for _ in range(10):
+            host.launch("a()", 50 * US)
+            host.launch("b()", (20 + 10 * rank) * US)
+            host.synchronize()
+    first, second = steady_steps(recording.events())
+    assert (first.process, first.device, second.process, second.device) == (1, 0, 2, 1)
+    assert len(first) == len(second) == 9
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    seed=st.integers(0, 10**6),
+    period=st.integers(6, 40),
+    steps=st.integers(12, 40),
+    symbols=st.integers(8, 40),
+    warm_up=st.integers(0, 100),
+    noise=st.floats(0, 0.03),
+)
+def test_a_planted_period_is_found(
+    seed: int, period: int, steps: int, symbols: int, warm_up: int, noise: float
+) -> None:
+    """A random pattern, in which launches are missing or added at random."""
+    source = random.Random(seed)
+    pattern = [source.randrange(symbols) for _ in range(period)]
+    pattern[0] = symbols  # a copy of the next batch: nothing else in the step is like it
+    sequence = [source.randrange(symbols + 20) for _ in range(warm_up)]
+    for _ in range(steps):
+        for symbol in pattern:
+            if symbol != symbols and source.random() < noise:
+                sequence += [] if source.random() < 0.5 else [symbol, source.randrange(symbols)]
+            else:
+                sequence.append(symbol)
+    rank = np.zeros(symbols + 21, dtype=np.int8)
+    rank[symbols] = 1
+    found = repetition(np.array(sequence, dtype=np.int32), rank)
+    assert found is not None
+    assert abs(found.period - period) <= max(1, 0.1 * period)
+    lengths = np.diff(found.marks)[found.alike]
+    assert len(lengths) >= 0.7 * (steps - 1)
+    assert np.median(lengths) == pytest.approx(period, abs=max(1, 0.1 * period))

@@ -1,0 +1,276 @@
+"""Ceilings of changes: the replay of recorded steps against simulations of the changed program."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as some
+
+from profkit.application.causes import quantities
+from profkit.application.steps import Steps, steady_steps
+from profkit.application.what_if import Change, WhatIf, replayed
+from profkit.rules.checklist import application_items
+from profkit.rules.rule_file import shipped_rules
+from profkit.timeline.events import Events
+from profkit.timeline.reader import read as read_events
+from tests.application.stories import STORIES, Story, recorded, step_time
+from tests.application.synthetic import MS, US, Host, Recording
+from tests.conftest import H200
+
+RECORDED = [
+    *(H200 / f"sdpa_s512_{name}.sqlite" for name in ("flash", "math")),
+    *H200.glob("sdpa_s512/*/timeline.sqlite"),
+]
+ALL = Change(
+    graphs=True,
+    pinned=True,
+    overlapped=True,
+    prefetched=True,
+    unsynchronized=True,
+    preallocated=True,
+    concurrent=True,
+)
+SINGLE = [
+    Change(graphs=True),
+    Change(pinned=True),
+    Change(overlapped=True),
+    Change(prefetched=True),
+    Change(unsynchronized=True),
+    Change(preallocated=True),
+    Change(concurrent=True),
+]
+
+
+def named(events: Events) -> list[tuple[str, float]]:
+    """The causes in order, each with its ceiling."""
+    items = application_items(quantities(events, steady_steps(events), host=1.0), shipped_rules())
+    return [
+        (item.rule.category, item.finding.estimate.high) for item in items if item.finding.estimate
+    ]
+
+
+@pytest.mark.parametrize("path", RECORDED, ids=str)
+def test_the_replay_of_a_recorded_timeline_takes_what_was_recorded(path: Path) -> None:
+    events = read_events(path)
+    times = replayed(events, steady_steps(events), Change())
+    assert times.present == pytest.approx(times.recorded, rel=0.02)
+
+
+@pytest.mark.parametrize("side", ["before", "after"])
+@pytest.mark.parametrize("name", STORIES)
+def test_the_replay_without_a_change_takes_as_long_as_the_program(name: str, side: str) -> None:
+    step = getattr(STORIES[name], side)
+    events = recorded(step)
+    times = replayed(events, steady_steps(events), Change())
+    assert times.recorded == pytest.approx(step_time(step), rel=0.02)
+    assert times.present == pytest.approx(times.recorded, rel=0.02)
+    assert times.ceiling == 1
+
+
+@pytest.mark.parametrize("story", STORIES.values(), ids=STORIES.keys())
+def test_the_planted_cause_is_named_first(story: Story) -> None:
+    assert named(recorded(story.before))[0][0] == story.cause
+
+
+@pytest.mark.parametrize(
+    "story", [each for each in STORIES.values() if each.is_complete], ids=lambda each: each.cause
+)
+def test_the_ceiling_is_what_a_complete_fix_gains(story: Story) -> None:
+    gained = step_time(story.before) / step_time(story.after)
+    ceiling = dict(named(recorded(story.before)))[story.cause]
+    assert gained <= ceiling * 1.01
+    assert ceiling <= gained * 1.15
+
+
+@pytest.mark.parametrize("story", STORIES.values(), ids=STORIES.keys())
+def test_the_fixed_cause_is_not_named_again(story: Story) -> None:
+    if story.is_complete:
+        assert dict(named(recorded(story.after))).get(story.cause, 1.0) < 1.05
+
+
+def hidden(host: Host, _: int) -> None:
+    """Launch-bound: a long kernel beside those that wait for launches."""
+    host.launch("beside(float*)", 100 * US, stream=9)
+    for _ in range(40):
+        host.compute(6 * US)
+        host.launch("short(float*)", 3 * US)
+
+
+def groups_of(events: Events, label: str) -> dict[tuple[int, int], float]:
+    kernels = events.kernels
+    return {
+        (int(name), int(configuration)): 0.1
+        for name, configuration in zip(kernels.name, kernels.configuration, strict=True)
+        if events.kernel_names[int(name)].label == label
+    }
+
+
+@pytest.mark.parametrize("label", ["beside", "short"])
+def test_a_faster_kernel_that_is_hidden_gives_nothing(label: str) -> None:
+    events = recorded(hidden)
+    change = Change(kernels=groups_of(events, label))
+    assert change.kernels
+    assert replayed(events, steady_steps(events), change).ceiling == pytest.approx(1, abs=1e-3)
+
+
+def overlapped_copies(host: Host, _: int) -> None:
+    host.copy(MS, 20_000_000, source="pinned", stream=9)
+    for _ in range(20):
+        host.launch("work(float*)", 100 * US)
+
+
+def test_a_faster_copy_that_is_hidden_gives_nothing() -> None:
+    events = recorded(overlapped_copies)
+    times = replayed(events, steady_steps(events), Change(copies=0.5))
+    assert times.ceiling == pytest.approx(1, abs=1e-3)
+
+
+def ranks(compute: tuple[int, int], transfer: int, *, beside: bool, steps: int = 12) -> Events:
+    """Two ranks that exchange gradients after or during the backward pass."""
+    recording = Recording()
+    hosts = [Host(recording, process=rank + 1, device=rank, now=MS) for rank in range(2)]
+    for _ in range(steps):
+        starts = []
+        for host, times in zip(hosts, compute, strict=True):
+            host.begin = host.now  # type: ignore[attr-defined]
+            for layer in range(10):
+                _, end = host.launch(f"layer_{layer % 2}(float*)", times // 10)
+                if layer == 0:
+                    first = end
+            where = host.stream(13 if beside else 7)
+            call, called = host.call("cudaLaunchKernelExC", 4 * US), host.now
+            after = first if beside else end
+            start = max(called + US, after, host.free.get(13 if beside else 7, 0))
+            starts.append((start, call, where))
+        done = max(start for start, *_ in starts) + transfer
+        for host, (start, call, where) in zip(hosts, starts, strict=True):
+            name, grid = "ncclDevKernel_AllReduce_Sum_f32()", (2, 1, 1)
+            recording.kernel(name, start, done, call, where, grid)
+            host.free[13 if beside else 7] = done
+            host.launch("adam(float*)", 50 * US, after=done)
+            host.synchronize()
+            recording.range("step", host.begin, host.now, host.thread)  # type: ignore[attr-defined]
+    return recording.events()
+
+
+def time_of(events: Events) -> float:
+    steps = steady_steps(events)
+    return max(float(each.bounds[-1] - each.bounds[0]) / len(each) for each in steps)
+
+
+def test_communication_after_the_computation_is_named() -> None:
+    before = ranks((2 * MS, 2 * MS), MS, beside=False)
+    after = ranks((2 * MS, 2 * MS), MS, beside=True)
+    causes = named(before)
+    assert causes[0][0] == "exposed_communication"
+    gained = time_of(before) / time_of(after)
+    assert gained <= causes[0][1] * 1.01
+    assert causes[0][1] <= gained * 1.15
+
+
+def test_ranks_that_wait_for_the_slowest_are_named() -> None:
+    before = ranks((3 * MS, MS), 100 * US, beside=False)
+    after = ranks((2 * MS, 2 * MS), 100 * US, beside=False)
+    causes = named(before)
+    assert causes[0][0] == "rank_imbalance"
+    assert causes[0][1] == pytest.approx(time_of(before) / time_of(after), rel=0.03)
+
+
+def test_a_program_without_repetition_has_no_causes() -> None:
+    events = read_events(H200 / "sdpa_s512_math.sqlite")
+    assert quantities(events, steady_steps(events)) == {}
+
+
+# properties, over random programs
+
+operations = some.lists(
+    some.one_of(
+        some.tuples(some.just("launch"), some.integers(1, 300), some.integers(0, 4)),
+        some.tuples(some.just("compute"), some.integers(1, 400), some.just(0)),
+        some.tuples(some.just("pageable"), some.integers(1, 300), some.just(0)),
+        some.tuples(some.just("pinned"), some.integers(1, 300), some.integers(0, 1)),
+        some.tuples(some.just("wait"), some.just(0), some.just(0)),
+        some.tuples(some.just("allocate"), some.integers(1, 200), some.just(0)),
+    ),
+    min_size=1,
+    max_size=12,
+)
+
+
+def program(steps: list[tuple[str, int, int]]) -> Callable[[Host, int], None]:
+    def step(host: Host, _: int) -> None:
+        host.launch("first(float*)", 10 * US)
+        for kind, time, kernel in steps:
+            match kind:
+                case "launch":
+                    blocks = (16, 1, 1) if kernel == 4 else (132, 1, 1)
+                    host.launch(f"kernel_{kernel}(float*)", time * US, 7 + kernel // 3, blocks)
+                case "compute":
+                    host.compute(time * US)
+                case "pageable":
+                    host.copy(time * US, time * 10_000)
+                case "pinned":
+                    host.copy(time * US, time * 50_000, source="pinned", stream=7 + 2 * kernel)
+                case "wait":
+                    host.synchronize()
+                case _:
+                    host.call("cudaMalloc", time * US)
+
+    return step
+
+
+def what_if(steps: list[tuple[str, int, int]]) -> tuple[Events, tuple[Steps, ...], WhatIf]:
+    events = recorded(program(steps), 10)
+    found = steady_steps(events)
+    return events, found, WhatIf(events, found, host=1.0)
+
+
+@given(operations)
+@settings(max_examples=60, deadline=None)
+def test_without_a_change_any_program_takes_what_was_recorded(
+    steps: list[tuple[str, int, int]],
+) -> None:
+    _, _, subject = what_if(steps)
+    times = subject.times(Change())
+    assert times.present == pytest.approx(times.recorded, rel=0.03, abs=2e-6)
+
+
+@given(operations, some.floats(0.05, 1))
+@settings(max_examples=40, deadline=None)
+def test_a_faster_kernel_gives_at_most_what_amdahl_allows(
+    steps: list[tuple[str, int, int]], share: float
+) -> None:
+    events, _, subject = what_if(steps)
+    kernels = groups_of(events, "first") | groups_of(events, "kernel_0")
+    change = Change(kernels=dict.fromkeys(kernels, share))
+    busy = sum(work.duration for work in subject.replay.works if work.group in change.kernels) / (
+        1e9 * subject.replay.steps
+    )
+    times = subject.times(change)
+    assert times.after >= times.present - busy * (1 - share) - 1e-7
+
+
+@given(operations, some.floats(0.1, 1), some.floats(0.1, 1))
+@settings(max_examples=40, deadline=None)
+def test_a_kernel_that_is_made_faster_still_gives_no_less(
+    steps: list[tuple[str, int, int]], first: float, second: float
+) -> None:
+    events, _, subject = what_if(steps)
+    kernels = groups_of(events, "kernel_0") | groups_of(events, "kernel_1")
+    slower, faster = (
+        subject.ceiling(Change(kernels=dict.fromkeys(kernels, share)))
+        for share in sorted([first, second], reverse=True)
+    )
+    assert faster >= slower * (1 - 2e-3)
+
+
+@given(operations)
+@settings(max_examples=40, deadline=None)
+def test_all_changes_together_give_no_less_than_each(steps: list[tuple[str, int, int]]) -> None:
+    _, _, subject = what_if(steps)
+    together = subject.ceiling(ALL)
+    for change in SINGLE:
+        assert together >= subject.ceiling(change) * (1 - 2e-3)

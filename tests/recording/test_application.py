@@ -1,0 +1,317 @@
+"""`profile --app` against stand-ins: nsys hands out made-up timelines, ncu filters launches."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import profkit
+from profkit.application.picks_file import NODES, PICKS, PicksFile
+from profkit.capture.ncu import NcuOptions
+from profkit.core.errors import TargetFailed
+from profkit.core.typed_file import read_file
+from profkit.recording.application import ApplicationPlan, profile_application
+from profkit.runs.run import verify
+from tests.analysis.test_views import schema
+from tests.application.export import write_export
+from tests.application.synthetic import MS, US, Host, Recording
+from tests.conftest import ROOT, plain_bytes
+from tests.recording.test_profile import Bench, plan
+
+REPORT = "sdpa_s512_math"
+
+
+def launches() -> list[tuple[str, Any, Any, float]]:
+    """Kernels of a recorded report: name, grid, block, duration (s)."""
+    report = profkit.load(ROOT / "reports" / "h200" / f"{REPORT}.ncu-repz").summary
+    return [(row.name, row.grid, row.block, row.duration) for row in report.launches]
+
+
+def program(folder: Path, ranks: int = 1, devices: int = 8, graphs: str = "") -> Path:
+    """The timeline of a program of ten steps with those kernels; the first one takes long.
+
+    `ranks` have a GPU each, of so many `devices`, and an all-reduce. With `graphs` the kernels of a
+    step are a CUDA graph, recorded as a "graph" or by "node".
+    """
+    recording = Recording()
+    hosts = [
+        Host(recording, process=rank + 1, device=rank % devices, number=100 + rank, now=5 * MS)
+        for rank in range(ranks)
+    ]
+    for step in range(10):
+        for host in hosts:
+            with host.range("step"):
+                if graphs:
+                    _graph(host, graphs)
+                else:
+                    for name, grid, block, duration in launches():
+                        time = round(duration * 1e9) * (10 if step == 0 else 1)
+                        host.launch(name, time, grid=grid, block=block)
+                if ranks > 1:
+                    host.launch("ncclDevKernel_AllReduce_Sum_f32_RING_LL(args)", 900 * US)
+                host.synchronize()
+    return write_export(recording.events(), folder / f"program{graphs}.sqlite")
+
+
+def _graph(host: Host, graphs: str) -> None:
+    whole = round(sum(duration for *_, duration in launches()) * 1e9)
+    if graphs == "graph":
+        host.launch_graph(1, whole)
+        return
+    stream, now = host.stream(), host.now + 5 * US
+    call = host.call("cudaGraphLaunch", host.launch_cost)
+    for node, (name, grid, block, duration) in enumerate(launches(), 1):
+        end = now + round(duration * 1e9)
+        host.recording.kernel(name, now, end, call, stream, grid, block, node)
+        now = end
+    host.free[7] = now
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Bench:
+    for name in ("ncu", "nsys"):
+        shutil.copy2(ROOT / "tests" / "stand_in" / name, tmp_path / name)
+    (tmp_path / "tmp").mkdir()
+    (tmp_path / "report.ncu-rep").write_bytes(plain_bytes(REPORT))
+    return Bench(tmp_path)
+
+
+def planned(bench: Bench, timeline: Path, mode: str = "good", **more: Any) -> None:
+    plan(bench.folder, mode, timeline=str(timeline), launches=str(timeline), **more)
+
+
+def picks(bench: Bench) -> PicksFile:
+    (run,) = bench.kept()
+    verify(run)
+    return read_file(run / PICKS, PicksFile)
+
+
+def profiled(bench: Bench) -> list[Any]:
+    return list(json.loads((bench.folder / "ncu_profiled.json").read_text()))
+
+
+def test_an_application_becomes_a_run_of_its_timeline_and_picked_kernels(bench: Bench) -> None:
+    planned(bench, program(bench.folder))
+    done = bench.profile("--app", "--nvtx", "step", "--", bench.app("true"))
+    assert done.returncode == 0, done.stderr
+    file = picks(bench)
+    assert len(file.picks) > 3
+    assert all(pick.launch is not None for pick in file.picks), file.picks
+    (run,) = bench.kept()
+    report = profkit.load(run)
+    for pick in file.picks:
+        launch = report.summary.launches[pick.launch or 0]
+        assert (launch.name, launch.grid, launch.block) == (pick.kernel, pick.grid, pick.block)
+    met = {(name, tuple(grid), tuple(block)) for name, grid, block, _ in profiled(bench)}
+    assert met >= {(pick.kernel, pick.grid, pick.block) for pick in file.picks}
+    assert len(profiled(bench)) <= 10  # the picks, and little else
+    assert all(number > 1 for *_, number in profiled(bench))  # none of the first, slow step
+
+
+def nsys_words(bench: Bench) -> list[list[str]]:
+    lines = (bench.folder / "nsys_calls.jsonl").read_text().splitlines()
+    return [words for line in lines if (words := json.loads(line))[0] == "profile"]
+
+
+def test_the_timeline_is_recorded_without_samples_and_with_graphs_whole(bench: Bench) -> None:
+    planned(bench, program(bench.folder))
+    assert bench.profile("--app", "--", bench.app("true")).returncode == 0
+    (words,) = nsys_words(bench)
+    assert {
+        "--trace=cuda,nvtx,cublas,cudnn", "--sample=none", "--cpuctxsw=none",
+        "--cuda-graph-trace=graph",
+    } <= set(words)  # fmt: skip
+    options, _, _ = bench.seen("ncu")
+    assert options["--kill"] == "yes"
+    assert "--devices" not in options
+
+
+def test_a_run_by_node_names_the_kernels_of_graphs(bench: Bench) -> None:
+    planned(
+        bench,
+        program(bench.folder, graphs="graph"),
+        nodes=str(program(bench.folder, graphs="node")),
+    )
+    plan_file = bench.folder / "stand_in.json"
+    told = json.loads(plan_file.read_text())
+    plan_file.write_text(json.dumps(told | {"launches": told["nodes"]}))
+    done = bench.profile("--app", "--nvtx", "step", "--", bench.app("true"))
+    assert done.returncode == 0, done.stderr
+    assert ["--cuda-graph-trace=graph" in words for words in nsys_words(bench)] == [True, False]
+    (run,) = bench.kept()
+    assert NODES in verify(run).files
+    assert all(pick.launch is not None for pick in picks(bench).picks)
+
+
+def test_nsys_that_can_not_trace_libraries_traces_cuda_alone(bench: Bench) -> None:
+    planned(bench, program(bench.folder), nsys="traces no libraries")
+    done = bench.profile("--app", "--", bench.app("true"))
+    assert done.returncode == 0, done.stderr
+    assert "--trace=cuda,nvtx" in nsys_words(bench)[-1]
+
+
+def test_ranks_that_wait_for_each_other_are_profiled_on_the_first_alone(bench: Bench) -> None:
+    planned(bench, program(bench.folder, ranks=2))
+    done = bench.profile("--app", "--nvtx", "step", "--", bench.app("true"))
+    assert done.returncode == 0, done.stderr
+    options, _, _ = bench.seen("ncu")
+    assert options["--devices"] == "0"
+    assert "--kill" not in options
+    assert all(pick.launch is not None for pick in picks(bench).picks)
+    assert not [name for name, *_ in profiled(bench) if "nccl" in name]
+
+
+def test_a_launch_that_is_not_the_picked_kernel_is_not_shown_as_if(bench: Bench) -> None:
+    planned(bench, program(bench.folder))
+    (bench.folder / "report.ncu-rep").write_bytes(plain_bytes("sdpa_s512_flash_set_basic"))
+    done = bench.profile("--app", "--", bench.app("true"))
+    assert done.returncode == 0, done.stderr
+    for pick in picks(bench).picks:
+        assert pick.launch is None
+        assert "not identified" in pick.reason
+
+
+def test_what_does_not_fit_into_the_budget_is_left_out_and_listed(bench: Bench) -> None:
+    planned(bench, program(bench.folder))
+    done = bench.profile("--app", "--budget", "24s", "--", bench.app("true"))
+    assert done.returncode == 0, done.stderr
+    left = [
+        pick for pick in picks(bench).picks if pick.reason == "left out: no time within --budget"
+    ]
+    assert 0 < len(left) < len(picks(bench).picks)
+    assert [pick.launch for pick in left] == [None] * len(left)
+    assert f"! {len(left)} kernels left out: --budget" in done.stdout
+    assert "--duration=8" in nsys_words(bench)[0]
+
+
+def test_a_hang_of_ncu_ends_and_leaves_what_was_recorded(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    planned(bench, program(bench.folder), "hangs")
+    for name, value in bench.environment().items():
+        monkeypatch.setenv(name, value)
+    asked = ApplicationPlan(
+        (str(bench.app("true")),), out=bench.runs, plain=True, patience=2.0,
+        options=NcuOptions(sections="lean"),
+    )  # fmt: skip
+    outcome = profile_application(asked, lambda *_: None)
+    assert isinstance(outcome.failure, TargetFailed)
+    assert "ncu was ended: no progress for" in outcome.failure.message
+    assert [pick.launch is not None for pick in picks(bench).picks] == [True] * 7
+    assert bench.gone()
+    verify(outcome.folder)
+
+
+def test_a_timeline_is_kept_where_ncu_fails(bench: Bench) -> None:
+    planned(bench, program(bench.folder), "permission")
+    done = bench.profile("--app", "--", bench.app("true"))
+    assert done.returncode == 4
+    (run,) = bench.kept()
+    assert "timeline.sqlite" in verify(run).files
+    assert {pick.reason for pick in picks(bench).picks} == {
+        "not profiled: no permission to read GPU performance counters"
+    }
+
+
+def test_a_program_that_fails_is_no_run(bench: Bench) -> None:
+    planned(bench, program(bench.folder))
+    done = bench.profile("--app", "--", bench.app("echo no such file; exit 3"))
+    assert done.returncode == 6
+    assert "no such file" in done.stderr
+    assert not bench.kept()
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--app", "--kernel", "gemm"), "--app picks the launches itself"),
+        (("--app", "--explain", "many"), "--explain 'many' is not a share"),
+        (("--app", "--budget", "soon"), "--budget 'soon' is not a valid duration"),
+        (("--explain", "80%"), "--explain is for applications"),
+        (("--app", "--collectives"), "can't profile collectives: their replay hangs"),
+    ],
+)
+def test_requests_that_can_not_be_met_end_before_anything_runs(
+    bench: Bench, words: tuple[str, ...], message: str
+) -> None:
+    planned(bench, program(bench.folder))
+    done = bench.profile(*words, "--", bench.app("true"))
+    assert done.returncode in {2, 4}
+    assert message in done.stderr
+    assert not (bench.folder / "nsys_calls.jsonl").exists()
+
+
+def profkit_verb(bench: Bench, *words: str | Path) -> str:
+    done = subprocess.run(
+        [sys.executable, "-m", "profkit", *map(str, words)],
+        env=bench.environment(), capture_output=True, text=True, check=False, timeout=600,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_every_verb_takes_the_run_of_an_application(bench: Bench) -> None:
+    planned(bench, program(bench.folder, ranks=2))
+    done = bench.profile("--app", "--", bench.app("true", "before"))
+    assert done.returncode == 0, done.stderr
+    assert "Plan" in done.stdout
+    assert "Communication without computation beside it" in done.stdout
+    planned(bench, program(bench.folder))
+    assert bench.profile("--app", "--", bench.app("true", "after")).returncode == 0
+    later, earlier = bench.kept()
+    assert (earlier.parent.name, later.parent.name) == ("before", "after")
+    for name in ("answer", "picks"):
+        schema(name).validate(json.loads((earlier / f"{name}.json").read_text()))
+    assert "communication" in profkit_verb(bench, "timeline", earlier)
+    assert "softmax_warp_forward" in profkit_verb(bench, "analyze", earlier)
+    assert "DRAM" in profkit_verb(bench, "checklist", earlier)
+    page = bench.folder / "page.html"
+    profkit_verb(bench, "report", earlier, "-o", page)
+    html = page.read_text(encoding="utf-8")
+    assert '<section id="application"' in html
+    assert html.count("<canvas") == 1
+    assert "Communication without computation beside it" in html
+    assert (earlier / "report.html").is_file()
+    text = profkit_verb(bench, "diff", earlier, later)
+    assert "2.091 ms → 1.191 ms" in text
+    assert "IMPROVED" in text
+    assert "all-reduce" in text
+    file = json.loads(profkit_verb(bench, "diff", later, earlier, "--format", "json"))
+    schema("application-diff").validate(file)
+    assert file["verdict"] == "regressed"
+    changes = sum(row["after"] - row["before"] for row in file["parts"])
+    assert changes == pytest.approx(file["after"]["mean"] - file["before"]["mean"])
+
+
+def test_an_application_is_not_compared_as_a_report(bench: Bench) -> None:
+    planned(bench, program(bench.folder))
+    assert bench.profile("--app", "--", bench.app("true")).returncode == 0
+    (run,) = bench.kept()
+    for words, message in (
+        (("--format", "sarif"), "two applications can't be written as sarif"),
+        (("--fail-on", "new-finding"), "--fail-on new-finding is not for applications"),
+    ):
+        done = subprocess.run(
+            [sys.executable, "-m", "profkit", "diff", str(run), str(run), *words],
+            env=bench.environment(), capture_output=True, text=True, check=False, timeout=600,
+        )  # fmt: skip
+        assert done.returncode == 2
+        assert message in done.stderr
+
+
+def test_collectives_are_profiled_with_ranks_in_lockstep(bench: Bench) -> None:
+    helped = "--communicator arg --communicator-shmem-num-peers arg --lockstep-kernel-launch"
+    planned(bench, program(bench.folder, ranks=2), help=helped)
+    done = bench.profile("--app", "--collectives", "--", bench.app("true"))
+    assert done.returncode == 0, done.stderr
+    options, _, _ = bench.seen("ncu")
+    assert options["--communicator-shmem-num-peers"] == "2"
+    assert "--lockstep-kernel-launch" in options
+    assert "--devices" not in options
+    assert [name for name, *_ in profiled(bench) if "nccl" in name]
