@@ -1,8 +1,9 @@
 """Stands in for the process that times a target on a GPU: sleeps, and answers with made samples.
 
 Variables: PROFKIT_STAND_IN_SECONDS (of a shape), _NODE (the machine; else every process has a GPU
-of its own), _DRIVER (by which GPUs differ), _CRASH (values of n at which it ends), _LOG (a file
-that gets a line a measured shape: n, process, start and end by the monotonic clock).
+of its own), _DRIVER (by which GPUs differ), _VERSION (of backends), _CRASH (values of n at which
+it ends), _LOG (a file that gets a line a measured shape: n, process, start and end by the monotonic
+clock).
 """
 
 from __future__ import annotations
@@ -54,7 +55,12 @@ class Made:
         self.opened = 0.0
 
     def declare(self, arguments: list[str], **_: Any) -> dict[str, Any]:
-        about = {"version": "made 1", "unavailable": "", "setting": "", "chosen": None}
+        about = {
+            "version": setting("VERSION", "made 1"),
+            "unavailable": "",
+            "setting": "",
+            "chosen": None,
+        }
         return {"target": target(arguments, ["a", "b"]), "variants": {"a": about, "b": about}}
 
     def where(self, **_: Any) -> dict[str, Any]:

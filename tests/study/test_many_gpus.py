@@ -197,6 +197,18 @@ def test_a_shape_that_crashes_twice_is_recorded_and_passed_over(
     assert all("ended with status 3" in row.reason for row in failed)
 
 
+def test_cells_of_another_version_are_measured_again(two_gpus: Path, monkeypatch: Any) -> None:
+    run(plan_of(two_gpus, 3, LOCAL))
+    before = cells_of(two_gpus)
+    run(plan_of(two_gpus, 3, LOCAL, resume=True))
+    assert cells_of(two_gpus) == before
+    monkeypatch.setenv("PROFKIT_STAND_IN_VERSION", "made 2")
+    run(plan_of(two_gpus, 3, LOCAL, resume=True))
+    after = cells_of(two_gpus)
+    assert {cell["version"] for cell in after.values()} == {"made 2"}
+    assert all(after[name]["key"] != cell["key"] for name, cell in before.items())
+
+
 def test_gpus_of_another_kind_are_left_out(two_gpus: Path, monkeypatch: Any) -> None:
     run(plan_of(two_gpus, 4, LOCAL))
     monkeypatch.setenv("PROFKIT_STAND_IN_DRIVER", "590.2")
