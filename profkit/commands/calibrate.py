@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -47,6 +48,8 @@ def calibrate(
     from profkit.timing.floor import Floor, keep_floor
 
     subject = measurement.subject_of(target or str(calibration_target.__file__))
+    if on is not None:  # a worker may start in another folder
+        subject = replace(subject, path=subject.path.resolve())
     plan = measurement.TimingPlan(
         subjects=(subject,),
         settings=stopwatch.Settings(stopwatch.Timer(timer), stopwatch.Cache(cache)),

@@ -26,7 +26,7 @@ _FRUITLESS = 10  # chosen: jobs in a row that fail without a result
 _LONGEST_LIST = 500  # chosen: what a killed driver's job may go on with
 _SHARE = 2  # chosen: lists of half of what is left, by GPU
 _SHORTEST = 20.0  # s, chosen: what a list takes at least, since a job takes seconds to start
-_RESERVE = 60.0  # s, chosen: before a job's end no task begins
+_RESERVE = 100.0  # s: submitit signals a job 90 s before its end; none begins a task then
 _REAPED = 5.0  # s, chosen: submitit's local jobs end within a second or two
 _LOOKED = 0.05  # s, chosen: between two looks into the folder of results
 
@@ -38,6 +38,7 @@ class SlurmExecutor:
         import submitit
 
         self.name = "slurm"
+        folder = folder.resolve()
         self._make, self._folder, self._place = make, folder, place
         self._limit = place.gpus or JOBS
         self._results = folder / RESULTS
@@ -135,15 +136,9 @@ class SlurmExecutor:
             file.write_text("".join(f"{job}\n" for job in self._jobs), encoding="utf-8")
 
     def _written(self) -> list[Outcome]:
-        outcomes = []
-        for file in self._results.iterdir():
-            if file.suffix == PART:
-                continue
-            with suppress(OSError, UnpicklingError, EOFError):
-                outcome: Outcome = loads(file.read_bytes())
-                self._note(outcome.task)
-                outcomes.append(outcome)
-            file.unlink(missing_ok=True)
+        outcomes = collected(self._folder)
+        for outcome in outcomes:
+            self._note(outcome.task)
         return outcomes
 
     def _note(self, task: str) -> None:
@@ -188,6 +183,16 @@ class _Job:
     handle: Any
     tasks: dict[str, Task]
     counted: list[float] = field(default_factory=list)
+
+
+def collected(folder: Path) -> list[Outcome]:
+    """The results that jobs have written since the last look, or an earlier driver's jobs."""
+    outcomes = []
+    for file in (folder / RESULTS).glob("[!.]*"):
+        with suppress(OSError, UnpicklingError, EOFError):
+            outcomes.append(loads(file.read_bytes()))
+        file.unlink(missing_ok=True)
+    return outcomes
 
 
 def run_list(make: MakeWorker, tasks: Sequence[Task], results: Path, seconds: float) -> int:

@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Literal
 
-from msgspec import UNSET, UnsetType, json, structs
+from msgspec import UNSET, Struct, UnsetType, json, structs
 
 from profkit.core.errors import ProfkitError
 from profkit.core.fingerprint import Device
@@ -22,12 +22,13 @@ from profkit.core.typed_file import known
 from profkit.execution.driver import Reply, State, drive
 from profkit.execution.executors import executor_of
 from profkit.execution.placement import Placement
-from profkit.execution.protocol import Executor, MakeWorker, Outcome, host_name
+from profkit.execution.protocol import Executor, Fate, MakeWorker, Outcome, host_name
+from profkit.execution.slurm import cancel_jobs, collected
 from profkit.study.cell_worker import CellResult, CellTask, MakeCellWorker, Setup, unlike
 from profkit.study.folder import AGAIN, cell_file, write_whole
 from profkit.study.json import cell_json
 from profkit.study.matrix import Matrix
-from profkit.study.measurement import FolderStore, Round, cell_of
+from profkit.study.measurement import FolderStore, Round, cell_key, cell_of
 from profkit.study.plan import BaselinePlan, Declared
 from profkit.study.plan_format import PlanFile, Run
 from profkit.study.progress import CANCEL, JOBS, ProgressFile, Running, Unused, write_progress
@@ -70,11 +71,15 @@ def distribute(
     study = _Study(plan, declared, file, rounds, tell)
     study.save_plan()
     (folder / AGAIN).mkdir(exist_ok=True)
+    cancel_jobs(folder / JOBS, place.cluster)
+    for outcome in collected(folder / JOBS):  # of jobs that outlived an earlier driver
+        study.accept_left(outcome)
+    tasks = [each.shape.name for each in rounds if each.shape.name not in study.settled]
     executor = executor_of(place, make, folder / JOBS, on_cpu=plan.device == "cpu")
     study.executor = executor
     end: Literal["finished", "canceled", "failed"] = "failed"
     try:
-        drive(executor, [each.shape.name for each in rounds], study)
+        drive(executor, tasks, study)
         end = "finished"
     except KeyboardInterrupt:
         end = "canceled"
@@ -114,6 +119,7 @@ class _Study:
         self._store = FolderStore(plan.out)
         self._state = State(len(rounds))
         self._progress_saved = self._plan_saved = 0.0
+        self.settled: set[str] = set()
 
     def content(self, task: str, _: int) -> CellTask | None:
         """The round; None where the budget is spent."""
@@ -146,6 +152,23 @@ class _Study:
         for name, text in result.cells.items():
             write_whole(cell_file(self._plan.out, name), text)
         return Reply()
+
+    def accept_left(self, outcome: Outcome) -> None:
+        """Write the cells of a result that nobody asked for any more, if they are still missing."""
+        round_ = self._rounds.get(outcome.task)
+        if round_ is None or round_.again or outcome.fate is not Fate.done:
+            return
+        cells = json.decode(outcome.result, type=CellResult).cells
+        target = self._file.target.sha256
+        keys = {
+            f"{outcome.task}.{name}": cell_key(
+                target, self._plan, round_.shape, self._declared.about(name)
+            )
+            for name in round_.names
+        }
+        measured = {name: json.decode(text, type=_Key).key for name, text in cells.items()}
+        if measured == keys and self.accept(outcome.task, outcome) == Reply():
+            self.settled.add(outcome.task)
 
     def give_up(self, task: str, reason: str) -> None:
         """Write cells that failed."""
@@ -228,6 +251,10 @@ class _Study:
                 backend = self._declared.about(name)
                 cell = cell_of(self._plan, target, backend, round_, status=status, reason=reason)
                 write_whole(cell_file(self._plan.out, cell.id), cell_json(cell))
+
+
+class _Key(Struct):
+    key: str | None
 
 
 def _unused(reasons: Any) -> tuple[Unused, ...]:

@@ -15,6 +15,7 @@ from profkit.core.text_files import MissingFile
 from profkit.core.timestamp import timestamp
 from profkit.core.typed_file import Amount, Count, File, Model, encode, read_file
 from profkit.execution.protocol import host_name
+from profkit.execution.slurm import cancel_jobs
 from profkit.study.folder import cell_statuses, read_plan, write_whole
 from profkit.ui.text import plural
 
@@ -162,7 +163,9 @@ def ask_to_cancel(folder: Path, wait: Callable[[float], None], seconds: float = 
     """
     status = read_status(folder)
     if not status.alive:
-        return "no driver works on it"
+        jobs = cancel_jobs(folder / JOBS)
+        left = f"; {plural(jobs, 'job')} of its last driver canceled" if jobs else ""
+        return f"no driver works on it{left}"
     try:
         (folder / CANCEL).write_text(f"{host_name()} {os.getpid()} {timestamp()}\n")
     except OSError as error:

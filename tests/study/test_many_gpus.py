@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import jsonschema
+import msgspec
 import numpy as np
 import pytest
 from typer.testing import CliRunner
@@ -25,6 +26,8 @@ from profkit.commands.cli import app
 from profkit.core.errors import EnvironmentProblem
 from profkit.core.fingerprint import Device
 from profkit.execution.placement import Placement
+from profkit.execution.protocol import Fate, Outcome
+from profkit.study.cell_worker import CellResult
 from profkit.study.plan import BaselinePlan
 from profkit.study.progress import read_status, status_text
 from profkit.study.run import run_baseline
@@ -291,6 +294,35 @@ def test_on_slurm_killed_jobs_lose_and_double_nothing(
     assert killer.kills
     assert baseline.counts == {"measured": 200}
     assert not list((plan.out / "jobs" / "results").iterdir())
+
+
+def test_results_of_jobs_that_outlived_their_driver_are_taken(two_gpus: Path) -> None:
+    """As a job writes them, after the driver was killed."""
+    plan = plan_of(two_gpus, 6, LOCAL)
+    run(plan)
+    cells = cells_of(two_gpus)
+    results = plan.out / "jobs" / "results"
+    results.mkdir(parents=True)
+    for shape in ("n2", "n5"):
+        texts = {}
+        for name in (f"{shape}.a", f"{shape}.b"):
+            file = plan.out / "cells" / f"{name}.json"
+            texts[name] = file.read_text("utf-8")
+            file.unlink()
+        if shape == "n5":  # of another target
+            texts = {
+                name: text.replace(cells[name]["key"], "0" * 64) for name, text in texts.items()
+            }
+        result = CellResult(
+            cells=texts, again={}, measured_on=None, gpu=None, crashed="", process=1, seconds=1.0
+        )
+        outcome = Outcome(shape, Fate.done, "job 1", msgspec.json.encode(result))
+        (results / f"{shape}.1").write_bytes(pickle.dumps(outcome))
+    assert run(replace(plan, resume=True)).counts == {"measured": 12}
+    after = cells_of(two_gpus)
+    assert after["n2.a"] == cells["n2.a"]
+    assert after["n5.a"]["round"] != cells["n5.a"]["round"]
+    assert not list(results.iterdir())
 
 
 @pytest.mark.parametrize(
