@@ -18,6 +18,7 @@ from typing import Any
 
 from profkit.core.atomic_file import PART, replacement
 from profkit.core.errors import EnvironmentProblem
+from profkit.core.extras import require
 from profkit.execution.placement import JOBS, Placement
 from profkit.execution.protocol import Fate, MakeWorker, Outcome, Task, run_task, worker_name
 
@@ -230,6 +231,7 @@ def cancel_jobs(folder: Path, cluster: str = "slurm") -> int:
         numbers = (folder / RECORD).read_text(encoding="utf-8").split()
     except FileNotFoundError:
         return 0
+    require("canceling jobs of Slurm", "submitit")
     import submitit
 
     kind = submitit.SlurmJob if cluster == "slurm" else submitit.LocalJob
