@@ -12,7 +12,7 @@ from functools import cached_property
 import numpy as np
 
 from profkit.application import causes
-from profkit.application.kernel_kinds import COMMUNICATION, GRAPH, kernel_kind
+from profkit.application.kernel_kinds import COMMUNICATION, GRAPH, kernel_family, kernel_kind
 from profkit.application.parts import (
     ALLOCATION,
     COPIES,
@@ -26,6 +26,7 @@ from profkit.application.parts import (
     Part,
 )
 from profkit.application.picks_file import PickEntry
+from profkit.application.ranking import KernelUse
 from profkit.application.run import ApplicationRun
 from profkit.application.what_if import Change, Group, WhatIf
 from profkit.report.summary import LaunchSummary
@@ -49,6 +50,8 @@ _CAUSES: Mapping[tuple[str, str], str] = {
 }
 """The category of the finding about a part; "" is any other part of the group."""
 _BUSY_KERNELS = "slow_kernel"
+_UNKNOWN_KERNELS = "CUDA graphs, whose kernels are unknown"
+_ROUNDING = 1e-6  # of the step, chosen: what is left of sums of shares
 
 
 @dataclass(frozen=True)
@@ -221,15 +224,32 @@ class _Reader:
                 grid=entry.grid,
             )
             share -= kernel.share
-        if share > 0 and parts.group(KERNELS):
-            yield AnswerRow(KERNELS, *self._other_kernels(), share * self._step, share)
+        like, others = self._not_picked
+        alike = min(max(share, 0.0), sum(use.share for use in like) * self._application.scale)
+        if like and alike > 0:
+            yield self._summed(f"{len(like)} more kernels of these families", alike)
+        if others and share > alike:
+            yield self._summed(f"{len(others)} other kernels", share - alike)
+        elif parts.group(KERNELS) and share - alike > _ROUNDING:
+            seconds = (share - alike) * self._step
+            yield AnswerRow(KERNELS, _UNKNOWN_KERNELS, GRAPH, seconds, share - alike)
 
-    def _other_kernels(self) -> tuple[str, str]:
-        ranking = self._application.ranking
-        others = len(ranking.kernels) - len(self._kernels)
-        if not ranking.kernels:
-            return "CUDA graphs, whose kernels are unknown", GRAPH
-        return f"{others} other kernels, by name and launch configuration", ""
+    def _summed(self, kernels: str, share: float) -> AnswerRow:
+        name = f"{kernels}, by name and launch configuration"
+        return AnswerRow(KERNELS, name, "", share * self._step, share)
+
+    @property
+    def _not_picked(self) -> tuple[list[KernelUse], list[KernelUse]]:
+        """The kernels that are not picked: of the families of those that are, and others."""
+        families = {kernel_family(kernel.entry.kernel) for kernel in self._kernels}
+        picked = {kernel.group for kernel in self._kernels}
+        left = [
+            use
+            for use in self._application.ranking.kernels
+            if (use.name, use.configuration) not in picked
+        ]
+        like = [use for use in left if use.family in families]
+        return like, [use for use in left if use.family not in families]
 
     # Everything else
 

@@ -7,6 +7,7 @@ import shlex
 
 from msgspec import UNSET
 from rich.console import Group, RenderableType
+from rich.table import Table
 from rich.text import Text
 
 from profkit.application.answer import WORTH, Answer, AnswerRow, Estimate
@@ -136,13 +137,18 @@ def answer_view(answer: Answer, folder: str = "") -> RenderableType:
         Text(title(answer), "bold"),
         *(Text(line) for line in facts(answer)),
         table_of(grid(answer)),
+        *(Text(line, "dim") for line in reasons(answer)),
         Text(),
         Text("Plan", "bold"),
     ]
+    plan = Table.grid(padding=(0, 1))
     for place, item in enumerate(answer.plan, 1):
         about = f": {kernel_name(answer, item.part)}" if item.part else ""
-        lines.append(Text(f"{place}. {gain(item.likely, item.ceiling)}  {item.finding}{about}"))
-        lines += [Text(f"   {item.actions[0]}", "dim")] if item.actions else []
+        fix = Text(f"{gain(item.likely, item.ceiling)}  {item.finding}{about}")
+        plan.add_row(f"{place}.", fix)
+        if item.actions:
+            plan.add_row("", Text(item.actions[0], "dim"))
+    lines += [plan] if answer.plan else []
     if not answer.plan:
         lines.append(Text(NOTHING))
     elif len(answer.plan) > 1 and not math.isnan(answer.together):
@@ -156,7 +162,9 @@ def answer_markdown(answer: Answer) -> str:
     """The answer as Markdown."""
     lines = [f"# {escape(title(answer))}", ""]
     lines += [f"{escape(line)}  " for line in facts(answer)]
-    lines += ["", *markdown_table(grid(answer)), "", "## Plan", ""]
+    lines += ["", *markdown_table(grid(answer)), ""]
+    lines += [f"{escape(line)}  " for line in reasons(answer)]
+    lines += ["", "## Plan", ""]
     for place, item in enumerate(answer.plan, 1):
         about = f": {code(kernel_name(answer, item.part))}" if item.part else ""
         factors = gain(item.likely, item.ceiling)
@@ -246,7 +254,18 @@ def kernel_name(answer: Answer, name: str) -> str:
 
 def _finding(row: AnswerRow) -> str:
     hidden = f"{percent(row.hidden)} more behind other work" if row.hidden > 0 else ""
-    return "; ".join(literal(text) for text in (row.finding, hidden, row.note) if text)
+    note = row.note.partition(": ")[0]  # the reason stands once below
+    return "; ".join(literal(text) for text in (row.finding, hidden, note) if text)
+
+
+def reasons(answer: Answer) -> list[str]:
+    """Why something is not known, each reason once, with the parts that it is about."""
+    parts: dict[str, list[str]] = {}
+    for row in answer.rows:
+        if row.note:
+            name = kernel_name(answer, row.name) if row.group == KERNELS else row.name
+            parts.setdefault(row.note, []).append(literal(name))
+    return [f"{literal(note)} ({', '.join(dict.fromkeys(names))})" for note, names in parts.items()]
 
 
 def _estimate(estimate: Estimate | None) -> str:

@@ -42,9 +42,9 @@ class NcuOptions:
 
     `flop` adds what the roofs need, `sampling` samples over time. profkit's sets depend on the
     GPU's compute capability. Clock and cache control are always passed, so that the report records
-    them. `kernel_id` is ncu's option of that name over demangled names; `device` the only GPU whose
-    kernels are profiled; `kill` ends the program after `launch_count` launches. So many
-    `ranks_in_lockstep` replay their launches together, which collectives need (ncu 2026.1).
+    them. `device` is the only GPU whose kernels are profiled; `kill` ends the program after
+    `launch_count` launches. So many `ranks_in_lockstep` replay their launches together, which
+    collectives need (ncu 2026.1).
     """
 
     sections: str = "full"
@@ -62,7 +62,6 @@ class NcuOptions:
     launch_skip: int | None = None
     launch_count: int | None = None
     nvtx: str | None = None
-    kernel_id: str | None = None
     device: int | None = None
     kill: bool = False
     ranks_in_lockstep: int | None = None
@@ -107,8 +106,6 @@ def _filters(options: NcuOptions) -> list[str]:
         words += ["--launch-skip", str(options.launch_skip)]
     if options.launch_count is not None:
         words += ["--launch-count", str(options.launch_count)]
-    if options.kernel_id:
-        words += ["--kernel-name-base", "demangled", "--kernel-id", options.kernel_id]
     if options.device is not None:
         words += ["--devices", str(options.device)]
     if options.ranks_in_lockstep:

@@ -5,7 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from profkit.application.answer import Answer
-from profkit.application.answer_view import NOTHING, facts, gain, grid, kernel_name, title
+from profkit.application.answer_view import (
+    NOTHING,
+    facts,
+    gain,
+    grid,
+    kernel_name,
+    reasons,
+    title,
+)
 from profkit.application.application import Application, read_application
 from profkit.application.drawing import timeline_html_fragment, timeline_script, timeline_style
 from profkit.core.text_files import shipped_text
@@ -41,6 +49,7 @@ def application_section(answer: Answer) -> ApplicationSection:
         title=title(answer),
         facts=facts(answer),
         grid=grid(answer),
+        reasons=reasons(answer),
         plan=[
             (gain(item.likely, item.ceiling), item, kernel_name(answer, item.part))
             for item in answer.plan

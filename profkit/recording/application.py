@@ -264,7 +264,8 @@ class _Application(Profiling):
         processes = len({stream.process for stream in events.streams})
         options = replace(
             options,
-            kernel_id=selection.kernel_id,
+            kernel=selection.kernel,
+            launch_skip=selection.skip,
             launch_count=selection.launches * (processes if device is None else 1),
             device=device,
             kill=processes == 1,

@@ -1,15 +1,15 @@
 """Which launches ncu is to profile: picked ones in steady state, in one run of the program.
 
-ncu's `--kernel-id` matches a name, and the number of a launch among those with its name, grid,
-block and shared memory, both as regular expressions. Picks can share a number, so that the names
-and a few numbers cover all of them with few other launches.
+ncu counts launches whose names match an expression (`--kernel-name`), skips some and profiles those
+that follow. Of a steady program's launches with the names of the picks, the shortest sequence that
+has every pick is chosen: 6 to 30 launches in timelines of training steps.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -18,23 +18,25 @@ import numpy.typing as npt
 
 from profkit.application.ranking import Pick
 from profkit.application.steps import Steps
-from profkit.timeline.events import Events, Times
+from profkit.timeline.events import Events
 
 Places: TypeAlias = npt.NDArray[np.intp]
+Group: TypeAlias = tuple[int, int]
 
-_SPECIAL = re.compile(r"[^\w ]")  # a colon would end the name, the others are of expressions
-_MIDDLE = (0.25, 0.75)  # quantiles, chosen: a launch of middle duration stands for the others
+_SPECIAL = re.compile(r"[^\w ]")  # of expressions; ncu and nsys demangle alike
+_EARLY_STEPS = 4  # steps that are searched first, so that the program may end soon; chosen
+_MARGIN = 1  # launches more at both ends, chosen: ncu may see one more or less before
 
 
 @dataclass(frozen=True)
 class LaunchFilter:
-    """What ncu is told: `kernel_id`, how many launches match until the last pick, their durations
-    (s), the only `device` (None: all), and when (s) the last of them was launched."""
+    """What ncu is told: an expression for demangled names, how many launches to skip of those that
+    match, the durations (s) of those to profile, and the only `device` (None: all)."""
 
-    kernel_id: str
+    kernel: str
+    skip: int
     durations: tuple[float, ...]
     device: int | None
-    reached: float
 
     @property
     def launches(self) -> int:
@@ -44,76 +46,85 @@ class LaunchFilter:
 def launch_filter(events: Events, steps: Sequence[Steps], picks: Sequence[Pick]) -> LaunchFilter:
     """The filter for picks of one process."""
     (process,) = {pick.process for pick in picks}
-    streams = events.streams
-    of_process = np.array([stream.process == process for stream in streams], dtype=np.bool_)
-    launches = np.flatnonzero(of_process[events.kernels.stream])  # in order of their starts
-    numbers = _numbers(events, launches)
-    wanted = {pick: _candidates(events, steps, launches, numbers, pick) for pick in picks}
-    chosen = _cover(wanted)
+    kernels = events.kernels
     names = sorted({pick.name for pick in picks})
-    named = np.isin(events.kernels.name[launches], names)
-    matching = np.flatnonzero(named & np.isin(numbers, chosen))
-    last = max(int(matching[_is_of(events, launches[matching], pick)][0]) for pick in picks)
-    matching = launches[matching[matching <= last]]
-    start, end = events.kernels.start[matching], events.kernels.end[matching]
+    launches = _launched(events, process)
+    launches = launches[np.isin(kernels.name[launches], names)]
+    groups = [
+        (int(name), int(shape))
+        for name, shape in zip(
+            kernels.name[launches].tolist(), kernels.configuration[launches].tolist(), strict=True
+        )
+    ]
+    wanted = {(pick.name, pick.configuration) for pick in picks}
+    first, last = _window(groups, wanted, _ranges(events, steps, process, launches))
+    chosen = launches[first:last]
+    durations = (kernels.end[chosen] - kernels.start[chosen]) / 1e9
     expressions = [_SPECIAL.sub(".", events.kernel_names[name].name) for name in names]
     return LaunchFilter(
-        f"::regex:^({'|'.join(expressions)})$:^({'|'.join(map(str, chosen))})$",
-        tuple(((end - start) / 1e9).tolist()),
+        f"^({'|'.join(expressions)})$",
+        first,
+        tuple(durations.tolist()),
         _own_device(events, process),
-        float(start.max(initial=0)) / 1e9,
     )
 
 
-def _numbers(events: Events, launches: Places) -> Times:
-    """The number of each launch, from 1, among those with its name and configuration."""
+def _launched(events: Events, process: int) -> Places:
+    """The kernels of a process in order of their launch calls."""
     kernels = events.kernels
-    keys = kernels.name[launches].astype(np.int64) * len(events.configurations)
-    keys += kernels.configuration[launches]
-    order = np.argsort(keys, kind="stable")
-    ordered = keys[order]
-    first = np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1])))
-    sizes = np.diff(np.append(first, len(keys)))
-    numbers = np.empty(len(keys), dtype=np.int64)
-    numbers[order] = np.arange(len(keys)) - np.repeat(first, sizes) + 1
-    return numbers
+    own = np.array([stream.process == process for stream in events.streams], dtype=np.bool_)
+    rows = np.flatnonzero(own[kernels.stream])
+    call = kernels.call[rows]
+    called = kernels.start[rows].copy()
+    called[call >= 0] = events.calls.start[call[call >= 0]]
+    return rows[np.lexsort((kernels.start[rows], called))]
 
 
-def _is_of(events: Events, launches: Places, pick: Pick) -> npt.NDArray[np.bool_]:
-    kernels = events.kernels
-    alike: npt.NDArray[np.bool_] = kernels.name[launches] == pick.name
-    alike &= kernels.configuration[launches] == pick.configuration
-    return alike
-
-
-def _candidates(
-    events: Events, steps: Sequence[Steps], launches: Places, numbers: Times, pick: Pick
-) -> frozenset[int]:
-    """The numbers of the pick's launches in steady state that have a middle duration."""
-    group = _is_of(events, launches, pick)
+def _ranges(
+    events: Events, steps: Sequence[Steps], process: int, launches: Places
+) -> list[tuple[int, int]]:
+    """Where to search, first to last: the first steps, all steps, all launches."""
     starts = events.kernels.start[launches]
-    for steady in steps:
-        if steady.process == pick.process:
-            step = np.searchsorted(steady.bounds, starts, side="right") - 1
-            inside = group & (step >= 0) & (step < len(steady))
-            inside[inside] = steady.typical[step[inside]]
-            group = inside if inside.any() else group
-    durations = (events.kernels.end - events.kernels.start)[launches]
-    low, high = np.quantile(durations[group], _MIDDLE, method="nearest")
-    middle = group & (durations >= low) & (durations <= high)
-    return frozenset(numbers[middle].tolist())
+    spans = [
+        (steady.bounds[0], end)
+        for steady in steps
+        if steady.process == process
+        for end in (steady.bounds[: _EARLY_STEPS + 1][-1], steady.bounds[-1])
+    ]
+    found = [np.flatnonzero((starts >= low) & (starts < high)) for low, high in spans]
+    ranges = [(int(places[0]), int(places[-1]) + 1) for places in found if len(places)]
+    return [*ranges, (0, len(launches))]
 
 
-def _cover(wanted: Mapping[Pick, frozenset[int]]) -> list[int]:
-    """Few numbers of which each pick wants one; small ones, so that the program ends soon."""
-    chosen: list[int] = []
-    left = dict(wanted)
-    while left:
-        counts = Counter(number for numbers in left.values() for number in numbers)
-        best = max(counts, key=lambda number: (counts[number], -number))
-        chosen.append(best)
-        left = {pick: numbers for pick, numbers in left.items() if best not in numbers}
-    return sorted(chosen)
+def _window(
+    groups: Sequence[Group], wanted: set[Group], ranges: Sequence[tuple[int, int]]
+) -> tuple[int, int]:
+    """The shortest sequence that has each wanted group, from the first range that has one."""
+    for low, high in ranges:
+        window = _shortest(groups[low:high], wanted)
+        if window is not None:
+            first, last = (low + place for place in window)
+            return max(0, first - _MARGIN), min(len(groups), last + _MARGIN)
+    return 0, len(groups)
+
+
+def _shortest(groups: Sequence[Group], wanted: set[Group]) -> tuple[int, int] | None:
+    best: tuple[int, int] | None = None
+    inside: Counter[Group] = Counter()
+    first = 0
+    for last, group in enumerate(groups, 1):
+        if group in wanted:
+            inside[group] += 1
+        while len(inside) == len(wanted):
+            if best is None or last - first < best[1] - best[0]:
+                best = first, last
+            left = groups[first]
+            first += 1
+            if left in wanted:
+                inside[left] -= 1
+                if not inside[left]:
+                    del inside[left]
+    return best
 
 
 def _own_device(events: Events, process: int) -> int | None:

@@ -43,7 +43,7 @@ AT_THE_ROOF = "at_the_roof"
 NOT_SAMPLED = "warp samples were not read: short kernels and very long code are excluded"
 """Why a quantity from warp samples is missing although samples were recorded."""
 
-_PICKED = "kernel-id"  # ncu's option for single launches: they are not adjacent in the program
+_PICKED = "kernel-name"  # ncu's option for some kernels: others ran between their launches
 _SPANS = {"timeline": "gpu_span", "application": "step_time"}
 _LEAST = 1e-3  # share of the time that is left at least, chosen: no estimate exceeds 1000x
 _NOT_ATTRIBUTED = "too few stalls could be attributed to a load"

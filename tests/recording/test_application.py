@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -108,10 +109,11 @@ def test_an_application_becomes_a_run_of_its_timeline_and_picked_kernels(bench: 
     for pick in file.picks:
         launch = report.summary.launches[pick.launch or 0]
         assert (launch.name, launch.grid, launch.block) == (pick.kernel, pick.grid, pick.block)
-    met = {(name, tuple(grid), tuple(block)) for name, grid, block, _ in profiled(bench)}
+    met = {(name, tuple(grid), tuple(block)) for name, grid, block in profiled(bench)}
     assert met >= {(pick.kernel, pick.grid, pick.block) for pick in file.picks}
-    assert len(profiled(bench)) <= 10  # the picks, and little else
-    assert all(number > 1 for *_, number in profiled(bench))  # none of the first, slow step
+    assert len(profiled(bench)) <= len(launches()) + 2  # of one step
+    options, _, _ = bench.seen("ncu")
+    assert int(options["--launch-skip"]) >= len(file.picks) - 1  # of the first, slow step a margin
 
 
 def nsys_words(bench: Bench) -> list[list[str]]:
@@ -179,15 +181,15 @@ def test_a_launch_that_is_not_the_picked_kernel_is_not_shown_as_if(bench: Bench)
 
 def test_what_does_not_fit_into_the_budget_is_left_out_and_listed(bench: Bench) -> None:
     planned(bench, program(bench.folder))
-    done = bench.profile("--app", "--budget", "24s", "--", bench.app("true"))
+    done = bench.profile("--app", "--budget", "27s", "--", bench.app("true"))
     assert done.returncode == 0, done.stderr
     left = [
         pick for pick in picks(bench).picks if pick.reason == "left out: no time within --budget"
     ]
-    assert 0 < len(left) < len(picks(bench).picks)
+    assert left  # how many depends on how fast this machine is
     assert [pick.launch for pick in left] == [None] * len(left)
-    assert f"! {len(left)} kernels left out: --budget" in done.stdout
-    assert "--duration=8" in nsys_words(bench)[0]
+    assert re.search(r"! \d kernels? left out: --budget|no time was left within", done.stdout)
+    assert "--duration=9" in nsys_words(bench)[0]
 
 
 def test_a_hang_of_ncu_ends_and_leaves_what_was_recorded(
@@ -203,7 +205,7 @@ def test_a_hang_of_ncu_ends_and_leaves_what_was_recorded(
     outcome = profile_application(asked, lambda *_: None)
     assert isinstance(outcome.failure, TargetFailed)
     assert "ncu was ended: no progress for" in outcome.failure.message
-    assert [pick.launch is not None for pick in picks(bench).picks] == [True] * 7
+    assert [pick.launch is not None for pick in picks(bench).picks] == [True] * 4
     assert bench.gone()
     verify(outcome.folder)
 
@@ -261,7 +263,7 @@ def test_every_verb_takes_the_run_of_an_application(bench: Bench) -> None:
     done = bench.profile("--app", "--", bench.app("true", "before"))
     assert done.returncode == 0, done.stderr
     assert "Plan" in done.stdout
-    assert "Communication without computation beside it" in done.stdout
+    assert "communication: all-reduce" in done.stdout
     planned(bench, program(bench.folder))
     assert bench.profile("--app", "--", bench.app("true", "after")).returncode == 0
     later, earlier = bench.kept()
@@ -276,7 +278,7 @@ def test_every_verb_takes_the_run_of_an_application(bench: Bench) -> None:
     html = page.read_text(encoding="utf-8")
     assert '<section id="application"' in html
     assert html.count("<canvas") == 1
-    assert "Communication without computation beside it" in html
+    assert "communication: all-reduce" in html
     assert (earlier / "report.html").is_file()
     text = profkit_verb(bench, "diff", earlier, later)
     assert "2.091 ms → 1.191 ms" in text

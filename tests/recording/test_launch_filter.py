@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 
-import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -26,23 +24,16 @@ NAMES = (
 )
 
 
-def taken(events: Events, selection: LaunchFilter) -> list[tuple[int, int, int]]:
-    """What ncu takes: name, configuration and number among launches that have both."""
-    _, _, operator, name, number = selection.kernel_id.split(":")
-    assert operator == "regex"
-    counts: Counter[tuple[int, int]] = Counter()
-    launches = []
-    for row in range(len(events.kernels)):
-        stream = events.streams[events.kernels.stream[row]]
-        key = int(events.kernels.name[row]), int(events.kernels.configuration[row])
-        counts[key] += 1
-        if selection.device not in {None, stream.device}:
-            continue
-        if re.search(name, events.kernel_names[key[0]].name) and re.fullmatch(
-            number, str(counts[key])
-        ):
-            launches.append((*key, counts[key]))
-    return launches[: selection.launches]
+def taken(events: Events, selection: LaunchFilter) -> list[tuple[int, int]]:
+    """What ncu takes: names and configurations."""
+    kernels = events.kernels
+    matching = [
+        (int(kernels.name[row]), int(kernels.configuration[row]))
+        for row in range(len(kernels))
+        if re.search(selection.kernel, events.kernel_names[kernels.name[row]].name)
+        and selection.device in {None, events.streams[kernels.stream[row]].device}
+    ]
+    return matching[selection.skip :][: selection.launches]
 
 
 @settings(deadline=None, max_examples=25)
@@ -71,11 +62,8 @@ def test_every_pick_is_taken_in_a_steady_step(
     picks = ranking(events, step_parts(events, found[0])).picks
     selection = launch_filter(events, found, picks)
     launches = taken(events, selection)
-    groups = {(name, shape) for name, shape, _ in launches}
-    assert groups >= {(pick.name, pick.configuration) for pick in picks}
-    assert len(launches) == selection.launches
-    per_step = Counter((name, grid) for name, grid, _ in pattern)
-    assert len(launches) <= len(per_step) * max(per_step.values())
+    assert set(launches) >= {(pick.name, pick.configuration) for pick in picks}
+    assert len(launches) == selection.launches <= len(pattern) + 2
 
 
 def test_ranks_with_a_gpu_each_are_told_apart_by_it() -> None:
@@ -97,8 +85,5 @@ def test_the_recorded_step_of_a_gpt_needs_few_launches() -> None:
     found = steady_steps(events)
     picks = ranking(events, step_parts(events, found[0])).picks
     selection = launch_filter(events, found, picks)
-    names = {events.kernel_names[pick.name].name for pick in picks}
-    assert selection.launches <= 4 * len(picks)
-    expression = selection.kernel_id.split(":")[3]
-    assert all(re.search(expression, name) for name in names)
-    assert np.isfinite(selection.reached)
+    assert set(taken(events, selection)) >= {(pick.name, pick.configuration) for pick in picks}
+    assert selection.launches <= 6 * len(picks)
