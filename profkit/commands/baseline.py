@@ -11,6 +11,7 @@ import typer
 
 from profkit.commands.choices import Cache, Device, PlainFormat, Timer, Unit
 from profkit.commands.options import Reading, interruptible, names_in, put, warn
+from profkit.commands.places import place_of
 from profkit.core.duration import parse_duration
 from profkit.core.errors import BadInput, EnvironmentProblem, TargetFailed, UsageError
 from profkit.core.extras import lacking, require
@@ -100,17 +101,24 @@ def run(
     cache: Cache = "cold",
     device: Device | None = None,
     gpu: int | None = None,
+    on: str | None = None,
+    gpus: int | None = None,
+    partition: str | None = None,
+    time: int | None = None,
     format: PlainFormat = "terminal",
 ) -> None:
     """Measure every backend of a target over a matrix of shapes.
 
     Each configuration (a shape with a backend) is saved to a file when it is done: an interrupted
-    measurement goes on with --resume. A --budget reduces the number of samples.
+    measurement goes on with --resume. A --budget reduces the number of samples. Shapes are spread
+    over the GPUs of this machine, or by --on over those of a Ray or Slurm cluster; all backends of
+    a shape are measured on one of them.
 
     Examples:
       profkit baseline run targets/sdpa_sweep.py --matrix matrices/l4_study.yaml
       profkit baseline run targets/sdpa_sweep.py --seq 512,1024 --dtype fp16,bf16
       profkit baseline run targets/sdpa_sweep.py --budget 20m --resume
+      profkit baseline run targets/sdpa_sweep.py --on slurm --partition gpu --time 20
     """
     from profkit.study import plan as planning
     from profkit.study.matrix import dtype_named
@@ -145,6 +153,7 @@ def run(
         device=device,
         gpu=gpu,
         resume=resume,
+        on=place_of(on, gpus, partition, time, gpu=gpu, device=device),
         command=("profkit", *sys.argv[1:]),
     )
     left = "measured configurations are saved: go on with --resume"
@@ -158,6 +167,40 @@ def run(
     first = summary.rows[0]
     kind = TargetFailed if first.status.value in {"wrong", "failed"} else EnvironmentProblem
     raise kind(f"nothing could be measured; {first.id}: {first.reason}", "see the list above")
+
+
+@baseline.command("status", cls=Reading)
+def status(folder: Path, format: PlainFormat = "terminal") -> None:
+    """Show how far a baseline is.
+
+    Configurations by status, and of a measurement on several GPUs: what runs where and for how
+    long, what was lost or given up, the rate and the remaining time.
+
+    Examples:
+      profkit baseline status reports/baseline/sdpa_sweep
+    """
+    from profkit.core.typed_file import encode
+    from profkit.study.progress import read_status, status_text
+
+    state = read_status(folder)
+    put(encode(state, dense=False) if format == "json" else status_text(state), None)
+
+
+@baseline.command("cancel", cls=Reading)
+def cancel(folder: Path) -> None:
+    """End the measurement of a baseline on several GPUs.
+
+    Its driver may run on another host that shares the folder. Measured configurations stay: go on
+    with baseline run --resume.
+
+    Examples:
+      profkit baseline cancel reports/baseline/sdpa_sweep
+    """
+    from time import sleep
+
+    from profkit.study.progress import ask_to_cancel
+
+    put(f"{folder}: {ask_to_cancel(folder, sleep)}\n", None)
 
 
 @baseline.command("import", cls=Reading)

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from profkit.commands.choices import Cache, Device, TextFormat, Timer
 from profkit.commands.options import interruptible, put, warn
-from profkit.core.errors import EnvironmentProblem
+from profkit.commands.places import place_of
+from profkit.core.errors import EnvironmentProblem, UsageError
 from profkit.core.timestamp import timestamp
 from profkit.ui.progress import stage_progress
+
+if TYPE_CHECKING:
+    from profkit.execution.placement import Placement
+    from profkit.timing.measurement import TimingPlan
 
 
 def calibrate(
@@ -19,22 +26,30 @@ def calibrate(
     cache: Cache = "cold",
     device: Device | None = None,
     gpu: int | None = None,
+    on: str | None = None,
+    gpus: int | None = None,
+    partition: str | None = None,
+    time: int | None = None,
     format: TextFormat = "terminal",
 ) -> None:
     """Measure this GPU's A/A noise floor for comparisons.
 
     One build is timed against itself within a process, between two processes, and between runs.
     Later comparisons on this GPU ignore smaller differences. At most 1% of A/A comparisons exceed a
-    floor, at 95% confidence: fewer --processes make it larger.
+    floor, at 95% confidence: fewer --processes make it larger. With --on the same call is timed on
+    every GPU, in --processes runs each: the spread between GPUs of one kind, which baselines use.
 
     Examples:
       profkit calibrate
       profkit calibrate targets/sdpa_s512.py:flash --comparisons 300
+      profkit calibrate --on local
     """
     from profkit.timing import calibration, calibration_target, measurement, stopwatch
     from profkit.timing.floor import Floor, keep_floor
 
     subject = measurement.subject_of(target or str(calibration_target.__file__))
+    if on is not None:  # a worker may start in another folder
+        subject = replace(subject, path=subject.path.resolve())
     plan = measurement.TimingPlan(
         subjects=(subject,),
         settings=stopwatch.Settings(stopwatch.Timer(timer), stopwatch.Cache(cache)),
@@ -42,6 +57,10 @@ def calibrate(
         device=device,
         gpu=gpu,
     )
+    if on is not None:
+        place = place_of(on, gpus, partition, time, gpu=gpu, device=device)
+        _spread(plan, place, processes, subject.labeled(subject.path.stem), format)
+        return
     with interruptible(), stage_progress() as show:
         repeats = measurement.repeat(measurement.paired(plan), comparisons, processes, show)
     within = calibration.differences(repeats.within)
@@ -67,3 +86,47 @@ def calibrate(
         warn(error)
     render = calibration.calibration_json if format == "json" else calibration.calibration_text
     put(render(floor, within, between, repeats.seconds, saved), None)
+
+
+def _spread(
+    plan: TimingPlan, place: Placement | None, runs: int, call: str, format: TextFormat
+) -> None:
+    """Measure the spread between GPUs, save it and print it."""
+    from shutil import rmtree
+    from tempfile import mkdtemp
+    from time import monotonic
+
+    from profkit.core.typed_file import encode
+    from profkit.core.version import __version__
+    from profkit.timing.gpu_spread import (
+        GpuSpreadFile,
+        keep_spread,
+        measure_spread,
+        spread_text,
+        spreads_of,
+    )
+
+    assert place is not None
+    if runs < 2:
+        raise UsageError(f"--processes {runs}: one run has no scatter", "give 2 or more")
+    started = monotonic()
+    with interruptible(), stage_progress() as show:
+        # on slurm jobs write here: a folder that all hosts see
+        folder = Path(mkdtemp(prefix="profkit-calibrate-", dir=Path.cwd()))
+        try:
+            times, state = measure_spread(plan, place, runs, folder, show)
+        finally:
+            rmtree(folder, ignore_errors=True)
+    file = GpuSpreadFile(
+        profkit=__version__,
+        times=tuple(times),
+        spreads=spreads_of(times, plan, call),
+        unused={**state.excluded, **state.given_up},
+        seconds=monotonic() - started,
+    )
+    saved: list[Path] = []
+    try:
+        saved = [keep_spread(spread) for spread in file.spreads]
+    except EnvironmentProblem as error:
+        warn(error)
+    put(encode(file, dense=False) if format == "json" else spread_text(file, saved), None)

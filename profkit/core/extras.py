@@ -12,6 +12,8 @@ _EXTRAS: Mapping[str, str] = {
     "pandas": "tables",
     "perfetto": "perfetto",
     "pyarrow": "tables",
+    "ray": "ray",
+    "submitit": "slurm",
 }
 
 

@@ -21,8 +21,15 @@ from profkit.roofline import ceiling_file, roofline_json
 from profkit.rules import checklist_format, rule_file, score
 from profkit.runs import manifest
 from profkit.study import json as study
-from profkit.study import matrix, plan_format
-from profkit.timing import calibration, cell, compare_view, latency_format, optimize_view
+from profkit.study import matrix, plan_format, progress
+from profkit.timing import (
+    calibration,
+    cell,
+    compare_view,
+    gpu_spread,
+    latency_format,
+    optimize_view,
+)
 
 _WIDTH = 96  # characters: chosen as for the code
 
@@ -37,6 +44,8 @@ FORMATS: Mapping[str, tuple[type[Model] | tuple[type[Model], ...], str]] = {
     "audit": (audit.AuditFile, "profkit audit --format json"),
     "baseline": (study.BaselineFile, "summary.json of a baseline"),
     "baseline-plan": (plan_format.PlanFile, "A baseline's plan: its baseline.json"),
+    "baseline-progress": (progress.ProgressFile, "progress.json of a baseline on several GPUs"),
+    "baseline-status": (progress.StatusFile, "profkit baseline status --format json"),
     "calibrate": (calibration.CalibrationFile, "profkit calibrate --format json"),
     "ceilings": (ceiling_file.CeilingFile, "profkit ceilings --format json, and -o"),
     "cell": (cell.Cell, "A cell of a baseline: cells/SHAPE.BACKEND.json"),
@@ -45,6 +54,7 @@ FORMATS: Mapping[str, tuple[type[Model] | tuple[type[Model], ...], str]] = {
     "compare": (compare_view.CompareFile, "profkit compare --format json"),
     "diff": (comparison.DiffFile, "profkit diff --format json"),
     "doctor": (doctor.DoctorFile, "profkit doctor --format json"),
+    "gpu-spread": (gpu_spread.GpuSpreadFile, "profkit calibrate --on PLACE --format json"),
     "matrix": (matrix.MatrixFile, "A matrix of shapes (YAML)"),
     "metrics": (metrics_view.MetricsFile, "profkit metrics --format json"),
     "optimize": (optimize_view.OptimizeFile, "profkit optimize --format json"),

@@ -14,6 +14,8 @@ from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 
+import msgspec
+
 from profkit.core.atomic_file import PART, write_atomic
 from profkit.core.errors import BadInput, EnvironmentProblem
 from profkit.core.lock import file_lock
@@ -124,6 +126,21 @@ def has_cells(folder: Path) -> bool:
 def read_cells(folder: Path) -> tuple[Cell, ...]:
     """All saved cells, in the matrix's order; raises BadInput for an invalid file."""
     return _cells_in(folder / CELLS)
+
+
+def cell_statuses(folder: Path) -> Iterator[str]:
+    """The statuses of all saved cells; raises BadInput for an invalid file."""
+    for file in (folder / CELLS).glob("[!.]*.json"):
+        try:
+            yield msgspec.json.decode(file.read_bytes(), type=_Status).status
+        except FileNotFoundError:  # replaced
+            continue
+        except msgspec.MsgspecError as error:
+            raise BadInput(f"{file}: {error}", "remove it, and resume") from None
+
+
+class _Status(msgspec.Struct):
+    status: str
 
 
 def _cells_in(folder: Path) -> tuple[Cell, ...]:

@@ -20,6 +20,7 @@ from profkit.study.matrix import Matrix
 from profkit.study.plan_format import Backend, Origin, PlanFile, ProfiledCell, Program, Run
 from profkit.study.summary import Baseline, Best, Contrast, Row, Scaling
 from profkit.timing.cell import Cell, CellStatus
+from profkit.timing.gpu_spread import GpuSpread
 from profkit.timing.statistics import summarize
 
 _NOT_IN_THE_TABLE = ("arguments", "throttled", "dependence", "flags")
@@ -52,7 +53,8 @@ class BaselineFile(File, frozen=True, kw_only=True, tag="profkit.baseline/1"):
 
     `command` is the one that started it, `runs` are those that measured cells, the first and each
     --resume. `complete`: every cell was measured or has a final reason. `counts` are cells by
-    status. `seconds` are of measuring, all runs together.
+    status. `seconds` are of measuring, all runs together. `gpus` are the UUIDs of several GPUs,
+    each shape measured on one of them, `gpu_spread` is what their times differ by.
     """
 
     profkit: str
@@ -65,6 +67,8 @@ class BaselineFile(File, frozen=True, kw_only=True, tag="profkit.baseline/1"):
     runs: tuple[Run, ...] | None = None
     gpu: Device | None
     gpu_from: Origin
+    gpus: tuple[str, ...] | None = None
+    gpu_spread: GpuSpread | None = None
     backends: tuple[Backend, ...]
     complete: bool
     datasheet: Quoted | None
@@ -113,6 +117,8 @@ def summary_file(
         runs=known(plan.runs),
         gpu=plan.gpu,
         gpu_from=plan.gpu_from or ("measured" if plan.gpu else "none"),
+        gpus=tuple(known(gpu.uuid) or "" for gpu in known(plan.gpus) or ()) or None,
+        gpu_spread=known(plan.gpu_spread),
         backends=plan.backends,
         **derived(baseline, cells, asked.matrix, plan.backends),
         profiles=tuple(profiles),

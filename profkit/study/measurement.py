@@ -14,7 +14,8 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any
+from pathlib import Path
+from typing import Any, Protocol
 
 from msgspec import UNSET, structs
 
@@ -22,12 +23,12 @@ from profkit.capture.environment import digest
 from profkit.core.errors import EnvironmentProblem, ProfkitError
 from profkit.core.fingerprint import Device, Fingerprint
 from profkit.core.timestamp import timestamp
-from profkit.core.typed_file import convert, known
+from profkit.core.typed_file import convert, known, part
 from profkit.study.folder import cell_file, keep_again, read_cells, write_plan, write_whole
 from profkit.study.json import cell_json
 from profkit.study.matrix import MatrixShape
 from profkit.study.plan import BaselinePlan, Declared
-from profkit.study.plan_format import MeasuredOn, PlanFile, Run
+from profkit.study.plan_format import Backend, MeasuredOn, PlanFile, Run
 from profkit.timing.budget import GPU_PROBES, Outlook, Todo
 from profkit.timing.cell import MISSING, Cell, CellStatus
 from profkit.timing.measurement import (
@@ -55,6 +56,7 @@ class Process:
         self._patience = plan.timeout
         self._stack = ExitStack()
         self._turn: Turn | None = None
+        self._stopped = False
         self.number = 0
 
     def __enter__(self) -> Process:
@@ -66,12 +68,21 @@ class Process:
     @property
     def turn(self) -> Turn:
         """A living process."""
+        if self._stopped:
+            raise ProfkitError("the measurement was ended")
         if self._turn is None:
             (subject,) = self._timing.subjects
             environment = environment_of(self._timing)
-            self._turn = self._stack.enter_context(process_of(subject, environment, self._patience))
+            timed = process_of(subject, environment, self._patience, self._timing.program)
+            self._turn = self._stack.enter_context(timed)
             self.number += 1
         return self._turn
+
+    def stop(self) -> None:
+        """End it for good, from another thread."""
+        self._stopped, turn = True, self._turn
+        if turn is not None:
+            turn.stop()
 
     def end(self) -> None:
         """End it: the next use starts another."""
@@ -88,10 +99,103 @@ class _Lost(Exception):
         self.why = why
 
 
-class Measuring:
-    """The work on one folder; `todo` has what is missing, in the shuffled order.
+class Store(Protocol):
+    """Where cells and the plan are saved."""
 
-    `file` is the plan to be saved, with the recorded backends.
+    def save_cell(self, cell: Cell, again: bool) -> None:
+        """Save a cell, or one that was measured again beside others."""
+
+    def save_plan(self, file: PlanFile) -> None:
+        """Save the plan."""
+
+
+class FolderStore:
+    """The folder of a baseline."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def save_cell(self, cell: Cell, again: bool) -> None:
+        """Write the cell's file; a repeated cell goes to a separate folder, if it has a time."""
+        if not again:
+            write_whole(cell_file(self._folder, cell.id), cell_json(cell))
+        elif cell.latency:
+            keep_again(self._folder, cell, cell_json(cell))
+
+    def save_plan(self, file: PlanFile) -> None:
+        """Write baseline.json."""
+        write_plan(self._folder, file)
+
+
+@dataclass(frozen=True)
+class Round:
+    """A shape to measure with interleaved backends; those of `again` have cells already."""
+
+    place: int
+    shape: MatrixShape
+    names: Sequence[str]
+    again: Sequence[str]
+    id: str = field(default_factory=lambda: secrets.token_hex(6))
+
+    @property
+    def todo(self) -> Todo:
+        return self.shape.name, self.names
+
+
+def cell_key(target: str | None, plan: BaselinePlan, shape: MatrixShape, backend: Backend) -> str:
+    """What a cell is of, as a SHA-256: a cell of another key is another; `target` is its hash."""
+    settings = plan.settings
+    return digest(
+        {
+            "target": target,
+            "arguments": shape.arguments,
+            "backend": backend.name,
+            "version": backend.version,
+            **part(plan, "samples", "blocks", "seed", "device"),
+            "settings": [settings.timer.value, settings.cache.value, settings.warmup],
+        }
+    )
+
+
+def missing_rounds(plan: BaselinePlan, declared: Declared, target: str | None) -> list[Round]:
+    """The backends to measure at each shape with missing cells, in the shuffled order.
+
+    In addition the first one with a time, their reference: its earlier blocks are not
+    interleaved with theirs. Where the first is missing, all that are compared with it.
+    """
+    available, shapes = declared.available, {shape.name: shape for shape in plan.matrix.shapes}
+    cells = [
+        cell
+        for cell in read_cells(plan.out)
+        if cell.key is None  # of an older profkit
+        or cell.backend not in available
+        or cell.key == cell_key(target, plan, shapes[cell.shape], declared.about(cell.backend))
+    ]
+    done = {cell.id for cell in cells if cell.status not in MISSING}
+    timed = {cell.id for cell in cells if cell.latency}
+    order = list(enumerate(plan.matrix.shapes))
+    random.Random(plan.seed).shuffle(order)
+    rounds = []
+    for place, shape in order:
+        names = [name for name in available if f"{shape.name}.{name}" not in done]
+        known = [name for name in available if f"{shape.name}.{name}" in timed]
+        if names:
+            first = next(name for name in available if name in {*names, *known})
+            again = known if first in names else known[:1]
+            together = [name for name in available if name in {*names, *again}]
+            rounds.append(Round(place, shape, together, tuple(again)))
+    return rounds
+
+
+class Crashed(Exception):
+    """The process or its device has failed, at the first attempt."""
+
+
+class Measuring:
+    """The work on rounds of a baseline.
+
+    `file` is the plan to be saved, with the recorded backends. A crash ends it where it is to be
+    `tried_again`: it raises Crashed. `share` (s) of the budget is what the samples may take.
     """
 
     def __init__(
@@ -102,8 +206,16 @@ class Measuring:
         file: PlanFile,
         started: float,
         tell: Tell,
+        rounds: Sequence[Round],
+        store: Store,
+        *,
+        tried_again: bool = False,
+        share: float = math.inf,
     ) -> None:
         self._plan = plan
+        self._store = store
+        self._tried_again = tried_again
+        self._share = share
         self._process = process
         self._declared = declared
         self._file = file
@@ -124,30 +236,7 @@ class Measuring:
         )
         self._stage = ""
         self._about = {backend.name: backend for backend in declared.backends}
-        self.todo = self._missing()
-
-    def _missing(self) -> list[_Round]:
-        """The backends to measure at each shape with missing cells.
-
-        In addition the first one with a time, their reference: its earlier blocks are not
-        interleaved with theirs. Where the first is missing, all that are compared with it.
-        """
-        cells = read_cells(self._plan.out)
-        done = {cell.id for cell in cells if cell.status not in MISSING}
-        timed = {cell.id for cell in cells if cell.latency}
-        available = self._declared.available
-        order = list(enumerate(self._plan.matrix.shapes))
-        random.Random(self._plan.seed).shuffle(order)
-        rounds = []
-        for place, shape in order:
-            names = [name for name in available if f"{shape.name}.{name}" not in done]
-            known = [name for name in available if f"{shape.name}.{name}" in timed]
-            if names:
-                first = next(name for name in available if name in {*names, *known})
-                again = known if first in names else known[:1]
-                together = [name for name in available if name in {*names, *again}]
-                rounds.append(_Round(place, shape, together, tuple(again)))
-        return rounds
+        self.todo = rounds
 
     def check_device(self) -> None:
         """Raises EnvironmentProblem without a device, and on another than that of earlier cells."""
@@ -168,7 +257,7 @@ class Measuring:
             self._shape(round_, later)
             self._note_time()
 
-    def _shape(self, round_: _Round, later: Sequence[Todo]) -> None:
+    def _shape(self, round_: Round, later: Sequence[Todo]) -> None:
         """Measure a shape, again without the culprit where one crashes the process."""
         self._round_started = time.monotonic()
         left = list(round_.names)
@@ -183,11 +272,15 @@ class Measuring:
                 return
             except _Lost as lost:
                 self._process.end()
+                if self._tried_again:
+                    raise Crashed(
+                        f"{lost.culprit}: {lost.why}" if lost.culprit else lost.why
+                    ) from None
                 culprits = [lost.culprit] if lost.culprit in left else left
                 self._give_up(round_, culprits, _status_of(lost.why), lost.why)
                 left = [name for name in left if name not in culprits]
 
-    def _measure(self, round_: _Round, names: Sequence[str], later: Sequence[Todo]) -> None:
+    def _measure(self, round_: Round, names: Sequence[str], later: Sequence[Todo]) -> None:
         started = time.monotonic()
         opened = self._opened(round_, names)
         if opened is None:
@@ -198,7 +291,8 @@ class Measuring:
         calls = [float(series.ready["rough"]) for series in ready]
         self._outlook.saw_preparation(time.monotonic() - started, calls)
         samples = {series.variant: series.sample_seconds for series in ready}
-        wanted = self._outlook.samples(samples, later, self._budget_left())
+        left = min(self._share, self._budget_left())
+        wanted = self._outlook.samples(samples, later, left)
         random.Random(f"{self._plan.seed} {round_.shape.name}").shuffle(ready)
         measured = self._take_turns(round_, ready, wanted)
         if self._process.number not in self._measured_by:  # before the cells are saved
@@ -213,7 +307,7 @@ class Measuring:
             self._save(round_, series.variant, opened.answer, status=CellStatus.measured,
                        latency=latency, fewer=fewer)  # fmt: skip
 
-    def _opened(self, round_: _Round, names: Sequence[str]) -> Opened | None:
+    def _opened(self, round_: Round, names: Sequence[str]) -> Opened | None:
         """The target at a shape; failures are saved as cells; None: nothing can be measured."""
         timing = self._plan.timing
         subject = replace(timing.subjects[0], variants=tuple(names))
@@ -259,7 +353,7 @@ class Measuring:
                 "resume there, or give --output another folder",
             )
 
-    def _prepared(self, round_: _Round, opened: Opened) -> list[Series]:
+    def _prepared(self, round_: Round, opened: Opened) -> list[Series]:
         ready = []
         for series in opened.series:
             self._show("warm up", series.variant)
@@ -271,7 +365,7 @@ class Measuring:
         return ready
 
     def _take_turns(
-        self, round_: _Round, ready: Sequence[Series], wanted: Mapping[str, int]
+        self, round_: Round, ready: Sequence[Series], wanted: Mapping[str, int]
     ) -> list[Series]:
         """Interleaved blocks, in varying order, until all are done or the budget is spent; the
         series that did not fail."""
@@ -301,7 +395,7 @@ class Measuring:
 
     @contextmanager
     def _saved_when_it_fails(
-        self, round_: _Round, series: Series, answer: Mapping[str, Any]
+        self, round_: Round, series: Series, answer: Mapping[str, Any]
     ) -> Iterator[None]:
         """A failure of one backend is saved as its cell; raises _Lost where it crashed the
         process."""
@@ -337,7 +431,7 @@ class Measuring:
 
     def _give_up(
         self,
-        round_: _Round,
+        round_: Round,
         names: Sequence[str],
         status: CellStatus,
         reason: str,
@@ -346,29 +440,20 @@ class Measuring:
         for name in names:
             self._save(round_, name, answer or {}, status=status, reason=reason)
 
-    def _save(self, round_: _Round, name: str, answer: Mapping[str, Any], **outcome: Any) -> None:
-        """Write the cell's file; a repeated cell goes to a separate folder, if it has a time."""
+    def _save(self, round_: Round, name: str, answer: Mapping[str, Any], **outcome: Any) -> None:
         surroundings = dict(of_device(answer)) if answer else {}
-        cell = Cell(
-            shape=round_.shape.name,
-            at=round_.place,
-            arguments=dict(round_.shape.arguments),
-            backend=name,
-            version=self._about[name].version,
-            setting=self._about[name].setting,
+        cell = cell_of(
+            self._plan,
+            self._file.target.sha256,
+            self._about[name],
+            round_,
             chosen=answer.get("variants", {}).get(name, {}).get("chosen"),
-            asked=self._plan.samples,
-            round=round_.id,
             fingerprint=convert(surroundings, Fingerprint),
             fingerprint_sha256=digest(surroundings) if surroundings else None,
-            created=timestamp(),
             seconds=time.monotonic() - self._round_started,
             **outcome,
         )
-        if cell.backend not in round_.again:
-            write_whole(cell_file(self._plan.out, cell.id), cell_json(cell))
-        elif cell.latency:
-            keep_again(self._plan.out, cell, cell_json(cell))
+        self._store.save_cell(cell, cell.backend in round_.again)
 
     def _note_time(self) -> None:
         """Save the time so far, and the GPU."""
@@ -378,22 +463,26 @@ class Measuring:
             runs = (*runs, run)
         seconds = self._before + time.monotonic() - self._started
         self._file = structs.replace(self._file, seconds=seconds, runs=runs)
-        write_plan(self._plan.out, self._file)
+        self._store.save_plan(self._file)
 
 
-@dataclass(frozen=True)
-class _Round:
-    """A shape to measure with interleaved backends; those of `again` have cells already."""
-
-    place: int
-    shape: MatrixShape
-    names: Sequence[str]
-    again: Sequence[str]
-    id: str = field(default_factory=lambda: secrets.token_hex(6))
-
-    @property
-    def todo(self) -> Todo:
-        return self.shape.name, self.names
+def cell_of(
+    plan: BaselinePlan, target: str | None, backend: Backend, round_: Round, **outcome: Any
+) -> Cell:
+    """A cell of a round, as it came out; `target` is the hash of the script."""
+    return Cell(
+        key=cell_key(target, plan, round_.shape, backend),
+        shape=round_.shape.name,
+        at=round_.place,
+        arguments=dict(round_.shape.arguments),
+        backend=backend.name,
+        version=backend.version,
+        setting=backend.setting,
+        asked=plan.samples,
+        round=round_.id,
+        created=timestamp(),
+        **outcome,
+    )
 
 
 def _status_of(why: str) -> CellStatus:

@@ -7,10 +7,12 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
+from profkit.execution.placement import Placement
 from profkit.study.matrix import Matrix
 from profkit.study.plan_format import Backend
 from profkit.timing.measurement import COMPARED_BLOCKS, Subject, TimingPlan
 from profkit.timing.stopwatch import Settings
+from profkit.timing.turns import TIMES_TARGETS
 
 BLOCKS = COMPARED_BLOCKS
 WARMUP = 0.2  # s, chosen: less than `time` has, since a process stays warm over many cells
@@ -31,7 +33,8 @@ class BaselinePlan:
 
     `backends` are variants of the target, all where none is named. `samples` is for each cell,
     taken in `blocks` blocks. `budget` and `timeout` (for a response of a cell) are in seconds.
-    `profiled` cells get a profile. `command` is saved with the results.
+    `profiled` cells get a profile. `command` is saved with the results. `program` is the module of
+    the process that measures. `on` is where, None: on one GPU of this machine.
     """
 
     target: Path
@@ -49,6 +52,8 @@ class BaselinePlan:
     gpu: int | None = None
     resume: bool = False
     command: tuple[str, ...] = ()
+    program: str = TIMES_TARGETS
+    on: Placement | None = None
 
     @property
     def timing(self) -> TimingPlan:
@@ -61,6 +66,7 @@ class BaselinePlan:
             seed=self.seed,
             device=self.device,
             gpu=self.gpu,
+            program=self.program,
         )
 
 
@@ -71,6 +77,10 @@ class Declared:
     name: str
     backends: tuple[Backend, ...]
     flop: Mapping[str, float]
+
+    def about(self, name: str) -> Backend:
+        """A backend."""
+        return next(backend for backend in self.backends if backend.name == name)
 
     @property
     def available(self) -> list[str]:

@@ -9,6 +9,7 @@ from msgspec import UNSET, UnsetType
 from profkit.core.fingerprint import Device
 from profkit.core.typed_file import Amount, Count, Facts, File, Maybe, Model
 from profkit.study.matrix import Matrix
+from profkit.timing.gpu_spread import GpuSpread
 
 IMPORTED = "imported"
 Origin: TypeAlias = Literal["measured", "said", "none"]
@@ -67,12 +68,19 @@ class MeasuredOn(Facts, frozen=True, kw_only=True):
 
 
 class PlanFile(File, frozen=True, kw_only=True, tag="profkit.baseline-plan/1"):
-    """The request and its record; `budget` and `seconds`, of all runs, in seconds."""
+    """The request and its record; `budget` and `seconds`, of all runs, in seconds.
+
+    `gpus` are all GPUs that were measured on, where there may be several: they differ in their
+    UUIDs alone, and `gpu` is the first. `gpu_spread` is what `profkit calibrate --on` measured on
+    them.
+    """
 
     asked: Asked
     target: Program
     gpu: Device | None
     gpu_from: Origin | UnsetType = UNSET
+    gpus: tuple[Device, ...] | UnsetType = UNSET
+    gpu_spread: GpuSpread | UnsetType = UNSET
     measured_on: MeasuredOn | None
     budget: Amount | None
     command: tuple[str, ...]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +21,9 @@ from profkit.core.fingerprint import Device
 from profkit.core.lock import gpu_lock
 from profkit.core.regular_file import digest
 from profkit.core.timestamp import timestamp
-from profkit.core.typed_file import encode, part
+from profkit.core.typed_file import encode, known, part
 from profkit.recording import recording
+from profkit.study.distribution import distribute
 from profkit.study.folder import (
     PROFILES,
     SUMMARY,
@@ -32,17 +34,19 @@ from profkit.study.folder import (
     read_cells,
     read_plan,
     read_profiles,
+    write_plan,
     write_profiles,
     write_whole,
 )
 from profkit.study.json import BaselineFile, cells_parquet, summary_file
 from profkit.study.matrix import MatrixShape
-from profkit.study.measurement import Measuring, Process
+from profkit.study.measurement import FolderStore, Measuring, Process, missing_rounds
 from profkit.study.plan import BaselinePlan, Declared, Profiled
 from profkit.study.plan_format import Asked, Backend, PlanFile, ProfiledCell, Program
 from profkit.study.summary import Baseline, Row, derive, top_rows
 from profkit.timing.cell import MISSING, Cell, CellStatus
 from profkit.timing.floor import read_floor
+from profkit.timing.gpu_spread import read_spread
 from profkit.timing.measurement import Tell, lock_of
 from profkit.timing.turns import Died, Silent
 
@@ -55,7 +59,8 @@ def run_baseline(plan: BaselinePlan, tell: Tell) -> Baseline:
     no disk space.
     """
     started = time.monotonic()
-    _measure(plan, started, tell)
+    measure_missing(plan, started, tell)
+    _note_spread(plan.out)
     baseline = summarize(plan.out)
     if plan.profiled is Profiled.none:
         return baseline
@@ -66,9 +71,14 @@ def run_baseline(plan: BaselinePlan, tell: Tell) -> Baseline:
     return summarize(plan.out)
 
 
-def _measure(plan: BaselinePlan, started: float, tell: Tell) -> None:
+def measure_missing(plan: BaselinePlan, started: float, tell: Tell) -> None:
+    """Measure what the plan's folder lacks; raises as `run_baseline`."""
     before = _continued(plan)
-    with gpu_lock(lock_of(plan.timing)), held(plan.out), Process(plan) as process:
+    with ExitStack() as stack:
+        if plan.on is None:
+            stack.enter_context(gpu_lock(lock_of(plan.timing)))
+        stack.enter_context(held(plan.out))
+        process = stack.enter_context(Process(plan))
         tell("start", "")
         declared = _declared(plan, process, before)
         file = before or PlanFile(
@@ -83,11 +93,31 @@ def _measure(plan: BaselinePlan, started: float, tell: Tell) -> None:
             backends=(),
         )
         backends = _recorded_backends(plan, file.backends, declared.backends)
-        work = Measuring(plan, process, declared, replace(file, backends=backends), started, tell)
-        if work.todo or backends != file.backends or before is None:
+        rounds = missing_rounds(plan, declared, file.target.sha256)
+        unchanged = backends == file.backends and before is not None
+        file, store = replace(file, backends=backends), FolderStore(plan.out)
+        if plan.on is not None:
+            process.end()
+            if rounds or not unchanged:
+                distribute(plan, plan.on, declared, file, rounds, tell)
+            return
+        work = Measuring(plan, process, declared, file, started, tell, rounds, store)
+        if rounds or not unchanged:
             work.run()
         elif plan.profiled is not Profiled.none:
             work.check_device()
+
+
+def _note_spread(folder: Path) -> None:
+    """Save the spread between the GPUs of a baseline with it, once it is known."""
+    file = read_plan(folder)
+    gpus = known(file.gpus) if file else None
+    if file is None or not gpus or len(gpus) < 2:
+        return
+    uuids = [known(gpu.uuid) or "" for gpu in gpus]
+    spread = read_spread(uuids, file.asked.timer, file.asked.cache)
+    if spread is not None and spread != known(file.gpu_spread):
+        write_plan(folder, replace(file, gpu_spread=spread))
 
 
 def _continued(plan: BaselinePlan) -> PlanFile | None:
@@ -186,6 +216,7 @@ def _recorded_backends(
         count, recorded = settled[backend.name], old.get(backend.name)
         if (
             recorded
+            and not (backend.available and recorded.version != backend.version)
             and recorded.available >= backend.available
             and (count or not recorded.available)
         ):
@@ -270,13 +301,14 @@ def derived_summary(folder: Path) -> tuple[Baseline, BaselineFile]:
     order = [backend.name for backend in plan.backends]
     again = read_again(folder)
     measured = [cell.latency for cell in cells if cell.latency]
-    known = read_floor(*measured[0].measured_with) if measured else None
+    saved_floor = read_floor(*measured[0].measured_with) if measured else None
     baseline = derive(
         cells,
         plan.gpu or Device(),
         order=order,
-        floor=known.within_process if known else None,
+        floor=saved_floor.within_process if saved_floor else None,
         again=again,
+        spread=known(plan.gpu_spread),
     )
     profiles = read_profiles(folder)
     return baseline, summary_file(baseline, [*cells, *again], plan, profiles)

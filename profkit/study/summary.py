@@ -21,6 +21,7 @@ from profkit.core.fingerprint import Device, Fingerprint
 from profkit.core.typed_file import Count, Model, known, part
 from profkit.report.gpus import Datasheet
 from profkit.timing.cell import Cell, CellStatus
+from profkit.timing.gpu_spread import GpuSpread, kind_of
 from profkit.timing.latency import (
     FEWEST_IN_A_BLOCK,
     Pair,
@@ -90,6 +91,7 @@ class Row(Model, frozen=True, kw_only=True):
     arguments: dict[str, Any]
     gpu: str | None
     gpus: int = 1
+    gpu_uuid: str | None = None
     version: str | None = None
     chosen: str | None = None
     file: str | None = None
@@ -290,12 +292,14 @@ def derive(
     order: Sequence[str] = (),
     floor: float | None = None,
     again: Sequence[Cell] = (),
+    spread: GpuSpread | None = None,
 ) -> Baseline:
     """Derive all from cells on a GPU (empty for none).
 
     `order` is that of the backends: the first that a shape has is compared with the others. `floor`
     is the A/A floor of the GPU. `again` are repeated cells, interleaved with others that came
-    later: the references of these, and nothing else. Raises BadInput for invalid samples.
+    later: the references of these, and nothing else. Cells of different GPUs are compared within
+    their `spread` alone. Raises BadInput for invalid samples.
     """
     sheet, note = datasheet_of(gpu)
     timed = {cell.id: analyze_latency(cell.latency) for cell in cells if cell.latency}
@@ -309,11 +313,15 @@ def derive(
     return Baseline(
         rows=rows,
         comparisons=_comparisons(rounds, references, rows, order, floor),
-        scaling=tuple(_scaling(rows)),
-        best=(*_best_backends(rows, rounds, floor), *_best_sizes(rows)),
+        scaling=tuple(_scaling(rows, spread)),
+        best=(*_best_backends(rows, rounds, floor), *_best_sizes(rows, spread)),
         datasheet=sheet,
         datasheet_note=note,
-        notes=(*_notes([*cells, *again], rows), *_not_compared(rounds, references)),
+        notes=(
+            *_notes([*cells, *again], rows),
+            *_gpu_notes(rows, spread),
+            *_not_compared(rounds, references),
+        ),
     )
 
 
@@ -322,6 +330,7 @@ def _row(cell: Cell, timed: Timed | None, gpu: Device, sheet: Datasheet | None) 
     row = Row(
         **part(cell, *_OF_THE_CELL),
         gpu=known(gpu.name),
+        gpu_uuid=_uuid(cell),
         file=None if cell.status is CellStatus.unavailable else f"cells/{cell.id}.json",
         **_sizes({**cell.arguments, **shapes}),
     )
@@ -661,22 +670,27 @@ def _contrast(shape: str, pair: Pair, comparison: Comparison, claiming: Set[str]
     )
 
 
-def _scaling(rows: Iterable[Row]) -> Iterator[Scaling]:
+def _scaling(rows: Iterable[Row], spread: GpuSpread | None) -> Iterator[Scaling]:
     timed = [row for row in rows if row.is_timed]
     for along in ("length", "batch", "heads", "dim", _SAME_TOKENS):
-        for _, group in _adjacent(timed, along):
+        for _, group in _adjacent(timed, along, spread):
             steps = (_step(row, other, along) for row, other in itertools.pairwise(group))
             yield from filter(None, steps)
 
 
-def _adjacent(rows: Sequence[Row], along: str) -> Iterator[tuple[Any, list[Row]]]:
-    """Cells that differ in one size alone, by that size; each group with what it has in common."""
+def _adjacent(
+    rows: Sequence[Row], along: str, spread: GpuSpread | None
+) -> Iterator[tuple[Any, list[Row]]]:
+    """Cells that differ in one size alone, by that size; each group with what it has in common.
+
+    Of one GPU, or of several whose spread is known.
+    """
     groups = grouped(
-        ((tuple(_common(row, along).items()), _other_options(row)), row)
+        ((tuple(_common(row, along).items()), _other_options(row), _comparable(row, spread)), row)
         for row in rows
         if _size(row, along) is not None
     )
-    for (key, _), group in groups.items():
+    for (key, _, _), group in groups.items():
         group.sort(key=lambda row: _size(row, along) or 0)
         sizes = [_size(row, along) for row in group]
         if len(group) > 1 and len(set(sizes)) == len(sizes):
@@ -776,11 +790,16 @@ def _against_leader(
     return _against_first(first, [group[name] for name in others], same_kernel, floor)
 
 
-def _best_sizes(rows: Sequence[Row]) -> Iterator[Best]:
+def _comparable(row: Row, spread: GpuSpread | None) -> str | None:
+    """What rows that are compared must share: a GPU, unless the spread of its like covers it."""
+    return None if spread and row.gpu_uuid in spread.gpus else row.gpu_uuid
+
+
+def _best_sizes(rows: Sequence[Row], spread: GpuSpread | None) -> Iterator[Best]:
     """Along batch and length the cell of a backend with the highest FLOP rate."""
     timed = [row for row in rows if row.flop_rate is not None]
     for along in ("batch", "length"):
-        for common, group in _adjacent(timed, along):
+        for common, group in _adjacent(timed, along, spread):
             best = max(group, key=lambda row: row.flop_rate or 0.0)
             where = {name: value for name, value in common.items() if value is not None}
             yield Best(
@@ -792,20 +811,50 @@ def _best_sizes(rows: Sequence[Row]) -> Iterator[Best]:
                 getattr(best, along),
                 "flop_rate",
                 best.flop_rate or math.nan,
-                tuple(row.id for row in group if row is not best and _may_reach(row, best)),
+                tuple(row.id for row in group if row is not best and _may_reach(row, best, spread)),
             )
 
 
-def _may_reach(row: Row, best: Row) -> bool:
-    """Whether a rate may be as high as the best, by their intervals; where one has none, yes."""
+def _may_reach(row: Row, best: Row, spread: GpuSpread | None) -> bool:
+    """Whether a rate may be as high as the best, by their intervals; where one has none, yes.
+
+    Of another GPU, within their spread.
+    """
     highest, least = row.flop_rate_high, best.flop_rate_low
-    return highest is None or least is None or highest >= least
+    if highest is None or least is None:
+        return True
+    apart = spread.bound if spread and row.gpu_uuid != best.gpu_uuid else 0.0
+    return highest * (1 + apart) >= least
+
+
+def _uuid(cell: Cell) -> str | None:
+    gpu = known(cell.fingerprint.gpu)
+    return known(gpu.uuid) if gpu else None
+
+
+def _gpu_notes(rows: Sequence[Row], spread: GpuSpread | None) -> Iterator[str]:
+    gpus = {row.gpu_uuid for row in rows if row.is_timed and row.gpu_uuid}
+    if len(gpus) < 2:
+        return
+    if spread and gpus <= set(spread.gpus):
+        yield (
+            f"measured on {len(gpus)} GPUs of one kind, each shape on one: sizes are compared "
+            f"within the spread of {spread.bound:.2%} between them ({spread.call}, {spread.runs} "
+            "runs on each)"
+        )
+    else:
+        yield (
+            f"measured on {len(gpus)} GPUs of one kind, each shape on one: sizes are compared on "
+            "the same GPU alone, since the spread between them is unknown (profkit calibrate --on)"
+        )
 
 
 def _notes(cells: Sequence[Cell], rows: Sequence[Row]) -> Iterator[str]:
     environments: list[Fingerprint] = []
     for cell in cells:
-        environment = structs.replace(cell.fingerprint, dtype=UNSET)
+        gpu = known(cell.fingerprint.gpu)
+        gpu = kind_of(gpu) if gpu else gpu
+        environment = structs.replace(cell.fingerprint, dtype=UNSET, gpu=gpu)
         if cell.latency and cell.fingerprint and environment not in environments:
             environments.append(environment)
     if len(environments) > 1:

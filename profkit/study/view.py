@@ -50,7 +50,8 @@ def _about(baseline: Baseline, plan: PlanFile) -> str:
     device = (plan.measured_on and plan.measured_on.device) or plan.asked.device
     unknown = "the CPU" if device == "cpu" else "an unknown device"
     name = (plan.gpu and plan.gpu.name) or unknown
-    words = [f"{plural(timed, 'cell')} of {sum(counts.values())} on {literal(name)}"]
+    several = f"{len(plan.gpus)} x " if plan.gpus and len(plan.gpus) > 1 else ""
+    words = [f"{plural(timed, 'cell')} of {sum(counts.values())} on {several}{literal(name)}"]
     if plan.asked.samples:
         words.append(f"{plan.asked.samples} samples requested")
     if plan.seconds:

@@ -53,11 +53,13 @@ class Cell(File, frozen=True, kw_only=True, tag=SCHEMA):
     index of the shape in the matrix. `asked` is the requested number of samples, `fewer` the reason
     for fewer. Cells of one `round` were interleaved. `setting` is the code that selects the
     backend, `version` that of its library, `chosen` the backend that it dispatches to. `seconds` is
-    the time of the shape with all its backends. `source` is that of an imported cell.
+    the time of the shape with all its backends. `source` is that of an imported cell. `key` is the
+    SHA-256 of what was measured: the target's hash, shape, backend, its version, and the settings.
     """
 
     profkit: str = ""
     id: str = ""
+    key: str | None = None
     shape: str
     at: Count
     arguments: dict[str, Any] = field(default_factory=dict)

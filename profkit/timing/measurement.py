@@ -32,7 +32,7 @@ from profkit.timing.orders import order
 from profkit.timing.results import DEFAULT, Thresholds
 from profkit.timing.statistics import find_tick
 from profkit.timing.stopwatch import Cache, Settings, Timer
-from profkit.timing.turns import Turn, worker
+from profkit.timing.turns import TIMES_TARGETS, Turn, worker
 
 _PROBE = 30  # chosen: 60 samples to find the timer's tick; statistics.find_tick takes up to 64
 _COARSE = 4  # chosen: a group is long enough that four ticks are below the margin
@@ -75,7 +75,7 @@ class TimingPlan:
     are interleaved. `margin` (a share) is the smallest difference of interest: calls are grouped
     where the timer's tick is coarse against it. `seconds`, if any, limits the time of a variant's
     samples: slower ones get fewer per block, three at least. `environment` adds variables to a
-    target's.
+    target's. `program` is the module of the processes.
     """
 
     subjects: tuple[Subject, ...]
@@ -90,6 +90,7 @@ class TimingPlan:
     gpu: int | None = None
     check: bool = True
     environment: Mapping[str, str] = field(default_factory=dict)
+    program: str = TIMES_TARGETS
 
     @property
     def samples_in_a_block(self) -> int:
@@ -175,7 +176,8 @@ def measure(plan: TimingPlan, tell: Tell, turns: Sequence[Turn] = ()) -> Timing:
         other_processes = len(set(gpu.processes) - own) if gpu else 0
         environment = environment_of(plan)
         turns = turns or [
-            stack.enter_context(process_of(subject, environment)) for subject in plan.subjects
+            stack.enter_context(process_of(subject, environment, program=plan.program))
+            for subject in plan.subjects
         ]
         opened = [
             _open(turn, subject, plan, tell)
@@ -205,12 +207,21 @@ def measure(plan: TimingPlan, tell: Tell, turns: Sequence[Turn] = ()) -> Timing:
 
 
 def process_of(
-    subject: Subject, environment: Mapping[str, str], patience: float | None = None
+    subject: Subject,
+    environment: Mapping[str, str],
+    patience: float | None = None,
+    program: str = TIMES_TARGETS,
 ) -> AbstractContextManager[Turn]:
     """A process of its own for a subject; see `profkit.timing.turns.worker`."""
     if subject.python_path is not None:
         environment = {**environment, "PYTHONPATH": subject.python_path}
-    return worker(subject.path.name, environment=environment, root=subject.root, patience=patience)
+    return worker(
+        subject.path.name,
+        environment=environment,
+        root=subject.root,
+        module=program,
+        patience=patience,
+    )
 
 
 @dataclass

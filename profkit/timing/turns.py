@@ -16,7 +16,7 @@ from typing import IO, Any
 from profkit.capture.process import end, reduced_environment, supervised
 from profkit.core.errors import BadInput, EnvironmentProblem, ProfkitError, TargetFailed, UsageError
 
-_TIMES_TARGETS = "profkit.timing.worker"
+TIMES_TARGETS = "profkit.timing.worker"
 _ALONE = "run it alone with --check"
 _PACKAGES = Path(__file__).parent.parent.parent
 _KINDS: Mapping[int, type[ProfkitError]] = {
@@ -87,6 +87,10 @@ class Turn:
             raise kind(answer["message"], answer["remedy"])
         return answer["told"]
 
+    def stop(self) -> None:
+        """End the process; a request that waits, in another thread, raises Died."""
+        end(self._process)
+
     def _next(self) -> Any:
         """The next document, None at the end; raises TimeoutError."""
         while b"\n" not in self._rest:
@@ -107,7 +111,7 @@ def worker(
     *,
     environment: Mapping[str, str],
     root: Path | None = None,
-    module: str = _TIMES_TARGETS,
+    module: str = TIMES_TARGETS,
     patience: float | None = None,
 ) -> Iterator[Turn]:
     """A process that can hold a target, started in `root`; ended when the block ends.

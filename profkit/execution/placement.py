@@ -1,0 +1,68 @@
+"""Where tasks run: `local`, `ray[://ADDRESS]`, `slurm`."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+from profkit.capture.gpu import VISIBLE, NoDriver, states
+from profkit.core.errors import UsageError
+from profkit.core.extras import require
+
+LOCAL, RAY, SLURM = "local", "ray", "slurm"
+MINUTES = 60  # chosen: fits the shortest queues of most clusters
+JOBS = 8  # chosen: GPUs of a node
+
+
+@dataclass(frozen=True)
+class Placement:
+    """An executor and its options; `gpus` is the most GPUs to use, None: all (of Slurm: 8 jobs).
+
+    `minutes` is the time limit of a Slurm job, `cluster` submitit's: slurm, or local for tests.
+    """
+
+    kind: str
+    address: str | None = None
+    gpus: int | None = None
+    partition: str | None = None
+    minutes: int = MINUTES
+    cluster: str = SLURM
+
+
+def placement(
+    word: str, *, gpus: int | None = None, partition: str | None = None, minutes: int | None = None
+) -> Placement:
+    """The placement of `--on` and its options; raises UsageError for another word.
+
+    Raises EnvironmentProblem where an extra is not installed.
+    """
+    kind, scheme, _ = word.partition("://")
+    if word not in {LOCAL, RAY, SLURM} and not (kind == RAY and scheme):
+        raise UsageError(f"--on {word}: no such place", "use local, ray, ray://HOST:PORT or slurm")
+    if kind != SLURM and (partition is not None or minutes is not None):
+        raise UsageError("--partition and --time are Slurm's", "give --on slurm too")
+    if kind == RAY:
+        require("--on ray", "ray")
+    if kind == SLURM:
+        require("--on slurm", "submitit")
+    address = word if scheme else None
+    return Placement(kind, address, gpus, partition, minutes or MINUTES)
+
+
+def visible_gpus() -> list[int]:
+    """The numbers of this machine's GPUs that CUDA_VISIBLE_DEVICES leaves, in the driver's order;
+    none where that is unknown."""
+    try:
+        gpus = [gpu for gpu in states() if not gpu.problem]
+    except NoDriver:
+        return []
+    visible = os.environ.get(VISIBLE)
+    if visible is None:
+        return [gpu.index for gpu in gpus]
+    words = [word.strip() for word in visible.split(",")]
+    return [
+        gpu.index
+        for word in words
+        for gpu in gpus
+        if word == str(gpu.index) or (word.startswith("GPU-") and gpu.uuid.startswith(word))
+    ]

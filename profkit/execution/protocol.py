@@ -1,0 +1,121 @@
+"""Executors: they run tasks on GPUs, one worker a GPU, and report what became of each.
+
+A worker is made by a picklable function of a GPU's number (None: the one that its process sees) and
+runs one task at a time. A task's content is picklable, its result bytes.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Protocol, TypeAlias
+
+from profkit.capture.gpu import VISIBLE
+from profkit.core.errors import ProfkitError
+
+
+@dataclass(frozen=True)
+class Task:
+    """A unit of work; `attempt` counts from 1."""
+
+    id: str
+    content: Any
+    attempt: int = 1
+
+
+class Fate(Enum):
+    """What became of a task: it has a result, its worker died, its worker can't be used, or it was
+    not begun."""
+
+    done = "done"
+    lost = "lost"
+    refused = "refused"
+    returned = "returned"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The end of an attempt; `reason` says why there is no result."""
+
+    task: str
+    fate: Fate
+    worker: str
+    result: bytes = b""
+    reason: str = ""
+    remedy: str = ""
+
+
+class Worker(Protocol):
+    """Runs tasks on one GPU. Raises ProfkitError where that GPU or machine can't be used."""
+
+    def __call__(self, task: Task, /) -> bytes:
+        """The result of a task."""
+
+    def stop(self) -> None:
+        """End the task that is running, from another thread."""
+
+
+MakeWorker: TypeAlias = Callable[[int | None], AbstractContextManager[Worker]]
+
+
+class Executor(Protocol):
+    """Runs tasks by workers of its own."""
+
+    name: str
+
+    def room(self, waiting: int) -> int:
+        """How many tasks it takes now, of that many that wait."""
+
+    def submit(self, task: Task) -> None:
+        """Take a task."""
+
+    def poll(self, seconds: float) -> list[Outcome]:
+        """Tasks that ended, after `seconds` at most."""
+
+    @property
+    def workers(self) -> int:
+        """How many workers run or may come."""
+
+    def exclude(self, worker: str) -> None:
+        """Give this worker no more tasks."""
+
+    def running(self) -> Mapping[str, str]:
+        """The tasks that it has, and the workers that they are at."""
+
+    def close(self) -> None:
+        """End all workers and their tasks."""
+
+
+_MANY = 4  # tasks a worker, chosen: with fewer left none waits behind another
+
+
+def depth(ahead: int, waiting: int, workers: int) -> int:
+    """How many tasks a worker may have: `ahead`, one toward the end."""
+    return ahead if waiting >= _MANY * workers else 1
+
+
+def run_task(worker: Worker, task: Task, name: str) -> Outcome:
+    """The outcome of a task at a living worker."""
+    try:
+        return Outcome(task.id, Fate.done, name, worker(task))
+    except ProfkitError as error:
+        return Outcome(task.id, Fate.refused, name, reason=error.message, remedy=error.remedy)
+
+
+def host_name() -> str:
+    """The name of this machine, without its domain."""
+    return socket.gethostname().partition(".")[0]
+
+
+def worker_name(gpu: int | None = None) -> str:
+    """The name of a worker on this machine: of its GPU, else of its process."""
+    if gpu is not None:
+        return f"{host_name()} GPU {gpu}"
+    visible = os.environ.get(VISIBLE)
+    return " ".join(
+        [host_name(), *([f"GPU {visible}"] if visible else []), f"process {os.getpid()}"]
+    )

@@ -1,0 +1,182 @@
+"""How far a baseline on several GPUs is: `profkit.baseline-progress/1`, beside its cells."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Literal
+
+from profkit.core.errors import BadInput, EnvironmentProblem
+from profkit.core.lock import file_lock
+from profkit.core.text_files import MissingFile
+from profkit.core.timestamp import timestamp
+from profkit.core.typed_file import Amount, Count, File, Model, encode, read_file
+from profkit.execution.protocol import host_name
+from profkit.execution.slurm import cancel_jobs
+from profkit.study.folder import cell_statuses, read_plan, write_whole
+from profkit.ui.text import plural
+
+PROGRESS, CANCEL, JOBS = "progress.json", "cancel", "jobs"
+
+
+class Running(Model, frozen=True, kw_only=True):
+    """A shape that is being measured, where, and for how many seconds."""
+
+    shape: str
+    worker: str
+    seconds: Amount
+
+
+class Unused(Model, frozen=True, kw_only=True):
+    """A shape that was given up, or a worker that can't be used, and why."""
+
+    name: str
+    reason: str
+
+
+class ProgressFile(File, frozen=True, kw_only=True, tag="profkit.baseline-progress/1"):
+    """The state of the last run on several GPUs: shapes of this run, seconds.
+
+    `lost` counts shapes whose worker ended, which others took. `rate` is in shapes per second.
+    """
+
+    executor: str
+    host: str
+    process: Count
+    started: str
+    updated: str
+    state: Literal["running", "finished", "canceled", "failed"]
+    total: Count
+    finished: Count
+    waiting: Count
+    lost: Count
+    running: tuple[Running, ...]
+    given_up: tuple[Unused, ...]
+    excluded: tuple[Unused, ...]
+    rate: Amount | None
+    remaining: Amount | None
+
+
+class StatusFile(File, frozen=True, kw_only=True, tag="profkit.baseline-status/1"):
+    """The cells of a baseline by status, those planned, and the last run on several GPUs."""
+
+    folder: str
+    planned: Count
+    counts: dict[str, int]
+    alive: bool | None
+    progress: ProgressFile | None
+
+
+def write_progress(folder: Path, progress: ProgressFile) -> None:
+    """Save it."""
+    write_whole(folder / PROGRESS, encode(progress, dense=False))
+
+
+def read_status(folder: Path) -> StatusFile:
+    """The status of a baseline; raises BadInput for a folder without one."""
+    plan = read_plan(folder)
+    if plan is None:
+        raise BadInput(f"{folder}: contains no baseline", "make one with profkit baseline run")
+    try:
+        progress = read_file(folder / PROGRESS, ProgressFile)
+    except MissingFile:
+        progress = None
+    counts = Counter(cell_statuses(folder))
+    available = sum(backend.available for backend in plan.backends)
+    return StatusFile(
+        folder=str(folder),
+        planned=len(plan.asked.matrix.shapes) * available,
+        counts=dict(counts),
+        alive=_is_alive(folder, progress),
+        progress=progress,
+    )
+
+
+def _is_alive(folder: Path, progress: ProgressFile | None) -> bool | None:
+    """Whether a driver works on the folder: by its lock on this machine, by its last words
+    elsewhere."""
+    if progress is None or progress.state != "running":
+        return False
+    if progress.host != host_name():
+        return _age(progress.updated) < _SILENT
+    try:
+        with file_lock(folder, ""):
+            return False
+    except EnvironmentProblem:
+        return True
+
+
+_SILENT = 60.0  # s, chosen: a driver writes every second or two; clocks of hosts differ
+
+
+def _age(moment: str) -> float:
+    then = datetime.fromisoformat(moment.replace("Z", "+00:00"))
+    return (datetime.now(UTC) - then).total_seconds()
+
+
+def status_text(status: StatusFile) -> str:
+    """The status in words."""
+    done = sum(count for name, count in status.counts.items() if name != "no_time")
+    lines = [f"{status.folder}: {done} of {plural(status.planned, 'configuration')}"]
+    if status.counts:
+        lines.append("  " + ", ".join(f"{n} {name}" for name, n in sorted(status.counts.items())))
+    progress = status.progress
+    if progress is None:
+        return "\n".join(lines) + "\n"
+    state: str = progress.state
+    if state == "running" and not status.alive:
+        state = "ended without a word (go on with --resume)"
+    lines += [
+        "",
+        f"Driver   {progress.host}, process {progress.process}, --on {progress.executor}: {state}",
+        f"Shapes   {progress.finished} of {progress.total} of this run, "
+        f"{progress.waiting} waiting, {len(progress.running)} running, "
+        f"{progress.lost} lost and taken by others",
+    ]
+    if progress.rate:
+        left = f", about {_duration(progress.remaining)} left" if status.alive else ""
+        lines.append(f"Rate     {progress.rate * 60:.3g} shapes a minute{left}")
+    if status.alive:
+        for place, each in enumerate(progress.running):
+            words = f"{each.shape} on {each.worker}, {each.seconds:.0f} s"
+            lines.append(f"{'' if place else 'Running':9}{words}")
+    for label, several in (("Given up", progress.given_up), ("Not used", progress.excluded)):
+        lines += [f"{label:9}{each.name}: {each.reason}" for each in several]
+    return "\n".join(lines) + "\n"
+
+
+def _duration(seconds: float | None) -> str:
+    if seconds is None:
+        return "?"
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"
+
+
+def ask_to_cancel(folder: Path, wait: Callable[[float], None], seconds: float = 15.0) -> str:
+    """Ask the driver of a baseline to end, and what became of it.
+
+    It sees a file, so it may run on another host that shares the folder.
+    """
+    status = read_status(folder)
+    if not status.alive:
+        jobs = cancel_jobs(folder / JOBS)
+        left = f"; {plural(jobs, 'job')} of its last driver canceled" if jobs else ""
+        return f"no driver works on it{left}"
+    try:
+        (folder / CANCEL).write_text(f"{host_name()} {os.getpid()} {timestamp()}\n")
+    except OSError as error:
+        raise EnvironmentProblem(
+            f"{folder / CANCEL}: can't be written ({error.strerror})"
+        ) from None
+    passed, step = 0.0, 0.25
+    while passed < seconds:
+        wait(step)
+        passed += step
+        progress = read_file(folder / PROGRESS, ProgressFile)
+        if progress.state != "running":
+            return "canceled"
+    return "asked to end; it has not answered yet"

@@ -1,0 +1,241 @@
+"""The spread between GPUs of one kind: the same call, measured on each."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from msgspec import json
+
+from profkit.core.errors import BadInput, EnvironmentProblem
+from profkit.core.fingerprint import Device
+from profkit.core.state_folder import state_folder, write_state
+from profkit.core.timestamp import timestamp
+from profkit.core.typed_file import Amount, Count, File, Model, encode, known, read_file
+from profkit.execution.driver import Reply, State, drive
+from profkit.execution.executors import executor_of
+from profkit.execution.placement import Placement
+from profkit.execution.protocol import Outcome, Task
+from profkit.timing.calibration import CONFIDENCE, EXCEEDED, bound_factor
+from profkit.timing.measurement import Tell, TimingPlan, time_targets
+from profkit.ui.text import literal, number, plural
+
+
+class GpuTimes(Model, frozen=True, kw_only=True):
+    """The medians (s) of the runs on a GPU, each in a process of its own; where it is."""
+
+    gpu: Device
+    worker: str
+    medians: tuple[float, ...]
+
+    @property
+    def uuid(self) -> str:
+        return known(self.gpu.uuid) or self.worker
+
+
+class GpuSpread(Model, frozen=True, kw_only=True):
+    """The spread of a call between GPUs, shares of its time.
+
+    `largest` is the difference between the slowest and the fastest GPU, `bound` what two runs on
+    any two of them differ by at most, for 99% of runs at 95% confidence. `gpus` are UUIDs.
+    """
+
+    name: str
+    call: str
+    timer: str
+    cache: str
+    gpus: tuple[str, ...]
+    runs: Count
+    largest: Amount
+    bound: Amount
+    created: str
+
+
+class GpuSpreadFile(File, frozen=True, kw_only=True, tag="profkit.gpu-spread/1"):
+    """What `profkit calibrate --on` measured: a spread for each kind with several GPUs, and the
+    workers that could not be used with the reason."""
+
+    profkit: str
+    times: tuple[GpuTimes, ...]
+    spreads: tuple[GpuSpread, ...]
+    unused: dict[str, str]
+    seconds: Amount
+
+
+class SavedSpread(GpuSpread, frozen=True, kw_only=True, tag_field="schema", tag="profkit.spread/1"):
+    """A spread as it is saved."""
+
+
+def measure_spread(
+    plan: TimingPlan, place: Placement, runs: int, folder: Path, tell: Tell
+) -> tuple[list[GpuTimes], State]:
+    """Time the same call on every GPU of a place, in so many processes each, all GPUs at once.
+
+    Raises EnvironmentProblem where no GPU can be used.
+    """
+    make = MakeTimer(plan, runs)
+    executor = executor_of(place, make, folder, on_cpu=plan.device == "cpu", ahead=1)
+    gathered = _Gathered(tell)
+    try:
+        state = drive(executor, [f"gpu-{n}" for n in range(executor.workers)], gathered)
+    finally:
+        executor.close()
+    if not gathered.times:
+        raise EnvironmentProblem(f"no GPU could be timed ({'; '.join(gathered.reasons)})")
+    return gathered.times, state
+
+
+class _Gathered:
+    """Times as they come."""
+
+    def __init__(self, tell: Tell) -> None:
+        self._tell = tell
+        self.times: list[GpuTimes] = []
+        self.reasons: list[str] = []
+
+    def content(self, task: str, attempt: int) -> str:
+        """Nothing: the worker has the plan."""
+        return f"{task} {attempt}"
+
+    def accept(self, _: str, outcome: Outcome) -> Reply:
+        """One GPU's."""
+        times = json.decode(outcome.result, type=GpuTimes)
+        for place, each in enumerate(self.times):
+            if each.uuid == times.uuid:  # a GPU that two jobs had, one after the other
+                several = (*each.medians, *times.medians)
+                self.times[place] = GpuTimes(gpu=each.gpu, worker=each.worker, medians=several)
+                return Reply()
+        self.times.append(times)
+        return Reply()
+
+    def give_up(self, _: str, reason: str) -> None:
+        """It goes without."""
+        self.reasons.append(reason)
+
+    def watch(self, state: State) -> None:
+        """Show it."""
+        self._tell(f"{state.finished} of {state.total} GPUs", "")
+
+
+@dataclass(frozen=True)
+class MakeTimer:
+    """Makes workers that time a plan's call."""
+
+    plan: TimingPlan
+    runs: int
+
+    @contextmanager
+    def __call__(self, gpu: int | None) -> Iterator[_Timer]:
+        """A worker."""
+        plan = self.plan if gpu is None else replace(self.plan, gpu=gpu)
+        yield _Timer(plan, self.runs, "" if gpu is None else f"GPU {gpu}")
+
+
+class _Timer:
+    def __init__(self, plan: TimingPlan, runs: int, name: str) -> None:
+        self._plan, self._runs, self._name = plan, runs, name
+
+    def __call__(self, _: Task) -> bytes:
+        """The medians of the runs."""
+        silent: Tell = lambda _stage, _detail: None  # noqa: E731
+        timings = [time_targets(self._plan, silent) for _ in range(self._runs)]
+        latencies = [timing.latencies[0] for timing in timings]
+        medians = tuple(float(np.median(latency.samples)) for latency in latencies)
+        times = GpuTimes(gpu=latencies[0].gpu, worker=self._name, medians=medians)
+        return json.encode(times)
+
+    def stop(self) -> None:
+        """It ends with its runs."""
+
+
+def spreads_of(times: Sequence[GpuTimes], plan: TimingPlan, call: str) -> tuple[GpuSpread, ...]:
+    """The spreads of GPUs that differ in their UUIDs alone, of each kind with several."""
+    kinds: dict[Device, list[GpuTimes]] = {}
+    for each in times:
+        kinds.setdefault(kind_of(each.gpu), []).append(each)
+    return tuple(
+        _spread(group, plan, call)
+        for group in kinds.values()
+        if len(group) > 1 and all(len(each.medians) > 1 for each in group)
+    )
+
+
+def kind_of(gpu: Device) -> Device:
+    """What GPUs must have in common to be compared: model, driver, clock and power settings."""
+    values = {name: getattr(gpu, name) for name in Device.__struct_fields__ if name != "uuid"}
+    return Device(**values)
+
+
+def _spread(group: Sequence[GpuTimes], plan: TimingPlan, call: str) -> GpuSpread:
+    logs = [np.log(each.medians) for each in group]
+    means = [float(row.mean()) for row in logs]
+    largest = max(means) - min(means)
+    freedom = sum(row.size - 1 for row in logs)
+    scatter = math.sqrt(sum(float(((row - row.mean()) ** 2).sum()) for row in logs) / freedom)
+    bound = largest + math.sqrt(2) * bound_factor(freedom) * scatter
+    return GpuSpread(
+        name=known(group[0].gpu.name) or "GPU",
+        call=call,
+        timer=plan.settings.timer.value,
+        cache=plan.settings.cache.value,
+        gpus=tuple(sorted(each.uuid for each in group)),
+        runs=min(len(each.medians) for each in group),
+        largest=math.expm1(largest),
+        bound=math.expm1(bound),
+        created=timestamp(),
+    )
+
+
+def keep_spread(spread: GpuSpread) -> Path:
+    """Save a spread for later baselines on these GPUs; its file."""
+    parts = (spread.timer, spread.cache, *spread.gpus)
+    name = hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
+    path = state_folder("spreads") / f"{name}.json"
+    fields = {name: getattr(spread, name) for name in GpuSpread.__struct_fields__}
+    write_state(path, encode(SavedSpread(**fields)))
+    return path
+
+
+def read_spread(gpus: Collection[str], timer: str, cache: str) -> GpuSpread | None:
+    """The latest spread that was measured on all these GPUs (UUIDs); None without one."""
+    spreads = []
+    for path in sorted(state_folder("spreads").glob("*.json")):
+        try:
+            spread = read_file(path, SavedSpread)
+        except BadInput:
+            continue
+        if set(gpus) <= set(spread.gpus) and (spread.timer, spread.cache) == (timer, cache):
+            spreads.append(spread)
+    if not spreads:
+        return None
+    latest = max(spreads, key=lambda spread: spread.created)
+    return GpuSpread(**{name: getattr(latest, name) for name in GpuSpread.__struct_fields__})
+
+
+def spread_text(file: GpuSpreadFile, saved: Sequence[Path]) -> str:
+    """The times of all GPUs and the spreads."""
+    lines = []
+    for each in sorted(file.times, key=lambda each: float(np.median(each.medians))):
+        low, high = min(each.medians), max(each.medians)
+        lines.append(
+            f"{literal(each.uuid)}  {each.worker:8}  {number(float(np.median(each.medians)), 's')}"
+            f"  {plural(len(each.medians), 'run')}, {high / low - 1:.2%} apart"
+        )
+    for spread in file.spreads:
+        lines += [
+            "",
+            f"{literal(spread.name)}, {plural(len(spread.gpus), 'GPU')}: {spread.call}",
+            f"largest difference between GPUs  {spread.largest:6.2%}",
+            f"between-GPU spread               {spread.bound:6.2%}   of runs on two of these GPUs; "
+            f"at most {EXCEEDED:.0%} exceed it, at {CONFIDENCE:.0%} confidence",
+        ]
+    if not file.spreads:
+        lines += ["", "No spread: it takes two GPUs of one model, driver and clock policy."]
+    lines += [f"! {name} not used: {reason}" for name, reason in file.unused.items()]
+    lines += ["", f"Time  {file.seconds:.1f} s", *(f"Saved {path}" for path in saved)]
+    return "\n".join(lines) + "\n"

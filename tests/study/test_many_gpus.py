@@ -1,0 +1,365 @@
+"""Baselines on several GPUs: real executors and processes, simulated GPUs."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from dataclasses import replace
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import msgspec
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from profkit.commands.cli import app
+from profkit.core.errors import EnvironmentProblem
+from profkit.core.fingerprint import Device
+from profkit.execution.placement import Placement
+from profkit.execution.protocol import Fate, Outcome
+from profkit.study.cell_worker import CellResult
+from profkit.study.plan import BaselinePlan
+from profkit.study.progress import read_status, status_text
+from profkit.study.run import run_baseline
+from profkit.study.summary import Baseline
+from profkit.timing.gpu_spread import (
+    GpuTimes,
+    keep_spread,
+    measure_spread,
+    read_spread,
+    spreads_of,
+)
+from profkit.timing.measurement import Subject, TimingPlan
+from tests.conftest import ROOT
+from tests.simulated_gpus import (
+    PROGRAM,
+    Killer,
+    add_node,
+    measured_shapes,
+    plan_of,
+    ray_cluster,
+    variables,
+)
+
+pytestmark = pytest.mark.usefixtures("new_processes")  # a driver has threads, which forks lack
+LOCAL = Placement("local")
+needs_ray = pytest.mark.skipif(not find_spec("ray"), reason="pip install 'profkit[ray]'")
+needs_slurm = pytest.mark.skipif(not find_spec("submitit"), reason="pip install 'profkit[slurm]'")
+
+
+@pytest.fixture
+def two_gpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A machine with two simulated GPUs."""
+    for name, value in variables(tmp_path, "host", 0.01).items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.syspath_prepend(str(ROOT / "tests" / "stand_in" / "nvml"))
+    monkeypatch.delitem(sys.modules, "pynvml", raising=False)
+    return tmp_path
+
+
+@pytest.fixture(autouse=True)
+def forgotten() -> Iterator[None]:
+    """The stand-in of NVML is no other test's."""
+    yield
+    sys.modules.pop("pynvml", None)
+
+
+def run(plan: BaselinePlan) -> Baseline:
+    return run_baseline(plan, lambda _stage, _detail: None)
+
+
+def cells_of(folder: Path) -> dict[str, Any]:
+    return {
+        file.stem: json.loads(file.read_text("utf-8"))
+        for file in (folder / "out" / "cells").glob("*.json")
+    }
+
+
+def test_all_backends_of_a_shape_are_interleaved_on_one_gpu_and_both_are_used(
+    two_gpus: Path,
+) -> None:
+    baseline = run(plan_of(two_gpus, 20, LOCAL))
+    assert baseline.counts == {"measured": 40}
+    gpus, rounds = defaultdict(set), defaultdict(set)
+    for cell in cells_of(two_gpus).values():
+        gpus[cell["shape"]].add(cell["fingerprint"]["gpu"]["uuid"])
+        rounds[cell["shape"]].add(cell["round"])
+    assert all(len(uuids) == 1 for uuids in gpus.values())
+    assert all(len(ids) == 1 for ids in rounds.values())
+    assert len(set.union(*gpus.values())) == 2
+    assert all(each.verdict for each in baseline.comparisons)
+    assert len(baseline.comparisons) == 20
+    processes = Counter(each.process for each in measured_shapes(two_gpus))
+    assert len(processes) == 2  # one each, that lasts
+
+
+def test_sizes_on_different_gpus_are_compared_within_a_measured_spread_alone(
+    two_gpus: Path,
+) -> None:
+    plan = plan_of(two_gpus, 12, LOCAL)
+    plan = replace(plan, matrix=with_batches(plan))
+    baseline = run(plan)
+    uuids = {row.id: row.gpu_uuid for row in baseline.rows}
+    assert baseline.scaling
+    assert all(uuids[step.before] == uuids[step.after] for step in baseline.scaling)
+    (note,) = [note for note in baseline.notes if "2 GPUs" in note]
+    assert "spread between them is unknown" in note
+
+    timing = replace(plan.timing, arguments=("--n", "7"))
+    times, _ = measure_spread(timing, LOCAL, 3, two_gpus, lambda _stage, _detail: None)
+    (spread,) = spreads_of(times, timing, "made")
+    assert set(spread.gpus) == set(uuids.values())
+    assert 0 < spread.largest < spread.bound < 0.1
+    keep_spread(spread)
+    later = run(replace(plan, resume=True))
+    assert any(uuids[step.before] != uuids[step.after] for step in later.scaling)
+    (note,) = [note for note in later.notes if "2 GPUs" in note]
+    assert f"within the spread of {spread.bound:.2%}" in note
+    document = json.loads((plan.out / "summary.json").read_text("utf-8"))
+    schema = json.loads((ROOT / "profkit" / "schemas" / "baseline.json").read_text("utf-8"))
+    jsonschema.validate(document, schema)
+    assert document["gpu_spread"]["bound"] == spread.bound
+
+
+def with_batches(plan: BaselinePlan) -> Any:
+    from profkit.study.matrix import matrix_of
+
+    shapes = range(1, len(plan.matrix.shapes) + 1)
+    return matrix_of("made", "", [{"n": 7, "batch": n} for n in shapes])
+
+
+def test_the_spread_covers_runs_on_gpus_that_differ() -> None:
+    """Simulated: how often two runs on two of the GPUs differ by more than the bound."""
+    random = np.random.default_rng(1)
+    plan = TimingPlan(subjects=(Subject(Path("x.py")),))
+    speeds, scatter = np.array([1.0, 1.01, 1.004]), 0.002
+    exceeded = trials = 0
+    for _ in range(200):
+        times = [
+            GpuTimes(
+                gpu=Device(name="made", uuid=f"GPU-{at}"),
+                worker="",
+                medians=tuple(speed * np.exp(scatter * random.normal(size=4))),
+            )
+            for at, speed in enumerate(speeds)
+        ]
+        (spread,) = spreads_of(times, plan, "made")
+        fresh = speeds[:, None] * np.exp(scatter * random.normal(size=(3, 20)))
+        apart = fresh.max(axis=0) / fresh.min(axis=0) - 1
+        exceeded += int((apart > spread.bound).sum())
+        trials += apart.size
+    assert exceeded / trials < 0.01
+    other = GpuTimes(gpu=Device(name="other", uuid="GPU-9"), worker="", medians=(1.0, 1.0))
+    assert len(spreads_of([*times, other], plan, "made")[0].gpus) == 3
+    assert spreads_of([times[0], other], plan, "made") == ()
+
+
+def test_a_killed_driver_loses_nothing_and_repeats_nothing(two_gpus: Path) -> None:
+    plan = plan_of(two_gpus, 60, LOCAL)
+    (two_gpus / "plan").write_bytes(pickle.dumps(plan))
+    code = (
+        "import pickle, sys; from profkit.study.run import run_baseline\n"
+        "run_baseline(pickle.load(open(sys.argv[1], 'rb')), lambda *_: None)"
+    )
+    words = [sys.executable, "-c", code, str(two_gpus / "plan")]
+    driver = subprocess.Popen(words, env=dict(os.environ), cwd=two_gpus)
+    cells = two_gpus / "out" / "cells"
+    deadline = time.monotonic() + 100
+    while time.monotonic() < deadline and len(list(cells.glob("[!.]*.json"))) < 20:
+        time.sleep(0.01)
+    driver.send_signal(signal.SIGKILL)
+    driver.wait()
+    saved = {file: file.read_bytes() for file in cells.glob("[!.]*.json")}
+    assert 20 <= len(saved) < 120
+    assert "ended without a word" in status_text(read_status(plan.out))
+    baseline = run(replace(plan, resume=True))
+    assert baseline.counts == {"measured": 120}
+    assert all(file.read_bytes() == content for file, content in saved.items())
+    assert not list(cells.glob(".*"))
+
+
+def test_a_shape_that_crashes_twice_is_recorded_and_passed_over(
+    two_gpus: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PROFKIT_STAND_IN_CRASH", "3")
+    baseline = run(plan_of(two_gpus, 8, LOCAL))
+    assert baseline.counts == {"measured": 14, "failed": 2}
+    failed = [row for row in baseline.rows if row.status == "failed"]
+    assert {row.shape for row in failed} == {"n3"}
+    assert all("ended with status 3" in row.reason for row in failed)
+
+
+def test_cells_of_another_version_are_measured_again(two_gpus: Path, monkeypatch: Any) -> None:
+    run(plan_of(two_gpus, 3, LOCAL))
+    before = cells_of(two_gpus)
+    run(plan_of(two_gpus, 3, LOCAL, resume=True))
+    assert cells_of(two_gpus) == before
+    monkeypatch.setenv("PROFKIT_STAND_IN_VERSION", "made 2")
+    run(plan_of(two_gpus, 3, LOCAL, resume=True))
+    after = cells_of(two_gpus)
+    assert {cell["version"] for cell in after.values()} == {"made 2"}
+    assert all(after[name]["key"] != cell["key"] for name, cell in before.items())
+
+
+def test_gpus_of_another_kind_are_left_out(two_gpus: Path, monkeypatch: Any) -> None:
+    run(plan_of(two_gpus, 4, LOCAL))
+    monkeypatch.setenv("PROFKIT_STAND_IN_DRIVER", "590.2")
+    for file in two_gpus.glob("out/cells/n2.*"):
+        file.unlink()
+    with pytest.raises(EnvironmentProblem, match=r"driver 590.2 instead of 580.1"):
+        run(plan_of(two_gpus, 4, LOCAL, resume=True))
+
+
+def test_cancel_ends_a_driver_and_leaves_whole_cells(two_gpus: Path) -> None:
+    plan = plan_of(two_gpus, 4000, LOCAL)
+    (two_gpus / "plan").write_bytes(pickle.dumps(plan))
+    code = (
+        "import pickle, sys; from profkit.study.run import run_baseline\n"
+        "try: run_baseline(pickle.load(open(sys.argv[1], 'rb')), lambda *_: None)\n"
+        "except KeyboardInterrupt: sys.exit(130)"
+    )
+    words = [sys.executable, "-c", code, str(two_gpus / "plan")]
+    driver = subprocess.Popen(words, env=dict(os.environ), cwd=two_gpus)
+    deadline, output = time.monotonic() + 100, ""
+    while time.monotonic() < deadline and "shapes a minute" not in output:
+        time.sleep(0.2)
+        shown = CliRunner().invoke(app, ["baseline", "status", str(plan.out)])
+        output = shown.stdout
+    assert "of 8,000 configurations" in shown.stdout
+    assert "--on local: running" in shown.stdout
+    assert "GPU 0" in shown.stdout
+    done = CliRunner().invoke(app, ["baseline", "cancel", str(plan.out)])
+    assert done.stdout == f"{plan.out}: canceled\n"
+    assert driver.wait(20) == 130, done.stdout
+    assert not (plan.out / "cancel").exists()
+    assert "canceled" in CliRunner().invoke(app, ["baseline", "status", str(plan.out)]).stdout
+    assert all(cell["status"] == "measured" for cell in cells_of(two_gpus).values())
+    again = CliRunner().invoke(app, ["baseline", "cancel", str(plan.out)])
+    assert again.stdout == f"{plan.out}: no driver works on it\n"
+
+
+def test_a_budget_leaves_the_rest_for_later(two_gpus: Path) -> None:
+    plan = replace(plan_of(two_gpus, 60, LOCAL), budget=1.2)
+    counts = run(plan).counts
+    assert counts["no_time"] > 0
+    assert counts["measured"] > 0
+    assert sum(counts.values()) == 120
+    assert run(replace(plan, budget=None, resume=True)).counts == {"measured": 120}
+
+
+@needs_ray
+def test_on_ray_killed_workers_and_a_lost_node_lose_and_double_nothing(tmp_path: Path) -> None:
+    with ray_cluster(tmp_path, 1, 2, 0.05) as cluster:
+        other = add_node(cluster, tmp_path, 1, 2, 0.05)
+        plan = plan_of(tmp_path, 200, Placement("ray", cluster.address), backends=["a"])
+
+        def tell(stage: str, _: str) -> None:
+            nonlocal other
+            if other is not None and int(stage.split()[0] if stage[0].isdigit() else 0) > 60:
+                cluster.remove_node(other, allow_graceful=False)
+                other = None
+
+        with Killer(plan.out, 2.0, most=3) as killer:
+            baseline = run_baseline(plan, tell)
+    assert other is None
+    assert killer.kills
+    assert baseline.counts == {"measured": 200}
+    assert len(cells_of(tmp_path)) == 200
+    progress = json.loads((plan.out / "progress.json").read_text("utf-8"))
+    assert progress["state"] == "finished"
+    assert progress["lost"] > 0
+
+
+@needs_slurm
+def test_on_slurm_killed_jobs_lose_and_double_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in variables(tmp_path, "", 0.05).items():
+        monkeypatch.setenv(name, value)
+    place = Placement("slurm", gpus=2, cluster="local")
+    plan = plan_of(tmp_path, 200, place, backends=["a"])
+    with Killer(plan.out, 3.0, most=2) as killer:
+        baseline = run(plan)
+    assert killer.kills
+    assert baseline.counts == {"measured": 200}
+    assert not list((plan.out / "jobs" / "results").iterdir())
+
+
+def test_results_of_jobs_that_outlived_their_driver_are_taken(two_gpus: Path) -> None:
+    """As a job writes them, after the driver was killed."""
+    plan = plan_of(two_gpus, 6, LOCAL)
+    run(plan)
+    cells = cells_of(two_gpus)
+    results = plan.out / "jobs" / "results"
+    results.mkdir(parents=True)
+    for shape in ("n2", "n5"):
+        texts = {}
+        for name in (f"{shape}.a", f"{shape}.b"):
+            file = plan.out / "cells" / f"{name}.json"
+            texts[name] = file.read_text("utf-8")
+            file.unlink()
+        if shape == "n5":  # of another target
+            texts = {
+                name: text.replace(cells[name]["key"], "0" * 64) for name, text in texts.items()
+            }
+        result = CellResult(
+            cells=texts, again={}, measured_on=None, gpu=None, crashed="", process=1, seconds=1.0
+        )
+        outcome = Outcome(shape, Fate.done, "job 1", msgspec.json.encode(result))
+        (results / f"{shape}.1").write_bytes(pickle.dumps(outcome))
+    assert run(replace(plan, resume=True)).counts == {"measured": 12}
+    after = cells_of(two_gpus)
+    assert after["n2.a"] == cells["n2.a"]
+    assert after["n5.a"]["round"] != cells["n5.a"]["round"]
+    assert not list(results.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--on", "moon"], "use local, ray, ray://HOST:PORT or slurm"),
+        (["--partition", "gpu"], "give --on slurm too"),
+        (["--on", "local", "--gpu", "1"], "--gpu 1 names one GPU"),
+        (["--on", "local", "--time", "20"], "give --on slurm too"),
+        (["--on", "ray"], "requires ray (not installed); pip install ray, or '.[ray]'"),
+        (
+            ["--on", "slurm"],
+            "requires submitit (not installed); pip install submitit, or '.[slurm]'",
+        ),
+    ],
+)
+def test_what_does_not_fit_is_one_line(
+    tmp_path: Path, words: list[str], message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("ray", "submitit"):
+        monkeypatch.setitem(sys.modules, name, None)  # as if not installed
+    target = tmp_path / "t.py"
+    target.write_text("", encoding="utf-8")
+    done = CliRunner().invoke(app, ["baseline", "run", str(target), "--seq", "1", *words])
+    assert done.exit_code in {2, 4}
+    (line,) = [line for line in done.stderr.splitlines() if line.startswith("profkit:")]
+    assert message in line
+
+
+def test_a_spread_is_of_the_gpus_that_it_was_measured_on(two_gpus: Path) -> None:
+    plan = TimingPlan(subjects=(Subject(two_gpus / "made.py"),), program=PROGRAM)
+    times = [
+        GpuTimes(gpu=Device(name="made", uuid=uuid), worker="", medians=(1.0, 1.01))
+        for uuid in ("GPU-a", "GPU-b", "GPU-c")
+    ]
+    (spread,) = spreads_of(times, plan, "made")
+    keep_spread(spread)
+    assert read_spread({"GPU-a", "GPU-c"}, "events", "cold") == spread
+    assert read_spread({"GPU-a", "GPU-d"}, "events", "cold") is None
+    assert read_spread({"GPU-a"}, "events", "warm") is None
