@@ -68,6 +68,7 @@ _FAILED_CHECK = 6  # exit code of profkit.core.errors.TargetFailed
 _SAMPLING = 30.0  # seconds a variant: 240 samples of 0.1 s, about what ncu takes for one such call
 _UNREADABLE = "no timeline: it can't be read"
 _PROGRAMS = (b"#!", b"\x7fELF")  # how scripts and ELF files begin
+_RUNS_SCRIPTS = re.compile(r"python|torchrun|accelerate|deepspeed|mpirun|mpiexec|srun")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _KINDS: Mapping[int, type[ProfkitError]] = {2: UsageError, 4: EnvironmentProblem}
 
@@ -107,7 +108,12 @@ class Plan:
 
     @property
     def name(self) -> str:
-        return Path(self.program[0]).stem if self.is_target else Path(self.program[0]).name
+        """The script's name without its suffix, of Python's or of a launcher's; the program's."""
+        program = Path(self.program[0])
+        scripts = (Path(word).stem for word in self.program if word.endswith(".py"))
+        if not self.is_target and not _RUNS_SCRIPTS.match(program.name):
+            return program.name
+        return next(scripts, program.name)
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,7 @@ import profkit
 from profkit.core.errors import BadInput
 from profkit.core.fingerprint import Device
 from profkit.core.typed_file import encode
+from profkit.recording.recording import Plan
 from profkit.runs.manifest import DriverGpu, Manifest
 from profkit.runs.run import verify
 from tests.analysis.test_views import schema
@@ -282,6 +283,21 @@ def test_range_replay_omits_what_ncu_refuses_with_it(bench: Bench) -> None:
     options, _, _ = bench.seen("ncu")
     assert options["--replay-mode"] == "range"
     assert not {"--import-source", "--profile-from-start"} & set(options)
+
+
+@pytest.mark.parametrize(
+    ("words", "name"),
+    [
+        ("targets/norm.py --size 4", "norm"),
+        ("python -u src/train.py --config other.py", "train"),
+        ("/usr/bin/python3.12 train.py", "train"),
+        ("torchrun --nproc-per-node 2 train.py", "train"),
+        ("python -m package", "python"),
+        ("./server bench.py", "server"),
+    ],
+)
+def test_a_run_has_the_name_of_the_script(words: str, name: str) -> None:
+    assert Plan(tuple(words.split())).name == name
 
 
 def test_a_program_of_any_kind_is_profiled_from_its_start(bench: Bench) -> None:
