@@ -42,6 +42,7 @@ OTHER_CALLS = "other CUDA calls"
 HOST_CODE = "host code without CUDA calls"
 QUEUED = "between queued work"
 RANK_WAIT = "waiting for another rank"
+UNKNOWN = "unknown cause"
 
 MEANINGS: Mapping[str, str] = {
     LAUNCH_BOUND: "the next work was submitted after the GPU was idle, by a host that launches",
@@ -51,6 +52,7 @@ MEANINGS: Mapping[str, str] = {
     OTHER_CALLS: "the host is in other CUDA calls",
     HOST_CODE: "Python, data loader, I/O: no thread that submits work is in a CUDA call",
     QUEUED: "the next work was already submitted: launch latency, dependencies between streams",
+    UNKNOWN: "the call that submitted the next work was not recorded",
     RANK_WAIT: "a collective runs, but another rank has not started it",
 }
 
@@ -371,7 +373,8 @@ def _memory(events: Events, work: Work, *, fills: bool) -> Iterator[tuple[str, C
 
 @dataclass(frozen=True, eq=False)
 class _Gaps:
-    """Idle gaps cut at the steps' bounds, and when the call of the next work began and of what."""
+    """Idle gaps cut at the steps' bounds, and when the call of the next work began and of what;
+    `unknown` where that call was not recorded."""
 
     step: Integers
     start: Times
@@ -379,6 +382,7 @@ class _Gaps:
     called: Times
     copying: Mask
     queued: Mask
+    unknown: Mask
 
 
 def _gap_parts(program: _Program, work: Work, taken: Cover, typical: _Typical) -> list[Part]:
@@ -404,7 +408,13 @@ def _gap_parts(program: _Program, work: Work, taken: Cover, typical: _Typical) -
     ]
     parts = []
     for cause in MEANINGS:
-        amounts = np.sum([np.where(owner == cause, time, 0) for owner, time in pieces], axis=0)
+        amounts = np.sum(
+            [
+                np.where(np.where(gaps.unknown, UNKNOWN, owner) == cause, time, 0)
+                for owner, time in pieces
+            ],
+            axis=0,
+        )
         sums = typical.sums(gaps.step, np.zeros_like(gaps.step), amounts, 1)[0]
         count = int((amounts[typical.typical[gaps.step]] > 0).sum())
         parts.append(Part(GAPS, cause, sums, np.zeros(len(sums)), count))
@@ -428,7 +438,8 @@ def _gaps(events: Events, bounds: Times, work: Work, taken: Cover) -> _Gaps:
     latency = LATENCY if len(fresh) < 10 else min(LATENCY_MOST, 1.5 * float(np.median(fresh)))
     queued = (called <= start) & (delay > latency)
     piece, step, low, high = intervals.pieces(start, end, bounds)
-    return _Gaps(step, low, high, called[piece], copies[piece], queued[piece])
+    unknown = known & (call < 0)
+    return _Gaps(step, low, high, called[piece], copies[piece], queued[piece], unknown[piece])
 
 
 def _is(name: str, words: Sequence[str]) -> bool:

@@ -52,6 +52,19 @@ def test_a_training_step_has_its_parts() -> None:
     }
 
 
+def test_gaps_before_work_without_a_recorded_call_have_no_cause() -> None:
+    events = training(host_time=3 * MS)
+    (steps,) = steady_steps(events)
+    unknown = np.full(len(events.kernels), -1, dtype=np.int32)
+    copies = replace(events.memory_operations, call=unknown[: len(events.memory_operations)])
+    events = replace(
+        events, kernels=replace(events.kernels, call=unknown), memory_operations=copies
+    )
+    parts = step_parts(events, steps)
+    assert {name for group, name in medians(parts) if group == "idle"} == {"unknown cause"}
+    assert np.sum([part.times for part in parts.parts], axis=0) == pytest.approx(parts.wall)
+
+
 def launching(kernel_time: int, *, wait: bool = False) -> Events:
     """Kernels that are shorter than the launch of the next one."""
     host = Host(Recording())
