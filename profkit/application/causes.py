@@ -85,11 +85,12 @@ def quantities(
     known: float | None = None,
     host: float | None = None,
 ) -> Mapping[str, float]:
-    """The quantities of an application's step; none of a program that repeats nothing.
+    """The quantities of an application's step; none of a program that repeats nothing, or whose
+    calls were not recorded.
 
     `known` and `host` are what WhatIf takes.
     """
-    if not steps or not any(len(each) > 1 for each in steps):
+    if not len(events.calls) or not any(len(each) > 1 for each in steps):
         return {}
     what_if = WhatIf(events, steps, known, host)
     return {**_evidence(what_if.replay, what_if.sm_count), **_savings(what_if)}

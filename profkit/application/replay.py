@@ -608,7 +608,8 @@ class _Graph:
         works = [index for index, work in enumerate(self.works) if work.rank == rank]
         ended = _Ordered(works, [self.works[index].end for index in works])
         started = _Ordered(works, [self.works[index].start for index in works])
-        lanes = {self.calls[self.works[index].call].lane for index in works}
+        submitting = {self.works[index].call for index in works} - {-1}
+        lanes = {self.calls[call].lane for call in submitting}
         usual = self._usual()
         for call in self.calls:
             is_long = call.end - call.start > max(_BLOCKED, 8 * usual[call.name])

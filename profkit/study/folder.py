@@ -19,6 +19,7 @@ import msgspec
 from profkit.core.atomic_file import PART, write_atomic
 from profkit.core.errors import BadInput, EnvironmentProblem
 from profkit.core.lock import file_lock
+from profkit.core.regular_file import read_limited
 from profkit.core.text_files import MissingFile, read_json
 from profkit.core.typed_file import convert, encode, plain, read_file
 from profkit.study.plan_format import PlanFile, ProfiledCell
@@ -132,11 +133,14 @@ def cell_statuses(folder: Path) -> Iterator[str]:
     """The statuses of all saved cells; raises BadInput for an invalid file."""
     for file in (folder / CELLS).glob("[!.]*.json"):
         try:
-            yield msgspec.json.decode(file.read_bytes(), type=_Status).status
+            yield msgspec.json.decode(read_limited(file, _LARGEST_CELL), type=_Status).status
         except FileNotFoundError:  # replaced
             continue
         except msgspec.MsgspecError as error:
             raise BadInput(f"{file}: {error}", "remove it, and resume") from None
+
+
+_LARGEST_CELL = 64 << 20  # bytes, chosen: a cell of a million samples has 20 MB
 
 
 class _Status(msgspec.Struct):

@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from profkit.core.errors import BadInput
 from profkit.core.integrity import check_unchanged
+from profkit.core.regular_file import open_regular
 from profkit.timeline.events import (
     Calls,
     Events,
@@ -105,7 +106,7 @@ def read(path: str | Path) -> Events:
     different from the manifest in its folder.
     """
     path = Path(path)
-    with open_export(path) as database, path.open("rb") as file:
+    with open_export(path) as database, open_regular(path) as file:
         check_unchanged(path)
         return _Reader(path, database, file.fileno()).events()
 

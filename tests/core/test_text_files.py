@@ -200,6 +200,8 @@ _FREE = {  # module: why it may read by itself
     "capture/passes.py": "what profkit's own process answers",
     "capture/perfworks.py": "what profkit asks of it",
     "capture/supervise.py": "/proc",
+    "capture/watchdog.py": "/proc",
+    "execution/slurm.py": "what profkit's own jobs wrote",
     "capture/doctor.py": "/proc",
     "timing/turns.py": "lines of profkit's own worker",
     "timing/worker.py": "lines of profkit's own process",
