@@ -118,7 +118,7 @@ def run(
       profkit baseline run targets/sdpa_sweep.py --matrix matrices/l4_study.yaml
       profkit baseline run targets/sdpa_sweep.py --seq 512,1024 --dtype fp16,bf16
       profkit baseline run targets/sdpa_sweep.py --budget 20m --resume
-      profkit baseline run targets/sdpa_sweep.py --on slurm --partition gpu --time 20
+      profkit baseline run targets/sdpa_sweep.py --on slurm --partition gpu
     """
     from profkit.study import plan as planning
     from profkit.study.matrix import dtype_named
