@@ -720,9 +720,9 @@ class _Graph:
             work.awaits = [wait for each in work.awaits if (wait := moved(each))]
             work.call = places.get(work.call, -1)
             work.step -= 1
-        kept = [place for place, each in enumerate(self.members) if each[0] in renumbered]
-        self.members = [[renumbered[index] for index in self.members[place]] for place in kept]
-        self.transfers = [self.transfers[place] for place in kept]
+        remaining = [place for place, each in enumerate(self.members) if each[0] in renumbered]
+        self.members = [[renumbered[index] for index in self.members[place]] for place in remaining]
+        self.transfers = [self.transfers[place] for place in remaining]
         for place, members in enumerate(self.members):
             for member in members:
                 self.works[works[member]].collective = place

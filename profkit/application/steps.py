@@ -53,7 +53,7 @@ class Steps:
     bounds: Times
     call_bounds: Times
     typical: Mask
-    how: str
+    basis: str
     before: int = 0
     unit: str = "launch"
     why: str = ""
@@ -145,8 +145,8 @@ def _whole(work: Work, process: int, device: int) -> Steps:
     end = max(int(work.end.max()), int(work.start[0]) + 1)
     bounds = np.array([work.start[0], end], dtype=np.int64)
     calls = np.array([work.call_start.min(), work.end.max()], dtype=np.int64)
-    how = "no repetition: the time from first to last GPU work is one step"
-    return Steps(process, device, bounds, calls, np.ones(1, dtype=np.bool_), how)
+    basis = "no repetition: the time from first to last GPU work is one step"
+    return Steps(process, device, bounds, calls, np.ones(1, dtype=np.bool_), basis)
 
 
 def _sequence(events: Events, work: Work) -> _Sequence:
@@ -218,13 +218,13 @@ def _by_pattern(
     marks = pattern.marks
     starts, calls = sequence.start[marks], sequence.call_start[marks]
     low = _after_slow(np.diff(starts), pattern.alike, low, high)
-    how = f"repeating pattern of {_launches(sequence, pattern)} launches"
+    basis = f"repeating pattern of {_launches(sequence, pattern)} launches"
     first = int(marks[low])
     before = int((sequence.start[:first] >= 0).sum())
     begin = int(sequence.call_start[0])
     why = _reason(events, process, begin, int(calls[low]))
     origin = int(sequence.start[sequence.start >= 0].min())
-    steps = _bounded(process, device, starts, calls, pattern.alike, (low, high), how)
+    steps = _bounded(process, device, starts, calls, pattern.alike, (low, high), basis)
     if steps is None:
         return None
     return replace(
@@ -246,13 +246,13 @@ def _bounded(
     calls: Times,
     alike: Mask,
     range_: tuple[int, int],
-    how: str,
+    basis: str,
 ) -> Steps | None:
     """The steps of a range of marks; None where all begin at one time."""
     low, high = range_
     if high - low > MOST_STEPS:
         low = high - MOST_STEPS
-        how += f", the last {MOST_STEPS:,}"
+        basis += f", the last {MOST_STEPS:,}"
     bounds = np.maximum.accumulate(starts[low : high + 1])
     if bounds[-1] <= bounds[0]:
         return None
@@ -265,7 +265,7 @@ def _bounded(
         bounds=bounds,
         call_bounds=np.maximum.accumulate(calls[low : high + 1]),
         typical=typical,
-        how=how,
+        basis=basis,
     )
 
 
@@ -412,7 +412,7 @@ def _by_range(events: Events, work: Work, process: int, device: int, name: str) 
         return None
     symbols, count = work.symbol[order], int(work.symbol.max()) + 1
     starts, calls = started[low], called[low]
-    how = f'NVTX range "{name}"'
+    basis = f'NVTX range "{name}"'
     if len(low) == 1:
         inside = order[low[0] : high[0]]
         starts = np.append(starts, work.end[inside].max())
@@ -423,7 +423,7 @@ def _by_range(events: Events, work: Work, process: int, device: int, name: str) 
         alike = pattern.alike[: len(low) - 1] if pattern else np.ones(len(low) - 1, dtype=np.bool_)
     first = _steady(alike)[0] if alike.any() else 0
     first = _after_slow(np.diff(starts), alike, first, len(alike))
-    steps = _bounded(process, device, starts, calls, alike, (first, len(alike)), how)
+    steps = _bounded(process, device, starts, calls, alike, (first, len(alike)), basis)
     if steps is None:
         return None
     before, unit = (first, "step") if first else (int(low[0]), "launch")

@@ -103,7 +103,7 @@ def recording_facts(application: Application, path: str) -> Iterator[Fact]:
     yield Fact("Timeline", literal(path))
     names = dict.fromkeys(literal(gpu.name) for gpu in events.gpus)
     yield Fact("GPU", ", ".join(names) or "unknown")
-    yield Fact("Steps", literal(steps.how))
+    yield Fact("Steps", literal(steps.basis))
     if left_out := _left_out(steps):
         yield Fact("Left out", left_out)
 
@@ -204,11 +204,11 @@ def notes(application: Application) -> Iterator[str]:
             f"the process also has work on GPU {', '.join(map(str, others))}, which is in no part: "
             f"the time in which GPU {first.steps.device} waits for it is idle"
         )
-    if len(first.steps) == 1 and first.steps.how.startswith("no repetition"):
+    if len(first.steps) == 1 and first.steps.basis.startswith("no repetition"):
         yield "no step was found: name its NVTX range with --nvtx, or record more of them"
 
 
 def _command(process: Process) -> str:
-    how = process.steps.how
-    nvtx = shlex.quote(how.split('"')[1]) if how.startswith("NVTX") else ""
+    basis = process.steps.basis
+    nvtx = shlex.quote(basis.split('"')[1]) if basis.startswith("NVTX") else ""
     return f"profkit profile --app {f'--nvtx {nvtx} ' if nvtx else ''}-- PROGRAM"

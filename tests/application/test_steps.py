@@ -31,7 +31,7 @@ def loop(step: Callable[[Host, int], None], steps: int, host: Host | None = None
 def test_a_training_loop_has_its_steps() -> None:
     steps = only(steady_steps(training(steps=12)))
     assert len(steps) == 11  # the last has no next one
-    assert steps.how == "repeating pattern of 32 launches"
+    assert steps.basis == "repeating pattern of 32 launches"
     assert steps.before == 120  # of the autotuner
     assert np.diff(steps.bounds).tolist() == [1_100_000] * 11
     assert steps.typical.all()
@@ -40,7 +40,7 @@ def test_a_training_loop_has_its_steps() -> None:
 def test_an_nvtx_range_is_the_step() -> None:
     events = training(steps=9, nvtx="step")
     found, named = only(steady_steps(events)), only(steady_steps(events, "step"))
-    assert found.how == named.how == 'NVTX range "step"'
+    assert found.basis == named.basis == 'NVTX range "step"'
     assert len(found) == len(named) == 8
     assert found.bounds.tolist() == named.bounds.tolist()
 
@@ -52,7 +52,7 @@ def test_ranges_that_are_counted_are_instances_of_one() -> None:
             host.launch("a()", 50 * US)
             host.launch("b()", 20 * US)
     steps = only(steady_steps(host.recording.events()))
-    assert steps.how == 'NVTX range "ProfilerStep##"' or len(steps) == 7
+    assert steps.basis == 'NVTX range "ProfilerStep##"' or len(steps) == 7
 
 
 def test_an_unknown_range_is_refused() -> None:
@@ -63,7 +63,7 @@ def test_an_unknown_range_is_refused() -> None:
 def test_a_loop_of_one_kernel_has_a_launch_a_step() -> None:
     recording = loop(lambda host, _: host.launch("k()", 20 * US) and None, 50)
     steps = only(steady_steps(recording.events()))
-    assert steps.how == "repeating pattern of 1 launches"
+    assert steps.basis == "repeating pattern of 1 launches"
     assert len(steps) == 49
 
 
@@ -74,7 +74,7 @@ def test_a_synchronization_ends_a_step() -> None:
         host.synchronize()
 
     steps = only(steady_steps(loop(step, 30).events()))
-    assert steps.how == "repeating pattern of 10 launches"
+    assert steps.basis == "repeating pattern of 10 launches"
 
 
 def test_layers_are_no_steps() -> None:
@@ -89,7 +89,7 @@ def test_layers_are_no_steps() -> None:
         host.synchronize()
 
     steps = only(steady_steps(loop(step, 20).events()))
-    assert steps.how == "repeating pattern of 98 launches"
+    assert steps.basis == "repeating pattern of 98 launches"
     assert len(steps) == 19
 
 
@@ -103,7 +103,7 @@ def test_logging_and_evaluation_are_no_part_of_the_step() -> None:
                 host.launch("evaluate()", 15 * US)
 
     steps = only(steady_steps(loop(step, 40).events()))
-    assert steps.how == "repeating pattern of 9 launches"
+    assert steps.basis == "repeating pattern of 9 launches"
     assert len(steps) == 39
     assert int((~steps.typical).sum()) == 3  # the last evaluation is after the last step
 
@@ -117,7 +117,7 @@ def test_micro_batches_are_no_steps() -> None:
         host.launch("multi_tensor_apply_kernel<FusedAdamMathFunctor>()", 30 * US)
 
     steps = only(steady_steps(loop(step, 20).events()))
-    assert steps.how == "repeating pattern of 29 launches"
+    assert steps.basis == "repeating pattern of 29 launches"
 
 
 def test_slow_first_steps_are_warm_up() -> None:
@@ -142,7 +142,7 @@ def test_graphs_traced_as_a_whole_are_work() -> None:
         host.synchronize()
 
     steps = only(steady_steps(loop(step, 20).events()))
-    assert steps.how == "repeating pattern of 3 launches"
+    assert steps.basis == "repeating pattern of 3 launches"
     assert len(steps) == 19
 
 
@@ -169,7 +169,7 @@ def test_a_program_without_repetition_is_one_step() -> None:
         host.launch(f"kernel_{number}()", 10 * US, grid=(number + 1, 1, 1))
     steps = only(steady_steps(host.recording.events()))
     assert len(steps) == 1
-    assert "no repetition" in steps.how
+    assert "no repetition" in steps.basis
 
 
 def test_each_process_has_its_steps() -> None:

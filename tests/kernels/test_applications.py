@@ -64,11 +64,16 @@ RUNS = {
 
 
 @pytest.mark.parametrize("name", RUNS)
-def test_an_application_runs_on_the_cpu(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_application_runs_on_the_cpu(
+    name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     program, *words = RUNS[name]
     ready(program, monkeypatch)
-    monkeypatch.setattr(sys, "argv", [program, *words, *TOY])
+    monkeypatch.setattr(sys, "argv", [program, *words, *TOY, "--time", "--blocks", "1"])
     runpy.run_path(str(APPLICATIONS / program), run_name="__main__")
+    times = json.loads(capsys.readouterr().out)
+    assert times["program"] == Path(program).stem
+    assert all(block > 0 for side in times["ms"] for block in side)
 
 
 def test_both_sides_are_timed_in_turns(
