@@ -1,0 +1,1 @@
+"""The history of runs: a store that outlives them, and what it shows."""
