@@ -39,7 +39,8 @@ class Point:
     """One run of a series: the medians of its blocks in the order measured.
 
     `time` is UTC; `run` is the content id of the run, so that adding it twice makes no second
-    point; `source` is the path or URL that was added.
+    point; `source` is the path or URL that was added. `commit` ends with `-dirty`, as git describe
+    has it, where the tree had changes beside it; `parent` is then the commit itself.
     """
 
     series: Series
