@@ -28,19 +28,21 @@ STEP = "step"
 
 def import_profile(folder: Path, manifest: Manifest, given: Given) -> Imported:
     """The points of a profile without latencies: its kernels, or the steps of an application."""
-    measured = _steps(folder) if is_application(folder) else _kernels(folder)
-    timer = "nsys" if is_application(folder) else "ncu"
+    application = is_application(folder)
+    measured = _steps(folder) if application else _kernels(folder)
+    timer = "nsys" if application else "ncu"
     time, notes = time_of(folder / MANIFEST, given, manifest.created)
     commit = known(manifest.fingerprint.commit) or {}
     gpu, driver = known(manifest.fingerprint.gpu) or Device(), manifest.gpu
-    settings, control = clock_policy(gpu), known(manifest.policy.clock_control)
+    settings = clock_policy(gpu)
+    control = "" if application else known(manifest.policy.clock_control)
     conditions = Conditions(
         gpu_uuid=gpu.uuid or (driver and driver.uuid) or "",
         driver=gpu.driver or (driver and driver.driver) or "",
         cuda=(known(manifest.fingerprint.versions) or {}).get("cuda") or "",
         clock_policy=", ".join(filter(None, (control and f"ncu: {control}", settings))),
         timer=" ".join(filter(None, (timer, manifest.versions.get(timer)))),
-        cache_policy=known(manifest.policy.cache_control) or "",
+        cache_policy="" if application else known(manifest.policy.cache_control) or "",
         profkit=manifest.versions.get("profkit") or "",
     )
     points = tuple(

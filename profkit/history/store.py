@@ -4,7 +4,8 @@
 
 A part is written under a temporary name and renamed, and no two parts of different content have one
 name: writers need no lock, and what two of them add at once is all there. A row has the id of its
-run and its place in it, by which a reader knows a point that two parts have.
+run and its place in it, by which a reader knows a point that two parts have; `median` follows from
+its block medians, for overviews.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import glob
 import hashlib
 import stat
+import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import astuple, dataclass, fields
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
 DEFAULT = Path(".profkit/history")
 SCHEMA = 1
 """Of the rows; in the metadata of each part."""
+RECENT = 20
+"""Runs of a series that an overview shows; chosen: a line of a terminal."""
 
 _KEY = "profkit.history"
 _SERIES = tuple(field.name for field in fields(Series))
@@ -37,7 +41,7 @@ _CONDITIONS = tuple(field.name for field in fields(Conditions))
 _TEXTS = (*_SERIES, *_CONDITIONS, "run", "source", "commit", "parent")
 _TYPES = (
     dict.fromkeys(_TEXTS, "VARCHAR")
-    | {"item": "INTEGER", "time": "TIMESTAMP", "block_medians": "DOUBLE[]"}
+    | {"item": "INTEGER", "time": "TIMESTAMP", "median": "DOUBLE", "block_medians": "DOUBLE[]"}
 )  # fmt: skip
 _MODE = 0o666  # file mode before the umask: a shared folder has several writers
 # parts of a month; chosen: reading 256 small ones takes 0.1 s
@@ -47,13 +51,14 @@ _ATTEMPTS = 5  # chosen: a reader meets a merge of parts once in a while, not fi
 
 @dataclass(frozen=True)
 class Overview:
-    """A series in short: its runs, the time of the first and the last, the last block medians."""
+    """A series in short: its runs, the time of the first and the last, and the medians of the last
+    `RECENT` in the order of time."""
 
     series: Series
     runs: int
     first: datetime
     last: datetime
-    last_medians: tuple[float, ...]
+    recent: tuple[float, ...]
 
 
 class Store:
@@ -97,12 +102,23 @@ class Store:
         """All series in the order of their names."""
         names = ", ".join(_SERIES)
         sql = (
-            f"SELECT {names}, count(DISTINCT run), min(time), max(time), "
-            f"arg_max(block_medians, time) FROM points GROUP BY {names} ORDER BY {names}"
+            f"SELECT {names}, count(DISTINCT run), count(*), min(time), max(time), "
+            f"arg_max(median, time, {RECENT}) FROM points GROUP BY {names} ORDER BY {names}"
         )
+        rows = [(Series(*row[:5]), *row[5:]) for row in self._query(sql)]
+        doubled = [series for series, runs, points, *_ in rows if runs != points]
+        again = self.points(doubled) if doubled else {}
         return [
-            Overview(Series(*row[:5]), row[5], _utc(row[6]), _utc(row[7]), tuple(row[8]))
-            for row in self._query(sql)
+            Overview(
+                series,
+                runs,
+                _utc(first),
+                _utc(last),
+                tuple(median_of(point) for point in again[series][-RECENT:])
+                if series in again
+                else tuple(reversed(recent)),
+            )
+            for series, runs, _, first, last, recent in rows
         ]
 
     def points(self, series: Iterable[Series] | None = None) -> dict[Series, list[Point]]:
@@ -171,6 +187,11 @@ class Store:
                 part.unlink(missing_ok=True)
 
 
+def median_of(point: Point) -> float:
+    """The median of a point's blocks, by which it is shown."""
+    return statistics.median(point.block_medians)
+
+
 _DIGITS = 24  # of a part's name; chosen: two of a million parts agree with probability 1e-17
 _COLUMNS = (*_SERIES, *_CONDITIONS, "time", "run", "source", "commit", "parent", "block_medians")
 _SELECTED = ", ".join(f'"{name}"' for name in _COLUMNS)
@@ -218,6 +239,7 @@ def _columns(rows: Sequence[tuple[int, Point]]) -> dict[str, list[Any]]:
     columns["time"] = [point.time.astimezone(UTC).replace(tzinfo=None) for _, point in rows]
     for name in ("run", "source", "commit", "parent"):
         columns[name] = [getattr(point, name) for _, point in rows]
+    columns["median"] = [median_of(point) for _, point in rows]
     columns["block_medians"] = [point.block_medians for _, point in rows]
     return columns
 
@@ -239,6 +261,7 @@ def _write(part: Path, columns: Mapping[str, list[Any]]) -> None:
     types = {
         "item": pa.int32(),
         "time": pa.timestamp("us"),
+        "median": pa.float64(),
         "block_medians": pa.list_(pa.float64()),
     }
     schema = pa.schema(
