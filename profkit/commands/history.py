@@ -44,13 +44,13 @@ def add(
       profkit history add runs/ --store /shared/history
     """
     from profkit.history.addition import add_runs
-    from profkit.history.content import Given
+    from profkit.history.content import Stated
     from profkit.history.store import Store
     from profkit.history.view import addition_text
 
-    given = Given(target or "", branch or "", commit or "", _time(time))
+    stated = Stated(target or "", branch or "", commit or "", _time(time))
     with interruptible("runs that were added stay"), stage_progress() as show:
-        result = add_runs(Store(store), paths, given, show)
+        result = add_runs(Store(store), paths, stated, show)
     for note in result.notes:
         warn(note)
     put(addition_text(result, store), None)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from profkit.core.errors import ProfkitError
-from profkit.history.content import DIRTY, Given, Imported
+from profkit.history.content import DIRTY, Imported, Stated
 from profkit.history.importing import imports
 from profkit.history.record import Series
 from profkit.history.store import Store
@@ -33,7 +33,7 @@ class Addition:
 def add_runs(
     store: Store,
     paths: Sequence[Path],
-    given: Given,
+    stated: Stated,
     show: Callable[[str, str], None] = lambda *_: None,
 ) -> Addition:
     """Add the runs that paths name; a path that can't be read leaves the others to be added."""
@@ -41,7 +41,7 @@ def add_runs(
     batch: list[Imported] = []
     for path in paths:
         try:
-            for run in imports(path, given):
+            for run in imports(path, stated):
                 batch.append(run)
                 if len(batch) == _BATCH:
                     _write(store, batch, result)

@@ -25,7 +25,7 @@ _LARGEST = 64 << 20  # bytes; as profkit.core.text_files reads
 
 
 @dataclass(frozen=True)
-class Given:
+class Stated:
     """What a user states of runs whose files don't have it."""
 
     target: str = ""
@@ -48,7 +48,7 @@ class Content:
 
     path: Path
     data: bytes
-    given: Given
+    stated: Stated
     source: str
     manifest: Manifest | None = None
 
@@ -59,19 +59,19 @@ class Content:
 
     def time(self, *texts: str) -> tuple[datetime, tuple[str, ...]]:
         """When it was measured, as `time_of` has it."""
-        return time_of(self.path, self.given, *texts)
+        return time_of(self.path, self.stated, *texts)
 
 
-def content_of(path: Path, given: Given) -> Content:
+def content_of(path: Path, stated: Stated) -> Content:
     """The content of a file; raises BadInput where it can't be read."""
     try:
         data = read_limited(path, _LARGEST)
     except OSError as error:
         raise BadInput(f"{path}: can't be read ({error.strerror})", "check the path") from None
-    return Content(path, data, given, str(path))
+    return Content(path, data, stated, str(path))
 
 
-def time_of(path: Path, given: Given, *texts: str) -> tuple[datetime, tuple[str, ...]]:
+def time_of(path: Path, stated: Stated, *texts: str) -> tuple[datetime, tuple[str, ...]]:
     """When a file was measured: the first time that it states, else what the user states, else its
     modification, with a note."""
     for text in filter(None, texts):
@@ -80,8 +80,8 @@ def time_of(path: Path, given: Given, *texts: str) -> tuple[datetime, tuple[str,
         except ValueError:
             raise BadInput(f"{path}: {text!r} is not a time", "check the file") from None
         return (time if time.tzinfo else time.replace(tzinfo=UTC)).astimezone(UTC), ()
-    if given.time is not None:
-        return given.time, ()
+    if stated.time is not None:
+        return stated.time, ()
     modified = datetime.fromtimestamp(path.stat().st_mtime, UTC)
     return modified, (f"{path}: states no time; that of its last modification taken",)
 
@@ -93,9 +93,9 @@ def medians_of(samples: Sequence[float]) -> tuple[float, ...]:
     return tuple(statistics.median(samples[start:end]) for start, end in itertools.pairwise(edges))
 
 
-def commit_of(commit: str, given: Given, *, dirty: bool) -> str:
+def commit_of(commit: str, stated: Stated, *, dirty: bool) -> str:
     """A file's commit, else the one that the user states."""
-    return f"{commit}{DIRTY}" if commit and dirty else commit or given.commit
+    return f"{commit}{DIRTY}" if commit and dirty else commit or stated.commit
 
 
 def clock_policy(gpu: Device) -> str:

@@ -64,17 +64,17 @@ def pytest_benchmark(content: Content) -> Imported:
     file = _decode(content, _PytestFile)
     time, notes = content.time(file.datetime)
     info = file.commit_info
-    commit = commit_of(_known(info.id), content.given, dirty=bool(info.dirty))
+    commit = commit_of(_known(info.id), content.stated, dirty=bool(info.dirty))
     points = []
     for row in file.benchmarks:
         extra = {key: value for key, value in row.extra_info.items() if isinstance(value, str)}
         test, _, parameters = row.fullname.partition("[")
         series = Series(
-            target=content.given.target or test,
+            target=content.stated.target or test,
             variant=extra.get("variant", ""),
             shape=parameters.removesuffix("]"),
             gpu_model=extra.get("gpu", ""),
-            branch=content.given.branch or _known(info.branch),
+            branch=content.stated.branch or _known(info.branch),
         )
         timer = row.options.get("timer")
         conditions = Conditions(
@@ -182,16 +182,16 @@ def nvbench(content: Content) -> Imported:
                 profkit="",
             )
             series = Series(
-                target=content.given.target or program,
+                target=content.stated.target or program,
                 variant=bench.name,
                 shape=" ".join(
                     f"{axis.name}={axis.value or axis.input_string}"
                     for axis in state.axis_values or ()
                 ),
                 gpu_model=gpus.get(state.device, "") if state.device is not None else "",
-                branch=content.given.branch,
+                branch=content.stated.branch,
             )
-            commit = content.given.commit
+            commit = content.stated.commit
             points.append(
                 Point(series, conditions, time, content.run, content.source, commit, "", medians)
             )

@@ -12,7 +12,7 @@ import msgspec
 
 from profkit.core.errors import BadInput
 from profkit.core.integrity import MANIFEST, check_unchanged
-from profkit.history.content import Content, Given, Imported, content_of
+from profkit.history.content import Content, Imported, Stated, content_of
 from profkit.history.foreign import nvbench, pytest_benchmark
 from profkit.history.latencies import import_cell, import_latencies
 from profkit.history.reports import import_profile
@@ -38,45 +38,45 @@ class _Head(msgspec.Struct):
 _Reader = Callable[[Content], Imported]
 
 
-def imports(path: Path, given: Given) -> Iterator[Imported]:
+def imports(path: Path, stated: Stated) -> Iterator[Imported]:
     """The runs that a path names: a file, a run's folder, or those below any other folder.
 
     Raises BadInput for what is no run, damaged and changed files, and a folder without runs; files
     of a folder that are no runs are left out.
     """
     if not path.is_dir():
-        run = _of_file(path, given)
+        run = _of_file(path, stated)
         if run is None:
             raise BadInput(f"{path}: not a run", _REMEDY)
         yield run
         return
     empty = True
-    for run in _below(path, given):
+    for run in _below(path, stated):
         empty = False
         yield run
     if empty:
         raise BadInput(f"{path}: no runs in this folder", _REMEDY)
 
 
-def _below(path: Path, given: Given) -> Iterator[Imported]:
+def _below(path: Path, stated: Stated) -> Iterator[Imported]:
     for name, folders, files in os.walk(path):
         folder = Path(name)
         folders[:] = sorted(each for each in folders if not each.startswith("."))
         if PLAN in files:
             folders.clear()
-            yield from _cells(folder, given)
+            yield from _cells(folder, stated)
         elif MANIFEST in files and (manifest := _manifest(folder)) is not None:
             folders.clear()
-            yield _of_run(folder, manifest, given)
+            yield _of_run(folder, manifest, stated)
         else:
             for file in sorted(files):
                 if file.endswith(".json") and not file.startswith("."):
-                    run = _of_file(folder / file, given)
+                    run = _of_file(folder / file, stated)
                     if run is not None:
                         yield run
 
 
-def _cells(folder: Path, given: Given) -> Iterator[Imported]:
+def _cells(folder: Path, stated: Stated) -> Iterator[Imported]:
     """The cells of a baseline, each with the run that profiled it where there is one."""
     profiles = {
         row.id: place
@@ -85,12 +85,12 @@ def _cells(folder: Path, given: Given) -> Iterator[Imported]:
     }
     for file in sorted((folder / CELLS).glob("[!.]*.json")):
         source = profiles.get(file.stem, file)
-        yield import_cell(replace(content_of(file, given), source=str(source)))
+        yield import_cell(replace(content_of(file, stated), source=str(source)))
 
 
-def _of_file(path: Path, given: Given) -> Imported | None:
+def _of_file(path: Path, stated: Stated) -> Imported | None:
     """The run of a file; None for another file."""
-    content = content_of(path, given)
+    content = content_of(path, stated)
     reader = _reader(content.data)
     if reader is None:
         return None
@@ -102,11 +102,11 @@ def _of_file(path: Path, given: Given) -> Imported | None:
     return reader(content)
 
 
-def _of_run(folder: Path, manifest: Manifest, given: Given) -> Imported:
+def _of_run(folder: Path, manifest: Manifest, stated: Stated) -> Imported:
     path = folder / IN_A_RUN
-    if path.is_file() and (run := _of_file(path, given)) is not None:
+    if path.is_file() and (run := _of_file(path, stated)) is not None:
         return run
-    return import_profile(folder, manifest, given)
+    return import_profile(folder, manifest, stated)
 
 
 def _manifest(folder: Path) -> Manifest | None:

@@ -53,8 +53,8 @@ def import_cell(content: Content) -> Imported:
     cell = _decoded(content, Cell)
     if cell.latency is None:
         return Imported(())
-    stated = cell.source.taken if cell.source else None
-    time, notes = content.time(stated or cell.created)
+    taken_at = cell.source.taken if cell.source else None
+    time, notes = content.time(taken_at or cell.created)
     point = _point(
         content, time, cell.latency, cell.fingerprint, cell.profkit, cell.backend, cell.shape
     )
@@ -76,11 +76,11 @@ def _point(
     commit = known(fingerprint.commit) or {}
     return Point(
         series=Series(
-            target=content.given.target or target.name or (manifest.target if manifest else ""),
+            target=content.stated.target or target.name or (manifest.target if manifest else ""),
             variant=variant,
             shape=shape or (shape_name(sizes) if sizes else ""),
             gpu_model=CPU if latency.timer == "wall" else gpu.name or "",
-            branch=content.given.branch,
+            branch=content.stated.branch,
         ),
         conditions=Conditions(
             gpu_uuid=gpu.uuid or "",
@@ -95,7 +95,7 @@ def _point(
         run=content.run,
         source=content.source,
         commit=commit_of(
-            str(commit.get("commit", "")), content.given, dirty=commit.get("dirty") is True
+            str(commit.get("commit", "")), content.stated, dirty=commit.get("dirty") is True
         ),
         parent="",
         block_medians=tuple(statistics.median(block.samples) for block in latency.blocks),

@@ -10,8 +10,8 @@ from profkit.core.integrity import MANIFEST
 from profkit.core.regular_file import digest
 from profkit.core.typed_file import known
 from profkit.history.content import (
-    Given,
     Imported,
+    Stated,
     clock_policy,
     commit_of,
     medians_of,
@@ -26,12 +26,12 @@ STEP = "step"
 """The variant that is an application's step."""
 
 
-def import_profile(folder: Path, manifest: Manifest, given: Given) -> Imported:
+def import_profile(folder: Path, manifest: Manifest, stated: Stated) -> Imported:
     """The points of a profile without latencies: its kernels, or the steps of an application."""
     application = is_application(folder)
     measured = _steps(folder) if application else _kernels(folder)
     timer = "nsys" if application else "ncu"
-    time, notes = time_of(folder / MANIFEST, given, manifest.created)
+    time, notes = time_of(folder / MANIFEST, stated, manifest.created)
     commit = known(manifest.fingerprint.commit) or {}
     gpu, driver = known(manifest.fingerprint.gpu) or Device(), manifest.gpu
     settings = clock_policy(gpu)
@@ -48,18 +48,18 @@ def import_profile(folder: Path, manifest: Manifest, given: Given) -> Imported:
     points = tuple(
         Point(
             series=Series(
-                target=given.target or manifest.target,
+                target=stated.target or manifest.target,
                 variant=variant,
                 shape=shape,
                 gpu_model=gpu.name or (driver and driver.name) or "",
-                branch=given.branch,
+                branch=stated.branch,
             ),
             conditions=conditions,
             time=time,
             run=digest(folder / MANIFEST),
             source=str(folder),
             commit=commit_of(
-                str(commit.get("commit", "")), given, dirty=commit.get("dirty") is True
+                str(commit.get("commit", "")), stated, dirty=commit.get("dirty") is True
             ),
             parent="",
             block_medians=medians_of(durations),

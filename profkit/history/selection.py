@@ -27,10 +27,10 @@ def matching(words: Sequence[str], every: Iterable[Series]) -> list[Series]:
     for word in words:
         whole = [series for series in rest if word in astuple(series)]
         part = word.casefold()
-        found = whole or [series for series in rest if part in label(series).casefold()]
-        if not found:
+        fitting = whole or [series for series in rest if part in label(series).casefold()]
+        if not fitting:
             raise NothingMatches(f"no series has {word!r}", "see `profkit history list`")
-        rest = found
+        rest = fitting
     return rest
 
 

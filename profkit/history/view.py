@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import asdict, fields
 from datetime import datetime
 from pathlib import Path
 from typing import Literal
 
-from rich.console import Group, RenderableType
+from rich.console import Group
 from rich.text import Text
 
 from profkit.core.typed_file import Count, Model, Number, Output, encode
@@ -24,10 +25,14 @@ from profkit.ui.view import Grid
 
 _LEVELS = "▁▂▃▄▅▆▇█"
 _FLAT = 0.02  # share of the median, chosen: medians nearer to each other draw no steps
-_LONGEST = 34  # characters of a name, chosen: a row of the list then fits 100 columns
+_LONGEST = 30  # characters of a name, chosen: a row of the list then fits 100 columns
 _ADDED = 10  # series listed, chosen: those of a run
 _COMMIT = 9  # digits of a commit, as git shows
 _NONE = "-"
+_FIELDS = (1, 2, 3)  # columns of an overview that name a series, other than its first
+_RUNS = 12  # of a trend, chosen: a row of the list then fits 100 columns
+_UUID = re.compile(r"(GPU|MIG)-[0-9a-f-]{36}")
+_UUID_SHOWN = 12  # characters, chosen: two GPUs of a hundred agree in them with probability 1e-6
 _NAMES = {
     "gpu_uuid": "GPU",
     "driver": "driver",
@@ -114,15 +119,35 @@ def overviews_text(
         entries = tuple(_overview_entry(row) for row in rows)
         return encode(HistoryFile(store=str(store), series=entries))
     shown = rows[: top or None]
-    runs = sum(row.runs for row in rows)
-    heading = f"{literal(str(store))}: {plural(len(rows), 'series')}, {plural(runs, 'point')}"
     left = len(rows) - len(shown)
-    note = f"{left} more: name them by words, or --top 0" if left else ""
-    columns = ("Series", "Shape", "GPU", "Branch", "Runs", "Last", "Median", "Recent")
-    grid = Grid("", columns, tuple(map(_overview_row, shown)), note)
+    note = f"{left:,} more: name them by words, or --top 0" if left else ""
+    columns = ("Variant", "Shape", "GPU", "Branch", "Runs", "Last", "Median", "Recent")
+    cells = [_overview_row(row) for row in shown]
+    common = {
+        number: cells[0][number]
+        for number in _FIELDS
+        if len(cells) > 1 and len({row[number] for row in cells}) == 1
+    }
+    grid = Grid(
+        "Series",
+        tuple(_without(columns, common)),
+        tuple(tuple(_without(row, common)) for row in cells),
+        note,
+    )
+    points = plural(sum(row.runs for row in rows), "point")
+    parts = [f"{literal(str(store))}: {plural(len(rows), 'series')}, {points}"]
+    if any(text != _NONE for text in common.values()):
+        parts.append(f"All: {', '.join(text for text in common.values() if text != _NONE)}")
     if format == "markdown":
-        return "\n".join((f"# History\n\n{markdown.escape(heading)}\n", *_table(grid))) + "\n"
-    return rendered(Group(Text(heading, "bold"), table_of(grid)), to_file=to_file)
+        lines = [line for text in parts for line in (markdown.escape(text), "")]
+        return "\n".join(("# History", "", *lines, *_table(grid))) + "\n"
+    heading, *others = parts
+    view = Group(Text(heading, "bold"), *map(Text, others), table_of(grid))
+    return rendered(view, to_file=to_file)
+
+
+def _without(texts: Sequence[str], left_out: Collection[int]) -> Iterator[str]:
+    return (text for number, text in enumerate(texts) if number not in left_out)
 
 
 def points_text(
@@ -137,25 +162,20 @@ def points_text(
     shown = points[-top:] if top else points
     before = [None, *points][len(points) - len(shown) : len(points)]
     left = len(points) - len(shown)
-    note = f"{left} earlier: --top 0" if left else ""
-    columns = (
-        "Time (UTC)",
-        "Commit",
-        "Median",
-        "Change",
-        "Blocks",
-        "Spread",
-        "Conditions",
-        "Source",
+    grid = Grid(
+        "Runs",
+        ("Time (UTC)", "Commit", "Median", "Change", "Blocks", "Spread", "Changed conditions"),
+        tuple(map(_point_row, before, shown)),
+        f"{left:,} earlier: --top 0" if left else "",
     )
-    rows = tuple(map(_point_row, before, shown))
-    grid = Grid("", columns, rows, note)
-    heading = [label(series), plural(len(points), "run"), *_last_conditions(points[-1].conditions)]
+    facts = [plural(len(points), "run"), *_last_run(points[-1])]
     if format == "markdown":
-        lines = [f"# {markdown.escape(heading[0])}", "", *map(markdown.escape, heading[1:]), ""]
-        return "\n".join((*lines, *_table(grid))) + "\n"
-    parts: list[RenderableType] = [Text(heading[0], "bold"), *map(Text, heading[1:])]
-    return rendered(Group(*parts, table_of(grid)), to_file=to_file)
+        lines = [f"- {markdown.escape(fact)}" for fact in facts]
+        return (
+            "\n".join((f"# {markdown.escape(label(series))}", "", *lines, "", *_table(grid))) + "\n"
+        )
+    view = Group(Text(label(series), "bold"), *map(Text, facts), table_of(grid))
+    return rendered(view, to_file=to_file)
 
 
 def addition_text(result: Addition, store: Path) -> str:
@@ -176,10 +196,17 @@ def addition_text(result: Addition, store: Path) -> str:
 def changes(before: Conditions, after: Conditions) -> tuple[str, ...]:
     """What differs between the conditions of two points, in words."""
     return tuple(
-        f"{_NAMES[field.name]} {literal(old) or 'unknown'} → {literal(new) or 'unknown'}"
+        f"{_NAMES[field.name]} {_short(old)} → {_short(new)}"
         for field in fields(Conditions)
         if (old := getattr(before, field.name)) != (new := getattr(after, field.name))
     )
+
+
+def _short(condition: str) -> str:
+    """A condition; of a GPU's UUID the first part."""
+    if _UUID.fullmatch(condition):
+        condition = condition[:_UUID_SHOWN]
+    return literal(condition) or "unknown"
 
 
 def trend(values: Sequence[float]) -> str:
@@ -209,7 +236,7 @@ def _overview_row(row: Overview) -> tuple[str, ...]:
         f"{row.runs:,}",
         f"{row.last:%Y-%m-%d}",
         number(row.recent[-1], "s"),
-        trend(row.recent),
+        trend(row.recent[-_RUNS:]),
     )
 
 
@@ -224,7 +251,6 @@ def _point_row(before: Point | None, point: Point) -> tuple[str, ...]:
         str(len(blocks)),
         percent((max(blocks) - min(blocks)) / median),
         "; ".join(changes(before.conditions, point.conditions)) if before else "",
-        literal(point.source),
     )
 
 
@@ -233,14 +259,15 @@ def signed(change: float) -> str:
     return f"{change:+.2%}"
 
 
-def _last_conditions(conditions: Conditions) -> Iterator[str]:
+def _last_run(point: Point) -> Iterator[str]:
     words = [
         f"{_NAMES[field.name]} {literal(value)}"
         for field in fields(Conditions)
-        if (value := getattr(conditions, field.name))
+        if (value := getattr(point.conditions, field.name))
     ]
     if words:
-        yield f"Last: {', '.join(words)}"
+        yield f"Last run: {', '.join(words)}"
+    yield f"Source: {literal(point.source)}"
 
 
 def _table(grid: Grid) -> list[str]:
