@@ -8,6 +8,7 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 
 from profkit.core.errors import BadInput
@@ -52,7 +53,7 @@ class Content:
     source: str
     manifest: Manifest | None = None
 
-    @property
+    @cached_property
     def run(self) -> str:
         """The id of the run."""
         return hashlib.sha256(self.data).hexdigest()
