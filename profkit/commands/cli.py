@@ -45,6 +45,7 @@ _PANELS: Mapping[str, Mapping[str, type[TyperCommand] | None]] = {
     },
     "Compare": {"diff": Reading, "compare": Reading, "audit": Reading},
     "Time": {"time": WithProgram, "optimize": WithProgram, "baseline": None},
+    "Follow over time": {"history": None},
     "Reference": {"metrics": Reading, "rules": None},
     "Setup": {"doctor": Reading, "calibrate": Reading, "ceilings": Reading},
 }

@@ -8,6 +8,7 @@ from importlib.util import find_spec
 from profkit.core.errors import EnvironmentProblem
 
 _EXTRAS: Mapping[str, str] = {
+    "duckdb": "history",
     "matplotlib": "plots",
     "pandas": "tables",
     "perfetto": "perfetto",

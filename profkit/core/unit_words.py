@@ -18,7 +18,9 @@ def unit_after(value: float, unit: str) -> str:
 
 
 def plural_of(word: str) -> str:
-    """`launches`, `quantities`, `delays`."""
+    """`launches`, `quantities`, `delays`, `series`."""
+    if word.endswith("ies"):
+        return word
     if word.endswith("y") and not word.endswith(("ay", "ey", "oy")):
         return f"{word[:-1]}ies"
     return f"{word}{'es' if word.endswith(('ch', 'ss')) else 's'}"

@@ -1,0 +1,128 @@
+"""`profkit history`: runs over many days, in a store that outlives them."""
+
+from __future__ import annotations
+
+from collections.abc import Sized
+from datetime import UTC, datetime
+from pathlib import Path
+
+import typer
+
+from profkit.commands.choices import TextFormat
+from profkit.commands.options import Reading, interruptible, put, report_failures, warn
+from profkit.core.errors import BadInput, UsageError
+from profkit.ui.progress import stage_progress
+
+STORE = Path(".profkit/history")
+_TOP = 40  # chosen: a screen
+
+history = typer.Typer(
+    name="history",
+    help="Follow runs over many days.",
+    no_args_is_help=True,
+)
+
+
+@history.command("add", cls=Reading)
+def add(
+    paths: list[Path],
+    store: Path = STORE,
+    target: str | None = None,
+    branch: str | None = None,
+    commit: str | None = None,
+    time: str | None = None,
+) -> None:
+    """Add runs to a history.
+
+    Runs are those of profkit profile, files of profkit time --save, baselines, and JSON of
+    pytest-benchmark and nvbench; folders are searched. A run counts once, however often it is
+    added.
+
+    Examples:
+      profkit history add reports/sdpa_s512
+      profkit history add bench.json --branch main --commit $(git rev-parse HEAD)
+      profkit history add runs/ --store /shared/history
+    """
+    from profkit.history.addition import add_runs
+    from profkit.history.content import Stated
+    from profkit.history.store import Store
+    from profkit.history.view import addition_text
+
+    stated = Stated(target or "", branch or "", commit or "", _time(time))
+    with interruptible("runs that were added stay"), stage_progress() as show:
+        result = add_runs(Store(store), paths, stated, show)
+    for note in result.notes:
+        warn(note)
+    put(addition_text(result, store), None)
+    report_failures(result.failures)
+
+
+@history.command("list", cls=Reading)
+def list_(
+    words: list[str] | None = None,
+    store: Path = STORE,
+    top: int = _TOP,
+    format: TextFormat = "terminal",
+    output: Path | None = None,
+) -> None:
+    """List the series of a history.
+
+    A series is a variant of a target at a shape, on a model of GPU and a branch. Words choose
+    series by target, variant, shape, GPU or branch.
+
+    Examples:
+      profkit history list
+      profkit history list sdpa_s512 H200 --store /shared/history
+    """
+    from profkit.history.selection import matching
+    from profkit.history.store import Store
+    from profkit.history.view import overviews_text
+
+    rows = {row.series: row for row in Store(store).overviews()}
+    _refuse_empty(store, rows)
+    chosen = [rows[series] for series in matching(words or [], rows)]
+    put(overviews_text(chosen, store, format, top=top, to_file=output is not None), output)
+
+
+@history.command("show", cls=Reading)
+def show(
+    words: list[str],
+    store: Path = STORE,
+    top: int = _TOP,
+    format: TextFormat = "terminal",
+    output: Path | None = None,
+) -> None:
+    """Show the runs of a series in the order of time.
+
+    Each with its commit, its median and the spread of its blocks, and what changed in the
+    conditions of the measurement: GPU, driver, CUDA, clock policy, timer, cache, profkit.
+
+    Examples:
+      profkit history show sdpa_s512 flash
+      profkit history show sdpa_s512 flash main --top 0 --format json
+    """
+    from profkit.history.selection import named
+    from profkit.history.store import Store
+    from profkit.history.view import points_text
+
+    opened = Store(store)
+    every = [row.series for row in opened.overviews()]
+    _refuse_empty(store, every)
+    series = named(words, every)
+    points = opened.points([series])[series]
+    put(points_text(points, store, format, top=top, to_file=output is not None), output)
+
+
+def _refuse_empty(store: Path, series: Sized) -> None:
+    if not len(series):
+        raise BadInput(f"{store}: no runs in this store", "`profkit history add` adds them")
+
+
+def _time(text: str | None) -> datetime | None:
+    if text is None:
+        return None
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError:
+        raise UsageError(f"--time {text!r} is not a time", "--time 2026-11-23T08:00") from None
+    return (time if time.tzinfo else time.replace(tzinfo=UTC)).astimezone(UTC)
