@@ -27,18 +27,16 @@ def diff_junit(document: Document) -> str:
     """
     root = Xml.Element("testsuites", name="profkit diff")
     for judged in document.comparisons:
-        suite = Xml.SubElement(root, "testsuite", name=_text(judged.label))
-        suite.extend(_cases(_text(judged.label), judged.diff, judged.failures))
-        _count(suite)
-    _count(root)
-    Xml.indent(root)
-    return f"{_DECLARATION}\n{Xml.tostring(root, encoding='unicode')}\n"
+        suite = Xml.SubElement(root, "testsuite", name=xml_text(judged.label))
+        suite.extend(_cases(xml_text(judged.label), judged.diff, judged.failures))
+        count_results(suite)
+    return document_text(root)
 
 
 def _cases(label: str, diff: Diff, failed: Sequence[Failure]) -> Iterator[Xml.Element]:
     if diff.refused:
         case = Xml.Element("testcase", name=_WHOLE, classname=label, time="0")
-        why = _text(diff.obstacle_words)
+        why = xml_text(diff.obstacle_words)
         Xml.SubElement(case, "error", message=why, type="incomparable").text = why
         yield case
         failed = [failure for failure in failed if not failure.undecided]
@@ -51,7 +49,7 @@ def _cases(label: str, diff: Diff, failed: Sequence[Failure]) -> Iterator[Xml.El
         if failure.index < 0:
             others.setdefault(failure.kernel or _WHOLE, []).append(failure)
     for name, own in others.items():
-        case = Xml.Element("testcase", name=_text(name), classname=label, time="0")
+        case = Xml.Element("testcase", name=xml_text(name), classname=label, time="0")
         _tell(case, own)
         yield case
 
@@ -60,13 +58,13 @@ def _case(label: str, kernel: KernelDiff, failed: Sequence[Failure], *, alone: b
     after = kernel.after
     name = after.name if alone else f"{after.name} {extent(after.grid)} × {extent(after.block)}"
     seconds = 0.0 if math.isnan(after.median) else after.median
-    case = Xml.Element("testcase", name=_text(name), classname=label, time=f"{seconds:.9f}")
+    case = Xml.Element("testcase", name=xml_text(name), classname=label, time=f"{seconds:.9f}")
     if failed:
         _tell(case, failed)
     elif kernel.change is Change.incomparable:
-        Xml.SubElement(case, "skipped", message=_text(kernel.obstacle_words))
+        Xml.SubElement(case, "skipped", message=xml_text(kernel.obstacle_words))
     lines = (words.headline(kernel), *words.evidence(kernel))
-    Xml.SubElement(case, "system-out").text = "\n".join(map(_text, lines))
+    Xml.SubElement(case, "system-out").text = "\n".join(map(xml_text, lines))
     return case
 
 
@@ -76,12 +74,20 @@ def _tell(case: Xml.Element, failed: Sequence[Failure]) -> None:
     gates = ",".join(dict.fromkeys(str(failure.gate) for failure in failed))
     message = "; ".join(failure.why for failure in failed)
     element = Xml.SubElement(
-        case, "error" if undecided else "failure", message=_text(message), type=_text(gates)
+        case, "error" if undecided else "failure", message=xml_text(message), type=xml_text(gates)
     )
-    element.text = "\n".join(_text(str(failure)) for failure in failed)
+    element.text = "\n".join(xml_text(str(failure)) for failure in failed)
 
 
-def _count(element: Xml.Element) -> None:
+def document_text(root: Xml.Element) -> str:
+    """The file, its results counted."""
+    count_results(root)
+    Xml.indent(root)
+    return f"{_DECLARATION}\n{Xml.tostring(root, encoding='unicode')}\n"
+
+
+def count_results(element: Xml.Element) -> None:
+    """Count the cases below an element in its attributes, and sum their seconds."""
     cases = list(element.iter("testcase"))
     element.set("tests", str(len(cases)))
     for tag, name in (("failure", "failures"), ("error", "errors"), ("skipped", "skipped")):
@@ -89,7 +95,7 @@ def _count(element: Xml.Element) -> None:
     element.set("time", f"{sum(float(case.get('time', '0')) for case in cases):.9f}")
 
 
-def _text(text: str) -> str:
+def xml_text(text: str) -> str:
     """What XML may hold: control characters spelled out, code points it has no place for lost."""
     return "".join(
         character if ord(character) not in _NO_CHARACTERS else "�" for character in literal(text)

@@ -34,6 +34,9 @@ _NEAR = 3  # runs to either side of one that may be an outlier; chosen as LEAST
 _CAP = 3.0  # scatters above the least of the newest runs, so that one outlier can't make a step
 _MAD_TO_SIGMA = 1.4826  # 1 / Phi^-1(3/4)
 _MANY_BLOCKS = 40  # chosen: the median is then as good, and pairs grow with the square
+_KNOWN = 20  # chosen: from so many runs on their own scatter is known better than by a calibration
+# sqrt((1/3 + 1/8) / 2): the difference of means of three and eight runs over that of two single ones.
+_OF_FLOOR = 0.48
 _LIKELY = 2.0  # log likelihood that a 95% confidence set of places may lack (chi square, 1 degree)
 
 
@@ -60,13 +63,18 @@ def level_of(blocks: Array) -> float:
 
 
 def detect(
-    runs: Sequence[Array], groups: Sequence[int], margin: float = MARGIN, resolution: float = 0.0
+    runs: Sequence[Array],
+    groups: Sequence[int],
+    margin: float = MARGIN,
+    resolution: float = 0.0,
+    floor: float = 0.0,
 ) -> list[Detected]:
     """The steps in logarithms of block medians, run by run.
 
     Runs with the same number in `groups` were measured under the same conditions: steps between
     groups are none. Steps below the `margin`, or below the timer's `resolution` (both of log time),
-    are none either.
+    are none either; where few runs precede them, steps below the A/A `floor` between two runs,
+    scaled to the means of as many runs.
     """
     levels = np.array([level_of(run) for run in runs])
     numbers = np.asarray(groups, dtype=np.intp)
@@ -79,7 +87,8 @@ def detect(
         if end - begin < FEWEST + LEAST or _is_quiet(levels[part], numbers[part], least):
             continue
         window = _Window.of(runs[part], levels[part], numbers[part], resolution)
-        best = window.newest_step(least)
+        short = end - begin < _KNOWN
+        best = window.newest_step(max(least, floor * _OF_FLOOR) if short else least)
         if best is not None:
             split, step = best
             low, high = window.likely_places(split)

@@ -157,7 +157,7 @@ def points_text(
     series = points[0].series
     if format == "json":
         entries = tuple(map(_point_entry, points))
-        file = SeriesFile(store=str(store), series=_series_entry(series), points=entries)
+        file = SeriesFile(store=str(store), series=series_entry(series), points=entries)
         return encode(file)
     shown = points[-top:] if top else points
     before = [None, *points][len(points) - len(shown) : len(points)]
@@ -275,23 +275,23 @@ def _table(grid: Grid) -> list[str]:
     return [*markdown.table(grid.columns, rows), *(["", grid.note] if grid.note else [])]
 
 
-def _series_entry(series: Series) -> SeriesEntry:
+def series_entry(series: Series) -> SeriesEntry:
     return SeriesEntry(**asdict(series))
 
 
 def _overview_entry(row: Overview) -> OverviewEntry:
     return OverviewEntry(
-        series=_series_entry(row.series),
+        series=series_entry(row.series),
         runs=row.runs,
-        first=_iso(row.first),
-        last=_iso(row.last),
+        first=iso(row.first),
+        last=iso(row.last),
         recent=row.recent,
     )
 
 
 def _point_entry(point: Point) -> PointEntry:
     return PointEntry(
-        time=_iso(point.time),
+        time=iso(point.time),
         run=point.run,
         source=point.source,
         commit=point.commit,
@@ -302,5 +302,5 @@ def _point_entry(point: Point) -> PointEntry:
     )
 
 
-def _iso(time: datetime) -> str:
+def iso(time: datetime) -> str:
     return time.isoformat()
