@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from profkit.commands.choices import TextFormat
-from profkit.commands.options import Drawing, Reading, interruptible, put, report_failures, warn
+from profkit.commands.options import Picture, Reading, interruptible, put, report_failures, warn
 from profkit.core.errors import BadInput, UsageError
 from profkit.ui.progress import stage_progress
 
@@ -111,7 +111,7 @@ def show(
     put(points_text(points, store, format, top=top, to_file=output is not None), output)
 
 
-@history.command("plot", cls=Drawing)
+@history.command("plot", cls=Picture)
 def plot(words: list[str], output: Path, store: Path = STORE) -> None:
     """Plot a series over time, with its changes.
 
@@ -124,11 +124,40 @@ def plot(words: list[str], output: Path, store: Path = STORE) -> None:
     """
     from profkit.history.marks import condition_marks
     from profkit.history.plot import plot_series
-    from profkit.ui.picture import check_picture
 
-    check_picture(output)
     points = _one_series(store, words)
     plot_series(points, condition_marks(points), output)
+
+
+@history.command("page", cls=Reading)
+def page(
+    words: list[str] | None = None, output: Path = Path("history.html"), store: Path = STORE
+) -> None:
+    """Write all series of a history as one self-contained HTML page.
+
+    It has a small plot of each series with its changes, worst first, and a search.
+
+    Examples:
+      profkit history page
+      profkit history page sdpa_s512 -o sdpa.html --store /shared/history
+    """
+    from profkit.history.marks import condition_marks
+    from profkit.history.page import history_page, points_of_a_series
+    from profkit.history.selection import matching
+    from profkit.history.store import Store
+
+    opened = Store(store)
+    rows = {row.series: row.runs for row in opened.overviews()}
+    _refuse_empty(store, rows)
+    chosen = matching(words or [], rows)
+    points = opened.points(chosen if words else None, last=points_of_a_series(len(chosen)))
+    html = history_page(
+        {series: (points[series], condition_marks(points[series])) for series in chosen},
+        {series: rows[series] for series in chosen},
+        store,
+    )
+    put(html, output)
+    typer.echo(f"Wrote {output} ({len(html.encode()) / 1e6:.1f} MB)", err=True)
 
 
 def _one_series(store: Path, words: list[str]) -> list[Point]:

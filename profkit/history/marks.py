@@ -22,13 +22,22 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True)
 class Mark:
-    """A change before the point `index`; `words` say what it is."""
+    """A change before the point `index`, in words; `change` is that of the median, as a share,
+    where a check found it."""
 
     index: int
     kind: Kind
     words: str
+    change: float = 0.0
 
 
+NAMES = {
+    Kind.REAL: "change of the program",
+    Kind.METHOD: "change of the method",
+    Kind.HARDWARE: "change of hardware or driver",
+    Kind.NOISE: "noise",
+}
+"""The kinds of changes in words."""
 _METHOD = {"clock_policy", "timer", "cache_policy", "profkit"}
 
 

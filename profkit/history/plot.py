@@ -7,7 +7,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from profkit.history.marks import Kind, Mark
+from profkit.history.marks import NAMES, Kind, Mark
 from profkit.history.record import Point
 from profkit.history.selection import label
 from profkit.history.store import median_of
@@ -22,13 +22,6 @@ _COLORS = {
     Kind.HARDWARE: "#6a1b9a",
     Kind.NOISE: "#546e7a",
 }
-_NAMES = {
-    Kind.REAL: "change of the program",
-    Kind.METHOD: "change of the method",
-    Kind.HARDWARE: "change of hardware or driver",
-    Kind.NOISE: "noise",
-}
-"""The kinds of changes in words."""
 _SCALES = ((1.0, "s", 0.1), (1e3, "ms", 1e-3), (1e6, "µs", 0.0))
 _HEADROOM = 0.12  # share of the range above the largest time, chosen: numbers of marks fit there
 _LEAST_RANGE = 0.02  # of the median; chosen: noise of 0.1% does not fill the plot
@@ -108,7 +101,7 @@ def _words(times: Sequence[Any], marks: Sequence[Mark], listed: Sequence[Mark]) 
     lines = [f"1 to {first - 1}: earlier changes"] if first > 1 else []
     return lines + [
         shorten(
-            f"{number}  {times[mark.index]:%Y-%m-%d}  {_NAMES[mark.kind]}: {mark.words}", _LONGEST
+            f"{number}  {times[mark.index]:%Y-%m-%d}  {NAMES[mark.kind]}: {mark.words}", _LONGEST
         )
         for number, mark in enumerate(listed, first)
     ]
