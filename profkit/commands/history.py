@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Sized
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 
 from profkit.commands.choices import TextFormat
-from profkit.commands.options import Reading, interruptible, put, report_failures, warn
+from profkit.commands.options import Picture, Reading, interruptible, put, report_failures, warn
 from profkit.core.errors import BadInput, UsageError
 from profkit.ui.progress import stage_progress
+
+if TYPE_CHECKING:
+    from profkit.history.record import Point
 
 STORE = Path(".profkit/history")
 _TOP = 40  # chosen: a screen
@@ -101,16 +105,71 @@ def show(
       profkit history show sdpa_s512 flash
       profkit history show sdpa_s512 flash main --top 0 --format json
     """
+    from profkit.history.view import points_text
+
+    points = _one_series(store, words)
+    put(points_text(points, store, format, top=top, to_file=output is not None), output)
+
+
+@history.command("plot", cls=Picture)
+def plot(words: list[str], output: Path, store: Path = STORE) -> None:
+    """Plot a series over time, with its changes.
+
+    Each run is the median and the range of its blocks; lines are changes of the program, of the
+    method of the measurement, and of hardware or driver.
+
+    Examples:
+      profkit history plot sdpa_s512 flash -o flash.png
+      profkit history plot sdpa_s512 flash main -o flash.svg
+    """
+    from profkit.history.marks import condition_marks
+    from profkit.history.plot import plot_series
+
+    points = _one_series(store, words)
+    plot_series(points, condition_marks(points), output)
+
+
+@history.command("page", cls=Reading)
+def page(
+    words: list[str] | None = None, output: Path = Path("history.html"), store: Path = STORE
+) -> None:
+    """Write all series of a history as one self-contained HTML page.
+
+    It has a small plot of each series with its changes, worst first, and a search.
+
+    Examples:
+      profkit history page
+      profkit history page sdpa_s512 -o sdpa.html --store /shared/history
+    """
+    from profkit.history.marks import condition_marks
+    from profkit.history.page import history_page, points_of_a_series
+    from profkit.history.selection import matching
+    from profkit.history.store import Store
+
+    opened = Store(store)
+    rows = {row.series: row.runs for row in opened.overviews()}
+    _refuse_empty(store, rows)
+    chosen = matching(words or [], rows)
+    points = opened.points(chosen if words else None, last=points_of_a_series(len(chosen)))
+    html = history_page(
+        {series: (points[series], condition_marks(points[series])) for series in chosen},
+        {series: rows[series] for series in chosen},
+        store,
+    )
+    put(html, output)
+    typer.echo(f"Wrote {output} ({len(html.encode()) / 1e6:.1f} MB)", err=True)
+
+
+def _one_series(store: Path, words: list[str]) -> list[Point]:
+    """The points of the series that words name."""
     from profkit.history.selection import named
     from profkit.history.store import Store
-    from profkit.history.view import points_text
 
     opened = Store(store)
     every = [row.series for row in opened.overviews()]
     _refuse_empty(store, every)
     series = named(words, every)
-    points = opened.points([series])[series]
-    put(points_text(points, store, format, top=top, to_file=output is not None), output)
+    return opened.points([series])[series]
 
 
 def _refuse_empty(store: Path, series: Sized) -> None:

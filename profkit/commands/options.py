@@ -31,7 +31,7 @@ from profkit.core.errors import BadInput, ProfkitError, UsageError
 from profkit.core.integrity import MANIFEST
 from profkit.core.regular_file import open_regular
 from profkit.core.text_files import read_json
-from profkit.ui.picture import PICTURES
+from profkit.ui.picture import PICTURES, check_picture
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -238,6 +238,13 @@ class Drawing(Reading):
     """A verb whose output may be a picture."""
 
     pictures = PICTURES
+
+
+class Picture(Drawing):
+    """A verb whose output is a picture."""
+
+    def _choose_format(self, _: Any, output: Path) -> None:
+        check_picture(output)
 
 
 class WithProgram(Reading):

@@ -122,15 +122,25 @@ class Store:
             for series, runs, _, first, last, recent in rows
         ]
 
-    def points(self, series: Iterable[Series] | None = None) -> dict[Series, list[Point]]:
-        """The points of these series, or of all, each in the order of time."""
+    def points(
+        self, series: Iterable[Series] | None = None, last: int = 0
+    ) -> dict[Series, list[Point]]:
+        """The points of these series, or of all, each in the order of time; of each the `last`
+        ones, 0: all."""
         where, values = _condition(series)
         sql = (
-            f"SELECT {_SELECTED} FROM points{where} "
-            "QUALIFY row_number() OVER (PARTITION BY run, item) = 1 ORDER BY time, run, item"
+            f"SELECT {_SELECTED}, item FROM points{where} "
+            "QUALIFY row_number() OVER (PARTITION BY run, item) = 1"
         )
+        if last:
+            sql = (
+                f"SELECT {_SELECTED}, item FROM ({sql}) QUALIFY row_number() OVER "
+                f"(PARTITION BY {', '.join(_SERIES)} ORDER BY time DESC, run DESC, item DESC) "
+                f"<= {int(last)}"
+            )
+        sql += " ORDER BY time, run, item"
         by_series: dict[Series, list[Point]] = {}
-        for point in map(_point, self._query(sql, values)):
+        for point in (_point(row[:-1]) for row in self._query(sql, values)):
             by_series.setdefault(point.series, []).append(point)
         return by_series
 

@@ -7,9 +7,6 @@ element.
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -26,7 +23,7 @@ from profkit.page import charts
 from profkit.page.data import Content, page_data
 from profkit.runs.manifest import Manifest
 from profkit.runs.run import read_manifest
-from profkit.ui.template import templates
+from profkit.ui.template import content_policy, embedded, templates
 from profkit.ui.text import count, extent, literal, number, percent, plural
 
 if TYPE_CHECKING:
@@ -44,7 +41,6 @@ DETAILED = 12
 """Kernels with details by default, most time first. Chosen: 12 summaries fit a screen."""
 
 _CHARTS = "echarts.common.min.js"
-_HARMLESS = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})
 _FILTERS: Mapping[str, Callable[..., Any]] = {
     "count": count,
     "extent": extent,
@@ -180,7 +176,7 @@ def render_page(page: Mapping[str, Any], application: ApplicationSection | None 
     scripts += [application.script] if application else []
     first, *others = scripts
     page = dict(page) | {
-        "policy": _policy(scripts),
+        "policy": content_policy(scripts),
         "style": _text("page.css") + (application.style if application else ""),
         "application": application,
         "theme_script": first,
@@ -194,27 +190,6 @@ def render_page(page: Mapping[str, Any], application: ApplicationSection | None 
 def page_templates() -> Environment:
     """The page's templates."""
     return templates("profkit.page", _FILTERS)
-
-
-def embedded(data: Any) -> str:
-    """JSON for a script element: no text in it can end the element or begin another.
-
-    Raises ValueError for NaN, which JSON can't express.
-    """
-    return json.dumps(data, allow_nan=False, separators=(",", ":")).translate(_HARMLESS)
-
-
-def _policy(scripts: list[str]) -> str:
-    """A Content-Security-Policy that allows these inline scripts and loads nothing."""
-    allowed = " ".join(f"'sha256-{_hash(script)}'" for script in scripts)
-    return (
-        f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; "
-        "base-uri 'none'; form-action 'none'"
-    )
-
-
-def _hash(script: str) -> str:
-    return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
 
 
 @cache

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import base64
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from profkit.core.text_files import shipped_text
@@ -10,6 +13,8 @@ from profkit.ui.text import literal
 
 if TYPE_CHECKING:
     from jinja2 import Environment
+
+_HARMLESS = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})
 
 
 def templates(package: str, filters: Mapping[str, Callable[..., Any]] | None = None) -> Environment:
@@ -27,6 +32,27 @@ def templates(package: str, filters: Mapping[str, Callable[..., Any]] | None = N
     )
     environment.filters |= filters or {}
     return environment
+
+
+def embedded(data: Any) -> str:
+    """JSON for a script element: no text in it can end the element or begin another.
+
+    Raises ValueError for NaN, which JSON can't express.
+    """
+    return json.dumps(data, allow_nan=False, separators=(",", ":")).translate(_HARMLESS)
+
+
+def content_policy(scripts: Iterable[str]) -> str:
+    """A Content-Security-Policy that allows these inline scripts and loads nothing."""
+    allowed = " ".join(f"'sha256-{_hash(script)}'" for script in scripts)
+    return (
+        f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; "
+        "base-uri 'none'; form-action 'none'"
+    )
+
+
+def _hash(script: str) -> str:
+    return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
 
 
 def _shown(value: Any) -> Any:
