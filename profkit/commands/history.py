@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from profkit.commands import history_check
 from profkit.commands.choices import TextFormat
 from profkit.commands.options import Picture, Reading, interruptible, put, report_failures, warn
 from profkit.core.errors import BadInput, UsageError
@@ -122,11 +123,11 @@ def plot(words: list[str], output: Path, store: Path = STORE) -> None:
       profkit history plot sdpa_s512 flash -o flash.png
       profkit history plot sdpa_s512 flash main -o flash.svg
     """
-    from profkit.history.marks import condition_marks
+    from profkit.history.changes import series_marks
     from profkit.history.plot import plot_series
 
     points = _one_series(store, words)
-    plot_series(points, condition_marks(points), output)
+    plot_series(points, series_marks(points), output)
 
 
 @history.command("page", cls=Reading)
@@ -141,7 +142,7 @@ def page(
       profkit history page
       profkit history page sdpa_s512 -o sdpa.html --store /shared/history
     """
-    from profkit.history.marks import condition_marks
+    from profkit.history.changes import series_marks
     from profkit.history.page import history_page, points_of_a_series
     from profkit.history.selection import matching
     from profkit.history.store import Store
@@ -152,7 +153,7 @@ def page(
     chosen = matching(words or [], rows)
     points = opened.points(chosen if words else None, last=points_of_a_series(len(chosen)))
     html = history_page(
-        {series: (points[series], condition_marks(points[series])) for series in chosen},
+        {series: (points[series], series_marks(points[series])) for series in chosen},
         {series: rows[series] for series in chosen},
         store,
     )
@@ -170,6 +171,9 @@ def _one_series(store: Path, words: list[str]) -> list[Point]:
     _refuse_empty(store, every)
     series = named(words, every)
     return opened.points([series])[series]
+
+
+history.command("check", cls=Reading)(history_check.check)
 
 
 def _refuse_empty(store: Path, series: Sized) -> None:

@@ -8,14 +8,70 @@ from typing import TYPE_CHECKING, Literal
 import typer
 
 from profkit.commands.options import put
+from profkit.commands.time import share
 from profkit.core.errors import BadInput
-from profkit.core.unit_words import share
 
 if TYPE_CHECKING:
     from profkit.history.check import Check
 
 CheckFormat = Literal["terminal", "markdown", "json", "junit"]
 
-STORE = Path(".profkit/history")
+_STORE = Path(".profkit/history")
 _TOP = 40  # chosen: a screen
-_RECENT = 3  # chosen: a change is detected with the third run of it; later checks then pass again
+_RECENT = 3  # chosen: as many runs as must agree on a change
+
+
+def check(
+    words: list[str] | None = None,
+    store: Path = _STORE,
+    fail_on: list[str] | None = None,
+    recent: int = _RECENT,
+    margin: str = "1%",
+    bisect: bool = False,
+    top: int = _TOP,
+    format: CheckFormat = "terminal",
+    output: Path | None = None,
+) -> None:
+    """Check a history for changes, without false alarms.
+
+    A change is real, or due to the method of measurement, to hardware or driver, or noise: only
+    real ones are regressions. Three runs must agree on it. Exits with 1 if a gate of --fail-on
+    fails, with 3 if what it forbids can't be decided.
+
+    Examples:
+      profkit history check
+      profkit history check sdpa_s512 --fail-on regression:2% --bisect
+      profkit history check --format markdown -o comment.md
+    """
+    from profkit.history.changes import check_series
+    from profkit.history.check import check as check_changes
+    from profkit.history.check import history_gates
+    from profkit.history.selection import matching
+    from profkit.history.store import Store
+
+    gates = history_gates(fail_on or ())
+    least = share(margin, "--margin")
+    points = Store(store).points()
+    if not points:
+        raise BadInput(f"{store}: no runs in this store", "`profkit history add` adds them")
+    checked = [check_series(points[series], least) for series in matching(words or [], points)]
+    result = check_changes(checked, gates, recent, Path.cwd() if bisect else None)
+    put(_text(result, format, top, to_file=output is not None), output)
+    if result.exit_code:
+        raise typer.Exit(result.exit_code)
+
+
+def _text(result: Check, format: CheckFormat, top: int, *, to_file: bool) -> str:
+    if format == "json":
+        from profkit.history.check_json import check_json
+
+        return check_json(result)
+    if format == "junit":
+        from profkit.history.check_junit import check_junit
+
+        return check_junit(result)
+    from profkit.history.check_view import check_markdown, check_terminal
+
+    if format == "markdown":
+        return check_markdown(result, top)
+    return check_terminal(result, top, to_file=to_file)

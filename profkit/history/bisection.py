@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,17 +17,18 @@ _COMMIT = re.compile(r"[0-9a-f]{7,64}")
 @dataclass(frozen=True)
 class Bisection:
     """Commits to measure, the best first, of `count` that may be the first bad one; `reason` says
-    why none can be named."""
+    why there is none. `again`: they were measured, which did not tell."""
 
     commits: tuple[str, ...]
     count: int
     reason: str = ""
+    again: bool = False
 
 
 def bisect(good: str, bad: str, measured: Iterable[str], folder: Path) -> Bisection:
     """The commits between a good and a bad one to try next: the middle, then those of both halves.
 
-    The folder's repository knows them. A commit that was measured already is none to try.
+    The folder's repository has them. Those that were not measured yet come before others.
     """
     ends = [commit.removesuffix(DIRTY) for commit in (good, bad)]
     if not all(ends):
@@ -43,14 +44,22 @@ def bisect(good: str, bad: str, measured: Iterable[str], folder: Path) -> Bisect
         return Bisection((), 0, f"no repository with both commits in {folder}")
     if not listed:
         return Bisection((), 0, "the good commit does not precede the bad one")
-    known = {commit.removesuffix(DIRTY) for commit in measured}
     inner = listed[:-1]
-    middle = len(inner) // 2
-    order = [middle, middle // 2, (middle + len(inner)) // 2] if inner else []
-    names = dict.fromkeys(inner[place] for place in order if place < len(inner))
-    commits = tuple(name for name in names if not any(map(name.startswith, known - {""})))
-    reason = "" if commits else "those between were measured" if inner else "no commit is between"
-    return Bisection(commits, len(listed), reason)
+    known = {commit.removesuffix(DIRTY) for commit in measured} - {""}
+    unknown = [name for name in inner if not any(map(name.startswith, known))]
+    return Bisection(
+        _halving(unknown or inner),
+        len(listed),
+        "" if inner else "no commit is between",
+        again=not unknown,
+    )
+
+
+def _halving(commits: Sequence[str]) -> tuple[str, ...]:
+    """The middle of these, then those of both halves."""
+    count = len(commits)
+    places = dict.fromkeys((count // 2, count // 4, 3 * count // 4))
+    return tuple(commits[place] for place in places if place < count)
 
 
 def _between(good: str, bad: str, folder: Path) -> list[str] | None:

@@ -1,8 +1,7 @@
-"""Why a change happened: the comparison of the stored profiles of its last good and first bad run."""
+"""Why a change happened: `diff` of the profiles of its last good and first bad run."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 from profkit.core.errors import ProfkitError
@@ -12,25 +11,25 @@ _SHOWN = 2  # kernels, chosen: those that take most of the change
 
 
 def cause_of(good: Point, bad: Point) -> tuple[str, ...]:
-    """The cause in lines, or a line that says why it is unknown."""
-    folders = [_profile(point.source) for point in (good, bad)]
-    if None in folders:
-        missing = [point.source for point, folder in zip((good, bad), folders, strict=True) if folder is None]
-        return (f"cause unknown: no profile at {' and '.join(dict.fromkeys(missing))}",)
-    if folders[0] == folders[1]:
-        return ("cause unknown: both runs name one profile",)
+    """The cause in lines, or a line that says why it is not known."""
+    before, after = _profile(good.source), _profile(bad.source)
+    if before is None or after is None:
+        missing = bad.source if before else good.source
+        return (f"cause not known: no profile at {missing}",)
+    if before == after:
+        return ("cause not known: both runs name one profile",)
     try:
-        return _compared(*(folder for folder in folders if folder))
+        return _compared(before, after)
     except ProfkitError as error:
-        return (f"cause unknown: {error.message}",)
+        return (f"cause not known: {error.message}",)
 
 
 def _profile(source: str) -> Path | None:
-    """The run that a source is, or is a file of, where it still has a report."""
-    from profkit.analysis.run_files import SUFFIXES
+    """The run that a source is, or is the latencies of, where it still has a report."""
+    from profkit.analysis.run_files import LATENCY, SUFFIXES
 
     path = Path(source)
-    folder = path if path.is_dir() else path.parent
+    folder = path.parent if path.name == LATENCY else path
     try:
         has_report = any(file.suffix in SUFFIXES for file in folder.iterdir())
     except OSError:
@@ -44,15 +43,10 @@ def _compared(before: Path, after: Path) -> tuple[str, ...]:
 
     change = diff(before, after)
     if change.refused:
-        return (f"cause unknown: {change.obstacle_words}",)
+        return (f"cause not known: {change.obstacle_words}",)
     lines: list[str] = []
     for kernel in change.kernels[:_SHOWN]:
         lines.append(words.headline(kernel))
         if kernel.attribution and (sentence := words.why(kernel.attribution)):
             lines.append(sentence)
-    return tuple(lines) or ("cause unknown: no kernels in common",)
-
-
-def causes(pairs: Sequence[tuple[Point, Point]]) -> list[tuple[str, ...]]:
-    """The causes of several changes."""
-    return [cause_of(good, bad) for good, bad in pairs]
+    return tuple(lines) or ("cause not known: no kernels in common",)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields, replace
-from enum import StrEnum
-from itertools import groupby
+from dataclasses import dataclass, replace
+from itertools import chain
 
 import numpy as np
 
 from profkit.history.content import DIRTY
 from profkit.history.divisive import Array
+from profkit.history.marks import Kind, Mark, condition_marks, kind_of
 from profkit.history.noise import step_at
 from profkit.history.record import Conditions, Point
 from profkit.history.steps import (
@@ -25,23 +25,13 @@ from profkit.history.steps import (
     detect,
     level_of,
 )
+from profkit.history.view import changes as changed
 from profkit.timing.floor import read_floor
 from profkit.timing.statistics import find_tick
 
-METHOD = ("clock_policy", "timer", "cache_policy", "profkit")
-"""Conditions that are how something is measured; the others are what it is measured on."""
 _FLIPS = 2  # steps between two levels after which the next is no news: there and back
+_QUARTILES = 1.349  # 2 Phi^-1(3/4): between the quartiles of a normal distribution, in sigmas
 _SAME_LEVEL = 1 / 3  # of a step, chosen: levels nearer to each other count as equal
-_TYPICAL = 0.5  # quantile of scatter that is shown
-
-
-class Kind(StrEnum):
-    """What a change is due to."""
-
-    real = "real"
-    method = "method"
-    hardware = "hardware"
-    noise = "noise"
 
 
 @dataclass(frozen=True)
@@ -75,8 +65,8 @@ class Change:
 class Checked:
     """A series with its changes in the order of time.
 
-    `scatter` is the relative scatter of its runs around their level, `correlation` that of
-    neighbors, NaN where `reason` says why nothing was checked.
+    `level` (s) and `scatter` (relative, of a single run) are those since the last change; `reason`
+    says why nothing was checked, "" where it was.
     """
 
     points: tuple[Point, ...]
@@ -88,10 +78,12 @@ class Checked:
 
 def merged(points: Sequence[Point]) -> tuple[Point, ...]:
     """The points in the order of time, those of one run together: they are not independent."""
+    by_run: dict[str, list[Point]] = {}
+    for point in points:
+        by_run.setdefault(point.run, []).append(point)
     return tuple(
-        replace(first, block_medians=(*first.block_medians, *(m for p in rest for m in p.block_medians)))
-        for _, same in groupby(points, key=lambda point: point.run)
-        for first, *rest in (tuple(same),)
+        replace(same[0], block_medians=tuple(chain(*(point.block_medians for point in same))))
+        for same in by_run.values()
     )
 
 
@@ -109,9 +101,10 @@ def check_series(points: Sequence[Point], margin: float = MARGIN) -> Checked:
         seen.append(_classed(runs, levels, step, seen))
     changes = sorted([*changes, *seen], key=lambda change: change.first)
     start = max([change.first for change in changes], default=0)
-    newest = levels[max(start, levels.size - WINDOW) :]
-    reason = "" if levels.size >= FEWEST + LEAST else f"{levels.size} of {FEWEST + LEAST} runs needed"
-    return Checked(runs, tuple(changes), math.exp(float(np.median(newest))), _scatter(newest), reason)
+    level = math.exp(float(np.median(levels[max(start, levels.size - WINDOW) :])))
+    fewest = FEWEST + LEAST
+    reason = "" if levels.size >= fewest else f"{levels.size} of {fewest} runs"
+    return Checked(runs, tuple(changes), level, _scatter(levels, numbers, changes), reason)
 
 
 def _numbered(conditions: Sequence[Conditions]) -> list[int]:
@@ -133,21 +126,34 @@ def _floor(point: Point) -> float:
     return floor.between_runs if floor and conditions.gpu_uuid else 0.0
 
 
-def _scatter(levels: Array) -> float:
-    """The scatter of a single run, robust to outliers: what Q1 to Q3 is of a normal distribution."""
-    if levels.size < LEAST:
+def _scatter(levels: Array, numbers: Sequence[int], changes: Sequence[Change]) -> float:
+    """The scatter of a single run around its level, from quartiles: outliers don't count.
+
+    Of the last runs that have enough others at their level; NaN where these are too few.
+    """
+    places = np.arange(levels.size)
+    passed = np.searchsorted([change.first for change in changes], places, side="right")
+    rest: list[float] = []
+    for part in {*zip(passed.tolist(), numbers, strict=True)}:
+        inside = (passed == part[0]) & (np.asarray(numbers) == part[1])
+        inside &= places >= levels.size - WINDOW
+        if inside.sum() >= FEWEST:
+            rest += (levels[inside] - np.median(levels[inside])).tolist()
+    if len(rest) < FEWEST:
         return math.nan
-    low, high = np.quantile(levels, (0.25, 0.75))
-    return float(high - low) / 1.349  # 2 Phi^-1(3/4)
+    low, high = np.quantile(rest, (0.25, 0.75))
+    return float(high - low) / _QUARTILES
 
 
-def _classed(runs: Sequence[Point], levels: Array, step: Detected, earlier: Sequence[Change]) -> Change:
+def _classed(
+    runs: Sequence[Point], levels: Array, step: Detected, earlier: Sequence[Change]
+) -> Change:
     good, bad = runs[step.earliest - 1], runs[step.latest]
     start = max([change.first for change in earlier], default=0)
     before = levels[max(start, step.first - WINDOW) : step.first]
     center = float(np.median(before))
     change = Change(
-        kind=Kind.real,
+        kind=Kind.REAL,
         before=math.exp(center),
         after=math.exp(center + step.step.size),
         scatter=step.step.scatter,
@@ -161,26 +167,21 @@ def _classed(runs: Sequence[Point], levels: Array, step: Detected, earlier: Sequ
     )
     for place in range(step.earliest, step.latest + 1):
         if runs[place].conditions != runs[place - 1].conditions:
-            kind, why = of_conditions(runs[place - 1].conditions, runs[place].conditions)
-            return replace(change, kind=kind, why=why)
+            kind = kind_of(runs[place - 1].conditions, runs[place].conditions)
+            return replace(change, kind=kind, why=_words(runs, place))
     if why := _same_commit(runs, step) or _flipping(change, earlier):
-        return replace(change, kind=Kind.noise, why=why)
+        return replace(change, kind=Kind.NOISE, why=why)
     return change
 
 
-def of_conditions(before: Conditions, after: Conditions) -> tuple[Kind, str]:
-    """The kind of a change between two conditions, and the names of those that differ."""
-    names = [
-        field.name
-        for field in fields(Conditions)
-        if getattr(before, field.name) != getattr(after, field.name)
-    ]
-    kind = Kind.method if any(name in METHOD for name in names) else Kind.hardware
-    return kind, ", ".join(names)
+def _words(runs: Sequence[Point], place: int) -> str:
+    """The conditions that changed with a run, in words."""
+    return "; ".join(changed(runs[place - 1].conditions, runs[place].conditions))
 
 
 def _same_commit(runs: Sequence[Point], step: Detected) -> str:
     """Whether a clean commit was measured at both levels, in words."""
+
     def clean(points: Sequence[Point]) -> set[str]:
         return {point.commit for point in points} - {""}
 
@@ -203,7 +204,11 @@ def _flipping(change: Change, earlier: Sequence[Change]) -> str:
 
 
 def _between_conditions(
-    runs: Sequence[Point], levels: Array, numbers: Sequence[int], steps: Sequence[Detected], margin: float
+    runs: Sequence[Point],
+    levels: Array,
+    numbers: Sequence[int],
+    steps: Sequence[Detected],
+    margin: float,
 ) -> Iterator[Change]:
     """Changes of level where conditions were first used."""
     starts = [0, *(step.first for step in steps)]
@@ -220,11 +225,10 @@ def _between_conditions(
         step = step_at(values, np.ones((values.size, 1)), len(before), margin / math.sqrt(12))
         if step is None or step.p_value >= ALPHA or abs(step.size) < margin:
             continue
-        kind, why = of_conditions(runs[place - 1].conditions, runs[place].conditions)
         center = float(np.median(levels[before]))
         seen = after[LEAST - 1]
         yield Change(
-            kind=kind,
+            kind=kind_of(runs[place - 1].conditions, runs[place].conditions),
             before=math.exp(center),
             after=math.exp(center + step.size),
             scatter=step.scatter,
@@ -233,6 +237,27 @@ def _between_conditions(
             seen=seen,
             good=runs[before[-1]],
             bad=runs[place],
-            why=why,
+            why=_words(runs, place),
             age=len(runs) - 1 - seen,
         )
+
+
+def series_marks(points: Sequence[Point]) -> list[Mark]:
+    """What plots and pages of a series mark: its changes, and other changes of conditions."""
+    checked = check_series(points)
+    places: dict[str, int] = {}
+    for place, point in enumerate(points):
+        places.setdefault(point.run, place)
+    marks = {
+        (place := places[checked.points[change.first].run]): Mark(
+            place, change.kind, _mark_words(change), change.change
+        )
+        for change in checked.changes
+    }
+    conditions = {mark.index: mark for mark in condition_marks(points)}
+    return [mark for _, mark in sorted((conditions | marks).items())]
+
+
+def _mark_words(change: Change) -> str:
+    size = f"{abs(change.change):.1%} {'slower' if change.change > 0 else 'faster'}"
+    return f"{size}: {change.why}" if change.why else size

@@ -10,18 +10,19 @@ from profkit.comparison.gates import FAILED, UNDECIDED, Gate, GateKind, parse_ga
 from profkit.core.errors import UsageError
 from profkit.history.bisection import Bisection, bisect
 from profkit.history.cause import cause_of
-from profkit.history.changes import Change, Checked, Kind
+from profkit.history.changes import Change, Checked
+from profkit.history.marks import Kind
 from profkit.history.record import Series
 from profkit.history.selection import label
 from profkit.ui.text import percent
 
 _GATES = (GateKind.regression, GateKind.inconclusive, GateKind.incomparable)
-_KINDS = {GateKind.inconclusive: {Kind.noise}, GateKind.incomparable: {Kind.method, Kind.hardware}}
+_KINDS = {GateKind.inconclusive: {Kind.NOISE}, GateKind.incomparable: {Kind.METHOD, Kind.HARDWARE}}
 
 
 @dataclass(frozen=True)
 class GateFailure:
-    """A gate that a series fails; `change` is the one at fault, None where it could not be checked."""
+    """A gate that a series fails; `change` is at fault, None where it was not checked."""
 
     gate: Gate
     series: Series
@@ -48,7 +49,7 @@ class Alarm:
 
 @dataclass(frozen=True)
 class Check:
-    """The series of a history in the order of their names, news among their changes, and failures."""
+    """The series of a history, the news among their changes, and the gates that fail."""
 
     series: tuple[Checked, ...]
     alarms: tuple[Alarm, ...]
@@ -81,7 +82,7 @@ def check(
 ) -> Check:
     """What is news in series that were checked: changes detected with the last `recent` runs.
 
-    Slower ones come first, the largest first. With a `repository` the commits to try next are named.
+    Real ones come first, the slowest first. With a `repository` the commits to try next are named.
     """
     news = [
         (each.points[0].series, change, each)
@@ -89,16 +90,20 @@ def check(
         for change in each.changes
         if change.age < recent
     ]
-    news.sort(key=lambda row: (row[1].kind is not Kind.real, -row[1].change))
+    news.sort(key=lambda row: (row[1].kind is not Kind.REAL, -row[1].change))
     alarms = []
     for name, change, each in news:
-        real = change.kind is Kind.real
-        tried = bisect(
-            change.good.commit,
-            change.bad.commit,
-            (point.commit for point in each.points),
-            repository,
-        ) if repository and real else None
+        real = change.kind is Kind.REAL
+        tried = (
+            bisect(
+                change.good.commit,
+                change.bad.commit,
+                (point.commit for point in each.points),
+                repository,
+            )
+            if repository and real
+            else None
+        )
         alarms.append(Alarm(name, change, cause_of(change.good, change.bad) if real else (), tried))
     failed = tuple(failure for gate in gates for failure in _failures(series, gate, recent))
     return Check(tuple(series), tuple(alarms), failed, recent)
@@ -111,12 +116,16 @@ def _failures(series: Sequence[Checked], gate: Gate, recent: int) -> Iterator[Ga
             yield GateFailure(gate, name, f"not checked, {each.reason}", None)
         for change in each.changes:
             if change.age < recent and _forbids(gate, change):
-                size = f"{percent(abs(change.change))} {'slower' if change.change > 0 else 'faster'}"
                 allowed = f", more than {gate.margin * 100:g}%" if gate.margin else ""
-                yield GateFailure(gate, name, size + allowed, change)
+                yield GateFailure(gate, name, size_words(change) + allowed, change)
 
 
 def _forbids(gate: Gate, change: Change) -> bool:
     if gate.kind is GateKind.regression:
-        return change.kind is Kind.real and change.change > gate.margin
+        return change.kind is Kind.REAL and change.change > gate.margin
     return change.kind in _KINDS[gate.kind] and change.change > 0
+
+
+def size_words(change: Change) -> str:
+    """`2.1% slower`."""
+    return f"{percent(abs(change.change))} {'slower' if change.change > 0 else 'faster'}"

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 
 from profkit.core.typed_file import Count, Model, Number, Output, encode
-from profkit.history.changes import Change, Checked, Kind
+from profkit.history.changes import Change, Checked
 from profkit.history.check import Check
+from profkit.history.marks import Kind
 from profkit.history.record import Point
 from profkit.history.view import SeriesEntry, iso, series_entry
 

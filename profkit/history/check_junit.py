@@ -6,7 +6,7 @@ from xml.etree import ElementTree as Xml
 
 from profkit.comparison.junit import document_text, xml_text
 from profkit.history import check_text as words
-from profkit.history.check import Check
+from profkit.history.check import Check, size_words
 from profkit.history.selection import label
 
 
@@ -41,7 +41,7 @@ def check_junit(check: Check) -> str:
             for alarm in check.alarms
             if alarm.series == series
             for line in (
-                f"{words.KINDS[alarm.change.kind]}: {words.size(alarm.change)}",
+                f"{words.KINDS[alarm.change.kind]}: {size_words(alarm.change)}",
                 *words.details(alarm),
             )
         ]

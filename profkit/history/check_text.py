@@ -6,18 +6,19 @@ import math
 from collections.abc import Iterator
 
 from profkit.history.bisection import Bisection
-from profkit.history.changes import Change, Checked, Kind
+from profkit.history.changes import Change, Checked
 from profkit.history.check import Alarm, Check
+from profkit.history.marks import Kind
+from profkit.history.steps import MARGIN
 from profkit.history.view import changes as changed_conditions
 from profkit.history.view import short_commit
-from profkit.history.steps import MARGIN
 from profkit.ui.text import literal, number, percent, plural
 
 KINDS = {
-    Kind.real: "real",
-    Kind.method: "method change",
-    Kind.hardware: "hardware or driver",
-    Kind.noise: "noise",
+    Kind.REAL: "real",
+    Kind.METHOD: "method change",
+    Kind.HARDWARE: "hardware or driver",
+    Kind.NOISE: "noise",
 }
 """Kinds of changes in words."""
 # Simulated: a step of 2% where runs scatter by 0.61% is detected within three runs with a power of
@@ -46,11 +47,6 @@ def news(check: Check) -> str:
     return f"Changes detected with {last} of a series: {', '.join(counts) or 'none'}"
 
 
-def size(change: Change) -> str:
-    """`2.1% slower`."""
-    return f"{percent(abs(change.change))} {'slower' if change.change > 0 else 'faster'}"
-
-
 def times(change: Change) -> str:
     """The levels before and after."""
     return f"{number(change.before, 's')} → {number(change.after, 's')}"
@@ -61,20 +57,22 @@ def commits(change: Change) -> str:
     good, bad = change.good, change.bad
     if good.commit == bad.commit:
         return short_commit(bad.commit)
-    return f"{short_commit(good.commit)}..{short_commit(bad.commit)}"
+    return f"({short_commit(good.commit)}, {short_commit(bad.commit)}]"
 
 
 def details(alarm: Alarm) -> Iterator[str]:
     """What a change rests on, its cause and what to do next."""
     change = alarm.change
     measured = f"{change.good.time:%Y-%m-%d %H:%M} to {change.bad.time:%Y-%m-%d %H:%M} UTC"
-    if change.good.commit and change.bad.commit:
+    if change.kind is not Kind.REAL:
+        yield f"runs of {measured}"
+    elif change.good.commit and change.bad.commit:
         yield f"first bad commit in {commits(change)}, runs of {measured}"
     else:
         yield f"between the runs of {measured}, whose commits are not known"
     chance = f"p {change.p_value:.1g}" if change.p_value >= 1e-6 else "p < 1e-6"
     yield f"a single run scatters by {percent(change.scatter)}; {chance}"
-    if change.kind in {Kind.method, Kind.hardware}:
+    if change.kind in {Kind.METHOD, Kind.HARDWARE}:
         yield "; ".join(changed_conditions(change.good.conditions, change.bad.conditions))
     elif change.why:
         yield change.why
@@ -86,8 +84,9 @@ def details(alarm: Alarm) -> Iterator[str]:
 def bisection(result: Bisection) -> str:
     """The commits to try next, or why there is none."""
     if result.commits:
+        verb = "measure again" if result.again else "measure next"
         names = " ".join(map(short_commit, result.commits))
-        return f"measure next: {names} (of {plural(result.count, 'commit')})"
+        return f"{verb}: {names} (of {plural(result.count, 'commit')})"
     return f"nothing to measure next: {result.reason}"
 
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
 from profkit.history import check_text as words
-from profkit.history.changes import Kind
-from profkit.history.check import Alarm, Check
+from profkit.history.check import Alarm, Check, size_words
+from profkit.history.marks import Kind
+from profkit.history.record import Series
 from profkit.history.selection import label
 from profkit.ui.markdown import code, escape
 from profkit.ui.terminal import rendered, table_of
@@ -20,7 +22,7 @@ from profkit.ui.view import Grid
 MARKER = "<!-- profkit-history-check -->"
 """The first line of the Markdown, by which a bot finds its comment again."""
 _ALARMS = 20  # chosen: what a reviewer scrolls through
-_LONGEST = 44  # characters of a series' name, chosen: a row then fits 100 columns
+_LONGEST = 40  # characters of a series' name, chosen: a row then fits 100 columns
 
 
 def check_terminal(check: Check, top: int, *, to_file: bool) -> str:
@@ -30,7 +32,7 @@ def check_terminal(check: Check, top: int, *, to_file: bool) -> str:
         change = alarm.change
         title = f"{words.KINDS[change.kind].upper()}  {label(alarm.series)}"
         parts += [Text(), Text(title, _style(alarm))]
-        lines = (f"{words.size(change)}: {words.times(change)}", *words.details(alarm))
+        lines = (f"{size_words(change)}: {words.times(change)}", *words.details(alarm))
         parts += [Padding(Text(line), (0, 0, 0, 2)) for line in lines]
     if check.failures:
         parts.append(Text())
@@ -47,7 +49,7 @@ def check_markdown(check: Check, top: int) -> str:
         change = alarm.change
         lines.append(
             f"- **{words.KINDS[change.kind]}**: {code(label(alarm.series))} "
-            f"{escape(words.size(change))}: {escape(words.times(change))}"
+            f"{escape(size_words(change))}: {escape(words.times(change))}"
         )
         lines += [f"  - {escape(line)}" for line in words.details(alarm)]
     if left := len(check.alarms) - _ALARMS:
@@ -69,7 +71,7 @@ def _rows(table: Grid) -> Sequence[str]:
 
 
 def _style(alarm: Alarm) -> str:
-    if alarm.change.kind is not Kind.real:
+    if alarm.change.kind is not Kind.REAL:
         return "yellow"
     return "red" if alarm.change.change > 0 else "green"
 
@@ -78,19 +80,19 @@ def _table(check: Check, top: int) -> Grid:
     """Every series with its noise and its last change."""
     shown = check.series[: top or None]
     rows = []
-    for checked in shown:
+    for checked, name in zip(shown, _names(check), strict=False):
         last = checked.changes[-1] if checked.changes else None
         change = (
-            f"{words.size(last)}, {words.KINDS[last.kind]}, {last.bad.time:%Y-%m-%d}"
+            f"{size_words(last)}, {words.KINDS[last.kind]}, {last.bad.time:%Y-%m-%d}"
             if last
             else checked.reason or "none"
         )
         rows.append(
             (
-                shorten(label(checked.points[0].series), _LONGEST),
+                shorten(label(name), _LONGEST),
                 f"{len(checked.points):,}",
                 number(checked.level, "s"),
-                "n/a" if checked.reason else percent(checked.scatter),
+                percent(checked.scatter),
                 words.detectable(checked),
                 change,
             )
@@ -100,3 +102,14 @@ def _table(check: Check, top: int) -> Grid:
     note = "Detects: the step that three runs show with a power of 90%."
     note += f" {left:,} more: --top 0" if left else ""
     return Grid("Series", columns, tuple(rows), note)
+
+
+def _names(check: Check) -> list[Series]:
+    """The series without the GPU and the branch that all have."""
+    every = [checked.points[0].series for checked in check.series]
+    common = {
+        field: ""
+        for field in ("gpu_model", "branch")
+        if len({getattr(series, field) for series in every}) == 1
+    }
+    return [replace(series, **common) for series in every]

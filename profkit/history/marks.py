@@ -47,11 +47,16 @@ def condition_marks(points: Sequence[Point]) -> list[Mark]:
     for index, (before, after) in enumerate(itertools.pairwise(points), 1):
         words = changes(before.conditions, after.conditions)
         if words:
-            differing = {
-                field.name
-                for field in fields(Conditions)
-                if getattr(before.conditions, field.name) != getattr(after.conditions, field.name)
-            }
-            kind = Kind.METHOD if differing & _METHOD else Kind.HARDWARE
+            kind = kind_of(before.conditions, after.conditions)
             marks.append(Mark(index, kind, "; ".join(words)))
     return marks
+
+
+def kind_of(before: Conditions, after: Conditions) -> Kind:
+    """What a change between two conditions is: one of the method where any of these differs."""
+    differing = {
+        field.name
+        for field in fields(Conditions)
+        if getattr(before, field.name) != getattr(after, field.name)
+    }
+    return Kind.METHOD if differing & _METHOD else Kind.HARDWARE

@@ -1,9 +1,9 @@
-"""Whether a step stands out of the noise of a series: generalized least squares, averaged over noise models.
+"""Whether a step stands out of the noise of a series, whatever that noise is made of.
 
-The noise of a run's level is white (what blocks scatter within runs, and runs at random) plus a part
-that is alike in runs that follow each other (AR(1): temperature, placement, other users). Nobody
-knows the mixture, so that the p-value of a step is the mean over mixtures, weighted by how well each
-explains the series with the step in it.
+The noise of a run's level is white (the scatter of blocks, and of runs at random) plus a part that
+is alike in runs that follow each other (AR(1): temperature, placement, other users). The mixture
+is not known, so that the p-value of a step is the mean over mixtures, each by generalized least
+squares and weighted by how well it explains the series with the step in it.
 """
 
 from __future__ import annotations
@@ -45,11 +45,12 @@ def step_at(values: Array, levels: Array, split: int, least_scatter: float) -> S
     """The step from run `split` on.
 
     `values` has shape (n,): log times. `levels` (n, k) has a column of ones for the runs of each
-    condition, whose levels are unknown. `least_scatter` is the least that a run's level can be known
+    condition, whose levels are not known. `least_scatter` is the least that a run's level is known
     to. None where the step can't be told from the levels.
     """
     n = values.size
-    design = np.column_stack((levels, np.arange(n) >= split))
+    after = (np.arange(n) >= split).astype(np.float64)
+    design: Array = np.column_stack((levels, after))
     freedom = n - design.shape[1]
     if freedom < 2 or np.linalg.matrix_rank(design) < design.shape[1]:
         return None
@@ -89,4 +90,4 @@ def _whitening(n: int) -> tuple[Array, Array]:
     ]
     factors = np.linalg.cholesky(np.array(models))
     logs: Array = 2 * np.log(np.diagonal(factors, axis1=1, axis2=2)).sum(axis=1)
-    return np.linalg.inv(factors), logs
+    return np.linalg.inv(factors).astype(np.float64), logs

@@ -35,14 +35,14 @@ _CAP = 3.0  # scatters above the least of the newest runs, so that one outlier c
 _MAD_TO_SIGMA = 1.4826  # 1 / Phi^-1(3/4)
 _MANY_BLOCKS = 40  # chosen: the median is then as good, and pairs grow with the square
 _KNOWN = 20  # chosen: from so many runs on their own scatter is known better than by a calibration
-# sqrt((1/3 + 1/8) / 2): the difference of means of three and eight runs over that of two single ones.
+# sqrt((1/3 + 1/8) / 2): the difference of means of three and eight runs over that of two runs.
 _OF_FLOOR = 0.48
 _LIKELY = 2.0  # log likelihood that a 95% confidence set of places may lack (chi square, 1 degree)
 
 
 @dataclass(frozen=True)
 class Detected:
-    """A step at run `first`, seen with run `seen`; it may be at any run from `earliest` to `latest`."""
+    """A step at run `first`, seen with run `seen`; it is at a run from `earliest` to `latest`."""
 
     first: int
     seen: int
@@ -136,7 +136,8 @@ class _Window:
 
     @property
     def columns(self) -> Array:
-        return (self.groups[:, None] == np.unique(self.groups)).astype(np.float64)
+        members: Array = (self.groups[:, None] == np.unique(self.groups)).astype(np.float64)
+        return members
 
     def newest_step(self, margin: float) -> tuple[int, Step] | None:
         """The clearest step among the candidates; None where there is none."""
