@@ -24,7 +24,7 @@ FEWEST = 8  # chosen: runs before a step; fewer leave its noise unknown
 LEAST = 3  # runs that must agree on a step: two outliers in a row are no alarm
 # Chosen on simulations: a step that no check saw while it was this new is a wander of the machine.
 NEWEST = 8
-ALPHA = 0.005  # chosen on simulations: 90% of steps of 3 standard deviations in three runs
+ALPHA = 0.0075  # chosen on simulations: 90% of steps of 3.3 scatters in three runs
 SURPASS = 0.9  # chosen on simulations: of the largest such difference before the step
 _REACH = 12  # runs whose median is the level before a place; chosen with SURPASS
 _WIDTH = 5  # at most so many runs make the level after a place; chosen with SURPASS
