@@ -58,7 +58,8 @@ def add(
         result = add_runs(Store(store), paths, stated, show)
     for note in result.notes:
         warn(note)
-    put(addition_text(result, store), None)
+    if result.runs or result.present or not result.failures:
+        put(addition_text(result, store), None)
     report_failures(result.failures)
 
 

@@ -116,7 +116,8 @@ def card(points: Sequence[Point], marks: Sequence[Mark], runs: int) -> Card:
     ]
     slowdown = _slowdown(medians)
     real = [mark for mark in marks if mark.kind is Kind.REAL]
-    worst = max((mark.change for mark in real), default=0.0)
+    worst = max(real, key=lambda mark: mark.change, default=None)
+    regressed = worst is not None and worst.change > 0
     left = f", the last {len(points)} shown" if runs > len(points) else ""
     return Card(
         series=series,
@@ -126,9 +127,9 @@ def card(points: Sequence[Point], marks: Sequence[Mark], runs: int) -> Card:
         ),
         runs=f"{plural(runs, 'run')}{left}",
         last=number(medians[-1], "s"),
-        change="" if slowdown is None else signed(slowdown),
-        slowdown=worst if worst > 0 else slowdown or 0.0,
-        regressed=worst > 0,
+        change=_change(worst, points, slowdown),
+        slowdown=worst.change if worst and regressed else slowdown or 0.0,
+        regressed=regressed,
         latest=end,
         high=number(high, "s", 3),
         low=number(low, "s", 3),
@@ -154,6 +155,13 @@ def card(points: Sequence[Point], marks: Sequence[Mark], runs: int) -> Card:
             for place, level, point in zip(places, levels, points, strict=True)
         ),
     )
+
+
+def _change(worst: Mark | None, points: Sequence[Point], slowdown: float | None) -> str:
+    """The largest slowdown of the program and since when, else that of the last runs."""
+    if worst is not None and worst.change > 0:
+        return f"{signed(worst.change)} since {points[worst.index].time:%Y-%m-%d}"
+    return "" if slowdown is None else signed(slowdown)
 
 
 def _tip(point: Point) -> str:

@@ -17,6 +17,7 @@ from profkit.capture import doctor, target_format
 from profkit.comparison import application_view
 from profkit.comparison import json as comparison
 from profkit.core.typed_file import Model, json_schema
+from profkit.history import view as history
 from profkit.roofline import ceiling_file, roofline_json
 from profkit.rules import checklist_format, rule_file, score
 from profkit.runs import manifest
@@ -55,6 +56,8 @@ FORMATS: Mapping[str, tuple[type[Model] | tuple[type[Model], ...], str]] = {
     "diff": (comparison.DiffFile, "profkit diff --format json"),
     "doctor": (doctor.DoctorFile, "profkit doctor --format json"),
     "gpu-spread": (gpu_spread.GpuSpreadFile, "profkit calibrate --on PLACE --format json"),
+    "history": (history.SeriesFile, "profkit history show --format json"),
+    "history-list": (history.HistoryFile, "profkit history list --format json"),
     "matrix": (matrix.MatrixFile, "A matrix of shapes (YAML)"),
     "metrics": (metrics_view.MetricsFile, "profkit metrics --format json"),
     "optimize": (optimize_view.OptimizeFile, "profkit optimize --format json"),

@@ -17,7 +17,7 @@ from profkit.study.run import summarize
 from tests.conftest import ROOT, baseline_folder
 
 WATCHED = (
-    "numpy", "numpy.random", "pandas", "pyarrow", "scipy", "matplotlib", "torch", "ncu_report",
+    "duckdb", "numpy", "numpy.random", "pandas", "pyarrow", "scipy", "matplotlib", "torch", "ncu_report",
     "jinja2", "jsonschema", "yaml", "rich.console", "sqlite3", "multiprocessing",
     "profkit.rules.engine", "profkit.timing.verdict",
 )  # fmt: skip

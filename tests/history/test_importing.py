@@ -1,0 +1,266 @@
+"""The points of runs: recorded ones of profkit, and files of other tools."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import Result
+
+from profkit.application.picks_file import PICKS, PicksFile
+from profkit.core.errors import BadInput
+from profkit.core.typed_file import encode
+from profkit.history.addition import parents_of
+from profkit.history.content import Stated, medians_of
+from profkit.history.importing import imports
+from profkit.history.record import Conditions, Point, Series
+from profkit.runs.manifest import Manifest
+from profkit.timeline import RUN_FILE
+from tests.conftest import H200, ROOT, baseline_folder, story_folder
+
+DATA = ROOT / "tests" / "data" / "history"
+NOTHING = Stated()
+RUN = H200 / "sdpa_s512" / "20261122T101047Z-5b8ba1"
+SHAPE = "b32-h8-s512-d64-fp16"
+
+
+def points_in(path: Path, stated: Stated = NOTHING) -> list[Point]:
+    return [point for run in imports(path, stated) for point in run.points]
+
+
+def test_a_run_of_profile_has_a_point_for_each_variant() -> None:
+    points = points_in(RUN)
+    document = json.loads((RUN / "latency.json").read_text(encoding="utf-8"))
+    assert [point.series.variant for point in points] == [
+        series["label"] for series in document["series"]
+    ]
+    for point, series in zip(points, document["series"], strict=True):
+        assert point.series == Series("sdpa_s512", series["label"], SHAPE, "NVIDIA H200", "")
+        medians = [np.median(block["samples"]) for block in series["blocks"]]
+        assert point.block_medians == pytest.approx(medians, rel=1e-15)
+    assert points[0].conditions == Conditions(
+        gpu_uuid="GPU-1c33d622-25a0-f42b-61f5-048b21147f48",
+        driver="580.159.04",
+        cuda="13.0",
+        clock_policy="application clock 1980 MHz, power limit 700 W",
+        timer="events",
+        cache_policy="cold",
+        profkit="0.1.0",
+    )
+    assert points[0].time == datetime(2026, 11, 22, 10, 11, 5, tzinfo=UTC)
+    assert points[0].commit == "2baf3e035ac02a40771a65e1676cc967dbef8abf-dirty"
+    assert {point.source for point in points} == {str(RUN)}
+
+
+def test_a_run_is_the_same_by_its_folder_and_by_its_file() -> None:
+    assert points_in(RUN) == points_in(RUN / "latency.json") == points_in(RUN.parent)
+
+
+def test_no_reading_is_part_of_a_key(tmp_path: Path) -> None:
+    """Another clock, temperature or power changes neither series nor conditions."""
+    path = tmp_path / "a.json"
+    document = json.loads((H200 / "timing" / "flash_cudnn.json").read_text(encoding="utf-8"))
+    path.write_text(json.dumps(document), encoding="utf-8")
+    before = points_in(path)
+    for series in document["series"]:
+        for block in series["blocks"]:
+            block["gpu"] = {"sm_clock": 1e9, "power": 1.0, "temperature": 99, "throttled_by": []}
+            block["samples"] = [2 * sample for sample in block["samples"]]
+    path.write_text(json.dumps(document), encoding="utf-8")
+    for one, other in zip(before, points_in(path), strict=True):
+        assert (one.series, one.conditions) == (other.series, other.conditions)
+        assert other.block_medians == tuple(2 * median for median in one.block_medians)
+        assert one.run != other.run
+
+
+def test_the_old_commit_of_a_comparison_is_no_new_point() -> None:
+    (point,) = points_in(H200 / "timing" / "against.json")
+    assert (point.series.target, point.series.variant) == ("sdpa_s512", "custom")
+
+
+def test_a_profile_without_latencies_has_the_durations_of_ncu() -> None:
+    (point,) = points_in(H200 / "matmul")
+    assert point.series.target == "matmul"
+    assert point.conditions.timer == "ncu 2025.3.1"
+    assert point.conditions.cache_policy == "all"
+    assert point.block_medians == (0.000582528,)
+
+
+def test_an_application_has_its_steps(tmp_path: Path) -> None:
+    """They are as long as without a profiler: within 10%, nsys slows this program by little."""
+    story = story_folder("agent_environment")
+    shutil.copy(story / "before.sqlite", tmp_path / RUN_FILE)
+    (tmp_path / PICKS).write_text(encode(PicksFile(explain=0.9)), encoding="utf-8")
+    manifest = Manifest(created="2026-11-23T06:22:58+00:00", target="agent")
+    (tmp_path / "manifest.json").write_text(encode(manifest), encoding="utf-8")
+    (point,) = points_in(tmp_path)
+    assert (point.series.target, point.series.variant) == ("agent", "step")
+    assert point.conditions.timer == "nsys"
+    plain = json.loads((story / "times.json").read_text(encoding="utf-8"))["before"]["median_ms"]
+    assert np.median(point.block_medians) == pytest.approx(plain * 1e-3, rel=0.1)
+
+
+def test_a_baseline_has_a_point_for_each_measured_cell() -> None:
+    folder = baseline_folder("l4_study")
+    points = points_in(folder)
+    cells = [json.loads(file.read_text("utf-8")) for file in sorted((folder / "cells").iterdir())]
+    measured = {(cell["shape"], cell["backend"]) for cell in cells if cell["latency"]}
+    assert {(point.series.shape, point.series.variant) for point in points} == measured
+    assert len(points) == len(measured) == 70
+    profiled = [point for point in points if Path(point.source).is_dir()]
+    assert len(profiled) == 3
+    assert all("/profiles/" in point.source for point in profiled)
+
+
+def test_a_file_of_pytest_benchmark() -> None:
+    forward, backward = points_in(DATA / "pytest_benchmark.json")
+    assert forward.series == Series(
+        "bench_sdpa.py::test_forward", "flash", "512", "NVIDIA H200", "main"
+    )
+    assert forward.conditions.timer == "pytest-benchmark 5.3.1 perf_counter"
+    assert forward.commit == "3dbb8bfcbccc6561c02a4f8d3a21d6f9156d7f8f"
+    assert forward.time == datetime(2026, 11, 23, 8, 46, 30, 353693, tzinfo=UTC)
+    document = json.loads((DATA / "pytest_benchmark.json").read_text(encoding="utf-8"))
+    assert forward.block_medians == tuple(document["benchmarks"][0]["stats"]["data"])
+    assert backward.series.target == "bench_sdpa.py::test_backward"
+    assert backward.block_medians == (document["benchmarks"][1]["stats"]["median"],)
+
+
+def test_a_file_of_nvbench(tmp_path: Path) -> None:
+    """With samples beside it, blocks of these; else its mean; skipped states are left out."""
+    shutil.copy(DATA / "nvbench.json", tmp_path / "copy.json")
+    samples = np.linspace(1e-6, 4e-6, 16, dtype="<f4")
+    (tmp_path / "copy.json-bin").mkdir()
+    (tmp_path / "copy.json-bin" / "0.bin").write_bytes(samples.tobytes())
+    stated = Stated(branch="main", commit="c0ffee", time=datetime(2026, 11, 1, tzinfo=UTC))
+    h200, l4, host = points_in(tmp_path / "copy.json", stated)
+    assert h200.series == Series("bench_copy", "copy", "Elements=1048576", "NVIDIA H200", "main")
+    assert h200.block_medians == pytest.approx(samples.reshape(8, 2).mean(axis=1), rel=1e-6)
+    assert h200.conditions.timer == "nvbench 0.1.0 (cold, GPU, samples)"
+    assert (h200.commit, h200.time) == ("c0ffee", stated.time)
+    assert (l4.series.gpu_model, l4.block_medians) == ("NVIDIA L4", (1.5e-05,))
+    assert l4.conditions.timer == "nvbench 0.1.0 (cold, GPU, mean)"
+    assert (host.series.gpu_model, host.conditions.cache_policy) == ("", "")
+    (tmp_path / "copy.json-bin" / "0.bin").write_bytes(samples.tobytes()[:-1])
+    with pytest.raises(BadInput, match="samples"):
+        points_in(tmp_path / "copy.json")
+
+
+def test_a_file_without_a_time_has_that_of_its_modification_and_says_so(
+    tmp_path: Path, profkit_cli: Callable[..., Result]
+) -> None:
+    path = tmp_path / "copy.json"
+    shutil.copy(DATA / "nvbench.json", path)
+    os.utime(path, (1.7e9, 1.7e9))
+    result = profkit_cli("history", "add", path, "--store", tmp_path / "store")
+    assert result.exit_code == 0
+    assert "states no time" in result.stderr
+    assert points_in(path)[0].time == datetime.fromtimestamp(1.7e9, UTC)
+
+
+def test_what_a_user_states() -> None:
+    """A target and a branch go before those of the file, a commit and a time don't."""
+    stated = Stated("mine", "next", "c0ffee", datetime(2020, 1, 1, tzinfo=UTC))
+    for point in points_in(DATA / "pytest_benchmark.json", stated):
+        assert (point.series.target, point.series.branch) == ("mine", "next")
+        assert point.commit.startswith("3dbb8bfcb")
+        assert point.time.year == 2026
+
+
+@pytest.mark.parametrize(("count", "blocks"), [(1, 1), (7, 7), (8, 8), (9, 8), (1000, 8)])
+def test_samples_make_at_most_eight_blocks_in_their_order(count: int, blocks: int) -> None:
+    samples = np.random.default_rng(0).normal(1, 0.1, count)
+    medians = medians_of(samples.tolist())
+    assert len(medians) == blocks
+    if count % blocks == 0:
+        assert medians == pytest.approx([np.median(part) for part in np.split(samples, blocks)])
+
+
+def changed(document: dict[str, Any]) -> dict[str, Any]:
+    document["benchmarks"][0]["stats"]["data"] = [-1.0]
+    return document
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "",
+        "{}",
+        "[]",
+        '{"schema": "profkit.time/1"}',
+        '{"schema": "profkit.time/2"}',
+        '{"schema": "profkit.ceilings/1"}',
+        '{"benchmarks": [], "machine_info": 1, "datetime": 3}',
+        '{"benchmarks": [{"name": "a"}], "machine_info": {}}',
+        '{"benchmarks": [{"name": "a", "states": 3}], "devices": []}',
+        json.dumps(changed(json.loads((DATA / "pytest_benchmark.json").read_text("utf-8")))),
+    ],
+    ids=range(10),
+)
+def test_what_is_no_run_is_refused_in_one_line(
+    content: str, tmp_path: Path, profkit_cli: Callable[..., Result]
+) -> None:
+    path = tmp_path / "a.json"
+    path.write_text(content, encoding="utf-8")
+    result = profkit_cli("history", "add", path, "--store", tmp_path / "store")
+    assert result.exit_code == BadInput.exit_code
+    assert result.stderr.count("\n") == 1
+    assert str(path) in result.stderr
+    assert not (tmp_path / "store").exists()
+
+
+def test_a_changed_run_is_refused_and_the_others_are_added(
+    tmp_path: Path, profkit_cli: Callable[..., Result]
+) -> None:
+    run = tmp_path / RUN.name
+    shutil.copytree(RUN, run, ignore=shutil.ignore_patterns("*.ncu-repz"))
+    with (run / "latency.json").open("a", encoding="utf-8") as file:
+        file.write("\n")
+    store = ("--store", tmp_path / "store")
+    result = profkit_cli("history", "add", run, DATA / "pytest_benchmark.json", *store)
+    assert result.exit_code == BadInput.exit_code
+    assert "changed since" in result.stderr
+    assert result.stdout.startswith("Added 2 points of 1 run in 2 series")
+
+
+def test_a_folder_is_searched_and_a_run_counts_once(
+    tmp_path: Path, profkit_cli: Callable[..., Result]
+) -> None:
+    store = ("--store", tmp_path / "store")
+    first = profkit_cli("history", "add", H200 / "timing", *store)
+    assert first.stdout.startswith("Added 13 points of 4 runs in 10 series")
+    again = profkit_cli("history", "add", H200 / "timing", RUN, *store)
+    assert again.stdout.startswith("Added 6 points of 1 run in 6 series")
+    assert "; 4 were there already" in again.stdout
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    assert profkit_cli("history", "add", empty, *store).exit_code == BadInput.exit_code
+
+
+def test_parents_come_from_the_repository(tmp_path: Path) -> None:
+    def git(*words: str) -> str:
+        command = ["git", "-C", str(tmp_path), "-c", "user.name=a", "-c", "user.email=a@b", *words]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+    git("init", "-q")
+    commits = []
+    for number in range(3):
+        git("commit", "-q", "--allow-empty", "-m", str(number))
+        commits.append(git("rev-parse", "HEAD"))
+    first, second, third = commits
+    unknown = "0" * 40
+    every = [*commits, unknown, f"{third}-dirty", "v1.0", ""]
+    assert parents_of(every, tmp_path) == {
+        second: first,
+        third: second,
+        f"{third}-dirty": third,
+    }
+    assert parents_of([third], tmp_path.parent / "nowhere") == {}
