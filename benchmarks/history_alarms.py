@@ -34,7 +34,7 @@ RUNS = 150  # of a history
 BLOCKS = 8
 WITHIN, BETWEEN = 0.01, 0.005  # CV of the blocks of a run, and of runs
 STEP = 0.02
-BASELINES = (15, 20, 30, 50)
+BASELINES = (20, 30, 50)
 WITHIN_RUNS = 3
 LATENCY = 50e-6
 SEED = 700_000  # thresholds were chosen on seeds below 400,000
@@ -304,7 +304,7 @@ def write(lines: Sequence[str]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--histories", type=int, default=100)
+    parser.add_argument("--histories", type=int, default=60)
     parser.add_argument("--write", action="store_true")
     options = parser.parse_args()
     with ProcessPoolExecutor() as pool:

@@ -166,7 +166,7 @@ def _classed(
         age=len(runs) - 1 - step.seen,
     )
     for place in range(step.earliest, step.latest + 1):
-        if runs[place].conditions != runs[place - 1].conditions:
+        if runs[place].conditions not in [point.conditions for point in runs[:place]]:
             kind = kind_of(runs[place - 1].conditions, runs[place].conditions)
             return replace(change, kind=kind, why=_words(runs, place))
     if why := _same_commit(runs, step) or _flipping(change, earlier):

@@ -209,14 +209,15 @@ def _differences(values: Array, places: Places, width: int) -> Array:
 def _without_spikes(values: Array) -> tuple[Array, float]:
     """The values, single outliers put at the level around them, and the scatter of neighbors.
 
-    The newest runs stay as they are: they may be the beginning of a step.
+    An outlier is far from the runs before it and from those after it, to the same side. The newest
+    runs stay as they are: they may be the beginning of a step.
     """
-    n = values.size
     scatter = _MAD_TO_SIGMA * float(np.median(np.abs(np.diff(values)))) / np.sqrt(2)
-    offsets = np.array([place for place in range(-_NEAR, _NEAR + 1) if place])
-    places = np.arange(n)[:, None] + offsets
-    near = np.where((places >= 0) & (places < n), values[places.clip(0, n - 1)], np.nan)
-    around = np.nanmedian(near, axis=1)
-    spikes = np.abs(values - around) > _SPIKE * scatter
-    spikes[n - LEAST :] = False
-    return np.where(spikes, around, values), scatter
+    padded = np.concatenate((values[_NEAR:0:-1], values, values[-2 : -_NEAR - 2 : -1]))
+    medians = np.median(sliding_window_view(padded, _NEAR), axis=1)
+    before, after = medians[: values.size], medians[_NEAR + 1 :]
+    up = values - np.maximum(before, after) > _SPIKE * scatter
+    down = np.minimum(before, after) - values > _SPIKE * scatter
+    spikes = up | down
+    spikes[values.size - LEAST :] = False
+    return np.where(spikes, (before + after) / 2, values), scatter
