@@ -54,11 +54,15 @@ def query(store: Store, rows: int) -> None:
 
 
 def points(draw: random.Random, month: int, count: int) -> Iterator[Point]:
-    conditions = Conditions("GPU-0", "580.1", "13.0", "power limit 700 W", "events", "cold", "0.1.0")
+    conditions = Conditions(
+        "GPU-0", "580.1", "13.0", "power limit 700 W", "events", "cold", "0.1.0"
+    )
     for number in range(count):
         key = draw.randrange(SERIES)
         yield Point(
-            Series(f"target{key % 20}", f"v{key // 20 % 10}", f"s{key // 200}", "NVIDIA H200", "main"),
+            Series(
+                f"target{key % 20}", f"v{key // 20 % 10}", f"s{key // 200}", "NVIDIA H200", "main"
+            ),
             conditions,
             START + timedelta(days=30 * month, seconds=draw.random() * 28 * 86_400),
             f"{draw.getrandbits(256):064x}",
