@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from profkit.application.picks_file import is_application, recorded_range
 from profkit.core.fingerprint import Device
 from profkit.core.integrity import MANIFEST
 from profkit.core.regular_file import digest
@@ -28,6 +27,8 @@ STEP = "step"
 
 def import_profile(folder: Path, manifest: Manifest, stated: Stated) -> Imported:
     """The points of a profile without latencies: its kernels, or the steps of an application."""
+    from profkit.application.picks_file import is_application
+
     application = is_application(folder)
     measured = _steps(folder) if application else _kernels(folder)
     timer = "nsys" if application else "ncu"
@@ -86,6 +87,7 @@ def _steps(folder: Path) -> dict[tuple[str, str], list[float]]:
     """The durations of an application's typical steps, of the process on the first GPU."""
     import numpy as np
 
+    from profkit.application.picks_file import recorded_range
     from profkit.application.run import first_rank
     from profkit.application.steps import steady_steps
     from profkit.timeline.reader import read

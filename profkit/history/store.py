@@ -103,24 +103,29 @@ class Store:
         """All series in the order of their names."""
         names = ", ".join(_SERIES)
         sql = (
-            f"SELECT {names}, count(DISTINCT run), count(*), min(time), max(time), "
-            f"arg_max(median, time, {RECENT}) FROM points GROUP BY {names} ORDER BY {names}"
+            f"SELECT {names}, count(*), min(time), max(time), arg_max(median, time, {RECENT}) "
+            f"FROM points GROUP BY {names} ORDER BY {names}"
         )
-        rows = [(Series(*row[:5]), *row[5:]) for row in self._query(sql)]
-        doubled = [series for series, runs, points, *_ in rows if runs != points]
+        doubled = self._doubled()
         again = self.points(doubled) if doubled else {}
-        return [
-            Overview(
-                series,
-                runs,
-                _utc(first),
-                _utc(last),
-                tuple(median_of(point) for point in again[series][-RECENT:])
-                if series in again
-                else tuple(reversed(recent)),
-            )
-            for series, runs, _, first, last, recent in rows
-        ]
+        rows = []
+        for *key, runs, first, last, recent in self._query(sql):
+            series, medians = Series(*key), tuple(reversed(recent))
+            if series in again:
+                runs = len(again[series])
+                medians = tuple(median_of(point) for point in again[series][-RECENT:])
+            rows.append(Overview(series, runs, _utc(first), _utc(last), medians))
+        return rows
+
+    def _doubled(self) -> list[Series]:
+        """The series of points that two parts have. Counting the runs of each series instead takes
+        three times as long."""
+        twice = "SELECT hash(run, item) FROM points GROUP BY ALL HAVING count(*) > 1"
+        if not self._query(f"{twice} LIMIT 1"):
+            return []
+        names = ", ".join(_SERIES)
+        sql = f"SELECT DISTINCT {names} FROM points WHERE hash(run, item) IN ({twice})"
+        return [Series(*row) for row in self._query(sql)]
 
     def points(
         self, series: Iterable[Series] | None = None, last: int = 0

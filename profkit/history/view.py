@@ -7,13 +7,12 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import asdict, fields
 from datetime import datetime
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from rich.console import Group
 from rich.text import Text
 
 from profkit.core.typed_file import Count, Model, Number, Output, encode
-from profkit.history.addition import Addition
 from profkit.history.content import DIRTY
 from profkit.history.record import Conditions, Point, Series
 from profkit.history.selection import label
@@ -22,6 +21,9 @@ from profkit.ui import markdown
 from profkit.ui.terminal import rendered, table_of
 from profkit.ui.text import literal, number, percent, plural, shorten
 from profkit.ui.view import Grid
+
+if TYPE_CHECKING:
+    from profkit.history.addition import Addition
 
 _LEVELS = "▁▂▃▄▅▆▇█"
 _FLAT = 0.02  # share of the median, chosen: medians nearer to each other draw no steps
@@ -164,7 +166,7 @@ def points_text(
     left = len(points) - len(shown)
     grid = Grid(
         "Runs",
-        ("Time (UTC)", "Commit", "Median", "Change", "Blocks", "Spread", "Changed conditions"),
+        ("Time (UTC)", "Commit", "Median", "Change", "Blocks", "Spread", "Changed"),
         tuple(map(_point_row, before, shown)),
         f"{left:,} earlier: --top 0" if left else "",
     )

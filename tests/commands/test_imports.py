@@ -17,8 +17,8 @@ from profkit.study.run import summarize
 from tests.conftest import ROOT, baseline_folder
 
 WATCHED = (
-    "duckdb", "numpy", "numpy.random", "pandas", "pyarrow", "scipy", "matplotlib", "torch", "ncu_report",
-    "jinja2", "jsonschema", "yaml", "rich.console", "sqlite3", "multiprocessing",
+    "duckdb", "numpy", "numpy.random", "pandas", "pyarrow", "scipy", "matplotlib", "torch",
+    "ncu_report", "jinja2", "jsonschema", "yaml", "rich.console", "sqlite3", "multiprocessing",
     "profkit.rules.engine", "profkit.timing.verdict",
 )  # fmt: skip
 REPORT = "reports/h200/sdpa_s512_flash_two_metrics.ncu-repz"
@@ -47,6 +47,7 @@ LOADED: Mapping[str, str] = {
     f"source {REPORT}": OF_FINDINGS,
     f"diff {REPORT} {REPORT}": f"{OF_FINDINGS} profkit.timing.verdict",
     f"roofline {REPORT}": f"{OF_A_REPORT} profkit.timing.verdict",
+    "history list --store reports/h200/history": "duckdb rich.console",
     f"report {REPORT} -o /dev/null": "numpy yaml jinja2 profkit.rules.engine",
 }
 """Those of WATCHED that a verb loads."""

@@ -49,7 +49,7 @@ def test_points_come_back_as_they_were_in_the_order_of_time(tmp_path: Path) -> N
 def test_an_overview_has_the_runs_and_the_last_medians(tmp_path: Path) -> None:
     store = Store(tmp_path)
     store.add([point(number) for number in range(25)])
-    store.add([point(3, CUDNN)])
+    store.add([point(40, CUDNN)])
     cudnn, flash = store.overviews()
     assert (cudnn.series, cudnn.runs) == (CUDNN, 1)
     assert (flash.series, flash.runs) == (FLASH, 25)

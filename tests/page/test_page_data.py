@@ -16,10 +16,11 @@ from hypothesis import strategies as st
 from profkit.analysis.source_view import Counts, Instruction, SourceFile, SourceLine, SourceView
 from profkit.page.charts import MOST_SAMPLES, steady_rates, timeline_chart
 from profkit.page.data import _key
-from profkit.page.page import embedded, page_templates
+from profkit.page.page import page_templates
 from profkit.page.sources import MOST_ROWS, source_data
 from profkit.report.phases import KernelTimeline, Phase, Track
 from profkit.report.source_lines import Code
+from profkit.ui.template import embedded
 from tests.conftest import h200
 
 ASSETS = files("profkit.page") / "assets"
