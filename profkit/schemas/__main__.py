@@ -17,6 +17,7 @@ from profkit.capture import doctor, target_format
 from profkit.comparison import application_view
 from profkit.comparison import json as comparison
 from profkit.core.typed_file import Model, json_schema
+from profkit.history import check_json
 from profkit.history import view as history
 from profkit.roofline import ceiling_file, roofline_json
 from profkit.rules import checklist_format, rule_file, score
@@ -57,6 +58,7 @@ FORMATS: Mapping[str, tuple[type[Model] | tuple[type[Model], ...], str]] = {
     "doctor": (doctor.DoctorFile, "profkit doctor --format json"),
     "gpu-spread": (gpu_spread.GpuSpreadFile, "profkit calibrate --on PLACE --format json"),
     "history": (history.SeriesFile, "profkit history show --format json"),
+    "history-check": (check_json.CheckFile, "profkit history check --format json"),
     "history-list": (history.HistoryFile, "profkit history list --format json"),
     "matrix": (matrix.MatrixFile, "A matrix of shapes (YAML)"),
     "metrics": (metrics_view.MetricsFile, "profkit metrics --format json"),

@@ -1,0 +1,198 @@
+"""`profkit history check`: gates, exit codes, formats, causes and what to measure next."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from xml.etree import ElementTree as Xml
+
+import pytest
+from typer.testing import Result
+
+from profkit.core.errors import UsageError
+from profkit.history.bisection import bisect
+from profkit.history.cause import cause_of
+from profkit.history.check import history_gates
+from profkit.history.record import Point
+from profkit.history.store import Store
+from tests.conftest import ROOT
+from tests.history.histories import CUDNN, FLASH, NIGHTLY, point
+
+Cli = Callable[..., Result]
+SLOWER = 1.05
+RUNS = 30
+
+
+def night(number: int, first: int, **more: object) -> Point:
+    """A run, slower from the night `first` on."""
+    run = point(number, seconds=50e-6 * (SLOWER if number >= first else 1))
+    return replace(run, **more)  # type: ignore[arg-type]
+
+
+def stored(tmp_path: Path, points: Sequence[Point]) -> str:
+    Store(tmp_path / "store").add(points)
+    return str(tmp_path / "store")
+
+
+@pytest.fixture
+def regressed(tmp_path: Path) -> str:
+    """One series 5% slower with the last three runs, one with a new driver, a young one."""
+    newer = replace(NIGHTLY, driver="590.1")
+    points = [night(number, RUNS - 3) for number in range(RUNS)]
+    points += [
+        replace(night(number, RUNS - 3), series=CUDNN, run=f"c{number}")
+        if number < RUNS - 3
+        else replace(night(number, RUNS - 3), series=CUDNN, run=f"c{number}", conditions=newer)
+        for number in range(RUNS)
+    ]
+    points += [
+        replace(night(number, RUNS), series=replace(FLASH, variant="math"), run=f"m{number}")
+        for number in range(4)
+    ]
+    return stored(tmp_path, points)
+
+
+@pytest.mark.parametrize(
+    ("gates", "code"),
+    [
+        ((), 0),
+        (("--fail-on", "regression"), 1),
+        (("--fail-on", "regression:4%"), 1),
+        (("--fail-on", "regression:20%"), 0),
+        (("--fail-on", "incomparable"), 3),
+        (("--fail-on", "inconclusive"), 3),
+        (("--fail-on", "regression,inconclusive,incomparable"), 1),
+        (("--fail-on", "regression", "cudnn"), 0),
+    ],
+)
+def test_exit_codes(regressed: str, gates: Sequence[str], code: int, profkit_cli: Cli) -> None:
+    result = profkit_cli("history", "check", "--store", regressed, *gates)
+    assert result.exit_code == code, result.stdout + result.stderr
+
+
+def test_the_terminal_names_kind_size_and_commits(regressed: str, profkit_cli: Cli) -> None:
+    result = profkit_cli("history", "check", "--store", regressed)
+    text = result.stdout
+    assert "REAL  sdpa_s512:flash" in text
+    assert "HARDWARE OR DRIVER  sdpa_s512:cudnn" in text
+    assert "driver 580.1 → 590.1" in text
+    good, bad = (night(number, 0).commit[:9] for number in (RUNS - 4, RUNS - 3))
+    assert f"first bad commit in ({good}, {bad}]" in text
+    assert "cause not known: no profile at runs" in text
+    assert "4 of 11 runs" in text
+    assert all(len(line) <= 100 for line in text.splitlines())
+
+
+def test_older_changes_are_no_news(regressed: str, profkit_cli: Cli) -> None:
+    Store(Path(regressed)).add([night(number, 0) for number in range(RUNS, RUNS + 5)])
+    arguments = ("history", "check", "flash", "--store", regressed, "--fail-on", "regression")
+    assert profkit_cli(*arguments).exit_code == 0
+    assert "slower, real" in profkit_cli(*arguments).stdout
+    assert profkit_cli(*arguments, "--recent", "9").exit_code == 1
+
+
+def test_json_has_every_change(regressed: str, profkit_cli: Cli) -> None:
+    result = profkit_cli("history", "check", "--store", regressed, "--format", "json")
+    file = json.loads(result.stdout)
+    assert file["schema"] == "profkit.history-check/1"
+    changes = {
+        entry["series"]["variant"]: [change["kind"] for change in entry["changes"]]
+        for entry in file["series"]
+    }
+    assert changes == {"flash": ["real"], "cudnn": ["hardware"], "math": []}
+    (change,) = next(entry for entry in file["series"] if entry["changes"])["changes"]
+    assert change["change"] == pytest.approx(0.05, abs=0.01)
+    assert change["news"]
+
+
+def test_junit_has_a_case_for_each_series(regressed: str, tmp_path: Path, profkit_cli: Cli) -> None:
+    output = tmp_path / "check.xml"
+    arguments = ("--store", regressed, "--fail-on", "regression", "-o", str(output))
+    assert profkit_cli("history", "check", *arguments).exit_code == 1
+    root = Xml.fromstring(output.read_text(encoding="utf-8"))
+    assert (root.get("tests"), root.get("failures"), root.get("skipped")) == ("3", "1", "1")
+    (failed,) = (case for case in root.iter("testcase") if case.find("failure") is not None)
+    assert "flash" in str(failed.get("name"))
+
+
+def test_markdown_is_a_comment_of_a_pull_request(regressed: str, profkit_cli: Cli) -> None:
+    arguments = ("--store", regressed, "--format", "markdown", "--fail-on", "regression")
+    text = profkit_cli("history", "check", *arguments).stdout
+    assert text.startswith("<!-- profkit-history-check -->\n")
+    assert "- **real**: `sdpa_s512:flash" in text
+    assert "### Failed gates" in text
+    assert text.count("<details>") == text.count("</details>") == 1
+
+
+@pytest.mark.parametrize("gate", ["new-finding", "removed", "metric:duration > 1", "regresion", ""])
+def test_gates_that_a_history_does_not_have_are_refused(gate: str) -> None:
+    with pytest.raises(UsageError):
+        history_gates([gate])
+
+
+def test_an_empty_store_is_one_line(tmp_path: Path, profkit_cli: Cli) -> None:
+    result = profkit_cli("history", "check", "--store", str(tmp_path))
+    assert result.exit_code == 5
+    assert result.stderr.count("\n") == 1
+
+
+def test_a_real_change_has_the_cause_of_diff(tmp_path: Path) -> None:
+    pair = ROOT / "reports/h200/pairs/transpose_conflicts"
+    runs = []
+    for name in ("after", "before"):
+        (tmp_path / name).mkdir()
+        shutil.copy(pair / f"{name}.ncu-repz", tmp_path / name / "run.ncu-repz")
+        runs.append(replace(point(0), source=str(tmp_path / name)))
+    headline, *why = cause_of(*runs)
+    assert "2.26x slower" in headline
+    assert "mio_throttle" in " ".join((headline, *why))
+    assert cause_of(runs[0], runs[0]) == ("cause not known: both runs name one profile",)
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> tuple[Path, list[str]]:
+    """A repository of nine commits, and their names."""
+    folder = tmp_path / "repository"
+    folder.mkdir()
+    git = shutil.which("git")
+    assert git
+
+    def run(*words: str) -> str:
+        command = [git, "-C", str(folder), "-c", "user.name=a", "-c", "user.email=a@b", *words]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+    run("init", "-q")
+    for number in range(9):
+        run("commit", "-q", "--allow-empty", "-m", str(number))
+    return folder, run("rev-list", "--reverse", "HEAD").split()
+
+
+def test_the_middle_commit_is_measured_next(repository: tuple[Path, list[str]]) -> None:
+    folder, names = repository
+    result = bisect(names[0], names[8], [names[0], names[8]], folder)
+    assert result.count == 8
+    assert result.commits[0] == names[4]
+    assert set(result.commits) < set(names[1:8])
+    assert names[4] not in bisect(names[0], names[8], [names[4]], folder).commits
+
+
+def test_commits_that_were_measured_are_measured_again(
+    repository: tuple[Path, list[str]],
+) -> None:
+    folder, names = repository
+    result = bisect(names[3], names[5], names, folder)
+    assert (result.commits, result.again) == ((names[4],), True)
+
+
+def test_no_commit_is_named_without_a_reason(repository: tuple[Path, list[str]]) -> None:
+    folder, names = repository
+    assert bisect(names[3], names[4], names, folder).reason == "no commit is between"
+    assert "precede" in bisect(names[4], names[3], names, folder).reason
+    assert "no repository" in bisect(names[0], "f" * 40, names, folder).reason
+    assert "without a commit" in bisect("", names[3], names, folder).reason
+    assert "no valid" in bisect("--output=x", names[3], names, folder).reason
+    assert "uncommitted" in bisect(names[0], f"{names[3]}-dirty", names, folder).reason
