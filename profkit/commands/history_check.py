@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import astuple
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -54,7 +55,8 @@ def check(
     points = Store(store).points()
     if not points:
         raise BadInput(f"{store}: no runs in this store", "`profkit history add` adds them")
-    checked = [check_series(points[series], least) for series in matching(words or [], points)]
+    chosen = sorted(matching(words or [], points), key=astuple)
+    checked = [check_series(points[series], least) for series in chosen]
     result = check_changes(checked, gates, recent, Path.cwd() if bisect else None)
     put(_text(result, format, top, to_file=output is not None), output)
     if result.exit_code:

@@ -31,7 +31,8 @@ class GateFailure:
 
     @property
     def undecided(self) -> bool:
-        return self.gate.kind is not GateKind.regression
+        """Whether it says that nothing can be concluded, rather than that something got worse."""
+        return self.change is None or self.gate.kind is not GateKind.regression
 
     def __str__(self) -> str:
         return f"{self.gate}: {label(self.series)}: {self.why}"
@@ -110,9 +111,10 @@ def check(
 
 
 def _failures(series: Sequence[Checked], gate: Gate, recent: int) -> Iterator[GateFailure]:
+    nothing = all(each.reason for each in series)  # no gate passes where nothing was checked
     for each in series:
         name = each.points[0].series
-        if each.reason and gate.kind is GateKind.inconclusive:
+        if each.reason and (nothing or gate.kind is GateKind.inconclusive):
             yield GateFailure(gate, name, f"not checked, {each.reason}", None)
         for change in each.changes:
             if change.age < recent and _forbids(gate, change):

@@ -67,6 +67,7 @@ def regressed(tmp_path: Path) -> str:
         (("--fail-on", "inconclusive"), 3),
         (("--fail-on", "regression,inconclusive,incomparable"), 1),
         (("--fail-on", "regression", "cudnn"), 0),
+        (("--fail-on", "regression", "math"), 3),
     ],
 )
 def test_exit_codes(regressed: str, gates: Sequence[str], code: int, profkit_cli: Cli) -> None:
