@@ -4,13 +4,15 @@
 
 Runs are files of `profkit time --save` with two series of 8 blocks of 30 samples, as `reports/h200/
 timing/flash_cudnn.json` has; a query is what `history list` and `history show` ask. Wall seconds,
-the least of three for queries, in a process that has imported what it uses.
+the least of three for queries, in a process that has imported what it uses; the load of the machine
+before each part.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import random
 import tempfile
 import time
@@ -18,6 +20,7 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from profkit.commands.history import spread
 from profkit.history.addition import add_runs
 from profkit.history.content import Stated
 from profkit.history.record import Conditions, Point, Series
@@ -43,6 +46,7 @@ def main() -> None:
 def query(store: Store, rows: int) -> None:
     """Fill a store month by month, then ask it."""
     draw = random.Random(1)
+    print(f"load {os.getloadavg()[0]:.1f}")
     for month in range(MONTHS):
         store.add(list(points(draw, month, rows // MONTHS)))
     parts = list(store.folder.glob("*/*.parquet"))
@@ -93,11 +97,12 @@ def add(folder: Path, runs: int) -> None:
         (files / f"{number}.json").write_text(json.dumps(document), encoding="utf-8")
     size = (files / "0.json").stat().st_size
     store = Store(folder / "added")
-    start, start_cpu = time.perf_counter(), time.process_time()
-    result = add_runs(store, [files], Stated(branch="main"))
-    wall, cpu = time.perf_counter() - start, time.process_time() - start_cpu
+    print(f"load {os.getloadavg()[0]:.1f}")
+    start = time.perf_counter()
+    result = add_runs(store, [files], Stated(branch="main"), spread)
+    wall = time.perf_counter() - start
     assert result.runs == runs, result
-    print(f"{runs:,} runs of {size / 1e3:.0f} kB added: {wall:.1f} s (CPU {cpu:.1f} s)")
+    print(f"{runs:,} runs of {size / 1e3:.0f} kB added: {wall:.1f} s, {os.cpu_count()} CPUs")
 
 
 if __name__ == "__main__":

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sized
+from collections.abc import Callable, Sequence, Sized
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
 
 from profkit.commands import history_check
 from profkit.commands.choices import TextFormat
 from profkit.commands.options import Picture, Reading, interruptible, put, report_failures, warn
-from profkit.core.errors import BadInput, UsageError
-from profkit.ui.progress import stage_progress
+from profkit.core.errors import BadInput, EnvironmentProblem, UsageError
 
 if TYPE_CHECKING:
     from profkit.history.record import Point
 
 STORE = Path(".profkit/history")
+_Task = TypeVar("_Task")
 _TOP = 40  # chosen: a screen
 
 history = typer.Typer(
@@ -54,13 +54,21 @@ def add(
     from profkit.history.view import addition_text
 
     stated = Stated(target or "", branch or "", commit or "", _time(time))
-    with interruptible("runs that were added stay"), stage_progress() as show:
-        result = add_runs(Store(store), paths, stated, show)
+    with interruptible("runs that were added stay"):
+        result = add_runs(Store(store), paths, stated, spread)
     for note in result.notes:
         warn(note)
     if result.runs or result.present or not result.failures:
         put(addition_text(result, store), None)
     report_failures(result.failures)
+
+
+def spread(do: Callable[[_Task], list[Any]], chunks: Sequence[_Task]) -> Sequence[list[Any]]:
+    """Import chunks of runs in as many processes as there are CPUs."""
+    from profkit.commands.parallel import in_parallel
+
+    death = EnvironmentProblem("a process that read runs died", "add fewer runs at once")
+    return in_parallel(do, chunks, lambda _: [death])
 
 
 @history.command("list", cls=Reading)

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
 import re
 import subprocess
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TypeAlias
 
-from profkit.core.errors import ProfkitError
+from profkit.core.errors import BadInput, ProfkitError
 from profkit.history.content import DIRTY, Imported, Stated
-from profkit.history.importing import imports
+from profkit.history.importing import Job, import_run, jobs, no_runs
 from profkit.history.record import Series
 from profkit.history.store import Store
 
-_BATCH = 5_000  # runs written at once; chosen: a part of 0.5 MB, and what an interruption loses
+_Chunk: TypeAlias = Sequence[Job]
+_Outcome: TypeAlias = list[Imported | ProfkitError | None]
+
+_BATCH = 20_000  # runs written at once; chosen: 100 MB of points, and what an interruption loses
+_CHUNK = 500  # runs that a process imports at once; chosen: 0.3 s
 _COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _PATIENCE = 60.0  # s, chosen: git lists 5,000 commits in 0.1 s
 
@@ -26,31 +33,59 @@ class Addition:
     points: dict[Series, int]
     runs: int = 0
     present: int = 0
-    notes: tuple[str, ...] = ()
-    failures: tuple[ProfkitError, ...] = ()
+    notes: list[str] = field(default_factory=list)
+    failures: list[ProfkitError] = field(default_factory=list)
+
+
+def in_order(do: Callable[[_Chunk], _Outcome], chunks: Sequence[_Chunk]) -> list[_Outcome]:
+    """What a function makes of each chunk, one after the other."""
+    return [do(chunk) for chunk in chunks]
 
 
 def add_runs(
     store: Store,
     paths: Sequence[Path],
     stated: Stated,
-    show: Callable[[str, str], None] = lambda *_: None,
+    spread: Callable[
+        [Callable[[_Chunk], _Outcome], Sequence[_Chunk]], Sequence[_Outcome]
+    ] = in_order,
 ) -> Addition:
-    """Add the runs that paths name; a path that can't be read leaves the others to be added."""
+    """Add the runs that paths name; one that can't be read leaves the others to be added.
+
+    `spread` may import chunks of many runs in several processes.
+    """
     result = Addition({})
-    batch: list[Imported] = []
     for path in paths:
+        runs = 0
+        failures = len(result.failures)
         try:
-            for run in imports(path, stated):
-                batch.append(run)
-                if len(batch) == _BATCH:
-                    _write(store, batch, result)
-                    batch = []
-                    show("add runs", f"{result.runs + result.present:,}")
-        except ProfkitError as error:
-            result.failures += (error,)
-    _write(store, batch, result)
+            every = jobs(path)
+            while batch := list(itertools.islice(every, _BATCH)):
+                chunks = [batch[start : start + _CHUNK] for start in range(0, len(batch), _CHUNK)]
+                run = functools.partial(_import, stated=stated)
+                outcomes = itertools.chain.from_iterable(
+                    spread(run, chunks) if len(chunks) > 1 else in_order(run, chunks)
+                )
+                imported = [each for each in outcomes if each is not None]
+                result.failures += [each for each in imported if isinstance(each, ProfkitError)]
+                added = [each for each in imported if isinstance(each, Imported)]
+                runs += len(added)
+                _write(store, added, result)
+            if not runs and len(result.failures) == failures:
+                raise no_runs(path)
+        except BadInput as error:
+            result.failures.append(error)
     return result
+
+
+def _import(chunk: _Chunk, stated: Stated) -> _Outcome:
+    outcomes: _Outcome = []
+    for job in chunk:
+        try:
+            outcomes.append(import_run(job, stated))
+        except ProfkitError as error:
+            outcomes.append(error)
+    return outcomes
 
 
 def _write(store: Store, batch: Sequence[Imported], result: Addition) -> None:
@@ -62,7 +97,7 @@ def _write(store: Store, batch: Sequence[Imported], result: Addition) -> None:
     parents = parents_of({point.commit for point in points}, Path.cwd())
     store.add([replace(point, parent=parents.get(point.commit, "")) for point in points])
     result.runs += len(added)
-    result.notes += tuple(note for run in added for note in run.notes)
+    result.notes += [note for run in added for note in run.notes]
     for point in points:
         result.points[point.series] = result.points.get(point.series, 0) + 1
 

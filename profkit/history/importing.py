@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -38,45 +38,40 @@ class _Head(msgspec.Struct):
 _Reader = Callable[[Content], Imported]
 
 
-def imports(path: Path, stated: Stated) -> Iterator[Imported]:
-    """The runs that a path names: a file, a run's folder, or those below any other folder.
+@dataclass(frozen=True)
+class Job:
+    """A file or a run's folder to import. Where it is not `named` itself, but below a folder that
+    is, it need not be a run; `source` is that of a cell."""
 
-    Raises BadInput for what is no run, damaged and changed files, and a folder without runs; files
-    of a folder that are no runs are left out.
+    path: Path
+    named: bool = False
+    source: Path | None = None
+
+
+def jobs(path: Path) -> Iterator[Job]:
+    """What a path names: a file, a run's folder, or what may be a run below any other folder.
+
+    Raises BadInput for a damaged list of profiles of a baseline.
     """
     if not path.is_dir():
-        run = _of_file(path, stated)
-        if run is None:
-            raise BadInput(f"{path}: not a run", _REMEDY)
-        yield run
+        yield Job(path, named=True)
         return
-    empty = True
-    for run in _below(path, stated):
-        empty = False
-        yield run
-    if empty:
-        raise BadInput(f"{path}: no runs in this folder", _REMEDY)
-
-
-def _below(path: Path, stated: Stated) -> Iterator[Imported]:
     for name, folders, files in os.walk(path):
         folder = Path(name)
         folders[:] = sorted(each for each in folders if not each.startswith("."))
         if PLAN in files:
             folders.clear()
-            yield from _cells(folder, stated)
-        elif MANIFEST in files and (manifest := _manifest(folder)) is not None:
+            yield from _cells(folder)
+        elif MANIFEST in files and _manifest(folder) is not None:
             folders.clear()
-            yield _of_run(folder, manifest, stated)
+            yield Job(folder)
         else:
             for file in sorted(files):
                 if file.endswith(".json") and not file.startswith("."):
-                    run = _of_file(folder / file, stated)
-                    if run is not None:
-                        yield run
+                    yield Job(folder / file)
 
 
-def _cells(folder: Path, stated: Stated) -> Iterator[Imported]:
+def _cells(folder: Path) -> Iterator[Job]:
     """The cells of a baseline, each with the run that profiled it where there is one."""
     profiles = {
         row.id: place
@@ -84,8 +79,27 @@ def _cells(folder: Path, stated: Stated) -> Iterator[Imported]:
         if row.folder and (place := folder / row.folder).is_dir()
     }
     for file in sorted((folder / CELLS).glob("[!.]*.json")):
-        source = profiles.get(file.stem, file)
-        yield import_cell(replace(content_of(file, stated), source=str(source)))
+        yield Job(file, source=profiles.get(file.stem, file))
+
+
+def import_run(job: Job, stated: Stated) -> Imported | None:
+    """The run of a job; None for another file where it need not be one.
+
+    Raises BadInput for what is no run, and damaged and changed files.
+    """
+    if job.source is not None:
+        return import_cell(replace(content_of(job.path, stated), source=str(job.source)))
+    if job.path.is_dir():
+        return _of_folder(job.path, stated)
+    run = _of_file(job.path, stated)
+    if run is None and job.named:
+        raise BadInput(f"{job.path}: not a run", _REMEDY)
+    return run
+
+
+def no_runs(path: Path) -> BadInput:
+    """The failure of a folder without runs."""
+    return BadInput(f"{path}: no runs in this folder", _REMEDY)
 
 
 def _of_file(path: Path, stated: Stated) -> Imported | None:
@@ -102,11 +116,11 @@ def _of_file(path: Path, stated: Stated) -> Imported | None:
     return reader(content)
 
 
-def _of_run(folder: Path, manifest: Manifest, stated: Stated) -> Imported:
+def _of_folder(folder: Path, stated: Stated) -> Imported:
     path = folder / IN_A_RUN
     if path.is_file() and (run := _of_file(path, stated)) is not None:
         return run
-    return import_profile(folder, manifest, stated)
+    return import_profile(folder, read_manifest(folder), stated)
 
 
 def _manifest(folder: Path) -> Manifest | None:

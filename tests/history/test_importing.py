@@ -18,10 +18,12 @@ from typer.testing import Result
 from profkit.application.picks_file import PICKS, PicksFile
 from profkit.core.errors import BadInput
 from profkit.core.typed_file import encode
+from profkit.history import addition
 from profkit.history.addition import parents_of
 from profkit.history.content import Stated, medians_of
-from profkit.history.importing import imports
+from profkit.history.importing import import_run, jobs
 from profkit.history.record import Conditions, Point, Series
+from profkit.history.store import Store
 from profkit.runs.manifest import Manifest
 from profkit.timeline import RUN_FILE
 from tests.conftest import H200, ROOT, baseline_folder, story_folder
@@ -33,7 +35,8 @@ SHAPE = "b32-h8-s512-d64-fp16"
 
 
 def points_in(path: Path, stated: Stated = NOTHING) -> list[Point]:
-    return [point for run in imports(path, stated) for point in run.points]
+    runs = [import_run(job, stated) for job in jobs(path)]
+    return [point for run in runs if run is not None for point in run.points]
 
 
 def test_a_run_of_profile_has_a_point_for_each_variant() -> None:
@@ -243,6 +246,25 @@ def test_a_folder_is_searched_and_a_run_counts_once(
     empty = tmp_path / "empty"
     empty.mkdir()
     assert profkit_cli("history", "add", empty, *store).exit_code == BadInput.exit_code
+
+
+def test_several_processes_import_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, profkit_cli: Callable[..., Result]
+) -> None:
+    """A damaged file of a folder is named, and the others are added."""
+    shutil.copytree(H200 / "timing", tmp_path / "runs")
+    (tmp_path / "runs" / "damaged.json").write_text('{"schema": "profkit.time/1"}')
+    monkeypatch.setattr(addition, "_CHUNK", 2)
+    command = ("history", "add", tmp_path / "runs", "--store", tmp_path / "store")
+    result = profkit_cli(*command)
+    assert result.exit_code == BadInput.exit_code
+    assert str(tmp_path / "runs" / "damaged.json") in result.stderr
+    assert result.stderr.count("\n") == 1
+    points = [point for each in Store(tmp_path / "store").points().values() for point in each]
+    expected = points_in(H200 / "timing")
+    assert sorted(point.block_medians for point in points) == sorted(
+        point.block_medians for point in expected
+    )
 
 
 def test_parents_come_from_the_repository(tmp_path: Path) -> None:
