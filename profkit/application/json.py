@@ -100,7 +100,7 @@ def _process(process: Process) -> ProcessRow:
     steps, parts, ranking = process.steps, process.parts, process.ranking
     return ProcessRow(
         device=steps.device,
-        steps=steps.basis,
+        steps=str(steps.basis),
         wall=_seconds(parts.wall),
         start=_seconds(steps.bounds[:-1][steps.typical]),
         left_out=steps.before,

@@ -14,8 +14,6 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from profkit.application import intervals
-from profkit.application.intervals import NOTHING, Cover
 from profkit.application.kernel_kinds import (
     COMMUNICATION,
     GRAPH,
@@ -25,7 +23,9 @@ from profkit.application.kernel_kinds import (
 )
 from profkit.application.steps import Steps
 from profkit.application.work import KERNEL, MEMORY, Work, work_of
+from profkit.timeline import intervals
 from profkit.timeline.events import Events, MemoryKind, Times
+from profkit.timeline.intervals import NOTHING, Cover
 
 Amounts = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]

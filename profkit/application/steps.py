@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
+from enum import Enum
 
 import numpy as np
 import numpy.typing as npt
 
-from profkit.application import intervals
 from profkit.application.kernel_kinds import OPTIMIZER, kernel_kind
 from profkit.application.repetition import Integers, Mask, Repetition, measured, repetition
 from profkit.application.work import KERNEL, MEMORY, Work, processes, work_of
 from profkit.core.errors import UsageError
+from profkit.timeline import intervals
 from profkit.timeline.events import Events, Times
+from profkit.ui.text import plural
 
 MOST_STEPS = 10_000
 """Steps that are analyzed, the last ones; chosen: medians don't change with more."""
@@ -37,6 +39,36 @@ _PREPARING = {
 }
 
 
+class BasisKind(Enum):
+    """What steps are found by."""
+
+    range = "NVTX range"
+    pattern = "repeating pattern"
+    whole = "no repetition"
+
+
+@dataclass(frozen=True)
+class StepBasis:
+    """What steps are found by: the name of an NVTX range, or the launches of a repetition.
+
+    `is_limited`: of more than MOST_STEPS the last ones.
+    """
+
+    kind: BasisKind
+    range: str = ""
+    launches: int = 0
+    is_limited: bool = False
+
+    def __str__(self) -> str:
+        if self.kind is BasisKind.whole:
+            return f"{self.kind.value}: the time from first to last GPU work is one step"
+        if self.kind is BasisKind.range:
+            words = f'{self.kind.value} "{self.range}"'
+        else:
+            words = f"{self.kind.value} of {plural(self.launches, 'launch')}"
+        return f"{words}, the last {MOST_STEPS:,}" if self.is_limited else words
+
+
 @dataclass(frozen=True, eq=False)
 class Steps:
     """Steady-state steps of one process, on the clock of the recording, in ns.
@@ -53,7 +85,7 @@ class Steps:
     bounds: Times
     call_bounds: Times
     typical: Mask
-    basis: str
+    basis: StepBasis
     before: int = 0
     unit: str = "launch"
     why: str = ""
@@ -145,8 +177,8 @@ def _whole(work: Work, process: int, device: int) -> Steps:
     end = max(int(work.end.max()), int(work.start[0]) + 1)
     bounds = np.array([work.start[0], end], dtype=np.int64)
     calls = np.array([work.call_start.min(), work.end.max()], dtype=np.int64)
-    basis = "no repetition: the time from first to last GPU work is one step"
-    return Steps(process, device, bounds, calls, np.ones(1, dtype=np.bool_), basis)
+    typical = np.ones(1, dtype=np.bool_)
+    return Steps(process, device, bounds, calls, typical, StepBasis(BasisKind.whole))
 
 
 def _sequence(events: Events, work: Work) -> _Sequence:
@@ -218,7 +250,7 @@ def _by_pattern(
     marks = pattern.marks
     starts, calls = sequence.start[marks], sequence.call_start[marks]
     low = _after_slow(np.diff(starts), pattern.alike, low, high)
-    basis = f"repeating pattern of {_launches(sequence, pattern)} launches"
+    basis = StepBasis(BasisKind.pattern, launches=_launches(sequence, pattern))
     first = int(marks[low])
     before = int((sequence.start[:first] >= 0).sum())
     begin = int(sequence.call_start[0])
@@ -246,13 +278,13 @@ def _bounded(
     calls: Times,
     alike: Mask,
     range_: tuple[int, int],
-    basis: str,
+    basis: StepBasis,
 ) -> Steps | None:
     """The steps of a range of marks; None where all begin at one time."""
     low, high = range_
     if high - low > MOST_STEPS:
         low = high - MOST_STEPS
-        basis += f", the last {MOST_STEPS:,}"
+        basis = replace(basis, is_limited=True)
     bounds = np.maximum.accumulate(starts[low : high + 1])
     if bounds[-1] <= bounds[0]:
         return None
@@ -412,7 +444,7 @@ def _by_range(events: Events, work: Work, process: int, device: int, name: str) 
         return None
     symbols, count = work.symbol[order], int(work.symbol.max()) + 1
     starts, calls = started[low], called[low]
-    basis = f'NVTX range "{name}"'
+    basis = StepBasis(BasisKind.range, range=name)
     if len(low) == 1:
         inside = order[low[0] : high[0]]
         starts = np.append(starts, work.end[inside].max())

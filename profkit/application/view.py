@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from profkit.application.application import Application, Process, Row, table, wall_row
-from profkit.application.steps import Steps
+from profkit.application.steps import BasisKind, Steps
 from profkit.application.work import other_devices
 from profkit.report.names import told_apart
 from profkit.ui.markdown import code, escape
@@ -103,7 +103,7 @@ def recording_facts(application: Application, path: str) -> Iterator[Fact]:
     yield Fact("Timeline", literal(path))
     names = dict.fromkeys(literal(gpu.name) for gpu in events.gpus)
     yield Fact("GPU", ", ".join(names) or "unknown")
-    yield Fact("Steps", literal(steps.basis))
+    yield Fact("Steps", literal(str(steps.basis)))
     if left_out := _left_out(steps):
         yield Fact("Left out", left_out)
 
@@ -204,11 +204,11 @@ def notes(application: Application) -> Iterator[str]:
             f"the process also has work on GPU {', '.join(map(str, others))}, which is in no part: "
             f"the time in which GPU {first.steps.device} waits for it is idle"
         )
-    if len(first.steps) == 1 and first.steps.basis.startswith("no repetition"):
+    if len(first.steps) == 1 and first.steps.basis.kind is BasisKind.whole:
         yield "no step was found: name its NVTX range with --nvtx, or record more of them"
 
 
 def _command(process: Process) -> str:
-    basis = process.steps.basis
-    nvtx = shlex.quote(basis.split('"')[1]) if basis.startswith("NVTX") else ""
-    return f"profkit profile --app {f'--nvtx {nvtx} ' if nvtx else ''}-- PROGRAM"
+    name = process.steps.basis.range
+    nvtx = f"--nvtx {shlex.quote(name)} " if name else ""
+    return f"profkit profile --app {nvtx}-- PROGRAM"

@@ -46,8 +46,9 @@ def measure(events: Events, work: AllWork) -> Mapping[str, float]:
     """
     import numpy as np
 
+    from profkit.timeline.intervals import length, union
     from profkit.timeline.times import NS, spread
-    from profkit.timeline.work import covered, gaps_before
+    from profkit.timeline.work import gaps_before
 
     span = float(work.end.max() - work.start[0]) / NS if len(work) else 0.0
     if not span > 0:
@@ -59,15 +60,15 @@ def measure(events: Events, work: AllWork) -> Mapping[str, float]:
     other[(work.index >= first) & (work.index < first + len(copies))] = False
     is_copy = ~other
     other[is_copy] = ~of_host[work.index[is_copy] - first]
-    busy = covered(work.start, work.end)
-    without = covered(work.start[other], work.end[other])
+    busy = length(union(work.start, work.end))
+    without = length(union(work.start[other], work.end[other]))
     gaps = gaps_before(work.start, work.end)
     gaps = gaps[gaps > 0]
     is_short = gaps <= SHORT_GAP * NS
     short, long = spread(gaps[is_short]), spread(gaps[~is_short])
     inside = (calls.end > work.start[0]) & (calls.start < work.end.max())
     called = calls.name[inside]
-    copying = covered(copies.start[of_host], copies.end[of_host]) / NS
+    copying = length(union(copies.start[of_host], copies.end[of_host])) / NS
     sizes = copies.size[of_host]
     pageable = _chosen(
         copies.kind[of_host],

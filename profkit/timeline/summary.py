@@ -24,10 +24,11 @@ from profkit.timeline.events import (
     TimelineGpu,
     Times,
 )
+from profkit.timeline.intervals import length, union
 from profkit.timeline.nesting import MOST_AROUND, Nesting, around
 from profkit.timeline.region import measure
 from profkit.timeline.times import NS, Spread, TimeGroup, grouped, spread
-from profkit.timeline.work import AllWork, covered, gaps_before, gpu_work
+from profkit.timeline.work import AllWork, gaps_before, gpu_work
 
 GAPS_KEPT = 10  # longest gaps, chosen: twice what a terminal lists
 
@@ -324,7 +325,7 @@ def _gap(events: Events, work: AllWork, index: int) -> Gap:
         _item(events, int(work.index[last])),
         _item(events, int(work.index[index])),
         events.call_names[most] if most >= 0 else "",
-        min(1.0, covered(begin, stop) / (end - start)),
+        min(1.0, length(union(begin, stop)) / (end - start)),
     )
 
 
@@ -437,7 +438,7 @@ def _memory(events: Events) -> tuple[MemoryUse, ...]:
     uses = []
     for group in grouped(operations.kind, operations.end - operations.start):
         kind, same = events.memory_kinds[group.code], operations.kind == group.code
-        busy = covered(operations.start[same], operations.end[same]) / NS
+        busy = length(union(operations.start[same], operations.end[same])) / NS
         size = sum(operations.size[same].tolist())
         uses.append(MemoryUse(kind.kind, kind.source, kind.target, size, group.times, busy))
     return tuple(uses)

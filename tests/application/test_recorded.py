@@ -41,7 +41,7 @@ def without_ranges(events: Events) -> Events:
 def test_a_recorded_application_has_steps_and_parts(file: Path) -> None:
     events = read(file)
     for steps in steady_steps(events):
-        assert steps.basis == 'NVTX range "step"'
+        assert str(steps.basis) == 'NVTX range "step"'
         parts = step_parts(events, steps)
         total = np.sum([part.times for part in parts.parts], axis=0)
         assert total == pytest.approx(parts.wall, abs=1e-2)
@@ -53,7 +53,7 @@ def check_pattern(events: Events, parts: StepParts) -> None:
     """The pattern of launches has the steps of the range."""
     found = {steps.process: steps for steps in steady_steps(without_ranges(events))}
     steps = found[parts.steps.process]
-    assert steps.basis.startswith("repeating pattern")
+    assert str(steps.basis).startswith("repeating pattern")
     usual = np.median(np.diff(steps.bounds)[steps.typical])
     assert usual == pytest.approx(np.median(parts.wall), rel=0.1)
 
