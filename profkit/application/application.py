@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
 
+from profkit.application.collectives import Exchange, exchanges
 from profkit.application.kernel_kinds import COMMUNICATION, GRAPH
 from profkit.application.parts import (
     COPIES,
@@ -64,6 +66,7 @@ class Process:
     parts: StepParts
     ranking: Ranking
     named: Events
+    exchanges: Mapping[str, Exchange]
     apart: bool = False
 
     @property
@@ -98,7 +101,8 @@ def read_application(
     rows = []
     for steps in steady_steps(events, nvtx):
         parts = step_parts(events, steps)
-        rows.append(Process(parts, ranking(events, parts, explain), events))
+        ranked = ranking(events, parts, explain)
+        rows.append(Process(parts, ranked, events, exchanges(events, steps)))
     if not rows:
         raise BadInput(
             f"{events.path}: no GPU work in this timeline",

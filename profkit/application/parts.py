@@ -157,7 +157,7 @@ def step_parts(events: Events, steps: Steps) -> StepParts:
         work_reach=np.maximum.accumulate(work.end),
         calls_reach=np.maximum.accumulate(events.calls.end),
         threads=_submitting(events, work),
-        latest=_latest_starts(events),
+        latest=latest_starts(events),
     )
     kernel_time = np.zeros(len(events.kernels))
     chunks = [
@@ -329,7 +329,7 @@ def _communication(
         yield operation, intervals.without(cover, waited), work.start[chosen]
 
 
-def _latest_starts(events: Events) -> Times | None:
+def latest_starts(events: Events) -> Times | None:
     """By kernel, when the last rank started this collective; None without other ranks.
 
     The n-th kernel of a name is the same collective on each rank, if all have equally many.

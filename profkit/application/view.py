@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from profkit.application.application import Application, Process, Row, table, wall_row
+from profkit.application.collectives import bandwidth_words
 from profkit.application.steps import BasisKind, Steps
 from profkit.application.work import other_devices
 from profkit.report.names import told_apart
@@ -198,6 +199,8 @@ def notes(application: Application) -> Iterator[str]:
             f"{percent(first.ranking.unknown)} of the kernels' time is in CUDA graphs traced as a "
             "whole: record with --cuda-graph-trace=node to see their kernels"
         )
+    for operation, exchange in first.exchanges.items():
+        yield f"{operation}: {bandwidth_words(exchange)}"
     others = other_devices(application.events, first.steps.process, first.steps.device)
     if others:
         yield (
