@@ -17,6 +17,7 @@ from profkit.application.parts import (
     KERNELS,
     MEANINGS,
     RANK_WAIT,
+    UNRECORDED,
     Amounts,
     Part,
     StepParts,
@@ -26,6 +27,7 @@ from profkit.application.ranking import EXPLAINED, KernelUse, Ranking, ranking
 from profkit.application.steps import Steps, steady_steps
 from profkit.core.errors import BadInput
 from profkit.timeline.events import Events
+from profkit.timeline.lost_work import lost_work
 
 TITLES = {
     KERNELS: "Kernels",
@@ -33,6 +35,7 @@ TITLES = {
     COPIES: "Exposed copies",
     FILLS: "Exposed memset",
     GAPS: "GPU idle",
+    UNRECORDED: "Not recorded: idle, or lost work",
 }
 _TOP_OF_KIND = 3  # kernels listed of a kind; chosen: the rest is in JSON
 _TOP_OF_GRAPH = 8  # kernels listed of graphs; chosen: as many as are picked
@@ -104,8 +107,9 @@ def read_application(
         ranked = ranking(events, parts, explain)
         rows.append(Process(parts, ranked, events, exchanges(events, steps)))
     if not rows:
+        lost = lost_work(events)
         raise BadInput(
-            f"{events.path}: no GPU work in this timeline",
+            f"{events.path}: no GPU work in this timeline{f': {lost}' if lost else ''}",
             "record more: `nsys profile -t cuda --cuda-graph-trace=node`",
         )
     if named is not None:

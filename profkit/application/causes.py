@@ -27,6 +27,7 @@ from profkit.application.what_if import (
 from profkit.rules.checklist import Item, application_items, timeline_items
 from profkit.rules.rule_file import Rule, shipped_rules
 from profkit.timeline.events import Events
+from profkit.timeline.lost_work import lost_work
 from profkit.timeline.summary import summarize_timeline
 
 FASTER = 0.9
@@ -61,10 +62,10 @@ def findings(
 ) -> tuple[Item, ...]:
     """What rules find in a timeline: in its steps, or in all of it where nothing repeats.
 
-    Shipped rules about all of a timeline would count its start and warm-up.
+    Shipped rules about all of a timeline would count its start and warm-up, and lost work as idle.
     """
     step = quantities(events, steady_steps(events))
-    shipped = shipped_rules() if step else ()
+    shipped = shipped_rules() if step or lost_work(events) else ()
     whole = [rule for rule in rules if rule.about == "timeline" and rule not in shipped]
     items = timeline_items(summarize_timeline(events).quantities, whole, disabled) if whole else ()
     by_ceiling = sorted((*application_items(step, rules, disabled), *items), key=_ceiling)
@@ -86,11 +87,13 @@ def quantities(
     host: float | None = None,
 ) -> Mapping[str, float]:
     """The quantities of an application's step; none of a program that repeats nothing, or whose
-    calls were not recorded.
+    calls or GPU work were not recorded.
 
     `known` and `host` are what WhatIf takes.
     """
     if not len(events.calls) or not any(len(each) > 1 for each in steps):
+        return {}
+    if any(lost_work(events, each.process) for each in steps):
         return {}
     what_if = WhatIf(events, steps, known, host)
     return {**_evidence(what_if.replay, what_if.sm_count), **_savings(what_if)}

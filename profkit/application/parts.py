@@ -2,7 +2,8 @@
 
 Each instant belongs to one part: to kernels while any computes, else to communication, else to
 copies, else to fills, else to an idle gap of the GPU. A gap's time is divided by what the threads
-that submit work did meanwhile. Where several kernels run at once, each has an equal share.
+that submit work did meanwhile; where nsys lost GPU work, it is not known to be idle. Where several
+kernels run at once, each has an equal share.
 """
 
 from __future__ import annotations
@@ -26,13 +27,15 @@ from profkit.application.work import KERNEL, MEMORY, Work, work_of
 from profkit.timeline import intervals
 from profkit.timeline.events import Events, MemoryKind, Times
 from profkit.timeline.intervals import NOTHING, Cover
+from profkit.timeline.lost_work import lost_work
 
 Amounts = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
 KERNELS, COPIES, FILLS, GAPS = "kernels", "copies", "memset", "idle"
-GROUPS = (KERNELS, COMMUNICATION, COPIES, FILLS, GAPS)
+UNRECORDED = "not recorded"
+GROUPS = (KERNELS, COMMUNICATION, COPIES, FILLS, GAPS, UNRECORDED)
 
 LAUNCH_BOUND = "launch-bound"
 SYNCHRONIZATION = "after a synchronization"
@@ -158,6 +161,7 @@ def step_parts(events: Events, steps: Steps) -> StepParts:
         calls_reach=np.maximum.accumulate(events.calls.end),
         threads=_submitting(events, work),
         latest=latest_starts(events),
+        is_whole=not lost_work(events, steps.process),
     )
     kernel_time = np.zeros(len(events.kernels))
     chunks = [
@@ -192,6 +196,7 @@ class _Program:
     calls_reach: Times
     threads: Mask
     latest: Times | None
+    is_whole: bool
 
     def work_within(self, bounds: Times) -> Work:
         """Work that runs between the first and the last bound, and what begins at the last."""
@@ -245,7 +250,10 @@ def _parts_of(program: _Program, typical: _Typical, kernel_time: Amounts) -> lis
             hidden = typical.lengths(cover) - exposed
             parts.append(Part(group, name, exposed, hidden, typical.count(starts)))
             taken = intervals.either(taken, cover)
-    parts += _gap_parts(program, work, taken, typical)
+    if program.is_whole:
+        parts += _gap_parts(program, work, taken, typical)
+    else:
+        parts.append(_unrecorded(typical, taken))
     return [part for part in parts if part.times.any() or part.hidden.any()]
 
 
@@ -369,6 +377,15 @@ def _memory(events: Events, work: Work, *, fills: bool) -> Iterator[tuple[str, C
         if (name == FILLS) == fills:
             chosen = rows[np.array([known == name for known in names])[kind]]
             yield name, intervals.union(work.start[chosen], work.end[chosen]), work.start[chosen]
+
+
+def _unrecorded(typical: _Typical, taken: Cover) -> Part:
+    """The time without recorded work."""
+    bounds = typical.bounds
+    gaps = intervals.inverse(taken, int(bounds[0]), int(bounds[-1]))
+    _, _, low, _ = intervals.pieces(*gaps, bounds)
+    times = typical.lengths(gaps)
+    return Part(UNRECORDED, UNRECORDED, times, np.zeros(len(times)), typical.count(low))
 
 
 @dataclass(frozen=True, eq=False)

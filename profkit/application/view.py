@@ -15,6 +15,7 @@ from profkit.application.collectives import bandwidth_words
 from profkit.application.steps import BasisKind, Steps
 from profkit.application.work import other_devices
 from profkit.report.names import told_apart
+from profkit.timeline.lost_work import REMEDY, lost_work
 from profkit.ui.markdown import code, escape
 from profkit.ui.terminal import facts, note
 from profkit.ui.text import bar, extent, literal, number, percent, plural, shorten
@@ -194,6 +195,8 @@ def _picks(process: Process, width: int) -> Iterator[str]:
 
 def notes(application: Application) -> Iterator[str]:
     first = application.processes[0]
+    if lost := lost_work(application.events, first.steps.process):
+        yield f"{lost}, and the GPU is not known to be idle without it: {REMEDY}"
     if first.ranking.unknown > 0.01:  # chosen: less is in no table
         yield (
             f"{percent(first.ranking.unknown)} of the kernels' time is in CUDA graphs traced as a "

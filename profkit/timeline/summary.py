@@ -25,6 +25,7 @@ from profkit.timeline.events import (
     Times,
 )
 from profkit.timeline.intervals import length, union
+from profkit.timeline.lost_work import REMEDY, lost_work
 from profkit.timeline.nesting import MOST_AROUND, Nesting, around
 from profkit.timeline.region import measure
 from profkit.timeline.times import NS, Spread, TimeGroup, grouped, spread
@@ -452,9 +453,11 @@ def _notes(events: Events, work: AllWork, launches: Launches, nesting: Nesting) 
     early = launches.early
     full = [len(path) == MOST_AROUND for path in nesting.paths]
     nested = int(np.array(full)[nesting.path].sum())
+    lost = lost_work(events)
     open_ranges = int((~events.ranges.closed).sum())
     notes = {
         "no kernel in the recording: record more of the program": not kernels,
+        f"{lost}, and the GPU is not known to be idle without it: {REMEDY}": lost,
         f"CUDA graphs traced as a whole: {len(events.graphs)}; counted as GPU work without "
         "their kernels: record with --cuda-graph-trace=node": events.graphs,
         f"GPU work of {len(devices)} process-GPU pairs: busy time is the time in which any of "
