@@ -26,6 +26,7 @@ from profkit.application.what_if import (
 )
 from profkit.rules.checklist import Item, application_items, timeline_items
 from profkit.rules.rule_file import Rule, shipped_rules
+from profkit.rules.story_score import NAMED_STORY
 from profkit.timeline.events import Events
 from profkit.timeline.lost_work import lost_work
 from profkit.timeline.summary import summarize_timeline
@@ -110,14 +111,18 @@ def _savings(what_if: WhatIf) -> dict[str, float]:
     faster = Change(
         kernels={work.group: FASTER for work in what_if.replay.works if work.role == "kernel"}
     )
-    unhindered = saved(CHANGES["saved_by_graphs"] | faster) - savings["saved_by_graphs"]
+    # what prefetching saves is not counted: a wait before host work is part of that
+    waits = ahead - savings["saved_by_prefetch"]
+    by_kernels = saved(faster)
+    if max(*savings.values(), waits, by_kernels) < 1 - 1 / NAMED_STORY:
+        # a host that takes as long as its GPU: neither gives anything without the other
+        beside = saved(CHANGES["saved_by_graphs"] | faster) - savings["saved_by_graphs"]
+        by_kernels = max(by_kernels, beside)
     return {
         **savings,
         "saved_by_one_thread": min(savings["saved_by_prefetch"], max(0.0, 1 - working)),
-        # what prefetching saves is not counted: a wait before host work is part of that
-        _WAITS: ahead - savings["saved_by_prefetch"],
-        # where a host takes as long as its GPU, faster kernels give nothing without fewer launches
-        "saved_by_kernels": max(saved(faster), unhindered),
+        _WAITS: waits,
+        "saved_by_kernels": by_kernels,
         "saved_by_all": saved(plan([*CHANGES, _WAITS])),
     }
 
