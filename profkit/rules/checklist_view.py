@@ -90,7 +90,7 @@ def _compact(
     rows = [
         (
             f"{words.gain(each.finding.estimate)}{words.of_chain(each)}"
-            if each.finding.estimate
+            if each.finding.estimate and not each.is_ceiling
             else "",
             f"#{numbers[id(each.group)]}" if each.group else "",
             _name(each),

@@ -100,6 +100,57 @@ def test_recorded_timelines(profkit_cli: Cli) -> None:
     assert (item["rule"], item["confidence"]) == ("gpu_idle", "low")
     assert item["estimated_speedup"] < 1.05
     assert item["range"][1] > 50
+    shown = profkit_cli("analyze", FLASH).stdout
+    assert " 1  at most 73x  GPU idle, waiting for the host" in shown
+    assert "1.01x" not in shown  # how much of the host's work can overlap is not known
+    assert "gap_host_code_share 97.0%" in shown
+
+
+def host_time(path: Path) -> dict[str, float]:
+    """By category the share of the whole that the host took in long gaps."""
+    quantities = profkit.load_timeline(path).summary.quantities
+    return {
+        name.removeprefix("gap_").removesuffix("_share"): round(value, 4)
+        for name, value in quantities.items()
+        if name.startswith("gap_") and name.endswith("_share") and value
+    }
+
+
+def test_what_the_host_did_in_long_gaps_is_told(profkit_cli: Cli, tmp_path: Path) -> None:
+    """Two kernels of 1 ms around 8 ms: 1 ms cudaMalloc, 2 ms a wait, 4 ms without a call of the
+    thread that launches, and 1 ms cudaLaunchKernel; another thread's calls are not the host's."""
+    ms = 1_000_000
+    names = strings({9: "cudaMalloc_v3020", 10: "cudaStreamSynchronize_v3020"})
+    calls = [
+        call(ms // 2, ms // 2 + 10_000, 1),
+        call(2 * ms, 3 * ms, 2, name=9),
+        call(3 * ms, 5 * ms, 3, name=10),
+        call(5 * ms, 9 * ms, 4, thread=447, name=9),
+        call(9 * ms, 10 * ms, 5),
+    ]
+    path = export(
+        tmp_path / "once.sqlite",
+        {
+            "StringIds": names,
+            "CUPTI_ACTIVITY_KIND_KERNEL": [kernel(ms, 2 * ms, 1), kernel(10 * ms, 11 * ms, 5)],
+            "CUPTI_ACTIVITY_KIND_RUNTIME": calls,
+        },
+    )
+    assert host_time(path) == {"allocation": 0.1, "wait": 0.2, "host_code": 0.4, "other_call": 0.1}
+    (item,) = timeline(profkit_cli, path)["checklist"]
+    assert item["range"][1] == pytest.approx(10 / 2)
+    assert "at most 5.0x" in profkit_cli("analyze", path).stdout
+
+
+def test_python_has_the_findings_of_analyze(profkit_cli: Cli, launch_bound: Path) -> None:
+    """Of a program that repeats they are of its steps."""
+    for path in (launch_bound, FLASH):
+        found = profkit.load_timeline(path).findings()
+        items = timeline(profkit_cli, path)["checklist"]
+        assert [(item.rule.name, item.speedup) for item in found] == [
+            (item["rule"], pytest.approx(item["estimated_speedup"])) for item in items
+        ]
+    assert "at most 73x" in repr(found[0])
 
 
 def test_a_run_ranks_its_timeline_with_its_kernels(profkit_cli: Cli, eager: Path) -> None:
