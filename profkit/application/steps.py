@@ -29,6 +29,10 @@ _FILLED = 0.7
 timelines of an H200, else 0.75 and more."""
 _FEWEST_FILLED = 3  # steps, chosen: two remain
 _FEWEST_RANGES = 3  # instances of a range that repeats
+_FEWEST_PAUSES = 3  # of the host that show steps, chosen: two steps that may be alike
+_LONGER_PAUSE = 3.0  # times the longest pause within a step; chosen: far more than pauses vary
+_PAUSED = 0.1  # share of the time in such pauses, chosen: logging every some steps takes less
+_REGULAR = 0.9  # share of steps that are alike between pauses; chosen: almost all
 _SPANNED = 0.5, 0.8  # least share of submitted work in ranges of a step's name, of any; chosen
 _STEP_WORDS = re.compile(r"step|iter|batch|token|frame|request", re.IGNORECASE)
 _NUMBER = re.compile(r"\d+")
@@ -97,13 +101,15 @@ class Steps:
 
 @dataclass(frozen=True, eq=False)
 class _Sequence:
-    """What a process submits, in order of the calls: times of the call, start on the GPU, symbol.
+    """What a process submits, in order of the calls: the call's start, the latest end of calls so
+    far, start on the GPU, symbol.
 
     Work of one call, such as the kernels of a graph, is one element; a synchronization has no
     `start` (-1).
     """
 
     call_start: Times
+    returned: Times
     start: Times
     end: Times
     symbol: npt.NDArray[np.int32]
@@ -206,8 +212,13 @@ def _sequence(events: Events, work: Work) -> _Sequence:
     rank = np.concatenate([ranks, np.ones(len(waits), dtype=np.int8)])
     by_symbol = np.zeros(int(symbol.max()) + 1, dtype=np.int8)
     np.maximum.at(by_symbol, symbol, rank)
+    returns = called[first]
+    known = call[first] >= 0
+    returns[known] = events.calls.end[call[first][known]]
+    returned = np.concatenate([returns, events.calls.end[waits]])[merged]
     return _Sequence(
         call_start=np.concatenate([called[first], events.calls.start[waits]])[merged],
+        returned=np.maximum.accumulate(returned),
         start=np.concatenate([starts, nowhere])[merged],
         end=np.concatenate([ends, nowhere])[merged],
         symbol=symbol[merged].astype(np.int32),
@@ -243,7 +254,7 @@ def _ranks(events: Events, work: Work) -> npt.NDArray[np.int8]:
 def _by_pattern(
     events: Events, sequence: _Sequence, pattern: Repetition, process: int, device: int
 ) -> Steps | None:
-    pattern = _turned(sequence, pattern)
+    pattern = _paused(sequence, pattern) or _turned(sequence, pattern)
     low, high = _steady(pattern.alike)
     if high - low < 2:
         return None
@@ -299,6 +310,33 @@ def _bounded(
         typical=typical,
         basis=basis,
     )
+
+
+def _paused(sequence: _Sequence, pattern: Repetition) -> Repetition | None:
+    """Longer repetitions, between pauses of the host that are far longer than those within.
+
+    A loop of equal launches has no longer period in what it submits; None where time shows none
+    either, or the shorter one is a whole step, with an optimizer or an exchange with the host.
+    """
+    work = np.ones(len(sequence.rank), dtype=np.bool_)
+    work[sequence.symbol[sequence.start < 0]] = False
+    if sequence.rank[pattern.constant & work].any():
+        return None
+    pauses = np.maximum(sequence.call_start[1:] - sequence.returned[:-1], 0)
+    ordered = np.sort(pauses)[::-1]
+    shown = ordered[_FEWEST_PAUSES - 1 : len(pauses) // max(1, pattern.period) + 1]
+    falls = shown[:-1] / np.maximum(shown[1:], 1)
+    if not len(falls) or falls.max() < _LONGER_PAUSE:
+        return None
+    least = ordered[_FEWEST_PAUSES - 1 + int(falls.argmax())]
+    places = 1 + np.flatnonzero(pauses >= least)
+    longer = measured(sequence.symbol, places, len(sequence.rank))
+    if longer is None or longer.period < 1.5 * pattern.period:  # chosen: not the same, cut again
+        return None
+    spent = int(pauses[places[1:] - 1].sum())
+    span = int(sequence.call_start[places[-1]] - sequence.call_start[places[0]])
+    is_regular = longer.alike.mean() >= _REGULAR and longer.coverage >= pattern.coverage - 0.1
+    return _at_work(sequence, longer) if is_regular and spent >= _PAUSED * span else None
 
 
 def _turned(sequence: _Sequence, pattern: Repetition) -> Repetition:

@@ -25,6 +25,7 @@ from profkit.ui.view import Row as Fact
 _BAR = 10  # characters, chosen: a tenth each
 _NUMBERS = 46  # characters of the columns beside the label
 _NARROWEST = 24  # characters of a label
+_FEWEST_LAUNCHES = 2  # of a step that may be a part of one; chosen: a loop of one or two kernels
 _FEW = 5  # steps, below which the range is shown, not quartiles; chosen
 _COLUMNS = ("", "ms/step", "Share", "", "Hidden", "Count")
 NOTE = (
@@ -209,6 +210,12 @@ def notes(application: Application) -> Iterator[str]:
         yield (
             f"the process also has work on GPU {', '.join(map(str, others))}, which is in no part: "
             f"the time in which GPU {first.steps.device} waits for it is idle"
+        )
+    basis = first.steps.basis
+    if basis.kind is BasisKind.pattern and basis.launches <= _FEWEST_LAUNCHES:
+        yield (
+            f"a step is {plural(basis.launches, 'launch')}, as nothing else separates launches: "
+            "name a step's NVTX range with --nvtx"
         )
     if len(first.steps) == 1 and first.steps.basis.kind is BasisKind.whole:
         yield "no step was found: name its NVTX range with --nvtx, or record more of them"

@@ -232,3 +232,86 @@ def test_a_range_is_a_field_of_the_basis_whatever_its_name() -> None:
     text = application_markdown(application, "x.sqlite")
     assert """profkit profile --app --nvtx 'step "no repetition"' -- PROGRAM""" in text
     assert "no step was found" not in text
+
+
+def loop_of_one_kernel(host: Host, _: int) -> None:
+    for _ in range(50):
+        host.launch("k()", 20 * US)
+
+
+def test_pauses_of_the_host_separate_steps_of_equal_launches() -> None:
+    def step(host: Host, number: int) -> None:
+        loop_of_one_kernel(host, number)
+        host.synchronize()
+        host.compute(2 * MS)
+
+    steps = only(steady_steps(loop(step, 8).events()))
+    assert str(steps.basis) == "repeating pattern of 50 launches"
+    assert np.median(np.diff(steps.bounds)) == pytest.approx(50 * 20 * US + 2 * MS, rel=0.02)
+
+
+def test_allocation_between_equal_launches_separates_steps() -> None:
+    def step(host: Host, _: int) -> None:
+        host.call("cudaMalloc", 800 * US)
+        for _ in range(4):
+            host.launch("k()", 100 * US)
+            host.synchronize()
+
+    steps = only(steady_steps(loop(step, 9).events()))
+    assert str(steps.basis) == "repeating pattern of 4 launches"
+
+
+def test_short_pauses_for_logging_separate_no_steps() -> None:
+    def step(host: Host, number: int) -> None:
+        host.launch("k()", 1 * MS)
+        host.synchronize()
+        if number % 10 == 9:
+            host.compute(300 * US)
+
+    steps = only(steady_steps(loop(step, 60).events()))
+    assert str(steps.basis) == "repeating pattern of 1 launch"
+
+
+def test_irregular_pauses_separate_no_steps() -> None:
+    source = random.Random(1)
+
+    def step(host: Host, _: int) -> None:
+        for _ in range(source.randrange(3, 90)):
+            host.launch("k()", 20 * US)
+        host.synchronize()
+        host.compute(2 * MS)
+
+    steps = only(steady_steps(loop(step, 12).events()))
+    assert steps.basis.launches == 1
+
+
+def test_pauses_within_a_whole_step_are_no_steps() -> None:
+    """Every fourth batch is decoded longer: a step is a batch still."""
+
+    def step(host: Host, number: int) -> None:
+        host.compute(3 * MS if number % 4 == 3 else 0)
+        host.copy(10 * US, 1 << 20)
+        for name in "abcdefgh":
+            host.launch(f"{name}()", 20 * US)
+
+    steps = only(steady_steps(loop(step, 40).events()))
+    assert str(steps.basis) == "repeating pattern of 9 launches"
+
+
+def test_a_loop_that_nothing_separates_asks_for_a_range() -> None:
+    application = read_application(loop(loop_of_one_kernel, 8).events())
+    assert application.processes[0].steps.basis.launches == 1
+    text = application_markdown(application, "x.sqlite")
+    assert "a step is 1 launch, as nothing else separates launches: name" in text
+
+
+def test_three_equal_steps_are_longer_than_their_layers() -> None:
+    def step(host: Host, _: int) -> None:
+        for _ in range(12):
+            for name in ("norm()", "qkv()", "attention()", "mlp()"):
+                host.launch(name, 5 * US)
+        for name in ("norm()", "head()", "sample()"):
+            host.launch(name, 9 * US)
+
+    steps = only(steady_steps(loop(step, 4).events()))
+    assert str(steps.basis) == "repeating pattern of 51 launches"
