@@ -91,8 +91,11 @@ def _gpu(gpu: TimelineGpu) -> str:
 
 def _base(region: Region, items: Sequence[Item]) -> str:
     """The time that estimated speedups are of."""
-    if all(item.rule.about == "application" for item in items):
-        return f"{words.STEP}, without what was before"
+    steps = [item for item in items if item.rule.about == "application"]
+    if len(steps) == len(items):
+        whole = next((item.finding.estimate for item in steps if item.finding.estimate), None)
+        time = f" of {number(whole.whole_seconds, 's')} (median)" if whole else ""
+        return f"{words.STEP}{time}, without what was before"
     span = region.busy + region.gaps.total
     left_out = [
         f"{number(time, 's')} {where} it"

@@ -130,7 +130,7 @@ class _Reader:
     def __init__(self, application: ApplicationRun) -> None:
         self._application = application
         self._parts = application.parts
-        self._step = float(np.median(self._parts.wall)) / 1e9
+        self._step = self._parts.steps.median
         self._exchanges = exchanges(application.events, self._parts.steps)
         self._quantities = causes.quantities(application.events, application.steps)
         self._items = {

@@ -24,7 +24,7 @@ from profkit.application.parts import (
     step_parts,
 )
 from profkit.application.ranking import EXPLAINED, KernelUse, Ranking, ranking
-from profkit.application.steps import Steps, steady_steps
+from profkit.application.steps import Steps, rank_order, steady_steps
 from profkit.core.errors import BadInput
 from profkit.timeline.events import Events
 from profkit.timeline.lost_work import lost_work
@@ -102,7 +102,7 @@ def read_application(
     """The steps of a timeline with their parts; `named` is a recording of the same program that has
     the kernels of its CUDA graphs. Raises BadInput without GPU work."""
     rows = []
-    for steps in steady_steps(events, nvtx):
+    for steps in sorted(steady_steps(events, nvtx), key=rank_order):
         parts = step_parts(events, steps)
         ranked = ranking(events, parts, explain)
         rows.append(Process(parts, ranked, events, exchanges(events, steps)))

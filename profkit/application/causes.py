@@ -13,7 +13,7 @@ from dataclasses import replace
 from statistics import median
 
 from profkit.application.replay import Replay, Work
-from profkit.application.steps import Steps, steady_steps
+from profkit.application.steps import Steps, first_rank, steady_steps
 from profkit.application.what_if import (
     PINNED_BANDWIDTH,
     Change,
@@ -97,7 +97,11 @@ def quantities(
     if any(lost_work(events, each.process) for each in steps):
         return {}
     what_if = WhatIf(events, steps, known, host)
-    return {**_evidence(what_if.replay, what_if.sm_count), **_savings(what_if)}
+    return {
+        "step_time": first_rank(steps).median,
+        **_evidence(what_if.replay, what_if.sm_count),
+        **_savings(what_if),
+    }
 
 
 def _savings(what_if: WhatIf) -> dict[str, float]:
@@ -148,7 +152,6 @@ def _evidence(replay: Replay, sm_count: int) -> dict[str, float]:
         return count / replay.steps / replay.ranks
 
     return {
-        "step_time": replay.recorded / 1e9,
         "gpu_busy_share": min(1.0, each(_busy(works)) / replay.recorded),
         "launches": each(sum(call.role == "launch" for call in calls)),
         "kernel_median": median(durations) / 1e9 if durations else math.nan,

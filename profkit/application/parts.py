@@ -169,9 +169,8 @@ def step_parts(events: Events, steps: Steps) -> StepParts:
         for typical in _chunks(work, steps)
     ]
     names = dict.fromkeys((part.group, part.name) for _, parts in chunks for part in parts)
-    wall = np.diff(steps.bounds)[steps.typical]
     parts = tuple(_joined(group, name, chunks) for group, name in names)
-    return StepParts(steps, wall, parts, kernel_time)
+    return StepParts(steps, steps.wall, parts, kernel_time)
 
 
 def _joined(group: str, name: str, chunks: Sequence[tuple[int, Sequence[Part]]]) -> Part:

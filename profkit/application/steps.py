@@ -7,6 +7,7 @@ to its GPU: kernels with their launch configuration, kinds of copies, graphs, an
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
@@ -98,6 +99,16 @@ class Steps:
     def __len__(self) -> int:
         return len(self.bounds) - 1
 
+    @property
+    def wall(self) -> Times:
+        """The time of each typical step, ns."""
+        return np.diff(self.bounds)[self.typical]
+
+    @property
+    def median(self) -> float:
+        """The median of these times in seconds: the step's time wherever one number is shown."""
+        return float(np.median(self.wall)) / 1e9
+
 
 @dataclass(frozen=True, eq=False)
 class _Sequence:
@@ -114,6 +125,16 @@ class _Sequence:
     end: Times
     symbol: npt.NDArray[np.int32]
     rank: npt.NDArray[np.int8]
+
+
+def first_rank(steps: Sequence[Steps]) -> Steps:
+    """The steps of the process on the first GPU: other ranks do the same, and wait for it."""
+    return min(steps, key=rank_order)
+
+
+def rank_order(steps: Steps) -> tuple[int, int]:
+    """By GPU, then by process."""
+    return steps.device, steps.process
 
 
 def steady_steps(events: Events, nvtx: str | None = None) -> tuple[Steps, ...]:

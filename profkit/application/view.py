@@ -85,7 +85,7 @@ def application_markdown(application: Application, path: str) -> str:
 def headline(process: Process) -> str:
     wall = process.parts.wall / 1e9
     few = len(wall) < _FEW
-    middle = float(np.median(wall))
+    middle = process.steps.median
     low, high = np.percentile(wall, (0, 100) if few else (25, 75)).tolist()
     spread = ""
     if high - low > 0.001 * middle:  # as shown

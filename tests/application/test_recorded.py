@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from typer.testing import Result
 
 from profkit.application.application import read_application, table
 from profkit.application.parts import StepParts, step_parts
@@ -112,3 +115,16 @@ def test_a_recording_that_begins_within_a_pipeline_has_steps_with_all_work() -> 
     assert idle < 0.03
     assert (process.steps.before, process.steps.unit) == (1, "step")
     assert "not in the recording" in process.steps.why
+
+
+@pytest.mark.parametrize("name", ["gpt_clip", "data_parallel_uneven", "loader_inline"])
+def test_one_time_of_a_step_is_shown(name: str, profkit_cli: Callable[..., Result]) -> None:
+    """The median over steps, of the rank on the first GPU; the replay is of some of them."""
+    path = story_folder(name) / "before.sqlite"
+    shown = profkit_cli("timeline", path).stdout
+    time = shown.partition(" per step (median")[0]
+    assert re.fullmatch(r"\d+\.\d+ ms", time)
+    analyzed = profkit_cli("analyze", path).stdout
+    assert f"of a step in steady state of {time} (median)" in analyzed
+    application = read_application(read(path))
+    assert application.processes[0].steps.device == 0

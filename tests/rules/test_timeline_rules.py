@@ -75,7 +75,10 @@ def test_a_timeline_that_waits_for_launches_says_so(profkit_cli: Cli, launch_bou
     assert "1.46x [1.19, 1.46]" in shown
     assert max(map(len, shown.splitlines())) <= 100
     page = profkit_cli("analyze", launch_bound, "--format", "markdown").stdout
-    assert f"## {HEADING}\n\nOf a step in steady state, without what was before." in page
+    assert (
+        f"## {HEADING}\n\nOf a step in steady state of 10.00 µs (median), without what was before."
+        in page
+    )
     assert "\n\n- [ ] **1. 1.46x" in page
     assert "  - the timeline\n" in page
 
