@@ -13,7 +13,7 @@ from profkit.core.errors import UsageError
 from profkit.report.names import file_name, told_apart
 from profkit.rules import finding_text as words
 from profkit.rules.checklist import Item
-from profkit.rules.checklist_view import in_short
+from profkit.rules.checklist_view import in_full, in_short
 from profkit.rules.finding_text import items_markdown
 from profkit.timeline import summary as shapes
 from profkit.timeline.events import TimelineGpu
@@ -68,6 +68,28 @@ def headline(summary: TimelineSummary) -> str:
         f"{number(summary.kernels.total, 's')} of kernel time; GPU busy "
         f"{percent(summary.region.busy_share)} of {number(summary.region.span, 's')}"
     )
+
+
+def checklist_text(report: Report, format: str, *, more: str, to_file: bool) -> str:
+    """What to do about a timeline, with all that is known of each finding, for a terminal or as
+    Markdown; `more` says what is not listed."""
+    summary, path, items = report
+    base = f"Of {_base(summary.region, items)}." if items else words.NO_TIMELINE_FINDING
+    if format == "markdown":
+        lines = [f"# {code(file_name(path, with_host=False))}", "", escape(headline(summary)), ""]
+        lines += [escape(base), *(f"\n> {escape(note)}" for note in summary.notes), ""]
+        lines += [*items_markdown(items), *(["", escape(more)] if more else [])]
+        return "\n".join(lines) + "\n"
+    width = console(to_file=to_file).width
+    parts = [
+        Text(shorten(literal(path), width), "bold"),
+        Text(headline(summary)),
+        *map(note, summary.notes),
+        Text(base, "dim"),
+        *in_full(items, width),
+        *([Text(), Text(more, "dim")] if more else []),
+    ]
+    return rendered(Group(*parts), to_file=to_file)
 
 
 def _recording(summary: TimelineSummary) -> Panel:

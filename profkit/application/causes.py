@@ -59,13 +59,17 @@ def plan(names: Iterable[str]) -> Change:
 
 
 def findings(
-    events: Events, rules: Sequence[Rule], disabled: Collection[str] = ()
+    events: Events,
+    rules: Sequence[Rule],
+    disabled: Collection[str] = (),
+    nvtx: str | None = None,
 ) -> tuple[Item, ...]:
-    """What rules find in a timeline: in its steps, or in all of it where nothing repeats.
+    """What rules find in a timeline: in its steps, or in all of it where nothing repeats. `nvtx` is
+    the range of a step; without it steps are found.
 
     Shipped rules about all of a timeline would count its start and warm-up, and lost work as idle.
     """
-    step = quantities(events, steady_steps(events))
+    step = quantities(events, steady_steps(events, nvtx))
     shipped = shipped_rules() if step or lost_work(events) else ()
     whole = [rule for rule in rules if rule.about == "timeline" and rule not in shipped]
     items = timeline_items(summarize_timeline(events).quantities, whole, disabled) if whole else ()

@@ -141,6 +141,11 @@ def in_short(items: Iterable[Item], width: int) -> list[RenderableType]:
     return _in_short(map(words.single, items), width)
 
 
+def in_full(items: Iterable[Item], width: int) -> list[RenderableType]:
+    """Findings as boxes to tick, each on its own, with all that is known of it."""
+    return _in_full(map(words.single, items), width, None, "", whole=False)
+
+
 def located(items: Iterable[Item], width: int, kernels: int) -> list[RenderableType]:
     """Findings at lines of one of so many `kernels`, without numbers."""
     parts: list[RenderableType] = []
@@ -217,7 +222,12 @@ def _legend(checklist: Checklist) -> Iterator[str]:
 
 
 def _in_full(
-    items: Iterable[RuleItem], width: int, checklist: Checklist, timeline: str, *, whole: bool
+    items: Iterable[RuleItem],
+    width: int,
+    checklist: Checklist | None,
+    timeline: str,
+    *,
+    whole: bool,
 ) -> list[RenderableType]:
     parts: list[RenderableType] = []
     for item in items:

@@ -12,9 +12,10 @@ import pytest
 from typer.testing import Result
 
 import profkit
+from profkit.rules import finding_text as words
 from profkit.rules.finding_text import HEADING
 from tests.analysis.test_views import schema
-from tests.conftest import H200
+from tests.conftest import H200, story_folder
 from tests.timeline.test_nsys import call, export, kernel, strings
 
 Cli = Callable[..., Result]
@@ -203,3 +204,32 @@ def test_a_rule_is_explained_on_a_timeline(profkit_cli: Cli, launch_bound: Path)
     refused = profkit_cli("rules", "explain", "gpu_idle", "--on", H200 / "known.ncu-repz")
     assert refused.exit_code == 5
     assert "no GPU work on a timeline; name a run" in refused.stderr
+
+
+def test_a_timeline_has_a_checklist(profkit_cli: Cli, launch_bound: Path, tmp_path: Path) -> None:
+    """With all actions, of which `analyze` has the first."""
+    shown = profkit_cli("checklist", launch_bound).stdout
+    assert "Of a step in steady state of 10.00 µs (median)" in shown
+    assert re.search(r"^\[ \] 1\. 1\.46x  Launch-bound", shown, re.MULTILINE)
+    assert "Give each launch more work, with larger batches." in shown
+    assert "Give each launch more work" not in profkit_cli("analyze", launch_bound).stdout
+    page = profkit_cli("checklist", launch_bound, "--format", "markdown").stdout
+    assert "- [ ] **1. 1.46x: [Launch-bound" in page
+    file = tmp_path / "list.json"
+    assert profkit_cli("checklist", launch_bound, "-o", file).exit_code == 0
+    document = json.loads(file.read_text(encoding="utf-8"))
+    schema("timeline").validate(document)
+    assert [item["rule"] for item in document["checklist"]] == ["launch_bound"]
+    assert words.NO_TIMELINE_FINDING in profkit_cli("checklist", MATH).stdout
+
+
+def test_the_checklist_of_a_timeline_takes_the_range_of_a_step(profkit_cli: Cli) -> None:
+    path = story_folder("gpt_clip") / "before.sqlite"
+    named = profkit_cli("checklist", path, "--nvtx", "step", "--top", "1").stdout
+    assert "[ ] 1. " in named
+    assert "[ ] 2. " not in named
+    assert "more findings; --top 0 lists them" in named
+    refused = profkit_cli("checklist", path, "--nvtx", "epoch")
+    assert refused.exit_code == 2
+    assert "no GPU work in an NVTX range named epoch" in refused.stderr
+    assert profkit_cli("checklist", path, "--kernel", "gemm").exit_code == 2
