@@ -102,10 +102,10 @@ def measure_missing(plan: BaselinePlan, started: float, tell: Tell) -> None:
                 distribute(plan, plan.on, declared, file, rounds, tell)
             return
         work = Measuring(plan, process, declared, file, started, tell, rounds, store)
+        if rounds or not unchanged or plan.profiled is not Profiled.none:
+            work.check_device()
         if rounds or not unchanged:
             work.run()
-        elif plan.profiled is not Profiled.none:
-            work.check_device()
 
 
 def _note_spread(folder: Path) -> None:
