@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -34,15 +35,15 @@ if name == "broken":
 
 
 @pytest.fixture
-def two_gpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def two_gpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A machine with two simulated GPUs."""
     for name, value in variables(tmp_path, "host", 0.01).items():
         monkeypatch.setenv(name, value)
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     monkeypatch.syspath_prepend(str(ROOT / "tests" / "stand_in" / "nvml"))
     monkeypatch.delitem(sys.modules, "pynvml", raising=False)
-    monkeypatch.setitem(sys.modules, "pynvml", __import__("pynvml"))
-    return tmp_path
+    yield tmp_path
+    sys.modules.pop("pynvml", None)
 
 
 def commands_of(folder: Path, *names: str, statuses: tuple[int, ...] = (0,)) -> Commands:
