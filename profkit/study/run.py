@@ -114,8 +114,7 @@ def _note_spread(folder: Path) -> None:
     gpus = known(file.gpus) if file else None
     if file is None or not gpus or len(gpus) < 2:
         return
-    uuids = [known(gpu.uuid) or "" for gpu in gpus]
-    spread = read_spread(uuids, file.asked.timer, file.asked.cache)
+    spread = read_spread(gpus, file.asked.timer, file.asked.cache)
     if spread is not None and spread != known(file.gpu_spread):
         write_plan(folder, replace(file, gpu_spread=spread))
 

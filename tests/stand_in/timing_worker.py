@@ -76,7 +76,12 @@ class Made:
         self.sleeps = True
         if str(self.n) in setting("CRASH").split(","):
             os._exit(3)
-        surroundings = {"gpu": gpu(), "versions": {"torch": "2.11"}}
+        visible = os.environ.get("CUDA_VISIBLE_DEVICES", "")
+        surroundings = {
+            "gpu": gpu(),
+            "versions": {"torch": "2.11"},
+            "variables": {"CUDA_VISIBLE_DEVICES": visible},
+        }
         return {
             "target": described,
             "device": "cuda",

@@ -33,10 +33,12 @@ from profkit.study.progress import read_status, status_text
 from profkit.study.run import run_baseline
 from profkit.study.summary import Baseline
 from profkit.timing.gpu_spread import (
+    GpuSpreadFile,
     GpuTimes,
     keep_spread,
     measure_spread,
     read_spread,
+    spread_text,
     spreads_of,
 )
 from profkit.timing.measurement import Subject, TimingPlan
@@ -100,6 +102,8 @@ def test_all_backends_of_a_shape_are_interleaved_on_one_gpu_and_both_are_used(
     assert len(set.union(*gpus.values())) == 2
     assert all(each.verdict for each in baseline.comparisons)
     assert len(baseline.comparisons) == 20
+    (note,) = baseline.notes
+    assert note.startswith("measured on 2 GPUs of one kind")
     processes = Counter(each.process for each in measured_shapes(two_gpus))
     assert len(processes) == 2  # one each, that lasts
 
@@ -370,6 +374,25 @@ def test_a_spread_is_of_the_gpus_that_it_was_measured_on(two_gpus: Path) -> None
     ]
     (spread,) = spreads_of(times, plan, "made")
     keep_spread(spread)
-    assert read_spread({"GPU-a", "GPU-c"}, "events", "cold") == spread
-    assert read_spread({"GPU-a", "GPU-d"}, "events", "cold") is None
-    assert read_spread({"GPU-a"}, "events", "warm") is None
+    a, c, d = (Device(name="made", uuid=f"GPU-{name}") for name in "acd")
+    assert read_spread([a, c], "events", "cold") == spread
+    assert read_spread([a, d], "events", "cold") is None
+    assert read_spread([a], "events", "warm") is None
+    for setting in ({"driver": "590"}, {"power_limit": 500.0}, {"sm_clock_application": 1e9}):
+        other = [msgspec.structs.replace(gpu, **setting) for gpu in (a, c)]
+        assert read_spread(other, "events", "cold") is None
+
+
+def test_a_spread_of_few_runs_says_what_more_would_make_of_it() -> None:
+    plan = TimingPlan(subjects=(Subject(Path("x.py")),))
+    times = [
+        GpuTimes(gpu=Device(name="made", uuid=f"GPU-{uuid}"), worker="", medians=medians)
+        for uuid, medians in {"a": (28.6e-6, 29.0e-6), "b": (28.7e-6, 28.9e-6)}.items()
+    ]
+    spreads = spreads_of(times, plan, "made")
+    file = GpuSpreadFile(profkit="", times=tuple(times), spreads=spreads, unused={}, seconds=1.0)
+    assert "--processes 8 would make it about 4." in spread_text(file, ())
+    times = [msgspec.structs.replace(each, medians=each.medians * 32) for each in times]
+    spreads = spreads_of(times, plan, "made")
+    file = GpuSpreadFile(profkit="", times=tuple(times), spreads=spreads, unused={}, seconds=1.0)
+    assert "--processes" not in spread_text(file, ())
