@@ -52,11 +52,7 @@ class RayExecutor:
                     address=address or "auto", log_to_driver=False, logging_level=logging.ERROR
                 )
             except (ConnectionError, RuntimeError, ValueError) as error:
-                where = address or "this machine"
-                raise EnvironmentProblem(
-                    f"--on ray: no cluster answers at {where} ({str(error).splitlines()[0][:120]})",
-                    "start one with `ray start --head`, or use --on local",
-                ) from None
+                raise _unanswered(address, str(error)) from None
         options = {"num_gpus": 1, "max_restarts": 0, "max_task_retries": 0}
         self._kind = ray.remote(**options, max_concurrency=ahead)(_Actor)
         self._make = ray.put(make)
@@ -180,6 +176,18 @@ class RayExecutor:
         self._fruitless += 1
         self._why = _words(error)
         self._counted = -_COUNTED
+
+
+def _unanswered(address: str | None, why: str) -> EnvironmentProblem:
+    if "ray[client]" in why:
+        return EnvironmentProblem(
+            f"--on {address}: Ray's client is not installed",
+            "pip install 'ray[client]', or use --on ray on a machine of the cluster",
+        )
+    where = f"{address}: no cluster answers there" if address else "ray: no cluster runs here"
+    return EnvironmentProblem(
+        f"--on {where}", "start one with `ray start --head`, or use --on local"
+    )
 
 
 def _words(error: Exception) -> str:

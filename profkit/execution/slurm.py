@@ -45,9 +45,15 @@ class SlurmExecutor:
         self._results = folder / RESULTS
         for part in (self._results, folder / CURRENT):
             part.mkdir(parents=True, exist_ok=True)
-        self._submitit: Any = submitit.AutoExecutor(
-            folder=folder / "logs" / "%j", cluster=place.cluster
-        )
+        try:
+            self._submitit: Any = submitit.AutoExecutor(
+                folder=folder / "logs" / "%j", cluster=place.cluster
+            )
+        except RuntimeError:  # no srun
+            raise EnvironmentProblem(
+                "--on slurm: this machine has no Slurm",
+                "start it on a login node, or use --on local",
+            ) from None
         self._jobs: dict[str, _Job] = {}
         self._waiting: list[Task] = []
         self._hosts: set[str] = set()

@@ -340,6 +340,26 @@ def test_results_of_jobs_that_outlived_their_driver_are_taken(two_gpus: Path) ->
 
 
 @pytest.mark.parametrize(
+    ("place", "message"),
+    [
+        pytest.param("slurm", "--on slurm: this machine has no Slurm", marks=needs_slurm),
+        pytest.param("ray", "--on ray: no cluster runs here; start one with", marks=needs_ray),
+        ("local", "--on local: no GPU is visible; see profkit doctor"),
+    ],
+)
+def test_a_place_that_is_not_there_is_one_line(
+    tmp_path: Path, place: str, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    plan = plan_of(tmp_path, 1, Placement(place))
+    with pytest.raises(EnvironmentProblem) as problem:
+        run(plan)
+    assert str(problem.value).startswith(message)
+
+
+@pytest.mark.parametrize(
     ("words", "message"),
     [
         (["--on", "moon"], "use local, ray, ray://HOST:PORT or slurm"),
