@@ -189,6 +189,11 @@ class _Results:
         self._tell(f"{state.finished} of {state.total}{left}", ", ".join(state.running))
 
 
+def _bytes_of(file: Path) -> bytes:
+    with regular_file.open_regular(file) as stream:
+        return stream.read()
+
+
 def _reason(result: _Result) -> str:
     lines = [line.strip() for line in result.output.splitlines() if line.strip()]
     errors = [line for line in lines if line.startswith("profkit:")]
@@ -246,11 +251,11 @@ class CommandWorker:
                     end(self._process)
                 status = self._process.wait()
             files = {
-                str(file.relative_to(folder)): file.read_bytes()
+                str(file.relative_to(folder)): _bytes_of(file)
                 for file in sorted(folder.rglob("*"))
                 if file.is_file() and status in command.statuses
             }
-            text = log.read_bytes()[-_RETURNED:].decode("utf-8", "replace")
+            text = _bytes_of(log)[-_RETURNED:].decode("utf-8", "replace")
         return msgpack.encode(_Result(self._key, files, "" if files else text, status))
 
     def _check(self) -> None:
