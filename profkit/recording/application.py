@@ -325,11 +325,11 @@ class _Application(Profiling):
         if not path.is_file():
             return None, failure
         try:
+            if plan.compress:
+                path = self.compress(path)
             with self.stage("read"):
                 report = load(path)
                 report.summary  # noqa: B018  (analysis is part of this stage's time)
-            if plan.compress:
-                report = load(self.compress(path))
         except ProfkitError as error:
             path.unlink()
             self.warn(f"ncu's report can't be read: {error}", "ncu's report can't be read")
