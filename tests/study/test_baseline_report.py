@@ -26,7 +26,15 @@ from profkit.commands.cli import app
 from profkit.core.errors import BadInput
 from profkit.study.report import gather, goal, same_kernel
 from profkit.timing.latency_file import read_latencies
-from tests.conftest import CORPUS, H200, ROOT, baseline_folder, recorded_baseline, recorded_summary
+from tests.conftest import (
+    CORPUS,
+    H200,
+    NIGHTLY,
+    ROOT,
+    baseline_folder,
+    recorded_baseline,
+    recorded_summary,
+)
 
 L4 = CORPUS.parent / "l4_latency"
 needs_l4 = pytest.mark.skipif(
@@ -140,7 +148,7 @@ def test_the_same_data_give_the_same_bytes_wherever_they_lie(on_cpu: Path, tmp_p
         for name in ("r.md", "r.html", "r.tex"):
             words = ("report", baseline, "-o", name, "--ablation", LADDER, "--price", "3.5")
             into.mkdir(exist_ok=True)
-            if baseline == moved:
+            if baseline == moved and (NIGHTLY or name == "r.md"):
                 assert run_apart(into, *words).returncode == 0
             else:
                 assert run(into, *words).exit_code == 0
