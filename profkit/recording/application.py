@@ -41,9 +41,10 @@ from profkit.core.errors import BadInput, EnvironmentProblem, ProfkitError, Targ
 from profkit.core.typed_file import encode
 from profkit.page.application import application_section, page_without_report
 from profkit.page.page import RunParts, page_html
-from profkit.recording.launch_filter import LaunchFilter, launch_filter
+from profkit.recording.launch_filter import LaunchFilter, launch_filter, own_device
 from profkit.recording.recording import Plan, Profiling, Tell, refuse_nonsense, tool_versions
 from profkit.recording.selection import cost, passes
+from profkit.report.join import join
 from profkit.runs.manifest import FileEntry, Stage
 from profkit.runs.run import keep, listed
 from profkit.timeline import RUN_FILE
@@ -56,6 +57,7 @@ _PLAIN_TRACE = "cuda,nvtx"
 # Of the budget, chosen: two timelines and ncu have to fit
 _TIMELINE_SHARE = 0.35
 _ANALYSIS = 15.0  # s of the budget, chosen: reading, judging and writing take about 10
+_REPEATS = 3  # runs for kernels that ncu passed over before, chosen: each takes as long as a run
 _SLOWER = 3.0  # chosen: times that a program under ncu may take until its first picked launch
 _LOCKSTEP = ("--communicator-shmem-num-peers", "--lockstep-kernel-launch")
 
@@ -98,6 +100,24 @@ def profile_application(plan: ApplicationPlan, tell: Tell) -> ApplicationOutcome
     return _Application(plan, tell).application()
 
 
+@dataclass(frozen=True, eq=False)
+class _Program:
+    """A program whose kernels are picked; `seconds` is the time that it takes."""
+
+    events: Events
+    steps: Sequence[Steps]
+    seconds: float
+
+    @property
+    def processes(self) -> int:
+        return len({stream.process for stream in self.events.streams})
+
+    @property
+    def device(self) -> int | None:
+        """The device of the first rank where others use other ones."""
+        return own_device(self.events, first_rank(self.steps).process)
+
+
 class _Application(Profiling):
     """An application's profile on its way."""
 
@@ -132,9 +152,8 @@ class _Application(Profiling):
                 picks = _picks(kernels, steps, plan.explain)
                 if plan.collectives:
                     picks += _collectives(kernels, first_rank(steps))
-            entries, report, failure = self._profiled(
-                tool, folder, gpu, kernels, steps, picks, seconds
-            )
+            program = _Program(kernels, steps, seconds)
+            entries, report, failure = self._profiled(tool, folder, gpu, program, picks)
             file = PicksFile(
                 nvtx=plan.step, explain=plan.explain, budget=plan.budget, picks=entries
             )
@@ -239,40 +258,27 @@ class _Application(Profiling):
         tool: Tool,
         folder: Path,
         gpu: GpuState | None,
-        events: Events,
-        steps: Sequence[Steps],
+        program: _Program,
         picks: Sequence[Pick],
-        seconds: float,
     ) -> tuple[tuple[PickEntry, ...], Report | None, ProfkitError | None]:
         """The picks as far as they were profiled, ncu's report, and why there is none."""
         if not picks:
             self.warn("no kernel was profiled: the timeline has none")
             return (), None, None
         options = replace(self.options(gpu), nvtx=None)
-        chosen, selection = self._fitting(events, steps, picks, options, seconds)
+        chosen, selection = self._fitting(program, picks, options)
         left = "left out: no time within --budget"
         entries = tuple(
-            entry(events, pick, "" if place < chosen else left) for place, pick in enumerate(picks)
+            entry(program.events, pick, "" if place < chosen else left)
+            for place, pick in enumerate(picks)
         )
         if selection is None:
             self.warn("no kernel was profiled: no time was left within --budget")
             return entries, None, None
         if chosen < len(picks):
             self.warn(f"{plural(len(picks) - chosen, 'kernel')} left out: --budget")
-        plan = self.plan
-        device = None if plan.collectives else selection.device
-        processes = len({stream.process for stream in events.streams})
-        options = replace(
-            options,
-            kernel=selection.kernel,
-            launch_skip=selection.skip,
-            launch_count=selection.launches * (processes if device is None else 1),
-            device=device,
-            kill=processes == 1,
-            ranks_in_lockstep=len(steps) if plan.collectives else None,
-        )
         path = folder / f"{self.plan.name}.ncu-rep"
-        report, failure = self._replayed(tool, path, options, selection, seconds)
+        report, failure = self._replayed(tool, path, options, selection, program)
         if report is None:
             reason = f"not profiled: {failure.message}" if failure else "not profiled"
             return (
@@ -281,21 +287,59 @@ class _Application(Profiling):
                 failure,
             )
         profiled = identified(entries[:chosen], report.summary)
+        if failure is None:
+            for _ in range(_REPEATS):
+                rest = [pick for pick, row in zip(picks, profiled, strict=False) if row.reason]
+                fuller = self._with_missed(tool, report, options, program, rest)
+                if fuller is None:
+                    break
+                report = fuller
+                profiled = identified(profiled, report.summary)
+        if self.plan.compress:
+            report = load(self.compress(report.path))
         return (*profiled, *entries[chosen:]), report, failure
 
-    def _fitting(
+    def _with_missed(
         self,
-        events: Events,
-        steps: Sequence[Steps],
-        picks: Sequence[Pick],
+        tool: Tool,
+        report: Report,
         options: ncu.NcuOptions,
-        seconds: float,
+        program: _Program,
+        missed: Sequence[Pick],
+    ) -> Report | None:
+        """A report with kernels that ncu passed over; None where there are none, or no more.
+
+        Behind a launch that it profiles ncu 2025.3 doesn't meet some of cuBLAS and cuDNN (H200); it
+        does where the one before is not profiled: so these names alone are asked for.
+        """
+        if not missed:
+            return None
+        selection = launch_filter(program.events, program.steps, missed, before=0)
+        if program.seconds + cost(selection.durations, passes(options)).seconds > self._left():
+            self.warn(f"{plural(len(missed), 'kernel')} not identified: no time within --budget")
+            return None
+        path = report.path.with_name("missed.ncu-rep")
+        more, _ = self._replayed(tool, path, options, selection, program)
+        if more is None:
+            return None
+        wanted = [entry(program.events, pick) for pick in missed]
+        fuller = None
+        if any(row.launch is not None for row in identified(wanted, more.summary)):
+            joined = path.with_name("joined.ncu-rep")
+            join([report.path, more.path], joined)
+            report.path.unlink()
+            fuller = load(joined.rename(report.path.with_suffix(joined.suffix)))
+        more.path.unlink()
+        return fuller
+
+    def _fitting(
+        self, program: _Program, picks: Sequence[Pick], options: ncu.NcuOptions
     ) -> tuple[int, LaunchFilter | None]:
         """How many of the picks fit into the budget, and the filter for them."""
         replays = passes(options)
         for count in range(len(picks), 0, -1):
-            selection = launch_filter(events, steps, picks[:count])
-            if seconds + cost(selection.durations, replays).seconds <= self._left():
+            selection = launch_filter(program.events, program.steps, picks[:count])
+            if program.seconds + cost(selection.durations, replays).seconds <= self._left():
                 return count, selection
         return 0, None
 
@@ -305,11 +349,21 @@ class _Application(Profiling):
         path: Path,
         options: ncu.NcuOptions,
         selection: LaunchFilter,
-        seconds: float,
+        program: _Program,
     ) -> tuple[Report | None, ProfkitError | None]:
         """ncu's report, also one of a run that was ended, as far as it can be read."""
         plan = self.plan
-        silent = plan.patience + _SLOWER * seconds
+        device = None if plan.collectives else program.device
+        options = replace(
+            options,
+            kernel=selection.kernel,
+            launch_skip=selection.skip,
+            launch_count=selection.launches * (program.processes if device is None else 1),
+            device=device,
+            kill=program.processes == 1,
+            ranks_in_lockstep=len(program.steps) if plan.collectives else None,
+        )
+        silent = plan.patience + _SLOWER * program.seconds
         watchdog = Watchdog(idle=plan.patience, silent=silent, limit=self._left())
         failure: ProfkitError | None = None
         try:

@@ -25,26 +25,27 @@ Group: TypeAlias = tuple[int, int]
 
 _SPECIAL = re.compile(r"[^\w ]")  # of expressions; ncu and nsys demangle alike
 _EARLY_STEPS = 4  # steps that are searched first, so that the program may end soon; chosen
-_MARGIN = 1  # launches more at both ends, chosen: ncu may see one more or less before
+_MARGIN = 1  # launches more at an end, chosen: ncu may see one more or less before
 
 
 @dataclass(frozen=True)
 class LaunchFilter:
     """What ncu is told: an expression for demangled names, how many launches to skip of those that
-    match, the durations (s) of those to profile, and the only `device` (None: all)."""
+    match, and the durations (s) of those to profile."""
 
     kernel: str
     skip: int
     durations: tuple[float, ...]
-    device: int | None
 
     @property
     def launches(self) -> int:
         return len(self.durations)
 
 
-def launch_filter(events: Events, steps: Sequence[Steps], picks: Sequence[Pick]) -> LaunchFilter:
-    """The filter for picks of one process."""
+def launch_filter(
+    events: Events, steps: Sequence[Steps], picks: Sequence[Pick], *, before: int = _MARGIN
+) -> LaunchFilter:
+    """The filter for picks of one process, with so many launches `before` the first of them."""
     (process,) = {pick.process for pick in picks}
     kernels = events.kernels
     names = sorted({pick.name for pick in picks})
@@ -58,6 +59,7 @@ def launch_filter(events: Events, steps: Sequence[Steps], picks: Sequence[Pick])
     ]
     wanted = {(pick.name, pick.configuration) for pick in picks}
     first, last = _window(groups, wanted, _ranges(events, steps, process, launches))
+    first, last = max(0, first - before), min(len(groups), last + _MARGIN)
     chosen = launches[first:last]
     durations = (kernels.end[chosen] - kernels.start[chosen]) / 1e9
     expressions = [_SPECIAL.sub(".", events.kernel_names[name].name) for name in names]
@@ -65,7 +67,6 @@ def launch_filter(events: Events, steps: Sequence[Steps], picks: Sequence[Pick])
         f"^({'|'.join(expressions)})$",
         first,
         tuple(durations.tolist()),
-        _own_device(events, process),
     )
 
 
@@ -103,8 +104,7 @@ def _window(
     for low, high in ranges:
         window = _shortest(groups[low:high], wanted)
         if window is not None:
-            first, last = (low + place for place in window)
-            return max(0, first - _MARGIN), min(len(groups), last + _MARGIN)
+            return low + window[0], low + window[1]
     return 0, len(groups)
 
 
@@ -127,7 +127,7 @@ def _shortest(groups: Sequence[Group], wanted: set[Group]) -> tuple[int, int] | 
     return best
 
 
-def _own_device(events: Events, process: int) -> int | None:
+def own_device(events: Events, process: int) -> int | None:
     """The device of a process where others use other ones: ncu is then limited to it."""
     devices = {stream.device for stream in events.streams if stream.process == process}
     others = {stream.device for stream in events.streams if stream.process != process}

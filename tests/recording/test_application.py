@@ -206,6 +206,37 @@ def test_a_launch_that_is_not_the_picked_kernel_is_not_shown_as_if(bench: Bench)
         assert "not identified" in pick.reason
 
 
+def beginning(report: bytes, launches: int) -> bytes:
+    """A report up to its first launches."""
+    place = 8 + int.from_bytes(report[4:8], "little")
+    while launches:
+        size = int.from_bytes(report[place : place + 4], "little")
+        header = wire.decode(report[place + 4 : place + 4 + size])
+        launches -= wire.number(header, Kind.kernel)
+        place += 4 + size + wire.number(header, 5)
+    return report[:place]
+
+
+def test_kernels_that_ncu_passed_over_are_asked_for_alone(bench: Bench) -> None:
+    first = bench.folder / "first.ncu-rep"
+    first.write_bytes(beginning(plain_bytes(REPORT), 3))
+    met = {row.name for row in profkit.load(first).summary.launches}
+    planned(bench, program(bench.folder), first=str(first))
+    done = bench.profile("--app", "--nvtx", "step", "--", bench.app("true"))
+    assert done.returncode == 0, done.stderr
+    assert all(pick.launch is not None for pick in picks(bench).picks), picks(bench)
+    calls = (bench.folder / "ncu_calls.jsonl").read_text().splitlines()
+    assert len(calls) == 2
+    again = json.loads(calls[1])["--kernel-name"].removeprefix("regex:")
+    assert not any(re.search(again, name) for name in met)
+    (run,) = bench.kept()
+    report = profkit.load(run)
+    assert len(report) == 3 + len(launches())
+    for pick in picks(bench).picks:
+        launch = report.summary.launches[pick.launch or 0]
+        assert (launch.name, launch.grid, launch.block) == (pick.kernel, pick.grid, pick.block)
+
+
 def test_what_does_not_fit_into_the_budget_is_left_out_and_listed(bench: Bench) -> None:
     planned(bench, program(bench.folder))
     done = bench.profile("--app", "--budget", "27s", "--", bench.app("true"))

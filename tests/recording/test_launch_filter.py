@@ -11,7 +11,7 @@ from profkit.application.parts import step_parts
 from profkit.application.ranking import ranking
 from profkit.application.score import side_of
 from profkit.application.steps import steady_steps
-from profkit.recording.launch_filter import LaunchFilter, launch_filter
+from profkit.recording.launch_filter import LaunchFilter, launch_filter, own_device
 from profkit.timeline.events import Events
 from tests.application.synthetic import MS, US, Host, Recording
 from tests.conftest import story_folder
@@ -31,7 +31,6 @@ def taken(events: Events, selection: LaunchFilter) -> list[tuple[int, int]]:
         (int(kernels.name[row]), int(kernels.configuration[row]))
         for row in range(len(kernels))
         if re.search(selection.kernel, events.kernel_names[kernels.name[row]].name)
-        and selection.device in {None, events.streams[kernels.stream[row]].device}
     ]
     return matching[selection.skip :][: selection.launches]
 
@@ -76,8 +75,22 @@ def test_ranks_with_a_gpu_each_are_told_apart_by_it() -> None:
                 host.synchronize()
     events = recording.events()
     found = steady_steps(events)
-    picks = ranking(events, step_parts(events, found[0])).picks
-    assert launch_filter(events, found, picks).device == 0
+    assert [own_device(events, each.process) for each in found] == [0, 1]
+
+
+def test_a_kernel_that_was_missed_begins_its_own_recording() -> None:
+    recording = Recording()
+    host = Host(recording, now=MS)
+    for _ in range(6):
+        with host.range("step"):
+            for name, grid in ((NAMES[0], 1), (NAMES[2], 1), (NAMES[2], 4), (NAMES[2], 2)):
+                host.launch(name, 50 * US, grid=(grid, 1, 1))
+            host.synchronize()
+    events = recording.events()
+    found = steady_steps(events)
+    for pick in ranking(events, step_parts(events, found[0])).picks:
+        launches = taken(events, launch_filter(events, found, [pick], before=0))
+        assert launches[0] == (pick.name, pick.configuration)
 
 
 def test_the_recorded_step_of_a_gpt_needs_few_launches() -> None:
