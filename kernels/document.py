@@ -61,7 +61,7 @@ def main() -> int:
             fill_pages([README, *sorted(asked.docs.rglob("*.md"))])
             return 0
         with tempfile.TemporaryDirectory(prefix="profkit-") as scratch:
-            recordings = Path(scratch) / asked.reports.name
+            recordings = Path(scratch) / "reports" / asked.reports.name
             complete(asked.reports, recordings)
             document(recordings, asked.docs)
         refresh(README, asked.docs)

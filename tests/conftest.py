@@ -86,6 +86,7 @@ def scratch() -> Path:
 
 def _once(folder: Path, write: Callable[[Path], None]) -> Path:
     """A folder that the first of the processes that ask for it writes."""
+    folder.parent.mkdir(exist_ok=True)
     with folder.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not folder.is_dir():
@@ -108,7 +109,7 @@ def _unpacked(recorded: Path) -> Path:
     return _once(scratch() / recorded.name, write)
 
 
-H200 = _once(scratch() / "h200", partial(complete, TRACKED))
+H200 = _once(scratch() / "reports" / "h200", partial(complete, TRACKED))
 """What is recorded of a GPU, with the files that are tracked in an archive."""
 
 

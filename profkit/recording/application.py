@@ -379,8 +379,6 @@ class _Application(Profiling):
         if not path.is_file():
             return None, failure
         try:
-            if plan.compress:
-                path = self.compress(path)
             with self.stage("read"):
                 report = load(path)
                 report.summary  # noqa: B018  (analysis is part of this stage's time)
