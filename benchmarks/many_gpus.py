@@ -73,8 +73,10 @@ def main() -> None:
         print(f"  between two cells of a GPU: median {waits[len(waits) // 2] * 1e3:.1f} ms,")
         mean, p95 = sum(waits) / len(waits), waits[len(waits) * 95 // 100]
         print(f"  mean {mean * 1e3:.1f} ms, P95 {p95 * 1e3:.1f} ms")
-        beyond = (wall - busy / GPUS) / options.cells
-        print(f"  wall beyond the GPUs' work, a cell: {beyond * 1e3:.1f} ms")
+        beyond = wall / options.cells - options.seconds / GPUS
+        print(f"  wall beyond the cells' sleep, with all starts: {beyond * 1e3:.1f} ms a cell")
+        living = (mean + busy / len(done) - options.seconds) / GPUS
+        print(f"  without the starts of killed workers: {living * 1e3:.1f} ms a cell")
         own = time.process_time() - cpu
         print(f"  the driver's CPU, a cell: {own / options.cells * 1e3:.1f} ms")
         for share in (0.1, 0.25, 0.5, 0.75, 1.0):

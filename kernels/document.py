@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import argparse
 import sys
+import tempfile
 from pathlib import Path
 
+from kernels.attention_archive import complete
 from kernels.cli_page import cli_page
 from kernels.ladder_page import PICTURE, ladder_page
 from kernels.ladder_plot import plot_ladder
@@ -58,7 +60,10 @@ def main() -> int:
         if asked.blocks:
             fill_pages([README, *sorted(asked.docs.rglob("*.md"))])
             return 0
-        document(asked.reports, asked.docs)
+        with tempfile.TemporaryDirectory(prefix="profkit-") as scratch:
+            recordings = Path(scratch) / "reports" / asked.reports.name
+            complete(asked.reports, recordings)
+            document(recordings, asked.docs)
         refresh(README, asked.docs)
     except ProfkitError as error:
         print(f"profkit: {error}", file=sys.stderr)

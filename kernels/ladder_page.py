@@ -11,11 +11,11 @@ from pathlib import Path
 from kernels.attention.ladder import RUNGS, Rung
 from kernels.recorded import (
     LATENCY,
-    REPORT,
     Profile,
     Read,
     limit,
     paragraph,
+    report_of,
     slowest,
     table,
     timed,
@@ -89,7 +89,7 @@ def read_ladder(folder: Path, read: Read) -> Ladder:
     others = [one for label, one in found.items() if label != DEFAULT]
     return Ladder(
         timed=found,
-        profiles={label: read(folder / f"{label}{REPORT}") for label in found},
+        profiles={label: read(report_of(folder, label)) for label in found},
         steps={step.b.label: step for step in steps},
         against_default={pair.b.label: pair for pair in compare_with(found[DEFAULT], others)},
     )

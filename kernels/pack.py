@@ -32,23 +32,23 @@ def move(folder: Path, names: Collection[str]) -> None:
         for name in names:
             shutil.rmtree(inside / name, ignore_errors=True)
             shutil.copytree(folder / name, inside / name)
-            _decompress(inside / name)
+            decompress(inside / name)
         pack(sorted(inside.iterdir()), archive)
     for name in names:
         shutil.rmtree(folder / name)
 
 
-def _decompress(pair: Path) -> None:
+def decompress(pair: Path) -> None:
     """Replace compressed timelines by plain ones, and reports, in their manifest too."""
     for packed in pair.glob("*.sqlite.zst"):
-        packed.with_suffix("").write_bytes(_content(packed))
+        packed.with_suffix("").write_bytes(plain_content(packed))
         packed.unlink()
     if not (pair / MANIFEST).is_file():
         return
     manifest = json.loads((pair / MANIFEST).read_text(encoding="utf-8"))
     for packed in pair.glob("*.ncu-repz"):
         report = packed.with_suffix(".ncu-rep")
-        content = _content(packed)
+        content = plain_content(packed)
         report.write_bytes(content)
         entry = manifest["files"].pop(packed.name)
         manifest["files"][report.name] = entry | {"sha256": digest(report), "bytes": len(content)}
@@ -56,7 +56,8 @@ def _decompress(pair: Path) -> None:
     (pair / MANIFEST).write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")
 
 
-def _content(packed: Path) -> bytes:
+def plain_content(packed: Path) -> bytes:
+    """What a compressed file holds."""
     return zstandard.ZstdDecompressor().decompressobj().decompress(packed.read_bytes())
 
 

@@ -34,12 +34,15 @@ from profkit.capture import ncu
 from profkit.capture.gpu import VISIBLE, chosen, lock_name, visibility
 from profkit.capture.process import reduced_environment
 from profkit.capture.tools import Tool, find
+from profkit.commands.places import place_of
 from profkit.core.errors import EnvironmentProblem, ProfkitError
 from profkit.core.fingerprint import Device
 from profkit.core.integrity import MANIFEST
 from profkit.core.lock import gpu_lock
 from profkit.core.regular_file import digest
 from profkit.core.typed_file import known
+from profkit.execution.commands import OUT, Command, Commands, inputs_of, run_commands
+from profkit.execution.placement import Placement
 from profkit.timing.latency import LatencyReport
 from profkit.timing.latency_json import latency_json
 from profkit.timing.measurement import (
@@ -271,6 +274,34 @@ def _write_manifest(
     (folder / MANIFEST).write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")
 
 
+def record_on(
+    place: Placement, names: Sequence[str], out: Path, options: Sequence[str]
+) -> list[str]:
+    """Record each name in a process of its own, spread over GPUs; the names of those that failed.
+
+    What an earlier call recorded before it was interrupted is taken.
+    """
+    folder = out / ".spread"
+    head = ("-m", "kernels.record", *options, "--out", OUT)
+    commands = Commands(
+        tuple(Command(name, (*head, name)) for name in names),
+        str(Path.cwd()),
+        inputs_of([PAIR_TARGET, Path(LADDER_TARGET)]),
+    )
+    state = run_commands(commands, place, folder, lambda stage, _: _tell(stage), resume=True)
+    for name, reason in state.given_up.items():
+        _tell(f"{name} is left out: {reason}")
+    for name in names:
+        for recorded in sorted((folder / name).glob(f"**/{MANIFEST}")):
+            kept = out / recorded.parent.relative_to(folder / name)
+            shutil.rmtree(kept, ignore_errors=True)
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            recorded.parent.rename(kept)
+    failed = [name for name in names if not (folder / name).is_dir()]
+    shutil.rmtree(folder)
+    return failed
+
+
 def _slug(gpu: str) -> str:
     return "_".join(gpu.lower().removeprefix("nvidia").split())
 
@@ -292,6 +323,10 @@ def main() -> int:
         help="of pairs: scout, lean, full, or a file [default: %(default)s]",
     )  # fmt: skip
     parser.add_argument("--profile-only", action="store_true", help="without latencies")
+    parser.add_argument("--on", metavar="PLACE", help="local, ray, ray://HOST:PORT or slurm")
+    parser.add_argument("--gpus", type=int, metavar="N", help="use N GPUs at most")
+    parser.add_argument("--partition", metavar="NAME", help="of Slurm")
+    parser.add_argument("--time", type=int, metavar="MINUTES", help="of a job of Slurm")
     asked = parser.parse_args()
     unknown = set(asked.names) - set(known)
     if unknown:
@@ -301,9 +336,14 @@ def main() -> int:
             "--profile-only would replace timed recordings: name another folder with --out"
         )
     try:
-        failed = record(
-            asked.names or known, asked.out, asked.sections, timed=not asked.profile_only
-        )
+        names, timed = asked.names or known, not asked.profile_only
+        failed: Sequence[str]
+        place = place_of(asked.on, asked.gpus, asked.partition, asked.time, gpu=None, device=None)
+        if place and len(names) > 1:
+            options = ["--set", asked.sections, *([] if timed else ["--profile-only"])]
+            failed = record_on(place, names, asked.out, options)
+        else:
+            failed = record(names, asked.out, asked.sections, timed=timed)
     except ProfkitError as error:
         print(f"profkit: {error}", file=sys.stderr)
         return error.exit_code

@@ -5,7 +5,7 @@ from __future__ import annotations
 from profkit.analysis.report import Kernel
 from profkit.analysis.report import Report as AnalyzedReport
 from profkit.analysis.roofline_figure import Roofline
-from profkit.analysis.timeline import Timeline
+from profkit.application.timeline import Timeline
 from profkit.comparison.comparison import Diff, KernelDiff
 from profkit.comparison.reports import diff
 from profkit.rules.checklist import Checklist, Item

@@ -5,14 +5,13 @@ from __future__ import annotations
 import atexit
 import csv
 import fcntl
-import lzma
 import os
 import shutil
 import signal
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from multiprocessing import get_context
 from pathlib import Path
 from typing import TypeVar
@@ -24,6 +23,7 @@ from hypothesis import HealthCheck, settings
 from typer.testing import CliRunner, Result
 
 import profkit
+from kernels.attention_archive import complete
 from profkit.commands.cli import app
 from profkit.core.typed_file import encode
 from profkit.rules.pair_archive import unpack
@@ -52,7 +52,7 @@ settings.load_profile("nightly" if NIGHTLY else "profkit")
 T = TypeVar("T")
 
 ROOT = Path(__file__).parent.parent
-H200 = ROOT / "reports" / "h200"
+TRACKED = ROOT / "reports" / "h200"
 CORPUS = ROOT.parent / "shared" / "corpus" / "reports"
 
 FULL = ("known", "sdpa_s512_flash", "sdpa_s512_efficient", "sdpa_s512_cudnn", "sdpa_s512_math")
@@ -78,25 +78,39 @@ def scratch() -> Path:
     """A directory for the run of all tests, or for this process."""
     if common := os.environ.get("PROFKIT_TESTS_SCRATCH"):
         return Path(common)
-    folder = tempfile.TemporaryDirectory(prefix="profkit-tests-")
-    atexit.register(folder.cleanup)
-    return Path(folder.name)
+    folder = tempfile.mkdtemp(prefix="profkit-tests-")
+    # Not a TemporaryDirectory: a fork clears what is registered, and that would remove the folder.
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return Path(folder)
+
+
+def _once(folder: Path, write: Callable[[Path], None]) -> Path:
+    """A folder that the first of the processes that ask for it writes."""
+    folder.parent.mkdir(exist_ok=True)
+    with folder.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not folder.is_dir():
+            part = folder.with_suffix(".part")
+            write(part)
+            part.rename(folder)
+    return folder
 
 
 @cache
 def _unpacked(recorded: Path) -> Path:
     """A copy of a recorded folder with the content of its archives."""
-    folder = scratch() / recorded.name
-    with folder.with_suffix(".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not folder.is_dir():
-            part = folder.with_suffix(".part")
-            shutil.copytree(recorded, part)
-            for archive in part.glob("*.tar.zst"):
-                unpack(archive, part)
-                archive.unlink()
-            part.rename(folder)
-    return folder
+
+    def write(part: Path) -> None:
+        shutil.copytree(recorded, part)
+        for archive in part.glob("*.tar.zst"):
+            unpack(archive, part)
+            archive.unlink()
+
+    return _once(scratch() / recorded.name, write)
+
+
+H200 = _once(scratch() / "reports" / "h200", partial(complete, TRACKED))
+"""What is recorded of a GPU, with the files that are tracked in an archive."""
 
 
 def pair_folder(name: str) -> Path:
@@ -161,7 +175,7 @@ def recorded_baseline(name: str) -> tuple[Baseline, BaselineFile]:
 @cache
 def export(name: str, page: str) -> tuple[Mapping[str, str], list[Mapping[str, str]]]:
     """ncu's own export of a recorded report: units by column, then a row a launch."""
-    with lzma.open(H200 / f"{name}.{page}.csv.xz", "rt", encoding="utf-8") as file:
+    with (H200 / f"{name}.{page}.csv").open(encoding="utf-8", newline="") as file:
         rows: list[Mapping[str, str]] = list(csv.DictReader(file))
     return (rows[0], rows[1:]) if page == "raw" else ({}, rows)
 

@@ -2,7 +2,8 @@
 
 Importing torch takes a process more than two seconds, and the tests start 500 that do. A fork has
 it at once, and is a process of its own all the same: number, signals, pipes, limits, exit status.
-What a new process would not have is put away: modules of tests and targets, caches, handlers.
+What a new process would not have is put away: modules of tests and targets, caches of what is not
+profkit's own, handlers.
 `python -c` and whatever asks for more options is started as ever, and all are where
 PROFKIT_TESTS_EXEC is set.
 """
@@ -32,6 +33,12 @@ from typing import Any, TextIO
 
 import pytest
 
+from profkit.page.page import page_templates
+from profkit.report.catalog import catalog
+from profkit.report.gpus import all_datasheets
+from profkit.rules.calibration import shipped_calibration
+from profkit.rules.rule_file import shipped_rules
+
 _KEPT = tuple(
     f"{folder}{os.sep}"
     for folder in (
@@ -41,6 +48,10 @@ _KEPT = tuple(
     )
 )
 _MODULES = ("profkit", "tests.stand_in.")
+SHIPPED: tuple[functools._lru_cache_wrapper[Any], ...] = (
+    catalog, shipped_rules, shipped_calibration, page_templates, all_datasheets,
+)  # fmt: skip
+"""What is read of profkit's own files, the same in every process: forks keep it."""
 _READ_AT_THE_START = {"PYTHONHASHSEED", "PYTHONIOENCODING", "PYTHONUTF8", "PYTHONWARNINGS"}
 EXEC: Callable[..., int] = subprocess._fork_exec  # type: ignore[attr-defined]
 SPAWN = os.posix_spawnp
@@ -280,7 +291,8 @@ class _Modules:
             if file and not file.startswith(_KEPT):
                 self.others.add(name)
             elif name.startswith("profkit"):
-                self.caches += [each for each in vars(module).values() if _is_cache(each)]
+                caches = filter(_is_cache, vars(module).values())
+                self.caches += [each for each in caches if each not in SHIPPED]
         self.looked_at |= sys.modules.keys()
 
     def forget(self) -> None:

@@ -28,14 +28,18 @@ from typing import IO
 
 import pytest
 
+from profkit.page.page import page_templates
+from tests.forks import SHIPPED
+
 ROOT = Path(__file__).parent.parent
 LAST_TIME = ROOT / ".pytest_cache" / "seconds.json"
 LONGEST = 1200
 """Seconds after which a file's process prints where it hangs, and ends."""
 IMPORTED = (
-    "hypothesis", "jsonschema", "matplotlib.figure", "ncu_report", "numpy", "pandas", "scipy.stats",
-    "torch", "typer.testing", "yaml", "profkit.study.report_document", "profkit.commands.cli",
-    "profkit.recording.recording", "profkit.analysis.report",
+    "hypothesis", "jinja2", "jsonschema", "matplotlib.figure", "ncu_report", "numpy", "pandas",
+    "rich.console", "scipy.stats", "sqlite3", "torch", "typer.testing", "yaml",
+    "profkit.study.report_document", "profkit.commands.cli", "profkit.recording.application",
+    "profkit.recording.recording", "profkit.analysis.report", "profkit.timing.latency_json",
 )  # fmt: skip
 LARGE = {
     "analysis/test_source.py", "analysis/test_views.py", "commands/test_golden.py",
@@ -44,6 +48,16 @@ LARGE = {
     "roofline/test_roofline.py", "rules/test_checklist.py", "rules/test_truth.py",
 }  # fmt: skip
 """Files that read so many reports that they take 1.5 to 2.5 GB: one at a time, for 4 GB in all."""
+LONG = (
+    "kernels/test_recordings.py", "kernels/test_pairs.py", "comparison/test_diff.py",
+    "page/test_page.py", "study/test_baseline.py", "study/test_baseline_report.py",
+    "recording/test_application.py", "recording/test_profile.py", "commands/test_golden.py",
+    "study/test_many_gpus.py", "kernels/test_attention_ladder.py", "analysis/test_views.py",
+    "fuzz/test_hostile.py", "commands/test_docs.py", "fuzz/test_fuzz.py",
+    "rules/test_checklist.py", "analysis/test_source.py", "commands/test_left_behind.py",
+    "comparison/test_diff_runs.py", "capture/test_passes.py", "study/test_written.py",
+)  # fmt: skip
+"""Files that take longest, 20 to 140 s of CPU: first where there was no last time, as in CI."""
 _OPTIONS = (
     "--quiet", "-p", "no:cacheprovider", "-W", "ignore::pytest.PytestAssertRewriteWarning",
 )  # fmt: skip
@@ -175,12 +189,16 @@ def _is_large(file: str) -> bool:
 
 
 def files_of_tests(paths: Sequence[Path]) -> list[str]:
-    """Those first that took longest the last time, or are largest where there was none."""
+    """Those first that took longest the last time; where there was none those of LONG, then those
+    that are largest."""
     files = {
         str(file.resolve().relative_to(ROOT)): file.stat().st_size / 1000
         for path in paths
         for file in (path.rglob("test_*.py") if path.is_dir() else (path,))
     }
+    for rank, name in enumerate(reversed(LONG), 1):
+        if f"tests/{name}" in files:
+            files[f"tests/{name}"] += 1000 * rank
     last = _last_time()
     return sorted(files, key=lambda file: last.get(file, files[file]), reverse=True)
 
@@ -225,6 +243,9 @@ def main() -> int:
     arguments, of_pytest = parser.parse_known_args()
     for name in IMPORTED:
         importlib.import_module(name)
+    for read in SHIPPED:
+        read()
+    page_templates().get_template("page.html.j2")
     gc.freeze()  # what forks share stays shared
     began, done = time.monotonic(), []
     with tempfile.TemporaryDirectory(prefix="profkit-tests-") as scratch:

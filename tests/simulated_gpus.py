@@ -82,7 +82,8 @@ def add_node(cluster: Any, folder: Path, number: int, gpus: int, seconds: float)
     """Another node of the cluster."""
     return cluster.add_node(
         num_gpus=gpus,
-        num_cpus=2,
+        num_cpus=1,
+        include_log_monitor=False,
         object_store_memory=80_000_000,
         include_dashboard=False,
         env_vars=variables(folder, str(number), seconds),

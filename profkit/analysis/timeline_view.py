@@ -13,7 +13,7 @@ from profkit.core.errors import UsageError
 from profkit.report.names import file_name, told_apart
 from profkit.rules import finding_text as words
 from profkit.rules.checklist import Item
-from profkit.rules.checklist_view import in_short
+from profkit.rules.checklist_view import in_full, in_short
 from profkit.rules.finding_text import items_markdown
 from profkit.timeline import summary as shapes
 from profkit.timeline.events import TimelineGpu
@@ -70,6 +70,28 @@ def headline(summary: TimelineSummary) -> str:
     )
 
 
+def checklist_text(report: Report, format: str, *, more: str, to_file: bool) -> str:
+    """What to do about a timeline, with all that is known of each finding, for a terminal or as
+    Markdown; `more` says what is not listed."""
+    summary, path, items = report
+    base = f"Of {_base(summary.region, items)}." if items else words.NO_TIMELINE_FINDING
+    if format == "markdown":
+        lines = [f"# {code(file_name(path, with_host=False))}", "", escape(headline(summary)), ""]
+        lines += [escape(base), *(f"\n> {escape(note)}" for note in summary.notes), ""]
+        lines += [*items_markdown(items), *(["", escape(more)] if more else [])]
+        return "\n".join(lines) + "\n"
+    width = console(to_file=to_file).width
+    parts = [
+        Text(shorten(literal(path), width), "bold"),
+        Text(headline(summary)),
+        *map(note, summary.notes),
+        Text(base, "dim"),
+        *in_full(items, width),
+        *([Text(), Text(more, "dim")] if more else []),
+    ]
+    return rendered(Group(*parts), to_file=to_file)
+
+
 def _recording(summary: TimelineSummary) -> Panel:
     rows = [Row("GPU", _gpu(gpu)) for gpu in summary.gpus]
     when = f"{summary.created:%Y-%m-%d %H:%M:%S} UTC" if summary.created else "date unknown"
@@ -91,8 +113,11 @@ def _gpu(gpu: TimelineGpu) -> str:
 
 def _base(region: Region, items: Sequence[Item]) -> str:
     """The time that estimated speedups are of."""
-    if all(item.rule.about == "application" for item in items):
-        return f"{words.STEP}, without what was before"
+    steps = [item for item in items if item.rule.about == "application"]
+    if len(steps) == len(items):
+        whole = next((item.finding.estimate for item in steps if item.finding.estimate), None)
+        time = f" of {number(whole.whole_seconds, 's')} (median)" if whole else ""
+        return f"{words.STEP}{time}, without what was before"
     span = region.busy + region.gaps.total
     left_out = [
         f"{number(time, 's')} {where} it"

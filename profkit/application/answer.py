@@ -12,6 +12,7 @@ from functools import cached_property
 import numpy as np
 
 from profkit.application import causes
+from profkit.application.collectives import bandwidth_words, exchanges
 from profkit.application.kernel_kinds import COMMUNICATION, GRAPH, kernel_family, kernel_kind
 from profkit.application.parts import (
     ALLOCATION,
@@ -129,7 +130,8 @@ class _Reader:
     def __init__(self, application: ApplicationRun) -> None:
         self._application = application
         self._parts = application.parts
-        self._step = float(np.median(self._parts.wall)) / 1e9
+        self._step = self._parts.steps.median
+        self._exchanges = exchanges(application.events, self._parts.steps)
         self._quantities = causes.quantities(application.events, application.steps)
         self._items = {
             item.rule.category: item
@@ -273,10 +275,14 @@ class _Reader:
                 hidden,
                 about.title if about else "",
                 ceiling=about.range[1] if about else math.nan,
-                note=_communication_note(part),
+                note=self._note(part),
             )
         if small > 0:
             yield AnswerRow(GAPS, "all else", "", small * self._step, small)
+
+    def _note(self, part: Part) -> str:
+        exchange = self._exchanges.get(part.name) if part.group == COMMUNICATION else None
+        return bandwidth_words(exchange) if exchange else ""
 
     def _item_of(self, part: Part) -> Item | None:
         category = _CAUSES.get((part.group, part.name)) or _CAUSES.get((part.group, ""))
@@ -325,12 +331,6 @@ class _Reader:
 
 def _sizes(shape: LaunchConfiguration) -> tuple[tuple[int, int, int], tuple[int, int, int]]:
     return shape.grid, shape.block
-
-
-def _communication_note(part: Part) -> str:
-    if part.group != COMMUNICATION or part.name == RANK_WAIT:
-        return ""
-    return "bus bandwidth unknown: sizes of messages are not recorded"
 
 
 def summed(rows: Iterable[AnswerRow]) -> float:

@@ -93,7 +93,7 @@ def answer_json(answer: Answer) -> str:
         gpus=tuple(gpu.name for gpu in answer.application.events.gpus),
         ranks=len(answer.application.steps),
         steps=StepFacts(
-            basis=steps.basis,
+            basis=str(steps.basis),
             count=len(answer.application.parts.wall),
             seconds=answer.step,
             low=answer.spread[0],
@@ -198,7 +198,7 @@ def facts(answer: Answer) -> list[str]:
     low, high = (number(each, "s") for each in answer.spread)
     lines = [
         f"Step {number(answer.step, 's')} (median of {plural(count, 'step')}; middle half {low} to "
-        f"{high}), by {literal(steps.basis)}"
+        f"{high}), by {literal(str(steps.basis))}"
     ]
     ranks = len(answer.application.steps)
     if ranks > 1:

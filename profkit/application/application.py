@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
 
+from profkit.application.collectives import Exchange, exchanges
 from profkit.application.kernel_kinds import COMMUNICATION, GRAPH
 from profkit.application.parts import (
     COPIES,
@@ -15,15 +17,17 @@ from profkit.application.parts import (
     KERNELS,
     MEANINGS,
     RANK_WAIT,
+    UNRECORDED,
     Amounts,
     Part,
     StepParts,
     step_parts,
 )
 from profkit.application.ranking import EXPLAINED, KernelUse, Ranking, ranking
-from profkit.application.steps import Steps, steady_steps
+from profkit.application.steps import Steps, rank_order, steady_steps
 from profkit.core.errors import BadInput
 from profkit.timeline.events import Events
+from profkit.timeline.lost_work import lost_work
 
 TITLES = {
     KERNELS: "Kernels",
@@ -31,6 +35,7 @@ TITLES = {
     COPIES: "Exposed copies",
     FILLS: "Exposed memset",
     GAPS: "GPU idle",
+    UNRECORDED: "Not recorded: idle, or lost work",
 }
 _TOP_OF_KIND = 3  # kernels listed of a kind; chosen: the rest is in JSON
 _TOP_OF_GRAPH = 8  # kernels listed of graphs; chosen: as many as are picked
@@ -64,6 +69,7 @@ class Process:
     parts: StepParts
     ranking: Ranking
     named: Events
+    exchanges: Mapping[str, Exchange]
     apart: bool = False
 
     @property
@@ -96,12 +102,14 @@ def read_application(
     """The steps of a timeline with their parts; `named` is a recording of the same program that has
     the kernels of its CUDA graphs. Raises BadInput without GPU work."""
     rows = []
-    for steps in steady_steps(events, nvtx):
+    for steps in sorted(steady_steps(events, nvtx), key=rank_order):
         parts = step_parts(events, steps)
-        rows.append(Process(parts, ranking(events, parts, explain), events))
+        ranked = ranking(events, parts, explain)
+        rows.append(Process(parts, ranked, events, exchanges(events, steps)))
     if not rows:
+        lost = lost_work(events)
         raise BadInput(
-            f"{events.path}: no GPU work in this timeline",
+            f"{events.path}: no GPU work in this timeline{f': {lost}' if lost else ''}",
             "record more: `nsys profile -t cuda --cuda-graph-trace=node`",
         )
     if named is not None:

@@ -13,7 +13,7 @@ from dataclasses import replace
 from statistics import median
 
 from profkit.application.replay import Replay, Work
-from profkit.application.steps import Steps, steady_steps
+from profkit.application.steps import Steps, first_rank, steady_steps
 from profkit.application.what_if import (
     PINNED_BANDWIDTH,
     Change,
@@ -26,7 +26,9 @@ from profkit.application.what_if import (
 )
 from profkit.rules.checklist import Item, application_items, timeline_items
 from profkit.rules.rule_file import Rule, shipped_rules
+from profkit.rules.story_score import NAMED_STORY
 from profkit.timeline.events import Events
+from profkit.timeline.lost_work import lost_work
 from profkit.timeline.summary import summarize_timeline
 
 FASTER = 0.9
@@ -57,14 +59,18 @@ def plan(names: Iterable[str]) -> Change:
 
 
 def findings(
-    events: Events, rules: Sequence[Rule], disabled: Collection[str] = ()
+    events: Events,
+    rules: Sequence[Rule],
+    disabled: Collection[str] = (),
+    nvtx: str | None = None,
 ) -> tuple[Item, ...]:
-    """What rules find in a timeline: in its steps, or in all of it where nothing repeats.
+    """What rules find in a timeline: in its steps, or in all of it where nothing repeats. `nvtx` is
+    the range of a step; without it steps are found.
 
-    Shipped rules about all of a timeline would count its start and warm-up.
+    Shipped rules about all of a timeline would count its start and warm-up, and lost work as idle.
     """
-    step = quantities(events, steady_steps(events))
-    shipped = shipped_rules() if step else ()
+    step = quantities(events, steady_steps(events, nvtx))
+    shipped = shipped_rules() if step or lost_work(events) else ()
     whole = [rule for rule in rules if rule.about == "timeline" and rule not in shipped]
     items = timeline_items(summarize_timeline(events).quantities, whole, disabled) if whole else ()
     by_ceiling = sorted((*application_items(step, rules, disabled), *items), key=_ceiling)
@@ -86,14 +92,20 @@ def quantities(
     host: float | None = None,
 ) -> Mapping[str, float]:
     """The quantities of an application's step; none of a program that repeats nothing, or whose
-    calls were not recorded.
+    calls or GPU work were not recorded.
 
     `known` and `host` are what WhatIf takes.
     """
     if not len(events.calls) or not any(len(each) > 1 for each in steps):
         return {}
+    if any(lost_work(events, each.process) for each in steps):
+        return {}
     what_if = WhatIf(events, steps, known, host)
-    return {**_evidence(what_if.replay, what_if.sm_count), **_savings(what_if)}
+    return {
+        "step_time": first_rank(steps).median,
+        **_evidence(what_if.replay, what_if.sm_count),
+        **_savings(what_if),
+    }
 
 
 def _savings(what_if: WhatIf) -> dict[str, float]:
@@ -104,13 +116,21 @@ def _savings(what_if: WhatIf) -> dict[str, float]:
     prefetched = CHANGES["saved_by_prefetch"]
     ahead = saved(prefetched | Change(unsynchronized=True))
     working = _host_time(what_if.replay) / (what_if.present / 1e9)
-    kernels = {work.group: FASTER for work in what_if.replay.works if work.role == "kernel"}
+    faster = Change(
+        kernels={work.group: FASTER for work in what_if.replay.works if work.role == "kernel"}
+    )
+    # what prefetching saves is not counted: a wait before host work is part of that
+    waits = ahead - savings["saved_by_prefetch"]
+    by_kernels = saved(faster)
+    if max(*savings.values(), waits, by_kernels) < 1 - 1 / NAMED_STORY:
+        # a host that takes as long as its GPU: neither gives anything without the other
+        beside = saved(CHANGES["saved_by_graphs"] | faster) - savings["saved_by_graphs"]
+        by_kernels = max(by_kernels, beside)
     return {
         **savings,
         "saved_by_one_thread": min(savings["saved_by_prefetch"], max(0.0, 1 - working)),
-        # what prefetching saves is not counted: a wait before host work is part of that
-        _WAITS: ahead - savings["saved_by_prefetch"],
-        "saved_by_kernels": saved(Change(kernels=kernels)),
+        _WAITS: waits,
+        "saved_by_kernels": by_kernels,
         "saved_by_all": saved(plan([*CHANGES, _WAITS])),
     }
 
@@ -136,7 +156,6 @@ def _evidence(replay: Replay, sm_count: int) -> dict[str, float]:
         return count / replay.steps / replay.ranks
 
     return {
-        "step_time": replay.recorded / 1e9,
         "gpu_busy_share": min(1.0, each(_busy(works)) / replay.recorded),
         "launches": each(sum(call.role == "launch" for call in calls)),
         "kernel_median": median(durations) / 1e9 if durations else math.nan,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from msgspec import field
 
 from profkit.application.application import Application, Process
+from profkit.application.kernel_kinds import COMMUNICATION
 from profkit.application.parts import Part
 from profkit.application.ranking import KernelUse, Pick
 from profkit.core.projection import Projection
@@ -16,7 +17,9 @@ Extent = tuple[Count, Count, Count]
 
 class StepPartRow(Projection, frozen=True, kw_only=True):
     """A part of the step: seconds in each step, and of what is hidden behind other work; `share` is
-    of the wall time of all steps, and shares add up to 1."""
+    of the wall time of all steps, and shares add up to 1. Of a collective operation whose messages
+    are recorded `bus_bandwidth` is in B/s as by NCCL's tests, `link_bandwidth` that of NVLink's
+    datasheet in one direction; null where unknown."""
 
     group: str
     name: str
@@ -24,6 +27,8 @@ class StepPartRow(Projection, frozen=True, kw_only=True):
     count: Count
     seconds: tuple[Amount, ...]
     hidden: tuple[Amount, ...] = field(name="hidden_seconds")
+    bus_bandwidth: Amount | None
+    link_bandwidth: Amount | None
 
 
 class StepKernelRow(Projection, frozen=True, kw_only=True):
@@ -100,14 +105,14 @@ def _process(process: Process) -> ProcessRow:
     steps, parts, ranking = process.steps, process.parts, process.ranking
     return ProcessRow(
         device=steps.device,
-        steps=steps.basis,
+        steps=str(steps.basis),
         wall=_seconds(parts.wall),
         start=_seconds(steps.bounds[:-1][steps.typical]),
         left_out=steps.before,
         unit=steps.unit,
         reason=steps.why or None,
         untypical=int((~steps.typical).sum()),
-        parts=tuple(_part(part, parts.share(part)) for part in parts.parts),
+        parts=tuple(_part(process, part) for part in parts.parts),
         kernels=tuple(_kernel(process.named, use) for use in ranking.kernels),
         picks=tuple(_pick(process.named, pick) for pick in ranking.picks),
         explained=ranking.explained,
@@ -121,14 +126,18 @@ def _seconds(times: object) -> tuple[float, ...]:
     return tuple(float(value) for value in np.round(np.asarray(times) / 1e9, 12))
 
 
-def _part(part: Part, share: float) -> StepPartRow:
+def _part(process: Process, part: Part) -> StepPartRow:
+    exchange = process.exchanges.get(part.name) if part.group == COMMUNICATION else None
+    known = exchange if exchange and not exchange.reason else None
     return StepPartRow(
         group=part.group,
         name=part.name,
-        share=share,
+        share=process.parts.share(part),
         count=part.count,
         seconds=_seconds(part.times),
         hidden=_seconds(part.hidden),
+        bus_bandwidth=known.bandwidth if known else None,
+        link_bandwidth=known.link or None if known else None,
     )
 
 

@@ -2,7 +2,8 @@
 
 Each instant belongs to one part: to kernels while any computes, else to communication, else to
 copies, else to fills, else to an idle gap of the GPU. A gap's time is divided by what the threads
-that submit work did meanwhile. Where several kernels run at once, each has an equal share.
+that submit work did meanwhile; where nsys lost GPU work, it is not known to be idle. Where several
+kernels run at once, each has an equal share.
 """
 
 from __future__ import annotations
@@ -14,8 +15,6 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from profkit.application import intervals
-from profkit.application.intervals import NOTHING, Cover
 from profkit.application.kernel_kinds import (
     COMMUNICATION,
     GRAPH,
@@ -25,14 +24,18 @@ from profkit.application.kernel_kinds import (
 )
 from profkit.application.steps import Steps
 from profkit.application.work import KERNEL, MEMORY, Work, work_of
+from profkit.timeline import intervals
 from profkit.timeline.events import Events, MemoryKind, Times
+from profkit.timeline.intervals import NOTHING, Cover
+from profkit.timeline.lost_work import lost_work
 
 Amounts = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
 KERNELS, COPIES, FILLS, GAPS = "kernels", "copies", "memset", "idle"
-GROUPS = (KERNELS, COMMUNICATION, COPIES, FILLS, GAPS)
+UNRECORDED = "not recorded"
+GROUPS = (KERNELS, COMMUNICATION, COPIES, FILLS, GAPS, UNRECORDED)
 
 LAUNCH_BOUND = "launch-bound"
 SYNCHRONIZATION = "after a synchronization"
@@ -157,7 +160,8 @@ def step_parts(events: Events, steps: Steps) -> StepParts:
         work_reach=np.maximum.accumulate(work.end),
         calls_reach=np.maximum.accumulate(events.calls.end),
         threads=_submitting(events, work),
-        latest=_latest_starts(events),
+        latest=latest_starts(events),
+        is_whole=not lost_work(events, steps.process),
     )
     kernel_time = np.zeros(len(events.kernels))
     chunks = [
@@ -165,9 +169,8 @@ def step_parts(events: Events, steps: Steps) -> StepParts:
         for typical in _chunks(work, steps)
     ]
     names = dict.fromkeys((part.group, part.name) for _, parts in chunks for part in parts)
-    wall = np.diff(steps.bounds)[steps.typical]
     parts = tuple(_joined(group, name, chunks) for group, name in names)
-    return StepParts(steps, wall, parts, kernel_time)
+    return StepParts(steps, steps.wall, parts, kernel_time)
 
 
 def _joined(group: str, name: str, chunks: Sequence[tuple[int, Sequence[Part]]]) -> Part:
@@ -192,6 +195,7 @@ class _Program:
     calls_reach: Times
     threads: Mask
     latest: Times | None
+    is_whole: bool
 
     def work_within(self, bounds: Times) -> Work:
         """Work that runs between the first and the last bound, and what begins at the last."""
@@ -245,7 +249,10 @@ def _parts_of(program: _Program, typical: _Typical, kernel_time: Amounts) -> lis
             hidden = typical.lengths(cover) - exposed
             parts.append(Part(group, name, exposed, hidden, typical.count(starts)))
             taken = intervals.either(taken, cover)
-    parts += _gap_parts(program, work, taken, typical)
+    if program.is_whole:
+        parts += _gap_parts(program, work, taken, typical)
+    else:
+        parts.append(_unrecorded(typical, taken))
     return [part for part in parts if part.times.any() or part.hidden.any()]
 
 
@@ -329,7 +336,7 @@ def _communication(
         yield operation, intervals.without(cover, waited), work.start[chosen]
 
 
-def _latest_starts(events: Events) -> Times | None:
+def latest_starts(events: Events) -> Times | None:
     """By kernel, when the last rank started this collective; None without other ranks.
 
     The n-th kernel of a name is the same collective on each rank, if all have equally many.
@@ -369,6 +376,15 @@ def _memory(events: Events, work: Work, *, fills: bool) -> Iterator[tuple[str, C
         if (name == FILLS) == fills:
             chosen = rows[np.array([known == name for known in names])[kind]]
             yield name, intervals.union(work.start[chosen], work.end[chosen]), work.start[chosen]
+
+
+def _unrecorded(typical: _Typical, taken: Cover) -> Part:
+    """The time without recorded work."""
+    bounds = typical.bounds
+    gaps = intervals.inverse(taken, int(bounds[0]), int(bounds[-1]))
+    _, _, low, _ = intervals.pieces(*gaps, bounds)
+    times = typical.lengths(gaps)
+    return Part(UNRECORDED, UNRECORDED, times, np.zeros(len(times)), typical.count(low))
 
 
 @dataclass(frozen=True, eq=False)

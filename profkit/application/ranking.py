@@ -100,13 +100,13 @@ def ranking(events: Events, parts: StepParts, explain: float = EXPLAINED) -> Ran
         picked.append(group[0])
         picked += [use for use in group[1:2] if use.time >= _SECOND_SHAPE * time]
         reached += time
-    whole = sum(float(part.times.sum()) for part in parts.group(KERNELS)) or 1.0
+    whole = sum(float(part.times.sum()) for part in parts.group(KERNELS)) or known or 1.0
     return Ranking(
         kernels=uses,
         picks=_picks(events, parts.steps, picked),
         explained=reached / whole,
         own=sum(use.time for use in picked) / whole,
-        unknown=max(0.0, 1 - known / whole),
+        unknown=max(0.0, whole - known) / whole if parts.group(KERNELS) else 0.0,
         steps=len(parts.wall),
     )
 

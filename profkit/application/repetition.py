@@ -35,7 +35,8 @@ _ALMOST = 0.8  # share of repetitions; chosen
 _MOSTLY = 0.8  # share of repetitions that are alike; chosen: evaluation after 5 steps or more
 _BETTER = 0.02  # share of symbols that a better cut explains more; chosen
 _NESTED = 0.005  # share of symbols that an outer loop adds at least; chosen
-_OUTER = 4  # repetitions of an outer loop that show it
+_OUTER = 4  # repetitions of an outer loop that show it, _FEWEST where they are the same
+_SAME = 0.995  # `fit` of repetitions that are the same; chosen
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,7 +127,8 @@ def _chosen(
         elif ranks[outer] > ranks[place] and more > -_SLACK / 4:
             place = outer
         elif ranks[outer] == ranks[place] == 0 and more >= _NESTED:
-            place = outer if len(outside.marks) > _OUTER else place
+            enough = len(outside.marks) > (_FEWEST if outside.fit >= _SAME else _OUTER)
+            place = outer if enough else place
     return options[place]
 
 

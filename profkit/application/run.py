@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from profkit.application.parts import KERNELS, StepParts, step_parts
 from profkit.application.picks_file import NODES, PICKS, PickEntry, PicksFile, is_application
 from profkit.application.ranking import Ranking, ranking
 from profkit.application.steps import Steps, steady_steps
+from profkit.application.steps import first_rank as first_rank
 from profkit.core.errors import BadInput
 from profkit.core.integrity import check_unchanged
 from profkit.core.typed_file import read_file
@@ -81,8 +81,3 @@ def application(
         again = steady_steps(named, file.nvtx)
         ranked = ranking(named, step_parts(named, first_rank(again)), file.explain)
     return ApplicationRun(name, events, named, steps, parts, ranked, file.nvtx, file.picks, report)
-
-
-def first_rank(steps: Sequence[Steps]) -> Steps:
-    """The steps of the process on the first GPU: other ranks do the same, and wait for it."""
-    return min(steps, key=lambda each: (each.device, each.process))

@@ -7,17 +7,20 @@ to its GPU: kernels with their launch configuration, kinds of copies, graphs, an
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from enum import Enum
 
 import numpy as np
 import numpy.typing as npt
 
-from profkit.application import intervals
 from profkit.application.kernel_kinds import OPTIMIZER, kernel_kind
 from profkit.application.repetition import Integers, Mask, Repetition, measured, repetition
 from profkit.application.work import KERNEL, MEMORY, Work, processes, work_of
 from profkit.core.errors import UsageError
+from profkit.timeline import intervals
 from profkit.timeline.events import Events, Times
+from profkit.ui.text import plural
 
 MOST_STEPS = 10_000
 """Steps that are analyzed, the last ones; chosen: medians don't change with more."""
@@ -27,6 +30,10 @@ _FILLED = 0.7
 timelines of an H200, else 0.75 and more."""
 _FEWEST_FILLED = 3  # steps, chosen: two remain
 _FEWEST_RANGES = 3  # instances of a range that repeats
+_FEWEST_PAUSES = 3  # of the host that show steps, chosen: two steps that may be alike
+_LONGER_PAUSE = 3.0  # times the longest pause within a step; chosen: far more than pauses vary
+_PAUSED = 0.1  # share of the time in such pauses, chosen: logging every some steps takes less
+_REGULAR = 0.9  # share of steps that are alike between pauses; chosen: almost all
 _SPANNED = 0.5, 0.8  # least share of submitted work in ranges of a step's name, of any; chosen
 _STEP_WORDS = re.compile(r"step|iter|batch|token|frame|request", re.IGNORECASE)
 _NUMBER = re.compile(r"\d+")
@@ -35,6 +42,36 @@ _PREPARING = {
     "memory allocation": ("Malloc", "MemAlloc", "HostAlloc", "MemCreate", "HostRegister"),
     "graph capture": ("GraphInstantiate", "StreamBeginCapture", "StreamEndCapture"),
 }
+
+
+class BasisKind(Enum):
+    """What steps are found by."""
+
+    range = "NVTX range"
+    pattern = "repeating pattern"
+    whole = "no repetition"
+
+
+@dataclass(frozen=True)
+class StepBasis:
+    """What steps are found by: the name of an NVTX range, or the launches of a repetition.
+
+    `is_limited`: of more than MOST_STEPS the last ones.
+    """
+
+    kind: BasisKind
+    range: str = ""
+    launches: int = 0
+    is_limited: bool = False
+
+    def __str__(self) -> str:
+        if self.kind is BasisKind.whole:
+            return f"{self.kind.value}: the time from first to last GPU work is one step"
+        if self.kind is BasisKind.range:
+            words = f'{self.kind.value} "{self.range}"'
+        else:
+            words = f"{self.kind.value} of {plural(self.launches, 'launch')}"
+        return f"{words}, the last {MOST_STEPS:,}" if self.is_limited else words
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +90,7 @@ class Steps:
     bounds: Times
     call_bounds: Times
     typical: Mask
-    basis: str
+    basis: StepBasis
     before: int = 0
     unit: str = "launch"
     why: str = ""
@@ -62,20 +99,42 @@ class Steps:
     def __len__(self) -> int:
         return len(self.bounds) - 1
 
+    @property
+    def wall(self) -> Times:
+        """The time of each typical step, ns."""
+        return np.diff(self.bounds)[self.typical]
+
+    @property
+    def median(self) -> float:
+        """The median of these times in seconds: the step's time wherever one number is shown."""
+        return float(np.median(self.wall)) / 1e9
+
 
 @dataclass(frozen=True, eq=False)
 class _Sequence:
-    """What a process submits, in order of the calls: times of the call, start on the GPU, symbol.
+    """What a process submits, in order of the calls: the call's start, the latest end of calls so
+    far, start on the GPU, symbol.
 
     Work of one call, such as the kernels of a graph, is one element; a synchronization has no
     `start` (-1).
     """
 
     call_start: Times
+    returned: Times
     start: Times
     end: Times
     symbol: npt.NDArray[np.int32]
     rank: npt.NDArray[np.int8]
+
+
+def first_rank(steps: Sequence[Steps]) -> Steps:
+    """The steps of the process on the first GPU: other ranks do the same, and wait for it."""
+    return min(steps, key=rank_order)
+
+
+def rank_order(steps: Steps) -> tuple[int, int]:
+    """By GPU, then by process."""
+    return steps.device, steps.process
 
 
 def steady_steps(events: Events, nvtx: str | None = None) -> tuple[Steps, ...]:
@@ -145,8 +204,8 @@ def _whole(work: Work, process: int, device: int) -> Steps:
     end = max(int(work.end.max()), int(work.start[0]) + 1)
     bounds = np.array([work.start[0], end], dtype=np.int64)
     calls = np.array([work.call_start.min(), work.end.max()], dtype=np.int64)
-    basis = "no repetition: the time from first to last GPU work is one step"
-    return Steps(process, device, bounds, calls, np.ones(1, dtype=np.bool_), basis)
+    typical = np.ones(1, dtype=np.bool_)
+    return Steps(process, device, bounds, calls, typical, StepBasis(BasisKind.whole))
 
 
 def _sequence(events: Events, work: Work) -> _Sequence:
@@ -174,8 +233,13 @@ def _sequence(events: Events, work: Work) -> _Sequence:
     rank = np.concatenate([ranks, np.ones(len(waits), dtype=np.int8)])
     by_symbol = np.zeros(int(symbol.max()) + 1, dtype=np.int8)
     np.maximum.at(by_symbol, symbol, rank)
+    returns = called[first]
+    known = call[first] >= 0
+    returns[known] = events.calls.end[call[first][known]]
+    returned = np.concatenate([returns, events.calls.end[waits]])[merged]
     return _Sequence(
         call_start=np.concatenate([called[first], events.calls.start[waits]])[merged],
+        returned=np.maximum.accumulate(returned),
         start=np.concatenate([starts, nowhere])[merged],
         end=np.concatenate([ends, nowhere])[merged],
         symbol=symbol[merged].astype(np.int32),
@@ -211,14 +275,14 @@ def _ranks(events: Events, work: Work) -> npt.NDArray[np.int8]:
 def _by_pattern(
     events: Events, sequence: _Sequence, pattern: Repetition, process: int, device: int
 ) -> Steps | None:
-    pattern = _turned(sequence, pattern)
+    pattern = _paused(sequence, pattern) or _turned(sequence, pattern)
     low, high = _steady(pattern.alike)
     if high - low < 2:
         return None
     marks = pattern.marks
     starts, calls = sequence.start[marks], sequence.call_start[marks]
     low = _after_slow(np.diff(starts), pattern.alike, low, high)
-    basis = f"repeating pattern of {_launches(sequence, pattern)} launches"
+    basis = StepBasis(BasisKind.pattern, launches=_launches(sequence, pattern))
     first = int(marks[low])
     before = int((sequence.start[:first] >= 0).sum())
     begin = int(sequence.call_start[0])
@@ -246,13 +310,13 @@ def _bounded(
     calls: Times,
     alike: Mask,
     range_: tuple[int, int],
-    basis: str,
+    basis: StepBasis,
 ) -> Steps | None:
     """The steps of a range of marks; None where all begin at one time."""
     low, high = range_
     if high - low > MOST_STEPS:
         low = high - MOST_STEPS
-        basis += f", the last {MOST_STEPS:,}"
+        basis = replace(basis, is_limited=True)
     bounds = np.maximum.accumulate(starts[low : high + 1])
     if bounds[-1] <= bounds[0]:
         return None
@@ -267,6 +331,33 @@ def _bounded(
         typical=typical,
         basis=basis,
     )
+
+
+def _paused(sequence: _Sequence, pattern: Repetition) -> Repetition | None:
+    """Longer repetitions, between pauses of the host that are far longer than those within.
+
+    A loop of equal launches has no longer period in what it submits; None where time shows none
+    either, or the shorter one is a whole step, with an optimizer or an exchange with the host.
+    """
+    work = np.ones(len(sequence.rank), dtype=np.bool_)
+    work[sequence.symbol[sequence.start < 0]] = False
+    if sequence.rank[pattern.constant & work].any():
+        return None
+    pauses = np.maximum(sequence.call_start[1:] - sequence.returned[:-1], 0)
+    ordered = np.sort(pauses)[::-1]
+    shown = ordered[_FEWEST_PAUSES - 1 : len(pauses) // max(1, pattern.period) + 1]
+    falls = shown[:-1] / np.maximum(shown[1:], 1)
+    if not len(falls) or falls.max() < _LONGER_PAUSE:
+        return None
+    least = ordered[_FEWEST_PAUSES - 1 + int(falls.argmax())]
+    places = 1 + np.flatnonzero(pauses >= least)
+    longer = measured(sequence.symbol, places, len(sequence.rank))
+    if longer is None or longer.period < 1.5 * pattern.period:  # chosen: not the same, cut again
+        return None
+    spent = int(pauses[places[1:] - 1].sum())
+    span = int(sequence.call_start[places[-1]] - sequence.call_start[places[0]])
+    is_regular = longer.alike.mean() >= _REGULAR and longer.coverage >= pattern.coverage - 0.1
+    return _at_work(sequence, longer) if is_regular and spent >= _PAUSED * span else None
 
 
 def _turned(sequence: _Sequence, pattern: Repetition) -> Repetition:
@@ -412,7 +503,7 @@ def _by_range(events: Events, work: Work, process: int, device: int, name: str) 
         return None
     symbols, count = work.symbol[order], int(work.symbol.max()) + 1
     starts, calls = started[low], called[low]
-    basis = f'NVTX range "{name}"'
+    basis = StepBasis(BasisKind.range, range=name)
     if len(low) == 1:
         inside = order[low[0] : high[0]]
         starts = np.append(starts, work.end[inside].max())

@@ -11,9 +11,11 @@ from rich.table import Table
 from rich.text import Text
 
 from profkit.application.application import Application, Process, Row, table, wall_row
-from profkit.application.steps import Steps
+from profkit.application.collectives import bandwidth_words
+from profkit.application.steps import BasisKind, Steps
 from profkit.application.work import other_devices
 from profkit.report.names import told_apart
+from profkit.timeline.lost_work import REMEDY, lost_work
 from profkit.ui.markdown import code, escape
 from profkit.ui.terminal import facts, note
 from profkit.ui.text import bar, extent, literal, number, percent, plural, shorten
@@ -23,6 +25,7 @@ from profkit.ui.view import Row as Fact
 _BAR = 10  # characters, chosen: a tenth each
 _NUMBERS = 46  # characters of the columns beside the label
 _NARROWEST = 24  # characters of a label
+_FEWEST_LAUNCHES = 2  # of a step that may be a part of one; chosen: a loop of one or two kernels
 _FEW = 5  # steps, below which the range is shown, not quartiles; chosen
 _COLUMNS = ("", "ms/step", "Share", "", "Hidden", "Count")
 NOTE = (
@@ -82,7 +85,7 @@ def application_markdown(application: Application, path: str) -> str:
 def headline(process: Process) -> str:
     wall = process.parts.wall / 1e9
     few = len(wall) < _FEW
-    middle = float(np.median(wall))
+    middle = process.steps.median
     low, high = np.percentile(wall, (0, 100) if few else (25, 75)).tolist()
     spread = ""
     if high - low > 0.001 * middle:  # as shown
@@ -103,7 +106,7 @@ def recording_facts(application: Application, path: str) -> Iterator[Fact]:
     yield Fact("Timeline", literal(path))
     names = dict.fromkeys(literal(gpu.name) for gpu in events.gpus)
     yield Fact("GPU", ", ".join(names) or "unknown")
-    yield Fact("Steps", literal(steps.basis))
+    yield Fact("Steps", literal(str(steps.basis)))
     if left_out := _left_out(steps):
         yield Fact("Left out", left_out)
 
@@ -193,22 +196,32 @@ def _picks(process: Process, width: int) -> Iterator[str]:
 
 def notes(application: Application) -> Iterator[str]:
     first = application.processes[0]
+    if lost := lost_work(application.events, first.steps.process):
+        yield f"{lost}, and the GPU is not known to be idle without it: {REMEDY}"
     if first.ranking.unknown > 0.01:  # chosen: less is in no table
         yield (
             f"{percent(first.ranking.unknown)} of the kernels' time is in CUDA graphs traced as a "
             "whole: record with --cuda-graph-trace=node to see their kernels"
         )
+    for operation, exchange in first.exchanges.items():
+        yield f"{operation}: {bandwidth_words(exchange)}"
     others = other_devices(application.events, first.steps.process, first.steps.device)
     if others:
         yield (
             f"the process also has work on GPU {', '.join(map(str, others))}, which is in no part: "
             f"the time in which GPU {first.steps.device} waits for it is idle"
         )
-    if len(first.steps) == 1 and first.steps.basis.startswith("no repetition"):
+    basis = first.steps.basis
+    if basis.kind is BasisKind.pattern and basis.launches <= _FEWEST_LAUNCHES:
+        yield (
+            f"a step is {plural(basis.launches, 'launch')}, as nothing else separates launches: "
+            "name a step's NVTX range with --nvtx"
+        )
+    if len(first.steps) == 1 and first.steps.basis.kind is BasisKind.whole:
         yield "no step was found: name its NVTX range with --nvtx, or record more of them"
 
 
 def _command(process: Process) -> str:
-    basis = process.steps.basis
-    nvtx = shlex.quote(basis.split('"')[1]) if basis.startswith("NVTX") else ""
-    return f"profkit profile --app {f'--nvtx {nvtx} ' if nvtx else ''}-- PROGRAM"
+    name = process.steps.basis.range
+    nvtx = f"--nvtx {shlex.quote(name)} " if name else ""
+    return f"profkit profile --app {nvtx}-- PROGRAM"

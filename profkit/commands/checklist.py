@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from profkit.commands.choices import TextFormat
 from profkit.commands.options import put, width_of
+from profkit.core.errors import UsageError
+
+if TYPE_CHECKING:
+    from profkit.commands.reading import Advice
 
 
 def checklist(
@@ -20,21 +25,27 @@ def checklist(
     rules: Path | None = None,
     disable: list[str] | None = None,
 ) -> None:
-    """List actions for kernels, largest estimated speedup first.
+    """List actions for kernels or for a step, largest estimated speedup first.
 
     An item has its estimated speedup, evidence, location, actions, and how to verify the fix.
 
     Examples:
       profkit checklist run.ncu-rep
       profkit checklist reports/sdpa_s512 --top 5 -o checklist.md
+      profkit checklist run.sqlite --nvtx step
     """
-    from profkit.analysis.run_files import TIMELINE, beside
+    from profkit.analysis.run_files import TIMELINE, TIMELINES, beside
     from profkit.commands.reading import chosen_advice, read_report
     from profkit.rules.checklist_format import checklist_json
     from profkit.rules.checklist_view import checklist_view
     from profkit.rules.finding_text import checklist_markdown
 
     advice = chosen_advice(rules, disable, top or None)
+    if path.suffix in TIMELINES:
+        if kernel:
+            raise UsageError("--kernel doesn't apply to a timeline", "leave it out")
+        put(_of_timeline(path, nvtx, top, advice, format, output, every=every), output)
+        return
     report = read_report(path, kernel, nvtx)
     items = report.checklist(*advice)
     timelines = [file for file in beside(Path(report.summary.path)) if file.name == TIMELINE]
@@ -48,3 +59,35 @@ def checklist(
         width = width_of(output)
         view = checklist_view(report.summary, items, top, width, command, whole=every)
         put(view, output)
+
+
+def _of_timeline(
+    path: Path,
+    nvtx: str | None,
+    top: int,
+    advice: Advice,
+    format: TextFormat,
+    output: Path | None,
+    *,
+    every: bool,
+) -> str:
+    """The checklist of the application in a timeline; as JSON all of the timeline's."""
+    from profkit.analysis.timeline_view import checklist_text, timelines_text
+    from profkit.application.causes import findings
+    from profkit.commands.reading import read_timeline
+    from profkit.rules.checklist import WORTH_ACTING
+    from profkit.rules.rule_file import shipped_rules
+    from profkit.timeline.summary import summarize_timeline
+    from profkit.ui.text import plural
+
+    events = read_timeline(path)
+    found = findings(events, advice.rules or shipped_rules(), advice.disabled, nvtx)
+    items = [item for item in found if every or item.range[1] >= 1 + WORTH_ACTING]
+    report = summarize_timeline(events), str(path), tuple(items[: top or None])
+    to_file = output is not None
+    if format == "json":
+        return timelines_text([report], format, with_host=False, to_file=to_file)
+    left = len(found) - len(report[2])
+    option = "--top 0" if len(report[2]) < len(items) else "--all"
+    more = f"{plural(left, 'more finding')}; {option} lists them" if left else ""
+    return checklist_text(report, format, more=more, to_file=to_file)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence, Sized
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from profkit.history.record import Point
 
 STORE = Path(".profkit/history")
-_Task = TypeVar("_Task")
 _TOP = 40  # chosen: a screen
 
 history = typer.Typer(
@@ -63,12 +62,12 @@ def add(
     report_failures(result.failures)
 
 
-def spread(do: Callable[[_Task], list[Any]], chunks: Sequence[_Task]) -> Sequence[list[Any]]:
+def spread(do: Callable[[Any], list[Any]], chunks: Sequence[Any]) -> Sequence[list[Any]]:
     """Import chunks of runs in as many processes as there are CPUs."""
     from profkit.commands.parallel import in_parallel
 
     death = EnvironmentProblem("a process that read runs died", "add fewer runs at once")
-    return in_parallel(do, chunks, lambda _: [death])
+    return in_parallel(do, chunks, lambda chunk: [(path, death) for path, _ in chunk[:1]])
 
 
 @history.command("list", cls=Reading)

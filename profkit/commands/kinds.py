@@ -19,7 +19,10 @@ _KINDS = {
         "an Nsight Compute report",
         "`profkit analyze` reads it, `profkit diff` compares two",
     ),
-    "timeline": ("an Nsight Systems timeline", "`profkit analyze` reads it"),
+    "timeline": (
+        "an Nsight Systems timeline",
+        "`profkit analyze`, `profkit timeline` and `profkit checklist` read it",
+    ),
     "latencies": (
         "saved latencies",
         "`profkit time --from` reads them, `profkit compare` two files",

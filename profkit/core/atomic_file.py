@@ -15,8 +15,9 @@ _PRIVATE = 0o600  # file mode: read and write for the owner only
 
 
 @contextmanager
-def replacement(path: Path, mode: int = _PRIVATE) -> Iterator[Path]:
-    """A temporary file in the folder of `path`, which replaces it once its content is on disk.
+def replacement(path: Path, mode: int = _PRIVATE, *, sync: bool = True) -> Iterator[Path]:
+    """A temporary file in the folder of `path`, which replaces it once its content is on disk;
+    without `sync` at once: a power failure may lose it.
 
     `path` is unchanged, and the temporary file removed, where writing fails. `mode` is that of the
     temporary file, subject to the umask. Raises OSError.
@@ -25,7 +26,8 @@ def replacement(path: Path, mode: int = _PRIVATE) -> Iterator[Path]:
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     try:
         yield temporary
-        os.fsync(descriptor)
+        if sync:
+            os.fsync(descriptor)
         temporary.replace(path)
     except BaseException:
         with suppress(OSError):
@@ -35,7 +37,7 @@ def replacement(path: Path, mode: int = _PRIVATE) -> Iterator[Path]:
         os.close(descriptor)
 
 
-def write_atomic(path: Path, content: str | bytes) -> None:
+def write_atomic(path: Path, content: str | bytes, *, sync: bool = True) -> None:
     """Write a file, with a plain new file's permissions, as `replacement` does."""
-    with replacement(path, 0o666) as temporary:
+    with replacement(path, 0o666, sync=sync) as temporary:
         temporary.write_bytes(content.encode() if isinstance(content, str) else content)

@@ -1,7 +1,7 @@
 """Executors: they run tasks on GPUs, one worker a GPU, and report what became of each.
 
 A worker is made by a picklable function of a GPU's number (None: the one that its process sees) and
-runs one task at a time. A task's content is picklable, its result bytes.
+measures one task at a time. A task's content is picklable, its result bytes.
 """
 
 from __future__ import annotations
@@ -50,7 +50,11 @@ class Outcome:
 
 
 class Worker(Protocol):
-    """Runs tasks on one GPU. Raises ProfkitError where that GPU or machine can't be used."""
+    """Runs tasks on one GPU. Raises ProfkitError where that GPU or machine can't be used.
+
+    Several threads may call it: the GPU runs one task at a time, while the result of the previous
+    one is encoded.
+    """
 
     def __call__(self, task: Task, /) -> bytes:
         """The result of a task."""

@@ -16,17 +16,17 @@ from pathlib import Path
 from pickle import UnpicklingError, dumps, loads
 from typing import Any
 
-from profkit.core.atomic_file import PART, replacement
+from profkit.core.atomic_file import write_atomic
 from profkit.core.errors import EnvironmentProblem
 from profkit.core.extras import require
 from profkit.execution.placement import JOBS, Placement
 from profkit.execution.protocol import Fate, MakeWorker, Outcome, Task, run_task, worker_name
 
 RESULTS, RECORD, CURRENT = "results", "jobs", "current"
-_FRUITLESS = 10  # chosen: jobs in a row that fail without a result
+_FRUITLESS = 10  # chosen: jobs in a row that fail, or whose GPU can't be used
 _LONGEST_LIST = 500  # chosen: what a killed driver's job may go on with
 _SHARE = 2  # chosen: lists of half of what is left, by GPU
-_SHORTEST = 20.0  # s, chosen: what a list takes at least, since a job takes seconds to start
+_SHORTEST = 10.0  # s, chosen: what a list takes at least, since a job takes seconds to start
 _RESERVE = 100.0  # s: submitit signals a job 90 s before its end; none begins a task then
 _REAPED = 5.0  # s, chosen: submitit's local jobs end within a second or two
 _LOOKED = 0.05  # s, chosen: between two looks into the folder of results
@@ -45,25 +45,32 @@ class SlurmExecutor:
         self._results = folder / RESULTS
         for part in (self._results, folder / CURRENT):
             part.mkdir(parents=True, exist_ok=True)
-        self._submitit: Any = submitit.AutoExecutor(
-            folder=folder / "logs" / "%j", cluster=place.cluster
-        )
+        try:
+            self._submitit: Any = submitit.AutoExecutor(
+                folder=folder / "logs" / "%j", cluster=place.cluster
+            )
+        except RuntimeError:  # no srun
+            raise EnvironmentProblem(
+                "--on slurm: this machine has no Slurm",
+                "start it on a login node, or use --on local",
+            ) from None
         self._jobs: dict[str, _Job] = {}
         self._waiting: list[Task] = []
         self._hosts: set[str] = set()
         self._seconds = 0.0
-        self._fruitless = 0
+        self._fruitless = self._refusals = 0
         cancel_jobs(folder, place.cluster)
 
     @property
     def workers(self) -> int:
-        """Slurm finds some."""
-        return self._limit
+        """Slurm finds some, unless none of the last ones could be used."""
+        return 0 if self._refusals > _FRUITLESS else self._limit
 
     def room(self, waiting: int) -> int:
         """As many tasks as new jobs would take."""
-        free = self._limit - len(self._jobs)
-        return min(waiting, free * self._length(waiting)) if free > 0 else 0
+        free = self.workers - len(self._jobs)
+        most = free * self._length(waiting) - len(self._waiting)
+        return max(0, min(waiting, most))
 
     def submit(self, task: Task) -> None:
         """Keep it for the next job."""
@@ -82,6 +89,7 @@ class SlurmExecutor:
     def exclude(self, worker: str) -> None:
         """Have Slurm leave out its machine."""
         self._hosts.add(worker.split()[0])
+        self._refusals += 1
 
     def running(self) -> Mapping[str, str]:
         """The first task of each job, and the job."""
@@ -133,13 +141,14 @@ class SlurmExecutor:
             seconds = place.minutes * 60 - _RESERVE
             handle = self._submitit.submit(run_list, self._make, tasks, self._results, seconds)
             self._jobs[handle.job_id] = _Job(handle, {task.id: task for task in tasks})
-        with replacement(self._folder / RECORD) as file:
-            file.write_text("".join(f"{job}\n" for job in self._jobs), encoding="utf-8")
+        write_atomic(self._folder / RECORD, "".join(f"{job}\n" for job in self._jobs))
 
     def _written(self) -> list[Outcome]:
         outcomes = collected(self._folder)
         for outcome in outcomes:
             self._note(outcome.task)
+            if outcome.fate is Fate.done:
+                self._refusals = 0
         return outcomes
 
     def _note(self, task: str) -> None:
@@ -206,23 +215,17 @@ def run_list(make: MakeWorker, tasks: Sequence[Task], results: Path, seconds: fl
     with make(None) as worker:
         for task in tasks:
             begun = time.monotonic()
-            _put(current, task.id.encode())
+            write_atomic(current, task.id, sync=False)
             if begun - started + longest > seconds:
                 break
             outcome = run_task(worker, task, name)
-            _put(results / f"{task.id}.{task.attempt}", dumps(outcome))
+            result = results / f"{task.id}.{task.attempt}"
+            write_atomic(result, dumps(outcome), sync=False)  # what is lost is measured again
             count += 1
             if outcome.fate is Fate.refused:
                 break
             longest = max(longest, time.monotonic() - begun)
     return count
-
-
-def _put(path: Path, content: bytes) -> None:
-    """Write a file whole, without waiting for the disk: what is lost is measured again."""
-    part = path.with_name(f".{path.name}{PART}")
-    part.write_bytes(content)
-    part.replace(path)
 
 
 def cancel_jobs(folder: Path, cluster: str = "slurm") -> int:

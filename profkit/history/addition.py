@@ -6,7 +6,7 @@ import functools
 import itertools
 import re
 import subprocess
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeAlias
@@ -17,8 +17,8 @@ from profkit.history.importing import Job, import_run, jobs, no_runs
 from profkit.history.record import Series
 from profkit.history.store import Store
 
-_Chunk: TypeAlias = Sequence[Job]
-_Outcome: TypeAlias = list[Imported | ProfkitError | None]
+_Chunk: TypeAlias = Sequence[tuple[Path, Job]]
+_Outcome: TypeAlias = list[tuple[Path, Imported | ProfkitError] | None]
 
 _BATCH = 20_000  # runs written at once; chosen: 100 MB of points, and what an interruption loses
 _CHUNK = 500  # runs that a process imports at once; chosen: 0.3 s
@@ -55,43 +55,50 @@ def add_runs(
     `spread` may import chunks of many runs in several processes.
     """
     result = Addition({})
-    for path in paths:
-        runs = 0
-        failures = len(result.failures)
-        try:
-            every = jobs(path)
-            while batch := list(itertools.islice(every, _BATCH)):
-                chunks = [batch[start : start + _CHUNK] for start in range(0, len(batch), _CHUNK)]
-                run = functools.partial(_import, stated=stated)
-                outcomes = itertools.chain.from_iterable(
-                    spread(run, chunks) if len(chunks) > 1 else in_order(run, chunks)
-                )
-                imported = [each for each in outcomes if each is not None]
-                result.failures += [each for each in imported if isinstance(each, ProfkitError)]
-                added = [each for each in imported if isinstance(each, Imported)]
-                runs += len(added)
-                _write(store, added, result)
-            if not runs and len(result.failures) == failures:
-                raise no_runs(path)
-        except BadInput as error:
-            result.failures.append(error)
+    empty = set(paths)
+    every = _jobs(paths, empty, result.failures)
+    while batch := list(itertools.islice(every, _BATCH)):
+        chunks = [batch[start : start + _CHUNK] for start in range(0, len(batch), _CHUNK)]
+        run = functools.partial(_import, stated=stated)
+        parts = spread(run, chunks) if len(chunks) > 1 else in_order(run, chunks)
+        outcomes = [each for part in parts for each in part if each is not None]
+        empty -= {path for path, _ in outcomes}
+        failures = [each for _, each in outcomes if isinstance(each, ProfkitError)]
+        result.failures += failures
+        _write(store, [each for _, each in outcomes if isinstance(each, Imported)], result)
+    result.failures += [no_runs(path) for path in paths if path in empty]
     return result
+
+
+def _jobs(
+    paths: Sequence[Path], empty: set[Path], failures: list[ProfkitError]
+) -> Iterator[tuple[Path, Job]]:
+    """The jobs of all paths, each with its path; one that fails is not `empty`."""
+    for path in paths:
+        try:
+            for job in jobs(path):
+                yield path, job
+        except BadInput as error:
+            failures.append(error)
+            empty.discard(path)
 
 
 def _import(chunk: _Chunk, stated: Stated) -> _Outcome:
     outcomes: _Outcome = []
-    for job in chunk:
+    for path, job in chunk:
         try:
-            outcomes.append(import_run(job, stated))
+            run = import_run(job, stated)
+            outcomes.append(None if run is None else (path, run))
         except ProfkitError as error:
-            outcomes.append(error)
+            outcomes.append((path, error))
     return outcomes
 
 
 def _write(store: Store, batch: Sequence[Imported], result: Addition) -> None:
-    runs = {run.points[0].run: run for run in batch if run.points}
+    measured = [run for run in batch if run.points]
+    runs = {run.points[0].run: run for run in measured}
     present = store.known(runs)
-    result.present += len(batch) - len(runs) + len(present)
+    result.present += len(measured) - len(runs) + len(present)
     added = [run for name, run in runs.items() if name not in present]
     points = [point for run in added for point in run.points]
     parents = parents_of({point.commit for point in points}, Path.cwd())

@@ -187,7 +187,14 @@ def addition_text(result: Addition, store: Path) -> str:
         f"Added {plural(count, 'point')} of {plural(result.runs, 'run')} in "
         f"{plural(len(result.points), 'series')} to {literal(str(store))}"
     )
-    lines = [line + (f"; {result.present:,} were there already" if result.present else "")]
+    lines = [
+        line
+        + (
+            f"; {result.present:,} {'was' if result.present == 1 else 'were'} there already"
+            if result.present
+            else ""
+        )
+    ]
     rows = sorted((label(series), count) for series, count in result.points.items())
     lines += [f"  {name}  {plural(count, 'point')}" for name, count in rows[:_ADDED]]
     if len(rows) > _ADDED:

@@ -48,7 +48,8 @@ class Datasheet:
     `clocks_verified` is false where they were not looked up. `scale` is the share of the FLOP per
     cycle of its compute capability that it does, where not all, `also` has FLOP/s that other
     documents of the maker state, `limited` the peaks that are cut
-    below what its units do. `l2` is in bytes, `memory` the kind of the DRAM, `source` the document
+    below what its units do. `l2` is in bytes, `nvlink` in B/s in both directions together, 0 where
+    it has none or it is unknown, `memory` the kind of the DRAM, `source` the document
     that the figures are from; `sparse`: it states tensor rates with sparsity; `laptop`:
     that the power limit of the computer decides the clock.
     """
@@ -61,6 +62,7 @@ class Datasheet:
     tensor_clock: float = math.nan
     vector_clock: float = math.nan
     l2: Peak = Peak(0.0, verified=False)
+    nvlink: Peak = Peak(0.0, verified=False)
     f16_accumulate: Mapping[str, Peak] = field(default_factory=dict, hash=False)
     scale: Mapping[str, float] = field(default_factory=dict, hash=False)
     also: Mapping[str, tuple[float, ...]] = field(default_factory=dict, hash=False)
@@ -369,6 +371,7 @@ def _datasheet(row: Mapping[str, Any]) -> Datasheet:
         sm_count=row["sms"],
         peaks=tensor | peaks("vector", row["vector"]) | peaks("", {"dram": row["dram"]}, 1e9),
         l2=peaks("", {"l2": row["l2"]}, 2**20)["l2"],
+        nvlink=peaks("", {"nvlink": row.get("nvlink", 0)}, 1e9)["nvlink"],
         f16_accumulate=peaks("tensor", row.get("tensor_f16", {})),
         scale=_tensor(row.get("scale", {})),
         also=_with_bf16(also),

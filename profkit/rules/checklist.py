@@ -75,6 +75,11 @@ class Item:
         return self.finding.group
 
     @property
+    def is_ceiling(self) -> bool:
+        """Whether only the most that a fix may give is known, of a timeline as a whole."""
+        return self.rule.about == "timeline" and self.rule.confidence == "low"
+
+    @property
     def title(self) -> str:
         """What limits the kernel, in one line."""
         return self.rule.title
@@ -116,7 +121,10 @@ class Item:
 
     @property
     def _speedup(self) -> str:
-        return str(self.finding.estimate or "no estimated speedup")
+        estimate = self.finding.estimate
+        if estimate and self.is_ceiling:
+            return f"at most {factor(estimate.high)}"
+        return str(estimate or "no estimated speedup")
 
     @property
     def _kernel(self) -> str:

@@ -90,7 +90,7 @@ def _compact(
     rows = [
         (
             f"{words.gain(each.finding.estimate)}{words.of_chain(each)}"
-            if each.finding.estimate
+            if each.finding.estimate and not each.is_ceiling
             else "",
             f"#{numbers[id(each.group)]}" if each.group else "",
             _name(each),
@@ -139,6 +139,11 @@ def _headline(checklist: Checklist) -> list[RenderableType]:
 def in_short(items: Iterable[Item], width: int) -> list[RenderableType]:
     """Findings with their first action, each on its own."""
     return _in_short(map(words.single, items), width)
+
+
+def in_full(items: Iterable[Item], width: int) -> list[RenderableType]:
+    """Findings as boxes to tick, each on its own, with all that is known of it."""
+    return _in_full(map(words.single, items), width, None, "", whole=False)
 
 
 def located(items: Iterable[Item], width: int, kernels: int) -> list[RenderableType]:
@@ -217,7 +222,12 @@ def _legend(checklist: Checklist) -> Iterator[str]:
 
 
 def _in_full(
-    items: Iterable[RuleItem], width: int, checklist: Checklist, timeline: str, *, whole: bool
+    items: Iterable[RuleItem],
+    width: int,
+    checklist: Checklist | None,
+    timeline: str,
+    *,
+    whole: bool,
 ) -> list[RenderableType]:
     parts: list[RenderableType] = []
     for item in items:

@@ -94,6 +94,11 @@ class Estimate:
     launches: tuple[LaunchSummary, ...] = ()
 
     @property
+    def whole_seconds(self) -> float:
+        """Of a timeline or an application, the time that the factors are of."""
+        return self.bound_seconds * self.high
+
+    @property
     def confidence(self) -> Confidence:
         """The width of the range in words; low where it has gains too small to report."""
         width = self.high / self.low if self.low >= WORTH else math.inf

@@ -41,6 +41,7 @@ LEFT_OUT = f"findings that save less than {_LEAST} of their kernel are left out"
 HEADROOM = "Headroom: the most that changes can give that keep its DRAM bytes and FLOP"
 NEEDED = f"{HEADROOM}, as recorded less what findings remove"
 DEMONSTRATED = "Demonstrated speedup"
+NO_TIMELINE_FINDING = "No limit was found that a fix would relieve by 2% or more."
 INFORMATIVE = "Without an estimated speedup"
 TIMELINE = "the timeline"
 _RANGE = "kernel [low, high]"
@@ -120,7 +121,8 @@ def estimate(item: Item, *, whole: bool = True, extent: str = "") -> str:
     if estimate is None:
         return _no_estimate(item) or f"none; {_limits(item)}"
     if item.group is None:
-        return f"{gain(estimate)} for {_extent(item, '')}; {prospects(item, whole=False)}"
+        most = f"at most {factor(estimate.high)}" if item.is_ceiling else gain(estimate)
+        return f"{most} for {_extent(item, '')}; {prospects(item, whole=False)}"
     return f"{gain(estimate)}{of_chain(item)}; {prospects(item, whole=whole, extent=extent)}"
 
 
@@ -153,7 +155,9 @@ def _bound(item: Item, estimate: Estimate) -> Iterator[str]:
     elif item.group is None:
         parts = " and ".join(f"all {region.PARTS[name]}" for name in item.rule.relieves)
         most = f"{factor(estimate.high)} if {parts} disappear ({time} left)"
-        if factor(estimate.likely) == factor(estimate.high):
+        if item.is_ceiling:
+            yield f"{time} left if {parts} disappear"
+        elif factor(estimate.likely) == factor(estimate.high):
             yield most
         elif _is_lower(estimate):
             yield f"{factor(estimate.likely)} is the lower estimate, up to {most}"
@@ -191,10 +195,12 @@ def whole_gain(item: Item, extent: str = "") -> str:
 
 def item_gain(item: RuleItem) -> str:
     """The speedup of all launches together from fixing all kernels of an item: `1.05x`; of a
-    timeline from the lower estimate on: `1.01x to 73x`."""
+    timeline from the lower estimate on: `1.01x to 73x`, or the ceiling alone."""
     if not item.number:
         return ""
     gained = item.best.finding.estimate
+    if gained and item.best.is_ceiling:
+        return f"at most {factor(gained.high)}"
     if item.best.group is None and gained and _is_lower(gained):
         return f"{_run_factor(item.speedup)} to {factor(gained.high)}"
     return _run_factor(item.speedup)

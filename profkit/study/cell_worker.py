@@ -4,11 +4,11 @@ that lasts over many shapes."""
 from __future__ import annotations
 
 import os
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from typing import Any
 
 from msgspec import UNSET, json
 
@@ -88,16 +88,19 @@ class CellWorker:
         self._setup, self._stack = setup, stack
         self._plan = replace(setup.plan, gpu=gpu) if gpu is not None else setup.plan
         self._process = stack.enter_context(Process(self._plan))
-        self._locked = self._checked = False
+        self._gpu: Device | None = None
+        self._turn = threading.Lock()
 
     def stop(self) -> None:
         """End the process."""
         self._process.stop()
 
     def __call__(self, task: Task) -> bytes:
-        """Measure a round; encoded as a CellResult."""
-        self._prepare(task.content.gpu)
-        return json.encode(self._measure(task.content, last=task.attempt > 1))
+        """Measure a round; encoded as a CellResult, while the GPU may go on with another."""
+        with self._turn:
+            self._prepare(task.content.gpu)
+            collected = self._measure(task.content, last=task.attempt > 1)
+        return json.encode(collected.result())
 
     def _prepare(self, like: Device | None) -> None:
         """Check this machine, and have its GPU alone."""
@@ -106,35 +109,33 @@ class CellWorker:
                 f"has profkit {__version__}, the driver {self._setup.version}",
                 "install the same version everywhere",
             )
-        if not self._locked:
+        if self._gpu is None:
             file = self._plan.target
             if not file.is_file() or digest(file) != self._setup.target:
                 raise EnvironmentProblem(
                     f"{file}: {'another file' if file.is_file() else 'no such file'} there",
                     "have the target at the same path everywhere",
                 )
-            self._stack.enter_context(gpu_lock(self._lock_name()))
-            self._locked = True
-        if like and not self._checked:
-            gpu = convert(self._where() or {}, Device)
-            if other := unlike(like, gpu):
-                raise EnvironmentProblem(other, "measure each kind of GPU into its own folder")
-            self._checked = True
+            gpu = self._where()
+            self._stack.enter_context(gpu_lock(self._lock_name(gpu)))
+            self._gpu = gpu
+        if like and (other := unlike(like, self._gpu)):
+            raise EnvironmentProblem(other, "measure each kind of GPU into its own folder")
 
-    def _lock_name(self) -> str:
-        """As `lock_of`; without NVML the UUID that the process sees."""
-        if self._plan.device != "cpu":
-            try:
-                chosen(self._plan.gpu, os.environ.get(VISIBLE))
-            except NoDriver:
-                if uuid := (self._where() or {}).get("uuid"):
-                    return str(uuid)
-        return lock_of(self._plan.timing)
+    def _lock_name(self, gpu: Device) -> str:
+        """As `lock_of`; where NVML knows no GPU the UUID that the process sees."""
+        try:
+            named = chosen(self._plan.gpu, os.environ.get(VISIBLE))
+        except NoDriver:
+            named = None
+        uuid = known(gpu.uuid)
+        return uuid if uuid and not named else lock_of(self._plan.timing)
 
-    def _where(self) -> Any:
-        return of_device(self._process.turn.ask("where", device=self._plan.device))["gpu"]
+    def _where(self) -> Device:
+        answer = self._process.turn.ask("where", device=self._plan.device)
+        return convert(of_device(answer)["gpu"] or {}, Device)
 
-    def _measure(self, task: CellTask, *, last: bool) -> CellResult:
+    def _measure(self, task: CellTask, *, last: bool) -> _Collected:
         started, shape = time.monotonic(), task.round.shape.name
         store = _Collected()
         work = Measuring(
@@ -149,40 +150,48 @@ class CellWorker:
             tried_again=not last,
             share=task.share,
         )
-        crashed = ""
         try:
             work.run()
         except Crashed as error:
-            crashed = str(error)
-        return CellResult(
-            cells={} if crashed else store.cells,
-            again={} if crashed else store.again,
-            measured_on=store.file.measured_on if store.file else None,
-            gpu=store.file.gpu if store.file else None,
-            crashed=crashed,
-            process=self._process.number,
-            seconds=time.monotonic() - started,
-        )
+            store.crashed = str(error)
+        store.process = self._process.number
+        store.seconds = time.monotonic() - started
+        return store
 
 
 class _Collected:
-    """Cells in memory."""
+    """Cells in memory, and what their result has besides."""
 
     def __init__(self) -> None:
-        self.cells: dict[str, str] = {}
-        self.again: dict[str, str] = {}
-        self.file: PlanFile | None = None
+        self._cells: dict[str, Cell] = {}
+        self._again: dict[str, Cell] = {}
+        self._file: PlanFile | None = None
+        self.crashed = ""
+        self.process, self.seconds = 0, 0.0
+
+    def result(self) -> CellResult:
+        """With the cells' texts, whose statistics take milliseconds."""
+        cells, again = ({}, {}) if self.crashed else (self._cells, self._again)
+        return CellResult(
+            cells={name: cell_json(cell) for name, cell in cells.items()},
+            again={name: cell_json(cell) for name, cell in again.items()},
+            measured_on=self._file.measured_on if self._file else None,
+            gpu=self._file.gpu if self._file else None,
+            crashed=self.crashed,
+            process=self.process,
+            seconds=self.seconds,
+        )
 
     def save_cell(self, cell: Cell, again: bool) -> None:
-        """Keep its text."""
+        """Keep it."""
         if not again:
-            self.cells[cell.id] = cell_json(cell)
+            self._cells[cell.id] = cell
         elif cell.latency:
-            self.again[f"{cell.id}.{cell.round}"] = cell_json(cell)
+            self._again[f"{cell.id}.{cell.round}"] = cell
 
     def save_plan(self, file: PlanFile) -> None:
         """Keep the GPU."""
-        self.file = file
+        self._file = file
 
 
 _silent: Tell = lambda _stage, _detail: None  # noqa: E731

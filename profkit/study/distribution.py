@@ -15,7 +15,6 @@ from typing import Any, Literal
 
 from msgspec import UNSET, Struct, UnsetType, json, structs
 
-from profkit.core.errors import ProfkitError
 from profkit.core.fingerprint import Device
 from profkit.core.timestamp import timestamp
 from profkit.core.typed_file import known
@@ -142,10 +141,8 @@ class _Study:
             return Reply(failed=result.crashed)
         if result.gpu and (other := self._other_gpu(result.gpu)):
             return Reply(excluded=other)
-        is_new = self._note_gpu(result)
-        process = (outcome.worker, result.process)
-        if is_new or process not in self._processes:
-            self._processes.add(process)
+        self._processes.add((outcome.worker, result.process))
+        if self._note_gpu(result):
             self.save_plan()
         for name, text in result.again.items():
             write_whole(self._plan.out / AGAIN / f"{name}.json", text)
@@ -213,7 +210,7 @@ class _Study:
             rate=state.rate,
             remaining=state.remaining if end == "running" else None,
         )
-        with suppress(ProfkitError):  # of use, but no result
+        with suppress(OSError):  # of use, but no result
             write_progress(self._plan.out, progress)
 
     def save_plan(self) -> None:

@@ -245,9 +245,7 @@ class Measuring:
             self._check_device(answer)
 
     def run(self) -> None:
-        """Measure all missing cells. Raises EnvironmentProblem, with nothing written, without a
-        device and on another than that of the baseline's earlier cells."""
-        self.check_device()
+        """Measure all missing cells; raises EnvironmentProblem on another GPU than before."""
         self._note_time()
         for index, round_ in enumerate(self.todo):
             later = [other.todo for other in self.todo[index + 1 :]]

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
+from profkit.core.atomic_file import write_atomic
 from profkit.core.errors import BadInput, EnvironmentProblem
 from profkit.core.lock import file_lock
 from profkit.core.text_files import MissingFile
@@ -16,7 +17,7 @@ from profkit.core.timestamp import timestamp
 from profkit.core.typed_file import Amount, Count, File, Model, encode, read_file
 from profkit.execution.protocol import host_name
 from profkit.execution.slurm import cancel_jobs
-from profkit.study.folder import cell_statuses, read_plan, write_whole
+from profkit.study.folder import cell_statuses, read_plan
 from profkit.ui.text import plural
 
 PROGRESS, CANCEL, JOBS = "progress.json", "cancel", "jobs"
@@ -71,8 +72,8 @@ class StatusFile(File, frozen=True, kw_only=True, tag="profkit.baseline-status/1
 
 
 def write_progress(folder: Path, progress: ProgressFile) -> None:
-    """Save it."""
-    write_whole(folder / PROGRESS, encode(progress, dense=False))
+    """Save it; raises OSError."""
+    write_atomic(folder / PROGRESS, encode(progress, dense=False), sync=False)
 
 
 def read_status(folder: Path) -> StatusFile:

@@ -102,10 +102,10 @@ def measure_missing(plan: BaselinePlan, started: float, tell: Tell) -> None:
                 distribute(plan, plan.on, declared, file, rounds, tell)
             return
         work = Measuring(plan, process, declared, file, started, tell, rounds, store)
+        if rounds or not unchanged or plan.profiled is not Profiled.none:
+            work.check_device()
         if rounds or not unchanged:
             work.run()
-        elif plan.profiled is not Profiled.none:
-            work.check_device()
 
 
 def _note_spread(folder: Path) -> None:
@@ -114,8 +114,7 @@ def _note_spread(folder: Path) -> None:
     gpus = known(file.gpus) if file else None
     if file is None or not gpus or len(gpus) < 2:
         return
-    uuids = [known(gpu.uuid) or "" for gpu in gpus]
-    spread = read_spread(uuids, file.asked.timer, file.asked.cache)
+    spread = read_spread(gpus, file.asked.timer, file.asked.cache)
     if spread is not None and spread != known(file.gpu_spread):
         write_plan(folder, replace(file, gpu_spread=spread))
 

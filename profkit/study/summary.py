@@ -17,6 +17,7 @@ from typing import Any, Literal, TypeAlias, TypeVar
 
 from msgspec import UNSET, field, structs
 
+from profkit.capture.gpu import VISIBLE
 from profkit.core.fingerprint import Device, Fingerprint
 from profkit.core.typed_file import Count, Model, known, part
 from profkit.report.gpus import Datasheet
@@ -836,11 +837,13 @@ def _gpu_notes(rows: Sequence[Row], spread: GpuSpread | None) -> Iterator[str]:
     gpus = {row.gpu_uuid for row in rows if row.is_timed and row.gpu_uuid}
     if len(gpus) < 2:
         return
-    if spread and gpus <= set(spread.gpus):
+    if spread and len(gpus & set(spread.gpus)) > 1:
+        others = len(gpus - set(spread.gpus))
+        rest = f", those of {others} more on the same GPU alone" if others else ""
         yield (
             f"measured on {len(gpus)} GPUs of one kind, each shape on one: sizes are compared "
             f"within the spread of {spread.bound:.2%} between them ({spread.call}, {spread.runs} "
-            "runs on each)"
+            f"runs on each){rest}"
         )
     else:
         yield (
@@ -854,7 +857,9 @@ def _notes(cells: Sequence[Cell], rows: Sequence[Row]) -> Iterator[str]:
     for cell in cells:
         gpu = known(cell.fingerprint.gpu)
         gpu = kind_of(gpu) if gpu else gpu
-        environment = structs.replace(cell.fingerprint, dtype=UNSET, gpu=gpu)
+        variables = {**(known(cell.fingerprint.variables) or {})}
+        variables.pop(VISIBLE, None)  # the GPU's UUID
+        environment = structs.replace(cell.fingerprint, dtype=UNSET, gpu=gpu, variables=variables)
         if cell.latency and cell.fingerprint and environment not in environments:
             environments.append(environment)
     if len(environments) > 1:

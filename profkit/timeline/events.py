@@ -139,6 +139,23 @@ class Ranges(Intervals):
 
 
 @dataclass(frozen=True, eq=False)
+class Messages(Intervals):
+    """NCCL's calls with the bytes of their message, by NVTX range: `name` as in `range_names`.
+
+    `ranks` are those of the communicator, 0 where its start was not recorded.
+    """
+
+    name: Indices
+    thread: Indices
+    size: Times
+    ranks: Times
+
+
+_NONE = np.zeros(0, dtype=np.int64)
+NO_MESSAGES = Messages(_NONE, _NONE, _NONE.astype(np.int32), _NONE.astype(np.int32), _NONE, _NONE)
+
+
+@dataclass(frozen=True, eq=False)
 class Synchronizations(Intervals):
     """Waits of a host thread or a stream, as the driver recorded them."""
 
@@ -176,3 +193,4 @@ class Events:
     synchronizations: Synchronizations
     ranges: Ranges
     untimed: int
+    messages: Messages = NO_MESSAGES

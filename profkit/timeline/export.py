@@ -27,6 +27,7 @@ FILLS = "CUPTI_ACTIVITY_KIND_MEMSET"
 GRAPHS = "CUPTI_ACTIVITY_KIND_GRAPH_TRACE"
 SYNCHRONIZATIONS = "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION"
 RANGES = "NVTX_EVENTS"
+PAYLOAD_FIELDS = "NVTX_PAYLOAD_SCHEMA_ENTRIES"
 GPUS = "TARGET_INFO_GPU"
 SESSION_START = "TARGET_INFO_SESSION_START_TIME"
 EXPORT = "META_DATA_EXPORT"
@@ -40,6 +41,11 @@ TEXT_COLUMNS = frozenset(
     (table, column)
     for table, columns in EXPORTED["tables"].items()
     for column in columns.get("text", ())
+)
+BLOB_COLUMNS = frozenset(
+    (table, column)
+    for table, columns in EXPORTED["tables"].items()
+    for column in columns.get("blob", ())
 )
 
 _LARGEST = 8 << 30  # bytes, chosen: reading takes two minutes

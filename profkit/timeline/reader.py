@@ -19,6 +19,7 @@ from profkit.core.errors import BadInput
 from profkit.core.integrity import check_unchanged
 from profkit.core.regular_file import open_regular
 from profkit.timeline.events import (
+    NO_MESSAGES,
     Calls,
     Events,
     Graphs,
@@ -28,6 +29,7 @@ from profkit.timeline.events import (
     LaunchConfiguration,
     MemoryKind,
     MemoryOperations,
+    Messages,
     Ranges,
     Stream,
     Synchronizations,
@@ -46,6 +48,7 @@ from profkit.timeline.export import (
     GRAPHS,
     KERNELS,
     LESS,
+    PAYLOAD_FIELDS,
     PUSH_POP,
     RANGES,
     RECORD,
@@ -58,6 +61,7 @@ from profkit.timeline.export import (
     columns_of,
     open_export,
 )  # fmt: skip
+from profkit.timeline.messages import LARGEST_BLOB, Payload, payload_of, schemas_of
 from profkit.timeline.pages import UNKNOWN, OtherFormat, whole_numbers
 
 if TYPE_CHECKING:
@@ -252,6 +256,7 @@ class _Reader:
             gpus=self._gpus({stream.device for stream in streams}),
             synchronizations=self._synchronizations(waits),
             ranges=self._ranges(range_names),
+            messages=self._messages(range_names),
             kernel_names=kernel_names.items(),
             call_names=call_names.items(),
             range_names=range_names.items(),
@@ -468,6 +473,42 @@ class _Reader:
             thread=thread[order],
             process=process[order],
             closed=closed[order],
+        )
+
+    def _messages(self, names: _Table[str]) -> Messages:
+        schemas = schemas_of(
+            self._all(PAYLOAD_FIELDS, ("domainId", "schemaId", "type", "name", "offset"))
+        )
+        if not schemas or "binaryData" not in self._columns.get(RANGES, ()):
+            return NO_MESSAGES
+        times = [_integer(name) for name in ("start", "end", "globalTid")]
+        texts = [self._value(RANGES, name) for name in ("text", "textId")]
+        cursor = self._database.execute(
+            f"SELECT {', '.join([*times, *texts])}, binaryData FROM {RANGES} WHERE "
+            f"{_valid(RANGES)} AND {_integer('end')} NOTNULL AND typeof(binaryData) = 'blob' "
+            f"AND length(binaryData) <= {LARGEST_BLOB} ORDER BY 1, 2"
+        )
+        ranks: dict[int | None, int] = {}
+        found: list[tuple[int, int, int, int, Payload]] = []
+        for start, end, thread, text, text_id, blob in cursor:
+            payload = payload_of(blob, schemas)
+            if payload is None:
+                continue
+            if payload.ranks and payload.communicator is not None:
+                ranks[payload.communicator] = payload.ranks
+            if payload.size is not None:
+                name = names.index(_text(text) or self._first_text(text_id))
+                found.append((start, end, name, self._thread(thread), payload))
+        if not found:
+            return NO_MESSAGES
+        starts, ends, called, threads, payloads = zip(*found, strict=True)
+        return Messages(
+            np.array(starts, np.int64) - self._origin,
+            np.array(ends, np.int64) - self._origin,
+            name=np.array(called, np.int32),
+            thread=np.array(threads, np.int32),
+            size=np.array([each.size for each in payloads], np.int64),
+            ranks=np.array([ranks.get(each.communicator, 0) for each in payloads], np.int64),
         )
 
     def _created(self) -> datetime | None:

@@ -17,8 +17,10 @@ from pathlib import Path
 from profkit.core.atomic_file import replacement
 from profkit.core.errors import BadInput
 from profkit.timeline.export import (
+    BLOB_COLUMNS,
     EXPORT,
     EXPORTED,
+    PAYLOAD_FIELDS,
     PUSH_POP,
     RANGES,
     START_END,
@@ -28,6 +30,7 @@ from profkit.timeline.export import (
     columns_of,
     open_export,
 )  # fmt: skip
+from profkit.timeline.messages import FIELDS, LARGEST_BLOB, RANGE_PREFIX
 
 _ENUMS = frozenset(EXPORTED["enums"])
 _KEPT: Mapping[str, tuple[str, ...]] = {
@@ -47,9 +50,9 @@ def scrub(path: str | Path) -> None:
     """Replace an export by one without private data; `read` gives the same timeline from both.
 
     What stays: kernels, CUDA calls, copies, synchronizations and NVTX ranges with their names, the
-    GPU's name and sizes, nsys's version and the time of the recording. Names of kernels and NVTX
-    ranges are the program's own and stay as they are. The new file replaces the old one in one
-    step once it is whole.
+    GPU's name and sizes, sizes of NCCL's messages, nsys's version and the time of the recording.
+    Names of kernels and NVTX ranges are the program's own and stay as they are. The new file
+    replaces the old one in one step once it is whole.
 
     Raises BadInput when the file is absent, damaged, not an nsys export, or can't be replaced; it
     is then unchanged.
@@ -106,6 +109,10 @@ def _copy(new: sqlite3.Connection, table: str, columns: tuple[str, ...]) -> None
     declared, values = [], []
     for column in columns:
         kind = "TEXT" if (table, column) in _TEXT else "INTEGER"
+        if (table, column) in BLOB_COLUMNS:
+            declared.append(f'"{column}" BLOB')
+            values.append(_message_blob(new, column))
+            continue
         is_key = column == "id" and (table == STRINGS or table in _ENUMS)
         declared.append(f'"{column}" {kind}{" PRIMARY KEY" if is_key else ""}')
         values.append(f"""CASE WHEN typeof("{column}") = '{kind.lower()}' THEN "{column}" END""")
@@ -114,10 +121,31 @@ def _copy(new: sqlite3.Connection, table: str, columns: tuple[str, ...]) -> None
     new.execute(f"INSERT INTO main.{table} {source}")
 
 
+def _message_blob(new: sqlite3.Connection, column: str) -> str:
+    """The blob of a range of NCCL, which names only a communicator, ranks, sizes and the kind of
+    reduction; NULL of any other."""
+    present = {row[1] for row in new.execute(f"PRAGMA old.table_info({RANGES})")}
+    names = [
+        name
+        for needed, name in (
+            ("text", "text"),
+            ("textId", f"(SELECT value FROM old.{STRINGS} WHERE id = textId)"),
+        )
+        if needed in present
+    ]
+    name = f"coalesce({', '.join([*names, 'NULL', 'NULL'])})"
+    return (
+        f"""CASE WHEN typeof("{column}") = 'blob' AND length("{column}") <= {LARGEST_BLOB} """
+        f"""AND {name} GLOB '{RANGE_PREFIX}[A-Z]*' THEN "{column}" END"""
+    )
+
+
 def _rows(new: sqlite3.Connection, table: str) -> str:
     """Which rows of a table stay, as an SQL condition; "" for all."""
     if table == EXPORT:
         return f"WHERE name IN {_EXPORT_KEYS}"
+    if table == PAYLOAD_FIELDS:
+        return f"WHERE name IN {FIELDS}"
     if table == RANGES:
         return f"WHERE eventType IN ({PUSH_POP}, {START_END})"
     if table == STRINGS:

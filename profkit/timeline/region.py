@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from profkit.timeline.events import Events
+    from profkit.timeline.intervals import Cover
     from profkit.timeline.work import AllWork
 
 SHORT_GAP = 100e-6
@@ -37,6 +38,13 @@ PARTS = {name: words.format(short_gap=_SHORT_GAP) for name, words in _PARTS.item
 _HOST_COPIES = {"host to device", "device to host", "host to array", "array to host"}
 _WAITING = ("Synchronize", "EventQuery", "StreamQuery")
 _ALLOCATING = ("Malloc", "MemAlloc", "cudaFree", "MemFree", "MemCreate", "MemRelease")
+_HOST: Mapping[str, tuple[str, ...]] = {
+    "gap_allocation_share": _ALLOCATING,
+    "gap_copy_call_share": ("Memcpy", "Memset"),
+    "gap_wait_share": _WAITING,
+    "gap_other_call_share": ("",),  # any name
+}
+"""Quantities of the host's time in long gaps, by words in names of calls; the first one counts."""
 
 
 def measure(events: Events, work: AllWork) -> Mapping[str, float]:
@@ -46,8 +54,9 @@ def measure(events: Events, work: AllWork) -> Mapping[str, float]:
     """
     import numpy as np
 
+    from profkit.timeline.intervals import length, union
     from profkit.timeline.times import NS, spread
-    from profkit.timeline.work import covered, gaps_before
+    from profkit.timeline.work import gaps_before
 
     span = float(work.end.max() - work.start[0]) / NS if len(work) else 0.0
     if not span > 0:
@@ -59,15 +68,18 @@ def measure(events: Events, work: AllWork) -> Mapping[str, float]:
     other[(work.index >= first) & (work.index < first + len(copies))] = False
     is_copy = ~other
     other[is_copy] = ~of_host[work.index[is_copy] - first]
-    busy = covered(work.start, work.end)
-    without = covered(work.start[other], work.end[other])
+    busy = length(union(work.start, work.end))
+    without = length(union(work.start[other], work.end[other]))
     gaps = gaps_before(work.start, work.end)
+    is_long = gaps > SHORT_GAP * NS
+    ends = work.start[is_long]
+    host = _host_in(events, work, (ends - gaps[is_long], ends))
     gaps = gaps[gaps > 0]
     is_short = gaps <= SHORT_GAP * NS
     short, long = spread(gaps[is_short]), spread(gaps[~is_short])
     inside = (calls.end > work.start[0]) & (calls.start < work.end.max())
     called = calls.name[inside]
-    copying = covered(copies.start[of_host], copies.end[of_host]) / NS
+    copying = length(union(copies.start[of_host], copies.end[of_host])) / NS
     sizes = copies.size[of_host]
     pageable = _chosen(
         copies.kind[of_host],
@@ -83,6 +95,7 @@ def measure(events: Events, work: AllWork) -> Mapping[str, float]:
         "host_copy_share": max(0.0, busy / NS - without / NS) / span,
         "short_gaps": short.count,
         "long_gaps": long.count,
+        **{name: time / NS / span for name, time in host.items()},
         "gap_median": every.median,
         "gap_longest": every.high,
         "kernel_launches": len(events.kernels),
@@ -94,6 +107,28 @@ def measure(events: Events, work: AllWork) -> Mapping[str, float]:
         "host_copy_bandwidth": copied / copying if copying else math.nan,
         "pageable_share": sum(sizes[pageable].tolist()) / copied if copied else math.nan,
     }
+
+
+def _host_in(events: Events, work: AllWork, gaps: Cover) -> dict[str, float]:
+    """Nanoseconds of gaps by what the threads that submit work did; NaN where no call is known."""
+    import numpy as np
+
+    from profkit.timeline import intervals
+
+    calls = events.calls
+    submitting = np.zeros(len(events.threads) + 1, np.bool_)
+    submitting[calls.thread[work.call[work.call >= 0]]] = True
+    spent: dict[str, float] = {}
+    taken = intervals.NOTHING
+    for name, words in _HOST.items():
+        kind = [any(word in called for word in words) for called in events.call_names]
+        rows = np.flatnonzero(_chosen(calls.name, kind) & submitting[calls.thread])
+        cover = intervals.common(gaps, intervals.union(calls.start[rows], calls.end[rows]))
+        spent[name] = intervals.length(intervals.without(cover, taken))
+        taken = intervals.either(taken, cover)
+    spent["gap_host_code_share"] = intervals.length(gaps) - intervals.length(taken)
+    known = bool((work.call >= 0).any())
+    return spent if known else dict.fromkeys(spent, math.nan)
 
 
 def _chosen(indices: npt.NDArray[np.int32], flags: Sequence[bool]) -> npt.NDArray[np.bool_]:

@@ -24,10 +24,12 @@ from profkit.timeline.events import (
     TimelineGpu,
     Times,
 )
+from profkit.timeline.intervals import length, union
+from profkit.timeline.lost_work import REMEDY, lost_work
 from profkit.timeline.nesting import MOST_AROUND, Nesting, around
 from profkit.timeline.region import measure
 from profkit.timeline.times import NS, Spread, TimeGroup, grouped, spread
-from profkit.timeline.work import AllWork, covered, gaps_before, gpu_work
+from profkit.timeline.work import AllWork, gaps_before, gpu_work
 
 GAPS_KEPT = 10  # longest gaps, chosen: twice what a terminal lists
 
@@ -324,7 +326,7 @@ def _gap(events: Events, work: AllWork, index: int) -> Gap:
         _item(events, int(work.index[last])),
         _item(events, int(work.index[index])),
         events.call_names[most] if most >= 0 else "",
-        min(1.0, covered(begin, stop) / (end - start)),
+        min(1.0, length(union(begin, stop)) / (end - start)),
     )
 
 
@@ -437,7 +439,7 @@ def _memory(events: Events) -> tuple[MemoryUse, ...]:
     uses = []
     for group in grouped(operations.kind, operations.end - operations.start):
         kind, same = events.memory_kinds[group.code], operations.kind == group.code
-        busy = covered(operations.start[same], operations.end[same]) / NS
+        busy = length(union(operations.start[same], operations.end[same])) / NS
         size = sum(operations.size[same].tolist())
         uses.append(MemoryUse(kind.kind, kind.source, kind.target, size, group.times, busy))
     return tuple(uses)
@@ -451,9 +453,11 @@ def _notes(events: Events, work: AllWork, launches: Launches, nesting: Nesting) 
     early = launches.early
     full = [len(path) == MOST_AROUND for path in nesting.paths]
     nested = int(np.array(full)[nesting.path].sum())
+    lost = lost_work(events)
     open_ranges = int((~events.ranges.closed).sum())
     notes = {
         "no kernel in the recording: record more of the program": not kernels,
+        f"{lost}, and the GPU is not known to be idle without it: {REMEDY}": lost,
         f"CUDA graphs traced as a whole: {len(events.graphs)}; counted as GPU work without "
         "their kernels: record with --cuda-graph-trace=node": events.graphs,
         f"GPU work of {len(devices)} process-GPU pairs: busy time is the time in which any of "

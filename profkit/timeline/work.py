@@ -1,4 +1,4 @@
-"""All GPU work of a timeline in order of start, and the time in which any of it ran."""
+"""All GPU work of a timeline in order of start, and the gaps before it."""
 
 from __future__ import annotations
 
@@ -37,11 +37,6 @@ def reached(start: Times, end: Times) -> Times:
     For the first this is its own start.
     """
     return np.concatenate([start[:1], np.maximum.accumulate(end)[:-1]])
-
-
-def covered(start: Times, end: Times) -> int:
-    """Nanoseconds in which at least one of the intervals, in order of start, ran."""
-    return int(np.maximum(end - np.maximum(start, reached(start, end)), 0).sum())
 
 
 def gaps_before(start: Times, end: Times) -> Times:

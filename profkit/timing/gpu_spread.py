@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -25,6 +25,9 @@ from profkit.timing.calibration import CONFIDENCE, EXCEEDED, bound_factor
 from profkit.timing.measurement import Tell, TimingPlan, time_targets
 from profkit.ui.text import literal, number, plural
 
+_MORE, _LARGE = 4, 1.2  # chosen: it is worth saying that 4 times the runs reduce it by a fifth
+_MOST = 100  # runs, chosen: few will wait for more
+
 
 class GpuTimes(Model, frozen=True, kw_only=True):
     """The medians (s) of the runs on a GPU, each in a process of its own; where it is."""
@@ -42,10 +45,12 @@ class GpuSpread(Model, frozen=True, kw_only=True):
     """The spread of a call between GPUs, shares of its time.
 
     `largest` is the difference between the slowest and the fastest GPU, `bound` what two runs on
-    any two of them differ by at most, for 99% of runs at 95% confidence. `gpus` are UUIDs.
+    any two of them differ by at most, for 99% of runs at 95% confidence. `gpus` are UUIDs, `kind`
+    what they had in common.
     """
 
     name: str
+    kind: Device
     call: str
     timer: str
     cache: str
@@ -54,6 +59,13 @@ class GpuSpread(Model, frozen=True, kw_only=True):
     largest: Amount
     bound: Amount
     created: str
+
+    def bound_with(self, runs: int) -> float:
+        """The bound with the same scatter in another number of runs on each GPU."""
+        noise = math.log1p(self.bound) - math.log1p(self.largest)
+        count = len(self.gpus)
+        factors = [bound_factor(count * (each - 1)) for each in (runs, self.runs)]
+        return math.expm1(math.log1p(self.largest) + noise * factors[0] / factors[1])
 
 
 class GpuSpreadFile(File, frozen=True, kw_only=True, tag="profkit.gpu-spread/1"):
@@ -180,6 +192,7 @@ def _spread(group: Sequence[GpuTimes], plan: TimingPlan, call: str) -> GpuSpread
     bound = largest + math.sqrt(2) * bound_factor(freedom) * scatter
     return GpuSpread(
         name=known(group[0].gpu.name) or "GPU",
+        kind=kind_of(group[0].gpu),
         call=call,
         timer=plan.settings.timer.value,
         cache=plan.settings.cache.value,
@@ -201,15 +214,18 @@ def keep_spread(spread: GpuSpread) -> Path:
     return path
 
 
-def read_spread(gpus: Collection[str], timer: str, cache: str) -> GpuSpread | None:
-    """The latest spread that was measured on all these GPUs (UUIDs); None without one."""
+def read_spread(gpus: Sequence[Device], timer: str, cache: str) -> GpuSpread | None:
+    """The latest spread that was measured on all these GPUs, as they are set now; None without
+    one."""
+    uuids, kinds = {known(gpu.uuid) or "" for gpu in gpus}, {kind_of(gpu) for gpu in gpus}
     spreads = []
     for path in sorted(state_folder("spreads").glob("*.json")):
         try:
             spread = read_file(path, SavedSpread)
         except BadInput:
             continue
-        if set(gpus) <= set(spread.gpus) and (spread.timer, spread.cache) == (timer, cache):
+        is_same_call = (spread.timer, spread.cache) == (timer, cache)
+        if is_same_call and uuids <= set(spread.gpus) and kinds == {spread.kind}:
             spreads.append(spread)
     if not spreads:
         return None
@@ -234,6 +250,12 @@ def spread_text(file: GpuSpreadFile, saved: Sequence[Path]) -> str:
             f"between-GPU spread               {spread.bound:6.2%}   of runs on two of these GPUs; "
             f"at most {EXCEEDED:.0%} exceed it, at {CONFIDENCE:.0%} confidence",
         ]
+        more, most = spread.bound_with(_MORE * spread.runs), spread.bound_with(_MOST)
+        if spread.bound > _LARGE * more:
+            lines.append(
+                f"{'':33}--processes {_MORE * spread.runs} would make it about {more:.1%}, "
+                f"{_MOST} {most:.1%}"
+            )
     if not file.spreads:
         lines += ["", "No spread: it takes two GPUs of one model, driver and clock policy."]
     lines += [f"! {name} not used: {reason}" for name, reason in file.unused.items()]

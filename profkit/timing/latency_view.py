@@ -81,7 +81,7 @@ def latency_terminal(report: LatencyReport, *, explain: bool, to_file: bool) -> 
     for pair in report.pairs:
         verdict = pair.comparison.verdict
         line = pair_line(pair).removesuffix(verdict.name)
-        parts.append(Text(f"{_heading(pair)}\n{line}").append(verdict.name, _COLORS[verdict]))
+        parts.append(Text(f"{heading(pair)}\n{line}").append(verdict.name, _COLORS[verdict]))
         parts += [Text(f"  {literal(line)}", "dim") for line in _evidence(pair, report)]
     if report.pairs:
         parts.append(Text())
@@ -105,7 +105,7 @@ def latency_markdown(report: LatencyReport) -> str:
     lines = [f"# Latency of {escape(report.title)}", ""]
     lines += [f"- {row.label}: {escape(row.value)}" for row in _circumstances(report).rows]
     for pair in report.pairs:
-        lines += ["", f"**{escape(_heading(pair))}**: {escape(pair_line(pair))}", ""]
+        lines += ["", f"**{escape(heading(pair))}**: {escape(pair_line(pair))}", ""]
         lines += [f"- {escape(line)}" for line in _evidence(pair, report)]
     lines += ["", *(f"- {escape(variant_line(timed))}" for timed in report.timed)]
     if not report.pairs and len(report.timed) > 1:
@@ -202,7 +202,7 @@ def _fitting(grid: Grid, width: int) -> Grid:
     return replace(grid, columns=names, rows=tuple(rows), note=note)
 
 
-def _heading(pair: Pair) -> str:
+def heading(pair: Pair) -> str:
     return f"{literal(pair.a.label)} → {literal(pair.b.label)}"
 
 

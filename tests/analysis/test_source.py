@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import csv
 import json
-import lzma
 import math
 import re
 from collections.abc import Callable, Iterator
@@ -25,7 +23,7 @@ from profkit.report.phases import BUSY, KernelTimeline
 from profkit.rules.rule_file import shipped_rules
 from profkit.ui.picture import PICTURES
 from tests.analysis.test_views import schema
-from tests.conftest import CAUSAL, CORPUS, H200, REDUCED, h200, needs_corpus, pair_report
+from tests.conftest import CAUSAL, CORPUS, H200, REDUCED, export, h200, needs_corpus, pair_report
 
 Cli = Callable[..., Result]
 SAMPLED = ("known", "sdpa_s512_flash", "sdpa_s512_cudnn", *CAUSAL)
@@ -192,8 +190,7 @@ def _ncu(reason: str) -> str:
 @pytest.mark.parametrize("name", ["known", "sdpa_s512_flash"])
 def test_totals_are_those_of_ncus_export(name: str) -> None:
     """Of other passes; kernels that spin while they wait execute another number in each."""
-    with lzma.open(H200 / f"{name}.raw.csv.xz", "rt", encoding="utf-8") as file:
-        _, *rows = csv.DictReader(file)
+    _, rows = export(name, "raw")
     for row, kernel in zip(rows, h200(name), strict=True):
         view = kernel.source_view()
         executed = row.get("smsp__inst_executed.sum") or row["sm__inst_executed.sum"]

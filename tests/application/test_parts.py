@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from profkit.application import intervals
 from profkit.application.application import read_application, table
 from profkit.application.drawing import view_data
 from profkit.application.parts import StepParts, step_parts
 from profkit.application.ranking import ranking
-from profkit.application.steps import Steps, steady_steps
+from profkit.application.steps import BasisKind, StepBasis, Steps, steady_steps
+from profkit.timeline import intervals
 from profkit.timeline.events import Events, KernelName, MemoryKind
 from tests.application.synthetic import DEVICE, MS, PAGEABLE, PINNED, US, Host, Recording, training
 
@@ -218,7 +218,7 @@ def cut(events: Events, seed: int) -> Steps:
     bounds = np.array(sorted(source.sample(range(last), 5)), dtype=np.int64)
     typical = np.array([source.random() < 0.8 for _ in range(4)])
     typical[0] = True
-    return Steps(1, 0, bounds, bounds, typical, "cut")
+    return Steps(1, 0, bounds, bounds, typical, StepBasis(BasisKind.whole))
 
 
 @settings(max_examples=150, deadline=None)

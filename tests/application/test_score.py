@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from profkit.application.causes import quantities
 from profkit.application.score import (
     SideTime,
     Story,
@@ -12,9 +13,13 @@ from profkit.application.score import (
     scored,
     stories_in,
 )
+from profkit.application.steps import steady_steps
+from profkit.application.what_if import Change, WhatIf
+from profkit.rules.checklist import application_items
 from profkit.rules.rule_file import shipped_rules
 from profkit.rules.story_score import StoryScore, score_stories
 from tests.application.stories import STORIES, recorded, step_time
+from tests.application.synthetic import US, Host
 from tests.conftest import story_folder
 
 
@@ -63,3 +68,20 @@ def test_recorded_stories() -> None:
     assert score.within >= 0.85
     assert score.near >= 0.9
     assert score.replay_error < 0.04
+
+
+def test_kernels_are_named_where_the_host_takes_as_long() -> None:
+    """Then neither faster kernels nor fewer launches alone give anything."""
+
+    def step(host: Host, _: int) -> None:
+        for _ in range(60):
+            host.compute(16 * US)
+            host.launch("kernel(float*)", 20 * US)
+
+    events = recorded(step)
+    what_if = WhatIf(events, steady_steps(events), host=1.0)
+    assert what_if.ceiling(Change(graphs=True)) < 1.05
+    named = application_items(quantities(events, steady_steps(events), host=1.0), shipped_rules())
+    assert (named[0].rule.category, round(named[0].range[1], 2)) == ("slow_kernel", 1.11)
+    (group,) = {work.group for work in what_if.replay.works}
+    assert what_if.ceiling(Change(kernels={group: 0.9})) < 1.02  # alone

@@ -10,8 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from profkit.application.application import read_application
 from profkit.application.repetition import repetition
-from profkit.application.steps import Steps, steady_steps
+from profkit.application.steps import BasisKind, StepBasis, Steps, steady_steps
+from profkit.application.view import application_markdown
 from profkit.core.errors import UsageError
 from tests.application.synthetic import DEVICE, MS, PINNED, US, Host, Recording, training
 
@@ -31,7 +33,7 @@ def loop(step: Callable[[Host, int], None], steps: int, host: Host | None = None
 def test_a_training_loop_has_its_steps() -> None:
     steps = only(steady_steps(training(steps=12)))
     assert len(steps) == 11  # the last has no next one
-    assert steps.basis == "repeating pattern of 32 launches"
+    assert str(steps.basis) == "repeating pattern of 32 launches"
     assert steps.before == 120  # of the autotuner
     assert np.diff(steps.bounds).tolist() == [1_100_000] * 11
     assert steps.typical.all()
@@ -40,7 +42,7 @@ def test_a_training_loop_has_its_steps() -> None:
 def test_an_nvtx_range_is_the_step() -> None:
     events = training(steps=9, nvtx="step")
     found, named = only(steady_steps(events)), only(steady_steps(events, "step"))
-    assert found.basis == named.basis == 'NVTX range "step"'
+    assert str(found.basis) == str(named.basis) == 'NVTX range "step"'
     assert len(found) == len(named) == 8
     assert found.bounds.tolist() == named.bounds.tolist()
 
@@ -52,7 +54,7 @@ def test_ranges_that_are_counted_are_instances_of_one() -> None:
             host.launch("a()", 50 * US)
             host.launch("b()", 20 * US)
     steps = only(steady_steps(host.recording.events()))
-    assert steps.basis == 'NVTX range "ProfilerStep##"' or len(steps) == 7
+    assert str(steps.basis) == 'NVTX range "ProfilerStep##"' or len(steps) == 7
 
 
 def test_an_unknown_range_is_refused() -> None:
@@ -63,7 +65,7 @@ def test_an_unknown_range_is_refused() -> None:
 def test_a_loop_of_one_kernel_has_a_launch_a_step() -> None:
     recording = loop(lambda host, _: host.launch("k()", 20 * US) and None, 50)
     steps = only(steady_steps(recording.events()))
-    assert steps.basis == "repeating pattern of 1 launches"
+    assert str(steps.basis) == "repeating pattern of 1 launch"
     assert len(steps) == 49
 
 
@@ -74,7 +76,7 @@ def test_a_synchronization_ends_a_step() -> None:
         host.synchronize()
 
     steps = only(steady_steps(loop(step, 30).events()))
-    assert steps.basis == "repeating pattern of 10 launches"
+    assert str(steps.basis) == "repeating pattern of 10 launches"
 
 
 def test_layers_are_no_steps() -> None:
@@ -89,7 +91,7 @@ def test_layers_are_no_steps() -> None:
         host.synchronize()
 
     steps = only(steady_steps(loop(step, 20).events()))
-    assert steps.basis == "repeating pattern of 98 launches"
+    assert str(steps.basis) == "repeating pattern of 98 launches"
     assert len(steps) == 19
 
 
@@ -103,7 +105,7 @@ def test_logging_and_evaluation_are_no_part_of_the_step() -> None:
                 host.launch("evaluate()", 15 * US)
 
     steps = only(steady_steps(loop(step, 40).events()))
-    assert steps.basis == "repeating pattern of 9 launches"
+    assert str(steps.basis) == "repeating pattern of 9 launches"
     assert len(steps) == 39
     assert int((~steps.typical).sum()) == 3  # the last evaluation is after the last step
 
@@ -117,7 +119,7 @@ def test_micro_batches_are_no_steps() -> None:
         host.launch("multi_tensor_apply_kernel<FusedAdamMathFunctor>()", 30 * US)
 
     steps = only(steady_steps(loop(step, 20).events()))
-    assert steps.basis == "repeating pattern of 29 launches"
+    assert str(steps.basis) == "repeating pattern of 29 launches"
 
 
 def test_slow_first_steps_are_warm_up() -> None:
@@ -142,7 +144,7 @@ def test_graphs_traced_as_a_whole_are_work() -> None:
         host.synchronize()
 
     steps = only(steady_steps(loop(step, 20).events()))
-    assert steps.basis == "repeating pattern of 3 launches"
+    assert str(steps.basis) == "repeating pattern of 3 launches"
     assert len(steps) == 19
 
 
@@ -169,7 +171,7 @@ def test_a_program_without_repetition_is_one_step() -> None:
         host.launch(f"kernel_{number}()", 10 * US, grid=(number + 1, 1, 1))
     steps = only(steady_steps(host.recording.events()))
     assert len(steps) == 1
-    assert "no repetition" in steps.basis
+    assert "no repetition" in str(steps.basis)
 
 
 def test_each_process_has_its_steps() -> None:
@@ -216,3 +218,100 @@ def test_a_planted_period_is_found(
     lengths = np.diff(found.marks)[found.alike]
     assert len(lengths) >= 0.7 * (steps - 1)
     assert np.median(lengths) == pytest.approx(period, abs=max(1, 0.1 * period))
+
+
+def test_a_range_is_a_field_of_the_basis_whatever_its_name() -> None:
+    host = Host(Recording())
+    for _ in range(8):
+        with host.range('step "no repetition"'):
+            host.launch("a()", 50 * US)
+            host.launch("b()", 20 * US)
+    application = read_application(host.recording.events())
+    (process,) = application.processes
+    assert process.steps.basis == StepBasis(BasisKind.range, range='step "no repetition"')
+    text = application_markdown(application, "x.sqlite")
+    assert """profkit profile --app --nvtx 'step "no repetition"' -- PROGRAM""" in text
+    assert "no step was found" not in text
+
+
+def loop_of_one_kernel(host: Host, _: int) -> None:
+    for _ in range(50):
+        host.launch("k()", 20 * US)
+
+
+def test_pauses_of_the_host_separate_steps_of_equal_launches() -> None:
+    def step(host: Host, number: int) -> None:
+        loop_of_one_kernel(host, number)
+        host.synchronize()
+        host.compute(2 * MS)
+
+    steps = only(steady_steps(loop(step, 8).events()))
+    assert str(steps.basis) == "repeating pattern of 50 launches"
+    assert np.median(np.diff(steps.bounds)) == pytest.approx(50 * 20 * US + 2 * MS, rel=0.02)
+
+
+def test_allocation_between_equal_launches_separates_steps() -> None:
+    def step(host: Host, _: int) -> None:
+        host.call("cudaMalloc", 800 * US)
+        for _ in range(4):
+            host.launch("k()", 100 * US)
+            host.synchronize()
+
+    steps = only(steady_steps(loop(step, 9).events()))
+    assert str(steps.basis) == "repeating pattern of 4 launches"
+
+
+def test_short_pauses_for_logging_separate_no_steps() -> None:
+    def step(host: Host, number: int) -> None:
+        host.launch("k()", 1 * MS)
+        host.synchronize()
+        if number % 10 == 9:
+            host.compute(300 * US)
+
+    steps = only(steady_steps(loop(step, 60).events()))
+    assert str(steps.basis) == "repeating pattern of 1 launch"
+
+
+def test_irregular_pauses_separate_no_steps() -> None:
+    source = random.Random(1)
+
+    def step(host: Host, _: int) -> None:
+        for _ in range(source.randrange(3, 90)):
+            host.launch("k()", 20 * US)
+        host.synchronize()
+        host.compute(2 * MS)
+
+    steps = only(steady_steps(loop(step, 12).events()))
+    assert steps.basis.launches == 1
+
+
+def test_pauses_within_a_whole_step_are_no_steps() -> None:
+    """Every fourth batch is decoded longer: a step is a batch still."""
+
+    def step(host: Host, number: int) -> None:
+        host.compute(3 * MS if number % 4 == 3 else 0)
+        host.copy(10 * US, 1 << 20)
+        for name in "abcdefgh":
+            host.launch(f"{name}()", 20 * US)
+
+    steps = only(steady_steps(loop(step, 40).events()))
+    assert str(steps.basis) == "repeating pattern of 9 launches"
+
+
+def test_a_loop_that_nothing_separates_asks_for_a_range() -> None:
+    application = read_application(loop(loop_of_one_kernel, 8).events())
+    assert application.processes[0].steps.basis.launches == 1
+    text = application_markdown(application, "x.sqlite")
+    assert "a step is 1 launch, as nothing else separates launches: name" in text
+
+
+def test_three_equal_steps_are_longer_than_their_layers() -> None:
+    def step(host: Host, _: int) -> None:
+        for _ in range(12):
+            for name in ("norm()", "qkv()", "attention()", "mlp()"):
+                host.launch(name, 5 * US)
+        for name in ("norm()", "head()", "sample()"):
+            host.launch(name, 9 * US)
+
+    steps = only(steady_steps(loop(step, 4).events()))
+    assert str(steps.basis) == "repeating pattern of 51 launches"

@@ -27,7 +27,7 @@ from typer.testing import Result
 
 import profkit
 from profkit.commands.cli import app
-from tests.conftest import ROOT, baseline_folder
+from tests.conftest import H200, ROOT, baseline_folder
 
 Cli = Callable[..., Result]
 Golden = Callable[[str, str], str]
@@ -73,7 +73,7 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in INPUTS:
         place = folder / "reports" / "h200" / name
         place.parent.mkdir(parents=True, exist_ok=True)
-        recorded = ROOT / "reports" / "h200" / name
+        recorded = H200 / name
         if recorded.is_dir():
             shutil.copytree(recorded, place, ignore=shutil.ignore_patterns(*DERIVED))
         else:

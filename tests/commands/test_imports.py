@@ -21,7 +21,7 @@ WATCHED = (
     "ncu_report", "jinja2", "jsonschema", "yaml", "rich.console", "sqlite3", "multiprocessing",
     "profkit.rules.engine", "profkit.timing.verdict",
 )  # fmt: skip
-REPORT = "reports/h200/sdpa_s512_flash_two_metrics.ncu-repz"
+REPORT = "reports/h200/sdpa_s512_flash_set_basic.ncu-repz"
 TIMINGS = "reports/h200/timing"
 OF_A_REPORT = "numpy yaml rich.console"
 OF_FINDINGS = f"{OF_A_REPORT} profkit.rules.engine"

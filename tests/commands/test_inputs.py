@@ -52,7 +52,7 @@ VERBS = {
 TAKE = {
     "report": {"analyze", "checklist", "report", "diff", "diff to", "source", "roofline"}
     | {"metrics", "explain"},
-    "timeline": {"analyze", "explain"},
+    "timeline": {"analyze", "checklist", "explain"},
     "latencies": {"compare", "time from", "audit", "baseline import"},
     "script": {"profile", "time", "optimize", "calibrate", "baseline run", "baseline import"},
 }

@@ -99,7 +99,7 @@ def test_a_chain_is_fused_where_its_kernels_are_one(profkit_cli: Cli) -> None:
 
 def test_the_table_that_a_write_up_wants(profkit_cli: Cli, tmp_path: Path) -> None:
     ladder = H200 / "ladder"
-    sides = ladder / "tensor_core.ncu-repz", ladder / "swizzled.ncu-repz"
+    sides = ladder / "tensor_core.ncu-rep", ladder / "swizzled.ncu-rep"
     file = tmp_path / "swizzle.md"
     result = profkit_cli("diff", *sides, "--ablation", "swizzled tiles", "-o", file)
     assert result.exit_code == 0, result.stderr
@@ -255,7 +255,7 @@ def test_a_copied_latency_is_the_same_measurement(
 def test_interleaved_variants_are_judged_by_their_timing() -> None:
     ladder = H200 / "ladder"
     before, after = (
-        profkit.load(ladder / f"{name}.ncu-repz") for name in ("tensor_core", "swizzled")
+        profkit.load(ladder / f"{name}.ncu-rep") for name in ("tensor_core", "swizzled")
     )
     (kernel,) = profkit.diff(before, after).kernels
     assert kernel.timed is not None

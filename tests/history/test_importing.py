@@ -243,9 +243,16 @@ def test_a_folder_is_searched_and_a_run_counts_once(
     again = profkit_cli("history", "add", H200 / "timing", RUN, *store)
     assert again.stdout.startswith("Added 6 points of 1 run in 6 series")
     assert "; 4 were there already" in again.stdout
+    assert len(list((tmp_path / "store").rglob("part-*"))) == 2  # one for each addition
     empty = tmp_path / "empty"
     empty.mkdir()
-    assert profkit_cli("history", "add", empty, *store).exit_code == BadInput.exit_code
+    result = profkit_cli("history", "add", RUN, empty, *store)
+    assert result.exit_code == BadInput.exit_code
+    assert result.stderr.startswith(f"profkit: {empty}: no runs in this folder")
+    assert (
+        result.stdout
+        == f"Added 0 points of 0 runs in 0 series to {store[1]}; 1 was there already\n"
+    )
 
 
 def test_several_processes_import_the_same(

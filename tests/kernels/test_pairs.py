@@ -70,6 +70,13 @@ LONG_REFERENCE = {  # on a CPU: seconds each; at night only
     "shortest_paths_shared_operands",
     "winograd_register_cap",
 }
+LONG_COMPILATION = {  # seconds for each architecture: by day for the first alone
+    "chacha_unrolled",
+    "huge_unroll",
+    "limb_products",
+    "rate_fits",
+    "shadow_march",
+}
 UNFOLDED = {"integer_division"}  # in double precision, to 3 GB
 
 
@@ -129,7 +136,10 @@ def test_a_pair_compiles_for_its_architectures(name: str) -> None:
     one = pair.read(name)
     for side in one.sides:
         for launch in one.launches[side]:
-            for arch in one.architectures[side]:
+            architectures = one.architectures[side]
+            if name in LONG_COMPILATION and not NIGHTLY:
+                architectures = architectures[:1]
+            for arch in architectures:
                 path = one.folder / launch.file
                 kernel = compile_kernel(path, launch.kernel, arch=arch, defines=launch.defines)
                 assert kernel.cubin.startswith(b"\x7fELF")

@@ -446,3 +446,12 @@ def _alternative(text: str, found: Datasheet) -> str:
     parts = re.split(r", | or ", text)
     second = found.name in {"A100 80 GB SXM", "GH200 144 GB"}
     return parts[-1] if second else parts[0]
+
+
+def test_nvlink_is_of_both_directions_and_only_where_it_was_looked_up() -> None:
+    """18 links of 50 GB/s: NVIDIA's system description of its H200 submission to MLPerf 4.1."""
+    h200, l4 = sheet("NVIDIA H200", (9, 0), 132), sheet("NVIDIA L4", (8, 9), 58)
+    assert h200 is not None
+    assert l4 is not None
+    assert h200.nvlink == Peak(18 * 50e9, verified=True)
+    assert l4.nvlink.value == 0

@@ -44,7 +44,7 @@ def test_two_reports_are_joined_by_an_arrow_and_more_by_a_path() -> None:
     ("before", "after"),
     [
         *((pair_report(name, "before"), pair_report(name, "after")) for name in MIXED),
-        (H200 / "ladder" / "serial_kv.ncu-repz", H200 / "ladder" / "tensor_core.ncu-repz"),
+        (H200 / "ladder" / "serial_kv.ncu-rep", H200 / "ladder" / "tensor_core.ncu-rep"),
     ],
 )
 def test_an_arrow_leads_from_one_precision_to_another(before: Path, after: Path) -> None:

@@ -12,9 +12,10 @@ import pytest
 from typer.testing import Result
 
 import profkit
+from profkit.rules import finding_text as words
 from profkit.rules.finding_text import HEADING
 from tests.analysis.test_views import schema
-from tests.conftest import H200
+from tests.conftest import H200, story_folder
 from tests.timeline.test_nsys import call, export, kernel, strings
 
 Cli = Callable[..., Result]
@@ -75,7 +76,10 @@ def test_a_timeline_that_waits_for_launches_says_so(profkit_cli: Cli, launch_bou
     assert "1.46x [1.19, 1.46]" in shown
     assert max(map(len, shown.splitlines())) <= 100
     page = profkit_cli("analyze", launch_bound, "--format", "markdown").stdout
-    assert f"## {HEADING}\n\nOf a step in steady state, without what was before." in page
+    assert (
+        f"## {HEADING}\n\nOf a step in steady state of 10.00 µs (median), without what was before."
+        in page
+    )
     assert "\n\n- [ ] **1. 1.46x" in page
     assert "  - the timeline\n" in page
 
@@ -100,6 +104,56 @@ def test_recorded_timelines(profkit_cli: Cli) -> None:
     assert (item["rule"], item["confidence"]) == ("gpu_idle", "low")
     assert item["estimated_speedup"] < 1.05
     assert item["range"][1] > 50
+    shown = profkit_cli("analyze", FLASH).stdout
+    assert " 1  at most 73x  GPU idle, waiting for the host" in shown
+    assert "1.01x" not in shown  # how much of the host's work can overlap is not known
+    assert "gap_host_code_share 97.0%" in shown
+
+
+def host_time(path: Path) -> dict[str, float]:
+    """By category the share of the whole that the host took in long gaps."""
+    quantities = profkit.load_timeline(path).summary.quantities
+    return {
+        name.removeprefix("gap_").removesuffix("_share"): round(value, 4)
+        for name, value in quantities.items()
+        if name.startswith("gap_") and name.endswith("_share") and value
+    }
+
+
+def test_what_the_host_did_in_long_gaps_is_told(profkit_cli: Cli, tmp_path: Path) -> None:
+    """Two kernels of 1 ms around 8 ms: 1 ms cudaMalloc, 2 ms a wait, 4 ms without a call of the
+    thread that launches, and 1 ms cudaLaunchKernel; another thread's calls are not the host's."""
+    ms = 1_000_000
+    names = strings({9: "cudaMalloc_v3020", 10: "cudaStreamSynchronize_v3020"})
+    calls = [
+        call(ms // 2, ms // 2 + 10_000, 1),
+        call(2 * ms, 3 * ms, 2, name=9),
+        call(3 * ms, 5 * ms, 3, name=10),
+        call(5 * ms, 9 * ms, 4, thread=447, name=9),
+        call(9 * ms, 10 * ms, 5),
+    ]
+    path = export(
+        tmp_path / "once.sqlite",
+        {
+            "StringIds": names,
+            "CUPTI_ACTIVITY_KIND_KERNEL": [kernel(ms, 2 * ms, 1), kernel(10 * ms, 11 * ms, 5)],
+            "CUPTI_ACTIVITY_KIND_RUNTIME": calls,
+        },
+    )
+    assert host_time(path) == {"allocation": 0.1, "wait": 0.2, "host_code": 0.4, "other_call": 0.1}
+    (item,) = timeline(profkit_cli, path)["checklist"]
+    assert item["range"][1] == pytest.approx(10 / 2)
+    assert "at most 5.0x" in profkit_cli("analyze", path).stdout
+
+
+def test_python_has_the_findings_of_analyze(profkit_cli: Cli, launch_bound: Path) -> None:
+    """Of a program that repeats they are of its steps."""
+    for path in (launch_bound, FLASH):
+        found = profkit.load_timeline(path).findings()
+        items = timeline(profkit_cli, path)["checklist"]
+        assert [item.rule.name for item in found] == [item["rule"] for item in items]
+        assert found[0].speedup == pytest.approx(items[0]["estimated_speedup"])
+    assert "at most 73x" in repr(found[0])
 
 
 def test_a_run_ranks_its_timeline_with_its_kernels(profkit_cli: Cli, eager: Path) -> None:
@@ -150,3 +204,32 @@ def test_a_rule_is_explained_on_a_timeline(profkit_cli: Cli, launch_bound: Path)
     refused = profkit_cli("rules", "explain", "gpu_idle", "--on", H200 / "known.ncu-repz")
     assert refused.exit_code == 5
     assert "no GPU work on a timeline; name a run" in refused.stderr
+
+
+def test_a_timeline_has_a_checklist(profkit_cli: Cli, launch_bound: Path, tmp_path: Path) -> None:
+    """With all actions, of which `analyze` has the first."""
+    shown = profkit_cli("checklist", launch_bound).stdout
+    assert "Of a step in steady state of 10.00 µs (median)" in shown
+    assert re.search(r"^\[ \] 1\. 1\.46x  Launch-bound", shown, re.MULTILINE)
+    assert "Give each launch more work, with larger batches." in shown
+    assert "Give each launch more work" not in profkit_cli("analyze", launch_bound).stdout
+    page = profkit_cli("checklist", launch_bound, "--format", "markdown").stdout
+    assert "- [ ] **1. 1.46x: [Launch-bound" in page
+    file = tmp_path / "list.json"
+    assert profkit_cli("checklist", launch_bound, "-o", file).exit_code == 0
+    document = json.loads(file.read_text(encoding="utf-8"))
+    schema("timeline").validate(document)
+    assert [item["rule"] for item in document["checklist"]] == ["launch_bound"]
+    assert words.NO_TIMELINE_FINDING in profkit_cli("checklist", MATH).stdout
+
+
+def test_the_checklist_of_a_timeline_takes_the_range_of_a_step(profkit_cli: Cli) -> None:
+    path = story_folder("gpt_clip") / "before.sqlite"
+    named = profkit_cli("checklist", path, "--nvtx", "step", "--top", "1").stdout
+    assert "[ ] 1. " in named
+    assert "[ ] 2. " not in named
+    assert "more findings; --top 0 lists them" in named
+    refused = profkit_cli("checklist", path, "--nvtx", "epoch")
+    assert refused.exit_code == 2
+    assert "no GPU work in an NVTX range named epoch" in refused.stderr
+    assert profkit_cli("checklist", path, "--kernel", "gemm").exit_code == 2

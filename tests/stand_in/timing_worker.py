@@ -52,6 +52,7 @@ def target(arguments: list[str], variants: list[str]) -> dict[str, Any]:
 class Made:
     def __init__(self, _: float) -> None:
         self.blocks = self.n = self.left = self.variants = 0
+        self.sleeps = True
         self.opened = 0.0
 
     def declare(self, arguments: list[str], **_: Any) -> dict[str, Any]:
@@ -71,10 +72,16 @@ class Made:
         variants = variants or ["a"]
         described = target(arguments, variants)
         self.n, self.variants = described["shapes"]["n"], len(variants)
-        self.left = 8 * self.variants
+        self.left = 8 + 7 if self.variants == 1 else 8 * self.variants  # 7: between the blocks
+        self.sleeps = True
         if str(self.n) in setting("CRASH").split(","):
             os._exit(3)
-        surroundings = {"gpu": gpu(), "versions": {"torch": "2.11"}}
+        visible = os.environ.get("CUDA_VISIBLE_DEVICES", "")
+        surroundings = {
+            "gpu": gpu(),
+            "versions": {"torch": "2.11"},
+            "variables": {"CUDA_VISIBLE_DEVICES": visible},
+        }
         return {
             "target": described,
             "device": "cuda",
@@ -92,8 +99,9 @@ class Made:
         """The first of a shape takes all of its time."""
         self.blocks += 1
         self.left -= 1
-        if self.left % 8 == 7:
-            time.sleep(float(setting("SECONDS", "0.02")) / self.variants)
+        if self.sleeps:
+            self.sleeps = False
+            time.sleep(float(setting("SECONDS", "0.02")))
         random = np.random.default_rng([self.n, self.blocks, os.getpid()])
         slower = 1.01 if os.environ.get("CUDA_VISIBLE_DEVICES", "").endswith("1") else 1.0
         values = (

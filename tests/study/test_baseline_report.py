@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -16,21 +17,31 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
+from typer.testing import CliRunner, Result
 
 from profkit.analysis.report import load
 from profkit.audit.audit import examine
 from profkit.audit.claims import read_claims
+from profkit.commands.cli import app
 from profkit.core.errors import BadInput
 from profkit.study.report import gather, goal, same_kernel
 from profkit.timing.latency_file import read_latencies
-from tests.conftest import CORPUS, ROOT, baseline_folder, recorded_baseline, recorded_summary
+from tests.conftest import (
+    CORPUS,
+    H200,
+    NIGHTLY,
+    ROOT,
+    baseline_folder,
+    recorded_baseline,
+    recorded_summary,
+)
 
 L4 = CORPUS.parent / "l4_latency"
 needs_l4 = pytest.mark.skipif(
     not L4.is_dir(), reason="others' latencies (../shared/corpus/l4_latency) are not here"
 )
 needs_latex = pytest.mark.skipif(shutil.which("pdflatex") is None, reason="pdflatex is not here")
-LADDER = ROOT / "reports" / "h200" / "ladder"
+LADDER = H200 / "ladder"
 MATRIX = """
 schema: profkit.matrix/1
 name: tiny
@@ -54,24 +65,36 @@ SECTIONS = [
 ]
 
 
-def run(folder: Path, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run(
+def environment(folder: Path) -> dict[str, str]:
+    return {
+        **os.environ,
+        "PYTHONPATH": str(ROOT),
+        "XDG_STATE_HOME": str(folder / "state"),
+        "PROFKIT_LOCK_DIR": str(folder),
+        "OMP_NUM_THREADS": "1",
+    }
+
+
+def run(folder: Path, *arguments: str | Path) -> Result:
+    """The command in this process, which reads a report once for all tests."""
+    with contextlib.chdir(folder):
+        words = ["baseline", *map(str, arguments)]
+        done = CliRunner().invoke(app, words, env=environment(folder))
+    assert "Traceback" not in done.stderr, done.stderr
+    return done
+
+
+def run_apart(folder: Path, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    """The command in a process of its own."""
+    return subprocess.run(
         [sys.executable, "-m", "profkit", "baseline", *map(str, arguments)],
         cwd=folder,
-        env={
-            **os.environ,
-            "PYTHONPATH": str(ROOT),
-            "XDG_STATE_HOME": str(folder / "state"),
-            "PROFKIT_LOCK_DIR": str(folder),
-            "OMP_NUM_THREADS": "1",
-        },
+        env=environment(folder),
         capture_output=True,
         text=True,
         check=False,
         timeout=600,
     )
-    assert "Traceback" not in done.stderr, done.stderr
-    return done
 
 
 @pytest.fixture(scope="module")
@@ -84,7 +107,7 @@ def on_cpu(tmp_path_factory: pytest.TempPathFactory) -> Path:
         folder, "run", sweep, "--matrix", "matrix.yaml", "--device", "cpu", "--warmup-ms", "1",
         "--samples", "48", "--backends", "default,math,xformers", "--out", "kept",
     )  # fmt: skip
-    assert done.returncode == 0, done.stderr
+    assert done.exit_code == 0, done.stderr
     return folder / "kept"
 
 
@@ -94,14 +117,14 @@ def on_l4(tmp_path_factory: pytest.TempPathFactory) -> Path:
     files = sorted(L4.glob("config_*.json"))
     matrix = ROOT / "targets" / "matrices" / "l4_study.yaml"
     done = run(folder, "import", *files, "-o", "kept", "--matrix", matrix, "--gpu", "L4")
-    assert done.returncode == 0, done.stderr
+    assert done.exit_code == 0, done.stderr
     return folder / "kept"
 
 
 def written(baseline: Path, into: Path, name: str, *arguments: str | Path) -> str:
     into.mkdir(exist_ok=True)
     done = run(into, "report", baseline, "-o", name, *arguments)
-    assert done.returncode == 0, done.stderr
+    assert done.exit_code == 0, done.stderr
     return (into / name).read_text(encoding="utf-8")
 
 
@@ -123,7 +146,12 @@ def test_the_same_data_give_the_same_bytes_wherever_they_lie(on_cpu: Path, tmp_p
     shutil.copytree(on_cpu, moved)
     for into, baseline in ((tmp_path / "one", on_cpu), (tmp_path / "two", moved)):
         for name in ("r.md", "r.html", "r.tex"):
-            written(baseline, into, name, "--ablation", LADDER, "--price", "3.5")
+            words = ("report", baseline, "-o", name, "--ablation", LADDER, "--price", "3.5")
+            into.mkdir(exist_ok=True)
+            if baseline == moved and (NIGHTLY or name == "r.md"):
+                assert run_apart(into, *words).returncode == 0
+            else:
+                assert run(into, *words).exit_code == 0
     first, second = digests(tmp_path / "one"), digests(tmp_path / "two")
     assert first == second
     assert {"r.md", "r.html", "r.tex", "r-drawings/latency.svg"} <= set(first)
@@ -351,17 +379,17 @@ def test_a_summary_that_is_not_of_its_cells_is_refused_in_one_line(
     changed = json.loads(json.dumps(summary).replace(str(row["seconds"]), "0.125"))
     (baseline / "summary.json").write_text(json.dumps(changed), encoding="utf-8")
     done = run(tmp_path, "report", baseline)
-    assert done.returncode == 5
+    assert done.exit_code == 5
     (line,) = [line for line in done.stderr.splitlines() if line.startswith("profkit: ")]
     assert f"cells[{row['id']}].seconds is 0.125, the saved samples give " in line
     assert "--resume" in line
     (baseline / "summary.json").write_text(json.dumps(summary), encoding="utf-8")
     (baseline / row["file"]).unlink()
     done = run(tmp_path, "report", baseline)
-    assert done.returncode == 5
+    assert done.exit_code == 5
     assert f"does not match the saved cells: {row['id']}" in done.stderr
     done = run(tmp_path, "report", tmp_path)
-    assert done.returncode == 5
+    assert done.exit_code == 5
     assert "no baseline" in done.stderr
 
 
@@ -372,7 +400,7 @@ def test_findings_of_profiled_cells_are_listed_and_those_without_are_named(
     shutil.copytree(on_cpu, baseline)
     run_of = baseline / "profiles" / "one"
     run_of.mkdir(parents=True)
-    shutil.copy(LADDER / "tensor_core.ncu-repz", run_of / "report.ncu-repz")
+    shutil.copy(LADDER / "tensor_core.ncu-rep", run_of / "report.ncu-rep")
     summary = json.loads((baseline / "summary.json").read_text("utf-8"))
     summary["profiles"] = [
         {"id": "one.default", "folder": "profiles/one", "reason": ""},

@@ -33,10 +33,12 @@ from profkit.study.progress import read_status, status_text
 from profkit.study.run import run_baseline
 from profkit.study.summary import Baseline
 from profkit.timing.gpu_spread import (
+    GpuSpreadFile,
     GpuTimes,
     keep_spread,
     measure_spread,
     read_spread,
+    spread_text,
     spreads_of,
 )
 from profkit.timing.measurement import Subject, TimingPlan
@@ -86,13 +88,19 @@ def cells_of(folder: Path) -> dict[str, Any]:
     }
 
 
-def test_all_backends_of_a_shape_are_interleaved_on_one_gpu_and_both_are_used(
-    two_gpus: Path,
+def test_backends_of_a_shape_share_a_gpu_and_one_that_crashes_twice_is_passed_over(
+    two_gpus: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    baseline = run(plan_of(two_gpus, 20, LOCAL))
-    assert baseline.counts == {"measured": 40}
+    monkeypatch.setenv("PROFKIT_STAND_IN_CRASH", "3")
+    baseline = run(plan_of(two_gpus, 21, LOCAL))
+    assert baseline.counts == {"measured": 40, "failed": 2}
+    failed = [row for row in baseline.rows if row.status == "failed"]
+    assert {row.shape for row in failed} == {"n3"}
+    assert all("ended with status 3" in row.reason for row in failed)
     gpus, rounds = defaultdict(set), defaultdict(set)
     for cell in cells_of(two_gpus).values():
+        if cell["status"] == "failed":
+            continue
         gpus[cell["shape"]].add(cell["fingerprint"]["gpu"]["uuid"])
         rounds[cell["shape"]].add(cell["round"])
     assert all(len(uuids) == 1 for uuids in gpus.values())
@@ -100,8 +108,10 @@ def test_all_backends_of_a_shape_are_interleaved_on_one_gpu_and_both_are_used(
     assert len(set.union(*gpus.values())) == 2
     assert all(each.verdict for each in baseline.comparisons)
     assert len(baseline.comparisons) == 20
+    (note,) = baseline.notes
+    assert note.startswith("measured on 2 GPUs of one kind")
     processes = Counter(each.process for each in measured_shapes(two_gpus))
-    assert len(processes) == 2  # one each, that lasts
+    assert len(processes) <= 2 + 2  # one each, that lasts until it crashes
 
 
 def test_sizes_on_different_gpus_are_compared_within_a_measured_spread_alone(
@@ -117,10 +127,12 @@ def test_sizes_on_different_gpus_are_compared_within_a_measured_spread_alone(
     assert "spread between them is unknown" in note
 
     timing = replace(plan.timing, arguments=("--n", "7"))
-    times, _ = measure_spread(timing, LOCAL, 3, two_gpus, lambda _stage, _detail: None)
+    times, state = measure_spread(timing, LOCAL, 2, two_gpus, lambda _stage, _detail: None)
+    assert not state.lost
+    assert not state.excluded
     (spread,) = spreads_of(times, timing, "made")
     assert set(spread.gpus) == set(uuids.values())
-    assert 0 < spread.largest < spread.bound < 0.1
+    assert 0 < spread.largest < spread.bound
     keep_spread(spread)
     later = run(replace(plan, resume=True))
     assert any(uuids[step.before] != uuids[step.after] for step in later.scaling)
@@ -189,18 +201,9 @@ def test_a_killed_driver_loses_nothing_and_repeats_nothing(two_gpus: Path) -> No
     assert not list(cells.glob(".*"))
 
 
-def test_a_shape_that_crashes_twice_is_recorded_and_passed_over(
-    two_gpus: Path, monkeypatch: pytest.MonkeyPatch
+def test_cells_of_another_version_are_measured_again_and_other_gpus_left_out(
+    two_gpus: Path, monkeypatch: Any
 ) -> None:
-    monkeypatch.setenv("PROFKIT_STAND_IN_CRASH", "3")
-    baseline = run(plan_of(two_gpus, 8, LOCAL))
-    assert baseline.counts == {"measured": 14, "failed": 2}
-    failed = [row for row in baseline.rows if row.status == "failed"]
-    assert {row.shape for row in failed} == {"n3"}
-    assert all("ended with status 3" in row.reason for row in failed)
-
-
-def test_cells_of_another_version_are_measured_again(two_gpus: Path, monkeypatch: Any) -> None:
     run(plan_of(two_gpus, 3, LOCAL))
     before = cells_of(two_gpus)
     run(plan_of(two_gpus, 3, LOCAL, resume=True))
@@ -211,18 +214,18 @@ def test_cells_of_another_version_are_measured_again(two_gpus: Path, monkeypatch
     assert {cell["version"] for cell in after.values()} == {"made 2"}
     assert all(after[name]["key"] != cell["key"] for name, cell in before.items())
 
-
-def test_gpus_of_another_kind_are_left_out(two_gpus: Path, monkeypatch: Any) -> None:
-    run(plan_of(two_gpus, 4, LOCAL))
     monkeypatch.setenv("PROFKIT_STAND_IN_DRIVER", "590.2")
     for file in two_gpus.glob("out/cells/n2.*"):
         file.unlink()
     with pytest.raises(EnvironmentProblem, match=r"driver 590.2 instead of 580.1"):
-        run(plan_of(two_gpus, 4, LOCAL, resume=True))
+        run(plan_of(two_gpus, 3, LOCAL, resume=True))
 
 
-def test_cancel_ends_a_driver_and_leaves_whole_cells(two_gpus: Path) -> None:
-    plan = plan_of(two_gpus, 4000, LOCAL)
+def test_cancel_ends_a_driver_and_leaves_whole_cells(
+    two_gpus: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PROFKIT_STAND_IN_SECONDS", "0.2")
+    plan = plan_of(two_gpus, 400, LOCAL)
     (two_gpus / "plan").write_bytes(pickle.dumps(plan))
     code = (
         "import pickle, sys; from profkit.study.run import run_baseline\n"
@@ -236,7 +239,7 @@ def test_cancel_ends_a_driver_and_leaves_whole_cells(two_gpus: Path) -> None:
         time.sleep(0.2)
         shown = CliRunner().invoke(app, ["baseline", "status", str(plan.out)])
         output = shown.stdout
-    assert "of 8,000 configurations" in shown.stdout
+    assert "of 800 configurations" in shown.stdout
     assert "--on local: running" in shown.stdout
     assert "GPU 0" in shown.stdout
     done = CliRunner().invoke(app, ["baseline", "cancel", str(plan.out)])
@@ -250,17 +253,17 @@ def test_cancel_ends_a_driver_and_leaves_whole_cells(two_gpus: Path) -> None:
 
 
 def test_a_budget_leaves_the_rest_for_later(two_gpus: Path) -> None:
-    plan = replace(plan_of(two_gpus, 200, LOCAL), budget=1.0)
+    plan = replace(plan_of(two_gpus, 40, LOCAL), budget=0.2)
     counts = run(plan).counts
     assert counts["no_time"] > 0
-    assert sum(counts.values()) == 400
-    assert run(replace(plan, budget=None, resume=True)).counts == {"measured": 400}
+    assert sum(counts.values()) == 80
+    assert run(replace(plan, budget=None, resume=True)).counts == {"measured": 80}
 
 
 @needs_ray
 def test_on_ray_killed_workers_and_a_lost_node_lose_and_double_nothing(tmp_path: Path) -> None:
-    with ray_cluster(tmp_path, 1, 2, 0.05) as cluster:
-        other = add_node(cluster, tmp_path, 1, 2, 0.05)
+    with ray_cluster(tmp_path, 1, 1, 0.03) as cluster:
+        other = add_node(cluster, tmp_path, 1, 1, 0.03)
         plan = plan_of(tmp_path, 200, Placement("ray", cluster.address), backends=["a"])
 
         def tell(stage: str, _: str) -> None:
@@ -269,7 +272,7 @@ def test_on_ray_killed_workers_and_a_lost_node_lose_and_double_nothing(tmp_path:
                 cluster.remove_node(other, allow_graceful=False)
                 other = None
 
-        with Killer(plan.out, 2.0, most=3) as killer:
+        with Killer(plan.out, 2.0, most=2) as killer:
             baseline = run_baseline(plan, tell)
     assert other is None
     assert killer.kills
@@ -293,6 +296,12 @@ def test_on_slurm_killed_jobs_lose_and_double_nothing(
     assert killer.kills
     assert baseline.counts == {"measured": 200}
     assert not list((plan.out / "jobs" / "results").iterdir())
+    spans = defaultdict(list)
+    for each in measured_shapes(tmp_path):
+        spans[each.process].append(each)
+    first, second = (spans[process] for process in list(spans)[:2])
+    assert first[0].start < second[-1].end  # at the same time
+    assert second[0].start < first[-1].end
 
 
 def test_results_of_jobs_that_outlived_their_driver_are_taken(two_gpus: Path) -> None:
@@ -322,6 +331,26 @@ def test_results_of_jobs_that_outlived_their_driver_are_taken(two_gpus: Path) ->
     assert after["n2.a"] == cells["n2.a"]
     assert after["n5.a"]["round"] != cells["n5.a"]["round"]
     assert not list(results.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("place", "message"),
+    [
+        pytest.param("slurm", "--on slurm: this machine has no Slurm", marks=needs_slurm),
+        pytest.param("ray", "--on ray: no cluster runs here; start one with", marks=needs_ray),
+        ("local", "--on local: no GPU is visible; see profkit doctor"),
+    ],
+)
+def test_a_place_that_is_not_there_is_one_line(
+    tmp_path: Path, place: str, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    plan = plan_of(tmp_path, 1, Placement(place))
+    with pytest.raises(EnvironmentProblem) as problem:
+        run(plan)
+    assert str(problem.value).startswith(message)
 
 
 @pytest.mark.parametrize(
@@ -359,6 +388,25 @@ def test_a_spread_is_of_the_gpus_that_it_was_measured_on(two_gpus: Path) -> None
     ]
     (spread,) = spreads_of(times, plan, "made")
     keep_spread(spread)
-    assert read_spread({"GPU-a", "GPU-c"}, "events", "cold") == spread
-    assert read_spread({"GPU-a", "GPU-d"}, "events", "cold") is None
-    assert read_spread({"GPU-a"}, "events", "warm") is None
+    a, c, d = (Device(name="made", uuid=f"GPU-{name}") for name in "acd")
+    assert read_spread([a, c], "events", "cold") == spread
+    assert read_spread([a, d], "events", "cold") is None
+    assert read_spread([a], "events", "warm") is None
+    for setting in ({"driver": "590"}, {"power_limit": 500.0}, {"sm_clock_application": 1e9}):
+        other = [msgspec.structs.replace(gpu, **setting) for gpu in (a, c)]
+        assert read_spread(other, "events", "cold") is None
+
+
+def test_a_spread_of_few_runs_says_what_more_would_make_of_it() -> None:
+    plan = TimingPlan(subjects=(Subject(Path("x.py")),))
+    times = [
+        GpuTimes(gpu=Device(name="made", uuid=f"GPU-{uuid}"), worker="", medians=medians)
+        for uuid, medians in {"a": (28.6e-6, 29.0e-6), "b": (28.7e-6, 28.9e-6)}.items()
+    ]
+    spreads = spreads_of(times, plan, "made")
+    file = GpuSpreadFile(profkit="", times=tuple(times), spreads=spreads, unused={}, seconds=1.0)
+    assert "--processes 8 would make it about 4." in spread_text(file, ())
+    times = [msgspec.structs.replace(each, medians=each.medians * 32) for each in times]
+    spreads = spreads_of(times, plan, "made")
+    file = GpuSpreadFile(profkit="", times=tuple(times), spreads=spreads, unused={}, seconds=1.0)
+    assert "--processes" not in spread_text(file, ())

@@ -193,9 +193,9 @@ def test_backends_that_were_not_asked_for_are_named(
 
 
 def test_the_command_of_the_report_has_its_options(tmp_path: Path) -> None:
-    from tests.conftest import ROOT
+    from tests.conftest import H200 as RECORDED
 
-    ladder = ROOT / "reports" / "h200" / "ladder"
+    ladder = RECORDED / "ladder"
     told = text(tmp_path, [cell(50e-6, gpu=CHIP)], price=3.5, ladder=ladder)
     assert "profkit baseline report DIR --price 3.5 --ablation ladder -o DIR/report.md" in told
     assert "−39.48 µs; not\\_selected (ready, another warp issued)" in told

@@ -78,6 +78,11 @@ def without(first: Cover, second: Cover) -> Cover:
     return common(first, inverse(second, low, high))
 
 
+def length(cover: Cover) -> int:
+    """Nanoseconds of a cover."""
+    return int((cover[1] - cover[0]).sum())
+
+
 def covered(cover: Cover, times: Times) -> Times:
     """How much of a cover lies before each of these times."""
     start, end = cover

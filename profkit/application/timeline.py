@@ -79,15 +79,16 @@ class Timeline:
     def findings(
         self, rules: Sequence[Rule] | None = None, disabled: Collection[str] = ()
     ) -> tuple[Item, ...]:
-        """What keeps the GPU from working, most time saved first.
+        """What keeps the GPU from working, most time saved first: in a step in steady state, or in
+        all of a program that repeats nothing.
 
         `rules` are the shipped ones unless given; `disabled` are names or categories to leave out.
         """
-        from profkit.rules.checklist import timeline_items
+        from profkit.application import causes
         from profkit.rules.rule_file import shipped_rules
 
         known = shipped_rules() if rules is None else rules
-        return timeline_items(self.summary.quantities, known, disabled)
+        return causes.findings(self.events, known, disabled)
 
     def __len__(self) -> int:
         return len(self.events.kernels)

@@ -1,0 +1,218 @@
+"""Bus bandwidth of collectives: bytes of NCCL's messages over the time in which they are exchanged.
+
+Bus bandwidth is that of NCCL's tests (doc/PERFORMANCE.md there), which compares with the link's
+whatever the number of ranks. The time of a collective is from when its last rank started it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+
+from profkit.application.kernel_kinds import COMMUNICATION, collective, kernel_kind
+from profkit.application.parts import latest_starts
+from profkit.application.steps import Steps
+from profkit.report.gpus import find_datasheet
+from profkit.timeline.events import Events, Times
+from profkit.timeline.messages import RANGE_PREFIX
+from profkit.ui.text import number, percent
+
+Integers = npt.NDArray[np.int64]
+
+_FACTORS: Mapping[str, Callable[[int], float]] = {
+    "all-reduce": lambda ranks: 2 * (ranks - 1) / ranks,
+    "all-gather": lambda ranks: ranks - 1,
+    "reduce-scatter": lambda ranks: ranks - 1,
+    "all-to-all": lambda ranks: ranks - 1,
+    "broadcast": lambda _: 1,
+    "reduce": lambda _: 1,
+    "send/receive": lambda _: 1,
+}
+"""Bytes on the bus of a byte of the message that NCCL's call names, by ranks. PERFORMANCE.md has
+(n-1)/n where its size is that of all ranks' messages; the call names one of n."""
+_SEND, _RECEIVE = "ncclSend", "ncclRecv"
+
+NO_RANGES = (
+    "NCCL's NVTX ranges have the sizes of messages, and none is recorded: trace nvtx "
+    "(nsys profile -t cuda,nvtx)"
+)
+NO_PAYLOADS = (
+    "NCCL's NVTX ranges are here without their payloads, which have the sizes of messages: record "
+    "again with NCCL 2.20 or newer, and keep the export's columns and tables of NVTX payloads "
+    "(binaryData, NVTX_PAYLOAD_SCHEMA_ENTRIES)"
+)
+IN_GRAPHS = "launched by CUDA graphs, which name no message"
+NO_CALLS = "no call with a size belongs to these kernels"
+NO_RANKS = "the communicator's ranks are not recorded: record its start and all ranks"
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """A collective operation in the steps of a rank.
+
+    `size` is the mean of its messages in bytes, `bandwidth` the bus bandwidth in B/s, NaN where
+    `reason` says why it is unknown. `link` is NVLink's datasheet rate in one direction in B/s, of
+    the product `product`; 0 where there is none, or ranks are on other machines. `waits`: other
+    ranks are not recorded, so that the time has waits for them.
+    """
+
+    ranks: int = 0
+    size: float = math.nan
+    bandwidth: float = math.nan
+    link: float = 0.0
+    product: str = ""
+    waits: bool = False
+    reason: str = ""
+
+
+def bandwidth_words(exchange: Exchange) -> str:
+    """The bus bandwidth with its link's, or why it is unknown; a short form is before the colon."""
+    if exchange.reason:
+        return f"bus bandwidth unknown: {exchange.reason}"
+    least = " or more" if exchange.waits else ""
+    words = (
+        f"bus bandwidth {number(exchange.bandwidth, 'B/s', 3)}{least}: messages of "
+        f"{number(exchange.size, 'B', 3)} on average, {exchange.ranks} ranks"
+    )
+    if exchange.link:
+        words += (
+            f"; {percent(exchange.bandwidth / exchange.link)} of NVLink's "
+            f"{number(exchange.link, 'B/s', 3)} in one direction (datasheet of {exchange.product})"
+        )
+    return words + ("; its time has waits for ranks that are not recorded" if least else "")
+
+
+def exchanges(events: Events, steps: Steps) -> Mapping[str, Exchange]:
+    """The collective operations in the typical steps of a rank, by name."""
+    kernels = events.kernels
+    kinds = np.array(
+        [kernel_kind(item.name) == COMMUNICATION for item in events.kernel_names], dtype=np.bool_
+    )
+    if not len(kernels) or not kinds.any():
+        return {}
+    owners = [(each.process, each.device) for each in events.streams]
+    own = np.array([owner == (steps.process, steps.device) for owner in owners], dtype=np.bool_)
+    step = np.searchsorted(steps.bounds, kernels.start, side="right") - 1
+    inside = (step >= 0) & (step < len(steps))
+    inside[inside] = steps.typical[step[inside]]
+    rows = np.flatnonzero(kinds[kernels.name] & own[kernels.stream] & inside)
+    rows_of: defaultdict[str, list[int]] = defaultdict(list)
+    for row in rows.tolist():
+        rows_of[collective(events.kernel_names[kernels.name[row]].name)].append(row)
+    messages = _messages(events, kinds)
+    latest = latest_starts(events)
+    recorded = len({owners[stream] for stream in np.unique(kernels.stream[kinds[kernels.name]])})
+    return {
+        operation: _exchange(events, operation, np.array(of_operation), messages, latest, recorded)
+        for operation, of_operation in sorted(rows_of.items())
+    }
+
+
+def _exchange(
+    events: Events,
+    operation: str,
+    rows: Integers,
+    messages: tuple[Times, Times],
+    latest: Times | None,
+    recorded: int,
+) -> Exchange:
+    kernels = events.kernels
+    sizes, ranks_of = (column[rows] for column in messages)
+    known = sizes > 0
+    if not known.any():
+        return Exchange(reason=_reason(events, rows))
+    ranks = int(ranks_of[known].max()) or recorded
+    factor = _FACTORS.get(operation)
+    if factor is None or ranks < 2:
+        return Exchange(reason=NO_RANKS if factor else f"no formula for {operation}")
+    begin = kernels.start[rows] if latest is None else np.maximum(kernels.start, latest)[rows]
+    time = float((kernels.end[rows] - begin)[known].sum()) / 1e9
+    size = float(sizes[known].sum())
+    gpu = next((each for each in events.gpus), None)
+    sheet = None
+    if gpu and ranks <= recorded:  # all of them on this machine
+        sheet, _ = find_datasheet(gpu.name, gpu.cc, gpu.sm_count, gpu.memory_bytes)
+    return Exchange(
+        ranks=ranks,
+        size=size / int(known.sum()),
+        bandwidth=factor(ranks) * size / time if time > 0 else math.nan,
+        link=sheet.nvlink.value / 2 if sheet else 0.0,
+        product=sheet.name if sheet else "",
+        waits=latest is None or ranks > recorded,
+    )
+
+
+def _reason(events: Events, rows: Integers) -> str:
+    """Why no size of these kernels is known."""
+    if (events.kernels.graph_node[rows] != 0).all():
+        return IN_GRAPHS
+    if len(events.messages):
+        return NO_CALLS
+    named = any(name.startswith(RANGE_PREFIX) for name in events.range_names)
+    return NO_PAYLOADS if named else NO_RANGES
+
+
+def _messages(events: Events, kinds: npt.NDArray[np.bool_]) -> tuple[Times, Times]:
+    """By kernel the bytes of its message and the communicator's ranks, 0 where unknown.
+
+    A kernel is launched within the call that names its message, or at the end of a group of calls.
+    """
+    kernels, calls, messages = events.kernels, events.calls, events.messages
+    sizes = np.zeros(len(kernels), dtype=np.int64)
+    ranks = np.zeros(len(kernels), dtype=np.int64)
+    if not len(messages):
+        return sizes, ranks
+    rows = np.flatnonzero(kinds[kernels.name] & (kernels.call >= 0))
+    launched: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)  # by thread
+    for row in rows.tolist():
+        call = kernels.call[row]
+        launched[int(calls.thread[call])].append((int(calls.start[call]), row))
+    for call in np.unique(events.graphs.call[events.graphs.call >= 0]).tolist():
+        launched[int(calls.thread[call])].append((int(calls.start[call]), -1))
+    for thread, launches in launched.items():
+        own = np.flatnonzero(messages.thread == thread)
+        for chosen, together in _groups(events, own, sorted(launches)):
+            for row, places in _shared(events, chosen, together):
+                sizes[row] = _bytes(events, places)
+                ranks[row] = messages.ranks[places].max()
+    return sizes, ranks
+
+
+def _groups(
+    events: Events, own: Integers, launches: list[tuple[int, int]]
+) -> Iterator[tuple[Integers, list[int]]]:
+    """Calls of a thread, and the kernels that were launched after them and before the next."""
+    begun = np.searchsorted(events.messages.start[own], [time for time, _ in launches], "right")
+    first = np.flatnonzero(np.diff(begun, prepend=0)).tolist()
+    for low, high in pairwise([*first, len(launches)]):
+        used = int(begun[low - 1]) if low else 0
+        yield own[used : int(begun[low])], [row for _, row in launches[low:high]]
+
+
+def _shared(events: Events, places: Integers, rows: list[int]) -> Iterator[tuple[int, Integers]]:
+    """Each kernel with its calls; none where that is ambiguous, or a CUDA graph was launched."""
+    if -1 in rows or (events.kernels.graph_node[rows] != 0).any():
+        return
+    calls, messages = events.calls, events.messages
+    last = places[-1:]
+    inside = messages.end[last[0]] >= calls.start[events.kernels.call[rows[0]]]
+    if len(rows) == 1:
+        yield rows[0], last if inside else places
+    elif len(rows) == len(places):
+        yield from ((row, places[number : number + 1]) for number, row in enumerate(rows))
+
+
+def _bytes(events: Events, places: Integers) -> int:
+    """The bytes of calls; of sends and receives those of the larger direction."""
+    messages = events.messages
+    directions: defaultdict[str, int] = defaultdict(int)
+    names = (events.range_names[name] for name in messages.name[places].tolist())
+    for name, size in zip(names, messages.size[places].tolist(), strict=True):
+        directions[name if name in {_SEND, _RECEIVE} else ""] += size
+    return max(directions.values())

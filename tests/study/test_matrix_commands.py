@@ -1,0 +1,150 @@
+"""Command lines over GPUs, and `profkit time --matrix`: real processes, simulated GPUs."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from profkit.commands.cli import app
+from profkit.core.errors import UsageError
+from profkit.execution.commands import OUT, Command, Commands, inputs_of, run_commands
+from profkit.execution.driver import State
+from profkit.execution.placement import Placement
+from profkit.timing.latency_file import read_latencies
+from tests.conftest import ROOT
+from tests.simulated_gpus import variables
+
+pytestmark = pytest.mark.usefixtures("new_processes")
+LOCAL = Placement("local")
+PROGRAM = """
+import os, sys, time
+from pathlib import Path
+name, out, log = sys.argv[1:]
+time.sleep(0.1)
+with open(log, "a") as file:
+    file.write(name + "\\n")
+if name == "broken":
+    sys.exit("profkit: it can't run")
+(Path(out) / "sub").mkdir()
+(Path(out) / "sub" / "seen.txt").write_text(os.environ["CUDA_VISIBLE_DEVICES"])
+"""
+
+
+@pytest.fixture
+def two_gpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A machine with two simulated GPUs."""
+    for name, value in variables(tmp_path, "host", 0.01).items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    monkeypatch.syspath_prepend(str(ROOT / "tests" / "stand_in" / "nvml"))
+    monkeypatch.delitem(sys.modules, "pynvml", raising=False)
+    yield tmp_path
+    sys.modules.pop("pynvml", None)
+
+
+def commands_of(folder: Path, *names: str, statuses: tuple[int, ...] = (0,)) -> Commands:
+    program = folder / "program.py"
+    program.write_text(PROGRAM, encoding="utf-8")
+    return Commands(
+        tuple(
+            Command(name, (str(program), name, OUT, str(folder / "log")), statuses)
+            for name in names
+        ),
+        str(folder),
+        inputs_of([program]),
+    )
+
+
+def run(folder: Path, commands: Commands, *, resume: bool = False) -> State:
+    return run_commands(commands, LOCAL, folder / "out", lambda *_: None, resume=resume)
+
+
+def seen(folder: Path) -> dict[str, str]:
+    files = (folder / "out").glob("*/sub/seen.txt")
+    return {file.parent.parent.name: file.read_text("utf-8") for file in files}
+
+
+def test_each_command_sees_one_gpu_and_no_finished_one_is_repeated(two_gpus: Path) -> None:
+    run(two_gpus, commands_of(two_gpus, "a", "b", "c", "d"))
+    assert set(seen(two_gpus)) == {"a", "b", "c", "d"}
+    assert set(seen(two_gpus).values()) == {"GPU-aaaa-0", "GPU-bbbb-1"}
+    with pytest.raises(UsageError, match="contains results; resume with --resume"):
+        run(two_gpus, commands_of(two_gpus, "a", "b", "c", "d"))
+    (two_gpus / "out" / "c" / "sub" / "seen.txt").unlink()
+    (two_gpus / "out" / "c" / "sub").rmdir()
+    (two_gpus / "out" / "c").rmdir()
+    run(two_gpus, commands_of(two_gpus, "a", "b", "c", "d"), resume=True)
+    log = (two_gpus / "log").read_text("utf-8").split()
+    assert sorted(log) == ["a", "b", "c", "c", "d"]
+    with pytest.raises(UsageError, match="another target, matrix, options or profkit"):
+        run(two_gpus, commands_of(two_gpus, "a", "b"), resume=True)
+
+
+def test_a_command_that_fails_twice_is_recorded_and_passed_over(two_gpus: Path) -> None:
+    state = run(two_gpus, commands_of(two_gpus, "a", "broken", "b"))
+    assert state.given_up == {"broken": "it can't run (exit status 1)"}
+    assert set(seen(two_gpus)) == {"a", "b"}
+    assert "it can't run" in (two_gpus / "out" / "failed" / "broken.txt").read_text("utf-8")
+    assert (two_gpus / "log").read_text("utf-8").split().count("broken") == 2
+
+
+def test_a_gpu_that_somebody_measures_on_is_left_alone(two_gpus: Path) -> None:
+    from profkit.core.lock import gpu_lock
+
+    with gpu_lock("GPU-bbbb-1"):
+        state = run(two_gpus, commands_of(two_gpus, "a", "b", "c"))
+    assert list(seen(two_gpus).values()) == ["GPU-aaaa-0"] * 3
+    (reason,) = state.excluded.values()
+    assert "is being measured" in reason
+
+
+def test_time_over_a_matrix_leaves_what_time_leaves(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    matrix = tmp_path / "shapes.yaml"
+    matrix.write_text(
+        "schema: profkit.matrix/1\nname: made\n"
+        "groups: [{with: {dtype: float32, k: 8, n: 8}, vary: {m: [16, 32]}}]\n"
+    )
+    out = tmp_path / "out"
+    words = [
+        "time", str(ROOT / "targets" / "matmul.py"), "--matrix", str(matrix), "--into", str(out),
+        "--device", "cpu", "--samples", "16", "--warmup-ms", "1", "--variant", "matmul",
+    ]  # fmt: skip
+    monkeypatch.setattr(sys, "argv", ["profkit", *words])
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code == 0, done.output
+    for m in (16, 32):
+        name = f"fp32-k8-n8-m{m}"
+        assert f"{name}   on the CPU\n  matmul  " in done.stdout
+        file = out / name / "latency.json"
+        (series,) = read_latencies(file, None).latencies
+        assert len(series.samples) == 16
+        assert (series.target.shapes or {})["m"] == m
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["time", "TARGET", "--matrix", "M"], "name a folder: --into DIR"),
+        (["time", "TARGET", "--on", "local"], "--on is for a matrix of shapes"),
+        (
+            ["time", "TARGET", "--matrix", "M", "--into", "o", "--save", "f.json"],
+            "is for one shape",
+        ),
+        (["profile", "TARGET", "--matrix", "M"], "name a folder: --output DIR"),
+        (["profile", "TARGET", "--resume"], "--resume is for a matrix of shapes"),
+        (["profile", "--matrix", "M", "-o", "o", "--", "./app"], "give one: targets/NAME.py"),
+    ],
+)
+def test_what_does_not_fit_is_one_line(tmp_path: Path, words: list[str], message: str) -> None:
+    matrix = tmp_path / "m.yaml"
+    matrix.write_text("schema: profkit.matrix/1\nname: made\ngroups: [{vary: {m: [16, 32]}}]\n")
+    files = {"TARGET": str(ROOT / "targets" / "matmul.py"), "M": str(matrix)}
+    done = CliRunner().invoke(app, [files.get(word, word) for word in words])
+    assert done.exit_code == 2
+    assert message in done.stderr
