@@ -33,7 +33,7 @@ def check(
     format: CheckFormat = "terminal",
     output: Path | None = None,
 ) -> None:
-    """Check a history for changes, without false alarms.
+    """Check a history for changes, and say what they are due to.
 
     A change is real, or due to the method of measurement, to hardware or driver, or noise: only
     real ones are regressions. Three runs must agree on it. Exits with 1 if a gate of --fail-on
