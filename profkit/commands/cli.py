@@ -44,6 +44,7 @@ _PANELS: Mapping[str, Mapping[str, type[TyperCommand] | None]] = {
         "roofline": Drawing,
     },
     "Compare": {"diff": Reading, "compare": Reading, "audit": Reading},
+    "Experiment": {"next": Reading, "log": Reading},
     "Time": {"time": WithProgram, "optimize": WithProgram, "baseline": None},
     "Reference": {"metrics": Reading, "rules": None},
     "Setup": {"doctor": Reading, "calibrate": Reading, "ceilings": Reading},
