@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from profkit.comparison.comparison import Diff
     from profkit.comparison.document import Document, Judged
 
-ComparisonFormat = Literal["terminal", "markdown", "json", "html", "sarif", "junit", "github"]
+ComparisonFormat = Literal[
+    "terminal", "brief", "markdown", "json", "html", "sarif", "junit", "github"
+]
 
 _TOP_SHOWN = 3  # chosen: details of three kernels are two screens
 _WITH_LINES = {"json", "sarif", "github"}

@@ -5,16 +5,15 @@ from __future__ import annotations
 import os
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
+from profkit.commands.choices import TextFormat
 from profkit.commands.options import put
 
 if TYPE_CHECKING:
     from profkit.analysis.report import Report
     from profkit.comparison.comparison import Diff
     from profkit.experiment.log import Experiments
-
-ExperimentFormat = Literal["terminal", "markdown", "json", "brief"]
 
 
 def next(  # noqa: A001  (the verb's name)
@@ -23,7 +22,7 @@ def next(  # noqa: A001  (the verb's name)
     kernel: str | None = None,
     match: str = "auto",
     top: int = 3,
-    format: ExperimentFormat = "terminal",
+    format: TextFormat = "terminal",
     output: Path | None = None,
 ) -> None:
     """Propose the next experiment, and judge the last one.
@@ -39,7 +38,6 @@ def next(  # noqa: A001  (the verb's name)
     from profkit.core.typed_file import encode
     from profkit.experiment.log import write_experiments
     from profkit.experiment.view import (
-        experiments_brief,
         experiments_markdown,
         experiments_view,
     )
@@ -53,8 +51,6 @@ def next(  # noqa: A001  (the verb's name)
         put(encode(found, dense=False), output)
     elif format == "markdown":
         put(experiments_markdown(found, measure), output)
-    elif format == "brief":
-        put(experiments_brief(found, measure), output)
     else:
         put(experiments_view(found, measure), output)
 

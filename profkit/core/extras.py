@@ -9,6 +9,7 @@ from profkit.core.errors import EnvironmentProblem
 
 _EXTRAS: Mapping[str, str] = {
     "matplotlib": "plots",
+    "mcp": "mcp",
     "pandas": "tables",
     "perfetto": "perfetto",
     "pyarrow": "tables",

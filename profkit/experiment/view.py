@@ -45,15 +45,6 @@ def experiments_markdown(experiments: Experiments, measure: str) -> str:
     return "\n".join(lines) if lines else f"{NOTHING}\n"
 
 
-def experiments_brief(experiments: Experiments, measure: str) -> str:
-    """The same in a few plain lines: for programs that read text."""
-    lines: list[str] = []
-    for title, rows in _sections(experiments, measure):
-        lines.append(title)
-        lines += [f"{label or '-'}: {value}" for label, value in rows]
-    return "\n".join(lines or [NOTHING]) + "\n"
-
-
 def log_view(tests: Sequence[tuple[Path, Test]]) -> RenderableType:
     """A chain of experiments, the first one first."""
     parts: list[RenderableType] = []
