@@ -52,9 +52,12 @@ class Job:
         return text.replace("\r", "\n").strip().split("\n\n")[-1]
 
     def end(self) -> None:
-        """End it, as Ctrl-C does."""
+        """End it where it runs, and forget its output."""
         if self.status is None:
             self.process.terminate()
+            self.process.wait()
+        self.out.close()
+        self.err.close()
 
 
 @dataclass
@@ -82,7 +85,7 @@ class Jobs:
             self._jobs[self._started] = Job(process, out, err)
             ended = [number for number, each in self._jobs.items() if each.status is not None]
             for number in ended[:-_KEPT]:
-                del self._jobs[number]
+                self._jobs.pop(number).end()
             return self._started
 
     def job(self, number: int) -> Job:
@@ -93,8 +96,8 @@ class Jobs:
 
     def end(self) -> None:
         """End all that run."""
-        for job in self._jobs.values():
-            job.end()
+        while self._jobs:
+            self._jobs.popitem()[1].end()
 
 
 def _content(file: IO[bytes]) -> bytes:

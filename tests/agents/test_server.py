@@ -136,3 +136,5 @@ def test_a_long_verb_is_a_job_that_is_waited_for(folder: Path) -> None:
     ended = Tools(access, jobs, 60.0).profile(job=1)
     assert "profkit: " in ended  # why it failed
     assert jobs.job(1).status != 0
+    jobs.end()
+    assert "no job 1" in Tools(access, jobs, 0.0).profile(job=1)
