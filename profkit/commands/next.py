@@ -60,7 +60,7 @@ def _experiments(
 ) -> Experiments:
     from profkit.commands.reading import read_report
     from profkit.experiment.log import Experiments, Test, read_experiments, refuted
-    from profkit.experiment.outcome import Verdict, outcome
+    from profkit.experiment.outcome import Verdict, tested
     from profkit.experiment.prediction import next_experiments
 
     earlier = read_report(before, kernel)
@@ -72,14 +72,14 @@ def _experiments(
         )
     later = read_report(after, kernel)
     proposed = read_experiments(before).proposed if before.is_dir() else ()
-    proposed = proposed or next_experiments(earlier.checklist(blamed=0), 1, tried)
+    proposed = proposed or next_experiments(earlier.checklist(blamed=0), top, tried)
     test = None
     if proposed:
-        made = outcome(proposed[0], _compared(earlier, later, match))
         way = os.path.relpath(before, after if after.is_dir() else after.parent)
-        test = Test(before=way, prediction=proposed[0], outcome=made)
+        prediction, made = tested(proposed, _compared(earlier, later, match))
+        test = Test(before=way, prediction=prediction, outcome=made)
         if made.verdict is Verdict.refuted:
-            tried |= {(proposed[0].rule, proposed[0].kernel)}
+            tried |= {(prediction.rule, prediction.kernel)}
     return Experiments(test=test, proposed=next_experiments(later.checklist(blamed=0), top, tried))
 
 

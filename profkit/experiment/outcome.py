@@ -67,6 +67,14 @@ class _Times:
     obstacle: str = ""
 
 
+def tested(proposed: Sequence[Prediction], diff: Diff) -> tuple[Prediction, Outcome]:
+    """Which of some experiments a change was, with its outcome: the first whose measure moved, else
+    the first."""
+    outcomes = [(prediction, outcome(prediction, diff)) for prediction in proposed]
+    moved = {Verdict.held, Verdict.partly, Verdict.refuted}
+    return next((each for each in outcomes if each[1].verdict in moved), outcomes[0])
+
+
 def outcome(prediction: Prediction, diff: Diff) -> Outcome:
     """What a change did to a prediction: two reports compared, before and after it."""
     if diff.refused and not (prediction.chain and _only_unmatched(diff)):
