@@ -66,7 +66,7 @@ time, the busiest resource is named.
 """
 _WRITTEN = """
 This page is written by `python -m kernels.document` from `{folder}`;
-[Recording](../../guides/recording.md) shows how to record.
+[Recording](../recording.md) shows how to record.
 """
 
 

@@ -43,7 +43,7 @@ finding promises no time, the busiest resource is named.
 """
 _WRITTEN = """
 This page is written by `python -m kernels.document` from `{folder}`;
-[Recording](../guides/recording.md) shows how to record, and how to write a pair.
+[Recording](recording.md) shows how to record, and how to write a pair.
 """
 
 

@@ -16,6 +16,8 @@ from profkit.core.errors import EnvironmentProblem
 
 _ENDED = (128 + 9, 128 + 15)  # exit statuses after SIGKILL and SIGTERM
 
+_REFUSED = "ended with status"
+
 
 class NoTimeline(EnvironmentProblem):
     """nsys gave no timeline; `reason` is without nsys's output, which may be private."""
@@ -94,9 +96,19 @@ def export(
     environment: Mapping[str, str],
     timeout: float | None,
 ) -> None:
-    """Export an `.nsys-rep` to SQLite; raises NoTimeline when that fails."""
+    """Export an `.nsys-rep` to SQLite; raises NoTimeline when that fails.
+
+    Payloads of NVTX ranges, in which NCCL passes the sizes of its messages, are left out of an
+    export that doesn't ask for them; what doesn't know the option exports the rest.
+    """
     words = [tool.path, "export", "--type=sqlite", "--force-overwrite=true"]
-    _run([*words, f"--output={database}", str(report)], environment, timeout)
+    files = [f"--output={database}", str(report)]
+    try:
+        _run([*words, "--include-blobs=true", *files], environment, timeout)
+    except NoTimeline as failure:
+        if _REFUSED not in failure.reason:
+            raise
+        _run([*words, *files], environment, timeout)
     if not database.is_file():
         raise NoTimeline("nsys exported no timeline", "see `profkit doctor`")
 
@@ -116,7 +128,7 @@ def _run(
     if finished.status not in expected:
         lines = finished.output.splitlines()
         last = next((line.strip() for line in reversed(lines) if line.strip()), "no output")
-        reason = f"nsys {words[1]} ended with status {finished.status}"
+        reason = f"nsys {words[1]} {_REFUSED} {finished.status}"
         remedy = "see `profkit doctor`, or use --no-nsys"
         failure = NoTimeline(f"{reason}: {last[:300]}", remedy, reason)
         if recorded and recorded.is_file():  # nsys did its part

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from profkit.report.summary import Group, ReportSummary
     from profkit.rules.checklist import Checklist
 
-AnalysisFormat = Literal["terminal", "json", "markdown", "csv", "html"]
+AnalysisFormat = Literal["terminal", "brief", "json", "markdown", "csv", "html"]
 
 _TOP_SHOWN = {"terminal": 3, "markdown": 3, "html": 12}
 _BY_TIME = "time"

@@ -8,8 +8,8 @@ from typing import Literal
 
 from profkit.core.errors import UsageError
 
-PlainFormat = Literal["terminal", "json"]
-TextFormat = Literal["terminal", "markdown", "json"]
+PlainFormat = Literal["terminal", "brief", "json"]
+TextFormat = Literal["terminal", "brief", "markdown", "json"]
 NumbersFormat = Literal["terminal", "json", "markdown"]  # --help lists them in this order
 Timer = Literal["events", "graph", "cupti"]
 Cache = Literal["cold", "warm"]

@@ -44,10 +44,11 @@ _PANELS: Mapping[str, Mapping[str, type[TyperCommand] | None]] = {
         "roofline": Drawing,
     },
     "Compare": {"diff": Reading, "compare": Reading, "audit": Reading},
+    "Experiment": {"next": Reading, "log": Reading},
     "Time": {"time": WithProgram, "optimize": WithProgram, "baseline": None},
     "Follow over time": {"history": None},
     "Reference": {"metrics": Reading, "rules": None},
-    "Setup": {"doctor": Reading, "calibrate": Reading, "ceilings": Reading},
+    "Setup": {"doctor": Reading, "calibrate": Reading, "ceilings": Reading, "mcp": Reading},
 }
 """How each verb is run, by panel and in the order of the help; None is a group of verbs."""
 _VERBS = {name: kind for verbs in _PANELS.values() for name, kind in verbs.items()}

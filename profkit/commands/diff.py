@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from profkit.comparison.comparison import Diff
     from profkit.comparison.document import Document, Judged
 
-ComparisonFormat = Literal["terminal", "markdown", "json", "html", "sarif", "junit", "github"]
+ComparisonFormat = Literal[
+    "terminal", "brief", "markdown", "json", "html", "sarif", "junit", "github"
+]
 
 _TOP_SHOWN = 3  # chosen: details of three kernels are two screens
-_MODES = ("auto", "name", "order", "nvtx")
-_NAMES = "write `old name: new name`, one per line"
 _WITH_LINES = {"json", "sarif", "github"}
 """Formats that name the lines that findings blame."""
 
@@ -58,7 +58,7 @@ def diff(
       profkit diff before.ncu-rep after.ncu-rep --ablation padding -o padding.md
     """
     from profkit.application.picks_file import is_application
-    from profkit.commands.reading import read_report
+    from profkit.commands.reading import chosen_matching, read_report
     from profkit.comparison.ablation import ablation_markdown
     from profkit.comparison.document import Document, Judged
     from profkit.comparison.gates import exit_code, failures, parse_gates
@@ -73,7 +73,7 @@ def diff(
         diff_applications(before, after, top, format, output, fail_on, everything=everything)
         return
     gates = parse_gates(fail_on or ())
-    mode, names = _matching(match)
+    mode, names = chosen_matching(match)
 
     @lru_cache(maxsize=1)
     def read(path: Path) -> Report:
@@ -293,19 +293,3 @@ def _name(path: Path, file: Path) -> str:
     from profkit.ui.text import literal
 
     return literal(file.name if path == file else path.name or str(path))
-
-
-def _matching(text: str) -> tuple[str, Mapping[str, str] | None]:
-    """The mode of matching; the new names of kernels by their old ones where a file has them."""
-    from profkit.core.yaml_files import read_yaml
-
-    if text in _MODES:
-        return text, None
-    path = Path(text)
-    if not path.is_file():
-        message = f"--match {text!r} is not {', '.join(_MODES)} or a file"
-        raise UsageError(message, "see profkit diff --help")
-    names = read_yaml(path, _NAMES)
-    if not isinstance(names, dict) or not all(isinstance(name, str) for name in names.values()):
-        raise BadInput(f"{path}: not names of kernels", _NAMES)
-    return "auto", {str(old): new for old, new in names.items()}

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import inspect
+import io
 import json
+import os
 import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from functools import cache
 from pathlib import Path
 from types import FrameType
@@ -193,7 +195,22 @@ class Reading(TyperCommand):
         output = ctx.params.get("output")
         if output is not None and output.suffix.lower() not in self.pictures:
             self._choose_format(ctx, output)
+        if ctx.params.get("format") == "brief":
+            return self._in_brief(ctx, output)
         return super().invoke(ctx)
+
+    def _in_brief(self, ctx: Any, output: Path | None) -> Any:
+        """Run it with the first page of what a terminal would show, also where it exits."""
+        from profkit.ui.brief import COLUMNS, first_page
+
+        os.environ["COLUMNS"] = str(COLUMNS)
+        ctx.params |= {"format": "terminal"} | ({"output": None} if output else {})
+        text = io.StringIO()
+        try:
+            with redirect_stdout(text):
+                return super().invoke(ctx)
+        finally:
+            put(first_page(text.getvalue()), output)
 
     def _own_words(self, ctx: Any) -> Mapping[str, Any]:
         """The parameters as far as they are profkit's own."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -34,6 +34,10 @@ _RANKS: dict[str, Callable[[Group], Any]] = {
 _KEYS = ("time", *_RANKS)
 
 
+_MODES = ("auto", "name", "order", "nvtx")
+_NAMES = "write `old name: new name`, one per line"
+
+
 class Advice(NamedTuple):
     """How to look for findings: the rules (None: the shipped ones), what of them to leave out, and
     for how many findings to look up the lines to blame (None: all)."""
@@ -41,6 +45,22 @@ class Advice(NamedTuple):
     rules: tuple[Rule, ...] | None = None
     disabled: frozenset[str] = frozenset()
     blamed: int | None = None
+
+
+def chosen_matching(text: str) -> tuple[str, Mapping[str, str] | None]:
+    """The mode of matching; the new names of kernels by their old ones where a file has them."""
+    from profkit.core.yaml_files import read_yaml
+
+    if text in _MODES:
+        return text, None
+    path = Path(text)
+    if not path.is_file():
+        message = f"--match {text!r} is not {', '.join(_MODES)} or a file"
+        raise UsageError(message, "see profkit diff --help")
+    names = read_yaml(path, _NAMES)
+    if not isinstance(names, dict) or not all(isinstance(name, str) for name in names.values()):
+        raise BadInput(f"{path}: not names of kernels", _NAMES)
+    return "auto", {str(old): new for old, new in names.items()}
 
 
 def chosen_advice(own: Path | None, disabled: Sequence[str] | None, blamed: int | None) -> Advice:

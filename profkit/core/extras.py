@@ -10,6 +10,7 @@ from profkit.core.errors import EnvironmentProblem
 _EXTRAS: Mapping[str, str] = {
     "duckdb": "history",
     "matplotlib": "plots",
+    "mcp": "mcp",
     "pandas": "tables",
     "perfetto": "perfetto",
     "pyarrow": "tables",

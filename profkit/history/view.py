@@ -110,7 +110,7 @@ class SeriesFile(Output, frozen=True, kw_only=True, tag="profkit.history/1"):
     points: tuple[PointEntry, ...]
 
 
-Format = Literal["terminal", "markdown", "json"]
+Format = Literal["terminal", "brief", "markdown", "json"]
 
 
 def overviews_text(

@@ -49,6 +49,7 @@ from profkit.runs.manifest import FileEntry, Stage
 from profkit.runs.run import keep, listed
 from profkit.timeline import RUN_FILE
 from profkit.timeline.events import Events
+from profkit.timeline.lost_work import lost_work
 from profkit.timeline.reader import read
 from profkit.ui.text import plural
 
@@ -205,12 +206,12 @@ class _Application(Profiling):
     # The timelines
 
     def _timelines(self, tool: Tool, folder: Path) -> tuple[Events, Events | None, float]:
-        """The events with graphs as a whole, those by node where there are graphs, and how long
-        the program took."""
+        """The events with graphs as a whole, those by node where there are graphs or their launches
+        were lost, and how long the program took."""
         began = time.monotonic()
         events = self._recorded(tool, folder / RUN_FILE, "graph")
         seconds = time.monotonic() - began
-        if not len(events.graphs):
+        if not len(events.graphs) and not lost_work(events):
             return events, None, seconds
         try:
             return events, self._recorded(tool, folder / NODES, "node"), seconds

@@ -17,6 +17,7 @@ from profkit.capture import doctor, target_format
 from profkit.comparison import application_view
 from profkit.comparison import json as comparison
 from profkit.core.typed_file import Model, json_schema
+from profkit.experiment import log
 from profkit.history import check_json
 from profkit.history import view as history
 from profkit.roofline import ceiling_file, roofline_json
@@ -63,6 +64,8 @@ FORMATS: Mapping[str, tuple[type[Model] | tuple[type[Model], ...], str]] = {
     "matrix": (matrix.MatrixFile, "A matrix of shapes (YAML)"),
     "metrics": (metrics_view.MetricsFile, "profkit metrics --format json"),
     "optimize": (optimize_view.OptimizeFile, "profkit optimize --format json"),
+    "experiment": (log.Experiments, "next.json of a run, profkit next --format json"),
+    "log": (log.Log, "profkit log --format json"),
     "picks": (picks_file.PicksFile, "picks.json of a run of `profkit profile --app`"),
     "plan": (replay_plan_view.ReplayPlanFile, "profkit plan --format json"),
     "roofline": (roofline_json.RooflineFile, "profkit roofline --format json"),

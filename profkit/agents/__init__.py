@@ -1,0 +1,1 @@
+"""profkit for coding agents: its verbs as tools of the Model Context Protocol."""

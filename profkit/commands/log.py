@@ -1,0 +1,34 @@
+"""`profkit log`: the experiments that led to a run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from profkit.commands.choices import TextFormat
+from profkit.commands.options import put
+from profkit.core.errors import BadInput
+
+
+def log(run: Path, format: TextFormat = "terminal", output: Path | None = None) -> None:
+    """List the experiments that led to a run, with what was predicted and measured.
+
+    Verdicts are `profkit next`'s, from the counters and times of two runs.
+
+    Examples:
+      profkit log runs/attention/20260301T101500Z-3f2a91
+      profkit log runs/attention/20260301T101500Z-3f2a91 --format markdown
+    """
+    from profkit.core.typed_file import encode
+    from profkit.experiment.log import Log, LogEntry, tests
+    from profkit.experiment.view import log_markdown, log_view
+
+    if not run.is_dir():
+        raise BadInput(f"{run}: not a run's folder", "profkit next keeps a log in runs alone")
+    made = list(tests(run))
+    if format == "json":
+        rows = tuple(LogEntry(run=str(folder), test=test) for folder, test in reversed(made))
+        put(encode(Log(experiments=rows), dense=False), output)
+    elif format == "markdown":
+        put(log_markdown(made), output)
+    else:
+        put(log_view(made), output)

@@ -1,0 +1,29 @@
+"""`profkit mcp`: a server of the Model Context Protocol on stdin and stdout."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+def mcp(root: list[Path] | None = None, allow_run: bool = False) -> None:
+    """Serve profkit's verbs to a coding agent, over stdin and stdout.
+
+    Eight tools: doctor, profile, time, analyze, explain, diff, source, next. Files are read below
+    --root alone, and programs are run only with --allow-run. Needs `pip install profkit[mcp]`.
+
+    Examples:
+      profkit mcp --root .
+      profkit mcp --root runs/ --root targets/ --allow-run
+    """
+    from profkit.agents.access import Access
+    from profkit.core.errors import UsageError
+    from profkit.core.extras import require
+
+    require("profkit mcp", "mcp")
+    from profkit.agents.server import server
+
+    roots = tuple(folder.resolve() for folder in root or [Path()])
+    for folder in roots:
+        if not folder.is_dir():
+            raise UsageError(f"--root {folder}: not a folder", "name an existing folder")
+    server(Access(roots, allow_run), roots[0]).run("stdio")

@@ -1,0 +1,106 @@
+"""`profkit next`: the experiment that tells most now, and what the last one showed."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from profkit.commands.choices import TextFormat
+from profkit.commands.options import put
+
+if TYPE_CHECKING:
+    from profkit.analysis.report import Report
+    from profkit.comparison.comparison import Diff
+    from profkit.experiment.log import Experiments
+
+
+def next(  # noqa: A001  (the verb's name)
+    before: Path,
+    after: Path | None = None,
+    kernel: str | None = None,
+    match: str = "auto",
+    top: int = 3,
+    format: TextFormat = "terminal",
+    output: Path | None = None,
+) -> None:
+    """Propose the next experiment, and judge the last one.
+
+    With one run: the change to try, which quantities move if the diagnosis is right and by how much
+    the kernel gains, and what refutes it. With two: whether the prediction for the first held in
+    the second, and what to try now. Runs keep both, as next.json; `profkit log` lists them.
+
+    Examples:
+      profkit next runs/attention/20260301T101500Z-3f2a91
+      profkit next before.ncu-rep after.ncu-rep --format brief
+    """
+    from profkit.core.typed_file import encode
+    from profkit.experiment.log import write_experiments
+    from profkit.experiment.view import (
+        experiments_markdown,
+        experiments_view,
+    )
+
+    found = _experiments(before, after, kernel, match, top)
+    last = after or before
+    if last.is_dir():
+        write_experiments(last, found)
+    measure = _command(last)
+    if format == "json":
+        put(encode(found, dense=False), output)
+    elif format == "markdown":
+        put(experiments_markdown(found, measure), output)
+    else:
+        put(experiments_view(found, measure), output)
+
+
+def _experiments(
+    before: Path, after: Path | None, kernel: str | None, match: str, top: int
+) -> Experiments:
+    from profkit.commands.reading import read_report
+    from profkit.experiment.log import Experiments, Test, read_experiments, refuted
+    from profkit.experiment.outcome import Verdict, tested
+    from profkit.experiment.prediction import next_experiments
+
+    earlier = read_report(before, kernel)
+    tried = refuted(before) if before.is_dir() else frozenset()
+    if after is None:
+        kept = read_experiments(before).test if before.is_dir() else None
+        return Experiments(
+            test=kept, proposed=next_experiments(earlier.checklist(blamed=0), top, tried)
+        )
+    later = read_report(after, kernel)
+    proposed = read_experiments(before).proposed if before.is_dir() else ()
+    proposed = proposed or next_experiments(earlier.checklist(blamed=0), top, tried)
+    test = None
+    if proposed:
+        way = os.path.relpath(before, after if after.is_dir() else after.parent)
+        prediction, made = tested(proposed, _compared(earlier, later, match))
+        test = Test(before=way, prediction=prediction, outcome=made)
+        if made.verdict is Verdict.refuted:
+            tried |= {(prediction.rule, prediction.kernel)}
+    return Experiments(test=test, proposed=next_experiments(later.checklist(blamed=0), top, tried))
+
+
+def _compared(earlier: Report, later: Report, match: str) -> Diff:
+    """The reports compared; of one kernel each that is the same one, whatever its name."""
+    from profkit.commands.reading import chosen_matching
+    from profkit.comparison.reports import diff
+
+    mode, names = chosen_matching(match)
+    kernels = [{group.name for group in report.summary.groups} for report in (earlier, later)]
+    if match == "auto" and all(len(each) == 1 for each in kernels):
+        names = dict(zip(*kernels, strict=True))
+    return diff(earlier, later, match=mode, names=names)
+
+
+def _command(run: Path) -> str:
+    """How the change is measured: as the run was recorded, then compared with it."""
+    from profkit.core.integrity import MANIFEST
+    from profkit.runs.run import read_manifest
+
+    again = f"profkit next {shlex.quote(str(run))} NEW"
+    if run.is_dir() and (run / MANIFEST).is_file() and (command := read_manifest(run).command):
+        return f"{command}, then {again}"
+    return f"ncu --set full -o NEW PROGRAM, then {again}"

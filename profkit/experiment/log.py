@@ -1,0 +1,84 @@
+"""The log of experiments: `next.json` in a run, `profkit.experiment/1`.
+
+A run's file has the experiments that were proposed for it and, where it was made to test one of an
+earlier run, that prediction with its outcome and the way to that run: a chain of runs is a log.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from profkit.core.atomic_file import write_atomic
+from profkit.core.errors import BadInput
+from profkit.core.typed_file import File, Model, Output, encode, read_file
+from profkit.experiment.outcome import Outcome, Verdict
+from profkit.experiment.prediction import Prediction
+
+NEXT = "next.json"
+_LONGEST = 1000  # experiments of a log, chosen: beyond any chain that was made by hand
+
+
+class Test(Model, frozen=True, kw_only=True):
+    """A prediction of the run `before`, a path from this run's folder, and its outcome here."""
+
+    before: str
+    prediction: Prediction
+    outcome: Outcome
+
+
+class Experiments(File, frozen=True, kw_only=True, tag="profkit.experiment/1"):
+    """The experiments of a run: what it tested, and what was proposed then, best first."""
+
+    test: Test | None = None
+    proposed: tuple[Prediction, ...] = ()
+
+
+class LogEntry(Model, frozen=True, kw_only=True):
+    """A test with the folder of the run that it was made in."""
+
+    run: str
+    test: Test
+
+
+class Log(Output, frozen=True, kw_only=True, tag="profkit.log/1"):
+    """The experiments that led to a run, the first one first."""
+
+    experiments: tuple[LogEntry, ...]
+
+
+def read_experiments(run: Path) -> Experiments:
+    """The experiments of a run; none where it has no log. Raises BadInput for a damaged one."""
+    path = run / NEXT
+    if not path.is_file():
+        return Experiments()
+    return read_file(path, Experiments, "remove it, and run `profkit next` again")
+
+
+def write_experiments(run: Path, experiments: Experiments) -> None:
+    """Keep the experiments in a run; raises EnvironmentProblem."""
+    write_atomic(run / NEXT, encode(experiments, dense=False))
+
+
+def tests(run: Path) -> Iterator[tuple[Path, Test]]:
+    """The tests that led to a run, the latest first, each with the run that it was made in.
+
+    Raises BadInput where a log goes in a circle, and as `read_experiments`.
+    """
+    for _ in range(_LONGEST):
+        test = read_experiments(run).test
+        if test is None:
+            return
+        yield run, test
+        run = Path(os.path.normpath(run / test.before))
+    raise BadInput(f"{run / NEXT}: a log without an end", "remove it")
+
+
+def refuted(run: Path) -> frozenset[tuple[str, str]]:
+    """The diagnoses that the tests up to a run refuted: rules with their kernels."""
+    return frozenset(
+        (test.prediction.rule, test.prediction.kernel)
+        for _, test in tests(run)
+        if test.outcome.verdict is Verdict.refuted
+    )

@@ -1,0 +1,191 @@
+"""What became of a prediction: the measure, the time, and what both say about the diagnosis.
+
+                   kernel faster as predicted   otherwise faster      not faster
+measure moved      held                         held in part          refuted
+measure stayed     not tested: the change did not do what it was to do, whatever the time did
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from profkit.comparison.comparability import Aspect
+from profkit.comparison.comparison import Diff, KernelDiff
+from profkit.comparison.repeats import Change, noise, within_noise
+from profkit.core.typed_file import Model, Number
+from profkit.experiment.prediction import Expectation, Prediction
+from profkit.rules.measures import MOVED, Measure
+
+
+class Verdict(StrEnum):
+    """What a change said about a diagnosis."""
+
+    held = "HELD"
+    partly = "HELD IN PART"
+    refuted = "REFUTED"
+    untested = "NOT TESTED"
+    open = "UNDECIDED"
+
+
+class Move(Model, frozen=True, kw_only=True):
+    """An expected quantity before and after; `share` is by how much it moved as predicted, of the
+    larger side: below 0 the other way, None where a side did not record it."""
+
+    quantity: str
+    rises: bool
+    before: Number | None
+    after: Number | None
+    share: Number | None
+
+
+class Outcome(Model, frozen=True, kw_only=True):
+    """The verdict with its reason; `speedup` and its range are the measured ones, of timed
+    latencies (`timed`) or else of ncu's durations; None where they can't be compared."""
+
+    verdict: Verdict
+    reason: str
+    moves: tuple[Move, ...] = ()
+    change: Change = Change.incomparable
+    speedup: Number | None = None
+    low: Number | None = None
+    high: Number | None = None
+    timed: bool = False
+
+
+@dataclass(frozen=True)
+class _Times:
+    """What is known of the time: a verdict, and the factor with its range."""
+
+    change: Change
+    speedup: float = math.nan
+    low: float = math.nan
+    high: float = math.nan
+    timed: bool = False
+    obstacle: str = ""
+
+
+def tested(proposed: Sequence[Prediction], diff: Diff) -> tuple[Prediction, Outcome]:
+    """Which of some experiments a change was, with its outcome: the first whose measure moved, else
+    the first."""
+    outcomes = [(prediction, outcome(prediction, diff)) for prediction in proposed]
+    moved = {Verdict.held, Verdict.partly, Verdict.refuted}
+    return next((each for each in outcomes if each[1].verdict in moved), outcomes[0])
+
+
+def outcome(prediction: Prediction, diff: Diff) -> Outcome:
+    """What a change did to a prediction: two reports compared, before and after it."""
+    if diff.refused and not (prediction.chain and _only_unmatched(diff)):
+        return Outcome(verdict=Verdict.open, reason=f"not comparable: {diff.obstacle_words}")
+    kernel = _kernel(prediction, diff.kernels)
+    if prediction.chain:
+        times, moves = _of_all(diff), tuple(_sums(prediction.expected, diff))
+    elif kernel:
+        times, moves = _of_kernel(kernel), tuple(_moves(prediction.expected, kernel))
+    else:
+        reason = "the kernel has no counterpart after the change"
+        return Outcome(verdict=Verdict.open, reason=reason)
+    known = [move.share for move in moves if move.share is not None]
+    verdict, reason = _verdict(prediction, times, known[0] if known else None)
+    return Outcome(
+        verdict=verdict,
+        reason=reason,
+        moves=moves,
+        change=times.change,
+        speedup=_known(times.speedup),
+        low=_known(times.low),
+        high=_known(times.high),
+        timed=times.timed,
+    )
+
+
+def _only_unmatched(diff: Diff) -> bool:
+    """Whether all that keeps reports from being compared is that no kernel has a counterpart."""
+    return {each.aspect for each in diff.obstacles} == {Aspect.match}
+
+
+def _kernel(prediction: Prediction, kernels: Sequence[KernelDiff]) -> KernelDiff | None:
+    """The comparison of the predicted kernel: of its own launch, or else of its name."""
+    named = [each for each in kernels if each.before.name == prediction.kernel]
+    own = (each for each in named if each.before.typical.index == prediction.launch)
+    return next(own, named[0] if named else None)
+
+
+def _of_kernel(kernel: KernelDiff) -> _Times:
+    if kernel.change is Change.incomparable:
+        return _Times(kernel.change, obstacle=kernel.obstacle_words)
+    low, high = (value if math.isfinite(value) else kernel.speedup for value in kernel.range)
+    return _Times(kernel.change, kernel.speedup, low, high, kernel.by_timing)
+
+
+def _of_all(diff: Diff) -> _Times:
+    """Of all launches: those of a chain have no counterparts where they were fused."""
+    before, after = (side.report.total for side in diff.sides)
+    if not (before > 0 and after > 0):
+        return _Times(Change.incomparable, obstacle="no duration on a side")
+    speedup, share = before / after, noise(before, after)
+    change = Change.improved if speedup > 1 else Change.regressed
+    if within_noise(before, after):
+        change = Change.same
+    return _Times(change, speedup, speedup * (1 - share), speedup / (1 - share))
+
+
+def _moves(expected: Sequence[Expectation], kernel: KernelDiff) -> Iterator[Move]:
+    before, after = kernel.before.typical, kernel.after.typical
+    for each in expected:
+        share = Measure((each.quantity,), each.rises).gain(before, after, before)
+        yield _move(each, before.get(each.quantity), after.get(each.quantity), share)
+
+
+def _sums(expected: Sequence[Expectation], diff: Diff) -> Iterator[Move]:
+    """Quantities of all launches together."""
+    for each in expected:
+        before, after = (
+            sum(launch.get(each.quantity) for launch in side.report.launches) for side in diff.sides
+        )
+        better = after - before if each.rises else before - after
+        yield _move(each, before, after, better / (max(abs(before), abs(after)) or 1.0))
+
+
+def _move(each: Expectation, before: float, after: float, share: float) -> Move:
+    return Move(
+        quantity=each.quantity,
+        rises=each.rises,
+        before=_known(before),
+        after=_known(after),
+        share=_known(share),
+    )
+
+
+def _verdict(prediction: Prediction, times: _Times, moved: float | None) -> tuple[Verdict, str]:
+    """The verdict, by the first measure that both sides recorded."""
+    if moved is None:
+        return Verdict.open, "a report did not record what was predicted to move"
+    if moved < MOVED:
+        direction = "moved the other way" if moved <= -MOVED else "did not move"
+        return (
+            Verdict.untested,
+            f"what the change was to move {direction}: it is not the predicted change",
+        )
+    match times.change:
+        case Change.incomparable:
+            return Verdict.open, f"the times can't be compared: {times.obstacle}"
+        case Change.inconclusive:
+            return Verdict.open, "it moved as predicted; the times are inconclusive"
+        case Change.same:
+            return Verdict.refuted, "it moved as predicted, and the time did not change"
+        case Change.regressed:
+            return Verdict.refuted, "it moved as predicted, and the kernel became slower"
+    if prediction.low is None or prediction.high is None:
+        return Verdict.held, "it moved as predicted, and the kernel became faster"
+    if times.high < prediction.low:
+        return Verdict.partly, "it moved as predicted; the kernel gained less than predicted"
+    if times.low > prediction.high:
+        return Verdict.partly, "it moved as predicted; the kernel gained more than predicted"
+    return Verdict.held, "it moved as predicted, and the kernel gained what was predicted"
+
+
+def _known(value: float) -> float | None:
+    return value if math.isfinite(value) else None

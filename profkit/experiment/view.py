@@ -1,0 +1,164 @@
+"""Experiments and their outcomes as text: rows of a label and a value, in each format."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from profkit.comparison.repeats import Change
+from profkit.experiment.log import Experiments, Test
+from profkit.experiment.outcome import Move, Outcome
+from profkit.experiment.prediction import Expectation, Prediction
+from profkit.report.catalog import catalog
+from profkit.rules.measures import MOVED
+from profkit.ui.markdown import escape
+from profkit.ui.terminal import rows_of
+from profkit.ui.text import factor, factor_range, literal, number, shorten
+
+Rows = Iterator[tuple[str, str]]
+_NAME = 40  # characters of it beside other words, chosen likewise
+_KERNEL = 80  # characters of a kernel's name, chosen: it fits a row at 100 columns
+NOTHING = "no experiment: no finding has a measure in this report"
+
+
+def experiments_view(experiments: Experiments, measure: str) -> RenderableType:
+    """The outcome of the test, if any, then the next experiment with its `measure`, a command."""
+    parts: list[RenderableType] = []
+    for title, rows in _sections(experiments, measure):
+        parts += [Text(), Text(title, "bold"), rows_of(rows, 2)]
+    return Group(*parts[1:]) if parts else Text(NOTHING)
+
+
+def experiments_markdown(experiments: Experiments, measure: str) -> str:
+    """The same as Markdown."""
+    lines: list[str] = []
+    for title, rows in _sections(experiments, measure):
+        lines += [f"## {escape(title)}", ""]
+        lines += [
+            f"- {label}: {escape(value)}" if label else f"- {escape(value)}"
+            for label, value in rows
+        ]
+        lines.append("")
+    return "\n".join(lines) if lines else f"{NOTHING}\n"
+
+
+def log_view(tests: Sequence[tuple[Path, Test]]) -> RenderableType:
+    """A chain of experiments, the first one first."""
+    parts: list[RenderableType] = []
+    for place, (run, test) in enumerate(reversed(tests), 1):
+        parts += [
+            Text(),
+            Text(f"{place}. {test.outcome.verdict}: {test.prediction.title}", "bold"),
+            rows_of(
+                [("run", str(run)), *_kernel(test.prediction), *_outcome_rows(test.outcome)], 2
+            ),
+        ]
+    return Group(*parts[1:]) if parts else Text("no experiment was made up to this run")
+
+
+def log_markdown(tests: Sequence[tuple[Path, Test]]) -> str:
+    """The same as a table."""
+    lines = [
+        "| Experiment | Verdict | Predicted | Measured | Run |",
+        "|---|---|---|---|---|",
+    ]
+    for run, test in reversed(tests):
+        predicted, made = test.prediction, test.outcome
+        lines.append(
+            f"| {escape(predicted.title)} | {made.verdict} | {_predicted(predicted)} "
+            f"| {_measured(made) or 'not known'} | {escape(str(run))} |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def _sections(
+    experiments: Experiments, measure: str
+) -> Iterator[tuple[str, list[tuple[str, str]]]]:
+    test = experiments.test
+    if test:
+        yield (
+            f"{test.outcome.verdict}: {test.prediction.title}",
+            [*_kernel(test.prediction), *_outcome_rows(test.outcome)],
+        )
+    first, *others = experiments.proposed or (None,)
+    if first:
+        rows = [*_kernel(first), *_prediction_rows(first), ("measure", measure)]
+        rows += [("else", _in_short(each)) for each in others if each]
+        yield f"Next experiment: {first.title}", rows
+    elif test:
+        yield "Next experiment", [("", NOTHING)]
+
+
+def _kernel(prediction: Prediction) -> Rows:
+    name = shorten(literal(prediction.kernel), _KERNEL)
+    whose = "a chain of kernels with " if prediction.chain else ""
+    yield "kernel", f"{whose}{name}, {number(prediction.duration, 's')} under ncu"
+
+
+def _in_short(prediction: Prediction) -> str:
+    name = shorten(literal(prediction.kernel), _NAME)
+    return f"{_predicted(prediction)}  {prediction.title}: {name}"
+
+
+def _prediction_rows(prediction: Prediction) -> Rows:
+    first, *others = prediction.changes
+    yield "change", first
+    yield from (("or", other) for other in others)
+    for each in prediction.expected:
+        yield "if right", _expectation(each)
+    what = "the report" if prediction.chain else "the kernel"
+    yield "", f"{what} becomes faster: {_predicted(prediction)}{_assumed(prediction)}"
+    first_of = "it" if len(prediction.expected) == 1 else "the first of these"
+    yield (
+        "refuted if",
+        f"{first_of} moves so by {MOVED:.0%} or more, and the time does not change",
+    )
+
+
+def _assumed(prediction: Prediction) -> str:
+    whole = f"; {factor(prediction.whole or 1.0)} for the whole report"
+    if prediction.chain or prediction.whole is None:
+        whole = ""
+    return whole + (f"; assumes {prediction.assumes}" if prediction.assumes else "")
+
+
+def _predicted(prediction: Prediction) -> str:
+    if prediction.likely is None or prediction.low is None or prediction.high is None:
+        return "how much is not estimated"
+    return factor_range(prediction.likely, prediction.low, prediction.high)
+
+
+def _expectation(each: Expectation) -> str:
+    moves = "rises" if each.rises else "falls"
+    return f"{each.quantity} {moves} from {_value(each.quantity, each.now)}"
+
+
+def _outcome_rows(made: Outcome) -> Rows:
+    yield "because", made.reason
+    for move in made.moves:
+        yield "measure" if move is made.moves[0] else "", _moved(move)
+    if measured := _measured(made):
+        yield "time", measured
+
+
+def _measured(made: Outcome) -> str:
+    if made.speedup is None or made.change is Change.incomparable:
+        return ""
+    low, high = (made.speedup if end is None else end for end in (made.low, made.high))
+    basis = "timed" if made.timed else "by ncu's durations"
+    return f"{made.change}, {factor_range(made.speedup, low, high)} {basis}"
+
+
+def _moved(move: Move) -> str:
+    if move.before is None or move.after is None:
+        return f"{move.quantity} was not recorded on both sides"
+    wanted = "rise" if move.rises else "fall"
+    values = " -> ".join(_value(move.quantity, value) for value in (move.before, move.after))
+    return f"{move.quantity} {values} (was to {wanted})"
+
+
+def _value(name: str, value: float | None) -> str:
+    return "unknown" if value is None else number(value, catalog().quantities[name].unit)

@@ -1,0 +1,108 @@
+"""`profkit next` and `profkit log`: predictions, their outcomes on recorded fixes, the chain."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import pytest
+from typer.testing import Result
+
+from tests.analysis.test_views import schema
+from tests.conftest import pair_report
+
+Cli: TypeAlias = Callable[..., Result]
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> tuple[Path, Path]:
+    """The runs before and after a fix, with their latencies."""
+    folders = tmp_path / "before", tmp_path / "after"
+    for folder in folders:
+        folder.mkdir()
+        report = pair_report("accurate_transcendentals", folder.name)
+        shutil.copy2(report, folder / report.name)
+    return folders
+
+
+def outcome(cli: Cli, before: Path, after: Path) -> dict[str, Any]:
+    result = cli("next", before, after, "--format", "json")
+    assert result.exit_code == 0, result.output
+    document = json.loads(result.stdout)
+    schema("experiment").validate(document)
+    return dict(document["test"])
+
+
+def test_the_experiment_is_the_first_finding_with_what_it_moves(
+    profkit_cli: Cli,
+) -> None:
+    before = pair_report("accurate_transcendentals", "before")
+    first = json.loads(profkit_cli("next", before, "--format", "json").stdout)["proposed"][0]
+    items = json.loads(profkit_cli("checklist", before, "--format", "json").stdout)
+    assert first["rule"] == items["checklist"][0]["rule"]
+    assert {row["quantity"]: row["rises"] for row in first["expected"]} == {
+        "instructions_executed": False
+    }
+    text = profkit_cli("next", before).stdout
+    assert "refuted if" in text
+    assert "profkit next" in text
+
+
+def test_a_fix_that_works_holds_the_prediction_and_is_logged(
+    profkit_cli: Cli, runs: tuple[Path, Path]
+) -> None:
+    before, after = runs
+    assert profkit_cli("next", before).exit_code == 0
+    made = outcome(profkit_cli, before, after)
+    assert made["outcome"]["verdict"] == "HELD"
+    (move,) = made["outcome"]["moves"]
+    assert move["before"] > 4 * move["after"]
+    assert made["before"] == "../before"
+    log = profkit_cli("log", after, "--format", "json")
+    document = json.loads(log.stdout)
+    schema("log").validate(document)
+    assert [row["test"]["outcome"]["verdict"] for row in document["experiments"]] == ["HELD"]
+    assert "HELD" in profkit_cli("log", after).stdout
+    assert "no experiment" in profkit_cli("log", before).stdout
+
+
+def test_a_change_that_does_something_else_tests_nothing(
+    profkit_cli: Cli, runs: tuple[Path, Path]
+) -> None:
+    before, _ = runs
+    again = before.with_name("again")
+    shutil.copytree(before, again)
+    assert outcome(profkit_cli, before, again)["outcome"]["verdict"] == "NOT TESTED"
+
+
+def test_a_fix_without_a_gain_refutes_the_diagnosis_and_another_is_proposed(
+    profkit_cli: Cli,
+) -> None:
+    before, after = (pair_report("batched_cholesky_capped", side) for side in ("before", "after"))
+    made = outcome(profkit_cli, before, after)
+    assert made["outcome"]["verdict"] == "REFUTED"
+
+
+def test_fused_kernels_are_judged_by_the_whole_report(profkit_cli: Cli) -> None:
+    before, after = (pair_report("focal_loss_eager", side) for side in ("before", "after"))
+    made = outcome(profkit_cli, before, after)
+    assert made["prediction"]["chain"]
+    assert made["outcome"]["verdict"] == "HELD"
+
+
+def test_what_is_no_run_has_no_log(profkit_cli: Cli) -> None:
+    result = profkit_cli("log", pair_report("focal_loss_eager", "before"))
+    assert result.exit_code != 0
+    assert "not a run's folder" in result.output
+
+
+def test_a_log_in_a_circle_is_refused(profkit_cli: Cli, runs: tuple[Path, Path]) -> None:
+    before, after = runs
+    assert profkit_cli("next", before, after).exit_code == 0
+    assert profkit_cli("next", after, before).exit_code == 0
+    result = profkit_cli("log", before)
+    assert result.exit_code != 0
+    assert "without an end" in result.output
