@@ -119,9 +119,8 @@ def _prediction_rows(prediction: Prediction) -> Rows:
 
 
 def _assumed(prediction: Prediction) -> str:
-    whole = f"; {factor(prediction.whole or 1.0)} for the whole report"
-    if prediction.chain or prediction.whole is None:
-        whole = ""
+    own, of_all = (factor(value or 1.0) for value in (prediction.likely, prediction.whole))
+    whole = f"; {of_all} for the whole report" if of_all != own and not prediction.chain else ""
     return whole + (f"; assumes {prediction.assumes}" if prediction.assumes else "")
 
 

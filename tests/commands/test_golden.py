@@ -15,7 +15,6 @@ import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
-from enum import StrEnum
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
@@ -33,8 +32,8 @@ Cli = Callable[..., Result]
 Golden = Callable[[str, str], str]
 GOLDEN = ROOT / "tests" / "data" / "golden"
 CASES: Mapping[str, list[str]] = yaml.safe_load((GOLDEN / "cases.yaml").read_text("utf-8"))
-MEASURING = {"profile", "optimize", "calibrate", "ceilings", "baseline run", "doctor"}
-"""Verbs that need a GPU, or show this machine: errors and help have goldens."""
+MEASURING = {"profile", "optimize", "calibrate", "ceilings", "baseline run", "doctor", "mcp"}
+"""Verbs that need a GPU, show this machine, or serve: errors and help have goldens."""
 WIDTH = "100"
 LONG = 2_000
 """Characters of a drawing or script that are shown; of a longer one its digest."""
@@ -252,14 +251,14 @@ def verbs_below(group: Any, before: str = "") -> dict[str, Any]:
 
 
 def formats_of_verbs() -> dict[str, list[str]]:
-    """The choices of every verb's --format, "" where it has none."""
+    """The choices of every verb's --format, "" where it has none; brief is the terminal's."""
     found = {}
     for name, verb in verbs_below(typer.main.get_command(app)).items():
         if not hasattr(verb, "commands"):
             hint = get_type_hints(verb.callback).get("format")
-            kinds = [kind for kind in (hint, *get_args(hint)) if isinstance(kind, type)]
-            choices = [str(one) for kind in kinds if issubclass(kind, StrEnum) for one in kind]
-            found[name] = choices or [""]
+            kinds = [word for kind in (hint, *get_args(hint)) for word in get_args(kind)]
+            words = [word for word in kinds if isinstance(word, str) and word != "brief"]
+            found[name] = list(dict.fromkeys(words)) or [""]
     return found
 
 
