@@ -101,13 +101,14 @@ class Step(NamedTuple):
     """A change in a ladder of interleaved variants: `pair.b` after `pair.a`.
 
     `aim` is the first finding on the variant before, `limit` that on the one after; None where its
-    profile has none or there is no profile. `evidence` is what changed between the profiles,
-    kernels matched in the order in which they ran.
+    profile has none or there is no profile, which `profiled` tells of both. `evidence` is what
+    changed between the profiles, kernels matched in the order in which they ran.
     """
 
     pair: Pair
     aim: Item | None
     limit: Item | None
+    profiled: tuple[bool, bool]
     evidence: Diff | None = None
 
 
@@ -373,7 +374,8 @@ def _steps(ladder: Path, backends: set[str]) -> tuple[Step, ...]:
         evidence = (
             diff(reference, report, match="order", force=True) if reference and report else None
         )
-        steps.append(Step(pair, aims[before], aims[after], evidence))
+        profiled = reference is not None, report is not None
+        steps.append(Step(pair, aims[before], aims[after], profiled, evidence))
     return tuple(steps)
 
 

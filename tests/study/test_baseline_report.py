@@ -258,6 +258,16 @@ def test_the_goal_is_what_the_classic_rule_asks_for(on_cpu: Path) -> None:
         assert one == goal(row)
 
 
+def test_variants_without_a_profile_are_not_called_free_of_findings(
+    on_cpu: Path, tmp_path: Path
+) -> None:
+    recording = tmp_path / "times"
+    recording.mkdir()
+    shutil.copy2(LADDER / "latency.json", recording)
+    text = written(on_cpu, tmp_path, "r.md", "--ablation", recording)
+    assert "| `serial_kv` → `all_threads` | not profiled | - | not profiled |" in text
+
+
 def test_the_ablation_table_is_filled_from_a_recording(on_cpu: Path, tmp_path: Path) -> None:
     text = written(on_cpu, tmp_path, "r.md", "--ablation", LADDER)
     section = text.split("## Ablation")[1].split("\n## ")[0]
