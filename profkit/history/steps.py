@@ -143,7 +143,7 @@ class _Window:
         """The clearest step among the candidates; None where there is none."""
         best: tuple[int, Step] | None = None
         for split in candidates(distances(self.runs), FEWEST, LEAST):
-            if self.values.size - split > NEWEST:
+            if self.values.size - split > NEWEST or not self._agrees(split):
                 continue
             step = self._step(split)
             clear = step is not None and step.p_value < ALPHA and abs(step.size) > margin
@@ -152,6 +152,20 @@ class _Window:
             if best is None or step.p_value < best[1].p_value:
                 best = split, step
         return best
+
+    def _agrees(self, split: int) -> bool:
+        """Whether enough runs from a place on are at one level, and the first is not plainly at the
+        level before.
+
+        With the cap on outliers, a step of many scatters that is placed a run too early is a small
+        one, and sure.
+        """
+        before = float(np.median(self.values[:split]))
+        after = float(np.median(self.values[split:]))
+        distances = np.abs(self.values[split:] - after)
+        far = distances > _SPIKE * max(self.scatter, self.least_scatter)
+        is_before = far[0] and abs(float(self.values[split]) - before) < distances[0]
+        return bool(np.count_nonzero(~far) >= LEAST and not is_before)
 
     def likely_places(self, split: int) -> tuple[int, int]:
         """The first and the last run that the step may be at, 95% confidence."""

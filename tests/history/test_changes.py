@@ -49,6 +49,15 @@ def calm(runs: int) -> list[Point]:
     return points_of(history)
 
 
+@pytest.mark.parametrize("factor", [1.08, 0.7])
+@pytest.mark.parametrize("kind", ["independent", "outlier runs"])
+def test_a_large_step_has_its_place_and_size(kind: str, factor: float) -> None:
+    for history in range(12):
+        points = slower(points_of(simulated(TUNED[kind], history, 60)), 40, factor)
+        found = [change for change in check_series(points).changes if abs(change.first - 40) <= 1]
+        assert [change.change for change in found] == [pytest.approx(factor - 1, rel=0.3)]
+
+
 def kinds(checked: Checked) -> list[Kind]:
     return [change.kind for change in checked.changes]
 
