@@ -206,12 +206,18 @@ class _Application(Profiling):
     # The timelines
 
     def _timelines(self, tool: Tool, folder: Path) -> tuple[Events, Events | None, float]:
-        """The events with graphs as a whole, those by node where there are graphs or their launches
-        were lost, and how long the program took."""
+        """The events with graphs as a whole, those by node where there are graphs, and how long
+        the program took. Where nsys loses graphs as a whole, the events are those by node."""
         began = time.monotonic()
         events = self._recorded(tool, folder / RUN_FILE, "graph")
         seconds = time.monotonic() - began
-        if not len(events.graphs) and not lost_work(events):
+        if lost_work(events):
+            self.warn(
+                "nsys lost GPU work of CUDA graphs as a whole: recorded again by kernel, which "
+                "slows them"
+            )
+            return self._recorded(tool, folder / RUN_FILE, "node"), None, seconds
+        if not len(events.graphs):
             return events, None, seconds
         try:
             return events, self._recorded(tool, folder / NODES, "node"), seconds

@@ -103,6 +103,10 @@ def _graph(host: Host, graphs: str) -> None:
     if graphs == "graph":
         host.launch_graph(1, whole)
         return
+    if graphs == "lost":
+        host.call("cudaGraphLaunch", host.launch_cost)
+        host.copy(2 * US, 64, source="device", target="pageable")
+        return
     stream, now = host.stream(), host.now + 5 * US
     call = host.call("cudaGraphLaunch", host.launch_cost)
     for node, (name, grid, block, duration) in enumerate(launches(), 1):
@@ -186,6 +190,21 @@ def test_a_run_by_node_names_the_kernels_of_graphs(bench: Bench) -> None:
     assert ["--cuda-graph-trace=graph" in words for words in nsys_words(bench)] == [True, False]
     (run,) = bench.kept()
     assert NODES in verify(run).files
+    assert all(pick.launch is not None for pick in picks(bench).picks)
+
+
+def test_graphs_that_nsys_lost_are_recorded_by_kernel(bench: Bench) -> None:
+    nodes = str(program(bench.folder, graphs="node"))
+    planned(bench, program(bench.folder, graphs="lost"), nodes=nodes)
+    plan_file = bench.folder / "stand_in.json"
+    told = json.loads(plan_file.read_text())
+    plan_file.write_text(json.dumps(told | {"launches": nodes}))
+    done = bench.profile("--app", "--nvtx", "step", "--", bench.app("true"))
+    assert done.returncode == 0, done.stderr
+    assert "recorded again by kernel" in done.stdout + done.stderr
+    assert "Not recorded" not in done.stdout
+    (run,) = bench.kept()
+    assert NODES not in verify(run).files
     assert all(pick.launch is not None for pick in picks(bench).picks)
 
 
