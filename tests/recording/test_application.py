@@ -269,15 +269,15 @@ def test_kernels_that_ncu_passed_over_are_asked_for_alone(bench: Bench) -> None:
 
 def test_what_does_not_fit_into_the_budget_is_left_out_and_listed(bench: Bench) -> None:
     planned(bench, program(bench.folder))
-    done = bench.profile("--app", "--budget", "27s", "--", bench.app("true"))
+    done = bench.profile("--app", "--budget", "20s", "--", bench.app("true"))
     assert done.returncode == 0, done.stderr
     left = [
         pick for pick in picks(bench).picks if pick.reason == "left out: no time within --budget"
     ]
-    assert left  # how many depends on how fast this machine is
+    assert left  # all of them: ncu alone takes six seconds to start
     assert [pick.launch for pick in left] == [None] * len(left)
     assert re.search(r"! \d kernels? left out: --budget|no time was left within", done.stdout)
-    assert "--duration=9" in nsys_words(bench)[0]
+    assert "--duration=7" in nsys_words(bench)[0]
 
 
 def test_a_hang_of_ncu_ends_and_leaves_what_was_recorded(
