@@ -23,7 +23,17 @@ from profkit.report.phases import BUSY, KernelTimeline
 from profkit.rules.rule_file import shipped_rules
 from profkit.ui.picture import PICTURES
 from tests.analysis.test_views import schema
-from tests.conftest import CAUSAL, CORPUS, H200, REDUCED, export, h200, needs_corpus, pair_report
+from tests.conftest import (
+    CAUSAL,
+    CORPUS,
+    H200,
+    REDUCED,
+    export,
+    h200,
+    needs_corpus,
+    pair_report,
+    recorded_report,
+)
 
 Cli = Callable[..., Result]
 SAMPLED = ("known", "sdpa_s512_flash", "sdpa_s512_cudnn", *CAUSAL)
@@ -42,7 +52,7 @@ COUNTED = {
 @cache
 def actions(name: str) -> tuple[Any, ...]:
     """The launches of a recorded report as the vendor's own reader gives them."""
-    return profkit.load(H200 / f"{name}.ncu-repz")._raw.actions
+    return profkit.load(recorded_report(name))._raw.actions
 
 
 @cache
@@ -245,7 +255,7 @@ def test_the_line_of_a_finding_carries_its_rank() -> None:
 
 @pytest.mark.parametrize("name", SHOWN)
 def test_json_keeps_its_schema(profkit_cli: Cli, name: str) -> None:
-    result = profkit_cli("source", H200 / f"{name}.ncu-repz", "--format", "json")
+    result = profkit_cli("source", recorded_report(name), "--format", "json")
     assert result.exit_code == 0, result.stderr
     document = json.loads(result.stdout)
     schema("source").validate(document)
@@ -264,7 +274,7 @@ def test_json_keeps_its_schema(profkit_cli: Cli, name: str) -> None:
 def test_the_terminal_keeps_to_100_columns(
     profkit_cli: Cli, name: str, more: tuple[str, ...]
 ) -> None:
-    result = profkit_cli("source", H200 / f"{name}.ncu-repz", *more)
+    result = profkit_cli("source", recorded_report(name), *more)
     assert result.exit_code == 0, result.stderr
     assert max(map(len, result.stdout.splitlines())) <= 100
     assert " nan" not in result.stdout

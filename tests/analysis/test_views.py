@@ -343,7 +343,10 @@ def test_options_for_reports_are_refused_for_timelines(profkit_cli: Cli) -> None
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("analyze", KNOWN, "--format", "xml"), ("'--format': 'xml'", "'terminal', 'brief', 'json'")),
+        (
+            ("analyze", KNOWN, "--format", "xml"),
+            ("'--format': 'xml'", "'terminal', 'brief', 'json'"),
+        ),
         (("analyze", KNOWN, "--formt", "json"), ("--formt; did you mean --format?",)),
         (("analyze", KNOWN, "--top", "-1"), ("--top", "equal to 0")),
         (("analyze", KNOWN, "--top"), ("'--top'", "see `profkit analyze --help`")),
