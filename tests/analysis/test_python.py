@@ -8,7 +8,7 @@ import pytest
 import profkit
 from profkit.core.errors import BadInput, UsageError
 from profkit.report.catalog import catalog
-from tests.conftest import H200, h200
+from tests.conftest import H200, ROOT, h200
 
 
 def test_kernels_is_a_table_with_a_row_a_launch() -> None:
@@ -110,7 +110,7 @@ def test_a_run_is_loaded_by_its_folder() -> None:
     with pytest.raises(UsageError, match="reports; name one of them"):
         profkit.load(H200)
     with pytest.raises(BadInput, match="no Nsight Compute report"):
-        profkit.load(H200.parent.parent / "docs")
+        profkit.load(ROOT / "docs")
 
 
 def test_impossible_values_of_a_kernel_are_reported() -> None:

@@ -26,10 +26,10 @@ from profkit.rules.samples import CATEGORIES
 from profkit.rules.score import PairNotes, Verdict, ncu_categories, score
 from profkit.rules.story_score import score_stories
 from tests.analysis.test_views import schema
-from tests.conftest import H200, ROOT, scratch
+from tests.conftest import H200, ROOT, TRACKED, scratch
 
 Cli = Callable[..., Result]
-PAIRS = H200 / "pairs"
+PAIRS = TRACKED / "pairs"
 JUDGES = ("ncu", "no_gain")
 
 
