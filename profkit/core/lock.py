@@ -26,6 +26,18 @@ def take(descriptor: int) -> None:
         raise BlockingIOError(errno.EWOULDBLOCK, os.strerror(errno.EWOULDBLOCK))
 
 
+def _release(descriptor: int, process: int) -> None:
+    """Unlock and close it: a process that another thread is just starting has a copy, which keeps
+    the lock of a descriptor that is only closed. A fork of the `process` that locked it closes it
+    alone."""
+    from filelock import unlock_descriptor
+
+    if os.getpid() == process:
+        with suppress(OSError):  # it may not have been locked
+            unlock_descriptor(descriptor)
+    os.close(descriptor)
+
+
 @contextmanager
 def file_lock(path: Path, busy: str) -> Iterator[None]:
     """Hold the lock of a folder, or of a file, which is made; none where there are no locks.
@@ -34,7 +46,7 @@ def file_lock(path: Path, busy: str) -> Iterator[None]:
     where the file can't be opened.
     """
     flags = os.O_RDONLY if path.is_dir() else os.O_RDWR | os.O_CREAT
-    descriptor = os.open(path, flags, 0o666)
+    descriptor, process = os.open(path, flags, 0o666), os.getpid()
     try:
         try:
             take(descriptor)
@@ -44,7 +56,7 @@ def file_lock(path: Path, busy: str) -> Iterator[None]:
             pass
         yield
     finally:
-        os.close(descriptor)
+        _release(descriptor, process)
 
 
 @contextmanager
@@ -54,13 +66,13 @@ def gpu_lock(gpu: str) -> Iterator[None]:
     Raises EnvironmentProblem when another process of any user holds it, and when it can't be had.
     """
     path = Path(os.environ.get("PROFKIT_LOCK_DIR") or "/tmp") / f"profkit-gpu-{file_name(gpu)}.lock"
-    descriptor = -1
+    descriptor, process = -1, os.getpid()
     try:
         descriptor = _opened(path)
         take(descriptor)
         with suppress(OSError):  # another user's file stays as it is; the lock holds
             os.ftruncate(descriptor, 0)
-            os.pwrite(descriptor, f"{os.getpid()}\n".encode("ascii"), 0)
+            os.pwrite(descriptor, f"{process}\n".encode("ascii"), 0)
     except BlockingIOError:
         holder = os.pread(descriptor, 32, 0).decode("ascii", "replace").strip() or "unknown"
         os.close(descriptor)
@@ -76,7 +88,7 @@ def gpu_lock(gpu: str) -> Iterator[None]:
     try:
         yield
     finally:
-        os.close(descriptor)
+        _release(descriptor, process)
 
 
 def _opened(path: Path) -> int:

@@ -74,6 +74,18 @@ def test_every_user_may_write_a_lock(shared: Path) -> None:
         assert lock_file(shared).read_text() == f"{os.getpid()}\n"
 
 
+def test_a_lock_ends_though_a_process_that_is_just_starting_has_a_copy(shared: Path) -> None:
+    with gpu_lock("GPU-1"):
+        (held,) = (
+            int(entry.name)
+            for entry in Path("/proc/self/fd").iterdir()
+            if entry.is_symlink() and entry.readlink() == lock_file(shared)
+        )
+        copy = os.dup(held)
+    assert refusal() == ""
+    os.close(copy)
+
+
 def test_a_lock_that_can_not_be_had_is_named(shared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     precious = shared / "precious"
     precious.write_text("text")
