@@ -42,27 +42,28 @@ def next(  # noqa: A001  (the verb's name)
         experiments_view,
     )
 
-    found = _experiments(before, after, kernel, match, top)
+    experiments = _experiments(before, after, kernel, match, top)
     last = after or before
     if last.is_dir():
-        write_experiments(last, found)
+        write_experiments(last, experiments)
     measure = _command(last)
     if format == "json":
-        put(encode(found, dense=False), output)
+        put(encode(experiments, dense=False), output)
     elif format == "markdown":
-        put(experiments_markdown(found, measure), output)
+        put(experiments_markdown(experiments, measure), output)
     else:
-        put(experiments_view(found, measure), output)
+        put(experiments_view(experiments, measure), output)
 
 
 def _experiments(
     before: Path, after: Path | None, kernel: str | None, match: str, top: int
 ) -> Experiments:
-    from profkit.commands.reading import read_report
+    from profkit.commands.reading import chosen_matching, read_report
     from profkit.experiment.log import Experiments, Test, read_experiments, refuted
     from profkit.experiment.outcome import Verdict, tested
     from profkit.experiment.prediction import next_experiments
 
+    chosen_matching(match)
     earlier = read_report(before, kernel)
     tried = refuted(before) if before.is_dir() else frozenset()
     if after is None:

@@ -116,9 +116,9 @@ def _of_whole(estimate: Estimate, factor: float) -> float:
     return 1 / (1 - part * (1 - 1 / factor))
 
 
-def _expectations(found: tuple[Measure, ...], group: Group) -> Iterator[Expectation]:
+def _expectations(moves: tuple[Measure, ...], group: Group) -> Iterator[Expectation]:
     """The worst quantity of each measure that the report collected."""
-    for measure in found:
+    for measure in moves:
         names = [name for name in measure.names if name in group.typical.values]
         if not names:
             continue

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -35,6 +34,7 @@ from tests.conftest import (
     recorded_baseline,
     recorded_summary,
 )
+from tests.study.test_baseline import environment
 
 L4 = CORPUS.parent / "l4_latency"
 needs_l4 = pytest.mark.skipif(
@@ -63,16 +63,6 @@ SECTIONS = [
     "Limitations",
     "Appendix: methods",
 ]
-
-
-def environment(folder: Path) -> dict[str, str]:
-    return {
-        **os.environ,
-        "PYTHONPATH": str(ROOT),
-        "XDG_STATE_HOME": str(folder / "state"),
-        "PROFKIT_LOCK_DIR": str(folder),
-        "OMP_NUM_THREADS": "1",
-    }
 
 
 def run(folder: Path, *arguments: str | Path) -> Result:
