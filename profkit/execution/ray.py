@@ -53,7 +53,9 @@ class RayExecutor:
                 )
             except (ConnectionError, RuntimeError, ValueError) as error:
                 raise _unanswered(address, str(error)) from None
-        options = {"num_gpus": 1, "max_restarts": 0, "max_task_retries": 0}
+        # Without CPUs: by default an actor is placed where one is free, and on a node of few CPUs
+        # the second GPU waited tens of seconds for it.
+        options = {"num_gpus": 1, "num_cpus": 0, "max_restarts": 0, "max_task_retries": 0}
         self._kind = ray.remote(**options, max_concurrency=ahead)(_Actor)
         self._make = ray.put(make)
         self._starting: dict[Any, Any] = {}
