@@ -1,9 +1,9 @@
 """Writes pages of the docs: `python -m kernels.document`
 
-Below docs/reference/: pairs.md and methods/ladder.md with its picture, from reports/<gpu>/ alone
-(no GPU is needed), schemas/ from the models of the formats, and cli.md from the command line. Then
-the picture and the table of the README, and the marked blocks of README and pages
-(`output_blocks`).
+Below docs/reference/: pairs.md, methods/ladder.md with its picture and methods/loop.md, from
+reports/<gpu>/ alone (no GPU is needed), schemas/ from the models of the formats, and cli.md from
+the command line. Then the picture and the table of the README, and the marked blocks of README and
+pages (`output_blocks`).
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from kernels.attention_archive import complete
 from kernels.cli_page import cli_page
 from kernels.ladder_page import PICTURE, ladder_page
 from kernels.ladder_plot import plot_ladder
+from kernels.loop_page import loop_page
 from kernels.output_blocks import fill_pages
 from kernels.pairs_page import pairs_page
 from kernels.proof import PICTURE as PROOF
@@ -34,6 +35,7 @@ def document(recordings: Path, docs: Path) -> None:
     for folder in (reference / "methods", reference / "schemas"):
         folder.mkdir(parents=True, exist_ok=True)
     (reference / "methods" / "ladder.md").write_text(ladder_page(ladder, profile), encoding="utf-8")
+    (reference / "methods" / "loop.md").write_text(loop_page(ladder), encoding="utf-8")
     plot_ladder(timed(ladder / LATENCY), reference / "methods" / PICTURE)
     (reference / "pairs.md").write_text(pairs_page(recordings / "pairs", profile), encoding="utf-8")
     (reference / "cli.md").write_text(cli_page(), encoding="utf-8")

@@ -11,8 +11,6 @@ from profkit.commands.choices import TextFormat
 from profkit.commands.options import put
 
 if TYPE_CHECKING:
-    from profkit.analysis.report import Report
-    from profkit.comparison.comparison import Diff
     from profkit.experiment.log import Experiments
 
 
@@ -60,7 +58,7 @@ def _experiments(
 ) -> Experiments:
     from profkit.commands.reading import chosen_matching, read_report
     from profkit.experiment.log import Experiments, Test, read_experiments, refuted
-    from profkit.experiment.outcome import Verdict, tested
+    from profkit.experiment.outcome import Verdict, compared, tested
     from profkit.experiment.prediction import next_experiments
 
     chosen_matching(match)
@@ -77,23 +75,11 @@ def _experiments(
     test = None
     if proposed:
         way = os.path.relpath(before, after if after.is_dir() else after.parent)
-        prediction, made = tested(proposed, _compared(earlier, later, match))
+        prediction, made = tested(proposed, compared(earlier, later, *chosen_matching(match)))
         test = Test(before=way, prediction=prediction, outcome=made)
         if made.verdict is Verdict.refuted:
             tried |= {(prediction.rule, prediction.kernel)}
     return Experiments(test=test, proposed=next_experiments(later.checklist(blamed=0), top, tried))
-
-
-def _compared(earlier: Report, later: Report, match: str) -> Diff:
-    """The reports compared; of one kernel each that is the same one, whatever its name."""
-    from profkit.commands.reading import chosen_matching
-    from profkit.comparison.reports import diff
-
-    mode, names = chosen_matching(match)
-    kernels = [{group.name for group in report.summary.groups} for report in (earlier, later)]
-    if match == "auto" and all(len(each) == 1 for each in kernels):
-        names = dict(zip(*kernels, strict=True))
-    return diff(earlier, later, match=mode, names=names)
 
 
 def _command(run: Path) -> str:

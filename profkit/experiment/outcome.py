@@ -8,13 +8,15 @@ measure stayed     not tested: the change did not do what it was to do, whatever
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from profkit.analysis.report import Report
 from profkit.comparison.comparability import Aspect
 from profkit.comparison.comparison import Diff, KernelDiff
 from profkit.comparison.repeats import Change, noise, within_noise
+from profkit.comparison.reports import diff as compare
 from profkit.core.typed_file import Model, Number
 from profkit.experiment.prediction import Expectation, Prediction
 from profkit.rules.measures import MOVED, Measure
@@ -73,6 +75,17 @@ def tested(proposed: Sequence[Prediction], diff: Diff) -> tuple[Prediction, Outc
     outcomes = [(prediction, outcome(prediction, diff)) for prediction in proposed]
     moved = {Verdict.held, Verdict.partly, Verdict.refuted}
     return next((each for each in outcomes if each[1].verdict in moved), outcomes[0])
+
+
+def compared(
+    before: Report, after: Report, match: str = "auto", names: Mapping[str, str] | None = None
+) -> Diff:
+    """Two reports compared as `diff` does; of one kernel each that is the same one, whatever its
+    name."""
+    kernels = [{group.name for group in report.summary.groups} for report in (before, after)]
+    if match == "auto" and all(len(each) == 1 for each in kernels):
+        names = dict(zip(*kernels, strict=True))
+    return compare(before, after, match=match, names=names)
 
 
 def outcome(prediction: Prediction, diff: Diff) -> Outcome:

@@ -24,6 +24,7 @@ from kernels.derive import derived, recorded_latencies
 from kernels.document import document
 from kernels.ladder_page import BACKENDS, DEFAULT, PICTURE, ladder_page
 from kernels.ladder_plot import plot_ladder
+from kernels.loop_page import loop_page
 from kernels.pairs_page import pairs_page
 from kernels.recorded import (
     LATENCY,
@@ -287,7 +288,11 @@ def assert_neutral(report: Recorded) -> None:
 
 
 def test_the_pages_are_those_of_the_recordings() -> None:
-    pages = {"methods/ladder": ladder_page(LADDER, read), "pairs": pairs_page(PAIRS, read)}
+    pages = {
+        "methods/ladder": ladder_page(LADDER, read),
+        "methods/loop": loop_page(LADDER),
+        "pairs": pairs_page(PAIRS, read),
+    }
     for name, page in pages.items():
         assert (REFERENCE / f"{name}.md").read_text(encoding="utf-8") == page, "run `make docs`"
 
@@ -314,7 +319,11 @@ def test_pages_are_written_where_asked(tmp_path: Path, monkeypatch: pytest.Monke
         "pairs.md",
         "schemas",
     }
-    assert {file.name for file in (reference / "methods").iterdir()} == {"ladder.md", PICTURE}
+    assert {file.name for file in (reference / "methods").iterdir()} == {
+        "ladder.md",
+        "loop.md",
+        PICTURE,
+    }
 
 
 def test_the_readme_says_of_the_ladder_what_the_page_says() -> None:
