@@ -8,8 +8,8 @@ from profkit.core.typed_file import Count, Model, Number, Output, encode
 from profkit.history.changes import Change, Checked
 from profkit.history.check import Check
 from profkit.history.marks import Kind
-from profkit.history.record import Point
-from profkit.history.view import SeriesEntry, iso, series_entry
+from profkit.history.record import Point, Series
+from profkit.history.view import iso
 
 
 class RunEntry(Model, frozen=True, kw_only=True):
@@ -52,7 +52,7 @@ class CheckedEntry(Model, frozen=True, kw_only=True):
     `reason` says why it was not checked, "" where it was.
     """
 
-    series: SeriesEntry
+    series: Series
     runs: Count
     level: Number
     scatter: Number | None
@@ -64,7 +64,7 @@ class GateEntry(Model, frozen=True, kw_only=True):
     """A gate that failed; `undecided`: nothing can be concluded, exit code 3."""
 
     gate: str
-    series: SeriesEntry
+    series: Series
     why: str
     undecided: bool
 
@@ -86,7 +86,7 @@ def check_json(check: Check) -> str:
             failed=tuple(
                 GateEntry(
                     gate=str(failure.gate),
-                    series=series_entry(failure.series),
+                    series=(failure.series),
                     why=failure.why,
                     undecided=failure.undecided,
                 )
@@ -98,7 +98,7 @@ def check_json(check: Check) -> str:
 
 def _checked(checked: Checked, check: Check) -> CheckedEntry:
     return CheckedEntry(
-        series=series_entry(checked.points[0].series),
+        series=(checked.points[0].series),
         runs=len(checked.points),
         level=checked.level,
         scatter=None if math.isnan(checked.scatter) else checked.scatter,

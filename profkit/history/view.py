@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import asdict, fields
+from dataclasses import fields
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -47,32 +47,10 @@ _NAMES = {
 """The conditions of a measurement in words."""
 
 
-class SeriesEntry(Model, frozen=True, kw_only=True):
-    """What is followed over time; "" where it is not known."""
-
-    target: str
-    variant: str
-    shape: str
-    gpu_model: str
-    branch: str
-
-
-class ConditionsEntry(Model, frozen=True, kw_only=True):
-    """How a point was measured; "" where it is not known."""
-
-    gpu_uuid: str
-    driver: str
-    cuda: str
-    clock_policy: str
-    timer: str
-    cache_policy: str
-    profkit: str
-
-
 class OverviewEntry(Model, frozen=True, kw_only=True):
     """A series in short; `recent` are the medians of its last runs in seconds, oldest first."""
 
-    series: SeriesEntry
+    series: Series
     runs: Count
     first: str
     last: str
@@ -97,7 +75,7 @@ class PointEntry(Model, frozen=True, kw_only=True):
     source: str
     commit: str
     parent: str
-    conditions: ConditionsEntry
+    conditions: Conditions
     median: Number
     block_medians: tuple[Number, ...]
 
@@ -106,7 +84,7 @@ class SeriesFile(Output, frozen=True, kw_only=True, tag="profkit.history/1"):
     """A series of a history, in the order of time."""
 
     store: str
-    series: SeriesEntry
+    series: Series
     points: tuple[PointEntry, ...]
 
 
@@ -159,7 +137,7 @@ def points_text(
     series = points[0].series
     if format == "json":
         entries = tuple(map(_point_entry, points))
-        file = SeriesFile(store=str(store), series=series_entry(series), points=entries)
+        file = SeriesFile(store=str(store), series=(series), points=entries)
         return encode(file)
     shown = points[-top:] if top else points
     before = [None, *points][len(points) - len(shown) : len(points)]
@@ -284,13 +262,10 @@ def _table(grid: Grid) -> list[str]:
     return [*markdown.table(grid.columns, rows), *(["", grid.note] if grid.note else [])]
 
 
-def series_entry(series: Series) -> SeriesEntry:
-    return SeriesEntry(**asdict(series))
-
 
 def _overview_entry(row: Overview) -> OverviewEntry:
     return OverviewEntry(
-        series=series_entry(row.series),
+        series=(row.series),
         runs=row.runs,
         first=iso(row.first),
         last=iso(row.last),
@@ -305,7 +280,7 @@ def _point_entry(point: Point) -> PointEntry:
         source=point.source,
         commit=point.commit,
         parent=point.parent,
-        conditions=ConditionsEntry(**asdict(point.conditions)),
+        conditions=point.conditions,
         median=median_of(point),
         block_medians=point.block_medians,
     )
