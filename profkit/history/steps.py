@@ -77,14 +77,17 @@ def detect(
     scaled to the means of as many runs.
     """
     levels = np.array([level_of(run) for run in runs])
-    numbers = np.asarray(groups, dtype=np.intp)
+    stated = np.asarray(groups, dtype=np.intp)
+    divided = stated.copy()  # at steps too, as if what follows were measured under other conditions
     least = max(margin, resolution)
     steps: list[Detected] = []
     start = 0
     for end in range(FEWEST + LEAST, levels.size + 1):
-        begin = max(start, end - WINDOW)
+        is_alone = end - start >= FEWEST + LEAST  # fewer runs lean on the scatter before the step
+        numbers = stated if is_alone else divided
+        begin = max(start if is_alone else 0, end - WINDOW)
         part = slice(begin, end)
-        if end - begin < FEWEST + LEAST or _is_quiet(levels[part], numbers[part], least):
+        if _is_quiet(levels[part], numbers[part], least):
             continue
         window = _Window.of(runs[part], levels[part], numbers[part], resolution)
         short = end - begin < _KNOWN
@@ -94,6 +97,8 @@ def detect(
             low, high = window.likely_places(split)
             steps.append(Detected(begin + split, end - 1, begin + low, begin + high, step))
             start = begin + split
+            for place in (low, high):
+                divided[begin + place :] += divided.max() + 1
     return steps
 
 

@@ -262,7 +262,6 @@ def _table(grid: Grid) -> list[str]:
     return [*markdown.table(grid.columns, rows), *(["", grid.note] if grid.note else [])]
 
 
-
 def _overview_entry(row: Overview) -> OverviewEntry:
     return OverviewEntry(
         series=(row.series),

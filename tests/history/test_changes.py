@@ -58,6 +58,15 @@ def test_a_large_step_has_its_place_and_size(kind: str, factor: float) -> None:
         assert [change.change for change in found] == [pytest.approx(factor - 1, rel=0.3)]
 
 
+@pytest.mark.parametrize("between", [4, 6])
+@pytest.mark.parametrize("back", [1.06, 1 / 1.06])
+def test_a_step_soon_after_another_is_detected(between: int, back: float) -> None:
+    points = slower(slower(calm(50), 30, 1.06), 30 + between, back)
+    first, second = check_series(points).changes
+    assert first.change == pytest.approx(0.06, abs=0.015)
+    assert second.change == pytest.approx(back - 1, abs=0.015)
+
+
 def kinds(checked: Checked) -> list[Kind]:
     return [change.kind for change in checked.changes]
 

@@ -163,7 +163,7 @@ def page(store: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]
 
 
 def names_on(tab: Any) -> list[str]:
-    names: list[str] = tab.locator(".card:visible h2").all_inner_texts()
+    names: list[str] = tab.locator(".card:visible h2").all_text_contents()
     return names
 
 
