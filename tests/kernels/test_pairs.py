@@ -70,13 +70,6 @@ LONG_REFERENCE = {  # on a CPU: seconds each; at night only
     "shortest_paths_shared_operands",
     "winograd_register_cap",
 }
-LONG_COMPILATION = {  # seconds for each architecture: by day for the first alone
-    "chacha_unrolled",
-    "huge_unroll",
-    "limb_products",
-    "rate_fits",
-    "shadow_march",
-}
 UNFOLDED = {"integer_division"}  # in double precision, to 3 GB
 
 
@@ -133,13 +126,13 @@ def test_a_launch_names_tensors_that_there_are(name: str) -> None:
 @pytest.mark.skipif(not has_compiler(), reason="NVRTC is not installed")
 @pytest.mark.parametrize("name", pair.names())
 def test_a_pair_compiles_for_its_architectures(name: str) -> None:
+    """By day for one of them."""
     one = pair.read(name)
     for side in one.sides:
         for launch in one.launches[side]:
             architectures = one.architectures[side]
-            if name in LONG_COMPILATION and not NIGHTLY:
-                architectures = architectures[:1]
-            for arch in architectures:
+            by_day = architectures[pair.names().index(name) % len(architectures)]
+            for arch in architectures if NIGHTLY else [by_day]:
                 path = one.folder / launch.file
                 kernel = compile_kernel(path, launch.kernel, arch=arch, defines=launch.defines)
                 assert kernel.cubin.startswith(b"\x7fELF")
