@@ -43,7 +43,7 @@ from profkit.timing.latency import Timed, compare_with, interleaved
 from profkit.timing.latency_file import read_latencies
 from profkit.timing.results import Verdict
 from tests.analysis.test_views import schema
-from tests.conftest import H200, ROOT, TRACKED, apart, pair_folder
+from tests.conftest import H200, NIGHTLY, ROOT, TRACKED, apart, pair_folder
 
 PAIRS, LADDER = H200 / "pairs", H200 / "ladder"
 REFERENCE = ROOT / "docs" / "reference"
@@ -202,11 +202,13 @@ def test_a_report_of_the_ladder_holds_one_variant(variant: str) -> None:
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=by_name)
 def test_latencies_are_whole(folder: Path) -> None:
+    """By day the schema is held against a sixth of the files: it takes ten times the reading."""
     for file in sorted(folder.glob("*.json")):
         if file.name == MANIFEST:
             continue
         saved = read_latencies(file)
-        schema("time").validate(json.loads(file.read_text("utf-8")))
+        if NIGHTLY or FOLDERS.index(folder) % 6 == 0:
+            schema("time").validate(json.loads(file.read_text("utf-8")))
         assert saved.file
         assert saved.file.left_out == {}
         for latency in saved.latencies:
