@@ -105,6 +105,13 @@ def plain_types(params: Any) -> Any:
     return params
 
 
+def seconds_of_energy(*, asked: bool, seconds: float | None) -> float | None:
+    """The seconds of a run of calls whose energy is measured, None where none was asked for."""
+    from profkit.timing.energy import SECONDS
+
+    return seconds or SECONDS if asked or seconds else None
+
+
 def verb_of(context: Any) -> str:
     """The verb that a context is of, "rules score", whatever the program is started as."""
     verbs: list[str] = []
