@@ -43,7 +43,9 @@ _ELSEWHERE = "write into an existing folder"
 _WORDS_AFTER = "profkit.words_after_the_dashes"
 _WORDS = {"targets", "words", "program"}
 _INTERRUPTED = 130  # what a shell reports of a program that Ctrl-C ended: 128 + SIGINT
-_ENDING = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+_ENDING = tuple(
+    getattr(signal, name) for name in ("SIGTERM", "SIGHUP", "SIGQUIT") if hasattr(signal, name)
+)
 
 
 @cache
