@@ -68,8 +68,10 @@ def test_the_bounds_hold_whatever_the_steps_the_power_and_the_polling(
     seed: int, step: float, poll: float, span: tuple[float, float]
 ) -> None:
     random = Random(seed)
-    steps = [random.uniform(step / 3, step) for _ in range(80)]
+    count = 80 + math.ceil(60 * poll / step)
+    steps = [random.uniform(step / 3, step) for _ in range(count)]
     powers = [random.choice([0.0, random.uniform(1, 1000)]) for _ in steps]
+    powers[-count // 4 :] = [random.uniform(1, 1000) for _ in steps[-count // 4 :]]
     polls = [random.uniform(poll / 3, poll) for _ in range(math.ceil(3 * sum(steps) / poll))]
     instants = [0.0, *accumulate(steps)]
     joules = [0.0, *accumulate(gap * power for gap, power in zip(steps, powers, strict=True))]
