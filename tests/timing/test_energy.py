@@ -28,8 +28,10 @@ from profkit.study.report import gather
 from profkit.study.report_document import report_document, report_text
 from profkit.study.run import run_baseline
 from profkit.timing.energy_counter import Reading, check_counter, energy_between, energy_run
+from profkit.timing.latency_view import latency_terminal
+from profkit.timing.measurement import Subject, TimingPlan, latency_report, time_targets
 from tests.conftest import ROOT
-from tests.simulated_gpus import plan_of, variables
+from tests.simulated_gpus import PROGRAM, plan_of, variables
 
 SCHEMA = json.loads((ROOT / "profkit" / "schemas" / "time.json").read_text("utf-8"))
 TURNS = {"a": (0, 3, 4, 7, 8, 11, 12, 15), "b": (1, 2, 5, 6, 9, 10, 13, 14)}
@@ -244,3 +246,22 @@ def test_a_baseline_has_the_energy_of_every_cell(simulated: Path) -> None:
     assert (energy.low, energy.high) == pytest.approx((0.294, 0.306))
     report = report_text(report_document(gather(simulated / "out")), "markdown", "drawings")
     assert "| 300.0 mJ | \\[294, 306\\] mJ | 300.0 W | 3.333 GFLOP/s per W |" in report
+
+
+@pytest.mark.usefixtures("new_processes")
+def test_a_timing_measures_energy_behind_its_samples(simulated: Path) -> None:
+    target = simulated / "made.py"
+    target.write_text("# its process is simulated\n", encoding="utf-8")
+    plan = TimingPlan(
+        (Subject(target, ("a", "b")),), ("--n", "1"), samples=80, program=PROGRAM, energy=6.0
+    )
+    timing = time_targets(plan, lambda *_: None)
+    runs = [latency.energy for latency in timing.latencies]
+    assert [[run.seconds for run in each or ()] for each in runs] == [[6.0, 6.0]] * 2
+    assert timing.spans["energy"] >= 0
+    report = latency_report(timing, plan, labels=("a", "b"))
+    text = latency_terminal(report, explain=False, to_file=True)
+    assert "300.0 mJ → 450.0 mJ, 1.500x [1.451, 1.551]" in " ".join(text.split())
+    assert not any(
+        latency.energy for latency in time_targets(replace(plan, energy=None), print).latencies
+    )
