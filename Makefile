@@ -29,7 +29,7 @@ help:  ## list the make targets
 
 demo: .venv/profkit  ## analyze a recorded H200 profile, no GPU needed
 	$(BIN)/profkit analyze $(REPORT)
-	@echo; echo 'Next: the tutorial, docs/tutorial/why-is-my-kernel-slow.md'
+	@echo; echo 'Next: . $(BIN)/activate, and the tutorial, docs/tutorial/why-is-my-kernel-slow.md'
 
 test: .venv/profkit-test  ## run all tests
 	$(BIN)/python -m tests.run
@@ -41,8 +41,10 @@ test-quick: .venv/profkit-test  ## run what takes seconds, for the inner loop
 	$(BIN)/python -m tests.run $(filter-out $(foreach name,$(SLOW),tests/$(subst /,/test_,$(name)).py), \
 	  $(wildcard $(QUICK:%=tests/%/test_*.py)))
 
+READING := $(addprefix tests/,analysis comparison experiment page report roofline rules timeline)
 test-nightly: .venv/profkit-test  ## run all tests with every moment and size, more examples, new processes
 	PROFKIT_NIGHTLY=1 PROFKIT_TESTS_EXEC=1 PROFKIT_FUZZ_SECONDS=600 $(BIN)/python -m tests.run
+	PROFKIT_TESTS_WITHOUT_VENDOR=1 $(BIN)/python -m tests.run $(READING)
 
 FUZZ_MINUTES ?= 10
 fuzz: .venv/profkit-test  ## corrupted files through every reader, for FUZZ_MINUTES (10)

@@ -9,6 +9,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, partial
@@ -36,6 +37,9 @@ from tests.recorded import reports_are_read_once  # noqa: F401  (a fixture for a
 NIGHTLY = bool(os.environ.get("PROFKIT_NIGHTLY"))
 """Whether sweeps are whole, and properties held to more examples: `make test-nightly`."""
 
+WITHOUT_READER = bool(os.environ.get("PROFKIT_TESTS_WITHOUT_VENDOR"))
+"""Whether NVIDIA's reader is hidden, as where it has no wheel: `make test-nightly`."""
+
 # Machines differ, and a first call imports: how long a case takes is no fault of it. The cases are
 # the same every time; `--hypothesis-profile searching` looks for others.
 settings.register_profile(
@@ -48,6 +52,9 @@ settings.register_profile(
 settings.register_profile("nightly", settings.get_profile("profkit"), max_examples=500)
 settings.register_profile("searching", settings.get_profile("profkit"), derandomize=False)
 settings.load_profile("nightly" if NIGHTLY else "profkit")
+
+if WITHOUT_READER:
+    sys.modules["ncu_report"] = None  # type: ignore[assignment]
 
 T = TypeVar("T")
 
@@ -64,6 +71,7 @@ REDUCED = (
 )
 RECORDED = FULL + CAUSAL + REDUCED
 
+needs_reader = pytest.mark.skipif(WITHOUT_READER, reason="NVIDIA's reader is hidden")
 needs_corpus = pytest.mark.skipif(
     not CORPUS.is_dir(), reason="others' reports (../shared/corpus) are not here"
 )

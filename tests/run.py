@@ -242,7 +242,8 @@ def main() -> int:
     parser.add_argument("--slowest", type=int, default=5, help="how many tests to name (5)")
     arguments, of_pytest = parser.parse_known_args()
     for name in IMPORTED:
-        importlib.import_module(name)
+        if name != "ncu_report" or not os.environ.get("PROFKIT_TESTS_WITHOUT_VENDOR"):
+            importlib.import_module(name)
     for read in SHIPPED:
         read()
     page_templates().get_template("page.html.j2")

@@ -6,6 +6,7 @@ calling the tool again with that number waits on.
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -28,6 +29,7 @@ INSTRUCTIONS = (
     "most, change that kernel alone, profile again, call next with both runs."
 )
 _BRIEF = "--format=brief"
+_NEW_RUN = re.compile(r"^Run {5}\S.*$", re.MULTILINE)  # as `profkit profile` ends
 
 
 def server(access: Access, folder: Path, wait: float = WAIT) -> MCPServer[Any]:
@@ -80,16 +82,21 @@ class Tools:
         """What this machine can profile, and the remedy for each thing it can't."""
         return self._run(lambda: ["doctor", _BRIEF])
 
-    def profile(self, target: str = "", arguments: list[str] | None = None, job: int = 0) -> str:
-        """Record a target script with ncu; names the run's folder. job: a number to wait on."""
+    def profile(
+        self, target: str = "", arguments: list[str] | None = None, job: int = 0, page: int = 1
+    ) -> str:
+        """Record a target script with ncu; the first line names the run that other tools take.
+        job: a number to wait on."""
 
         def words() -> list[str]:
             self.access.check_run()
             return ["profile", self.access.path(target), "--", *(arguments or [])]
 
-        return self._run(words, job)
+        return self._run(words, job, page)
 
-    def time(self, targets: list[str] | None = None, compare: str = "", job: int = 0) -> str:
+    def time(
+        self, targets: list[str] | None = None, compare: str = "", job: int = 0, page: int = 1
+    ) -> str:
         """Time targets' variants; compare="a,b" judges whether b is faster than a."""
 
         def words() -> list[str]:
@@ -97,7 +104,7 @@ class Tools:
             paths = [self.access.path(target) for target in targets or []]
             return ["time", *paths, *_options(compare=compare)]
 
-        return self._run(words, job)
+        return self._run(words, job, page)
 
     def analyze(self, report: str, kernel: str = "", page: int = 1) -> str:
         """Kernels by time, what limits each, and what fixing it would give."""
@@ -162,11 +169,17 @@ class Tools:
         job = self.jobs.job(number)
         if not job.wait(self.wait):
             return f"job {number} runs; call again with job={number}\n{job.progress}"
-        parts = pages(job.output) or [f"exit code {job.status}, no output\n"]
+        parts = pages(_run_first(job.output)) or [f"exit code {job.status}, no output\n"]
         if not 1 <= page <= len(parts):
             raise UsageError(f"no page {page}", f"there are {len(parts)}")
         more = f"page {page} of {len(parts)}\n" if len(parts) > 1 else ""
-        return more + parts[page - 1]
+        return parts[page - 1] + more
+
+
+def _run_first(text: str) -> str:
+    """A text that names a new run, with that line first."""
+    line = _NEW_RUN.search(text)
+    return f"{line[0]}\n{text}" if line else text
 
 
 def _options(**values: str) -> list[str]:

@@ -16,6 +16,7 @@ from profkit.report.catalog import NEWEST, Catalog, Quantity
 from profkit.report.coverage import Coverage
 from profkit.report.names import file_name
 from profkit.report.summary import LaunchSummary, ReportSummary
+from profkit.report.vendor import READER_MISSING, has_reader
 from profkit.ui.text import count, literal, number, plural, shorten
 
 RawMetrics = Mapping[str, tuple[str, float | str | None]]
@@ -178,7 +179,8 @@ def _reasons(item: Coverage) -> str:
 
 
 def _raw(first: LaunchSummary, raw: RawMetrics) -> RenderableType:
-    heading = f"ncu metrics of launch {first.index}, in ncu's units"
+    units = "in ncu's units" if has_reader() else f"units unknown ({READER_MISSING})"
+    heading = f"ncu metrics of launch {first.index}, {units}"
     rows = [
         (Text(name), Text(_recorded(value, unit), "dim")) for name, (unit, value) in raw.items()
     ]

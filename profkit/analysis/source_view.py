@@ -19,6 +19,7 @@ from profkit.report.phases import KernelTimeline
 from profkit.report.sass_flow import Flow
 from profkit.report.sass_text import parse
 from profkit.report.summary import LaunchSummary
+from profkit.report.vendor import WITHOUT_READER, has_reader
 from profkit.rules.checklist import Checklist
 
 SAMPLED = "samples"
@@ -278,6 +279,8 @@ def _weight(file: SourceFile) -> tuple[float, float, str]:
 
 
 def _notes(instructions: Sequence[Instruction], *, has_source: bool) -> tuple[str, ...]:
+    if not has_reader():
+        return (WITHOUT_READER,)
     notes = []
     if not any(row.line for row in instructions):
         notes.append("no source line information: compile with -lineinfo")

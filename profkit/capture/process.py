@@ -118,7 +118,12 @@ def _shorter(left: float | None, watchdog: Watchdog | None) -> float | None:
 
 
 def supervised(command: Sequence[str]) -> list[str]:
-    """The command line that runs a command so that it does not outlive this process."""
+    """The command line that runs a command so that it does not outlive this process.
+
+    Raises EnvironmentProblem where that can't be had.
+    """
+    if sys.platform != "linux":
+        raise EnvironmentProblem("programs are run on Linux alone", "measure there, read here")
     supervisor = Path(__file__).with_name("supervise.py")
     return [sys.executable, "-S", str(supervisor), str(os.getpid()), *command]
 

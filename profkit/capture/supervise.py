@@ -19,8 +19,6 @@ from pathlib import Path
 
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 _ENDING = (signal.SIGTERM, signal.SIGINT)
-_AWAITED = (*_ENDING, signal.SIGCHLD)
-_PYTHONS_OWN = (*_AWAITED, signal.SIGPIPE, signal.SIGXFSZ)
 _CANNOT_RUN = 126  # shells' exit code for a command that can't be executed
 _STATE, _PARENT, _THREADS = 0, 1, 17  # in /proc/PID/stat, counted from behind the name
 
@@ -31,15 +29,17 @@ def main(parent: int, command: list[str]) -> int:
     libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     # Blocked and waited for, a signal can't come between a look and the wait, and be missed.
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, _AWAITED)
+    awaited = (*_ENDING, signal.SIGCHLD)
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, awaited)
     libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
     if os.getppid() != parent:
         return 128 + signal.SIGTERM
+    pythons_own = (*awaited, signal.SIGPIPE, signal.SIGXFSZ)
     try:
         child = os.posix_spawnp(
-            command[0], command, os.environ, setsigmask=before, setsigdef=_PYTHONS_OWN
+            command[0], command, os.environ, setsigmask=before, setsigdef=pythons_own
         )
-        return _end_of(child)
+        return _end_of(child, awaited)
     except OSError as error:
         print(f"{command[0]}: {error.strerror}", file=sys.stderr)
         return _CANNOT_RUN
@@ -84,9 +84,9 @@ def descendants(root: int) -> list[int]:
     return family[1:]
 
 
-def _end_of(child: int) -> int:
+def _end_of(child: int, awaited: tuple[int, ...]) -> int:
     while True:
-        number = signal.sigwait(_AWAITED)
+        number = signal.sigwait(awaited)
         if number in _ENDING:
             return 128 + number
         status = _reaped().get(child)

@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Literal
 import typer
 
 from profkit.commands.choices import Cache, Device, PlainFormat, Timer, Unit
-from profkit.commands.options import Reading, interruptible, names_in, put, warn
+from profkit.commands.options import (
+    Reading,
+    interruptible,
+    names_in,
+    put,
+    seconds_of_energy,
+    warn,
+)
 from profkit.commands.places import place_of
 from profkit.core.duration import parse_duration
 from profkit.core.errors import BadInput, EnvironmentProblem, TargetFailed, UsageError
@@ -99,6 +106,8 @@ def run(
     warmup_ms: float = 200,
     timer: Timer = "events",
     cache: Cache = "cold",
+    energy: bool = False,
+    energy_seconds: float | None = None,
     device: Device | None = None,
     gpu: int | None = None,
     on: str | None = None,
@@ -154,6 +163,7 @@ def run(
         gpu=gpu,
         resume=resume,
         on=place_of(on, gpus, partition, time, gpu=gpu, device=device),
+        energy=seconds_of_energy(asked=energy, seconds=energy_seconds),
         command=("profkit", *sys.argv[1:]),
     )
     left = "measured configurations are saved: go on with --resume"

@@ -7,7 +7,6 @@ import inspect
 import io
 import os
 import re
-import signal
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -27,7 +26,7 @@ from profkit.core.version import __version__
 _WRONG_USAGE: type[Exception] = typer.BadParameter.__mro__[1]
 _WRONG_VALUE = "Value error, "
 _GATES = "--fail-on"
-_PIPE_CLOSED = 128 + signal.SIGPIPE
+_PIPE_CLOSED = 128 + 13
 """What a shell reports of a program that SIGPIPE ended, `profkit ... | head`; help ends with 0."""
 _HELP = {"-h", "--help"}
 

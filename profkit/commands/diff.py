@@ -97,6 +97,7 @@ def diff(
         elif format == "terminal":
             texts.append(_terminal(judged[-1], shown, output, everything=everything))
     _warn_of(damaged, nothing_else=not judged)
+    _warn_without_lines()
     alone = [(side, path.name) for side, path in left_out]
     _put(texts, Document(judged, shown, everything, with_host, alone), format, output)
     failed = [failure for row in judged for failure in row.failures]
@@ -140,6 +141,13 @@ def _warn_of(damaged: Sequence[ProfkitError], *, nothing_else: bool) -> None:
         warn(failure)
     if damaged and nothing_else:
         raise damaged[-1]
+
+
+def _warn_without_lines() -> None:
+    from profkit.report.vendor import WITHOUT_READER, has_reader
+
+    if not has_reader():
+        warn(WITHOUT_READER)
 
 
 def _text(document: Document, format: ComparisonFormat) -> str:

@@ -9,7 +9,7 @@ def mcp(root: list[Path] | None = None, allow_run: bool = False) -> None:
     """Serve profkit's verbs to a coding agent, over stdin and stdout.
 
     Eight tools: doctor, profile, time, analyze, explain, diff, source, next. Files are read below
-    --root alone, and programs are run only with --allow-run. Needs `pip install profkit[mcp]`.
+    --root alone, and programs are run only with --allow-run. Needs the extra `mcp`.
 
     Examples:
       profkit mcp --root .
@@ -19,7 +19,7 @@ def mcp(root: list[Path] | None = None, allow_run: bool = False) -> None:
     from profkit.core.errors import UsageError
     from profkit.core.extras import require
 
-    require("profkit mcp", "mcp")
+    require("the MCP server", "mcp")
     from profkit.agents.server import server
 
     roots = tuple(folder.resolve() for folder in root or [Path()])

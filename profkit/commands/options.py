@@ -43,7 +43,9 @@ _ELSEWHERE = "write into an existing folder"
 _WORDS_AFTER = "profkit.words_after_the_dashes"
 _WORDS = {"targets", "words", "program"}
 _INTERRUPTED = 130  # what a shell reports of a program that Ctrl-C ended: 128 + SIGINT
-_ENDING = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+_ENDING = tuple(
+    getattr(signal, name) for name in ("SIGTERM", "SIGHUP", "SIGQUIT") if hasattr(signal, name)
+)
 
 
 @cache
@@ -103,6 +105,13 @@ def plain_types(params: Any) -> Any:
             param.display_type_rich = lambda **_: None
             param.get_usage_pieces = lambda *_, usage=usage: [usage]
     return params
+
+
+def seconds_of_energy(*, asked: bool, seconds: float | None) -> float | None:
+    """The seconds of a run of calls whose energy is measured, None where none was asked for."""
+    from profkit.timing.energy import SECONDS
+
+    return seconds or SECONDS if asked or seconds else None
 
 
 def verb_of(context: Any) -> str:

@@ -28,7 +28,7 @@ def in_parallel(
     A process that dies takes the others' work with it: what was not done is tried again by itself,
     and `died` is what became of the task whose process dies even so.
     """
-    workers = min(len(tasks), len(os.sched_getaffinity(0)))
+    workers = min(len(tasks), _cpus())
     outcomes: dict[int, _Outcome] = {}
     if workers < 2:
         with progress_line() as progress:
@@ -54,6 +54,12 @@ def in_parallel(
     return [outcomes[index] for index in range(len(tasks))]
 
 
+def _cpus() -> int:
+    """How many this process may use, as far as the system says so."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    return len(affinity(0)) if affinity else os.cpu_count() or 1
+
+
 def _alone(
     do: Callable[[_Task], _Outcome], task: _Task, died: Callable[[_Task], _Outcome]
 ) -> _Outcome:
@@ -67,7 +73,8 @@ def _alone(
 @contextmanager
 def _pool(workers: int) -> Iterator[ProcessPoolExecutor]:
     """Processes that end with this one, whatever ends it."""
-    context = multiprocessing.get_context("forkserver")
+    servers = "forkserver" in multiprocessing.get_all_start_methods()
+    context = multiprocessing.get_context("forkserver" if servers else "spawn")
     with ProcessPoolExecutor(workers, mp_context=context, initializer=_end_with_parent) as pool:
         try:
             yield pool

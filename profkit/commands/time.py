@@ -39,6 +39,7 @@ _FEWEST_BLOCKS = 2  # fewer have no spread between blocks
 _GATES = {"regression": "REGRESSED", "inconclusive": "INCONCLUSIVE"}
 _WHILE_TIMING = (
     "variant", "samples", "blocks", "warmup_ms", "timer", "cache", "seed", "device", "gpu",
+    "energy", "energy_seconds",
 )  # fmt: skip
 _LATENCY = "latency.json"
 _ONE_SHAPE = ("out", "plot", "badge", "output", "format", "from_file", "unit", "explain")
@@ -68,6 +69,8 @@ def time(
     badge: Path | None = None,
     format: TextFormat = "terminal",
     output: Path | None = None,
+    energy: bool = False,
+    energy_seconds: float | None = None,
     device: Device | None = None,
     gpu: int | None = None,
     matrix: list[Path] | None = None,
@@ -88,6 +91,7 @@ def time(
       profkit time targets/sdpa_s512.py --variant flash --variant cudnn
       profkit time targets/sdpa_s512.py --compare sdpa,custom --fail-on regression
       profkit time targets/sdpa_s512.py:custom --against HEAD~1
+      profkit time targets/matmul.py --energy
       profkit time --compare targets/a.py:custom targets/b.py:custom
       profkit time targets/sdpa.py --matrix m.yaml --into shapes --on ray
       profkit time --from samples.json --unit us
@@ -138,6 +142,7 @@ def time(
                 seed=seed,
                 device=device,
                 gpu=gpu,
+                energy=options.seconds_of_energy(asked=energy, seconds=energy_seconds),
             )
             plan = _in_blocks(plan, blocks, compared=bool(labels))
             if options.is_explicit(context, "samples"):
@@ -151,6 +156,7 @@ def time(
     _write(report, format, output, explain=explain)
     _save(report, out, plot, badge)
     _judge(report, gates)
+    _refuse_too_few_steps(report)
 
 
 def _spread(
@@ -195,6 +201,14 @@ def _time_matrix(
         _judge(report, gates)
     if missing := len(spread.matrix.shapes) - len(done):
         raise TargetFailed(f"{missing} of {len(spread.matrix.shapes)} shapes have no latency")
+
+
+def _refuse_too_few_steps(report: LatencyReport) -> None:
+    """Raise where the energy that was asked for is not available."""
+    for timed in report.timed:
+        if timed.without_energy:
+            why, _, remedy = timed.without_energy.partition(": ")
+            raise EnvironmentProblem(f"{timed.label}: no energy: {why}", remedy)
 
 
 def thresholds_of(preset: Preset, margin: str | None) -> Thresholds:

@@ -25,16 +25,17 @@ def replacement(path: Path, mode: int = _PRIVATE, *, sync: bool = True) -> Itera
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}{PART}")
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     try:
-        yield temporary
-        if sync:
-            os.fsync(descriptor)
+        try:
+            yield temporary
+            if sync:
+                os.fsync(descriptor)
+        finally:
+            os.close(descriptor)  # first: Windows replaces no open file
         temporary.replace(path)
     except BaseException:
         with suppress(OSError):
             temporary.unlink()
         raise
-    finally:
-        os.close(descriptor)
 
 
 def write_atomic(path: Path, content: str | bytes, *, sync: bool = True) -> None:

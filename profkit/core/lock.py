@@ -10,9 +10,10 @@ from pathlib import Path
 
 from profkit.core.errors import EnvironmentProblem
 from profkit.core.file_name import file_name
+from profkit.core.regular_file import open_flags
 
 _BUSY = "wait until it has finished"
-_SAFE = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK  # others write to the folder too
+_SAFE = open_flags("O_CLOEXEC", "O_NOFOLLOW", "O_NONBLOCK")  # others write to the folder too
 
 
 def take(descriptor: int) -> None:

@@ -14,7 +14,13 @@ from pathlib import Path
 
 from profkit.core.errors import BadInput
 
-_FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+
+def open_flags(*names: str) -> int:
+    """Flags for os.open by name, without those that this system lacks; bytes stay as they are."""
+    return sum(getattr(os, name, 0) for name in (*names, "O_BINARY"))
+
+
+_FLAGS = open_flags("O_RDONLY", "O_NONBLOCK", "O_NOCTTY", "O_CLOEXEC")
 _KINDS = {
     stat.S_IFIFO: "a pipe",
     stat.S_IFSOCK: "a socket",
@@ -46,6 +52,15 @@ def _check_kind(path: Path, mode: int) -> None:
         raise BadInput(
             f"{path}: {kind}, not a file", "save its content to a file and pass that file"
         )
+
+
+def read_at(descriptor: int, size: int, offset: int) -> bytes:
+    """Up to `size` bytes of an open file from `offset` on. Windows has no pread: there the file's
+    position moves."""
+    if hasattr(os, "pread"):
+        return os.pread(descriptor, size, offset)
+    os.lseek(descriptor, offset, os.SEEK_SET)
+    return os.read(descriptor, size)
 
 
 def read_limited(path: Path, largest: int) -> bytes:

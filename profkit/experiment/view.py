@@ -22,6 +22,7 @@ Rows = Iterator[tuple[str, str]]
 _NAME = 40  # characters of it beside other words, chosen likewise
 _KERNEL = 80  # characters of a kernel's name, chosen: it fits a row at 100 columns
 NOTHING = "no experiment: no finding has a measure in this report"
+_NONE_YET = "no experiment was made up to this run"
 
 
 def experiments_view(experiments: Experiments, measure: str) -> RenderableType:
@@ -56,11 +57,13 @@ def log_view(tests: Sequence[tuple[Path, Test]]) -> RenderableType:
                 [("run", str(run)), *_kernel(test.prediction), *_outcome_rows(test.outcome)], 2
             ),
         ]
-    return Group(*parts[1:]) if parts else Text("no experiment was made up to this run")
+    return Group(*parts[1:]) if parts else Text(_NONE_YET)
 
 
 def log_markdown(tests: Sequence[tuple[Path, Test]]) -> str:
     """The same as a table."""
+    if not tests:
+        return f"{_NONE_YET}\n"
     lines = [
         "| Experiment | Verdict | Predicted | Measured | Run |",
         "|---|---|---|---|---|",

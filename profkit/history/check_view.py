@@ -36,7 +36,10 @@ def check_terminal(check: Check, top: int, *, to_file: bool) -> str:
         parts += [Padding(Text(line), (0, 0, 0, 2)) for line in lines]
     if check.failures:
         parts.append(Text())
-        parts += [Text(f"FAILED  {literal(str(failure))}", "red") for failure in check.failures]
+        parts += [
+            Text(f"{'OPEN' if failure.undecided else 'FAILED'}  {literal(str(failure))}", "red")
+            for failure in check.failures
+        ]
     parts.append(table_of(_table(check, top)))
     return rendered(Group(*parts), to_file=to_file)
 

@@ -2,7 +2,7 @@
 
 The format has a launch's cubin, but neither its machine code as text nor its line table. These come
 from the vendor's reader, which is given the program without metrics: with them, opening a launch
-costs 14 ms and 23 MB, and the first 130 MB more.
+costs 14 ms and 23 MB, and the first 130 MB more. Where it is not installed, they are unknown.
 """
 
 from __future__ import annotations
@@ -18,10 +18,12 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from profkit.core.errors import BadInput
+from profkit.core.regular_file import read_at
 from profkit.report import wire
 from profkit.report.framing import MAGIC, REPEAT, ZSTD_MAGIC, Kind, Record, damaged
 from profkit.report.launch_message import LaunchMessage, Metric
 from profkit.report.memory import NamelessFile, available, ensure_room, too_large, try_reading
+from profkit.report.vendor import has_reader
 
 _NUMBER, _FILES = 1, 8  # of a source
 _FILE, _FILE_NAME, _FILE_TEXT = 1, 1, 2  # of its files
@@ -67,16 +69,22 @@ class Action:
 
     def source_info(self, address: int) -> Any:
         """The source file and line of an instruction, of the vendor's; None where unknown."""
+        if not has_reader():
+            return None
         with _damage_of(self._file.path):
             return self._program.handles[self._place].source_info(address)
 
     def sass_by_pc(self, address: int) -> str:
         """The machine code of an instruction as text, "" where unknown."""
+        if not has_reader():
+            return ""
         with _damage_of(self._file.path):
             return self._program.handles[self._place].sass_by_pc(address) or ""
 
     def units(self) -> Mapping[str, str]:
-        """The unit of each metric, which the vendor's reader knows."""
+        """The unit of each metric, which the vendor's reader knows; none without it."""
+        if not has_reader():
+            return {}
         launch = self._file.read(self._offset, self._size)
         (handle,) = Opened(self._file.path, self.kind, [], [launch], self._file.names)
         with _damage_of(self._file.path):
@@ -92,7 +100,7 @@ class ReportFile:
     def __init__(self, path: Path, file: BinaryIO, names: Sequence[str]) -> None:
         self.path = path
         self.names = names
-        self._packed = os.pread(file.fileno(), len(ZSTD_MAGIC), 0) == ZSTD_MAGIC
+        self._packed = read_at(file.fileno(), len(ZSTD_MAGIC), 0) == ZSTD_MAGIC
         self._descriptor = os.dup(file.fileno())
         weakref.finalize(self, os.close, self._descriptor)
         self._changed = self._change()
@@ -140,7 +148,7 @@ class ReportFile:
     def read(self, offset: int, size: int) -> bytes:
         """A part of the plain bytes."""
         descriptor = self._plain.descriptor if self._packed else self._descriptor
-        data = os.pread(descriptor, size, offset)
+        data = read_at(descriptor, size, offset)
         if len(data) < size or self._change() != self._changed:
             raise BadInput(f"{self.path}: the report was changed while it was read", REPEAT)
         return data

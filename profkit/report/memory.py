@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import math
 import os
-import resource
+import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 import weakref
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from functools import cached_property
 from pathlib import Path
 from typing import BinaryIO
 
@@ -30,6 +32,7 @@ _FIXED = 600e6
 with their threads 400 MB of address space."""
 _SHARE_TO_TRY = 0.8
 """Share of the available memory for the trial; the rest is for processing the report."""
+_DESCRIPTORS = Path("/proc/self/fd")
 _CGROUPS = Path("/sys/fs/cgroup")
 _FILES = {
     "": (_CGROUPS, "memory.max", "memory.current"),
@@ -41,9 +44,17 @@ _FILES = {
 def available() -> float:
     """Bytes of memory that this process may still take; infinity where nothing limits it."""
     machine = _proc_bytes("meminfo", "MemAvailable")
+    return min(math.inf if machine is None else machine, _address_limit(), *_group_limits())
+
+
+def _address_limit() -> float:
+    """What the limit of the address space leaves; infinity where there is none, as on Windows."""
+    try:
+        import resource
+    except ImportError:
+        return math.inf
     soft, _ = resource.getrlimit(resource.RLIMIT_AS)
-    limits = [] if soft == resource.RLIM_INFINITY else [max(0, soft - _address_space())]
-    return min(math.inf if machine is None else machine, *limits, *_group_limits())
+    return math.inf if soft == resource.RLIM_INFINITY else max(0, soft - _address_space())
 
 
 def ensure_room(path: Path, size: int, launches: int) -> bool:
@@ -98,8 +109,11 @@ def too_large(path: Path, launches: int, room: float) -> BadInput:
 
 def _try(file: str, room: int) -> None:
     """Open every launch, writing a byte for each; end as memory does where there is none left."""
-    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # nobody waits any more
+    import resource
+
     import ncu_report
+
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # nobody waits any more
 
     _, hard = resource.getrlimit(resource.RLIMIT_AS)
     limit = _address_space() + room
@@ -184,10 +198,22 @@ class NamelessFile:
             ) from None
         weakref.finalize(self, os.close, self.descriptor)
 
-    @property
+    @cached_property
     def path(self) -> str:
-        """What to open it by."""
-        return f"/proc/self/fd/{self.descriptor}"
+        """What to open it by; without /proc a copy with a name, which goes with this object."""
+        if _DESCRIPTORS.is_dir():
+            return f"{_DESCRIPTORS}/{self.descriptor}"
+        with tempfile.NamedTemporaryFile(prefix="profkit-", delete=False) as copy:
+            weakref.finalize(self, _remove, copy.name)
+            os.lseek(self.descriptor, 0, os.SEEK_SET)
+            with os.fdopen(os.dup(self.descriptor), "rb") as file:
+                shutil.copyfileobj(file, copy)
+        return copy.name
+
+
+def _remove(name: str) -> None:
+    with suppress(OSError):  # Windows removes no file that the vendor's reader has open
+        Path(name).unlink()
 
 
 if __name__ == "__main__":

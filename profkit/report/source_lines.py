@@ -13,6 +13,7 @@ from profkit.report.action import Action
 from profkit.report.paths import posix
 from profkit.report.reader import by_address
 from profkit.report.sass import machine_code
+from profkit.report.vendor import has_reader
 
 
 @dataclass(frozen=True)
@@ -189,7 +190,7 @@ def hottest(
 def executed_where(action: Action, metric_name: str, text: re.Pattern[str]) -> float:
     """The sum of a metric over instructions whose source line has a text.
 
-    NaN where the launch recorded neither the metric nor its source.
+    NaN where the launch recorded neither the metric nor its source, and where lines are unknown.
     """
     values = by_address(action, metric_name)
     sources = action.source_files()
@@ -204,6 +205,8 @@ def executed_where(action: Action, metric_name: str, text: re.Pattern[str]) -> f
     }
     if not lines:
         return 0.0
+    if not has_reader():
+        return math.nan
     total = 0.0
     for address, value in values.items():
         source = action.source_info(address)

@@ -15,6 +15,7 @@ from profkit.report.blame import SAMPLES
 from profkit.report.catalog import catalog
 from profkit.report.floors import LAUNCH, WORTH, floors
 from profkit.report.resources import RESOURCES
+from profkit.report.vendor import WITHOUT_READER, has_reader
 from profkit.rules.calibration import LEVEL
 from profkit.rules.headroom import ARITHMETIC
 from profkit.rules.rule_file import CONTEXT
@@ -541,6 +542,8 @@ def unevaluated_lines(
         lines.append(
             f"{len(lacking)} of {plural(checklist.rules, 'rule')}{needed}; {remedy or listed}"
         )
+    if lacking and not has_reader():
+        lines.append(WITHOUT_READER)
     if with_samples and (unsampled := len(checklist.unevaluated) - len(lacking)):
         lines.append(
             f"{plural(unsampled, 'rule')} on per-instruction samples, on kernels below "

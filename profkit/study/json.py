@@ -154,11 +154,16 @@ def derived(
     }
 
 
+def _flat(row: dict[str, Any]) -> dict[str, Any]:
+    energy = row.pop("energy", {})
+    return row | {f"energy_{name}": value for name, value in energy.items()}
+
+
 def cells_parquet(baseline: Baseline) -> bytes:
     """The rows as a Parquet table, lists and mappings as JSON."""
     import pandas as pd
 
-    frame = pd.DataFrame([plain(row) for row in baseline.rows])
+    frame = pd.DataFrame([_flat(plain(row)) for row in baseline.rows])
     for name in _NOT_IN_THE_TABLE:
         frame[name] = [json.dumps(value) for value in frame[name]]
     numbers = [

@@ -31,6 +31,7 @@ from profkit.study.plan import BaselinePlan, Declared
 from profkit.study.plan_format import Backend, MeasuredOn, PlanFile, Run
 from profkit.timing.budget import GPU_PROBES, Outlook, Todo
 from profkit.timing.cell import MISSING, Cell, CellStatus
+from profkit.timing.energy import LEAD_IN, RUNS
 from profkit.timing.measurement import (
     Opened,
     Series,
@@ -153,6 +154,7 @@ def cell_key(target: str | None, plan: BaselinePlan, shape: MatrixShape, backend
             "version": backend.version,
             **part(plan, "samples", "blocks", "seed", "device"),
             "settings": [settings.timer.value, settings.cache.value, settings.warmup],
+            **({"energy": plan.energy} if plan.energy else {}),
         }
     )
 
@@ -233,6 +235,7 @@ class Measuring:
             plan.blocks,
             plan.settings.warmup,
             probes=1 if plan.device == "cpu" else GPU_PROBES,
+            behind=RUNS * (LEAD_IN + plan.energy) if plan.energy else 0.0,
         )
         self._stage = ""
         self._about = {backend.name: backend for backend in declared.backends}
@@ -292,7 +295,7 @@ class Measuring:
         left = min(self._share, self._budget_left())
         wanted = self._outlook.samples(samples, later, left)
         random.Random(f"{self._plan.seed} {round_.shape.name}").shuffle(ready)
-        measured = self._take_turns(round_, ready, wanted)
+        measured = self._take_energy(round_, self._take_turns(round_, ready, wanted))
         if self._process.number not in self._measured_by:  # before the cells are saved
             self._measured_by.add(self._process.number)
             self._note_time()
@@ -322,6 +325,8 @@ class Measuring:
             self._give_up(round_, names, _status_of(error.message), error.message)
             return None
         self._check_device(opened.answer)
+        if self._plan.energy:
+            self._process.turn.ask("check_energy")
         lost = next((name for name, why in opened.wrong.items() if _DEVICE_LOST.search(why)), None)
         if lost is not None:
             raise _Lost(lost, opened.wrong[lost])
@@ -389,6 +394,23 @@ class Measuring:
             samples = sum(len(block["samples"]) for block in series.blocks)
             seconds = sum(block["seconds"] - sum(block["samples"]) for block in series.blocks)
             self._outlook.saw_gap(seconds / samples)
+        return live
+
+    def _take_energy(self, round_: Round, ready: Sequence[Series]) -> list[Series]:
+        """The energy of calls where it was asked for, until the budget is spent; the series that
+        did not fail."""
+        live = list(ready)
+        for run in range(RUNS if self._plan.energy else 0):
+            for series in [live[place] for place in order(len(live), run)]:
+                if self._budget_left() <= 0:
+                    return live
+                self._show("energy", f"run {run + 1} of {RUNS}, {series.variant}")
+                failed = True
+                with self._saved_when_it_fails(round_, series, series.answer):
+                    series.draw(self._plan.energy or 0.0)
+                    failed = False
+                if failed:
+                    live.remove(series)
         return live
 
     @contextmanager

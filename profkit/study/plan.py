@@ -34,7 +34,8 @@ class BaselinePlan:
     `backends` are variants of the target, all where none is named. `samples` is for each cell,
     taken in `blocks` blocks. `budget` and `timeout` (for a response of a cell) are in seconds.
     `profiled` cells get a profile. `command` is saved with the results. `program` is the module of
-    the process that measures. `on` is where, None: on one GPU of this machine.
+    the process that measures. `on` is where, None: on one GPU of this machine. `energy` is the
+    seconds of a run of calls whose energy is measured; None: no energy.
     """
 
     target: Path
@@ -54,6 +55,7 @@ class BaselinePlan:
     command: tuple[str, ...] = ()
     program: str = TIMES_TARGETS
     on: Placement | None = None
+    energy: float | None = None
 
     @property
     def timing(self) -> TimingPlan:
@@ -67,6 +69,7 @@ class BaselinePlan:
             device=self.device,
             gpu=self.gpu,
             program=self.program,
+            energy=self.energy,
         )
 
 

@@ -153,6 +153,7 @@ def _asked(plan: BaselinePlan) -> Asked:
         timer=plan.settings.timer.value,
         cache=plan.settings.cache.value,
         warmup=plan.settings.warmup,
+        energy=plan.energy or UNSET,
     )
 
 

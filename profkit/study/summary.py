@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from statistics import median
 from typing import Any, Literal, TypeAlias, TypeVar
 
-from msgspec import UNSET, field, structs
+from msgspec import UNSET, UnsetType, field, structs
 
 from profkit.capture.gpu import VISIBLE
 from profkit.core.fingerprint import Device, Fingerprint
@@ -33,7 +33,7 @@ from profkit.timing.latency import (
     datasheet_of,
     median_clock,
 )
-from profkit.timing.latency_format import Latency, MemoryUse
+from profkit.timing.latency_format import EnergyPerCall, Latency, MemoryUse
 from profkit.timing.results import DEFAULT, Comparison, Interval, State, Thresholds, Verdict
 from profkit.timing.statistics import DRIFT_MATTERS, intervals_apart
 from profkit.timing.verdict import Reason, holm
@@ -80,7 +80,7 @@ class Row(Model, frozen=True, kw_only=True):
     intensity (FLOP/B) above which compute is the lower roof. `overtaken` samples may include host
     launch gaps. `power` (W) is the median of NVML readings before blocks. `steady`: the clock was
     stable at the end of the warm-up; `launch_bound`: host launch overhead above GPU time. `flags`
-    are caveats.
+    are caveats. `energy` is absent where it was not asked for or not available.
     """
 
     id: str
@@ -161,6 +161,7 @@ class Row(Model, frozen=True, kw_only=True):
     regime: Literal["compute", "memory"] | None = None
     peak_memory: int | None = None
     flags: tuple[str, ...] = ()
+    energy: EnergyPerCall | UnsetType = UNSET
 
     @property
     def is_timed(self) -> bool:
@@ -391,6 +392,7 @@ def _with_statistics(row: Row, timed: Timed) -> Row:
         steady=known(latency.ready.steady),
         launch_bound=timed.launch_bound,
         peak_memory=known((latency.ready.memory or MemoryUse()).peak_allocated),
+        energy=timed.energy or UNSET,
     )
 
 
@@ -518,6 +520,8 @@ def _flagged(row: Row, timed: Timed, claimed: float | None) -> Row:
         flags.append("SM clock not stable at the end of the warm-up")
     if row.launch_bound:
         flags.append("launch-bound: host launch overhead above GPU time")
+    if timed.without_energy:
+        flags.append(f"no energy: {timed.without_energy}")
     flags += [f"throttled in every block: {why}" for why in timed.throttled_throughout]
     return structs.replace(row, flags=(*flags, *_doubts_of_samples(row)))
 

@@ -10,6 +10,7 @@ from rich.text import Text
 from profkit.study.plan_format import PlanFile
 from profkit.study.report_words import STATUS, bare_digits, digits
 from profkit.study.summary import Baseline, Contrast, Row, flagged_cells, unmeasured
+from profkit.timing.energy_view import ENERGY_COLUMNS, ENERGY_NOTE, energy_words
 from profkit.timing.results import Verdict
 from profkit.ui.terminal import console, rendered, table_of
 from profkit.ui.text import literal, number, percent, plural, shorten
@@ -32,6 +33,8 @@ def baseline_terminal(
             table_of(_medians(baseline, width), numbers=True),
             table_of(_fastest(baseline), numbers=True),
         ]
+    if any(row.energy for row in baseline.rows):
+        parts.append(table_of(_energy(baseline), numbers=True))
     left = list(_not_measured(baseline))
     if left:
         parts += [Text(), Text("Not measured", "bold")]
@@ -120,6 +123,20 @@ def _fastest_row(row: Row, tied: Sequence[str], contrast: Contrast | None) -> tu
         row.regime or _NONE,
         _verdict(contrast),
     )
+
+
+def _energy(baseline: Baseline) -> Grid:
+    """A row a cell whose energy was measured."""
+    rows = tuple(
+        (
+            shorten(literal(row.shape), _LONGEST_NAME),
+            literal(row.backend),
+            *energy_words(row.energy),
+        )
+        for row in baseline.rows
+        if row.energy
+    )
+    return Grid("Energy", ("Shape", "Backend", *ENERGY_COLUMNS), rows, ENERGY_NOTE)
 
 
 def _with_interval(row: Row) -> str:

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from profkit.core.regular_file import read_at
+
 if TYPE_CHECKING:
     import sqlite3
 
@@ -48,7 +50,7 @@ def whole_numbers(
     `file` is the database's file, opened for reading, of a database without errors or a log. Raises
     OtherFormat where the table has to be read by a query, also after a part of it.
     """
-    _require(os.pread(file, 2, _VERSIONS) == _NO_LOG)
+    _require(read_at(file, 2, _VERSIONS) == _NO_LOG)
     info = database.execute(f"PRAGMA table_xinfo({table})").fetchall()
     _require(not any(key or hidden for *_, key, hidden in info))
     order = [name for _, name, *_ in info]
@@ -69,7 +71,7 @@ def _read(file: int, pages: _Numbers, size: int) -> Iterator[_Bytes]:
     for first in range(0, len(pages), _READ // size):
         numbers = pages[first : first + _READ // size]
         runs = np.split(numbers, np.flatnonzero(np.diff(numbers) != 1) + 1)
-        data = b"".join(os.pread(file, len(run) * size, (int(run[0]) - 1) * size) for run in runs)
+        data = b"".join(read_at(file, len(run) * size, (int(run[0]) - 1) * size) for run in runs)
         _require(len(data) == len(numbers) * size)
         yield np.frombuffer(data, np.uint8).reshape(-1, size)
 

@@ -55,7 +55,7 @@ class Outlook:
     """What the rest of a baseline is expected to take; it learns as it goes.
 
     `flop` (above 0) is by shape, `warmup` (s) of a cell, which takes `probes` calls more to
-    prepare, `asked` samples in `blocks` blocks.
+    prepare, `asked` samples in `blocks` blocks, and `behind` (s) of what follows its samples.
     """
 
     flop: Mapping[str, float]
@@ -63,6 +63,7 @@ class Outlook:
     blocks: int
     warmup: float
     probes: int = GPU_PROBES
+    behind: float = 0.0
     _rates: dict[str, float] = field(default_factory=dict)
     _calls: list[float] = field(default_factory=list)
     _gaps: list[float] = field(default_factory=list)
@@ -145,4 +146,5 @@ class Outlook:
             return 0.0
         shape, names = todo
         first = median(self._overheads) if self._overheads else 0.0
-        return first + sum(self._preparation(self._call(shape, name)) for name in names)
+        cells = sum(self._preparation(self._call(shape, name)) + self.behind for name in names)
+        return first + cells

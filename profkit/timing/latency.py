@@ -19,8 +19,9 @@ from profkit.core.errors import BadInput, UsageError
 from profkit.core.fingerprint import Device, Fingerprint
 from profkit.report.gpus import Datasheet, Peak, find_datasheet
 from profkit.timing import results, statistics, verdict
+from profkit.timing.energy import energy_per_call, without_energy
 from profkit.timing.latency_file import Claimed, Saved
-from profkit.timing.latency_format import Latency, Rate
+from profkit.timing.latency_format import EnergyPerCall, Latency, Rate
 from profkit.timing.resolution import common_tick
 from profkit.timing.results import DEFAULT, Comparison, Interval, Summary, Thresholds, Verdict
 from profkit.timing.verdict import Reason, WithinRun
@@ -50,6 +51,7 @@ class Timed:
     `over_blocks` is the between-block interval of the median, None where the blocks support none.
     `claimed` has the statistics that a third-party file states. `throttled` counts the blocks by
     NVML throttle reason; `launch_bound`: the host launch overhead of a call exceeds its GPU time.
+    `energy` is None where none was asked for, or for the reason `without_energy`.
     """
 
     latency: Latency
@@ -61,6 +63,8 @@ class Timed:
     launch_bound: bool
     over_blocks: Interval | None = None
     claimed: Claimed | None = None
+    energy: EnergyPerCall | None = None
+    without_energy: str = ""
 
     @property
     def label(self) -> str:
@@ -161,6 +165,7 @@ def analyze_latency(latency: Latency, claimed: Claimed | None = None) -> Timed:
     sheet = datasheet_of(latency.gpu)[0] if latency.target.work else None
     peaks = sheet.peaks if sheet else {}
     on_gpu = latency.timer not in {"", "wall"}
+    runs = latency.energy or ()
     return Timed(
         latency=latency,
         summary=summary,
@@ -171,6 +176,8 @@ def analyze_latency(latency: Latency, claimed: Claimed | None = None) -> Timed:
         launch_bound=on_gpu and not ready.waits and (ready.host or 0.0) > seconds,
         over_blocks=_over_blocks(latency, summary),
         claimed=claimed,
+        energy=energy_per_call(runs, work),
+        without_energy=without_energy(runs),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from msgspec import structs
+from msgspec import UNSET, structs
 
 from profkit.core.timestamp import timestamp
 from profkit.core.typed_file import encode, part
@@ -39,5 +39,7 @@ def _series(timed: Timed, report: LatencyReport) -> Series:
         without_level=timed.without_level or None,
         statistics=timed.summary,
         throttled_blocks=dict(timed.throttled),
+        energy_per_call=timed.energy if timed.latency.energy else UNSET,
+        without_energy=timed.without_energy or UNSET,
         sentence=sentence(timed, report),
     )

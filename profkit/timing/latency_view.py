@@ -15,6 +15,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from profkit.timing import results
+from profkit.timing.energy_view import ENERGY_COLUMNS, ENERGY_NOTE, energy_ratio, energy_words
 from profkit.timing.latency import LatencyReport, Pair, Timed
 from profkit.timing.latency_format import MemoryUse, Rate
 from profkit.timing.results import Comparison, Interval, Margin, State, Thresholds, Verdict
@@ -174,7 +175,8 @@ def warnings(report: LatencyReport) -> tuple[str, ...]:
     lines = [f"{label} can't run here: {why}" for label, why in report.left_out.items()]
     if report.other_processes:
         others = plural(report.other_processes, "other process")
-        lines.append(f"{others} on the GPU: these times include their interference")
+        energies = " and energies" if any(timed.energy for timed in report.timed) else ""
+        lines.append(f"{others} on the GPU: these times{energies} include their interference")
     return tuple(map(literal, lines)) + doubts(report.timed)
 
 
@@ -314,7 +316,13 @@ def grids(report: LatencyReport) -> tuple[Grid, ...]:
         notes.append(f"?: {_READ_BEFORE}")
     known = [_grid("GPU", columns, machine, "; ".join(notes))] if machine else []
     quality = _grid(_SAMPLES, _QUALITY, report.timed, _notes(_QUALITY_NOTES, _QUALITY))
-    return (_times(report.timed), quality, *known)
+    drawn = tuple(
+        (literal(timed.label), *energy_words(timed.energy))
+        for timed in report.timed
+        if timed.energy
+    )
+    energy = [Grid("Energy", ("Variant", *ENERGY_COLUMNS), drawn, ENERGY_NOTE)] if drawn else []
+    return (_times(report.timed), *energy, quality, *known)
 
 
 def _notes(meanings: Mapping[str, str], columns: Iterable[str]) -> str:
@@ -455,18 +463,25 @@ def _doubts(timed: Timed) -> Iterable[str]:
             f"{overtaken} of {summary.n} samples submitted late (the GPU already ran them): "
             "they may include host launch gaps; --timer graph avoids these"
         )
+    yield from _doubts_of_the_machine(timed)
+    yield from _claims(timed)
+
+
+def _doubts_of_the_machine(timed: Timed) -> Iterable[str]:
+    summary, latency = timed.summary, timed.latency
     for reason, blocks in timed.throttled.items():
         yield (f"NVML reports throttling in {blocks} of {len(latency.blocks)} blocks: {reason}")
     if latency.ready.steady is False:
         yield "the SM clock was not stable at the end of the warm-up: raise --warmup-ms"
     if latency.ready.waits:
         yield "a call synchronizes with the GPU: its time includes host time"
+    if timed.without_energy:
+        yield f"no energy: {timed.without_energy}"
     if timed.launch_bound:
         yield (
             f"launch-bound: per call {number(latency.ready.host or 0.0, 's')} of host launch "
             f"overhead, {number(summary.median, 's')} of GPU time; the host limits wall time"
         )
-    yield from _claims(timed)
 
 
 def _dependence(reason: results.Reason, timed: Timed) -> str:
@@ -518,6 +533,8 @@ def _evidence(pair: Pair, report: LatencyReport) -> Iterable[str]:
             f"{before / 1e6:.0f} MHz, {literal(pair.b.label)} {after / 1e6:.0f} MHz; in SM cycles "
             f"{comparison.speedup * before / after:.2f}x as fast"
         )
+    if pair.a.energy and pair.b.energy:
+        yield energy_ratio(pair.a.energy, pair.b.energy)
     yield classic_line(comparison.classic, contradicted=comparison.verdict is not Verdict.IMPROVED)
     if is_interleaved and comparison.p_adjusted is not None and len(report.pairs) > 1:
         yield (

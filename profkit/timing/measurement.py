@@ -24,6 +24,7 @@ from profkit.core.lock import gpu_lock
 from profkit.core.typed_file import convert
 from profkit.timing import latency
 from profkit.timing.budget import samples_a_block
+from profkit.timing.energy import RUNS
 from profkit.timing.floor import read_floor
 from profkit.timing.latency import LatencyReport
 from profkit.timing.latency_file import Saved
@@ -75,7 +76,8 @@ class TimingPlan:
     are interleaved. `margin` (a share) is the smallest difference of interest: calls are grouped
     where the timer's tick is coarse against it. `seconds`, if any, limits the time of a variant's
     samples: slower ones get fewer per block, three at least. `environment` adds variables to a
-    target's. `program` is the module of the processes.
+    target's. `program` is the module of the processes. `energy` is the seconds of a run of calls
+    whose energy is measured; None: no energy.
     """
 
     subjects: tuple[Subject, ...]
@@ -91,6 +93,7 @@ class TimingPlan:
     check: bool = True
     environment: Mapping[str, str] = field(default_factory=dict)
     program: str = TIMES_TARGETS
+    energy: float | None = None
 
     @property
     def samples_in_a_block(self) -> int:
@@ -190,17 +193,24 @@ def measure(plan: TimingPlan, tell: Tell, turns: Sequence[Turn] = ()) -> Timing:
             raise EnvironmentProblem(
                 f"no variant can run here ({obstacles})", "name other variants"
             )
+        if plan.energy:
+            for turn in turns:
+                turn.ask("check_energy")
         for each in series:
             tell("warm up", each.label)
             each.prepare(plan)
         take_turns(series, plan, tell)
+        behind_samples = time.monotonic()
+        if plan.energy:
+            take_energy(series, plan.energy, tell)
+        energy_seconds = time.monotonic() - behind_samples
     seconds = time.monotonic() - started
     return Timing(
         latencies=tuple(each.latency(plan) for each in series),
         left_out=left_out,
         fingerprint=of_device(opened[0].answer),
         fingerprint_sha256=opened[0].answer["fingerprint_sha256"],
-        spans=_spans([each.answer["spans"] for each in opened], series, seconds),
+        spans=_spans([each.answer["spans"] for each in opened], series, energy_seconds, seconds),
         seconds=seconds,
         other_processes=other_processes,
     )
@@ -237,6 +247,7 @@ class Series:
     blocks: list[dict[str, Any]] = field(default_factory=list)
     group: int = 1
     preparation: float = 0.0
+    energy: list[dict[str, Any]] = field(default_factory=list)
 
     @property
     def label(self) -> str:
@@ -267,6 +278,10 @@ class Series:
         """
         self._samples(max(1, min(samples, int(_SPACER / max(self.sample_seconds, 1e-9)))))
 
+    def draw(self, seconds: float) -> None:
+        """Measure the energy of calls for some seconds."""
+        self.energy.append(self._ask("energy", seconds=seconds))
+
     def samples_in_a_block(self, plan: TimingPlan) -> int:
         """As many as planned, or as the plan's seconds allow."""
         if plan.seconds is None:
@@ -286,6 +301,7 @@ class Series:
                 "gpu": (self.answer["fingerprint"].get("gpu") or {}) if self.on_gpu else {},
                 "ready": {**self.ready, "group": self.group},
                 "check": self.check,
+                **({"energy": self.energy} if self.energy else {}),
             },
             Latency,
         )
@@ -446,8 +462,19 @@ def take_turns(series: Sequence[Series], plan: TimingPlan, tell: Tell) -> None:
             each.block(samples, next(turns))
 
 
+def take_energy(series: Sequence[Series], seconds: float, tell: Tell) -> None:
+    """The energy of all series, in runs of some seconds of calls, in varying order."""
+    for run in range(RUNS):
+        for each in (series[place] for place in order(len(series), run)):
+            tell("energy", f"run {run + 1} of {RUNS}, {each.label}")
+            each.draw(seconds)
+
+
 def _spans(
-    processes: Sequence[Mapping[str, float]], series: Sequence[Series], whole: float
+    processes: Sequence[Mapping[str, float]],
+    series: Sequence[Series],
+    energy: float,
+    whole: float,
 ) -> dict[str, float]:
     """Where the wall time went; the processes import side by side, the slowest counts."""
     blocks = [(each, block) for each in series for block in each.blocks]
@@ -463,6 +490,7 @@ def _spans(
         "flushes": flushes,
         "queueing": max(0.0, in_blocks - measured - flushes),
     }
+    spans |= {"energy": energy} if any(each.energy for each in series) else {}
     return spans | {"other": max(0.0, whole - sum(spans.values()))}
 
 

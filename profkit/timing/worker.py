@@ -3,10 +3,10 @@
     python -m profkit.timing.worker FD
 
 One JSON request a line on stdin, one JSON answer a line on the file descriptor FD: what the target
-prints goes elsewhere. Requests are {"do": "where" | "declare" | "open" | "prepare" | "block", ...}
-with the keyword arguments of `_Worker`'s methods, of which "open" lets go of the target before; an
-answer is {"told": ...} or {"error", "message", "remedy"}, where "error" is an exit code of
-profkit.core.errors.
+prints goes elsewhere. Requests are {"do": "where" | "declare" | "open" | "prepare" | "block" |
+"check_energy" | "energy", ...} with the keyword arguments of `_Worker`'s methods, of which "open"
+lets go of the target before; an answer is {"told": ...} or {"error", "message", "remedy"}, where
+"error" is an exit code of profkit.core.errors.
 Before it there may be lines {"doing": ...} that name the variant that is checked.
 The end of stdin ends the process.
 """
@@ -29,9 +29,11 @@ from profkit.capture.gpu import NoDriver, Watch
 from profkit.capture.target import Inputs, Target, Unsupported, Variant, load_target
 from profkit.core.errors import EnvironmentProblem, ProfkitError, TargetFailed
 from profkit.core.typed_file import plain
+from profkit.timing.energy_counter import check_counter
 from profkit.timing.stopwatch import Cache, Settings, Stopwatch, Timer
 
 _PROFKIT = Path(__file__).resolve().parent.parent
+_NO_ENERGY = "the energy of calls can't be measured"
 
 
 class _Worker:
@@ -135,6 +137,24 @@ class _Worker:
         (chosen,) = self._target.chosen([variant])
         with chosen.around():
             return plain(self._stopwatches[variant].block(samples, host))
+
+    def check_energy(self) -> None:
+        """Raise EnvironmentProblem unless the energy of calls can be measured."""
+        if self._watch is None:
+            on_cpu = self._device == "cpu"
+            why = "it is that of a GPU" if on_cpu else "NVML (nvidia-ml-py) is not available"
+            raise EnvironmentProblem(f"{_NO_ENERGY}: {why}", "leave out --energy")
+        try:
+            check_counter(self._watch.energy)
+        except NoDriver as why:
+            raise EnvironmentProblem(f"{_NO_ENERGY}: {why}", "leave out --energy") from None
+
+    def energy(self, variant: str, seconds: float) -> Any:
+        """The energy of calls for some seconds; see `profkit.timing.latency_format.EnergyRun`."""
+        self._target.enter()
+        (chosen,) = self._target.chosen([variant])
+        with chosen.around():
+            return plain(self._stopwatches[variant].energy(seconds))
 
 
 def _device(asked: str | None) -> str:

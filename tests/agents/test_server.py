@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import shutil
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,7 @@ from profkit.agents.access import Access
 from profkit.agents.jobs import Jobs
 from profkit.agents.server import Tools
 from tests.conftest import ROOT, pair_report
+from tests.recording.test_profile import TARGET, plan
 
 TOOLS = {"doctor", "profile", "analyze", "explain", "diff", "time", "source", "next"}
 LARGEST = 8_000  # bytes of an answer
@@ -35,12 +38,19 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def session(folder: Path, talk: Callable[[ClientSession], Awaitable[Any]]) -> Any:
+def session(
+    folder: Path,
+    talk: Callable[[ClientSession], Awaitable[Any]],
+    *options: str,
+    environment: Mapping[str, str] | None = None,
+) -> Any:
     """What a client gets from a server on this folder."""
-    words = ["-m", "profkit", "mcp", "--root", str(folder)]
+    words = ["-m", "profkit", "mcp", "--root", str(folder), *options]
 
     async def connected() -> Any:
-        parameters = StdioServerParameters(command=sys.executable, args=words, cwd=str(ROOT))
+        parameters = StdioServerParameters(
+            command=sys.executable, args=words, cwd=str(ROOT), env=dict(environment or {}) or None
+        )
         async with stdio_client(parameters) as streams, ClientSession(*streams) as client:
             await client.initialize()
             return await talk(client)
@@ -52,15 +62,18 @@ def calls(folder: Path, *requests: tuple[str, dict[str, Any]]) -> list[str]:
     """The texts that calls of tools answer."""
 
     async def talk(client: ClientSession) -> list[str]:
-        texts = []
-        for name, arguments in requests:
-            result: Any = await client.call_tool(name, arguments)
-            texts.append("".join(part.text for part in result.content))
-        return texts
+        return [await called(client, name, **arguments) for name, arguments in requests]
 
     answers: list[str] = session(folder, talk)
-    assert all(len(text.encode()) <= LARGEST for text in answers)
     return answers
+
+
+async def called(client: ClientSession, tool: str, **arguments: Any) -> str:
+    """The text that a tool answers."""
+    result: Any = await client.call_tool(tool, arguments)
+    text = "".join(part.text for part in result.content)
+    assert len(text.encode()) <= LARGEST
+    return text
 
 
 def test_the_tools_are_few_and_their_schemas_short(folder: Path) -> None:
@@ -90,6 +103,52 @@ def test_an_agent_finds_the_limit_and_sees_its_prediction_hold(folder: Path) -> 
     assert "Next experiment: Accurate math functions" in proposed
     assert "faster" in compared
     assert judged.startswith("HELD: Accurate math functions")
+
+
+def test_a_profile_names_the_run_that_the_other_tools_take(tmp_path: Path) -> None:
+    (tmp_path / "toy.py").write_text(TARGET.format(behavior="good"), encoding="utf-8")
+    for name in ("ncu", "nsys"):
+        shutil.copy2(ROOT / "tests" / "stand_in" / name, tmp_path / name)
+
+    async def profiled(client: ClientSession, side: str) -> str:
+        """The folder of a run with a side's report, as the answer names it."""
+        plan(tmp_path, report=str(pair_report("accurate_transcendentals", side)))
+        text = await called(client, "profile", target="toy.py", arguments=["--n", "8"])
+        while job := re.match(r"job (\d+) runs", text):
+            text = await called(client, "profile", job=int(job[1]))
+        name, run = text.splitlines()[0].split()
+        assert name == "Run"
+        return run
+
+    async def talk(client: ClientSession) -> tuple[str, ...]:
+        before = await profiled(client, "before")
+        return (
+            before,
+            await called(client, "analyze", report=before),
+            await called(client, "next", run=before),
+            after := await profiled(client, "after"),
+            await called(client, "diff", before=before, after=after),
+            await called(client, "next", run=before, after=after),
+            await called(client, "profile", target="/etc/passwd"),
+            await called(client, "analyze", report=before, kernel="--output=stolen.txt"),
+            await called(client, "time", targets=["toy.py", "../other.py"]),
+        )
+
+    variables = {
+        **os.environ, "PROFKIT_NCU": str(tmp_path / "ncu"), "PROFKIT_NSYS": str(tmp_path / "nsys"),
+        "PROFKIT_LOCK_DIR": str(tmp_path), "PYTHONPATH": str(ROOT),
+    }  # fmt: skip
+    before, analyzed, proposed, after, compared, judged, *hostile = session(
+        tmp_path, talk, "--allow-run", environment=variables
+    )
+    assert before != after
+    assert all((tmp_path / run / "manifest.json").is_file() for run in (before, after))
+    assert "Accurate math functions" in analyzed
+    assert "Next experiment: Accurate math functions" in proposed
+    assert "faster" in compared
+    assert judged.startswith("HELD: Accurate math functions")
+    assert all(answer.startswith("refused: ") for answer in hostile)
+    assert not list(tmp_path.rglob("stolen.txt"))
 
 
 def test_long_text_comes_in_pages(folder: Path) -> None:

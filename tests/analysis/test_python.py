@@ -8,7 +8,7 @@ import pytest
 import profkit
 from profkit.core.errors import BadInput, UsageError
 from profkit.report.catalog import catalog
-from tests.conftest import H200, ROOT, h200
+from tests.conftest import H200, ROOT, h200, needs_reader
 
 
 def test_kernels_is_a_table_with_a_row_a_launch() -> None:
@@ -37,6 +37,7 @@ def test_stalls_add_up() -> None:
         assert (stalls["cycles"] >= 0).all()
 
 
+@needs_reader
 def test_source_lines_point_at_the_conflicting_load() -> None:
     kernel = h200("known").kernel(2)
     lines = kernel.source_lines("shared_wavefronts_excessive")
@@ -50,6 +51,7 @@ def test_source_lines_point_at_the_conflicting_load() -> None:
     assert samples["value"].sum() == kernel["pc_samples"]
 
 
+@needs_reader
 def test_instructions_carry_their_machine_code() -> None:
     frame = h200("known").kernel(4).instructions("instructions_executed", "samples")
     assert frame["instructions_executed"].sum() == h200("known").kernel(4)["instructions_executed"]

@@ -31,6 +31,7 @@ from tests.conftest import (
     export,
     h200,
     needs_corpus,
+    needs_reader,
     pair_report,
     recorded_report,
 )
@@ -207,6 +208,7 @@ def test_totals_are_those_of_ncus_export(name: str) -> None:
         assert view.total.executed == pytest.approx(float(executed.replace(",", "")), rel=1e-3)
 
 
+@needs_reader
 @pytest.mark.parametrize(
     "name", ["known", "ladder/hopper", "ladder/flash", "pairs/tail_effect/before"]
 )
@@ -219,6 +221,7 @@ def test_live_registers_fit_into_those_allocated(name: str) -> None:
         assert view.total.live == max(one.counts.live for one in view.instructions)
 
 
+@needs_reader
 @pytest.mark.parametrize("name", WITH_TEXT)
 def test_lines_stand_beside_their_text(name: str) -> None:
     for kernel, action in zip(h200(name), actions(name), strict=True):
@@ -235,12 +238,14 @@ def test_lines_stand_beside_their_text(name: str) -> None:
                     assert (info.file_name(), info.line()) == (file.name, line.line)
 
 
+@needs_reader
 def test_code_of_several_files_stands_in_each() -> None:
     (kernel,) = h200("ladder/triton_flash")
     names = [Path(file.name).name for file in kernel.source_view().files]
     assert names == ["triton_flash.py", "standard.py"]
 
 
+@needs_reader
 def test_the_line_of_a_finding_carries_its_rank() -> None:
     report = profkit.load(H200 / "known.ncu-repz", kernel="transpose_conflict")
     found = report.checklist([_CONFLICTS])
@@ -280,6 +285,7 @@ def test_the_terminal_keeps_to_100_columns(
     assert " nan" not in result.stdout
 
 
+@needs_reader
 def test_a_transpose_from_the_inside(profkit_cli: Cli) -> None:
     shown = profkit_cli("source", H200 / "known.ncu-repz", "--kernel", "transpose_conflict").stdout
     assert "220 samples every 1.500 µs, 330.0 µs; ncu's duration 330.2 µs" in shown
@@ -289,6 +295,7 @@ def test_a_transpose_from_the_inside(profkit_cli: Cli) -> None:
     assert "more kernel" not in shown
 
 
+@needs_reader
 def test_a_finding_names_an_instruction_as_the_listing_does(profkit_cli: Cli) -> None:
     done = profkit_cli("source", H200 / "sdpa_s512", "--kernel", "flash", "--sass", "--top", "0")
     listing, _, findings = done.stdout.partition("Findings at these")
@@ -319,6 +326,7 @@ def test_blocks_launched_are_counted_exactly(profkit_cli: Cli) -> None:
     assert row.split()[-1] == f"{blocks:,}"
 
 
+@needs_reader
 def test_only_instructions_with_excess_wavefronts_have_bank_conflicts() -> None:
     report = h200("known")
     kernel = report.kernel("transpose_conflict")

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from profkit.analysis.source_view import FIELDS, Blamed, Counts, SourceView, added, source_view
 from profkit.report.source_lines import Instruction
+from tests.conftest import needs_reader
 
 ALL = set(FIELDS)
 NO_TEXT: Mapping[str, Sequence[str]] = {}
@@ -95,6 +96,7 @@ def test_inlined_code_stands_in_the_file_it_is_written_in() -> None:
     assert made.has_source
 
 
+@needs_reader
 def test_what_was_not_recorded_is_not_0() -> None:
     made = view(row(0, "a.cu", 1, instructions_executed=4.0), present={"instructions_executed"})
     counts = made.files[0].lines[0].counts
@@ -110,6 +112,7 @@ def test_a_recorded_metric_without_a_value_here_is_0() -> None:
     assert view(row(0, "a.cu", 1)).total.samples == 0
 
 
+@needs_reader
 def test_machine_code_alone_where_no_line_is_known() -> None:
     made = view(row(0, "", 0, "LDG.E R0, [R2.64]", samples=2.0), row(16, "", 0, "EXIT"))
     assert made.files == ()
@@ -119,6 +122,7 @@ def test_machine_code_alone_where_no_line_is_known() -> None:
     assert made.total.live == 2
 
 
+@needs_reader
 def test_live_registers_are_not_known_where_code_is_missing() -> None:
     made = view(row(0, "a.cu", 1, "MOV R0, R1"), row(16, "a.cu", 2, ""))
     assert math.isnan(made.total.live)

@@ -22,7 +22,16 @@ from typer.testing import Result
 import profkit
 from profkit.report.catalog import catalog
 from profkit.report.panels import work_grid
-from tests.conftest import CORPUS, H200, RECORDED, ROOT, h200, needs_corpus, plain_bytes
+from tests.conftest import (
+    CORPUS,
+    H200,
+    RECORDED,
+    ROOT,
+    h200,
+    needs_corpus,
+    needs_reader,
+    plain_bytes,
+)
 
 Cli = Callable[..., Result]
 KNOWN = H200 / "known.ncu-repz"
@@ -75,6 +84,7 @@ def test_json_keeps_its_schema_and_says_what_is_missing(profkit_cli: Cli, name: 
         )
 
 
+@needs_reader
 def test_several_reports_give_reports_of_the_same_shape(profkit_cli: Cli) -> None:
     result = profkit_cli(
         "analyze", KNOWN, H200 / "sdpa_s512_cudnn.ncu-repz", "--format", "json", "--top", "1"
@@ -277,6 +287,7 @@ def test_few_bytes_are_not_printed_in_kibibytes(profkit_cli: Cli) -> None:
     assert "0.01562 KiB" not in shown
 
 
+@needs_reader
 def test_the_sort_key_is_known_for_all_kernels_or_explained(profkit_cli: Cli) -> None:
     file = H200 / "sdpa_s512_math.ncu-repz"
     shown = profkit_cli("analyze", file, "--sort", "flop_rate", "--top", "1").stdout

@@ -21,7 +21,7 @@ from profkit.comparison.reports import side as side_of
 from profkit.comparison.text import change_words, headline
 from profkit.comparison.timed_change import timings
 from tests.comparison.test_diff_pairs import main_kernel, side
-from tests.conftest import CORPUS, H200, needs_corpus, pair_report
+from tests.conftest import CORPUS, H200, needs_corpus, needs_reader, pair_report
 
 Cli = Callable[..., Result]
 
@@ -33,6 +33,7 @@ def others(name: str) -> Path:
 # --- what a reader sees of the recorded pairs
 
 
+@needs_reader
 def test_what_a_reader_sees_of_a_fix(profkit_cli: Cli) -> None:
     result = profkit_cli(
         "diff",
@@ -55,6 +56,7 @@ def test_what_a_reader_sees_of_a_fix(profkit_cli: Cli) -> None:
     assert all(len(line) <= 100 for line in result.stdout.splitlines())
 
 
+@needs_reader
 @pytest.mark.parametrize("columns", [60, 70, 79])
 @pytest.mark.parametrize("name", ["transpose_conflicts", "ffma_gemm", "softmax_passes"])
 def test_a_narrow_terminal_has_every_number_and_every_line_of_source(
@@ -122,6 +124,7 @@ def test_the_table_that_a_write_up_wants(profkit_cli: Cli, tmp_path: Path) -> No
 # --- others' reports
 
 
+@needs_reader
 @needs_corpus
 def test_a_stall_whose_share_rises_is_no_regression_of_a_faster_kernel(profkit_cli: Cli) -> None:
     before, after = (
@@ -290,6 +293,7 @@ def test_folders_are_paired_by_the_names_of_their_reports(profkit_cli: Cli, tmp_
         assert "only in before: two.ncu-repz" in written(form).stderr
 
 
+@needs_reader
 def test_source_lines_whose_time_changed_are_in_every_form_that_people_read(
     profkit_cli: Cli,
 ) -> None:
@@ -351,6 +355,7 @@ def test_failures_are_one_line(
     assert len(result.stderr.splitlines()) == 1
 
 
+@needs_reader
 def test_a_file_against_itself_is_said_to_be_one(profkit_cli: Cli, tmp_path: Path) -> None:
     report = H200 / "sdpa_s512_flash.ncu-repz"
     link = tmp_path / "other.ncu-repz"

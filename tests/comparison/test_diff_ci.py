@@ -11,7 +11,7 @@ import pytest
 from typer.testing import Result
 
 from profkit.comparison.markdown import MARKER
-from tests.conftest import CORPUS, H200, ROOT, needs_corpus
+from tests.conftest import CORPUS, H200, ROOT, needs_corpus, needs_reader
 
 Cli = Callable[..., Result]
 PAIR = H200 / "pairs" / "transpose_conflicts"
@@ -122,6 +122,7 @@ def test_reports_of_two_gpus_exit_with_3_in_every_form(profkit_cli: Cli) -> None
         assert said in done.stdout
 
 
+@needs_reader
 def test_json_of_a_folder_keeps_its_schema_with_the_blamed_lines(
     profkit_cli: Cli, tmp_path: Path
 ) -> None:
@@ -142,6 +143,7 @@ def test_json_of_a_folder_keeps_its_schema_with_the_blamed_lines(
         assert new["after"]["where"][0]["line"] == 25
 
 
+@needs_reader
 def test_a_step_of_a_workflow_gets_annotations_and_a_summary(
     profkit_cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

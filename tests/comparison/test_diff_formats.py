@@ -31,7 +31,7 @@ from profkit.comparison.markdown import MARKER, MOST
 from profkit.comparison.matching import Mode
 from profkit.core.errors import EnvironmentProblem
 from tests.comparing import Made, compared, report_of, side_of, work
-from tests.conftest import ROOT
+from tests.conftest import ROOT, needs_reader
 
 AWKWARD = (
     "void <script>alert('x')</script>(a|b, c\\|d, `e`, ``f``)",
@@ -135,6 +135,7 @@ def test_no_format_passes_what_was_not_compared(
 # --- JSON
 
 
+@needs_reader
 def test_json_has_everything_and_keeps_its_schema() -> None:
     schema = json.loads((ROOT / "profkit/schemas/diff.json").read_text(encoding="utf-8"))
     checker = jsonschema.Draft202012Validator(schema)
@@ -303,6 +304,7 @@ def test_sarif_keeps_the_standard() -> None:
         assert not list(sarif_schema().iter_errors(json.loads(written("sarif", *diffs))))
 
 
+@needs_reader
 def test_sarif_names_the_line_of_an_introduced_finding() -> None:
     (run,) = json.loads(written("sarif", regressed()))["runs"]
     rules = [rule["id"] for rule in run["tool"]["driver"]["rules"]]
@@ -357,6 +359,7 @@ def _decoded(text: str, *more: tuple[str, str]) -> str:
     return text
 
 
+@needs_reader
 def test_github_annotates_the_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("GITHUB_STEP_SUMMARY", raising=False)
     first, *others, notice = commands(written("github", regressed()))

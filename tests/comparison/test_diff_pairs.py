@@ -18,7 +18,7 @@ from profkit.comparison.reports import side as side_of
 from profkit.comparison.text import headline
 from profkit.comparison.timed_change import timings
 from profkit.rules.score import read_pair
-from tests.conftest import pair_folder, pair_report
+from tests.conftest import needs_reader, pair_folder, pair_report
 
 NAMES = (
     "array_of_structs", "atomics_global", "atomics_shared", "barrier_lockstep", "ffma_gemm",
@@ -71,6 +71,7 @@ def test_pairs_compare_without_what_their_runs_declare(name: str) -> None:
         assert Aspect.problem not in {obstacle.aspect for obstacle in kernel.obstacles}
 
 
+@needs_reader
 @pytest.mark.parametrize("name", NAMES)
 def test_the_defect_is_called_resolved(name: str) -> None:
     category = yaml.safe_load((pair_folder(name) / "pair.yaml").read_text(encoding="utf-8"))[

@@ -16,7 +16,7 @@ from profkit.rules.measures import Measure, measures
 from profkit.rules.rule_file import shipped_rules
 from tests.comparing import Made, compared
 from tests.comparison.test_diff_pairs import NAMES
-from tests.conftest import pair_report
+from tests.conftest import needs_reader, pair_report
 
 MORE_IS_BETTER = (
     "occupancy_", "threads_per_instruction", "grid_size", "sm_active_share", "tensor_busy",
@@ -61,6 +61,7 @@ def moved(one: FindingChange) -> set[str]:
     return {"better", "no worse"} if better else {"worse", "no better"}
 
 
+@needs_reader
 @pytest.mark.parametrize("back", [False, True])
 @pytest.mark.parametrize("name", NAMES)
 def test_a_bracket_agrees_with_the_word_before_it(name: str, back: bool) -> None:
@@ -70,6 +71,7 @@ def test_a_bracket_agrees_with_the_word_before_it(name: str, back: bool) -> None
                 assert SHOWN_AS[one.status] in moved(one), finding(one)
 
 
+@needs_reader
 @pytest.mark.parametrize(
     ("name", "said"),
     [

@@ -12,7 +12,7 @@ import pytest
 from typer.testing import Result
 
 from tests.analysis.test_views import schema
-from tests.conftest import pair_report
+from tests.conftest import needs_reader, pair_report
 
 Cli: TypeAlias = Callable[..., Result]
 
@@ -36,6 +36,7 @@ def outcome(cli: Cli, before: Path, after: Path) -> dict[str, Any]:
     return dict(document["test"])
 
 
+@needs_reader
 def test_the_experiment_is_the_first_finding_with_what_it_moves(
     profkit_cli: Cli,
 ) -> None:
@@ -51,6 +52,7 @@ def test_the_experiment_is_the_first_finding_with_what_it_moves(
     assert "profkit next" in text
 
 
+@needs_reader
 def test_a_fix_that_works_holds_the_prediction_and_is_logged(
     profkit_cli: Cli, runs: tuple[Path, Path]
 ) -> None:
@@ -66,7 +68,8 @@ def test_a_fix_that_works_holds_the_prediction_and_is_logged(
     schema("log").validate(document)
     assert [row["test"]["outcome"]["verdict"] for row in document["experiments"]] == ["HELD"]
     assert "HELD" in profkit_cli("log", after).stdout
-    assert "no experiment" in profkit_cli("log", before).stdout
+    for view in ("terminal", "markdown"):
+        assert "no experiment" in profkit_cli("log", before, "--format", view).stdout
 
 
 def test_a_change_that_does_something_else_tests_nothing(

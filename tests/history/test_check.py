@@ -73,6 +73,8 @@ def regressed(tmp_path: Path) -> str:
 def test_exit_codes(regressed: str, gates: Sequence[str], code: int, profkit_cli: Cli) -> None:
     result = profkit_cli("history", "check", "--store", regressed, *gates)
     assert result.exit_code == code, result.stdout + result.stderr
+    assert ("FAILED" in result.stdout) is (code == 1)
+    assert code != 3 or "OPEN  " in result.stdout
 
 
 def test_the_terminal_names_kind_size_and_commits(regressed: str, profkit_cli: Cli) -> None:

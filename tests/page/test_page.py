@@ -21,7 +21,7 @@ import profkit
 from profkit.commands.cli import app
 from profkit.ui import document as doc
 from profkit.ui.document_formats import document_html
-from tests.conftest import H200, export, h200, plain_bytes
+from tests.conftest import H200, export, h200, needs_reader, plain_bytes
 
 Cli = Callable[..., Result]
 KNOWN = H200 / "known.ncu-repz"
@@ -271,6 +271,7 @@ def test_each_item_of_the_checklist_is_one_box(pages: dict[str, Path]) -> None:
     assert after.count('<li class="item"') == len(items.minor)
 
 
+@needs_reader
 @needs_browser
 def test_a_script_in_a_kernels_name_stays_text(show: Callable[..., Seen]) -> None:
     tab = show().tab
@@ -366,6 +367,7 @@ def test_the_roofline_zooms_and_can_be_walked_by_keys(show: Callable[..., Seen])
     assert tab.locator("#roofline-selection").inner_text() == ""
 
 
+@needs_reader
 @needs_browser
 def test_a_blamed_line_opens_the_source_at_it(show: Callable[..., Seen]) -> None:
     tab = show().tab

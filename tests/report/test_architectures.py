@@ -14,7 +14,7 @@ import profkit
 from profkit.analysis.report import Kernel
 from profkit.report.catalog import catalog
 from profkit.report.sass import executed_opcodes, tensor_operations
-from tests.conftest import CORPUS, h200, needs_corpus
+from tests.conftest import CORPUS, h200, needs_corpus, needs_reader
 
 Cli = Callable[..., Result]
 V5 = "blackwell-kernels__v5_swizzle"
@@ -119,6 +119,7 @@ def operations(kernel: Kernel, kind: str) -> float:
     return counted[kind]
 
 
+@needs_reader
 @pytest.mark.parametrize("name", ["sdpa_s512_flash", "sdpa_s512_efficient", "sdpa_s512_cudnn"])
 def test_machine_code_does_the_counted_tensor_work(name: str) -> None:
     kernel = h200(name).kernel(0)
@@ -127,18 +128,21 @@ def test_machine_code_does_the_counted_tensor_work(name: str) -> None:
     assert operations(kernel, "bf16") == kernel["flop_tensor_bf16"] == 0
 
 
+@needs_reader
 @pytest.mark.parametrize("name", ["sdpa_s2048_d128_causal_flash", "sdpa_s2048_d128_causal_cudnn"])
 def test_machine_code_does_the_counted_tensor_work_in_bfloat16(name: str) -> None:
     kernel = h200(name).kernel(0)
     assert operations(kernel, "bf16") == kernel["flop_tensor_bf16"] > 7e10
 
 
+@needs_reader
 def test_tensor_work_is_read_off_the_machine_code_where_counters_lack_it() -> None:
     kernel = h200("sdpa_s512_flash_set_detailed").kernel(0)
     assert not [name for name in kernel.recorded() if name.startswith("sm__ops_path_tensor")]
     assert kernel["flop_tensor"] == kernel["flop_tensor_hmma"] == 17_179_869_184
 
 
+@needs_reader
 @needs_corpus
 def test_tensor_work_is_read_off_the_machine_code_of_other_chips() -> None:
     assert operations(corpus(V5).kernel(0), "bf16") == 8_858_370_048
@@ -161,6 +165,7 @@ def test_no_point_leaves_tensor_work_out_unsaid() -> None:
     assert why.startswith("work unknown: not collected")
 
 
+@needs_reader
 @needs_corpus
 def test_a_percentage_is_one_whatever_unit_its_file_gives() -> None:
     kernel = corpus("lammps__output").kernel(0)

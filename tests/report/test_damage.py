@@ -19,7 +19,7 @@ import profkit
 from profkit.core.errors import BadInput
 from profkit.core.regular_file import digest
 from profkit.report import wire
-from tests.conftest import CORPUS, H200, NIGHTLY, plain_bytes
+from tests.conftest import CORPUS, H200, NIGHTLY, needs_reader, plain_bytes
 
 Cli = Callable[..., Result]
 FUZZED = ("sdpa_s512_flash_set_basic", "sdpa_s512_cudnn", "known")
@@ -128,6 +128,7 @@ def write_manifest(folder: Path, name: str, content: bytes, **more: int) -> None
     (folder / "manifest.json").write_text(json.dumps({"files": {name: entry}}))
 
 
+@needs_reader
 def test_a_report_that_changes_after_it_was_read_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "run.ncu-rep"
     file.write_bytes(plain_bytes("sdpa_s512_cudnn")[:-1] + b"\0")  # read as no other test's

@@ -5,13 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import ncu_report
 import pytest
 
 import profkit
 from profkit.core.errors import BadInput
 from profkit.report.join import join
 from tests.conftest import plain_bytes
+
+ncu_report = pytest.importorskip("ncu_report", reason="NVIDIA's reader is hidden")
 
 REPORTS = ("sdpa_s512_flash_set_basic", "sdpa_s512_flash", "sdpa_s512_flash_two_metrics")
 _INSTRUCTIONS = 40

@@ -18,7 +18,7 @@ from profkit.report.quantities import Quantities, evaluate
 from profkit.report.reader import Launch, RawReport, to_si
 from profkit.report.session import decode
 from profkit.report.summary import summarize
-from tests.conftest import h200
+from tests.conftest import h200, needs_reader
 
 
 def raw(cc: tuple[int, int], **metrics: float) -> RawReport:
@@ -90,6 +90,7 @@ def test_dram_counters_do_not_exist_on_unified_memory() -> None:
     assert told.missing["dram_bytes"][0] == "not on this architecture"
 
 
+@needs_reader
 def test_a_half_precision_claim_is_not_believed_unchecked() -> None:
     report = h200("known")
     unchecked = evaluate(report._raw, check_half_from=0.05)

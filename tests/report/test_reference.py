@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import ncu_report
 import pytest
 
 from profkit.report.launch_message import LaunchMessage, Metric
@@ -20,6 +19,8 @@ from profkit.report.quantities import request
 from profkit.report.reader import read, unit_of
 from profkit.report.rule_results import RuleResult, plain_text, rule_results
 from tests.conftest import CORPUS, NIGHTLY, ROOT, apart
+
+ncu_report = pytest.importorskip("ncu_report", reason="NVIDIA's reader is hidden")
 
 REPORTS = sorted({*(ROOT / "reports").rglob("*.ncu-rep*"), *CORPUS.glob("*.ncu-rep*")})
 AT_ONCE = 6

@@ -19,7 +19,7 @@ from profkit.rules.finding_text import HEADING
 from profkit.rules.rule_file import shipped_rules
 from profkit.ui.text import factor
 from tests.analysis.test_views import schema
-from tests.conftest import CORPUS, H200, RECORDED, ROOT, needs_corpus
+from tests.conftest import CORPUS, H200, RECORDED, ROOT, needs_corpus, needs_reader
 
 Cli = Callable[..., Result]
 KNOWN = H200 / "known.ncu-repz"
@@ -73,6 +73,7 @@ def test_json_keeps_its_schema_and_analyze_says_the_same(
         assert all(finding["kernel"] == kernel["name"] for finding in kernel["findings"])
 
 
+@needs_reader
 def test_bank_conflicts_are_blamed_on_their_line_and_bounded_by_l2(profkit_cli: Cli) -> None:
     document = checklist(profkit_cli, KNOWN, "--kernel", "transpose_conflict")
     item = document["checklist"][0]
@@ -225,6 +226,7 @@ def test_own_rules_are_looked_for_too(profkit_cli: Cli, tmp_path: Path) -> None:
         assert "`profkit rules check`" in refused.stderr
 
 
+@needs_reader
 def test_several_reports_have_a_checklist_each(profkit_cli: Cli) -> None:
     several = profkit_cli("analyze", KNOWN, TWO_METRICS, "--format", "json", "--top", "1")
     data = json.loads(several.stdout)

@@ -6,7 +6,7 @@ import pytest
 
 import profkit
 from profkit.rules.checklist import Item
-from tests.conftest import pair_folder
+from tests.conftest import needs_reader, pair_folder
 
 
 def item(pair: str, side: str, rule: str) -> Item:
@@ -27,6 +27,7 @@ def test_blocks_start_at_less_than_one_a_cycle() -> None:
     assert busy == pytest.approx(786_432 / 939_966 / 0.87, rel=1e-3)
 
 
+@needs_reader
 def test_each_division_takes_eight_instructions_more() -> None:
     """Its SASS has four FCHK and the check of a reciprocal, executed 524,288 times each, of
     60,878,189 instructions."""
@@ -35,6 +36,7 @@ def test_each_division_takes_eight_instructions_more() -> None:
     assert evidence(found, "division_share") == pytest.approx(expected, rel=1e-3)
 
 
+@needs_reader
 def test_accumulators_are_most_of_the_shared_memory_instructions() -> None:
     """Its SASS has eight LDS and STS in the loop, executed 262,144 times each; 16 STS before it
     8,192 times and eight LDS after it 16,384 times."""

@@ -23,7 +23,7 @@ from profkit.rules.engine import explain
 from profkit.rules.finding_text import evidence, roofs
 from profkit.rules.rule_file import CONTEXT, Rule, shipped_rules
 from profkit.rules.samples import SAMPLED
-from tests.conftest import CORPUS, ROOT, needs_corpus
+from tests.conftest import CORPUS, ROOT, needs_corpus, needs_reader
 
 pytestmark = needs_corpus
 REPORTS = sorted((*CORPUS.glob("*.ncu-rep"), *CORPUS.glob("*.ncu-repz")))
@@ -137,6 +137,7 @@ def test_parts_of_one_unrolled_loop_are_no_passes() -> None:
     assert "data_read_in_passes" not in names(found("cs599k__silu_77_06").findings)
 
 
+@needs_reader
 def test_a_full_queue_is_not_bounded_by_the_pipe_that_its_fix_relieves() -> None:
     (queue,) = (
         item
@@ -173,6 +174,7 @@ def test_a_full_l1_is_found(name: str, rule: str) -> None:
     assert "at_the_roof" in names(found(name).informative)
 
 
+@needs_reader
 def test_what_fills_l1_is_found_by_what_l1_counts() -> None:
     first = found("feather_gemm__1024_03_tiled").items[0]
     assert first.rule.name in {"l1_throughput", "queue_full"}
@@ -219,6 +221,7 @@ def test_no_resource_is_named_for_the_time_of_a_launch() -> None:
             assert estimate.bounded_by in {"launch overhead", ""}
 
 
+@needs_reader
 def test_evidence_names_samples_in_words() -> None:
     (spills,) = (
         item

@@ -8,7 +8,7 @@ import pytest
 
 from profkit.report.catalog import catalog
 from profkit.report.reader import to_si
-from tests.conftest import CAUSAL, FULL, RECORDED, export, h200
+from tests.conftest import CAUSAL, FULL, RECORDED, export, h200, needs_reader
 
 FLASH, CUDNN, EFFICIENT = "sdpa_s512_flash", "sdpa_s512_cudnn", "sdpa_s512_efficient"
 
@@ -181,6 +181,7 @@ def test_share_of_peak_is_reported_for_the_path_and_for_the_chip(
     assert work.datasheet == 989e12
 
 
+@needs_reader
 def test_fp32_flop_equal_a_count_of_the_executed_opcodes() -> None:
     for name in FULL + CAUSAL:
         for launch in h200(name).summary.launches:
@@ -193,6 +194,7 @@ def test_fp32_flop_equal_a_count_of_the_executed_opcodes() -> None:
             assert launch.get("flop_fp32") == counted, launch.name
 
 
+@needs_reader
 def test_kernels_without_half_arithmetic_have_no_half_flop() -> None:
     copy = h200("known").kernel(1)
     assert copy.name.startswith("copy_strided")
@@ -258,6 +260,7 @@ def test_attention_reads_its_inputs_through_l2_once_a_tile(name: str) -> None:
     assert kernel["l2_bytes"] == kernel["l2_read_bytes"] + kernel["l2_write_bytes"]
 
 
+@needs_reader
 def test_work_that_was_not_collected_is_not_passed_over() -> None:
     launch = h200("sdpa_s512_flash_set_detailed").summary.launches[0]
     assert launch.get("tensor_instructions") > 0
