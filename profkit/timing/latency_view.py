@@ -54,6 +54,7 @@ _TIMERS = {
     "graph": "CUDA graph replay between CUDA events",
     "cupti": "CUPTI activity records",
     "wall": "host clock",
+    "synchronized": "host clock, until the GPU has finished a sample's calls",
 }
 _COLORS = {
     Verdict.IMPROVED: "bold green",

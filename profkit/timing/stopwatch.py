@@ -31,12 +31,9 @@ _steps = random.Random(0)
 
 # All chosen; seconds, calls or ratios. docs/reference/methods/timing.md has the effects that were
 # measured on an H200.
-LEAD_IN, _LEAD_OUT = (
-    3,
-    8,
-)  # untimed calls before samples on the host clock; at most 8 after the last
+LEAD_IN, _LEAD_OUT = 3, 8  # untimed calls in front of a block; at most 8 after its last sample
 _BEHIND = 0.5e-3  # chosen: s of untimed calls that keep the queue filled behind the last sample
-_MOST_CALLS = 500  # chosen: keeps the launch queue from filling up
+MOST_CALLS = 500  # chosen: keeps the launch queue from filling up
 _PROBED, _FEWEST_PROBED, _PROBING = 20, 3, 0.1  # 20 probing calls; 3 of calls beyond 0.1 s / 3
 _LONGEST_HOLD, _HELD = 0.1, 0.05  # s of the spin kernel at most, and to detect synchronization
 _QUEUEING, _MARGIN = 40e-6, 1.5  # s of a sample's events and flush on the host; safety factor
@@ -55,12 +52,14 @@ def _nothing() -> None:
 
 
 class Timer(StrEnum):
-    """The timer. `wall` is the host clock, for calls on the CPU."""
+    """The timer. `wall` is the host clock, for calls on the CPU; `synchronized` the host clock from
+    the first call of a sample until the GPU has finished them all."""
 
     events = "events"
     graph = "graph"
     cupti = "cupti"
     wall = "wall"
+    synchronized = "synchronized"
 
 
 class Cache(StrEnum):
@@ -126,13 +125,21 @@ class _Batch(Struct, frozen=True):
     queueing: float
 
 
-class Stopwatch:
-    """Times one call on one device; the scratch memory of the flush is shared by all."""
+def probes(seconds: float) -> int:
+    """How many calls a probe takes, of calls that take about `seconds`: fewer of long ones."""
+    return max(_FEWEST_PROBED, min(_PROBED, math.ceil(_PROBING / seconds)))
 
-    def __init__(self, call: Call, device: str, settings: Settings, watch: Watch | None) -> None:
+
+class Unseen(TargetFailed):
+    """Work of a call that events on torch's current stream don't see."""
+
+
+class Stopwatch:
+    """Times one call on the GPU; the scratch memory of the flush is shared by all."""
+
+    def __init__(self, call: Call, settings: Settings, watch: Watch | None) -> None:
         self._settings = settings
         self._watch = watch
-        self._on_gpu = device == "cuda"
         self._call = call
         self._timed = _captured(call) if settings.timer is Timer.graph else call
         self._roughly = 0.0
@@ -142,16 +149,9 @@ class Stopwatch:
     def prepare(self) -> Ready:
         """Warm up and probe the call.
 
-        Raises TargetFailed for a call that launches nothing, hides work on a stream of its own or
-        allocates device memory each time.
+        Raises Unseen for a call that launches nothing or hides work on a stream of its own.
         """
         started = time.perf_counter()
-        if not self._on_gpu:
-            times = _by_host_clock(self._call, 1)
-            while time.perf_counter() - started < self._settings.warmup:
-                times += _by_host_clock(self._call, 1)
-            rough = statistics.median(times)
-            return Ready(rough, rough, 0.0, 0.0, time.perf_counter() - started, None, False, None)
         steady = self._warm_up()
         warmup = time.perf_counter() - started
         self._clock = clock_reader()
@@ -160,11 +160,11 @@ class Stopwatch:
         self._find_escaped_work()
         group = self._settings.group
         empty = _median(_nothing)
-        probed = _by_events(self._sampling(host), self._probes())
+        probed = _by_events(self._sampling(host), probes(self._roughly))
         self._queueing = 0.0 if waits else probed.queueing
         rough = statistics.median(probed.samples)
         if rough * group < _SEEN_FROM * empty:
-            raise TargetFailed(
+            raise Unseen(
                 f"a call launches no kernel: the timer reads {rough * group * 1e6:.2f} µs, its "
                 f"overhead alone is {empty * 1e6:.2f} µs",
                 "return from `run` after the launch, on torch's current stream",
@@ -178,9 +178,6 @@ class Stopwatch:
         Raises TargetFailed where a call allocated device memory.
         """
         started = time.perf_counter()
-        if not self._on_gpu:
-            times = _by_host_clock(self._call, samples + LEAD_IN)[LEAD_IN:]
-            return Block(tuple(times), time.perf_counter() - started, None, None)
         import torch
 
         moment = self._lead_in()
@@ -225,11 +222,7 @@ class Stopwatch:
 
     def _calls_in(self, seconds: float) -> int:
         """How many calls fill some seconds, the queue not overfull."""
-        return max(1, min(_MOST_CALLS, math.ceil(seconds / self._roughly)))
-
-    def _probes(self) -> int:
-        """How many calls a probe takes: fewer of long ones."""
-        return max(_FEWEST_PROBED, min(_PROBED, math.ceil(_PROBING / self._roughly)))
+        return max(1, min(MOST_CALLS, math.ceil(seconds / self._roughly)))
 
     def _warm_up(self) -> bool | None:
         """Call until the warm-up is over and the SM clock is stable; whether it is."""
@@ -261,7 +254,7 @@ class Stopwatch:
         import torch
 
         times = []
-        for _ in range(self._probes()):
+        for _ in range(probes(self._roughly)):
             times += _by_host_clock(self._timed, 1)
             torch.cuda.synchronize()
         host = statistics.median(times)
@@ -296,7 +289,7 @@ class Stopwatch:
 
         torch.cuda.synchronize()
         start, end = _events(2)
-        calls = self._probes()
+        calls = probes(self._roughly)
         start.record()
         for _ in range(calls):
             self._call()
@@ -304,7 +297,7 @@ class Stopwatch:
         end.synchronize()
         (escaped,) = _by_host_clock(torch.cuda.synchronize, 1)
         if escaped > max(_ESCAPED_FROM, _ESCAPED_SHARE * start.elapsed_time(end) * 1e-3):
-            raise TargetFailed(
+            raise Unseen(
                 f"work continues for {escaped * 1e6:.0f} µs after the current stream has finished "
                 f"{calls} calls: it runs on another stream, which is not timed",
                 "let the current stream wait for it: torch.cuda.current_stream().wait_stream(...)",
