@@ -336,9 +336,7 @@ def _open(turn: Timekeeper, subject: Subject, plan: TimingPlan, tell: Tell) -> O
     return opened
 
 
-def open_target(
-    turn: Timekeeper, subject: Subject, plan: TimingPlan, tell: Tell
-) -> Opened:
+def open_target(turn: Timekeeper, subject: Subject, plan: TimingPlan, tell: Tell) -> Opened:
     """Have a process load a target, check its variants and make the inputs."""
     tell("check", f"{subject.label or subject.path.name}")
     answer = turn.ask(
