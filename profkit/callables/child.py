@@ -23,7 +23,8 @@ def main(path: Path) -> None:
     _called(call)
     driver.start_profiler()
     torch = sys.modules.get("torch")
-    with torch.cuda.nvtx.range(call.name) if torch and driver.started() else nullcontext():
+    by_torch = torch is not None and torch.cuda.is_initialized()
+    with torch.cuda.nvtx.range(call.name) if torch and by_torch else nullcontext():
         _called(call)
     driver.stop_profiler()
 

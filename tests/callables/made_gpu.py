@@ -60,6 +60,7 @@ def make_injection(folder: Path) -> Path:
 
 
 def _compiled(library: Path, source: str) -> Path:
-    command = ["cc", "-shared", "-fPIC", "-x", "c", "-o", str(library), "-"]
+    soname = f"-Wl,-soname,{library.name}"
+    command = ["cc", "-shared", "-fPIC", soname, "-x", "c", "-o", str(library), "-"]
     subprocess.run(command, input=source, text=True, check=True)
     return library
