@@ -51,6 +51,7 @@ class Profiled:
     """A function that is measured when it is called; `__wrapped__` is the function itself."""
 
     __wrapped__: Callable[..., Any]
+    __name__: str
 
     def __init__(self, function: Callable[..., Any], options: Options) -> None:
         update_wrapper(self, function)
@@ -186,13 +187,13 @@ def _timed(
     notes: list[str],
 ) -> LatencyReport:
     """Times, and verdicts on all against the first; by the host clock where events see nothing."""
-    keeper = CallableTimekeeper(
-        calls, declaration, environment, environment.around(options.stream), checks
-    )
+    timer = environment.timer(options.timer)
+    around = environment.around(options.stream, timer)
+    keeper = CallableTimekeeper(calls, declaration, environment, around, checks)
     labels = tuple(call.name for call in calls) if len(calls) > 1 else ()
     plan = TimingPlan(
         subjects=(Subject(Path(calls[0].name), tuple(call.name for call in calls)),),
-        settings=_settings(options, environment.timer(options.timer)),
+        settings=_settings(options, timer),
         samples=options.samples,
         blocks=options.blocks if labels else min(options.samples, options.blocks),
         margin=options.thresholds.margin,

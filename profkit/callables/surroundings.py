@@ -69,13 +69,13 @@ class Surroundings:
             )
         return Timer(wanted)
 
-    def around(self, stream: Any) -> Callable[[], AbstractContextManager[object]]:
+    def around(self, stream: Any, timer: Timer) -> Callable[[], AbstractContextManager[object]]:
         """What makes CUDA events see work on a stream: torch's current stream is that one, and its
         current device the one of the arrays.
 
         `stream` None: torch's current one, or CuPy's where its arrays are used.
         """
-        if self.device == "cpu" or find_spec("torch") is None:
+        if self.device == "cpu" or (timer is Timer.synchronized and "torch" not in self.frameworks):
             return nullcontext
         if stream is None and "cupy" in self.frameworks:
             stream = sys.modules["cupy"].cuda.get_current_stream()
@@ -122,7 +122,7 @@ def surroundings(arrays: Sequence[Any], device: str | None) -> Surroundings:
     """
     frameworks = frozenset(framework(array) for array in arrays)
     on_gpu = [array for array in arrays if is_on_gpu(array)]
-    unsure = device is None and not on_gpu and driver.started()
+    unsure = device is None and not on_gpu and driver.in_use()
     if device is None:
         device = "cuda" if on_gpu or unsure else "cpu"
     numbers = {gpu_number(array) for array in on_gpu}
@@ -143,8 +143,7 @@ def wait_for(result: Any, arrays: Sequence[Any]) -> None:
     wait = surroundings(arrays, None).wait
     if wait is not None:
         wait(result)
-    if driver.started():
-        driver.synchronize()
+    driver.synchronize()
 
 
 def pointer_of(stream: Any) -> int:

@@ -16,7 +16,7 @@ from profkit.core.errors import EnvironmentProblem
 
 _LIBRARY = "libcuda.so.1"
 _MAPS = Path("/proc/self/maps")
-_DONE = 0  # CUDA_SUCCESS of cuda.h
+_DONE, _NO_CONTEXT = 0, 201  # CUDA_SUCCESS and CUDA_ERROR_INVALID_CONTEXT of cuda.h
 # CUdevice_attribute of cuda.h
 _MULTIPROCESSORS, _MAJOR, _MINOR = 16, 75, 76
 _NAME_SIZE = 256  # bytes; the longest name of a product has about 40
@@ -29,6 +29,25 @@ def started() -> bool:
         return False
     count = ctypes.c_int()
     return bool(driver.cuDeviceGetCount(ctypes.byref(count)) == _DONE)
+
+
+def in_use() -> bool:
+    """Whether this process may have work on a GPU: this thread has a context, or one of CUDA's
+    runtime lives."""
+    driver = _loaded()
+    if driver is None:
+        return False
+    context, count = ctypes.c_void_p(), ctypes.c_int()
+    flags, active = ctypes.c_uint(), ctypes.c_int()
+    if driver.cuCtxGetCurrent(ctypes.byref(context)) == _DONE and context.value:
+        return True
+    if driver.cuDeviceGetCount(ctypes.byref(count)) != _DONE:
+        return False
+    for number in range(count.value):
+        driver.cuDevicePrimaryCtxGetState(number, ctypes.byref(flags), ctypes.byref(active))
+        if active.value:
+            return True
+    return False
 
 
 def device(of: int | None = None) -> dict[str, Any] | None:
@@ -63,11 +82,13 @@ def device(of: int | None = None) -> dict[str, Any] | None:
 def synchronize() -> None:
     """Wait until the GPU has finished what the current context was given, on all of its streams.
 
+    A thread without a context has given nothing.
+
     Raises EnvironmentProblem with the driver's status where work of the context has failed.
     """
     driver = _loaded()
     status = driver.cuCtxSynchronize() if driver else _DONE
-    if status != _DONE:
+    if status not in {_DONE, _NO_CONTEXT}:
         raise EnvironmentProblem(
             f"the GPU can't be waited for (CUDA driver error {status})", "run the call alone"
         )

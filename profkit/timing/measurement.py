@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from msgspec import Struct
 
+from profkit.capture import driver
 from profkit.capture.gpu import VISIBLE, GpuState, NoDriver, chosen, lock_name, visibility
 from profkit.capture.supervise import descendants
 from profkit.core.errors import BadInput, EnvironmentProblem, ProfkitError, TargetFailed, UsageError
@@ -172,8 +173,7 @@ def measure(plan: TimingPlan, tell: Tell, turns: Sequence[Timekeeper] = ()) -> T
     with ExitStack() as stack:
         tell("start", "")
         gpu = None if plan.device == "cpu" else _gpu(plan)
-        own = {os.getpid(), *descendants(os.getpid())}  # `turns` may have used the GPU before
-        other_processes = len(set(gpu.processes) - own) if gpu else 0
+        other_processes = _others(gpu) if gpu else 0
         environment = environment_of(plan)
         turns = turns or [
             stack.enter_context(process_of(subject, environment, program=plan.program))
@@ -478,6 +478,17 @@ def _gpu(plan: TimingPlan) -> GpuState | None:
         return chosen(plan.gpu, os.environ.get(VISIBLE))
     except NoDriver:
         return None
+
+
+def _others(gpu: GpuState) -> int:
+    """How many other processes are on the GPU, as NVML reports them.
+
+    Turns may have used it before, in this process or in one below it; in a container NVML may know
+    this process by another number.
+    """
+    own = {os.getpid(), *descendants(os.getpid())}
+    renumbered = driver.in_use() and os.getpid() not in gpu.processes
+    return max(0, len(set(gpu.processes) - own) - renumbered)
 
 
 def environment_of(plan: TimingPlan) -> Mapping[str, str]:

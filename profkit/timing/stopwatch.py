@@ -154,7 +154,7 @@ class Stopwatch:
         started = time.perf_counter()
         steady = self._warm_up()
         warmup = time.perf_counter() - started
-        self._clock = clock_reader()
+        self._clock = clock_reader(_current())
         host, waits = self._submission()
         memory = self._memory()
         self._find_escaped_work()
@@ -169,7 +169,7 @@ class Stopwatch:
                 f"overhead alone is {empty * 1e6:.2f} µs",
                 "return from `run` after the launch, on torch's current stream",
             )
-        flush = 0.0 if self._settings.cache is Cache.warm else _median(_l2_flush())
+        flush = 0.0 if self._settings.cache is Cache.warm else _median(_l2_flush(_current()))
         return Ready(rough, host, empty, flush, warmup, steady, waits, memory)
 
     def block(self, samples: int, host: float) -> Block:
@@ -201,7 +201,7 @@ class Stopwatch:
         return _Sampling(
             call=self._timed,
             group=self._settings.group,
-            before=_l2_flush() if self._settings.cache is Cache.cold else _nothing,
+            before=_l2_flush(_current()) if self._settings.cache is Cache.cold else _nothing,
             queueing=max(self._queueing, host * self._settings.group + _QUEUEING),
             behind=max(1, min(_LEAD_OUT, behind)),
             clock=self._clock,
@@ -269,7 +269,7 @@ class Stopwatch:
 
         scratch = 0
         if self._settings.cache is Cache.cold:
-            _l2_flush()
+            _l2_flush(_current())
             scratch = _FLUSHED * l2_bytes()
         torch.cuda.empty_cache()
         torch.cuda.reset_peak_memory_stats()
@@ -360,7 +360,7 @@ def _queued(sampling: _Sampling, samples: int) -> tuple[list[float], int, Stretc
     for event in events:  # the first record() creates it
         event.record()
     pairs = list(zip(events[::2], events[1::2], strict=True))
-    tiny, clock = _tiny(), sampling.clock
+    tiny, clock = _tiny(_current()), sampling.clock
     overtaken = 0
     torch.cuda.synchronize()
     torch.cuda._sleep(sampling.hold(samples))
@@ -384,11 +384,18 @@ def _queued(sampling: _Sampling, samples: int) -> tuple[list[float], int, Stretc
     return times, overtaken, clock.stretch() if clock else None, queueing
 
 
-@cache
-def _tiny() -> Any:
+def _current() -> int:
+    """The current device; scratch memory and clocks are of one."""
     import torch
 
-    return torch.zeros(1, device="cuda")
+    return int(torch.cuda.current_device())
+
+
+@cache
+def _tiny(device: int) -> Any:
+    import torch
+
+    return torch.zeros(1, device=device)
 
 
 def _by_cupti(sampling: _Sampling, samples: int) -> _Batch:
@@ -471,17 +478,17 @@ def _captured(call: Call) -> Call:
 
 
 @cache
-def _l2_flush() -> Call:
+def _l2_flush(device: int) -> Call:
     """Reads twice the L2 cache's size: what it held is gone, and nothing is left to write back."""
     import torch
 
-    scratch = torch.zeros(_FLUSHED * l2_bytes() // 4, device="cuda")
-    total = torch.empty((), device="cuda")
+    scratch = torch.zeros(_FLUSHED * l2_bytes() // 4, device=device)
+    total = torch.empty((), device=device)
     return lambda: torch.sum(scratch, dim=0, out=total)
 
 
 @cache
-def _cycles_a_second() -> float:
+def _cycles_a_second(device: int) -> float:  # noqa: ARG001  (of the current device)
     """Cycles of torch's spin kernel per second."""
     import torch
 
@@ -498,7 +505,7 @@ def _cycles_a_second() -> float:
 
 
 def _cycles(seconds: float) -> int:
-    return int(seconds * _cycles_a_second())
+    return int(seconds * _cycles_a_second(_current()))
 
 
 def _events(count: int) -> list[Any]:

@@ -25,9 +25,10 @@ void launch(double seconds) {
 }
 int cuDeviceGetCount(int *count) { *count = 1; return 0; }
 int cuCtxGetDevice(int *device) { *device = 0; return 0; }
+int cuCtxGetCurrent(void **context) { *context = &busy_until; return 0; }
 int cuCtxSynchronize(void) { while (now() < busy_until) {} return 0; }
 int cuDeviceGetName(char *name, int size, int d) { strncpy(name, "Made GPU", size); return 0; }
-int cuDeviceGetUuid(unsigned char *uuid, int d) { for (int i = 0; i < 16; i++) uuid[i] = i; return 0; }
+int cuDeviceGetUuid(unsigned char *uuid, int d) { memset(uuid, 7, 16); return 0; }
 int cuDeviceTotalMem_v2(unsigned long *bytes, int d) { *bytes = 1UL << 30; return 0; }
 int cuDeviceGetAttribute(int *value, int code, int d) {
     *value = code == 16 ? 132 : code == 75 ? 9 : code == 76 ? 0 : -1; return 0;

