@@ -88,8 +88,7 @@ def precise(array: Any) -> Any:
 def equal(array: Any, other: Any) -> bool:
     """Whether two arrays of one framework hold the same bits, NaN equal to NaN."""
     if framework(array) == "torch":
-        first, second = (_bits(each) for each in (array, other))
-        return bool((first == second).all())
+        return bool(sys.modules["torch"].equal(_bits(array), _bits(other)))
     if framework(array) in {"cupy", "numpy"}:
         return bool(host(array).tobytes() == host(other).tobytes())
     return True
@@ -123,6 +122,8 @@ def _dtype(array: Any) -> str:
 
 
 def _bits(array: Any) -> Any:
+    """A tensor's bits as whole numbers of the same size, if there are such."""
     torch = sys.modules["torch"]
-    whole = array.detach().contiguous()
-    return whole.view(torch.uint8) if whole.dim() else whole.reshape(1).view(torch.uint8)
+    sizes = {2: torch.int16, 4: torch.int32, 8: torch.int64}
+    flat = array.detach().contiguous().reshape(-1)
+    return flat.view(sizes.get(flat.element_size(), torch.uint8))

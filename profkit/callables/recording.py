@@ -23,8 +23,10 @@ from profkit.recording.recording import Plan, Profiling, Tell, profile
 ATTACHED, CHILD = "attach", "child process"
 _FULL = "full"  # the set of `profkit profile`
 
+# XLA takes most of the GPU's memory at its start, where the parent process has it already.
 _PROGRAM = """\
-import sys
+import os, sys
+os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 sys.path[:] = {path!r}
 from pathlib import Path
 from profkit.callables.child import main

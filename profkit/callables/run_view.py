@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator
 from html import escape as html_escape
 
@@ -18,6 +19,7 @@ from profkit.timing.latency_view import (
 from profkit.timing.results import Verdict
 from profkit.timing.verdict import reason_words
 from profkit.ui.markdown import escape
+from profkit.ui.terminal import PIPED_WIDTH
 from profkit.ui.text import literal, percent
 from profkit.ui.view import Row
 
@@ -33,8 +35,13 @@ def run_text(run: Measured) -> str:
     rows = list(_rows(run))
     width = max((len(row.label) for row in rows), default=0)
     lines = [f"{literal(run.name)}  {run.verdict}"]
-    lines += [f"  {row.label:<{width}}  {literal(row.value)}" for row in rows]
-    return "\n".join([*lines, *(f"  ! {line}" for line in run.remarks)])
+    lines += [
+        line
+        for row in rows
+        for line in _wrapped(f"  {row.label:<{width}}  {literal(row.value)}", width + 4)
+    ]
+    lines += [line for remark in run.remarks for line in _wrapped(f"  ! {literal(remark)}", 4)]
+    return "\n".join(lines)
 
 
 def run_markdown(run: Measured) -> str:
@@ -73,7 +80,7 @@ def _rows(run: Measured) -> Iterator[Row]:
         if gpu:
             yield Row("GPU", str(gpu.name))
     if run.check:
-        yield Row("Check", run.check.line(0).removeprefix(run.check.name).strip())
+        yield Row("Check", f"{run.check.status.value}: {run.check.evidence}")
     elif run.times:
         yield Row("Check", "not checked: no reference=")
     if run.recording:
@@ -94,6 +101,11 @@ def _of_pair(pair: Pair, run: Measured) -> Iterator[Row]:
         words = zip(names, options[1::2], strict=True)
         keywords = (f"{name}={word if word.isdigit() else repr(word)}" for name, word in words)
         yield Row("To settle it", ", ".join(keywords))
+
+
+def _wrapped(line: str, indent: int) -> list[str]:
+    """A line in lines of a page's width; the further ones indented."""
+    return textwrap.wrap(line, PIPED_WIDTH, subsequent_indent=" " * indent, break_long_words=False)
 
 
 def _html(text: str) -> str:

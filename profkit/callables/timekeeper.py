@@ -54,7 +54,9 @@ class CallableTimekeeper:
         around: Callable[[], AbstractContextManager[object]],
         checks: Sequence[Verdict],
     ) -> None:
-        self._calls = {call.name: TimedCall(call, around, environment.wait) for call in calls}
+        self._calls = {
+            call.name: TimedCall(call.direct, around, environment.wait) for call in calls
+        }
         self._declaration = declaration
         self._environment = environment
         self._around = around

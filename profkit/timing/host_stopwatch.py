@@ -12,9 +12,10 @@ import statistics
 import time
 from collections.abc import Callable
 
-from profkit.capture.gpu import Watch
+from profkit.capture.gpu import Moment, Watch
 from profkit.timing.stopwatch import (
     LEAD_IN,
+    LOOK,
     MOST_CALLS,
     Block,
     Call,
@@ -40,6 +41,7 @@ class HostStopwatch:
         self._settings = settings
         self._wait = wait
         self._watch = watch
+        self._rough = LOOK
 
     def prepare(self) -> Ready:
         """Warm up and probe the call.
@@ -55,17 +57,26 @@ class HostStopwatch:
         if self._settings.timer is not Timer.synchronized:
             return Ready(alone, alone, 0.0, 0.0, warmup, None, False, None)
         host = statistics.median(self._submission() for _ in range(probes(alone)))
-        rough = min(alone, self._sample(min(MOST_CALLS, math.ceil(_TOGETHER / alone))))
+        self._rough = min(alone, self._sample(min(MOST_CALLS, math.ceil(_TOGETHER / alone))))
+        rough = self._rough
         return Ready(rough, host, alone - rough, 0.0, warmup, None, False, None)
 
     def block(self, samples: int, host: float) -> Block:  # noqa: ARG002  (asked of all stopwatches)
         """Take samples, each of as many calls as the settings group."""
         started = time.perf_counter()
-        for _ in range(LEAD_IN):
-            self._sample(1)
-        moment = self._watch.now() if self._watch else None
+        moment = self._lead_in()
         times = tuple(self._sample(self._settings.group) for _ in range(samples))
         return Block(times, time.perf_counter() - started, moment, None)
+
+    def _lead_in(self) -> Moment | None:
+        """Untimed calls, and an NVML reading of the GPU during them."""
+        calls = max(LEAD_IN, min(MOST_CALLS, math.ceil(LOOK / self._rough)))
+        for _ in range(calls if self._watch else LEAD_IN):
+            result = self._call()
+        moment = self._watch.now() if self._watch else None
+        if self._wait is not None:
+            self._wait(result)
+        return moment
 
     def _sample(self, calls: int) -> float:
         """Seconds per call of calls that are submitted together; results are let go of at once, as

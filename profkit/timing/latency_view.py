@@ -48,6 +48,7 @@ _QUALITY_NOTES = {
     "Resolution": "of the timer",
 }
 _SAMPLES = "Samples"
+_HOST_BOUND = 0.8  # chosen: nearer to 1 the GPU waits for the host between calls
 _LAUNCH_NOTE = "Launch overhead: host time to submit one call"
 _TIMERS = {
     "events": "CUDA events",
@@ -462,12 +463,23 @@ def _doubts(timed: Timed) -> Iterable[str]:
         yield "the SM clock was not stable at the end of the warm-up: raise --warmup-ms"
     if latency.ready.waits:
         yield "a call synchronizes with the GPU: its time includes host time"
+    yield from _host_limits(timed)
+    yield from _claims(timed)
+
+
+def _host_limits(timed: Timed) -> Iterable[str]:
+    """Where the host needs longer for a call than the GPU, or may."""
+    host, median = timed.latency.ready.host or 0.0, timed.summary.median
     if timed.launch_bound:
         yield (
-            f"launch-bound: per call {number(latency.ready.host or 0.0, 's')} of host launch "
-            f"overhead, {number(summary.median, 's')} of GPU time; the host limits wall time"
+            f"launch-bound: per call {number(host, 's')} of host launch overhead, "
+            f"{number(median, 's')} of GPU time; the host limits wall time"
         )
-    yield from _claims(timed)
+    if timed.latency.timer == "synchronized" and host > _HOST_BOUND * median:
+        yield (
+            f"host-bound: the host needs {number(host, 's')} to submit a call of "
+            f"{number(median, 's')}, and the GPU may need less"
+        )
 
 
 def _dependence(reason: results.Reason, timed: Timed) -> str:

@@ -37,7 +37,7 @@ MOST_CALLS = 500  # chosen: keeps the launch queue from filling up
 _PROBED, _FEWEST_PROBED, _PROBING = 20, 3, 0.1  # 20 probing calls; 3 of calls beyond 0.1 s / 3
 _LONGEST_HOLD, _HELD = 0.1, 0.05  # s of the spin kernel at most, and to detect synchronization
 _QUEUEING, _MARGIN = 40e-6, 1.5  # s of a sample's events and flush on the host; safety factor
-_LOOK = 0.01  # chosen: s of calls during an NVML reading, which takes milliseconds
+LOOK = 0.01  # chosen: s of calls during an NVML reading, which takes milliseconds
 _STEPS = 4  # 0 to 3 tiny kernels between samples: block medians then differ by 0.04%
 _STEADY, _STEADY_READINGS = 0.01, 3  # steady: three readings of the SM clock agree to 1%
 _WARMUP_ROUND, _WARMUP_LIMIT = 0.02, 6  # s of calls between readings; at most 6 times the warm-up
@@ -214,7 +214,7 @@ class Stopwatch:
         """
         import torch
 
-        for _ in range(LEAD_IN if self._watch is None else self._calls_in(_LOOK)):
+        for _ in range(LEAD_IN if self._watch is None else self._calls_in(LOOK)):
             self._timed()
         moment = None if self._watch is None else self._watch.now()
         torch.cuda.synchronize()
