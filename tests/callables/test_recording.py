@@ -84,15 +84,14 @@ def shown(done: subprocess.CompletedProcess[str]) -> Any:
 def test_an_old_ncu_records_a_child_process(script: Callable[..., Any], tmp_path: Path) -> None:
     pytest.importorskip("cloudpickle", reason="functions of a script are passed by value")
     done = script("run = profkit.profile(plus_one, x, reference=x + 1, ncu=True, **QUICK)")
-    verdict, mode, notes, kernels, found, folder = shown(done)
-    assert (verdict, mode, kernels, found) == ("PASSED", "child process", 1, True)
+    verdict, mode, notes, kernels, findings, folder = shown(done)
+    assert (verdict, mode, kernels, findings) == ("PASSED", "child process", 1, True)
     assert "ncu 2025.3.1 can't attach here, 2026.2.1 and newer can" in notes[-1]
     manifest = verify(tmp_path / folder)
     assert manifest.target == "plus_one"
-    options, program, environment = json.loads((tmp_path / "tool/ncu_seen.json").read_text("utf-8"))
+    options, program, _ = json.loads((tmp_path / "tool/ncu_seen.json").read_text("utf-8"))
     assert options["--profile-from-start"] == "off"
     assert Path(program[-1]).name == "plus_one.py"
-    assert "PROFKIT_ATTACH" not in environment
     assert (tmp_path / "starts.txt").read_text("utf-8") == "start\n"  # the script itself alone
 
 
@@ -127,10 +126,14 @@ def test_a_call_that_fails_in_the_child_is_said(script: Callable[..., Any]) -> N
 
 
 @needs_compiler
-def test_ncu_attaches_around_one_call(script: Callable[..., Any], tmp_path: Path) -> None:
+def test_ncu_attaches_around_one_call_if_its_library_saw_cuda_start(
+    script: Callable[..., Any], tmp_path: Path
+) -> None:
+    """A decoration loads the library; a call that records, after CUDA has started, is too late."""
     make_injection(tmp_path / "tool")
-    code = "run = profkit.profile(plus_one, x, ncu=True, **QUICK)"
-    done = script(code, newer=True, PROFKIT_ATTACH="1")
+    started = f"import ctypes; ctypes.CDLL({str(make_driver(tmp_path))!r})\n"
+    early = "decorated = profkit.profile(plus_one, ncu=True, device='cpu', **QUICK)\n"
+    done = script(f"{early}{started}run = decorated(x)", newer=True)
     verdict, mode, notes, kernels, _, folder = shown(done)
     assert (verdict, mode, notes, kernels) == ("UNCHECKED", "attach", [], 1)
     options, program, _ = json.loads((tmp_path / "tool/ncu_seen.json").read_text("utf-8"))
@@ -141,19 +144,6 @@ def test_ncu_attaches_around_one_call(script: Callable[..., Any], tmp_path: Path
     assert (tmp_path / "calls.log").read_text("utf-8").endswith("call\nbegin\ncall\nend\n")
     assert verify(tmp_path / folder).target == "plus_one"
 
-
-@needs_compiler
-def test_a_decoration_loads_the_library_before_cuda_starts(
-    script: Callable[..., Any], tmp_path: Path
-) -> None:
-    make_injection(tmp_path / "tool")
-    driver = make_driver(tmp_path)
-    started = f"import ctypes; ctypes.CDLL({str(driver)!r})\n"
-    early = (
-        "measured = profkit.profile(plus_one, ncu=True, device='cpu', **QUICK)\n"
-        f"{started}run = measured(x)"
-    )
-    assert shown(script(early, newer=True))[1] == "attach"
     late = f"{started}run = profkit.profile(plus_one, x, ncu=True, device='cpu', **QUICK)"
     _, mode, notes, *_ = shown(script(late, newer=True))
     assert mode == "child process"
@@ -170,3 +160,5 @@ def test_a_library_that_refuses_leaves_the_child_process(
     _, mode, notes, *_ = shown(done)
     assert mode == "child process"
     assert "CUDA started before the library" in notes[-1]
+    _, _, environment = json.loads((tmp_path / "tool/ncu_seen.json").read_text("utf-8"))
+    assert "PROFKIT_ATTACH" not in environment
