@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import TYPE_CHECKING
 
@@ -22,6 +23,8 @@ from profkit.core.errors import (
 from profkit.core.version import __version__
 
 if TYPE_CHECKING:
+    from IPython.core.interactiveshell import InteractiveShell
+
     from profkit.api import (
         Checklist,
         Diff,
@@ -35,16 +38,25 @@ if TYPE_CHECKING:
         load,
         load_timeline,
     )
+    from profkit.callables.api import Run, compare, profile, sweep
     from profkit.capture.script_options import asked
     from profkit.capture.target import Target, Unsupported, Variant, Within, normal_inputs
     from profkit.capture.work import Work
 
 __all__ = [
     "BadInput", "Checklist", "Diff", "EnvironmentProblem", "Item", "Kernel", "KernelDiff",
-    "NothingMatches", "ProfkitError", "Report", "Roofline", "Target", "TargetFailed", "Timeline",
-    "Unsupported", "UsageError", "Variant", "Within", "Work", "__version__", "asked", "diff",
-    "load", "load_timeline", "normal_inputs",
+    "NothingMatches", "ProfkitError", "Report", "Roofline", "Run", "Target", "TargetFailed",
+    "Timeline", "Unsupported", "UsageError", "Variant", "Within", "Work", "__version__", "asked",
+    "compare", "diff", "load", "load_timeline", "normal_inputs", "profile", "sweep",
 ]  # fmt: skip
+
+
+def load_ipython_extension(shell: InteractiveShell) -> None:
+    """What `%load_ext profkit` does in a notebook: define `%%profkit` and `%profkit`."""
+    from profkit.callables.notebook import load
+
+    load(shell)
+
 
 if not TYPE_CHECKING:  # type checkers would take any name for one that it has
 
@@ -61,9 +73,18 @@ if not TYPE_CHECKING:  # type checkers would take any name for one that it has
             from profkit.capture.script_options import asked
 
             return asked
+        if name in {"Run", "compare", "profile", "sweep"}:
+            from profkit.callables import api as callables
+
+            return getattr(callables, name)
         from profkit import api
 
         return getattr(api, name)
 
     def __dir__() -> list[str]:
         return sorted(__all__)
+
+    if os.environ.get("PROFKIT_ATTACH") == "1":  # before the program's first CUDA call
+        from profkit.callables.attachment import prepare_attachment
+
+        prepare_attachment()

@@ -44,13 +44,16 @@ class Verdict(Model, frozen=True):
     bound: Number = 0.0
     reason: str = ""
 
+    @property
+    def evidence(self) -> str:
+        """The error and its bound, or the reason where there is no error."""
+        if self.status is Status.unsupported or self.error is None:
+            return self.reason
+        return f"relative error {self.error:.1e}, at most {self.bound:.0e}"
+
     def line(self, width: int) -> str:
         """The verdict on one line, the name padded to `width`."""
-        if self.status is Status.unsupported or self.error is None:
-            result = self.reason
-        else:
-            result = f"relative error {self.error:.1e}, at most {self.bound:.0e}"
-        return f"{self.name:<{width}}  {self.status.value:<11}  {result}"
+        return f"{self.name:<{width}}  {self.status.value:<11}  {self.evidence}"
 
 
 def judge(name: str, result: Any, reference: Any, dtype: str) -> Verdict:

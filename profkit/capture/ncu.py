@@ -83,18 +83,34 @@ class Progress:
 
 def command(tool: Tool, options: NcuOptions, report: Path, program: Sequence[str]) -> list[str]:
     """The ncu command line; raises UsageError for a set that is neither a name nor a file."""
-    in_range = options.replay_mode == "range"  # which refuses what is about single kernels
-    words = [tool.path, "--force-overwrite", "--export", str(report), *collected(options)]
-    words += ["--clock-control", options.clock_control, "--cache-control", options.cache_control]
-    words += ["--replay-mode", options.replay_mode]
-    words += ["--target-processes", options.target_processes, "--nvtx"]
-    if options.graph_profiling != "node":  # ncu before 2023.1 does not know the option
-        words += ["--graph-profiling", options.graph_profiling]
-    if not in_range:
-        words += ["--import-source", "yes" if options.import_source else "no"]
-    if not in_range and not options.profile_from_start:
+    words = [*_collecting(tool, options, report), "--target-processes", options.target_processes]
+    if not _in_range(options) and not options.profile_from_start:
         words += ["--profile-from-start", "off"]
     return [*words, *_filters(options), *program]
+
+
+def attaching(tool: Tool, options: NcuOptions, report: Path, process: int) -> list[str]:
+    """The command line that records what a living process does between the calls that its
+    injection library offers; raises as `command`."""
+    words = _collecting(tool, options, report)
+    return [*words, "--mode", "attach", "--process-id", str(process), *_filters(options)]
+
+
+def _in_range(options: NcuOptions) -> bool:
+    """Whether a range is replayed, which refuses what is about single kernels."""
+    return options.replay_mode == "range"
+
+
+def _collecting(tool: Tool, options: NcuOptions, report: Path) -> list[str]:
+    """The words for what is collected, and where it goes."""
+    words = [tool.path, "--force-overwrite", "--export", str(report), *collected(options)]
+    words += ["--clock-control", options.clock_control, "--cache-control", options.cache_control]
+    words += ["--replay-mode", options.replay_mode, "--nvtx"]
+    if options.graph_profiling != "node":  # ncu before 2023.1 does not know the option
+        words += ["--graph-profiling", options.graph_profiling]
+    if not _in_range(options):
+        words += ["--import-source", "yes" if options.import_source else "no"]
+    return words
 
 
 def _filters(options: NcuOptions) -> list[str]:

@@ -23,7 +23,7 @@ _TAIL = 1 << 20  # characters of output to keep, chosen: a MiB has the last erro
 _NEEDED = re.compile(
     r"PATH|HOME|LANG|LC_\w+|TZ|TMPDIR|TERM|LD_LIBRARY_PATH|LD_PRELOAD|XDG_CACHE_HOME|VIRTUAL_ENV"
     r"|CONDA_PREFIX|OMP_\w+|PYTHON\w*|CUDA\w*|CUBLAS\w*|CUDNN\w*|NVIDIA_\w+|NVRTC\w*|TORCH\w*"
-    r"|PYTORCH\w*|TRITON\w*|NCCL_\w+|NVSHMEM_\w+|JAX_\w+|XLA_\w+|PROFKIT_\w+"
+    r"|PYTORCH\w*|TRITON\w*|NCCL_\w+|NVSHMEM_\w+|JAX_\w+|XLA_\w+|PROFKIT_(?!ATTACH$)\w+"
 )
 _SECRET = re.compile(r"TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL|API_?KEY|ACCESS_?KEY", re.IGNORECASE)
 

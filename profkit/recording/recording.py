@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from msgspec import structs
 
@@ -80,7 +80,8 @@ class Plan:
     """The program to profile, and how.
 
     `program` is the command; a target script (its first word ends in .py) is checked first and
-    profiled in the region that it marks, anything else from its start; with `plain` a script too.
+    profiled in the region that it marks, anything else from its start; with `plain` a script too,
+    with `marked` in the region that it marks.
     `timeout` is seconds for each of the recording stages, `max_time` the most that ncu may take by
     the timeline's launches. `options.sections` may be `auto`: scout, and `then` the set `then` of
     the kernels that take the time. `samples` is for each variant; None: as
@@ -101,6 +102,7 @@ class Plan:
     then: str = "lean"
     keep_variables: tuple[str, ...] = ()
     plain: bool = False
+    marked: bool = False
 
     @property
     def is_target(self) -> bool:
@@ -422,7 +424,7 @@ class Profiling:
         return replace(
             self.plan.options,
             capability=gpu.compute_capability if gpu else None,
-            profile_from_start=not self.plan.is_target,
+            profile_from_start=not (self.plan.is_target or self.plan.marked),
         )
 
     def _scout(
@@ -469,10 +471,10 @@ class Profiling:
             self.tell(stage, f"{kernel}, {progress.passes} passes done")
 
         with self.stage(stage):
-            errors = ncu.profile(
-                ncu.command(tool, options, report, self.program()),
+            errors = self.run_ncu(
+                tool,
+                options,
                 report,
-                environment=self.environment,
                 timeout=self.plan.timeout,
                 on_progress=show,
                 watchdog=watchdog,
@@ -480,6 +482,13 @@ class Profiling:
         if errors:
             self.warn(f"ncu reported an error: {errors[-1][:300]}", "ncu reported an error")
         return report
+
+    def run_ncu(
+        self, tool: Tool, options: ncu.NcuOptions, report: Path, **limits: Any
+    ) -> tuple[str, ...]:
+        """Run the program under ncu; the errors that ncu printed; see `ncu.profile`."""
+        words = ncu.command(tool, options, report, self.program())
+        return ncu.profile(words, report, environment=self.environment, **limits)
 
     def _record_timeline(self, folder: Path) -> Path | None:
         """The redacted timeline; a failure causes a warning, not the end of the run."""

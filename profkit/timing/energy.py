@@ -11,7 +11,7 @@ from profkit.timing.latency_format import EnergyPerCall, EnergyRun
 FEWEST_STEPS = 50
 """Steps of the energy counter in a run; chosen: a step at either end is then 2% of its energy."""
 SECONDS = 5.0
-"""Of a run; chosen: counters advance every 20 to 100 ms, 50 times in 5 s at most."""
+"""Of a run; chosen: counters advance every 20 to 100 ms, 50 times in 5 s or more often."""
 # Chosen: NVML averages power over a second at most, so what ran before is out of a counter by then.
 LEAD_IN = 1.0
 """Seconds of calls before a run."""

@@ -164,7 +164,7 @@ def analyze_latency(latency: Latency, claimed: Claimed | None = None) -> Timed:
     work = latency.target.work or Work(0, 0)
     sheet = datasheet_of(latency.gpu)[0] if latency.target.work else None
     peaks = sheet.peaks if sheet else {}
-    on_gpu = latency.timer not in {"", "wall"}
+    on_gpu = latency.timer not in {"", "wall", "synchronized"}
     runs = latency.energy or ()
     return Timed(
         latency=latency,

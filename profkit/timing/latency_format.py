@@ -133,7 +133,7 @@ class Setup(Model, frozen=True, kw_only=True):
     """How the samples of one variant were taken, as far as known."""
 
     label: str
-    timer: Literal["events", "graph", "cupti", "wall", ""] = ""
+    timer: Literal["events", "graph", "cupti", "wall", "synchronized", ""] = ""
     cache: Literal["cold", "warm", ""] = ""
     target: Declared = Declared()
     gpu: Device = Device()

@@ -49,12 +49,14 @@ _QUALITY_NOTES = {
     "Resolution": "of the timer",
 }
 _SAMPLES = "Samples"
+_HOST_BOUND = 0.8  # chosen: nearer to 1 the GPU waits for the host between calls
 _LAUNCH_NOTE = "Launch overhead: host time to submit one call"
 _TIMERS = {
     "events": "CUDA events",
     "graph": "CUDA graph replay between CUDA events",
     "cupti": "CUPTI activity records",
     "wall": "host clock",
+    "synchronized": "host clock, until the GPU has finished a sample's calls",
 }
 _COLORS = {
     Verdict.IMPROVED: "bold green",
@@ -468,7 +470,7 @@ def _doubts(timed: Timed) -> Iterable[str]:
 
 
 def _doubts_of_the_machine(timed: Timed) -> Iterable[str]:
-    summary, latency = timed.summary, timed.latency
+    latency = timed.latency
     for reason, blocks in timed.throttled.items():
         yield (f"NVML reports throttling in {blocks} of {len(latency.blocks)} blocks: {reason}")
     if latency.ready.steady is False:
@@ -477,10 +479,21 @@ def _doubts_of_the_machine(timed: Timed) -> Iterable[str]:
         yield "a call synchronizes with the GPU: its time includes host time"
     if timed.without_energy:
         yield f"no energy: {timed.without_energy}"
+    yield from _host_limits(timed)
+
+
+def _host_limits(timed: Timed) -> Iterable[str]:
+    """Where the host needs longer for a call than the GPU, or may."""
+    host, median = timed.latency.ready.host or 0.0, timed.summary.median
     if timed.launch_bound:
         yield (
-            f"launch-bound: per call {number(latency.ready.host or 0.0, 's')} of host launch "
-            f"overhead, {number(summary.median, 's')} of GPU time; the host limits wall time"
+            f"launch-bound: per call {number(host, 's')} of host launch overhead, "
+            f"{number(median, 's')} of GPU time; the host limits wall time"
+        )
+    if timed.latency.timer == "synchronized" and host > _HOST_BOUND * median:
+        yield (
+            f"host-bound: the host needs {number(host, 's')} to submit a call of "
+            f"{number(median, 's')}, and the GPU may need less"
         )
 
 

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from msgspec import Struct
 
+from profkit.capture import driver
 from profkit.capture.gpu import VISIBLE, GpuState, NoDriver, chosen, lock_name, visibility
 from profkit.capture.supervise import descendants
 from profkit.core.errors import BadInput, EnvironmentProblem, ProfkitError, TargetFailed, UsageError
@@ -33,7 +34,7 @@ from profkit.timing.orders import order
 from profkit.timing.results import DEFAULT, Thresholds
 from profkit.timing.statistics import find_tick
 from profkit.timing.stopwatch import Cache, Settings, Timer
-from profkit.timing.turns import TIMES_TARGETS, Turn, worker
+from profkit.timing.turns import TIMES_TARGETS, Timekeeper, Turn, worker
 
 _PROBE = 30  # chosen: 60 samples to find the timer's tick; statistics.find_tick takes up to 64
 _COARSE = 4  # chosen: a group is long enough that four ticks are below the margin
@@ -120,10 +121,10 @@ def paired(plan: TimingPlan) -> TimingPlan:
     return replace(plan, samples=max(plan.samples, _FEWEST_IN_A_BLOCK * plan.blocks))
 
 
-def time_targets(plan: TimingPlan, tell: Tell) -> Timing:
+def time_targets(plan: TimingPlan, tell: Tell, turns: Sequence[Timekeeper] = ()) -> Timing:
     """Time as planned, while no other profkit uses the GPU; see `measure`."""
     with gpu_lock(lock_of(plan)):
-        return measure(plan, tell)
+        return measure(plan, tell, turns)
 
 
 def latency_report(
@@ -165,7 +166,7 @@ def latency_report(
     )
 
 
-def measure(plan: TimingPlan, tell: Tell, turns: Sequence[Turn] = ()) -> Timing:
+def measure(plan: TimingPlan, tell: Tell, turns: Sequence[Timekeeper] = ()) -> Timing:
     """Time as planned, in processes of its own unless `turns` brings one a subject.
 
     `tell` gets (stage, what goes on). Raises UsageError for a variant that does not exist,
@@ -175,8 +176,7 @@ def measure(plan: TimingPlan, tell: Tell, turns: Sequence[Turn] = ()) -> Timing:
     with ExitStack() as stack:
         tell("start", "")
         gpu = None if plan.device == "cpu" else _gpu(plan)
-        own = {os.getpid(), *descendants(os.getpid())}  # `turns` may have used the GPU before
-        other_processes = len(set(gpu.processes) - own) if gpu else 0
+        other_processes = _others(gpu) if gpu else 0
         environment = environment_of(plan)
         turns = turns or [
             stack.enter_context(process_of(subject, environment, program=plan.program))
@@ -238,7 +238,7 @@ def process_of(
 class Series:
     """A variant that is being timed by one of the processes."""
 
-    turn: Turn
+    turn: Timekeeper
     subject: Subject
     variant: str
     answer: Mapping[str, Any]
@@ -254,17 +254,16 @@ class Series:
         return self.subject.labeled(self.variant)
 
     def prepare(self, plan: TimingPlan) -> None:
-        """Warm up; group calls where the timer's tick is coarse against the margin."""
+        """Warm up; group calls where the timer's tick, or what it takes to wait for the GPU, is
+        coarse against the margin."""
         started = time.monotonic()
         self._prepare(plan.settings)
         by_events = plan.settings.timer in {Timer.events, Timer.graph}
         if plan.settings.cache is Cache.warm and by_events:
             samples = np.array(self._samples(2 * _PROBE)["samples"])
-            coarse = _COARSE * (find_tick(samples) or 0.0)
-            wanted = math.ceil(coarse / (plan.margin * float(np.median(samples))))
-            self.group = max(1, min(wanted, _LARGEST_GROUP))
-            if self.group > 1:
-                self._prepare(replace(plan.settings, group=self.group))
+            self._group(plan, find_tick(samples) or 0.0, float(np.median(samples)))
+        elif plan.settings.timer is Timer.synchronized:
+            self._group(plan, self.ready["empty"], self.ready["rough"])
         self.preparation = time.monotonic() - started
 
     def block(self, samples: int, turn: int) -> None:
@@ -315,6 +314,13 @@ class Series:
         """The approximate time of a sample, its calls and the flush before them; once prepared."""
         return float(self.ready["rough"]) * self.group + float(self.ready["flush"])
 
+    def _group(self, plan: TimingPlan, error: float, seconds: float) -> None:
+        """Group calls of `seconds` until a sample's `error` (s) is small against the margin."""
+        wanted = math.ceil(_COARSE * error / (plan.margin * seconds))
+        self.group = max(1, min(wanted, _LARGEST_GROUP))
+        if self.group > 1:
+            self._prepare(replace(plan.settings, group=self.group))
+
     def _prepare(self, settings: Settings) -> None:
         self.ready = self._ask("prepare", **asdict(settings))
 
@@ -337,7 +343,7 @@ class Opened(Struct, frozen=True):
     wrong: Mapping[str, str]
 
 
-def _open(turn: Turn, subject: Subject, plan: TimingPlan, tell: Tell) -> Opened:
+def _open(turn: Timekeeper, subject: Subject, plan: TimingPlan, tell: Tell) -> Opened:
     opened = open_target(turn, subject, plan, tell)
     if opened.wrong:
         name = opened.answer["target"]["name"]
@@ -346,7 +352,7 @@ def _open(turn: Turn, subject: Subject, plan: TimingPlan, tell: Tell) -> Opened:
     return opened
 
 
-def open_target(turn: Turn, subject: Subject, plan: TimingPlan, tell: Tell) -> Opened:
+def open_target(turn: Timekeeper, subject: Subject, plan: TimingPlan, tell: Tell) -> Opened:
     """Have a process load a target, check its variants and make the inputs."""
     tell("check", f"{subject.label or subject.path.name}")
     answer = turn.ask(
@@ -500,6 +506,17 @@ def _gpu(plan: TimingPlan) -> GpuState | None:
         return chosen(plan.gpu, os.environ.get(VISIBLE))
     except NoDriver:
         return None
+
+
+def _others(gpu: GpuState) -> int:
+    """How many other processes are on the GPU, as NVML reports them.
+
+    Turns may have used it before, in this process or in one below it; in a container NVML may know
+    this process by another number.
+    """
+    own = {os.getpid(), *descendants(os.getpid())}
+    renumbered = driver.in_use() and os.getpid() not in gpu.processes
+    return max(0, len(set(gpu.processes) - own) - renumbered)
 
 
 def environment_of(plan: TimingPlan) -> Mapping[str, str]:

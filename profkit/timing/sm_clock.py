@@ -108,8 +108,9 @@ class ClockReader:
 
 
 @cache
-def clock_reader() -> ClockReader | None:
-    """The reader of the current device; None where its counters can't be read or validated.
+def clock_reader(device: int) -> ClockReader | None:  # noqa: ARG001  (the current device)
+    """The reader of the current device, which is this one; None where its counters can't be read or
+    validated.
 
     They are valid where torch's spin kernel, which spins for a number of cycles, took that number
     by the cycle counter to 5% (it runs on one SM, and clusters differ), and by the device timer the

@@ -32,16 +32,13 @@ _steps = random.Random(0)
 
 # All chosen; seconds, calls or ratios. docs/reference/methods/timing.md has the effects that were
 # measured on an H200.
-LEAD_IN, _LEAD_OUT = (
-    3,
-    8,
-)  # untimed calls before samples on the host clock; at most 8 after the last
+LEAD_IN, _LEAD_OUT = 3, 8  # untimed calls in front of a block; at most 8 after its last sample
 _BEHIND = 0.5e-3  # chosen: s of untimed calls that keep the queue filled behind the last sample
-_MOST_CALLS = 500  # chosen: keeps the launch queue from filling up
+MOST_CALLS = 500  # chosen: keeps the launch queue from filling up
 _PROBED, _FEWEST_PROBED, _PROBING = 20, 3, 0.1  # 20 probing calls; 3 of calls beyond 0.1 s / 3
 _LONGEST_HOLD, _HELD = 0.1, 0.05  # s of the spin kernel at most, and to detect synchronization
 _QUEUEING, _MARGIN = 40e-6, 1.5  # s of a sample's events and flush on the host; safety factor
-_LOOK = 0.01  # chosen: s of calls during an NVML reading, which takes milliseconds
+LOOK = 0.01  # chosen: s of calls during an NVML reading, which takes milliseconds
 _STEPS = 4  # 0 to 3 tiny kernels between samples: block medians then differ by 0.04%
 _STEADY, _STEADY_READINGS = 0.01, 3  # steady: three readings of the SM clock agree to 1%
 _WARMUP_ROUND, _WARMUP_LIMIT = 0.02, 6  # s of calls between readings; at most 6 times the warm-up
@@ -56,12 +53,14 @@ def _nothing() -> None:
 
 
 class Timer(StrEnum):
-    """The timer. `wall` is the host clock, for calls on the CPU."""
+    """The timer. `wall` is the host clock, for calls on the CPU; `synchronized` the host clock from
+    the first call of a sample until the GPU has finished them all."""
 
     events = "events"
     graph = "graph"
     cupti = "cupti"
     wall = "wall"
+    synchronized = "synchronized"
 
 
 class Cache(StrEnum):
@@ -127,13 +126,21 @@ class _Batch(Struct, frozen=True):
     queueing: float
 
 
-class Stopwatch:
-    """Times one call on one device; the scratch memory of the flush is shared by all."""
+def probes(seconds: float) -> int:
+    """How many calls a probe takes, of calls that take about `seconds`: fewer of long ones."""
+    return max(_FEWEST_PROBED, min(_PROBED, math.ceil(_PROBING / seconds)))
 
-    def __init__(self, call: Call, device: str, settings: Settings, watch: Watch | None) -> None:
+
+class Unseen(TargetFailed):
+    """Work of a call that events on torch's current stream don't see."""
+
+
+class Stopwatch:
+    """Times one call on the GPU; the scratch memory of the flush is shared by all."""
+
+    def __init__(self, call: Call, settings: Settings, watch: Watch | None) -> None:
         self._settings = settings
         self._watch = watch
-        self._on_gpu = device == "cuda"
         self._call = call
         self._timed = _captured(call) if settings.timer is Timer.graph else call
         self._roughly = 0.0
@@ -143,34 +150,27 @@ class Stopwatch:
     def prepare(self) -> Ready:
         """Warm up and probe the call.
 
-        Raises TargetFailed for a call that launches nothing, hides work on a stream of its own or
-        allocates device memory each time.
+        Raises Unseen for a call that launches nothing or hides work on a stream of its own.
         """
         started = time.perf_counter()
-        if not self._on_gpu:
-            times = _by_host_clock(self._call, 1)
-            while time.perf_counter() - started < self._settings.warmup:
-                times += _by_host_clock(self._call, 1)
-            rough = statistics.median(times)
-            return Ready(rough, rough, 0.0, 0.0, time.perf_counter() - started, None, False, None)
         steady = self._warm_up()
         warmup = time.perf_counter() - started
-        self._clock = clock_reader()
+        self._clock = clock_reader(_current())
         host, waits = self._submission()
         memory = self._memory()
         self._find_escaped_work()
         group = self._settings.group
         empty = _median(_nothing)
-        probed = _by_events(self._sampling(host), self._probes())
+        probed = _by_events(self._sampling(host), probes(self._roughly))
         self._queueing = 0.0 if waits else probed.queueing
         rough = statistics.median(probed.samples)
         if rough * group < _SEEN_FROM * empty:
-            raise TargetFailed(
+            raise Unseen(
                 f"a call launches no kernel: the timer reads {rough * group * 1e6:.2f} µs, its "
                 f"overhead alone is {empty * 1e6:.2f} µs",
                 "return from `run` after the launch, on torch's current stream",
             )
-        flush = 0.0 if self._settings.cache is Cache.warm else _median(_l2_flush())
+        flush = 0.0 if self._settings.cache is Cache.warm else _median(_l2_flush(_current()))
         return Ready(rough, host, empty, flush, warmup, steady, waits, memory)
 
     def block(self, samples: int, host: float) -> Block:
@@ -179,9 +179,6 @@ class Stopwatch:
         Raises TargetFailed where a call allocated device memory.
         """
         started = time.perf_counter()
-        if not self._on_gpu:
-            times = _by_host_clock(self._call, samples + LEAD_IN)[LEAD_IN:]
-            return Block(tuple(times), time.perf_counter() - started, None, None)
         import torch
 
         moment = self._lead_in()
@@ -211,7 +208,7 @@ class Stopwatch:
         return _Sampling(
             call=self._timed,
             group=self._settings.group,
-            before=_l2_flush() if self._settings.cache is Cache.cold else _nothing,
+            before=_l2_flush(_current()) if self._settings.cache is Cache.cold else _nothing,
             queueing=max(self._queueing, host * self._settings.group + _QUEUEING),
             behind=max(1, min(_LEAD_OUT, behind)),
             clock=self._clock,
@@ -224,7 +221,7 @@ class Stopwatch:
         """
         import torch
 
-        for _ in range(LEAD_IN if self._watch is None else self._calls_in(_LOOK)):
+        for _ in range(LEAD_IN if self._watch is None else self._calls_in(LOOK)):
             self._timed()
         moment = None if self._watch is None else self._watch.now()
         torch.cuda.synchronize()
@@ -232,11 +229,7 @@ class Stopwatch:
 
     def _calls_in(self, seconds: float) -> int:
         """How many calls fill some seconds, the queue not overfull."""
-        return max(1, min(_MOST_CALLS, math.ceil(seconds / self._roughly)))
-
-    def _probes(self) -> int:
-        """How many calls a probe takes: fewer of long ones."""
-        return max(_FEWEST_PROBED, min(_PROBED, math.ceil(_PROBING / self._roughly)))
+        return max(1, min(MOST_CALLS, math.ceil(seconds / self._roughly)))
 
     def _warm_up(self) -> bool | None:
         """Call until the warm-up is over and the SM clock is stable; whether it is."""
@@ -268,7 +261,7 @@ class Stopwatch:
         import torch
 
         times = []
-        for _ in range(self._probes()):
+        for _ in range(probes(self._roughly)):
             times += _by_host_clock(self._timed, 1)
             torch.cuda.synchronize()
         host = statistics.median(times)
@@ -283,7 +276,7 @@ class Stopwatch:
 
         scratch = 0
         if self._settings.cache is Cache.cold:
-            _l2_flush()
+            _l2_flush(_current())
             scratch = _FLUSHED * l2_bytes()
         torch.cuda.empty_cache()
         torch.cuda.reset_peak_memory_stats()
@@ -303,7 +296,7 @@ class Stopwatch:
 
         torch.cuda.synchronize()
         start, end = _events(2)
-        calls = self._probes()
+        calls = probes(self._roughly)
         start.record()
         for _ in range(calls):
             self._call()
@@ -311,7 +304,7 @@ class Stopwatch:
         end.synchronize()
         (escaped,) = _by_host_clock(torch.cuda.synchronize, 1)
         if escaped > max(_ESCAPED_FROM, _ESCAPED_SHARE * start.elapsed_time(end) * 1e-3):
-            raise TargetFailed(
+            raise Unseen(
                 f"work continues for {escaped * 1e6:.0f} µs after the current stream has finished "
                 f"{calls} calls: it runs on another stream, which is not timed",
                 "let the current stream wait for it: torch.cuda.current_stream().wait_stream(...)",
@@ -374,7 +367,7 @@ def _queued(sampling: _Sampling, samples: int) -> tuple[list[float], int, Stretc
     for event in events:  # the first record() creates it
         event.record()
     pairs = list(zip(events[::2], events[1::2], strict=True))
-    tiny, clock = _tiny(), sampling.clock
+    tiny, clock = _tiny(_current()), sampling.clock
     overtaken = 0
     torch.cuda.synchronize()
     torch.cuda._sleep(sampling.hold(samples))
@@ -398,11 +391,18 @@ def _queued(sampling: _Sampling, samples: int) -> tuple[list[float], int, Stretc
     return times, overtaken, clock.stretch() if clock else None, queueing
 
 
-@cache
-def _tiny() -> Any:
+def _current() -> int:
+    """The current device; scratch memory and clocks are of one."""
     import torch
 
-    return torch.zeros(1, device="cuda")
+    return int(torch.cuda.current_device())
+
+
+@cache
+def _tiny(device: int) -> Any:
+    import torch
+
+    return torch.zeros(1, device=device)
 
 
 def _by_cupti(sampling: _Sampling, samples: int) -> _Batch:
@@ -485,17 +485,17 @@ def _captured(call: Call) -> Call:
 
 
 @cache
-def _l2_flush() -> Call:
+def _l2_flush(device: int) -> Call:
     """Reads twice the L2 cache's size: what it held is gone, and nothing is left to write back."""
     import torch
 
-    scratch = torch.zeros(_FLUSHED * l2_bytes() // 4, device="cuda")
-    total = torch.empty((), device="cuda")
+    scratch = torch.zeros(_FLUSHED * l2_bytes() // 4, device=device)
+    total = torch.empty((), device=device)
     return lambda: torch.sum(scratch, dim=0, out=total)
 
 
 @cache
-def _cycles_a_second() -> float:
+def _cycles_a_second(device: int) -> float:  # noqa: ARG001  (of the current device)
     """Cycles of torch's spin kernel per second."""
     import torch
 
@@ -512,7 +512,7 @@ def _cycles_a_second() -> float:
 
 
 def _cycles(seconds: float) -> int:
-    return int(seconds * _cycles_a_second())
+    return int(seconds * _cycles_a_second(_current()))
 
 
 def _events(count: int) -> list[Any]:

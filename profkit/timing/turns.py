@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Protocol
 
 from profkit.capture.process import end, reduced_environment, supervised
 from profkit.core.errors import BadInput, EnvironmentProblem, ProfkitError, TargetFailed, UsageError
@@ -34,6 +34,13 @@ class Died(TargetFailed):
 
 class Silent(Died):
     """The process gave no answer in time, and was ended."""
+
+
+class Timekeeper(Protocol):
+    """What can be asked to time: a process, or callables of this one."""
+
+    def ask(self, do: str, **arguments: Any) -> Any:
+        """The answer to a request of `profkit.timing.worker`; raises ProfkitError."""
 
 
 class Turn:

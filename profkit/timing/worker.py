@@ -29,11 +29,10 @@ from profkit.capture.gpu import NoDriver, Watch
 from profkit.capture.target import Inputs, Target, Unsupported, Variant, load_target
 from profkit.core.errors import EnvironmentProblem, ProfkitError, TargetFailed
 from profkit.core.typed_file import plain
-from profkit.timing.energy_counter import check_counter
-from profkit.timing.stopwatch import Cache, Settings, Stopwatch, Timer
+from profkit.timing.stopwatch import Cache, Settings, Timer
+from profkit.timing.stopwatches import Stopwatches, TimedCall
 
 _PROFKIT = Path(__file__).resolve().parent.parent
-_NO_ENERGY = "the energy of calls can't be measured"
 
 
 class _Worker:
@@ -44,7 +43,7 @@ class _Worker:
         self.doing: Callable[[str], None] = lambda _: None
         self._target: Target
         self._inputs: Inputs = {}
-        self._stopwatches: dict[str, Stopwatch] = {}
+        self._stopwatches: Stopwatches
 
     def open(
         self,
@@ -62,8 +61,8 @@ class _Worker:
         """
         started, self._started = self._started or time.perf_counter(), None
         self.__dict__.pop("_target", None)
+        self.__dict__.pop("_stopwatches", None)
         self._inputs = {}
-        self._stopwatches.clear()
         target = load_target(Path(path), arguments)
         chosen = [variant.name for variant in target.chosen(variants)]
         self._device = _device(device)
@@ -87,7 +86,9 @@ class _Worker:
         if foreign is not None:
             _refuse_modules_from(Path(foreign))
         surroundings = fingerprint(Path(path).resolve().parent, dtype=self._target.dtype)
-        self._watch = watch(surroundings) if self._device == "cuda" else None
+        self._stopwatches = Stopwatches(
+            self._device, watch(surroundings) if self._device == "cuda" else None
+        )
         return {
             "target": _plain(self._target.described() | {"variants": chosen}),
             "device": self._device,
@@ -125,36 +126,22 @@ class _Worker:
         (chosen,) = self._target.chosen([variant])
         targets.attempt(chosen, self._inputs)
         settings = Settings(Timer(timer), Cache(cache), warmup, group)
-        call = partial(chosen.call, self._inputs)
-        with chosen.around():
-            stopwatch = Stopwatch(call, self._device, settings, self._watch)
-            self._stopwatches[variant] = stopwatch
-            return plain(stopwatch.prepare())
+        timed = TimedCall(partial(chosen.call, self._inputs), chosen.around)
+        return self._stopwatches.prepare(variant, timed, settings)
 
     def block(self, variant: str, samples: int, host: float) -> Any:
         """Take a block of samples; see `profkit.timing.stopwatch.Block`."""
         self._target.enter()
-        (chosen,) = self._target.chosen([variant])
-        with chosen.around():
-            return plain(self._stopwatches[variant].block(samples, host))
+        return self._stopwatches.block(variant, samples, host)
 
     def check_energy(self) -> None:
         """Raise EnvironmentProblem unless the energy of calls can be measured."""
-        if self._watch is None:
-            on_cpu = self._device == "cpu"
-            why = "it is that of a GPU" if on_cpu else "NVML (nvidia-ml-py) is not available"
-            raise EnvironmentProblem(f"{_NO_ENERGY}: {why}", "leave out --energy")
-        try:
-            check_counter(self._watch.energy)
-        except NoDriver as why:
-            raise EnvironmentProblem(f"{_NO_ENERGY}: {why}", "leave out --energy") from None
+        self._stopwatches.check_energy()
 
     def energy(self, variant: str, seconds: float) -> Any:
         """The energy of calls for some seconds; see `profkit.timing.latency_format.EnergyRun`."""
         self._target.enter()
-        (chosen,) = self._target.chosen([variant])
-        with chosen.around():
-            return plain(self._stopwatches[variant].energy(seconds))
+        return self._stopwatches.energy(variant, seconds)
 
 
 def _device(asked: str | None) -> str:

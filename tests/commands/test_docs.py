@@ -321,18 +321,19 @@ def test_python_in_pages_parses_and_what_it_imports_of_profkit_is_there(name: st
                 assert all(hasattr(module, alias.name) for alias in node.names)
 
 
-def test_the_code_of_the_python_page_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_code_of_the_python_pages_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Blocks without output, in a folder of their own; those with output are filled above."""
-    pytest.importorskip("pandas", reason="the page has DataFrames")
-    pytest.importorskip("matplotlib", reason="the page has plots")
+    for package in ("matplotlib", "pandas", "torch"):
+        pytest.importorskip(package, reason="pages have tables, plots and tensors")
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PROFKIT_LOCK_DIR", str(tmp_path))
     (tmp_path / "reports").symlink_to(ROOT / "reports")
-    for source in re.findall(
-        r"```python\n(.*?)```", TUTORIAL["docs/tutorial/python.md"], re.DOTALL
-    ):
+    pages = [PAGES[f"docs/{folder}/python.md"] for folder in ("tutorial", "guides", "reference")]
+    for source in re.findall(r"```python\n(.*?)```", "\n".join(pages), re.DOTALL):
         exec(compile(source, "python.md", "exec"), {})
     written = {path.name for path in tmp_path.iterdir() if path.stat().st_size and path.is_file()}
-    assert written == {"roofline.svg", "report.html", "phases.svg"}
+    written = {name for name in written if not name.endswith(".lock")}
+    assert written == {"roofline.svg", "report.html", "phases.svg", "softmax.json"}
 
 
 def test_files_that_pages_name_are_there() -> None:

@@ -203,6 +203,8 @@ _FREE = {  # module: why it may read by itself
     "capture/watchdog.py": "/proc",
     "execution/slurm.py": "what profkit's own jobs wrote",
     "capture/doctor.py": "/proc",
+    "capture/driver.py": "/proc",
+    "callables/transfer.py": "what profkit's own process wrote",
     "timing/turns.py": "lines of profkit's own worker",
     "timing/worker.py": "lines of profkit's own process",
     "capture/backends.py": "sources of profkit itself",

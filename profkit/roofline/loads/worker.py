@@ -95,7 +95,7 @@ class _Ceilings:
         if not load.right():
             raise TargetFailed(f"wrong result from {load.method}", "its rate is invalid")
         group = max(1, min(_LARGEST_GROUP, round(_SECONDS_A_SAMPLE / _wall_seconds(load))))
-        stopwatch = Stopwatch(load.call, "cuda", replace(_SETTINGS, group=group), self._watch)
+        stopwatch = Stopwatch(load.call, replace(_SETTINGS, group=group), self._watch)
         ready = stopwatch.prepare()
         wanted = _SECONDS_A_BLOCK / (ready.rough * group)
         count = max(_FEWEST, min(_MOST, math.ceil(wanted)))

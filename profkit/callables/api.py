@@ -1,0 +1,9 @@
+"""What `import profkit` offers to measure callables."""
+
+from __future__ import annotations
+
+from profkit.callables.profiled import compare, profile
+from profkit.callables.run import Run
+from profkit.callables.sweep import sweep
+
+__all__ = ["Run", "compare", "profile", "sweep"]

@@ -1,0 +1,129 @@
+"""Arrays of any framework in arguments and results: where they are, copies, and comparisons.
+
+A framework is known by the module of an array's type, so that none is imported that is not used.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+
+from profkit.capture.correctness import BOUNDS
+
+_FRAMEWORKS = {"torch": "torch", "cupy": "cupy", "jax": "jax", "jaxlib": "jax", "numpy": "numpy",
+               "cuda": "cuda.core"}  # fmt: skip
+_ON_GPU = {2, 13}  # kDLCUDA and kDLCUDAManaged of dlpack.h
+_EXACT = 0.0  # the largest error of whole numbers
+
+
+def leaves(value: Any) -> Iterator[Any]:
+    """The arrays in a value: itself, or those in its tuples, lists and mappings."""
+    if isinstance(value, Mapping):
+        value = tuple(value.values())
+    if isinstance(value, tuple | list):
+        for part in value:
+            yield from leaves(part)
+    elif framework(value) and hasattr(value, "__dlpack_device__"):
+        yield value
+
+
+def framework(value: Any) -> str:
+    """The framework of a value: torch, cupy, jax, cuda.core or numpy; "" for any other."""
+    return _FRAMEWORKS.get(type(value).__module__.partition(".")[0], "")
+
+
+def is_on_gpu(array: Any) -> bool:
+    """Whether an array lies in a GPU's memory."""
+    if framework(array) == "torch":
+        return bool(array.is_cuda)
+    if framework(array) == "jax":
+        return any(device.platform == "gpu" for device in array.devices())
+    with suppress(BufferError, RuntimeError, TypeError):
+        return int(array.__dlpack_device__()[0]) in _ON_GPU
+    return False
+
+
+def gpu_number(array: Any) -> int | None:
+    """The GPU that an array lies on, by CUDA's count; None for one that has none to tell."""
+    with suppress(BufferError, RuntimeError, TypeError):
+        return int(array.__dlpack_device__()[1])
+    return None
+
+
+def mapped(value: Any, change: Callable[[Any], Any]) -> Any:
+    """A value with each of its arrays changed; what is no array stays the same object."""
+    if isinstance(value, Mapping):
+        return {key: mapped(part, change) for key, part in value.items()}
+    if isinstance(value, tuple | list):
+        parts = [mapped(part, change) for part in value]
+        if hasattr(value, "_fields"):  # a named tuple
+            return type(value)(*parts)
+        return type(value)(parts)
+    return change(value) if framework(value) and hasattr(value, "__dlpack_device__") else value
+
+
+def copied(array: Any) -> Any:
+    """An array of its own with the same values; JAX's arrays can't be changed and stay."""
+    kind = framework(array)
+    if kind == "torch":
+        return array.detach().clone().requires_grad_(array.requires_grad)
+    return array.copy() if kind in {"cupy", "numpy"} else array
+
+
+def precise(array: Any) -> Any:
+    """A copy, in float64 where it holds floating-point numbers; NumPy's of one of JAX's."""
+    if framework(array) == "torch":
+        return array.detach().double() if array.is_floating_point() else array.detach().clone()
+    if framework(array) == "jax":
+        array = np.asarray(array)
+    if framework(array) in {"cupy", "numpy"} and _bound(_dtype(array)) is not None:
+        return array.astype("float64")
+    return copied(array)
+
+
+def equal(array: Any, other: Any) -> bool:
+    """Whether two arrays of one framework hold the same bits, NaN equal to NaN."""
+    if framework(array) == "torch":
+        return bool(sys.modules["torch"].equal(_bits(array), _bits(other)))
+    if framework(array) in {"cupy", "numpy"}:
+        return bool(host(array).tobytes() == host(other).tobytes())
+    return True
+
+
+def host(array: Any) -> Any:
+    """An array as NumPy's, in the host's memory; torch's in float64 where NumPy lacks its type."""
+    kind = framework(array)
+    if kind == "torch":
+        array = array.detach().cpu()
+        return (array.double() if _dtype(array) == "bfloat16" else array).numpy()
+    return array.get() if kind == "cupy" else np.asarray(array)
+
+
+def error_bound(array: Any) -> float:
+    """The largest relative error of a right result of this type; whole numbers have none."""
+    return _bound(_dtype(array)) or _EXACT
+
+
+def _bound(dtype: str) -> float | None:
+    return BOUNDS.get(dtype)
+
+
+def dtype_of(array: Any) -> str:
+    """The name of an array's type: "float16", ..."""
+    return _dtype(array)
+
+
+def _dtype(array: Any) -> str:
+    return str(getattr(array, "dtype", "")).removeprefix("torch.")
+
+
+def _bits(array: Any) -> Any:
+    """A tensor's bits as whole numbers of the same size, if there are such."""
+    torch = sys.modules["torch"]
+    sizes = {2: torch.int16, 4: torch.int32, 8: torch.int64}
+    flat = array.detach().contiguous().reshape(-1)
+    return flat.view(sizes.get(flat.element_size(), torch.uint8))

@@ -1,0 +1,133 @@
+"""One call on copies of its arguments: is its result right, and does it write to its arguments?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from profkit.callables.arrays import (
+    copied,
+    dtype_of,
+    equal,
+    error_bound,
+    framework,
+    host,
+    leaves,
+    mapped,
+    precise,
+)
+from profkit.capture.correctness import Status, Verdict, relative_error
+from profkit.core.errors import TargetFailed
+
+_BOTH_ROUND = 2  # two results of one precision may each be off by the bound
+
+
+@dataclass(frozen=True)
+class Invocation:
+    """A callable and its arguments. `name` is its own, or "cell" of a notebook's."""
+
+    name: str
+    function: Callable[..., Any]
+    args: Sequence[Any] = ()
+    kwargs: Mapping[str, Any] = field(default_factory=dict)
+
+    def __call__(self) -> Any:
+        return self.direct()
+
+    @property
+    def direct(self) -> Callable[[], Any]:
+        """The call without a frame of Python's in between, which would be timed."""
+        return partial(self.function, *self.args, **self.kwargs)
+
+    def on_copies(self, change: Callable[[Any], Any] = copied) -> Invocation:
+        """The same with its arrays changed, copied unless told otherwise."""
+        return Invocation(
+            self.name, self.function, mapped(tuple(self.args), change), mapped(self.kwargs, change)
+        )
+
+    @property
+    def arrays(self) -> tuple[Any, ...]:
+        """The arrays among its arguments."""
+        return (*leaves(self.args), *leaves(self.kwargs))
+
+
+@dataclass(frozen=True)
+class Examination:
+    """`verdict` None: there was nothing to compare with. `writes`: it changes its arguments."""
+
+    result: Any
+    writes: bool
+    verdict: Verdict | None
+
+
+def examine(call: Invocation, wait: Callable[[object], object], reference: Any) -> Examination:
+    """Call once on copies, and compare with `reference`: a callable, which gets the arguments in
+    float64, or the expected result; None: nothing to compare with."""
+    used = call.on_copies()
+    result = used()
+    wait(result)
+    pairs = zip(call.arrays, used.arrays, strict=True)
+    writes = not all(equal(before, after) for before, after in pairs)
+    verdict = None
+    if reference is not None:
+        truth = reference
+        if callable(reference):
+            truth = Invocation("reference", reference, call.args, call.kwargs).on_copies(precise)()
+        verdict = judged(call.name, result, truth)
+    return Examination(result, writes, verdict)
+
+
+def agreement(name: str, result: Any, other: Any) -> Verdict | None:
+    """Whether the results of two callables agree, each with the error of its precision.
+
+    None where either returns no array: then nothing is known of what they compute.
+    """
+    if not list(leaves(result)) or not list(leaves(other)):
+        return None
+    return judged(name, result, other, _BOTH_ROUND)
+
+
+def judged(name: str, result: Any, truth: Any, bounds: int = 1) -> Verdict:
+    """Compare arrays with those of the right result; the largest relative error decides.
+
+    The error is ||result - truth|| / ||truth|| in float64, at most `bounds` times that of
+    profkit.capture.correctness.BOUNDS; whole numbers must be equal. Raises TargetFailed for a
+    reference without a finite array.
+    """
+    rights, arrays = list(leaves(truth)), list(leaves(result))
+    if not rights:
+        raise TargetFailed(f"{name}: the reference returns no array", "return what it computes")
+    bound = max((bounds * error_bound(array) for array in arrays), default=0.0)
+    if len(arrays) != len(rights):
+        returned = f"{len(arrays)} arrays" if arrays else f"{type(result).__name__}, no array"
+        reason = f"returned {returned}, the reference {len(rights)}"
+        return Verdict(name, Status.failed, None, bound, reason)
+    worst = 0.0
+    for array, right in zip(arrays, rights, strict=True):
+        if tuple(array.shape) != tuple(right.shape):
+            reason = f"shape {tuple(array.shape)}, the reference has {tuple(right.shape)}"
+            return Verdict(name, Status.failed, None, bound, reason)
+        error, limit = _error(array, right), bounds * error_bound(array)
+        if math.isnan(error):
+            return Verdict(name, Status.failed, None, limit, "values are not finite")
+        if error > limit:
+            reason = f"relative error {error:.1e} is above {limit:.0e} ({dtype_of(array)})"
+            return Verdict(name, Status.failed, error, limit, reason)
+        worst = max(worst, error)
+    return Verdict(name, Status.passed, worst, bound)
+
+
+def _error(array: Any, right: Any) -> float:
+    """The relative error; NaN where a value is not finite."""
+    if framework(array) == framework(right) == "torch" and array.device == right.device:
+        return relative_error(array.detach(), right.detach().double())
+    values, truth = (np.asarray(host(each), dtype=np.float64) for each in (array, right))
+    distance, size = float(np.linalg.norm(values - truth)), float(np.linalg.norm(truth))
+    if size == 0.0:
+        return distance and math.inf
+    return distance / size

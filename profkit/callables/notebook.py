@@ -1,0 +1,128 @@
+"""IPython's `%load_ext profkit`: the magics `%%profkit` for a cell and `%profkit` for a line."""
+
+from __future__ import annotations
+
+import ast
+import shlex
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from profkit.callables.attachment import prepare_attachment
+from profkit.callables.options import options_of
+from profkit.callables.profiled import invocations, measured
+from profkit.callables.run import Run
+from profkit.core.errors import ProfkitError, UsageError
+
+if TYPE_CHECKING:
+    from IPython.core.interactiveshell import InteractiveShell
+
+_CELL = "cell"
+_FLAGS = ("ncu",)
+_NUMBERS: Mapping[str, Callable[[str], Any]] = {
+    "samples": int, "blocks": int, "seconds": float, "warmup_ms": float, "margin": float,
+}  # fmt: skip
+_NAMES = ("reference", "work", "stream")
+_USAGE = "%%profkit [--ncu] [--reference NAME] [--samples N] [--name NAME] ..."
+
+
+def load(shell: InteractiveShell) -> None:
+    """Define the magics, and load ncu's injection library while CUDA has not started."""
+    prepare_attachment()
+    shell.register_magic_function(lambda line: _line(shell, line), "line", "profkit")
+    shell.register_magic_function(lambda line, cell: _cell(shell, line, cell), "cell", "profkit")
+
+
+def _line(shell: InteractiveShell, line: str) -> Run | None:
+    """`%profkit f(x)`: the expression is timed, in the notebook's names."""
+    return _shown(lambda: _measured(shell, {}, f"return {line.strip()}"))
+
+
+def _cell(shell: InteractiveShell, line: str, cell: str) -> Run | None:
+    """`%%profkit OPTIONS`: the cell's body is timed; its last expression is what is checked."""
+    return _shown(lambda: _measured(shell, _options(shell, line), cell))
+
+
+def _shown(measure: Callable[[], Run]) -> Run | None:
+    """The Run, which the notebook shows; a failure is printed in one line."""
+    try:
+        return measure()
+    except ProfkitError as error:
+        print(f"profkit: {error}")
+        return None
+
+
+def _measured(shell: InteractiveShell, options: dict[str, Any], body: str) -> Run:
+    name = options.pop("name", _CELL)
+    function = _function(shell.user_ns, body, name)
+    return measured(invocations([function], (), {}), options_of(options))
+
+
+def _function(names: dict[str, Any], body: str, name: str) -> Callable[[], Any]:
+    """A function of the code, with a notebook's names as its globals.
+
+    Names that it sets are its own, as in any function: the notebook's stay, and looking them up
+    costs what it costs in a function. Raises UsageError for what is no Python.
+    """
+    if not name.isidentifier():
+        raise UsageError(f"--name {name!r} is not a name", "use letters, digits and _")
+    try:
+        tree = ast.parse(f"def {name}():\n    pass")
+        (definition,) = tree.body
+        assert isinstance(definition, ast.FunctionDef)
+        if body.startswith("return "):
+            value = ast.parse(body.removeprefix("return "), mode="eval").body
+            definition.body = [ast.Return(value)]
+        else:
+            definition.body = _returning(ast.parse(body).body)
+    except SyntaxError as error:
+        raise UsageError(f"line {error.lineno}: {error.msg}", _USAGE) from None
+    before = names.get(name)
+    exec(compile(ast.fix_missing_locations(tree), f"<{name}>", "exec"), names)
+    function: Callable[[], Any] = names.pop(name)
+    if before is not None:
+        names[name] = before
+    return function
+
+
+def _returning(body: list[ast.stmt]) -> list[ast.stmt]:
+    """Statements whose last expression is returned."""
+    if not body:
+        raise UsageError("the cell is empty", "write what to time below %%profkit")
+    last = body[-1]
+    if isinstance(last, ast.Expr):
+        return [*body[:-1], ast.Return(last.value)]
+    return body
+
+
+def _options(shell: InteractiveShell, line: str) -> dict[str, Any]:
+    """`--samples 50 --ncu --reference expected` as keywords.
+
+    Raises UsageError for an option that is none, one without a value, and an unknown name.
+    """
+    words, options = iter(shlex.split(line)), dict[str, Any]()
+    for word in words:
+        name, _, value = word.removeprefix("--").partition("=")
+        name = name.replace("-", "_")
+        if not word.startswith("--"):
+            raise UsageError(f"{word!r} is not an option", _USAGE)
+        if name in _FLAGS:
+            options[name] = value or True
+            continue
+        value = value or next(words, "")
+        if not value:
+            raise UsageError(f"{word} needs a value", _USAGE)
+        options[name] = _value(shell, name, value)
+    return options
+
+
+def _value(shell: InteractiveShell, name: str, text: str) -> Any:
+    if name in _NUMBERS:
+        try:
+            return _NUMBERS[name](text)
+        except ValueError:
+            raise UsageError(f"--{name} {text!r} is not a number", _USAGE) from None
+    if name in _NAMES:
+        if text not in shell.user_ns:
+            raise UsageError(f"--{name} {text}: no such name in the notebook", "define it first")
+        return shell.user_ns[text]
+    return text

@@ -1,0 +1,276 @@
+"""`profkit.profile` and `profkit.compare`: callables measured where they are.
+
+    run = profkit.profile(softmax, x, reference=torch.softmax)
+    run = profkit.compare(before, after, x)
+
+    @profkit.profile(reference=torch.softmax, ncu=True)
+    def softmax(x): ...
+    softmax(x).checklist()
+
+A decorated function returns its Run when it is called, and not its result: nothing that is measured
+hides in a program's own calls. The plain function is `softmax.__wrapped__`.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial, update_wrapper
+from pathlib import Path
+from typing import Any, Unpack, overload
+
+from profkit.callables.arrays import dtype_of, framework, leaves
+from profkit.callables.attachment import prepare_attachment
+from profkit.callables.examination import Examination, Invocation, agreement, examine
+from profkit.callables.options import Keywords, Options, options_of
+from profkit.callables.recording import record
+from profkit.callables.run import Run
+from profkit.callables.script import stop_at_measurement
+from profkit.callables.surroundings import Surroundings, surroundings, wait_for
+from profkit.callables.timekeeper import CallableTimekeeper, Declaration
+from profkit.capture import driver
+from profkit.capture.correctness import Status, Verdict
+from profkit.capture.gpu import NoDriver, states
+from profkit.capture.work import Work
+from profkit.core.errors import UsageError
+from profkit.timing.latency import LatencyReport
+from profkit.timing.measurement import Subject, TimingPlan, latency_report, paired, time_targets
+from profkit.timing.stopwatch import Cache, Settings, Timer, Unseen
+
+_UNNAMED = "function"
+_UNSURE = (
+    "no array is on the GPU, which this process uses: timed by the host clock until the GPU is "
+    "idle (device='cpu' leaves the GPU out)"
+)
+_IS_SIZE = (int, float, str, bool)
+
+
+class Profiled:
+    """A function that is measured when it is called; `__wrapped__` is the function itself."""
+
+    __wrapped__: Callable[..., Any]
+    __name__: str
+
+    def __init__(self, function: Callable[..., Any], options: Options) -> None:
+        update_wrapper(self, function)
+        self._options = options
+        if options.ncu:
+            prepare_attachment()
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Run:
+        return measured(invocations([self.__wrapped__], args, kwargs), self._options)
+
+
+@overload
+def profile(
+    function: Callable[..., Any], first: Any, /, *args: Any, **keywords: Unpack[Keywords]
+) -> Run: ...
+@overload
+def profile(function: Callable[..., Any], /, **keywords: Unpack[Keywords]) -> Profiled: ...
+@overload
+def profile(**keywords: Unpack[Keywords]) -> Callable[[Callable[..., Any]], Profiled]: ...
+def profile(
+    function: Callable[..., Any] | None = None, /, *args: Any, **keywords: Unpack[Keywords]
+) -> Run | Profiled | Callable[[Callable[..., Any]], Profiled]:
+    """Measure a call: check it against `reference=`, time it as `profkit time` does, and with
+    `ncu=True` record it with Nsight Compute.
+
+    `profile(f, x)` returns the Run of f(x); `profile(f)` a function that does so when it is called,
+    as does `@profile` and `@profile(reference=...)` above a definition. A function without
+    arguments is `profile(f)()`. Keywords are those of `profkit.callables.options.Options`.
+
+    A wrong result is not timed: the Run's verdict is "WRONG". Where the call writes to its
+    arguments, copies of them are used. Raises what the function raises, UsageError for a wrong
+    keyword, and as `profkit.timing.measurement.measure`.
+    """
+    options = options_of(keywords)
+    if function is None:
+        return partial(Profiled, options=options)
+    if not callable(function):
+        raise UsageError(
+            f"profile takes a callable, not {type(function).__name__}", "profile(f, x)"
+        )
+    profiled = Profiled(_plain(function), options)
+    return profiled(*args) if args else profiled
+
+
+def compare(
+    baseline: Callable[..., Any],
+    candidate: Callable[..., Any],
+    /,
+    *args: Any,
+    **keywords: Unpack[Keywords],
+) -> Run:
+    """Time two callables with the same arguments, interleaved, with a verdict on the second.
+
+    "IMPROVED": it is faster than the first. Both are checked against `reference=`; without one the
+    second is checked against the first's result. Raises as `profile`.
+    """
+    return measured(invocations([baseline, candidate], args, {}), options_of(keywords))
+
+
+def invocations(
+    functions: Sequence[Callable[..., Any]], args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> list[Invocation]:
+    """The calls of functions with the same arguments, by names that tell them apart."""
+    plain = [_plain(function) for function in functions]
+    names = [_name(function) for function in plain]
+    if len(set(names)) < len(names):
+        names = [f"{number}/{name}" for number, name in enumerate(names, start=1)]
+    pairs = zip(names, plain, strict=True)
+    return [Invocation(name, function, args, kwargs) for name, function in pairs]
+
+
+def measured(calls: Sequence[Invocation], options: Options) -> Run:
+    """The Run of one callable, or of several with verdicts against the first."""
+    stop_at_measurement()
+    waited = [examine(call, partial(_wait, call), options.reference) for call in calls]
+    checks = _checks(calls, waited, options)
+    wrong = next((check for check in checks if check.status is Status.failed), None)
+    first = calls[0]
+    if wrong:
+        return Run(" → ".join(call.name for call in calls), wrong, None)
+    arrays = [*first.arrays, *(leaf for each in waited for leaf in leaves(each.result))]
+    environment = surroundings(arrays, options.device)
+    _refuse_unwaited(calls, waited)
+    notes = [_UNSURE] if environment.unsure else []
+    notes += [
+        f"{call.name} writes to its arguments: timed with copies of them"
+        for call, examination in zip(calls, waited, strict=True)
+        if examination.writes
+    ]
+    used = [
+        call.on_copies() if examination.writes else call
+        for call, examination in zip(calls, waited, strict=True)
+    ]
+    declaration = _declaration(calls, waited[0], options)
+    del waited, arrays
+    report = _timed(used, options, environment, declaration, checks, notes)
+    recording = None
+    if options.ncu:
+        recording = record(used[-1], partial(_wait, used[-1]), options, notes)
+    check = next((check for check in checks if check.name == calls[-1].name), None)
+    return Run(report.title, check, report, recording, tuple(notes))
+
+
+def _refuse_unwaited(calls: Sequence[Invocation], examinations: Sequence[Examination]) -> None:
+    """Raise UsageError for work of JAX that only what it returns could be waited for by."""
+    for call, examination in zip(calls, examinations, strict=True):
+        used = {framework(array) for array in call.arrays}
+        if "jax" in used and not any(framework(x) == "jax" for x in leaves(examination.result)):
+            raise UsageError(
+                f"{call.name} returns no array of JAX, so that nothing can be waited for",
+                "return what it computes",
+            )
+
+
+def _checks(
+    calls: Sequence[Invocation], examinations: Sequence[Examination], options: Options
+) -> list[Verdict]:
+    """The checks against the reference; of several callables without one, against the first."""
+    if options.reference is not None:
+        return [each.verdict for each in examinations if each.verdict]
+    first = examinations[0].result
+    later = zip(calls[1:], examinations[1:], strict=True)
+    verdicts = (agreement(call.name, each.result, first) for call, each in later)
+    return [verdict for verdict in verdicts if verdict]
+
+
+def _timed(
+    calls: Sequence[Invocation],
+    options: Options,
+    environment: Surroundings,
+    declaration: Declaration,
+    checks: Sequence[Verdict],
+    notes: list[str],
+) -> LatencyReport:
+    """Times, and verdicts on all against the first; by the host clock where events see nothing."""
+    timer = environment.timer(options.timer)
+    around = environment.around(options.stream, timer)
+    keeper = CallableTimekeeper(calls, declaration, environment, around, checks)
+    labels = tuple(call.name for call in calls) if len(calls) > 1 else ()
+    plan = TimingPlan(
+        subjects=(Subject(Path(calls[0].name), tuple(call.name for call in calls)),),
+        settings=_settings(options, timer),
+        samples=options.samples,
+        blocks=options.blocks if labels else min(options.samples, options.blocks),
+        margin=options.thresholds.margin,
+        seconds=options.seconds,
+        device=environment.device,
+        gpu=_nvml_index(environment),
+        check=bool(checks),
+    )
+    plan = paired(plan) if labels else plan
+    try:
+        timing = time_targets(plan, _silent, [keeper])
+    except Unseen as unseen:
+        if options.timer is not None:
+            raise
+        notes.append(f"timed by the host clock, since CUDA events don't see all: {unseen.message}")
+        plan = replace(plan, settings=_settings(options, Timer.synchronized))
+        timing = time_targets(plan, _silent, [keeper])
+    return latency_report(timing, plan, labels=labels, thresholds=options.thresholds)
+
+
+def _settings(options: Options, timer: Timer) -> Settings:
+    """The host clock times calls one after the other, with the L2 cache as they leave it."""
+    cache = Cache.warm if timer is Timer.synchronized else Cache(options.cache)
+    return Settings(timer, cache, options.warmup_ms / 1e3)
+
+
+def _declaration(
+    calls: Sequence[Invocation], examination: Examination, options: Options
+) -> Declaration:
+    """What the first call's arguments say, and the names of all."""
+    first = calls[0]
+    arrays = [*first.arrays, *leaves(examination.result)]
+    work = options.work
+    if work is not None and not isinstance(work, Work):
+        work = work(*first.args, **first.kwargs)
+    return Declaration(
+        name=" → ".join(call.name for call in calls),
+        shapes=dict(_shapes(first)),
+        dtype=dtype_of(arrays[0]) if arrays else "",
+        work=work,
+    )
+
+
+def _shapes(call: Invocation) -> Iterator[tuple[str, Any]]:
+    """The sizes of arguments by their names: "4096x4096" of an array, a number as it is."""
+    try:
+        values = inspect.signature(call.function).bind(*call.args, **call.kwargs).arguments
+    except (TypeError, ValueError):
+        values = {**{str(place): value for place, value in enumerate(call.args)}, **call.kwargs}
+    for name, value in values.items():
+        if framework(value) and hasattr(value, "shape"):
+            yield name, "x".join(map(str, value.shape)) or "1"
+        elif isinstance(value, _IS_SIZE):
+            yield name, value
+
+
+def _nvml_index(environment: Surroundings) -> int | None:
+    """The GPU by the driver's count; None where it is unknown, and on the CPU."""
+    gpu = driver.device(environment.number) if environment.device == "cuda" else None
+    with suppress(NoDriver):
+        return next((each.index for each in states() if gpu and each.uuid == gpu["uuid"]), None)
+    return None
+
+
+def _wait(call: Invocation, result: object) -> None:
+    wait_for(result, [*call.arrays, *leaves(result)])
+
+
+def _plain(function: Callable[..., Any]) -> Callable[..., Any]:
+    return function.__wrapped__ if isinstance(function, Profiled) else function
+
+
+def _name(function: Callable[..., Any]) -> str:
+    """A name for tables and files: that of the function, without what only Python can read."""
+    name = getattr(function, "__name__", "") or type(function).__name__
+    return name.strip("<>") or _UNNAMED
+
+
+def _silent(_stage: str, _detail: str) -> None:
+    return None

@@ -1,0 +1,109 @@
+"""`profkit.sweep`: a callable measured over a grid, as a DataFrame."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import product
+from typing import TYPE_CHECKING, Any, Unpack
+
+from profkit.callables.options import Keywords, options_of
+from profkit.callables.profiled import invocations, measured
+from profkit.callables.run import Run
+from profkit.core.errors import UsageError
+from profkit.core.extras import require
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+COLUMNS: Mapping[str, str] = {
+    "median": "median time of a call (s)",
+    "low": "lower end of the interval of the median (s)",
+    "high": "upper end of the interval of the median (s)",
+    "level": "confidence level of the interval; NaN: within the run, no level",
+    "samples": "how many calls, or groups of calls, were timed",
+    "verdict": "of the check against the reference; with `against`, against its time",
+    "speedup": "time of `against` over that of the callable (only with `against`)",
+    "speedup_low": "lower end of its interval (only with `against`)",
+    "speedup_high": "upper end of its interval (only with `against`)",
+    "timer": "events, graph, cupti, synchronized or wall",
+    "gpu": "model; empty on the CPU",
+}
+"""The columns after those of the grid, with units."""
+
+
+def sweep(
+    function: Callable[..., Any],
+    grid: Mapping[str, Sequence[Any]],
+    /,
+    *,
+    make_inputs: Callable[..., Any] | None = None,
+    against: Callable[..., Any] | None = None,
+    **keywords: Unpack[Keywords],
+) -> pd.DataFrame:
+    """Measure a callable at every point of a grid; a row for each, in `COLUMNS` and the grid's.
+
+    `grid` has values by name, the last name changing fastest. A point is passed as keyword
+    arguments: to the callable, or to `make_inputs`, which returns its arguments (a tuple, a mapping
+    of keyword arguments, or one). `against` is timed interleaved with it at each point, for a
+    verdict. Other keywords are those of `profkit.profile`, but `ncu`.
+
+    Raises UsageError for an empty grid and a name that is also a column, EnvironmentProblem without
+    pandas, and as `profkit.profile`.
+    """
+    require("sweep", "pandas")
+    import pandas as pd
+
+    options = options_of(keywords)
+    if not grid or not all(len(values) for values in grid.values()):
+        raise UsageError("the grid has no point", 'give {"n": [1024, 2048]}')
+    if options.ncu:
+        raise UsageError("sweep times, and records nothing", "profkit.profile(..., ncu=True)")
+    if taken := set(grid) & set(COLUMNS):
+        raise UsageError(f"{taken.pop()!r} is a column of the result", "name it otherwise")
+    functions = [each for each in (against, function) if each is not None]
+    rows = []
+    for point in _points(grid):
+        args, kwargs = _arguments(make_inputs, point)
+        run = measured(invocations(functions, args, kwargs), options)
+        rows.append(point | _row(run))
+    columns = [name for name in COLUMNS if against is not None or not name.startswith("speedup")]
+    return pd.DataFrame(rows, columns=[*grid, *columns])
+
+
+def _points(grid: Mapping[str, Sequence[Any]]) -> Iterator[dict[str, Any]]:
+    for values in product(*grid.values()):
+        yield dict(zip(grid, values, strict=True))
+
+
+def _arguments(
+    make_inputs: Callable[..., Any] | None, point: Mapping[str, Any]
+) -> tuple[Sequence[Any], Mapping[str, Any]]:
+    """The positional and the keyword arguments of a point."""
+    if make_inputs is None:
+        return (), point
+    inputs = make_inputs(**point)
+    if isinstance(inputs, Mapping):
+        return (), inputs
+    return (inputs if isinstance(inputs, tuple) else (inputs,)), {}
+
+
+def _row(run: Run) -> dict[str, Any]:
+    """The columns of a point; NaN for the times of a wrong result."""
+    row: dict[str, Any] = dict.fromkeys(COLUMNS, math.nan) | {"verdict": run.verdict, "gpu": ""}
+    if run.times is None:
+        return row | {"samples": 0, "timer": ""}
+    timed = run.latency
+    interval = timed.interval
+    if interval:
+        level = math.nan if interval.level is None else interval.level
+        row |= {"low": interval.low, "high": interval.high, "level": level}
+    if run.times.pairs:
+        pair = run.comparison.comparison
+        row |= {"speedup": pair.speedup, "speedup_low": pair.low, "speedup_high": pair.high}
+    return row | {
+        "median": timed.summary.median,
+        "samples": timed.summary.n,
+        "timer": timed.latency.timer,
+        "gpu": timed.latency.gpu.name or "",
+    }

@@ -1,0 +1,67 @@
+"""A made GPU for tests: a driver library whose work is done at a time, and ncu's injection library.
+
+Work is submitted at once and done later, as on a GPU: who does not wait for it reads a wrong time.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+needs_compiler = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
+
+_DRIVER = r"""
+#include <string.h>
+#include <time.h>
+static double busy_until;
+static double now(void) {
+    struct timespec t; clock_gettime(CLOCK_MONOTONIC, &t); return t.tv_sec + t.tv_nsec * 1e-9;
+}
+void launch(double seconds) {
+    double start = now(); busy_until = (busy_until > start ? busy_until : start) + seconds;
+}
+int cuDeviceGetCount(int *count) { *count = 1; return 0; }
+int cuCtxGetDevice(int *device) { *device = 0; return 0; }
+int cuCtxGetCurrent(void **context) { *context = &busy_until; return 0; }
+int cuCtxSynchronize(void) { while (now() < busy_until) {} return 0; }
+int cuDeviceGetName(char *name, int size, int d) { strncpy(name, "Made GPU", size); return 0; }
+int cuDeviceGetUuid(unsigned char *uuid, int d) { memset(uuid, 7, 16); return 0; }
+int cuDeviceTotalMem_v2(unsigned long *bytes, int d) { *bytes = 1UL << 30; return 0; }
+int cuDeviceGetAttribute(int *value, int code, int d) {
+    *value = code == 16 ? 132 : code == 75 ? 9 : code == 76 ? 0 : -1; return 0;
+}
+int cuProfilerStart(void) { return 0; }
+int cuProfilerStop(void) { return 0; }
+"""
+_INJECTION = r"""
+#include <stdio.h>
+#include <stdlib.h>
+static int line(const char *text) {
+    FILE *log = fopen(getenv("MADE_LOG"), "a"); fputs(text, log); fclose(log);
+    return getenv("MADE_STATUS") ? atoi(getenv("MADE_STATUS")) : 0;
+}
+int nvInjBeginProfiling(void *parameters) {
+    return *(size_t *)parameters == 16 ? line("begin\n") : 2;
+}
+int nvInjEndProfiling(void *parameters) { return line("end\n"); }
+"""
+
+
+def make_driver(folder: Path) -> Path:
+    """The driver's library; load it with ctypes, and CUDA counts as started."""
+    return _compiled(folder / "libcuda.so.1", _DRIVER)
+
+
+def make_injection(folder: Path) -> Path:
+    """ncu's injection library, which logs to $MADE_LOG and returns $MADE_STATUS."""
+    return _compiled(folder / "libcuda-injection.so", _INJECTION)
+
+
+def _compiled(library: Path, source: str) -> Path:
+    soname = f"-Wl,-soname,{library.name}"
+    command = ["cc", "-shared", "-fPIC", soname, "-x", "c", "-o", str(library), "-"]
+    subprocess.run(command, input=source, text=True, check=True)
+    return library

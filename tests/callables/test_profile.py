@@ -1,0 +1,279 @@
+"""`profkit.profile`, `compare` and `sweep` on the CPU, and on a made GPU that works later."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import Result
+
+import profkit
+from tests.callables.made_gpu import make_driver, needs_compiler
+from tests.conftest import ROOT
+
+torch = pytest.importorskip("torch", reason="tensors need torch")
+
+QUICK: dict[str, Any] = {"warmup_ms": 2, "samples": 40, "blocks": 4}
+WAIT = 2e-4  # s of a call; a call of the timer takes a thousandth of it
+
+
+@pytest.fixture(autouse=True)
+def own_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PROFKIT_LOCK_DIR", str(tmp_path))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+
+
+def waits(seconds: float) -> Callable[[Any], Any]:
+    def wait(x: Any) -> Any:
+        end = time.perf_counter() + seconds
+        while time.perf_counter() < end:
+            pass
+        return x + 1
+
+    return wait
+
+
+def plus_one(x: Any) -> Any:
+    return x + 1
+
+
+def test_a_call_is_timed_checked_and_saved(
+    tmp_path: Path, profkit_cli: Callable[..., Result]
+) -> None:
+    x = torch.arange(8, dtype=torch.float32)
+    work = profkit.Work(8, 64, "eight additions")
+    run = profkit.profile(waits(WAIT), x, reference=plus_one, work=work, **QUICK)
+    assert run.verdict == "PASSED"
+    assert run.check
+    assert run.check.error == 0
+    assert WAIT <= min(run.latency.latency.samples) < 1.1 * WAIT
+    assert run.median >= WAIT
+    low, high = run.interval or (run.median, run.median)
+    assert low <= run.median <= high
+    assert run.median == np.median(run.latency.latency.samples)
+    assert run.latency.latency.target.shapes == {"x": "8"}
+    file = run.save(tmp_path / "run.json")
+    document = json.loads(file.read_text("utf-8"))
+    assert document["series"][0]["flop_rate"]["value"] == pytest.approx(8 / run.median)
+    again = profkit_cli("time", "--from", file)
+    assert again.exit_code == 0
+    assert "wait  " in again.stdout
+    assert "eight additions, float32" in again.stdout
+
+
+def test_a_decorated_function_returns_its_run_and_keeps_the_plain_one() -> None:
+    @profkit.profile(**QUICK)
+    def double(x: Any, *, by: int = 2) -> Any:
+        """Multiplies."""
+        return x * by
+
+    assert (double.__name__, double.__doc__) == ("double", "Multiplies.")
+    assert double.__wrapped__(3) == 6
+    run = double(torch.ones(4), by=3)
+    assert run.verdict == "UNCHECKED"
+    assert run.latency.latency.target.shapes == {"x": "4", "by": 3}
+    assert isinstance(profkit.profile(plus_one)(1), profkit.Run)
+
+
+@pytest.mark.parametrize(
+    ("function", "reason"),
+    [
+        (lambda x: x + 1.001, "relative error"),
+        (lambda x: (x + 1)[:4], "shape (4,), the reference has (8,)"),
+        (lambda x: x / 0, "not finite"),
+        (lambda _: None, "returned NoneType, no array"),
+        (lambda x: (x, x), "returned 2 arrays, the reference 1"),
+    ],
+)
+def test_a_wrong_result_is_not_timed(function: Callable[..., Any], reason: str) -> None:
+    x = torch.arange(8, dtype=torch.float32)
+    run = profkit.profile(function, x, reference=plus_one, **QUICK)
+    assert run.verdict == "WRONG"
+    assert reason in repr(run)
+    with pytest.raises(profkit.TargetFailed, match="not timed"):
+        run.median  # noqa: B018
+    with pytest.raises(profkit.TargetFailed):
+        run.save("nowhere.json")
+
+
+def test_the_reference_may_be_the_expected_result_and_integers_must_be_equal() -> None:
+    x = torch.arange(8)
+    assert profkit.profile(plus_one, x, reference=x + 1, **QUICK).verdict == "PASSED"
+    assert profkit.profile(plus_one, x, reference=x + 2, **QUICK).verdict == "WRONG"
+
+
+def test_arguments_stay_as_they_are() -> None:
+    x = torch.zeros(4)
+    run = profkit.profile(lambda x: x.add_(1), x, reference=torch.ones(4), **QUICK)
+    assert run.verdict == "PASSED"
+    assert not x.any()
+    assert "writes to its arguments" in run.notes[0]
+
+
+def test_a_comparison_has_the_verdict_of_profkit_time() -> None:
+    x = torch.zeros(4)
+    options = QUICK | {"blocks": 8}
+    slower = profkit.compare(waits(WAIT), waits(2 * WAIT), x, **options)
+    assert slower.verdict == "REGRESSED"
+    comparison = slower.comparison.comparison
+    assert comparison.speedup == pytest.approx(0.5, rel=0.1)
+    assert comparison.low <= comparison.speedup <= comparison.high
+    assert list(slower.latencies) == ["1/wait", "2/wait"]
+    turns = [
+        (block.turn, label)
+        for label, timed in slower.latencies.items()
+        for block in timed.latency.blocks
+    ]
+    assert [label[0] for _, label in sorted(turns)][:4] == ["1", "2", "2", "1"]
+    faster = profkit.compare(waits(2 * WAIT), plus_one, x, **options)
+    assert faster.verdict == "IMPROVED"
+
+
+def test_a_candidate_that_computes_something_else_is_wrong() -> None:
+    x = torch.ones(64)
+    run = profkit.compare(plus_one, lambda x: x + 1.01, x, **QUICK)
+    assert run.verdict == "WRONG"
+    assert "relative error" in repr(run)
+
+
+def test_a_run_shows_itself_alike_in_all_forms() -> None:
+    run = profkit.compare(plus_one, waits(WAIT), torch.zeros(4), **QUICK)
+    text, html, markdown = repr(run), run._repr_html_(), run._repr_markdown_()
+    assert text.splitlines()[0] == f"plus_one → wait  {run.verdict}"
+    for shown in (html, re.sub(r"\\", "", markdown)):
+        assert run.verdict in shown
+        for line in text.splitlines()[1:]:
+            value = re.split(r"  +", line.strip(), maxsplit=1)[-1].removeprefix("! ")
+            assert value in shown.replace("&#x27;", "'")
+
+
+def test_what_was_not_recorded_says_how_to_record_it() -> None:
+    run = profkit.profile(plus_one, torch.zeros(4), **QUICK)
+    assert run.recorded_by == ""
+    for ask in (lambda: run.kernels, run.checklist, run.roofline, lambda: run.report):
+        with pytest.raises(profkit.EnvironmentProblem, match="ncu=True"):
+            ask()
+    with pytest.raises(profkit.UsageError, match="was not compared"):
+        run.comparison  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    ("keywords", "words"),
+    [
+        ({"sample": 3}, "did you mean samples?"),
+        ({"samples": 0}, "at least 1"),
+        ({"margin": 5}, "margin=5 is not a share"),
+        ({"preset": "lax"}, "preset='lax' is not one of 'strict'"),
+        ({"seconds": 0}, "seconds=0"),
+    ],
+)
+def test_a_wrong_keyword_is_one_line(keywords: dict[str, Any], words: str) -> None:
+    with pytest.raises(profkit.UsageError) as error:
+        profkit.profile(plus_one, torch.zeros(4), **keywords)
+    assert words in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_an_exception_of_the_function_is_its_own() -> None:
+    def fails(_: Any) -> Any:
+        raise KeyError("its own")
+
+    with pytest.raises(KeyError, match="its own"):
+        profkit.profile(fails, 1)
+
+
+def test_a_sweep_is_a_table_with_a_row_a_point() -> None:
+    grid: dict[str, list[Any]] = {"n": [8, 16], "seconds": [WAIT, 2 * WAIT]}
+
+    def make_inputs(n: int, seconds: float) -> tuple[Any, float]:
+        return torch.ones(n), seconds
+
+    def wait(x: Any, seconds: float) -> Any:
+        return waits(seconds)(x)
+
+    table = profkit.sweep(
+        wait, grid, make_inputs=make_inputs, reference=lambda x, _: x + 1, **QUICK
+    )
+    assert list(table["n"]) == [8, 8, 16, 16]
+    assert set(table["verdict"]) == {"PASSED"}
+    assert (table["median"] >= table["seconds"]).all()
+    assert (table["median"] < 1.9 * table["seconds"]).all()
+    known = table.dropna(subset=["low"])
+    assert ((known["low"] <= known["median"]) & (known["median"] <= known["high"])).all()
+    assert (table["samples"] == 40).all()
+    assert "speedup" not in table
+    compared = profkit.sweep(
+        waits(WAIT), {"x": [torch.ones(4)]}, against=waits(3 * WAIT), **(QUICK | {"blocks": 8})
+    )
+    assert compared["verdict"][0] == "IMPROVED"
+    assert compared["speedup"][0] == pytest.approx(3, rel=0.1)
+    with pytest.raises(profkit.UsageError, match="column"):
+        profkit.sweep(plus_one, {"median": [1]})
+
+
+def test_numpy_and_plain_values_are_timed_too() -> None:
+    values = np.random.default_rng(0).random(100)
+    run = profkit.profile(np.sort, values, reference=np.sort, **QUICK)
+    assert run.verdict == "PASSED"
+    assert profkit.profile(sorted, list(values), **QUICK).verdict == "UNCHECKED"
+
+
+def test_jax_is_waited_for() -> None:
+    """A product is submitted in microseconds and takes milliseconds."""
+    jax = pytest.importorskip("jax", reason="jax is not installed")
+    x = jax.numpy.ones((700, 700))
+    multiply = jax.jit(lambda a: a @ a)
+    run = profkit.profile(multiply, x, reference=lambda a: a @ a, **(QUICK | {"samples": 8}))
+    started = time.perf_counter()
+    for _ in range(10):
+        multiply(x).block_until_ready()
+    assert run.verdict == "PASSED"
+    assert run.median > 0.3 * (time.perf_counter() - started) / 10
+    with pytest.raises(profkit.UsageError, match="returns no array of JAX"):
+        profkit.profile(lambda _: None, x, **QUICK)
+
+
+ON_A_GPU = """
+import ctypes, json, sys, time
+import numpy
+driver = ctypes.CDLL(sys.argv[1])
+driver.launch.argtypes = [ctypes.c_double]
+sys.path.insert(0, sys.argv[2])
+import profkit
+def submit(seconds):
+    return lambda x: driver.launch(seconds)
+run = profkit.profile(submit(3e-4), numpy.zeros(4), warmup_ms=20, samples=40, blocks=4)
+pair = profkit.compare(submit(3e-4), submit(6e-4), numpy.zeros(4), warmup_ms=20, seconds=2)
+print(json.dumps([
+    run.median, run.latency.latency.timer, run.latency.latency.gpu.name, run.notes,
+    pair.verdict, pair.comparison.comparison.speedup, "torch" in sys.modules,
+]))
+"""
+
+
+@needs_compiler
+@pytest.mark.usefixtures("new_processes")
+def test_work_of_a_gpu_is_waited_for_without_torch(tmp_path: Path) -> None:
+    """The host submits a call in a microsecond; the made GPU takes 300."""
+    driver = make_driver(tmp_path)
+    done = subprocess.run(
+        [sys.executable, "-c", ON_A_GPU, str(driver), str(ROOT)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    median, timer, gpu, notes, verdict, speedup, has_torch = json.loads(done.stdout)
+    assert median == pytest.approx(3e-4, rel=0.05)
+    assert (timer, gpu) == ("synchronized", "Made GPU")
+    assert "host clock" in notes[0]
+    assert (verdict, has_torch) == ("REGRESSED", False)
+    assert speedup == pytest.approx(0.5, rel=0.05)
