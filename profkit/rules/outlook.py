@@ -1,0 +1,164 @@
+"""What is known of kernels without counters: headroom by declared work, and what code shows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from profkit.report.code_facts import CodeFacts
+from profkit.report.counter_free import launch_facts, read_without_counters
+from profkit.report.machine_code import launch_code
+from profkit.report.summary import Group, LaunchSummary, ReportSummary
+from profkit.rules.code_signs import CodeFinding, Factors, KernelFacts, code_findings, factors
+from profkit.rules.declared_headroom import DeclaredHeadroom, DeclaredWork, declared_headroom
+
+if TYPE_CHECKING:
+    from profkit.report.sass_flow import Flow
+
+_WORTH_CODE = 0.01
+"""The least share of the time from which a kernel's code is read, chosen: what takes less is never
+among the first findings."""
+
+Codes = Callable[[Group], "Flow | None"]
+"""The machine code of a kernel; None where it is not available."""
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call of a target's variant: its declared work, and its timed median (s), NaN if untimed."""
+
+    work: DeclaredWork | None = None
+    seconds: float = math.nan
+
+
+@dataclass(frozen=True)
+class Whole:
+    """What declared work is of: a variant, or all launches (`name` is "").
+
+    `seconds` are of one call as timed, else of its kernels. `headroom` is None without work.
+    """
+
+    name: str
+    seconds: float
+    is_timed: bool
+    launches: int
+    headroom: DeclaredHeadroom | None
+
+
+@dataclass(frozen=True)
+class KernelOutlook:
+    """A kernel, the quantities of its launch and of its code; none of the latter where the code is
+    not available. `whole` is what it is a part of."""
+
+    group: Group
+    launch: Mapping[str, float]
+    code: Mapping[str, float]
+    whole: Whole
+
+    @property
+    def facts(self) -> KernelFacts:
+        """What signs are evaluated on."""
+        headroom = self.whole.headroom
+        return KernelFacts(self.group, self.code, headroom.dram_share if headroom else math.nan)
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """Kernels by time, and findings by what shows of them, the strongest first."""
+
+    summary: ReportSummary
+    kernels: tuple[KernelOutlook, ...]
+    wholes: tuple[Whole, ...]
+    findings: tuple[CodeFinding, ...]
+
+    @property
+    def facts(self) -> tuple[KernelFacts, ...]:
+        """What signs are evaluated on."""
+        return tuple(kernel.facts for kernel in self.kernels)
+
+
+def outlook(
+    summary: ReportSummary,
+    codes: Codes,
+    calls: Mapping[str, Call],
+    fitted: Factors | None = None,
+) -> Outlook:
+    """What launches, code and declared work show.
+
+    `calls` are the calls by the name of the NVTX range that their launches are in; "" is all
+    launches. `fitted` are the factors of signs, the shipped ones if None.
+    """
+    groups = [group for group in summary.groups if group.count > group.failed]
+    code = {id(group): _code(group, codes) for group in groups}
+    kernels = _kernel_outlooks(summary, groups, code, calls)
+    wholes = tuple({id(kernel.whole): kernel.whole for kernel in kernels}.values())
+    chosen = factors() if fitted is None else fitted
+    findings = code_findings([kernel.facts for kernel in kernels], chosen)
+    return Outlook(summary, kernels, wholes, findings)
+
+
+def outlook_of_report(
+    report: Path, calls: Mapping[str, Call], fitted: Factors | None = None
+) -> Outlook:
+    """A report as if its counters had been refused; raises as `reader.read`."""
+    summary, raw = read_without_counters(report)
+    launches = zip(raw.launches, raw.actions, strict=True)
+    actions = {launch.index: action for launch, action in launches}
+    return outlook(summary, lambda group: launch_code(actions[group.typical.index]), calls, fitted)
+
+
+def _kernel_outlooks(
+    summary: ReportSummary,
+    groups: list[Group],
+    code: Mapping[int, Mapping[str, float]],
+    calls: Mapping[str, Call],
+) -> tuple[KernelOutlook, ...]:
+    """The kernels, each with the whole that it takes the most time of."""
+    ranges: dict[str, list[LaunchSummary]] = {}
+    for launch in summary.measured:
+        ranges.setdefault(_range(launch, calls), []).append(launch)
+    tensor = {
+        _range(group.typical, calls)
+        for group in groups
+        if code[id(group)].get("code_tensor_share", 0.0) > 0
+    }
+    wholes = {
+        name: _whole(name, launches, calls.get(name, Call()), on_tensor_cores=name in tensor)
+        for name, launches in ranges.items()
+    }
+    return tuple(
+        KernelOutlook(
+            group,
+            launch_facts(group.typical),
+            code[id(group)],
+            wholes[_range(group.typical, calls)],
+        )
+        for group in groups
+    )
+
+
+def _code(group: Group, codes: Codes) -> Mapping[str, float]:
+    flow = codes(group) if group.share >= _WORTH_CODE else None
+    return CodeFacts(flow, group.block, group.grid).values if flow else {}
+
+
+def _range(launch: LaunchSummary, calls: Mapping[str, Call]) -> str:
+    return next((name for name in launch.launch.nvtx if name in calls), "")
+
+
+def _whole(
+    name: str, launches: list[LaunchSummary], call: Call, *, on_tensor_cores: bool
+) -> Whole:
+    is_timed = call.seconds > 0
+    seconds = call.seconds if is_timed else sum(launch.duration for launch in launches)
+    headroom = call.work and declared_headroom(
+        call.work,
+        seconds,
+        launches[0].gpu,
+        launches=len(launches),
+        on_tensor_cores=on_tensor_cores,
+    )
+    return Whole(name, seconds, is_timed, len(launches), headroom)
