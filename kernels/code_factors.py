@@ -17,8 +17,9 @@ from pathlib import Path
 from msgspec import json
 
 from profkit.analysis.report import load
+from profkit.report.counter_free import counter_free
 from profkit.rules.code_signs import PARTS, Factors, FactorsFile, part_of, signs, weights
-from profkit.rules.outlook import Call, outlook_of_report
+from profkit.rules.outlook import Call, outlook_of_launches
 from profkit.rules.pair_archive import unpacked
 from profkit.rules.score import RecordedPair, pairs_in, read_pair
 from profkit.rules.score_without_counters import declared_work
@@ -52,7 +53,7 @@ def case(pair: RecordedPair) -> Case | None:
     fixed = load(pair.after).summary if pair.after else None
     calls = {"": Call(declared_work(pair.tensors, fixed), pair.seconds)}
     strongest: dict[str, float] = defaultdict(float)
-    for row in weights(outlook_of_report(pair.before, calls, {}).facts):
+    for row in weights(outlook_of_launches(counter_free(pair.before), calls, {}).facts):
         name = row.sign.rule.name
         strongest[name] = max(strongest[name], row.weight)
     return Case(pair.family, findings[0].rule.category, strongest)

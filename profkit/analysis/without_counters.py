@@ -2,50 +2,142 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from profkit.analysis.run_files import SUFFIXES, TIMELINE, reports_in
-from profkit.core.errors import BadInput, UsageError
-from profkit.core.integrity import check_unchanged
-from profkit.report.counter_free import read_without_counters
-from profkit.report.machine_code import Cubin, cubin_code, launch_code, read_cubin
+from profkit.analysis.report import select_launches
+from profkit.analysis.run_files import SUFFIXES, TIMELINE, one_report, one_timeline, reports_in
+from profkit.core.errors import BadInput
+from profkit.core.integrity import MANIFEST, check_unchanged
+from profkit.report.counter_free import counter_free
+from profkit.report.machine_code import Cubin, cubin_code, read_cubin
 from profkit.report.summary import Group
 from profkit.rules.declared_headroom import DeclaredWork
-from profkit.rules.outlook import Call, Codes, Outlook, outlook
+from profkit.rules.outlook import Call, Outlook, outlook, outlook_of_launches
 from profkit.timing.variants import read_variants
 
 if TYPE_CHECKING:
     from profkit.report.sass_flow import Flow
-    from profkit.rules.code_signs import Factors
-    from profkit.timing.variants import Variants
+    from profkit.timeline.events import Events
 
 CODE_FOLDER = "code"
-"""The folder of a run that holds the cubins of its kernels."""
+"""The folder of a run with the cubins of its kernels."""
 
 
 @dataclass(frozen=True)
 class Analysis:
-    """What is known of a path without counters, and its timeline in one line, "" without one."""
+    """What is known of a path without counters. `timeline` is that of its run in a line, "" where
+    it has none; `durations` says where they are from."""
 
     path: str
     outlook: Outlook
+    durations: str
     timeline: str = ""
 
 
-def analysis_without_counters(path: Path, kernel: str | None = None) -> Analysis:
-    """Of a report, whose counters are not read, a timeline, or a run of either.
+def source_of(path: Path) -> Path:
+    """The report that a path names, or else its timeline; raises as `one_report`."""
+    if not path.is_dir():
+        return path
+    try:
+        reports_in(path)
+    except BadInput:
+        return one_timeline(path)
+    return one_report(path)
 
-    `kernel` keeps kernels whose demangled name the regular expression is found in. Raises BadInput
-    where there is neither or it is damaged, UsageError where a folder has several.
+
+def analyze_report(report: Path, kernel: str | None = None, nvtx: str | None = None) -> Analysis:
+    """A report whose counters are not read, with the declared work of its run.
+
+    `kernel` and `nvtx` keep launches as `Report.load` does, which also raises as this does.
     """
-    source = _source(path)
-    if source.suffix in SUFFIXES:
-        return replace(_of_report(source, kernel), path=str(path))
-    return replace(_of_timeline(source, kernel), path=str(path))
+    raw = select_launches(counter_free(report), kernel, nvtx)
+    made = outlook_of_launches(raw, _calls(report.parent))
+    return Analysis(str(report), made, "ncu's gpu__time_duration", _headline(report.parent))
 
 
+def analyze_timeline(events: Events, path: Path) -> Analysis:
+    """The kernels of a timeline, with code and declared work of its run."""
+    from profkit.analysis.timeline_launches import launches_of_timeline
+    from profkit.analysis.timeline_view import headline
+    from profkit.timeline.summary import summarize_timeline
+
+    folder = path.parent
+    cubins = _cubins(folder / CODE_FOLDER)
+    made = outlook(
+        launches_of_timeline(events), lambda group: code_of(group, cubins), _calls(folder)
+    )
+    return Analysis(str(path), made, "CUPTI activity", headline(summarize_timeline(events)))
+
+
+def _calls(folder: Path) -> Mapping[str, Call]:
+    """The variants of a run by name, with the work that its target declares."""
+    variants = read_variants(folder) if (folder / MANIFEST).is_file() else None
+    if variants is None:
+        return {}
+    work = DeclaredWork(**variants.work) if variants.work else None
+    return {
+        name: Call(work, variants.medians[name]) if name in variants.medians else Call(work)
+        for name in variants.checked
+    }
+
+
+def _headline(folder: Path) -> str:
+    """The timeline of a run in a line; "" where none can be read."""
+    from profkit.analysis.timeline_view import headline
+    from profkit.timeline.reader import read
+    from profkit.timeline.summary import summarize_timeline
+
+    file = folder / TIMELINE
+    if not (folder / MANIFEST).is_file() or not file.is_file():
+        return ""
+    try:
+        check_unchanged(file)
+        return headline(summarize_timeline(read(file)))
+    except BadInput:
+        return ""
+
+
+@cache
+def _cubins(folder: Path) -> Sequence[Cubin]:
+    files = sorted(folder.glob("*.cubin")) if folder.is_dir() else []
+    return [cubin for cubin in map(read_cubin, files) if cubin]
+
+
+def code_of(group: Group, cubins: Sequence[Cubin]) -> Flow | None:
+    """The code of a kernel among cubins: by name, and where several have it by its registers too.
+
+    None where no cubin has it, or several differ in nothing that is known of the launch.
+    """
+    named = matching_kernels(group, cubins)
+    registers = group.typical.get("registers_per_thread")
+    equal = [(cubin, name) for cubin, name in named if cubin.kernels[name].registers == registers]
+    chosen = equal or named
+    codes = {cubin.data: (cubin, name) for cubin, name in chosen}
+    if len(codes) != 1:
+        return None
+    ((cubin, name),) = codes.values()
+    return cubin_code(cubin, name, group.typical.gpu.cc)
+
+
+def matching_kernels(group: Group, cubins: Sequence[Cubin]) -> list[tuple[Cubin, str]]:
+    """The cubins with a kernel of that function's name, and its mangled name there.
+
+    A mangled name has the function's behind its length (Itanium C++ ABI, source names).
+    """
+    function = group.function
+    mangled = f"{len(function)}{function}"
+    return [
+        (cubin, name)
+        for cubin in cubins
+        for name in cubin.kernels
+        if name == function or (name.startswith("_Z") and mangled in name)
+    ]
+
+
+def is_report(path: Path) -> bool:
+    """Whether a file is named as a report."""
+    return path.suffix in SUFFIXES

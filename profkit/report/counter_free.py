@@ -18,9 +18,8 @@ from profkit.report.occupancy import (
     blocks_by_shared,
     warps_per_block,
 )
-from profkit.report.quantities import evaluate
 from profkit.report.reader import RawReport, Request, read
-from profkit.report.summary import LaunchSummary, ReportSummary, summarize
+from profkit.report.summary import LaunchSummary
 
 _FREE = ("launch__", "device__attribute_")
 _DURATION = "gpu__time_duration.sum"
@@ -32,7 +31,7 @@ def is_counter(metric: str) -> bool:
     return metric != _DURATION and not metric.startswith(_FREE)
 
 
-def read_without_counters(path: Path) -> tuple[ReportSummary, RawReport]:
+def counter_free(path: Path) -> RawReport:
     """A report as if its counters had been refused; raises as `reader.read`."""
     entries = catalog()
     request = Request(
@@ -40,8 +39,7 @@ def read_without_counters(path: Path) -> tuple[ReportSummary, RawReport]:
         breakdowns=dict.fromkeys(entries.breakdowns, ("", "")),
         device=entries.device,
     )
-    raw = read(path, request)
-    return summarize(raw, evaluate(raw)), raw
+    return read(path, request)
 
 
 def launch_limits(needs: BlockNeeds, gpu: Gpu) -> Mapping[str, float]:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from profkit.report.code_facts import CodeFacts
-from profkit.report.counter_free import launch_facts, read_without_counters
+from profkit.report.counter_free import launch_facts
 from profkit.report.machine_code import launch_code
-from profkit.report.summary import Group, LaunchSummary, ReportSummary
+from profkit.report.quantities import evaluate
+from profkit.report.reader import RawReport
+from profkit.report.summary import Group, LaunchSummary, ReportSummary, summarize
 from profkit.rules.code_signs import CodeFinding, Factors, KernelFacts, code_findings, factors
 from profkit.rules.declared_headroom import DeclaredHeadroom, DeclaredWork, declared_headroom
 
@@ -100,13 +101,13 @@ def outlook(
     return Outlook(summary, kernels, wholes, findings)
 
 
-def outlook_of_report(
-    report: Path, calls: Mapping[str, Call], fitted: Factors | None = None
+def outlook_of_launches(
+    raw: RawReport, calls: Mapping[str, Call], fitted: Factors | None = None
 ) -> Outlook:
-    """A report as if its counters had been refused; raises as `reader.read`."""
-    summary, raw = read_without_counters(report)
+    """Of the launches of a report that was read without its counters, with their own code."""
     launches = zip(raw.launches, raw.actions, strict=True)
     actions = {launch.index: action for launch, action in launches}
+    summary = summarize(raw, evaluate(raw))
     return outlook(summary, lambda group: launch_code(actions[group.typical.index]), calls, fitted)
 
 

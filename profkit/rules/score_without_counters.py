@@ -16,11 +16,12 @@ from pathlib import Path
 from msgspec import Struct
 
 from profkit.core.typed_file import Count, Model, Real
+from profkit.report.counter_free import counter_free
 from profkit.report.summary import ReportSummary
 from profkit.rules.checklist import Checklist
 from profkit.rules.code_signs import factors, part_of
 from profkit.rules.declared_headroom import DeclaredWork
-from profkit.rules.outlook import Call, outlook_of_report
+from profkit.rules.outlook import Call, outlook_of_launches
 
 NEAR = 0.2
 """The error of a headroom that is near, of the factor and of the time, by the requirement."""
@@ -82,7 +83,7 @@ def blind_score(
 ) -> BlindScore:
     """Score the report of a kernel with a defect; `examined` is it with its counters."""
     calls = {"": Call(work, seconds)}
-    blind = outlook_of_report(report, calls, factors(family))
+    blind = outlook_of_launches(counter_free(report), calls, factors(family))
     summary, checklist = examined
     full = checklist.findings[0].rule.category if checklist.findings else None
     own = blind.wholes[0].headroom if blind.wholes else None
