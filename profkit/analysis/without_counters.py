@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 CODE_FOLDER = "code"
 """The folder of a run with the cubins of its kernels."""
+_NAME_LENGTH = 16  # hexadecimal digits of a digest, chosen: no two cubins of a run have the same
 
 
 @dataclass(frozen=True)
@@ -73,9 +74,23 @@ def analyze_timeline(events: Events, path: Path) -> Analysis:
     return Analysis(str(path), made, "CUPTI activity", headline(summarize_timeline(events)))
 
 
+def save_code(events: Events, folder: Path) -> None:
+    """Copy the cubins of a timeline's kernels into a run, where compilers left them on disk."""
+    from profkit.analysis.timeline_launches import launches_of_timeline
+    from profkit.capture.compiled_code import compiled_files
+
+    for group in launches_of_timeline(events).groups:
+        cubins = map(read_cubin, compiled_files(group.function))
+        newest = next((each for each in cubins if each and _kernels_in(each, group)), None)
+        if newest:
+            (folder / CODE_FOLDER).mkdir(exist_ok=True)
+            name = f"{sha256(newest.data).hexdigest()[:_NAME_LENGTH]}.cubin"
+            (folder / CODE_FOLDER / name).write_bytes(newest.data)
+
+
 def _calls(folder: Path) -> Mapping[str, Call]:
     """The variants of a run by name, with the work that its target declares."""
-    variants = read_variants(folder) if (folder / MANIFEST).is_file() else None
+    variants = read_variants(folder)
     if variants is None:
         return {}
     work = DeclaredWork(**variants.work) if variants.work else None
@@ -101,40 +116,32 @@ def _headline(folder: Path) -> str:
         return ""
 
 
-@cache
 def _cubins(folder: Path) -> Sequence[Cubin]:
     files = sorted(folder.glob("*.cubin")) if folder.is_dir() else []
     return [cubin for cubin in map(read_cubin, files) if cubin]
 
 
 def code_of(group: Group, cubins: Sequence[Cubin]) -> Flow | None:
-    """The code of a kernel among cubins: by name, and where several have it by its registers too.
-
-    None where no cubin has it, or several differ in nothing that is known of the launch.
-    """
-    named = matching_kernels(group, cubins)
-    registers = group.typical.get("registers_per_thread")
-    equal = [(cubin, name) for cubin, name in named if cubin.kernels[name].registers == registers]
-    chosen = equal or named
-    codes = {cubin.data: (cubin, name) for cubin, name in chosen}
-    if len(codes) != 1:
+    """The code of a kernel among cubins; None where none has it, or several have."""
+    fitting = [(cubin, name) for cubin in cubins for name in _kernels_in(cubin, group)]
+    if len(fitting) != 1:
         return None
-    ((cubin, name),) = codes.values()
+    ((cubin, name),) = fitting
     return cubin_code(cubin, name, group.typical.gpu.cc)
 
 
-def matching_kernels(group: Group, cubins: Sequence[Cubin]) -> list[tuple[Cubin, str]]:
-    """The cubins with a kernel of that function's name, and its mangled name there.
+def _kernels_in(cubin: Cubin, group: Group) -> list[str]:
+    """The kernels of a cubin, mangled, that a group's may be by its function and its registers.
 
     A mangled name has the function's behind its length (Itanium C++ ABI, source names).
     """
-    function = group.function
-    mangled = f"{len(function)}{function}"
+    registers = group.typical.get("registers_per_thread")
+    mangled = f"{len(group.function)}{group.function}"
     return [
-        (cubin, name)
-        for cubin in cubins
-        for name in cubin.kernels
-        if name == function or (name.startswith("_Z") and mangled in name)
+        name
+        for name, kernel in cubin.kernels.items()
+        if name == group.function or (name.startswith("_Z") and mangled in name)
+        if kernel.registers in {0, registers}
     ]
 
 

@@ -337,9 +337,14 @@ def _encoded(address: int, shape: tuple[int, ...], box: tuple[int, ...]) -> Any:
     return encoded
 
 
-def _file(key: str) -> Path:
+def kernel_cache() -> Path:
+    """The folder of compiled kernels."""
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "profkit" / "kernels" / f"{key}.cubin"
+    return Path(base) / "profkit" / "kernels"
+
+
+def _file(key: str) -> Path:
+    return kernel_cache() / f"{key}.cubin"
 
 
 def _saved(key: str) -> bytes | None:
