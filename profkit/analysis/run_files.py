@@ -37,7 +37,9 @@ def reports_in(folder: Path) -> list[Path]:
     files = [file for file in every if file.stem != SCOUT or file.parent not in recorded]
     if not files:
         blind = any(folder.rglob(TIMELINE))
-        remedy = "profkit analyze --without-counters reads its timeline" if blind else "check the path"
+        remedy = (
+            "profkit analyze --without-counters reads its timeline" if blind else "check the path"
+        )
         raise BadInput(f"{folder}: no Nsight Compute report in this directory", remedy)
     return files
 

@@ -50,9 +50,7 @@ def _launches(events: Events) -> Iterator[LaunchSummary]:
     for index, (name, shape, stream, path, duration) in enumerate(rows):
         kernel = events.kernel_names[name]
         gpu = devices.get(events.streams[stream].device, unknown)
-        launch = Launch(
-            index, kernel.name, kernel.label, "kernel", nesting.paths[path], (), {}, {}
-        )
+        launch = Launch(index, kernel.name, kernel.label, "kernel", nesting.paths[path], (), {}, {})
         values = {**shapes[shape][gpu], "duration": duration}
         yield LaunchSummary(launch, gpu, values, {}, {})
 
@@ -78,7 +76,7 @@ def _values(shape: LaunchConfiguration, gpu: Gpu) -> dict[str, float]:
     limits = sm_limits(gpu.cc)
     reserved = limits.reserved_shared if limits else 0
     shared = shape.shared_static + shape.shared_dynamic + reserved
-    values = {
+    values: dict[str, float] = {
         "grid_size": blocks, "block_size": threads, "threads": blocks * threads,
         "registers_per_thread": shape.registers, "shared_static": shape.shared_static,
         "shared_dynamic": shape.shared_dynamic, "shared_driver": reserved,

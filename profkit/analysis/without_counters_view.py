@@ -40,7 +40,8 @@ class EvidenceEntry(Model, frozen=True, kw_only=True):
 
 
 class FindingEntry(Model, frozen=True, kw_only=True):
-    """A bottleneck that shows, by `rule`; `counters` are quantities that would decide and size it."""
+    """A bottleneck that shows, by `rule`; `counters` are quantities that would decide and size
+    it."""
 
     rule: str
     category: str
@@ -170,7 +171,9 @@ def without_counters_view(analysis: Analysis, top: int) -> RenderableType:
     shown = analysis.outlook.findings[: top or None]
     parts += [Text(), Text(_heading(analysis), "bold")]
     for rank, finding in enumerate(shown, 1):
-        parts.append(Text(f"{rank}. {finding.sign.rule.title}: {names[kernel_name(finding.group)]}"))
+        parts.append(
+            Text(f"{rank}. {finding.sign.rule.title}: {names[kernel_name(finding.group)]}")
+        )
         parts.append(rows_of(list(_finding(finding)), 3))
     parts += [Text(line, "dim") for line in _closing(analysis, len(shown))]
     return Parts(*parts)
@@ -231,7 +234,9 @@ def _point(point: DeclaredHeadroom) -> str:
 def _kernels(analysis: Analysis) -> Grid:
     kernels = analysis.outlook.kernels
     names = _names(analysis)
-    rows = tuple(_row(kernel, names[kernel_name(kernel.group)]) for kernel in kernels[:_KERNELS_SHOWN])
+    rows = tuple(
+        _row(kernel, names[kernel_name(kernel.group)]) for kernel in kernels[:_KERNELS_SHOWN]
+    )
     more = len(kernels) - len(rows)
     note = f"{plural(more, 'more kernel')}: --format json" if more > 0 else ""
     return Grid("Kernels by time, occupancy as the launch allows", _COLUMNS, rows, note)
@@ -287,4 +292,3 @@ def _closing(analysis: Analysis, shown: int) -> Sequence[str]:
 def _names(analysis: Analysis) -> dict[str, str]:
     groups: Iterator[Group] = (kernel.group for kernel in analysis.outlook.kernels)
     return dict(told_apart(map(kernel_name, groups), NAME_WIDTH))
-

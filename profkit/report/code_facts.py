@@ -66,11 +66,15 @@ class CodeFacts:
             "code_loop_depth": max((loop.depth + 1 for loop in self._flow.loops), default=0),
         }
         facts |= self._mix | self._unit_cycles | self._address_facts | self._load_facts
-        return facts | self._control_facts | {
-            "code_carried_cycles": self._carried_cycles,
-            "code_unfused_share": self._share(self._is_unfused),
-            "code_division_share": self._share(lambda _, step: is_division_check(step)),
-        }
+        return (
+            facts
+            | self._control_facts
+            | {
+                "code_carried_cycles": self._carried_cycles,
+                "code_unfused_share": self._share(self._is_unfused),
+                "code_division_share": self._share(lambda _, step: is_division_check(step)),
+            }
+        )
 
     @cached_property
     def _weights(self) -> tuple[int, ...]:
@@ -103,10 +107,9 @@ class CodeFacts:
             kind = CLASS_OF.get(base, "tensor" if base.endswith("MMA") else "other")
             kinds[kind] += weight
             kinds[base] += weight
-        share = {kind: weight / self._total for kind, weight in kinds.items()}
 
         def of(*names: str) -> float:
-            return sum(share.get(name, 0.0) for name in names)
+            return sum(kinds[name] for name in names) / self._total
 
         return {
             "code_tensor_share": of("tensor"),
@@ -128,11 +131,9 @@ class CodeFacts:
         for step, weight in zip(self._flow.operations, self._weights, strict=True):
             unit, each = unit_of(step)
             cycles[unit] += each * weight
-        each = {
-            f"code_{unit}_cycles": cycles[unit] / self._total
-            for unit in ("fma", "alu", "xu", "fp64", "lsu")
-        }
-        return each | {"code_busiest_cycles": max(1.0, *each.values())}
+        units = ("fma", "alu", "xu", "fp64", "lsu")
+        facts = {f"code_{unit}_cycles": cycles[unit] / self._total for unit in units}
+        return {**facts, "code_busiest_cycles": max(1.0, *facts.values())}
 
     @cached_property
     def _address_facts(self) -> dict[str, float]:

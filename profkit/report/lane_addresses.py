@@ -235,9 +235,7 @@ def _logic(_: Operation, a: int, b: int, c: int, table: int) -> int:
     result = 0
     for row in range(8):
         if table >> row & 1:
-            result |= (
-                (a if row & 4 else ~a) & (b if row & 2 else ~b) & (c if row & 1 else ~c)
-            )
+            result |= (a if row & 4 else ~a) & (b if row & 2 else ~b) & (c if row & 1 else ~c)
     return result
 
 
@@ -267,5 +265,5 @@ _ARITHMETIC: Mapping[str, Callable[..., int]] = {
     "VIMNMX": _extreme,
     "SEL": lambda _, a, _b: a,
     "PRMT": _permute,
-    "SGXT": lambda step, a, bits: a & ((1 << bits) - 1),
+    "SGXT": lambda _, a, bits: a & ((1 << bits) - 1),
 }

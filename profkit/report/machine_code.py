@@ -73,8 +73,10 @@ def cubin_code(cubin: Cubin, kernel: str, cc: ComputeCapability) -> Flow | None:
         }
     )
     # a launch without a thread, a call and handles is none to the vendor's reader
-    launch = dict.fromkeys(range(1, 5), 1) | dict.fromkeys(range(5, 8), name)
-    launch |= {8: 0, 15: wire.message({_NUMBER: 1})} | dict.fromkeys(range(9, 12), _EXTENT)
+    launch: dict[int, int | bytes] = {8: 0, 15: wire.message({_NUMBER: 1})}
+    launch |= dict.fromkeys(range(1, 5), 1)
+    launch |= dict.fromkeys(range(5, 8), name)
+    launch |= dict.fromkeys(range(9, 12), _EXTENT)
     try:
         opened = Opened(cubin.path, Kind.kernel, [source], [wire.message(launch)], ())
         return _flow(opened[0].sass_by_pc, _START)

@@ -199,11 +199,7 @@ def division_share(samples: Samples) -> float:
     their approximate forms, of all executed; NaN where nothing was."""
     operations = list(enumerate(samples.flow.operations))
     total = sum(samples.executed(place) for place, _ in operations)
-    checks = (
-        samples.executed(place)
-        for place, step in operations
-        if is_division_check(step)
-    )
+    checks = (samples.executed(place) for place, step in operations if is_division_check(step))
     return min(_LONGER * sum(checks) / total, 1.0) if total else math.nan
 
 

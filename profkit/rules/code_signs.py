@@ -32,7 +32,7 @@ from profkit.rules.samples import CODE, LAUNCHED
 Source = Literal["code", "launch", "declared work"]
 Factors = Mapping[str, float]
 PARTS = 8
-"""Parts of the recorded pairs by family that factors are fitted without, chosen: an eighth is 24."""
+"""Parts of the recorded pairs that factors are fitted without, chosen: 24 pairs each."""
 
 _WORTH_SHOWING = 0.1
 """The least weight of a sign that is shown, chosen: a fifth of what the first finding of recorded
@@ -188,9 +188,7 @@ def weights(kernels: Sequence[KernelFacts]) -> Iterable[Weighed]:
     for kernel in kernels:
         facts = _quantities(kernel, largest)
         for sign in signs():
-            columns = {
-                name: np.array([facts.get(name, math.nan)]) for name in sign.weight.names
-            }
+            columns = {name: np.array([facts.get(name, math.nan)]) for name in sign.weight.names}
             weight = float(np.broadcast_to(sign.weight(columns), 1)[0]) * kernel.group.share
             yield Weighed(sign, kernel, weight, facts)
 

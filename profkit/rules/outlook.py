@@ -150,13 +150,11 @@ def _range(launch: LaunchSummary, calls: Mapping[str, Call]) -> str:
     return next((name for name in launch.launch.nvtx if name in calls), "")
 
 
-def _whole(
-    name: str, launches: list[LaunchSummary], call: Call, *, on_tensor_cores: bool
-) -> Whole:
+def _whole(name: str, launches: list[LaunchSummary], call: Call, *, on_tensor_cores: bool) -> Whole:
     is_timed = call.seconds > 0
     seconds = call.seconds if is_timed else sum(launch.duration for launch in launches)
-    headroom = call.work and declared_headroom(
-        call.work,
+    headroom = declared_headroom(
+        call.work or DeclaredWork(),
         seconds,
         launches[0].gpu,
         launches=len(launches),

@@ -19,7 +19,7 @@ from profkit.core.typed_file import Count, Model, Real
 from profkit.report.counter_free import counter_free
 from profkit.report.summary import ReportSummary
 from profkit.rules.checklist import Checklist
-from profkit.rules.code_signs import factors, part_of
+from profkit.rules.code_signs import factors
 from profkit.rules.declared_headroom import DeclaredWork
 from profkit.rules.outlook import Call, outlook_of_launches
 
@@ -27,7 +27,15 @@ NEAR = 0.2
 """The error of a headroom that is near, of the factor and of the time, by the requirement."""
 
 _FLOP = ("flop_tensor", "flop_fp32", "flop_fp64", "flop_fp16")
-_SIZES = {"float16": 2, "bfloat16": 2, "uint8": 1, "int32": 4, "float32": 4, "int64": 8, "float64": 8}
+_SIZES = {
+    "float16": 2,
+    "bfloat16": 2,
+    "uint8": 1,
+    "int32": 4,
+    "float32": 4,
+    "int64": 8,
+    "float64": 8,
+}
 
 
 class TensorForm(Struct, frozen=True):
@@ -104,9 +112,7 @@ def _headroom(summary: ReportSummary, checklist: Checklist) -> float:
     return summary.total / left if left else math.nan
 
 
-def declared_work(
-    tensors: Sequence[TensorForm], fixed: ReportSummary | None
-) -> DeclaredWork:
+def declared_work(tensors: Sequence[TensorForm], fixed: ReportSummary | None) -> DeclaredWork:
     """The work of a pair: bytes of its tensors, FLOP that its fixed kernels were counted to do."""
     flop = sum(
         value
