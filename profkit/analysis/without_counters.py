@@ -74,13 +74,14 @@ def analyze_timeline(events: Events, path: Path) -> Analysis:
     return Analysis(str(path), made, "CUPTI activity", headline(summarize_timeline(events)))
 
 
-def save_code(events: Events, folder: Path) -> None:
-    """Copy the cubins of a timeline's kernels into a run, where compilers left them on disk."""
+def save_code(events: Events, folder: Path, environment: Mapping[str, str]) -> None:
+    """Copy the cubins of a timeline's kernels into a run, where compilers left them on disk for a
+    program of this environment."""
     from profkit.analysis.timeline_launches import launches_of_timeline
     from profkit.capture.compiled_code import compiled_files
 
     for group in launches_of_timeline(events).groups:
-        cubins = map(read_cubin, compiled_files(group.function))
+        cubins = map(read_cubin, compiled_files(group.function, environment))
         newest = next((each for each in cubins if each and _kernels_in(each, group)), None)
         if newest:
             (folder / CODE_FOLDER).mkdir(exist_ok=True)

@@ -12,7 +12,7 @@ from rich.text import Text
 from profkit.analysis.without_counters import Analysis
 from profkit.core.typed_file import Count, File, Model, Number, Real, encode
 from profkit.report.names import told_apart
-from profkit.report.summary import NAME_WIDTH, Group
+from profkit.report.summary import Group
 from profkit.rules.code_signs import CodeFinding, source_of
 from profkit.rules.declared_headroom import DeclaredHeadroom
 from profkit.rules.finding_text import kernel_name, measured
@@ -25,10 +25,12 @@ from profkit.ui.view import Grid, Panel, Row
 
 _NO_WORK = "not known: no declared work (Work in a target) to compare the time with"
 _UNKNOWN = "estimated speedups are not known without counters"
-_ALIKE = "not available"
+_ABSENT = "n/a"
 _COUNTERS_SHOWN = 4  # chosen: they fit a line at 100 columns
+_KERNELS = "Kernels by time; occupancy that the launch allows, machine instructions"
 _KERNELS_SHOWN = 10  # chosen: as many as fit a screen with their findings
-_COLUMNS = ("Kernel", "Time", "Share", "Grid", "Block", "Registers", "Waves", "Occupancy", "Code")
+_COLUMNS = ("Kernel", "Time", "Share", "Grid", "Block", "Registers", "Waves", "Occupancy", "SASS")
+_NAME = 30  # characters of a kernel's name, chosen: the table then fits 100 columns
 
 
 class EvidenceEntry(Model, frozen=True, kw_only=True):
@@ -171,10 +173,9 @@ def without_counters_view(analysis: Analysis, top: int) -> RenderableType:
     shown = analysis.outlook.findings[: top or None]
     parts += [Text(), Text(_heading(analysis), "bold")]
     for rank, finding in enumerate(shown, 1):
-        parts.append(
-            Text(f"{rank}. {finding.sign.rule.title}: {names[kernel_name(finding.group)]}")
-        )
-        parts.append(rows_of(list(_finding(finding)), 3))
+        kernel = names[kernel_name(finding.group)]
+        parts.append(Text.assemble(f" {rank}  {finding.sign.rule.title}", (f"  {kernel}", "dim")))
+        parts.append(rows_of(list(_finding(finding)), 4))
     parts += [Text(line, "dim") for line in _closing(analysis, len(shown))]
     return Parts(*parts)
 
@@ -239,7 +240,7 @@ def _kernels(analysis: Analysis) -> Grid:
     )
     more = len(kernels) - len(rows)
     note = f"{plural(more, 'more kernel')}: --format json" if more > 0 else ""
-    return Grid("Kernels by time, occupancy as the launch allows", _COLUMNS, rows, note)
+    return Grid(_KERNELS, _COLUMNS, rows, note)
 
 
 def _row(kernel: KernelOutlook, name: str) -> tuple[str, ...]:
@@ -248,7 +249,7 @@ def _row(kernel: KernelOutlook, name: str) -> tuple[str, ...]:
     def text(quantity: str, form: str) -> str:
         value = launch.get(quantity, math.nan)
         if math.isnan(value):
-            return _ALIKE
+            return _ABSENT
         return percent(value) if form == "share" else f"{value:{form}}"
 
     instructions = kernel.code.get("code_instructions")
@@ -261,7 +262,7 @@ def _row(kernel: KernelOutlook, name: str) -> tuple[str, ...]:
         text("registers_per_thread", ".0f"),
         text("waves", ".2f"),
         text("occupancy_by_launch", "share"),
-        f"{instructions:,.0f} instructions" if instructions else _ALIKE,
+        f"{instructions:,.0f}" if instructions else _ABSENT,
     )
 
 
@@ -270,7 +271,6 @@ def _heading(analysis: Analysis) -> str:
 
 
 def _finding(finding: CodeFinding) -> Iterator[tuple[str, str]]:
-    yield "category", finding.category
     by_source: dict[str, list[str]] = {}
     for each in finding.evidence:
         by_source.setdefault(source_of(each.quantity), []).append(measured(each))
@@ -278,7 +278,7 @@ def _finding(finding: CodeFinding) -> Iterator[tuple[str, str]]:
         yield source, "; ".join(values)
     yield "action", finding.actions[0]
     if counters := finding.sign.counters[:_COUNTERS_SHOWN]:
-        yield "counters", f"would decide and size it: {', '.join(counters)}"
+        yield "unknown", f"without counters: {', '.join(counters)}"
 
 
 def _closing(analysis: Analysis, shown: int) -> Sequence[str]:
@@ -291,4 +291,4 @@ def _closing(analysis: Analysis, shown: int) -> Sequence[str]:
 
 def _names(analysis: Analysis) -> dict[str, str]:
     groups: Iterator[Group] = (kernel.group for kernel in analysis.outlook.kernels)
-    return dict(told_apart(map(kernel_name, groups), NAME_WIDTH))
+    return dict(told_apart(map(kernel_name, groups), _NAME))

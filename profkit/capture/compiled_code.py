@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import getpass
-import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from profkit.capture.cuda_source import kernel_cache
@@ -14,21 +13,25 @@ from profkit.core.file_name import file_name
 _CUBIN = ".cubin"
 
 
-def compiled_files(function: str) -> Iterator[Path]:
-    """The cubins that may have a kernel of that name, newest first.
+def compiled_files(function: str, environment: Mapping[str, str]) -> Iterator[Path]:
+    """The cubins that may have a kernel of that name, newest first, of programs that run in an
+    environment.
 
     Triton names files as kernels; profkit's own, few, are named by their inputs.
     """
-    files = [file for folder in _named() for file in folder.glob(f"**/{_plain(function)}{_CUBIN}")]
-    files += kernel_cache().glob(f"*{_CUBIN}")
+    files = [
+        file
+        for folder in _named(environment)
+        for file in folder.glob(f"**/{_plain(function)}{_CUBIN}")
+    ]
+    files += kernel_cache(environment).glob(f"*{_CUBIN}")
     times = {file: time for file in files if (time := _changed(file)) is not None}
     yield from sorted(times, key=lambda file: (-times[file], file))
 
 
-def _named() -> Iterator[Path]:
+def _named(environment: Mapping[str, str]) -> Iterator[Path]:
     """The folders of compilers that name a file as its kernel, as far as they exist."""
-    home, environment = Path.home(), os.environ
-    yield Path(environment.get("TRITON_CACHE_DIR") or home / ".triton" / "cache")
+    yield Path(environment.get("TRITON_CACHE_DIR") or Path.home() / ".triton" / "cache")
     yield Path(
         environment.get("TORCHINDUCTOR_CACHE_DIR")
         or Path(tempfile.gettempdir()) / f"torchinductor_{getpass.getuser()}"

@@ -337,14 +337,14 @@ def _encoded(address: int, shape: tuple[int, ...], box: tuple[int, ...]) -> Any:
     return encoded
 
 
-def kernel_cache() -> Path:
-    """The folder of compiled kernels."""
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+def kernel_cache(environment: Mapping[str, str]) -> Path:
+    """The folder of compiled kernels, of a program with these environment variables."""
+    base = environment.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(base) / "profkit" / "kernels"
 
 
 def _file(key: str) -> Path:
-    return kernel_cache() / f"{key}.cubin"
+    return kernel_cache(os.environ) / f"{key}.cubin"
 
 
 def _saved(key: str) -> bytes | None:

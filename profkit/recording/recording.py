@@ -319,7 +319,7 @@ class Profiling:
         for report in folder.glob("*.ncu-rep*"):
             report.unlink()
         with self.stage("read"):
-            save_code(timeline, folder)
+            save_code(timeline, folder, self.environment)
             analysis = analyze_timeline(timeline, folder / RUN_FILE)
             summary = summarize_timeline(timeline)
         with self.stage("write"):

@@ -22,12 +22,13 @@ from msgspec import Struct, convert
 from profkit.core.expression import Expression, parse
 from profkit.core.text_files import read_json
 from profkit.core.yaml_files import shipped_yaml
-from profkit.report.counter_free import launch_facts
+from profkit.report.catalog import catalog
+from profkit.report.counter_free import is_counter, launch_facts
 from profkit.report.summary import Group
 from profkit.rules.engine import Evidence
 from profkit.rules.libraries import caller_actions, library_of
 from profkit.rules.rule_file import Rule, shipped_rules
-from profkit.rules.samples import CODE, LAUNCHED
+from profkit.rules.samples import CODE
 
 Source = Literal["code", "launch", "declared work"]
 Factors = Mapping[str, float]
@@ -69,9 +70,8 @@ class Sign:
 
     @cached_property
     def counters(self) -> tuple[str, ...]:
-        """The quantities by which counters would decide, and size, the rule."""
-        known = _known_names()
-        return tuple(name for name in self.rule.names if name not in known)
+        """The quantities of the rule that take counters."""
+        return tuple(name for name in self.rule.names if name in _counted())
 
 
 @dataclass(frozen=True)
@@ -96,11 +96,17 @@ class CodeFinding:
 
 @dataclass(frozen=True)
 class KernelFacts:
-    """A kernel, what its code shows (nothing where that is not available), and the share of its
-    time that the bytes of its declared work take at least (NaN without)."""
+    """A kernel and what its code shows, nothing where that is not available.
+
+    `share` is of the time of the kernels of its call, `others_share` that of the others where it
+    has the largest, else 0; `declared_share` is the least share of the call's time that the bytes
+    of its declared work take, NaN without.
+    """
 
     group: Group
     code: Mapping[str, float]
+    share: float
+    others_share: float
     declared_share: float = math.nan
 
 
@@ -120,9 +126,20 @@ def signs() -> tuple[Sign, ...]:
 
 
 @cache
-def _known_names() -> frozenset[str]:
-    names = {name for sign in signs() for name in sign.weight.names}
-    return frozenset({*names, *CODE, *LAUNCHED, "waves", "duration"})
+def _counted() -> frozenset[str]:
+    """The catalog's quantities that no launch has without counters."""
+    quantities = catalog().quantities.values()
+    return frozenset(
+        entry.name
+        for entry in quantities
+        if not any(
+            all(map(_is_free, alternative.formula.names)) for alternative in entry.alternatives
+        )
+    )
+
+
+def _is_free(name: str) -> bool:
+    return "__" in name and not is_counter(name)
 
 
 @cache
@@ -159,7 +176,8 @@ def code_findings(kernels: Sequence[KernelFacts], factors: Factors) -> tuple[Cod
             evidence = tuple(
                 Evidence(name, row.facts[name])
                 for name in row.sign.shows
-                if not math.isnan(row.facts.get(name, math.nan))
+                if row.facts.get(name, math.nan) != 0
+                and not math.isnan(row.facts.get(name, math.nan))
             )
             finding = CodeFinding(row.sign, group, weight, evidence, _actions(rule, group))
             strongest[key] = finding
@@ -184,17 +202,15 @@ class Weighed:
 
 def weights(kernels: Sequence[KernelFacts]) -> Iterable[Weighed]:
     """The weights of all signs on all kernels, without factors."""
-    largest = max((kernel.group.share for kernel in kernels), default=0.0)
     for kernel in kernels:
-        facts = _quantities(kernel, largest)
+        facts = _quantities(kernel)
         for sign in signs():
             columns = {name: np.array([facts.get(name, math.nan)]) for name in sign.weight.names}
-            weight = float(np.broadcast_to(sign.weight(columns), 1)[0]) * kernel.group.share
+            weight = float(np.broadcast_to(sign.weight(columns), 1)[0]) * kernel.share
             yield Weighed(sign, kernel, weight, facts)
 
 
-def _quantities(kernel: KernelFacts, largest: float) -> Mapping[str, float]:
-    share = kernel.group.share
+def _quantities(kernel: KernelFacts) -> Mapping[str, float]:
     declared = kernel.declared_share
     # bytes that take longer than the kernel took have not all been moved
     possible = declared if declared <= 1 + _TOLERANCE else math.nan
@@ -203,8 +219,8 @@ def _quantities(kernel: KernelFacts, largest: float) -> Mapping[str, float]:
         **kernel.code,
         "declared_dram_share": possible,
         "declared_rest": 1.0 if math.isnan(possible) else max(1 - possible, 0.0),
-        "kernel_share": share,
-        "other_kernels_share": 1 - largest if share == largest else 0.0,
+        "kernel_share": kernel.share,
+        "other_kernels_share": kernel.others_share,
     }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -59,12 +59,6 @@ class KernelOutlook:
     code: Mapping[str, float]
     whole: Whole
 
-    @property
-    def facts(self) -> KernelFacts:
-        """What signs are evaluated on."""
-        headroom = self.whole.headroom
-        return KernelFacts(self.group, self.code, headroom.dram_share if headroom else math.nan)
-
 
 @dataclass(frozen=True)
 class Outlook:
@@ -78,7 +72,7 @@ class Outlook:
     @property
     def facts(self) -> tuple[KernelFacts, ...]:
         """What signs are evaluated on."""
-        return tuple(kernel.facts for kernel in self.kernels)
+        return kernel_facts(self.kernels)
 
 
 def outlook(
@@ -97,7 +91,7 @@ def outlook(
     kernels = _kernel_outlooks(summary, groups, code, calls)
     wholes = tuple({id(kernel.whole): kernel.whole for kernel in kernels}.values())
     chosen = factors() if fitted is None else fitted
-    findings = code_findings([kernel.facts for kernel in kernels], chosen)
+    findings = code_findings(kernel_facts(kernels), chosen)
     return Outlook(summary, kernels, wholes, findings)
 
 
@@ -106,9 +100,13 @@ def outlook_of_launches(
 ) -> Outlook:
     """Of the launches of a report that was read without its counters, with their own code."""
     launches = zip(raw.launches, raw.actions, strict=True)
-    actions = {launch.index: action for launch, action in launches}
-    summary = summarize(raw, evaluate(raw))
-    return outlook(summary, lambda group: launch_code(actions[group.typical.index]), calls, fitted)
+    actions = {launch.index: action for launch, action in launches if launch.workload == "kernel"}
+
+    def code(group: Group) -> Flow | None:
+        action = actions.get(group.typical.index)
+        return launch_code(action) if action else None
+
+    return outlook(summarize(raw, evaluate(raw)), code, calls, fitted)
 
 
 def _kernel_outlooks(
@@ -139,6 +137,22 @@ def _kernel_outlooks(
         )
         for group in groups
     )
+
+
+def kernel_facts(kernels: Sequence[KernelOutlook]) -> tuple[KernelFacts, ...]:
+    """What signs are evaluated on, with the shares of the time of the kernels of a call."""
+    calls: dict[int, list[float]] = {}
+    for kernel in kernels:
+        calls.setdefault(id(kernel.whole), []).append(kernel.group.total)
+    facts = []
+    for kernel in kernels:
+        totals = calls[id(kernel.whole)]
+        share, largest = kernel.group.total / sum(totals), max(totals)
+        others = 1 - share if kernel.group.total == largest else 0.0
+        headroom = kernel.whole.headroom
+        declared = headroom.dram_share if headroom else math.nan
+        facts.append(KernelFacts(kernel.group, kernel.code, share, others, declared))
+    return tuple(facts)
 
 
 def _code(group: Group, codes: Codes) -> Mapping[str, float]:
