@@ -88,11 +88,31 @@ def outlook(
     """
     groups = [group for group in summary.groups if group.count > group.failed]
     code = {id(group): _code(group, codes) for group in groups}
-    kernels = _kernel_outlooks(summary, groups, code, calls)
-    wholes = tuple({id(kernel.whole): kernel.whole for kernel in kernels}.values())
+    tensor = {
+        _range(launch, calls)
+        for group in groups
+        if code[id(group)].get("code_tensor_share", 0.0) > 0
+        for launch in group.launches
+    }
+    launches: dict[str, list[LaunchSummary]] = {}
+    for launch in summary.measured:
+        launches.setdefault(_range(launch, calls), []).append(launch)
+    wholes = {
+        name: _whole(name, members, calls.get(name, Call()), on_tensor_cores=name in tensor)
+        for name, members in launches.items()
+    }
+    kernels = tuple(
+        KernelOutlook(
+            group,
+            launch_facts(group.typical),
+            code[id(group)],
+            wholes[_range(group.typical, calls)],
+        )
+        for group in groups
+    )
     chosen = factors() if fitted is None else fitted
     findings = code_findings(kernel_facts(kernels), chosen)
-    return Outlook(summary, kernels, wholes, findings)
+    return Outlook(summary, kernels, tuple(wholes.values()), findings)
 
 
 def outlook_of_launches(
@@ -107,36 +127,6 @@ def outlook_of_launches(
         return launch_code(action) if action else None
 
     return outlook(summarize(raw, evaluate(raw)), code, calls, fitted)
-
-
-def _kernel_outlooks(
-    summary: ReportSummary,
-    groups: list[Group],
-    code: Mapping[int, Mapping[str, float]],
-    calls: Mapping[str, Call],
-) -> tuple[KernelOutlook, ...]:
-    """The kernels, each with the whole that it takes the most time of."""
-    ranges: dict[str, list[LaunchSummary]] = {}
-    for launch in summary.measured:
-        ranges.setdefault(_range(launch, calls), []).append(launch)
-    tensor = {
-        _range(group.typical, calls)
-        for group in groups
-        if code[id(group)].get("code_tensor_share", 0.0) > 0
-    }
-    wholes = {
-        name: _whole(name, launches, calls.get(name, Call()), on_tensor_cores=name in tensor)
-        for name, launches in ranges.items()
-    }
-    return tuple(
-        KernelOutlook(
-            group,
-            launch_facts(group.typical),
-            code[id(group)],
-            wholes[_range(group.typical, calls)],
-        )
-        for group in groups
-    )
 
 
 def kernel_facts(kernels: Sequence[KernelOutlook]) -> tuple[KernelFacts, ...]:
