@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from profkit.report.lane_addresses import Access, accesses
+from profkit.report.lane_addresses import accesses
 from profkit.report.resources import CLASS_OF, opcodes
 from profkit.report.spare_work import is_division_check
 
@@ -41,6 +41,7 @@ _UNITS: Mapping[str, tuple[str, int]] = {
 _SLOW_INTEGERS, _PRODUCTS = frozenset({"POPC", "FLO", "BREV"}), frozenset({"IMAD", "UIMAD", "IMUL"})
 _COMPARISONS = frozenset({"FMNMX", "FSETP", "FSEL", "FCHK"})  # of FP32, on the units of integers
 _NARROW_CONVERSIONS = frozenset({"I2FP", "F2FP", "I2IP"})
+_WORD_ACCESSES = frozenset({"LDS", "STS"})  # others have other patterns than a lane's word
 _HALF = frozenset({"HFMA2", "HADD2", "HMUL2"})
 # Cycles until a result can be used, rounded: microbenchmarks of Volta to Hopper have 4 for
 # arithmetic, 8 for FP64, 23 to 30 for shared memory, and 400 to 600 for DRAM.
@@ -141,24 +142,20 @@ class CodeFacts:
         conflicts = shared = excess = sectors = 0.0
         for access in self._accesses:
             weight = self._weights[access.index]
-            if access.is_shared:
-                wavefronts = weight * self._wavefronts(access)
-                shared += wavefronts * access.ways
-                conflicts += wavefronts * (access.ways - 1)
-            elif access.addresses is not None:
+            if access.addresses is None:
+                continue
+            if not access.is_shared:
                 sectors += weight * access.sectors
                 excess += weight * (access.sectors - access.needed_sectors)
+            elif self._flow.operations[access.index].base in _WORD_ACCESSES:
+                shared += weight * access.wavefronts
+                conflicts += weight * (access.wavefronts - access.needed_wavefronts)
         return {
             "code_conflict_wavefronts": conflicts / self._total,
             "code_conflict_share": conflicts / shared if shared else 0.0,
             "code_excess_sectors": excess / self._total,
             "code_excess_share": excess / sectors if sectors else 0.0,
         }
-
-    def _wavefronts(self, access: Access) -> int:
-        """Those of an access without conflicts; 0 of what has other patterns than a lane's word."""
-        plain = self._flow.operations[access.index].base in {"LDS", "STS"}
-        return max(1, access.size // 4) if plain else 0
 
     @cached_property
     def _load_facts(self) -> dict[str, float]:

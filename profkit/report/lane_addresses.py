@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from profkit.report.occupancy import WARP
@@ -24,7 +25,10 @@ PITCH = 4096
 """A parameter that is not known, chosen: aligned as an address, large as a row of an array."""
 
 SECTOR = 32  # bytes: the unit of transfers from L2 (CUDA C++ Best Practices Guide, 10.2.1)
-_BANKS, _BANK = 32, 4  # of shared memory, and bytes of one (CUDA C++ Programming Guide)
+_BANKS, _WORD_BYTES = (
+    32,
+    4,
+)  # of shared memory, and bytes of their words (CUDA C++ Programming Guide)
 _WORD = (1 << 32) - 1
 _SIGN = 1 << 31
 _CONSTANT = re.compile(r"c\[0x0\]\[0x([0-9a-f]+)\]")
@@ -61,21 +65,35 @@ class Access:
         return -(-bytes_ // SECTOR)
 
     @property
-    def ways(self) -> float:
-        """Wavefronts of a shared access over those that its bytes need; 1 where unknown.
+    def wavefronts(self) -> int:
+        """Wavefronts of a shared access: the most words of one bank; 0 where unknown.
 
-        A warp's 8- and 16-byte accesses take 2 and 4 wavefronts, of as many lanes each.
+        Lanes of 16 bytes go by half warps, all others together: wavefronts that ncu counted of
+        recorded kernels are so.
         """
-        if not self.addresses:
-            return 1.0
-        phases = max(1, self.size // _BANK)
-        lanes = WARP // phases
-        total = 0
-        for start in range(0, WARP, lanes):
-            words = {address // _BANK for address in self.addresses[start : start + lanes]}
-            banks = [word % _BANKS for word in words]
-            total += max(map(banks.count, set(banks)))
-        return total / phases
+        return sum(
+            max(map([word % _BANKS for word in words].count, range(_BANKS)))
+            for words in self._words
+        )
+
+    @property
+    def needed_wavefronts(self) -> int:
+        """The fewest wavefronts that as many words take."""
+        return sum(-(-len(words) // _BANKS) for words in self._words)
+
+    @cached_property
+    def _words(self) -> tuple[frozenset[int], ...]:
+        """The words of shared memory that the lanes access together."""
+        lanes = self.addresses or ()
+        group = WARP // 2 if self.size > 2 * _WORD_BYTES else WARP
+        return tuple(
+            frozenset(
+                address // _WORD_BYTES + word
+                for address in lanes[start : start + group]
+                for word in range(max(1, self.size // _WORD_BYTES))
+            )
+            for start in range(0, len(lanes), group)
+        )
 
 
 def accesses(flow: Flow, block: Sequence[int], grid: Sequence[int]) -> tuple[Access, ...]:
