@@ -11,13 +11,15 @@ from profkit.capture.cuda_source import kernel_cache
 from profkit.core.file_name import file_name
 
 _CUBIN = ".cubin"
+_MOST = 64  # files, chosen: as many kernels as a target has; each is read
 
 
 def compiled_files(function: str, environment: Mapping[str, str]) -> Iterator[Path]:
     """The cubins that may have a kernel of that name, newest first, of programs that run in an
     environment.
 
-    Triton names files as kernels; profkit's own, few, are named by their inputs.
+    Triton names files as kernels; profkit's own are named by their inputs, and new when they were
+    used last.
     """
     files = [
         file
@@ -26,7 +28,7 @@ def compiled_files(function: str, environment: Mapping[str, str]) -> Iterator[Pa
     ]
     files += kernel_cache(environment).glob(f"*{_CUBIN}")
     times = {file: time for file in files if (time := _changed(file)) is not None}
-    yield from sorted(times, key=lambda file: (-times[file], file))
+    yield from sorted(times, key=lambda file: (-times[file], file))[:_MOST]
 
 
 def _named(environment: Mapping[str, str]) -> Iterator[Path]:

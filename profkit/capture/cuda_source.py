@@ -353,4 +353,6 @@ def _saved(key: str) -> bytes | None:
         data = read_limited(_file(key), _LARGEST_CODE)
     except (OSError, RuntimeError, BadInput):
         return None
+    with suppress(OSError):  # the latest are those that a program used
+        os.utime(_file(key))
     return data if data.startswith(b"\x7fELF") else None

@@ -99,6 +99,7 @@ class Bench:
             "PROFKIT_NCU": str(self.folder / "ncu"),
             "PROFKIT_NSYS": str(self.folder / "nsys"),
             "TMPDIR": str(self.folder / "tmp"),
+            "XDG_CACHE_HOME": str(self.folder / "tmp"),
             "PROFKIT_LOCK_DIR": str(self.folder / "tmp"),
             "PYTHONPATH": str(ROOT),
             "HF_TOKEN": SECRET,
