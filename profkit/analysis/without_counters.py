@@ -40,13 +40,16 @@ class Analysis:
 
 
 def source_of(path: Path) -> Path:
-    """The report that a path names, or else its timeline; raises as `one_report`."""
+    """The report that a path names, or else its timeline; raises as `one_report`, and where the
+    timeline differs from its run's manifest."""
     if not path.is_dir():
         return path
     try:
         reports_in(path)
     except BadInput:
-        return one_timeline(path)
+        timeline = one_timeline(path)
+        check_unchanged(timeline)
+        return timeline
     return one_report(path)
 
 

@@ -24,7 +24,7 @@ from profkit.ui.text import extent, factor, literal, number, percent, plural
 from profkit.ui.view import Grid, Panel, Row
 
 _NO_WORK = "not known: no declared work (Work in a target) to compare the time with"
-_UNKNOWN = "estimated speedups are not known without counters"
+_SIGNS = "Signs of bottlenecks; which one limits, and what a fix gives, counters would tell"
 _ABSENT = "n/a"
 _COUNTERS_SHOWN = 4  # chosen: they fit a line at 100 columns
 _KERNELS = "Kernels by time; occupancy that the launch allows, machine instructions"
@@ -267,7 +267,7 @@ def _row(kernel: KernelOutlook, name: str) -> tuple[str, ...]:
 
 
 def _heading(analysis: Analysis) -> str:
-    return f"What shows, {_UNKNOWN}" if analysis.outlook.findings else "Nothing shows"
+    return _SIGNS if analysis.outlook.findings else "No signs of bottlenecks"
 
 
 def _finding(finding: CodeFinding) -> Iterator[tuple[str, str]]:
@@ -278,7 +278,7 @@ def _finding(finding: CodeFinding) -> Iterator[tuple[str, str]]:
         yield source, "; ".join(values)
     yield "action", finding.actions[0]
     if counters := finding.sign.counters[:_COUNTERS_SHOWN]:
-        yield "unknown", f"without counters: {', '.join(counters)}"
+        yield "counters", f"would tell {', '.join(counters)}"
 
 
 def _closing(analysis: Analysis, shown: int) -> Sequence[str]:
