@@ -51,6 +51,9 @@ def analyze(
     from profkit.commands import reading
 
     if without_counters:
+        if rules or disable or sort != _BY_TIME:
+            message = "--sort, --rules and --disable don't apply to --without-counters"
+            raise UsageError(message, "leave them out")
         put(_without_counters(paths, kernel, nvtx, top, format, output), output)
         return
     if any(path.suffix in TIMELINES for path in paths):

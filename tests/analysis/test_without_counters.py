@@ -118,6 +118,7 @@ def test_all_forms_say_the_same(profkit_cli: Cli) -> None:
         ((str(PAIR), str(PAIR)), "--without-counters: one report or run"),
         ((str(PAIR), "--format", "csv"), "--without-counters: one report or run"),
         ((str(TIMELINE), "--kernel", "x"), "don't apply to a timeline"),
+        ((str(PAIR), "--disable", "tail_effect"), "don't apply to --without-counters"),
     ],
 )
 def test_what_has_no_such_analysis_is_refused(
