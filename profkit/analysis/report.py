@@ -291,7 +291,7 @@ class Report:
                 "`profkit analyze` and profkit.load_timeline read a timeline",
             )
         raw = read(one_report(path), request(), progress)
-        return cls(_select(raw, kernel, nvtx), check_half_from)
+        return cls(select_launches(raw, kernel, nvtx), check_half_from)
 
     @property
     def path(self) -> Path:
@@ -552,7 +552,8 @@ class Report:
 load = Report.load
 
 
-def _select(raw: RawReport, kernel: str | None, nvtx: str | None) -> RawReport:
+def select_launches(raw: RawReport, kernel: str | None, nvtx: str | None) -> RawReport:
+    """Only the launches that `Report.load` would keep; raises as it does."""
     launches = raw.launches
     places = list(range(len(launches)))
     if kernel is not None:

@@ -36,7 +36,11 @@ def reports_in(folder: Path) -> list[Path]:
     recorded = {file.parent for file in every if file.stem != SCOUT}
     files = [file for file in every if file.stem != SCOUT or file.parent not in recorded]
     if not files:
-        raise BadInput(f"{folder}: no Nsight Compute report in this directory", "check the path")
+        blind = any(folder.rglob(TIMELINE))
+        remedy = (
+            "profkit analyze --without-counters reads its timeline" if blind else "check the path"
+        )
+        raise BadInput(f"{folder}: no Nsight Compute report in this directory", remedy)
     return files
 
 

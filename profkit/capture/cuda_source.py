@@ -337,9 +337,14 @@ def _encoded(address: int, shape: tuple[int, ...], box: tuple[int, ...]) -> Any:
     return encoded
 
 
+def kernel_cache(environment: Mapping[str, str]) -> Path:
+    """The folder of compiled kernels, of a program with these environment variables."""
+    base = environment.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base) / "profkit" / "kernels"
+
+
 def _file(key: str) -> Path:
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "profkit" / "kernels" / f"{key}.cubin"
+    return kernel_cache(os.environ) / f"{key}.cubin"
 
 
 def _saved(key: str) -> bytes | None:
@@ -348,4 +353,6 @@ def _saved(key: str) -> bytes | None:
         data = read_limited(_file(key), _LARGEST_CODE)
     except (OSError, RuntimeError, BadInput):
         return None
+    with suppress(OSError):  # the latest are those that a program used
+        os.utime(_file(key))
     return data if data.startswith(b"\x7fELF") else None

@@ -36,6 +36,10 @@ _MOST_LINES = 1000  # chosen: bounds the memory for messages
 _LONGEST_LINE = 1 << 14  # characters, chosen: above any line of ncu's own
 
 
+class CountersRefused(EnvironmentProblem):
+    """The machine gives nobody, or not this user, its hardware counters."""
+
+
 @dataclass(frozen=True)
 class NcuOptions:
     """Options of ncu. `sections` is a set's name or a file with one section or metric per line.
@@ -269,7 +273,7 @@ def diagnose(output: str, status: int) -> ProfkitError:
     for row in shipped_yaml("profkit.capture", "ncu.yaml"):
         if any(mark in own for mark in row["marks"]):
             kind = UsageError if row.get("usage") else EnvironmentProblem
-            return kind(row["problem"], row["remedy"])
+            return (CountersRefused if row.get("refused") else kind)(row["problem"], row["remedy"])
     words = _last_words(output)
     if crashed := _STATUS.search(own):
         message = f"the profiled program ended with status {crashed[1]}{words}"

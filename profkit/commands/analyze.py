@@ -33,6 +33,7 @@ def analyze(
     rules: Path | None = None,
     disable: list[str] | None = None,
     with_host: bool = False,
+    without_counters: bool = False,
 ) -> None:
     """Show kernels by time, what limits them and estimated speedups.
 
@@ -44,10 +45,17 @@ def analyze(
       profkit analyze reports/ --format json -o all.json
       profkit analyze run.ncu-rep --format html -o run.html
       profkit analyze timeline.sqlite
+      profkit analyze run --without-counters
     """
     from profkit.analysis.run_files import TIMELINES
     from profkit.commands import reading
 
+    if without_counters:
+        if rules or disable or sort != _BY_TIME:
+            message = "--sort, --rules and --disable don't apply to --without-counters"
+            raise UsageError(message, "leave them out")
+        put(_without_counters(paths, kernel, nvtx, top, format, output), output)
+        return
     if any(path.suffix in TIMELINES for path in paths):
         filtered = bool(kernel or nvtx) or top is not None or sort != _BY_TIME
         advice = reading.chosen_advice(rules, disable, None)
@@ -82,6 +90,38 @@ def analyze(
         else:
             put(_text(rows, shown, format, output, with_host, sort), output)
     report_failures(failures)
+
+
+def _without_counters(
+    paths: Sequence[Path],
+    kernel: str | None,
+    nvtx: str | None,
+    top: int | None,
+    format: AnalysisFormat,
+    output: Path | None,
+) -> str:
+    from profkit.analysis import without_counters
+    from profkit.analysis import without_counters_view as views
+    from profkit.commands.reading import read_timeline
+    from profkit.ui.terminal import rendered
+
+    if len(paths) > 1 or format in {"csv", "html"}:
+        message = "--without-counters: one report or run, as terminal, brief, markdown or json"
+        raise UsageError(message, "name one of them")
+    source = without_counters.source_of(paths[0])
+    if without_counters.is_report(source):
+        made = without_counters.analyze_report(source, kernel, nvtx)
+    elif kernel or nvtx:
+        raise UsageError("--kernel and --nvtx don't apply to a timeline", "leave them out")
+    else:
+        made = without_counters.analyze_timeline(read_timeline(source), source)
+    made = replace(made, path=str(paths[0]))
+    shown = _TOP_SHOWN["terminal"] if top is None else top
+    if format == "json":
+        return views.without_counters_json(made)
+    if format == "markdown":
+        return views.without_counters_markdown(made, shown)
+    return rendered(views.without_counters_view(made, shown), to_file=output is not None)
 
 
 def _timelines(

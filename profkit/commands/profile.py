@@ -69,13 +69,15 @@ def profile(
     gpus: int | None = None,
     partition: str | None = None,
     minutes: int | None = None,
+    require_counters: bool = False,
 ) -> None:
     """Profile a target or program with ncu and nsys, and save the run.
 
     A target's variants are checked against its reference first. Only the environment variables
     that a GPU program needs are passed to it. With --app a timeline comes first: what the steps of
     a whole application are made of, then ncu on the kernels that explain them. With --matrix each
-    shape of a target is profiled so, into a subfolder; shapes are spread over the GPUs.
+    shape of a target is profiled so, into a subfolder; shapes are spread over the GPUs. Where
+    counters are refused, the run is of what needs none, with a warning.
 
     Examples:
       profkit profile targets/sdpa_s512.py
@@ -127,6 +129,7 @@ def profile(
         then=then,
         keep_variables=tuple(keep_variable or ()),
         plain=app or len(program) <= words_after_dashes(context),
+        require_counters=require_counters,
     )
     if app:
         from profkit.commands.profile_app import profile_app
@@ -140,10 +143,15 @@ def profile(
             raise UsageError(f"--{name} is for applications", "add --app")
     with interruptible(), stage_progress() as show:
         outcome = recording.profile(plan, show)
-    from profkit.analysis.terminal import report_view
+    if outcome.without_counters:
+        from profkit.analysis.without_counters_view import without_counters_view
 
-    report = outcome.report
-    put(report_view(report, report.groups[:3], width_of(None), checklist=outcome.checklist), None)
+        put(without_counters_view(outcome.without_counters, 3), None)
+    elif report := outcome.report:
+        from profkit.analysis.terminal import report_view
+
+        checklist = outcome.checklist
+        put(report_view(report, report.groups[:3], width_of(None), checklist=checklist), None)
     typer.echo("\n".join(_summary(outcome)))
 
 
@@ -184,11 +192,13 @@ def _summary(outcome: Outcome) -> list[str]:
         lines += [f"\nTimeline  {headline(outcome.timeline)}", f"          profkit analyze {file}"]
     stages = ", ".join(f"{stage.name} {stage.seconds:.1f} s" for stage in outcome.stages)
     folder = shlex.quote(str(outcome.folder))
+    following = [f"checklist {folder}", f"analyze {folder} --top 0", f"metrics {folder}"]
+    if outcome.without_counters:
+        following = [f"analyze {folder} --without-counters --top 0", "doctor"]
     return [
         *lines,
         f"\nTime    {stages}",
         f"Run     {outcome.folder}",
-        f"Next    profkit checklist {folder}",
-        f"        profkit analyze {folder} --top 0",
-        f"        profkit metrics {folder}",
+        f"Next    profkit {following[0]}",
+        *(f"        profkit {verb}" for verb in following[1:]),
     ]

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 def profile_app(plan: Plan, explain: str, budget: str | None, *, collectives: bool) -> None:
     """Record an application as planned, show the answer, and end with ncu's failure if it had
-    one."""
+    one; where counters are refused only if they are required."""
+    from profkit.capture.ncu import CountersRefused
     from profkit.recording.application import ApplicationPlan, profile_application
 
     application = ApplicationPlan(
@@ -35,7 +36,8 @@ def profile_app(plan: Plan, explain: str, budget: str | None, *, collectives: bo
 
     put(answer_view(outcome.answer, str(outcome.folder)), None)
     typer.echo("\n".join(_summary(outcome)))
-    if outcome.failure is not None:
+    refused = isinstance(outcome.failure, CountersRefused) and not plan.require_counters
+    if outcome.failure is not None and not refused:
         raise typer.Exit(outcome.failure.exit_code)
 
 

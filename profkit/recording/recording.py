@@ -51,11 +51,13 @@ from profkit.rules.checklist import Checklist
 from profkit.rules.finding_text import checklist_markdown
 from profkit.runs.manifest import DriverGpu, FileEntry, Manifest, Policy, Stage
 from profkit.runs.run import Draft, draft, free_room, keep, listed
+from profkit.timeline import RUN_FILE
 from profkit.timeline.summary import TimelineSummary, summarize_timeline
 from profkit.timing.results import DEFAULT
 from profkit.timing.variants import Variants, read_variants
 
 if TYPE_CHECKING:
+    from profkit.analysis.without_counters import Analysis
     from profkit.timeline.events import Events
     from profkit.timing.latency import LatencyReport
     from profkit.timing.measurement import TimingPlan
@@ -85,7 +87,8 @@ class Plan:
     `timeout` is seconds for each of the recording stages, `max_time` the most that ncu may take by
     the timeline's launches. `options.sections` may be `auto`: scout, and `then` the set `then` of
     the kernels that take the time. `samples` is for each variant; None: as
-    many as a verdict needs, fewer where they would take over _SAMPLING seconds.
+    many as a verdict needs, fewer where they would take over _SAMPLING seconds. Without counters a
+    run is of what needs none, or with `require_counters` an error.
     """
 
     program: tuple[str, ...]
@@ -103,6 +106,7 @@ class Plan:
     keep_variables: tuple[str, ...] = ()
     plain: bool = False
     marked: bool = False
+    require_counters: bool = False
 
     @property
     def is_target(self) -> bool:
@@ -120,11 +124,15 @@ class Plan:
 
 @dataclass(frozen=True)
 class Outcome:
-    """A saved run: its folder, what it holds, seconds by stage, warnings."""
+    """A saved run: its folder, what it holds, seconds by stage, warnings.
+
+    Where counters were refused, it has an analysis without them in place of report and checklist.
+    """
 
     folder: Path
-    report: ReportSummary
-    checklist: Checklist
+    report: ReportSummary | None
+    checklist: Checklist | None
+    without_counters: Analysis | None
     timeline: TimelineSummary | None
     checked: CheckFile | None
     latency: LatencyReport | None
@@ -241,15 +249,14 @@ class Profiling:
             latency = self._time(folder, checked) if checked and plan.samples != 0 else None
             recorded_timeline = self._record_timeline(folder) if plan.timeline else None
             timeline = self._read_timeline(recorded_timeline) if recorded_timeline else None
-            options = self.options(gpu)
-            kernels = selected(timeline, options) if timeline else None
-            if timeline and kernels is not None:
-                check_autotuner(timeline, kernels, options)
-                check_cost(timeline, kernels, options, plan.max_time)
-            expected = None if kernels is None else len(kernels)
-            if options.sections == AUTO:
-                options, expected = self._scout(tool, folder, options, expected)
-            recorded = self.record(tool, folder / f"{plan.name}.ncu-rep", options, expected)
+            try:
+                recorded = self._record_report(tool, folder, gpu, timeline)
+            except ncu.CountersRefused as refused:
+                if plan.require_counters or timeline is None:
+                    raise
+                self.warn(f"{refused.message}: without them; {refused.remedy}", refused.message)
+                manifest = self.manifest(tool_versions(tool, find("nsys")), gpu, checked, None, {})
+                return self._without_counters(run_draft, manifest, timeline, checked, latency)
             with self.stage("read"):
                 report = load(recorded, check_half_from=_CHECK_HALF_FROM)
                 report.summary  # noqa: B018  (analysis is part of this stage's time)
@@ -276,6 +283,57 @@ class Profiling:
             shown,
             replace(report.summary, path=str(shown / recorded.name)),
             checklist,
+            None,
+            summary,
+            checked,
+            latency,
+            tuple(self.stages),
+            tuple(self.warnings),
+        )
+
+    def _record_report(
+        self, tool: Tool, folder: Path, gpu: GpuState | None, timeline: Events | None
+    ) -> Path:
+        """ncu's report of the launches that a timeline tells."""
+        options = self.options(gpu)
+        kernels = selected(timeline, options) if timeline else None
+        if timeline and kernels is not None:
+            check_autotuner(timeline, kernels, options)
+            check_cost(timeline, kernels, options, self.plan.max_time)
+        expected = None if kernels is None else len(kernels)
+        if options.sections == AUTO:
+            options, expected = self._scout(tool, folder, options, expected)
+        return self.record(tool, folder / f"{self.plan.name}.ncu-rep", options, expected)
+
+    def _without_counters(
+        self,
+        run_draft: Draft,
+        manifest: Manifest,
+        timeline: Events,
+        checked: CheckFile | None,
+        latency: LatencyReport | None,
+    ) -> Outcome:
+        """The run of what needs no counters: timing, timeline, and code where it can be had."""
+        from profkit.analysis.without_counters import analyze_timeline, save_code
+        from profkit.analysis.without_counters_view import without_counters_json
+
+        folder = run_draft.folder
+        for report in folder.glob("*.ncu-rep*"):
+            report.unlink()
+        with self.stage("read"):
+            save_code(timeline, folder, self.environment)
+            analysis = analyze_timeline(timeline, folder / RUN_FILE)
+            summary = summarize_timeline(timeline)
+        with self.stage("write"):
+            text = without_counters_json(replace(analysis, path=self.plan.name))
+            (folder / "without_counters.json").write_text(text, encoding="utf-8")
+            saved = keep(run_draft, structs.replace(manifest, stages=tuple(self.stages)))
+        shown = self.plan.out / saved.relative_to(self.out)
+        return Outcome(
+            shown,
+            None,
+            None,
+            replace(analysis, path=str(shown)),
             summary,
             checked,
             latency,

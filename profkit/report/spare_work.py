@@ -199,12 +199,13 @@ def division_share(samples: Samples) -> float:
     their approximate forms, of all executed; NaN where nothing was."""
     operations = list(enumerate(samples.flow.operations))
     total = sum(samples.executed(place) for place, _ in operations)
-    checks = (
-        samples.executed(place)
-        for place, step in operations
-        if step.base == "FCHK" or not _CHECKS.isdisjoint(step.terms)
-    )
+    checks = (samples.executed(place) for place, step in operations if is_division_check(step))
     return min(_LONGER * sum(checks) / total, 1.0) if total else math.nan
+
+
+def is_division_check(step: Operation) -> bool:
+    """Whether it is the check of operands in an IEEE division, reciprocal or square root."""
+    return step.base == "FCHK" or not _CHECKS.isdisjoint(step.terms)
 
 
 def shared_accumulators(samples: Samples) -> frozenset[int]:

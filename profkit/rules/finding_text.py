@@ -19,7 +19,7 @@ from profkit.report.vendor import WITHOUT_READER, has_reader
 from profkit.rules.calibration import LEVEL
 from profkit.rules.headroom import ARITHMETIC
 from profkit.rules.rule_file import CONTEXT
-from profkit.rules.samples import APPLICATION, WORTH_SAMPLING
+from profkit.rules.samples import APPLICATION, CODE, LAUNCHED, WORTH_SAMPLING
 from profkit.timeline import RUN_FILE, region
 from profkit.ui import text as numbers
 from profkit.ui.markdown import code, escape
@@ -76,7 +76,8 @@ _LABELS |= {"long_gaps": f"long_gaps (over {_GAP})", "short_gaps": f"short_gaps 
 _SECTOR = 32  # the bytes of a sector on every architecture
 _LONGEST = 100  # characters, chosen: an expression that fits one line
 _UNIT_OF_ARGUMENTS = {"min", "max", "abs", "ceil", "clip", "otherwise", "where"}
-_UNITS = {name: unit for name, (unit, _) in {**CONTEXT, **region.QUANTITIES, **APPLICATION}.items()}
+_NAMED = {**CONTEXT, **region.QUANTITIES, **APPLICATION, **CODE, **LAUNCHED}
+_UNITS = {name: unit for name, (unit, _) in _NAMED.items()}
 
 
 def gain(estimate: Estimate) -> str:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from profkit.rules.engine import Condition, Estimate, Finding, Trial
     from profkit.rules.rule_file import Action, Rule
     from profkit.rules.score import Accuracy, Alarm, PairScore, Part, Score
+    from profkit.rules.score_without_counters import BlindPart
     from profkit.rules.story_score import Applications, StoryScore
 
 _FLOORS_SHOWN = 5  # chosen: two lines at 100 columns
@@ -53,6 +54,7 @@ _SUMMARY = (
     "False alarms",
 )
 _PAIRS = ("Pair", "Category", "Measured", "Predicted", "Rank", "ncu")
+_BLIND = ("", "First agrees", "First is the defect", "Headroom within 20%", "Floor within 20%")
 _WORDS = {"Pair", "Category", "Application", "Fixed", "Named first", "Missed"}
 _INDENT = 4  # columns
 _NAME = 40  # characters of a kernel name, chosen: time and rank fit beside it at 80 columns
@@ -368,7 +370,22 @@ def _grids(score: Score) -> list[Grid]:
             for name, row in parts.items()
         )
         grids += [Grid(title, _SUMMARY, rows)] if len(parts) > 1 else []
-    return [*grids, _pairs_grid(score.pairs)]
+    blind = [_blind_grid(score.without_counters)] if score.without_counters else []
+    return [*grids, *blind, _pairs_grid(score.pairs)]
+
+
+def _blind_grid(part: BlindPart) -> Grid:
+    """Agreement of the analysis without counters with the full one."""
+    row = (
+        f"{plural(part.pairs, 'report')} before a fix",
+        *map(_rounded, (part.agree, part.true, part.within, part.near)),
+    )
+    note = (
+        "First finding: the category of the full analysis's, and of the pair's defect, by factors "
+        "fitted without the pair's family. Headroom by declared work: within 20% of the full "
+        "analysis's factor; its floor within 20% of the time of the full analysis's."
+    )
+    return Grid("Without counters", _BLIND, (row,), note)
 
 
 _NO_RANGES = ("", "")

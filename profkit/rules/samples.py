@@ -43,7 +43,11 @@ SAVINGS: Mapping[str, str]
 """The parts of a step's time that a fix may eliminate, in words."""
 CATEGORIES: Sequence[str]
 """Categories of rules."""
-CHAIN, SAMPLED, APPLICATION, SAVINGS, CATEGORIES = shipped_yaml(
+CODE: Mapping[str, tuple[str, str]]
+"""Quantities of a kernel's machine code, with unit and meaning."""
+LAUNCHED: Mapping[str, tuple[str, str]]
+"""Quantities of a kernel's launch and declared work besides the catalog's."""
+CHAIN, SAMPLED, APPLICATION, SAVINGS, CATEGORIES, CODE, LAUNCHED = shipped_yaml(
     "profkit.rules", "vocabulary.yaml"
 ).values()
 

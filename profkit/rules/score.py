@@ -24,7 +24,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 
 from msgspec import Meta, Struct, convert, structs
 
@@ -39,6 +39,14 @@ from profkit.report.summary import ReportSummary
 from profkit.rules.calibration import Basis, Calibration, shipped_calibration
 from profkit.rules.checklist import Checklist, Item
 from profkit.rules.samples import CATEGORIES
+from profkit.rules.score_without_counters import (
+    BlindPart,
+    BlindScore,
+    TensorForm,
+    blind_part,
+    blind_score,
+    declared_work,
+)
 from profkit.rules.story_score import Applications
 from profkit.timing.latency_file import IN_A_RUN, UNITS, read_latencies
 from profkit.timing.latency_format import SCHEMA
@@ -86,6 +94,8 @@ class RecordedPair:
     Pairs of one workload have one `family`.
 
     `achieved` is the factor by which the fix made it faster, NaN where that was not timed.
+    `tensors` are its inputs and output, none where they are not described; `seconds` is the timed
+    median before the fix, NaN where it was not timed.
     """
 
     name: str
@@ -96,6 +106,8 @@ class RecordedPair:
     achieved: float
     family: str
     kind: Kind
+    tensors: tuple[TensorForm, ...] = ()
+    seconds: float = math.nan
 
 
 class PairFile(Struct, frozen=True):
@@ -106,6 +118,13 @@ class PairFile(Struct, frozen=True):
     second_limit: str | None = None
     family: str | None = None
     kind: Kind = "defect"
+    inputs: dict[str, TensorForm] = {}
+    output: TensorForm | None = None
+
+    @property
+    def tensors(self) -> tuple[TensorForm, ...]:
+        """The inputs and the output."""
+        return (*self.inputs.values(), *([self.output] if self.output else []))
 
 
 class Misses(Struct, frozen=True):
@@ -178,6 +197,7 @@ class PairScore(_Named, frozen=True, kw_only=True):
     ncu: Judged
     no_gain: Miss
     missed: bool
+    without_counters: BlindScore
     why: str | None = None
 
 
@@ -225,6 +245,7 @@ class Score(Output, frozen=True, kw_only=True, tag="profkit.score/2"):
     kinds: dict[str, Part]
     gpus: dict[str, Part]
     pairs: tuple[PairScore, ...]
+    without_counters: BlindPart | None = None
     applications: Applications | None = None
 
     @property
@@ -260,6 +281,9 @@ def score(
         gpus=_parts(verdicts, lambda pair: pair.gpu),
         pairs=tuple(
             structs.replace(pair, why=why.get(pair.name) if pair.missed else None) for pair in pairs
+        ),
+        without_counters=blind_part(
+            [(verdict.pair.without_counters, verdict.pair.category) for verdict in verdicts]
         ),
         applications=applications,
     )
@@ -312,6 +336,13 @@ def judge(pair: RecordedPair, examine: Examine) -> Verdict:
         named=tuple(Named(name, factor) for name, factor in _named(guesses[0]).items())[:3],
         ncu=ncu,
         no_gain=Miss(abs(1 - achieved) / achieved),
+        without_counters=blind_score(
+            pair.before,
+            pair.family,
+            declared_work(pair.tensors, reports[1] if len(reports) > 1 else None),
+            pair.seconds,
+            examined[0],
+        ),
         missed=category is not None
         and gains
         and ((achieved >= NAMED and own.rank != 1) or own.error > LARGE_ERROR),
@@ -476,17 +507,24 @@ def read_pair(folder: Path) -> RecordedPair:
         for side in (BEFORE, AFTER)
     )
     is_control = pair.control or pair.category is None
-    achieved = math.nan if is_control else _achieved(folder / IN_A_RUN)
+    timed = _timed(folder / IN_A_RUN)
+    achieved = math.nan if is_control or timed is None else timed.factor
     if not is_control and after is None and math.isnan(achieved):
         raise BadInput(f"{folder}: neither {AFTER}.ncu-rep(z) nor {IN_A_RUN}", "record one of them")
     if before is None:
         raise BadInput(f"{folder}: no {BEFORE}.ncu-rep(z)", "record it")
     family = pair.family or folder.name
-    if is_control:
-        return RecordedPair(folder.name, None, "", before, None, achieved, family, pair.kind)
-    limit = pair.second_limit or ""
     return RecordedPair(
-        folder.name, pair.category, limit, before, after, achieved, family, pair.kind
+        folder.name,
+        None if is_control else pair.category,
+        "" if is_control else pair.second_limit or "",
+        before,
+        None if is_control else after,
+        achieved,
+        family,
+        pair.kind,
+        pair.tensors,
+        timed.seconds if timed else math.nan,
     )
 
 
@@ -517,13 +555,22 @@ def _read(path: Path, model: type[T]) -> T:
     return convert(content, model)
 
 
-def _achieved(path: Path) -> float:
-    """The factor between the medians of both sides; NaN where there is no such file."""
+class _Timed(NamedTuple):
+    """The factor between the medians of both sides, and that before in seconds, NaN where the file
+    does not tell its unit."""
+
+    factor: float
+    seconds: float
+
+
+def _timed(path: Path) -> _Timed | None:
+    """The latencies of both sides; None where there is no such file."""
     if not path.exists():
-        return math.nan
+        return None
     document = read_json(path)
     sides = document if isinstance(document, dict) else {}
-    if sides.get("schema") == SCHEMA:
+    is_own = sides.get("schema") == SCHEMA
+    if is_own:
         latencies = read_latencies(path).latencies
         medians = {latency.label: statistics.median(latency.samples) for latency in latencies}
     else:
@@ -533,9 +580,11 @@ def _achieved(path: Path) -> float:
             }
         except BadInput as error:
             raise BadInput(f"{path}: {error.message}", f"write {_FORMS}") from None
+    if is_own and medians.keys() == {BEFORE}:  # a control
+        return _Timed(math.nan, medians[BEFORE])
     if BEFORE not in medians or AFTER not in medians:
         raise BadInput(f"{path}: no latencies of {BEFORE} and {AFTER}", f"write {_FORMS}")
-    return medians[BEFORE] / medians[AFTER]
+    return _Timed(medians[BEFORE] / medians[AFTER], medians[BEFORE] if is_own else math.nan)
 
 
 def _median(times: Any, side: str) -> float:

@@ -9,7 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from profkit.analysis import json as analysis
-from profkit.analysis import metrics_view, replay_plan_view, source_json, timeline_json
+from profkit.analysis import (
+    metrics_view,
+    replay_plan_view,
+    source_json,
+    timeline_json,
+    without_counters_view,
+)
 from profkit.application import answer_view, picks_file
 from profkit.application import json as application
 from profkit.audit import view as audit
@@ -79,6 +85,10 @@ FORMATS: Mapping[str, tuple[type[Model] | tuple[type[Model], ...], str]] = {
         "profkit analyze --format json, of an nsys SQLite export",
     ),
     "time": (latency_format.LatencyFile, "profkit time --format json, and --save"),
+    "without-counters": (
+        without_counters_view.WithoutCountersFile,
+        "profkit analyze --without-counters --format json, and without_counters.json of a run",
+    ),
 }
 """The model of each format, or those of its forms, and the title of its schema: what writes it."""
 

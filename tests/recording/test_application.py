@@ -298,10 +298,13 @@ def test_a_hang_of_ncu_ends_and_leaves_what_was_recorded(
     verify(outcome.folder)
 
 
-def test_a_timeline_is_kept_where_ncu_fails(bench: Bench) -> None:
+@pytest.mark.parametrize(("words", "status"), [((), 0), (("--require-counters",), 4)])
+def test_a_timeline_is_kept_where_counters_are_refused(
+    bench: Bench, words: tuple[str, ...], status: int
+) -> None:
     planned(bench, program(bench.folder), "permission")
-    done = bench.profile("--app", "--", bench.app("true"))
-    assert done.returncode == 4
+    done = bench.profile("--app", *words, "--", bench.app("true"))
+    assert done.returncode == status
     (run,) = bench.kept()
     assert "timeline.sqlite" in verify(run).files
     assert {pick.reason for pick in picks(bench).picks} == {

@@ -99,6 +99,7 @@ class Bench:
             "PROFKIT_NCU": str(self.folder / "ncu"),
             "PROFKIT_NSYS": str(self.folder / "nsys"),
             "TMPDIR": str(self.folder / "tmp"),
+            "XDG_CACHE_HOME": str(self.folder / "tmp"),
             "PROFKIT_LOCK_DIR": str(self.folder / "tmp"),
             "PYTHONPATH": str(ROOT),
             "HF_TOKEN": SECRET,
@@ -749,3 +750,29 @@ def test_a_graph_as_a_whole_or_by_node(bench: Bench) -> None:
     assert node["--section"] == "SourceCounters"
     assert graph["--section"] == "WorkloadDistribution"
     assert "--cuda-graph-trace=node" in bench.seen("nsys_profile")[0]
+
+
+def test_where_counters_are_refused_the_run_is_of_what_needs_none(bench: Bench) -> None:
+    plan(bench.folder, "permission")
+    done = bench.profile(bench.target(), "--keep-env", "INNOCENT_NAME")
+    assert done.returncode == 0, done.stderr
+    assert "! no permission to read GPU performance counters: without them" in done.stdout
+    assert "without counters: NVIDIA H200" in done.stdout
+    (run,) = bench.kept()
+    assert {"timeline.sqlite", "without_counters.json"} <= verify(run).files.keys()
+    assert not list(run.glob("*.ncu-rep*"))
+    again = subprocess.run(
+        [sys.executable, "-m", "profkit", "analyze", run, "--without-counters", "--format", "json"],
+        capture_output=True, text=True, check=True, env=bench.environment(),
+    )  # fmt: skip
+    saved = json.loads((run / "without_counters.json").read_text())
+    assert json.loads(again.stdout) | {"path": ""} == saved | {"path": ""}
+    assert {entry["count"] for entry in saved["kernels"]}
+
+
+def test_required_counters_that_are_refused_fail(bench: Bench) -> None:
+    plan(bench.folder, "permission")
+    done = bench.profile(bench.target(), "--require-counters")
+    assert done.returncode == 4
+    assert "no permission to read GPU performance counters" in done.stderr
+    assert bench.kept() == []

@@ -1,0 +1,154 @@
+"""A report or a run without hardware counters: launches, durations, machine code, declared work."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from profkit.analysis.report import select_launches
+from profkit.analysis.run_files import SUFFIXES, TIMELINE, one_report, one_timeline, reports_in
+from profkit.core.errors import BadInput
+from profkit.core.integrity import MANIFEST, check_unchanged
+from profkit.report.counter_free import counter_free
+from profkit.report.machine_code import Cubin, cubin_code, read_cubin
+from profkit.report.summary import Group
+from profkit.rules.declared_headroom import DeclaredWork
+from profkit.rules.outlook import Call, Outlook, outlook, outlook_of_launches
+from profkit.timing.variants import read_variants
+
+if TYPE_CHECKING:
+    from profkit.report.sass_flow import Flow
+    from profkit.timeline.events import Events
+
+CODE_FOLDER = "code"
+"""The folder of a run with the cubins of its kernels."""
+_NAME_LENGTH = 16  # hexadecimal digits of a digest, chosen: no two cubins of a run have the same
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """What is known of a path without counters. `timeline` is that of its run in a line, "" where
+    it has none; `durations` says where they are from."""
+
+    path: str
+    outlook: Outlook
+    durations: str
+    timeline: str = ""
+
+
+def source_of(path: Path) -> Path:
+    """The report that a path names, or else its timeline; raises as `one_report`, and where the
+    timeline differs from its run's manifest."""
+    if not path.is_dir():
+        return path
+    try:
+        reports_in(path)
+    except BadInput:
+        timeline = one_timeline(path)
+        check_unchanged(timeline)
+        return timeline
+    return one_report(path)
+
+
+def analyze_report(report: Path, kernel: str | None = None, nvtx: str | None = None) -> Analysis:
+    """A report whose counters are not read, with the declared work of its run.
+
+    `kernel` and `nvtx` keep launches as `Report.load` does, which also raises as this does.
+    """
+    raw = select_launches(counter_free(report), kernel, nvtx)
+    made = outlook_of_launches(raw, _calls(report.parent))
+    return Analysis(str(report), made, "ncu's gpu__time_duration", _headline(report.parent))
+
+
+def analyze_timeline(events: Events, path: Path) -> Analysis:
+    """The kernels of a timeline, with code and declared work of its run."""
+    from profkit.analysis.timeline_launches import launches_of_timeline
+    from profkit.analysis.timeline_view import headline
+    from profkit.timeline.summary import summarize_timeline
+
+    folder = path.parent
+    cubins = _cubins(folder / CODE_FOLDER)
+    made = outlook(
+        launches_of_timeline(events), lambda group: code_of(group, cubins), _calls(folder)
+    )
+    return Analysis(str(path), made, "CUPTI activity", headline(summarize_timeline(events)))
+
+
+def save_code(events: Events, folder: Path, environment: Mapping[str, str]) -> None:
+    """Copy the cubins of a timeline's kernels into a run, where compilers left them on disk for a
+    program of this environment."""
+    from profkit.analysis.timeline_launches import launches_of_timeline
+    from profkit.capture.compiled_code import compiled_files
+
+    for group in launches_of_timeline(events).groups:
+        cubins = map(read_cubin, compiled_files(group.function, environment))
+        newest = next((each for each in cubins if each and _kernels_in(each, group)), None)
+        if newest:
+            (folder / CODE_FOLDER).mkdir(exist_ok=True)
+            name = f"{sha256(newest.data).hexdigest()[:_NAME_LENGTH]}.cubin"
+            (folder / CODE_FOLDER / name).write_bytes(newest.data)
+
+
+def _calls(folder: Path) -> Mapping[str, Call]:
+    """The variants of a run by name, with the work that its target declares."""
+    variants = read_variants(folder)
+    if variants is None:
+        return {}
+    work = DeclaredWork(**variants.work) if variants.work else None
+    return {
+        name: Call(work, variants.medians[name]) if name in variants.medians else Call(work)
+        for name in variants.checked
+    }
+
+
+def _headline(folder: Path) -> str:
+    """The timeline of a run in a line; "" where none can be read."""
+    from profkit.analysis.timeline_view import headline
+    from profkit.timeline.reader import read
+    from profkit.timeline.summary import summarize_timeline
+
+    file = folder / TIMELINE
+    if not (folder / MANIFEST).is_file() or not file.is_file():
+        return ""
+    try:
+        check_unchanged(file)
+        return headline(summarize_timeline(read(file)))
+    except BadInput:
+        return ""
+
+
+def _cubins(folder: Path) -> Sequence[Cubin]:
+    files = sorted(folder.glob("*.cubin")) if folder.is_dir() else []
+    return [cubin for cubin in map(read_cubin, files) if cubin]
+
+
+def code_of(group: Group, cubins: Sequence[Cubin]) -> Flow | None:
+    """The code of a kernel among cubins; None where none has it, or several have."""
+    fitting = [(cubin, name) for cubin in cubins for name in _kernels_in(cubin, group)]
+    if len(fitting) != 1:
+        return None
+    ((cubin, name),) = fitting
+    return cubin_code(cubin, name, group.typical.gpu.cc)
+
+
+def _kernels_in(cubin: Cubin, group: Group) -> list[str]:
+    """The kernels of a cubin, mangled, that a group's may be by its function and its registers.
+
+    A mangled name has the function's behind its length (Itanium C++ ABI, source names).
+    """
+    registers = group.typical.get("registers_per_thread")
+    mangled = f"{len(group.function)}{group.function}"
+    return [
+        name
+        for name, kernel in cubin.kernels.items()
+        if name == group.function or (name.startswith("_Z") and mangled in name)
+        if kernel.registers in {0, registers}
+    ]
+
+
+def is_report(path: Path) -> bool:
+    """Whether a file is named as a report."""
+    return path.suffix in SUFFIXES

@@ -1,0 +1,142 @@
+"""The machine code of kernels without any count of it: of a recorded launch, and of a cubin.
+
+The vendor's reader disassembles the program of a launch. A cubin that a compiler left on disk is
+given to it as the program of a launch without metrics. Field numbers: NVIDIA, Nsight Compute
+Customization Guide, "File Format" (Source, ProfileResult).
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from profkit.core.errors import BadInput
+from profkit.core.regular_file import read_limited
+from profkit.report import wire
+from profkit.report.action import Action, Opened
+from profkit.report.catalog import catalog
+from profkit.report.framing import Kind
+from profkit.report.gpus import ComputeCapability
+from profkit.report.sass_flow import Flow
+from profkit.report.sass_text import parse
+
+_INSTRUCTION = 16  # bytes from CC 7.0 on
+_LONGEST = 20_000  # instructions, chosen: reading them takes a second
+_LARGEST = 64 << 20  # bytes of a cubin, as of those that profkit compiles
+_NUMBER, _CUBIN, _CAPABILITY, _FUNCTIONS = 1, 4, 6, 9  # of a source
+_NAME, _ADDRESS, _SYMBOL = 1, 2, 3  # of one of its functions
+_START = 1 << 20  # any address
+_EXTENT = wire.message({1: 1, 2: 1, 3: 1})
+_SECTIONS, _SECTION_SIZE, _SECTION_COUNT = 0x28, 0x3A, 0x3C  # of a 64-bit ELF header (System V ABI)
+_TEXT, _INFORMATION = ".text.", ".nv.info"
+_SIZED, _REGISTER_COUNT = 4, 0x2F  # the form of an attribute with a size; EIATTR_REGCOUNT
+
+
+@dataclass(frozen=True)
+class CubinKernel:
+    """A kernel of a cubin: the number of its symbol, and the registers of a thread."""
+
+    symbol: int
+    registers: int
+
+
+@dataclass(frozen=True)
+class Cubin:
+    """A file of machine code, and its kernels by mangled name."""
+
+    path: Path
+    data: bytes = field(repr=False)
+    kernels: Mapping[str, CubinKernel]
+
+
+def launch_code(action: Action) -> Flow | None:
+    """The code of a recorded launch's kernel; None where it was not recorded, or is too long."""
+    start = action.metric_by_name(catalog().kernel_start)
+    if start is None or not start.num_instances():
+        return None
+    return _flow(action.sass_by_pc, start.as_uint64(0))
+
+
+def cubin_code(cubin: Cubin, kernel: str, cc: ComputeCapability) -> Flow | None:
+    """The code of a kernel of a cubin, by its mangled name; None where it can't be read."""
+    name = kernel.encode()
+    symbol = cubin.kernels[kernel].symbol
+    function = wire.message({_NAME: name, _ADDRESS: _START, _SYMBOL: symbol})
+    source = wire.message(
+        {
+            _NUMBER: 1,
+            _CUBIN: cubin.data,
+            _CAPABILITY: cc[0] << 16 | cc[1],
+            _FUNCTIONS: wire.message({1: function}),
+        }
+    )
+    # a launch without a thread, a call and handles is none to the vendor's reader
+    launch: dict[int, int | bytes] = {8: 0, 15: wire.message({_NUMBER: 1})}
+    launch |= dict.fromkeys(range(1, 5), 1)
+    launch |= dict.fromkeys(range(5, 8), name)
+    launch |= dict.fromkeys(range(9, 12), _EXTENT)
+    try:
+        opened = Opened(cubin.path, Kind.kernel, [source], [wire.message(launch)], ())
+        return _flow(opened[0].sass_by_pc, _START)
+    except (BadInput, RuntimeError, ValueError):
+        return None
+
+
+def read_cubin(path: Path) -> Cubin | None:
+    """A cubin; None where the file is none."""
+    try:
+        data = read_limited(path, _LARGEST)
+        kernels = dict(_kernels(data))
+    except (BadInput, OSError, struct.error, LookupError, ValueError):
+        return None
+    return Cubin(path, data, kernels) if kernels else None
+
+
+def _kernels(data: bytes) -> Iterator[tuple[str, CubinKernel]]:
+    """The kernels of a cubin and the registers of a thread.
+
+    A kernel's code is the section `.text.NAME`, whose information is the number of its symbol; an
+    attribute of that symbol in `.nv.info` has the registers (as `cuobjdump --dump-elf` shows).
+    """
+    if not data.startswith(b"\x7fELF\x02"):
+        return
+    (table,) = struct.unpack_from("<Q", data, _SECTIONS)
+    size, count, names_index = struct.unpack_from("<3H", data, _SECTION_SIZE)
+    rows = [struct.unpack_from("<IIQQQQIIQQ", data, table + size * row) for row in range(count)]
+    names = rows[names_index][4]
+    symbols: dict[str, int] = {}
+    registers: dict[int, int] = {}
+    for name_offset, _, _, _, offset, length, _, info, *_ in rows:
+        begin = names + name_offset
+        name = data[begin : data.index(b"\0", begin)].decode("utf-8", "replace")
+        if name == _INFORMATION:
+            registers = dict(_register_counts(data[offset : offset + length]))
+        elif name.startswith(_TEXT):
+            symbols[name.removeprefix(_TEXT)] = info
+    for name, symbol in symbols.items():
+        yield name, CubinKernel(symbol, registers.get(symbol, 0))
+
+
+def _register_counts(attributes: bytes) -> Iterator[tuple[int, int]]:
+    """Symbols and the registers of their threads, from the attributes of a cubin."""
+    place = 0
+    while place + 4 <= len(attributes):
+        form, attribute, size = struct.unpack_from("<BBH", attributes, place)
+        place += 4
+        if form == _SIZED:
+            if attribute == _REGISTER_COUNT:
+                yield struct.unpack_from("<II", attributes, place)
+            place += size
+
+
+def _flow(text_at: Callable[[int], str], start: int) -> Flow | None:
+    addresses, operations = [], []
+    for address in range(start, start + _INSTRUCTION * (_LONGEST + 1), _INSTRUCTION):
+        text = " ".join(text_at(address).split())
+        if not text.strip("? "):
+            break
+        addresses.append(address)
+        operations.append(parse(text))
+    return Flow(addresses, operations) if 0 < len(operations) <= _LONGEST else None

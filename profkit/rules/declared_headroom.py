@@ -1,0 +1,78 @@
+"""Headroom by declared work: the time that its bytes and FLOP take at least, of the time taken.
+
+Bytes at the rate that kernels reach in DRAM, FLOP at the peak of the unit that does them, a launch
+at its shortest: the same roofs as `rules.headroom`, of which counters tell the kernel's own bytes
+and FLOP in place of the algorithm's.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from profkit.report.floors import LAUNCH, REACH, SHORTEST
+from profkit.report.gpus import Gpu
+from profkit.report.resources import RESOURCES
+from profkit.rules.headroom import ARITHMETIC
+
+
+@dataclass(frozen=True)
+class DeclaredWork:
+    """FLOP and bytes of one call, as a target's `Work`; NaN where not declared."""
+
+    flop: float = math.nan
+    bytes: float = math.nan
+
+
+@dataclass(frozen=True)
+class DeclaredHeadroom:
+    """At most `factor` times as fast: `least` seconds of the declared work at its highest floor.
+
+    `dram_share` is the share of the time that the declared bytes take at least. A point of the
+    roofline: `intensity` in FLOP/B, `rate` and `attainable` in FLOP/s; NaN without FLOP or bytes.
+    """
+
+    factor: float
+    least: float
+    floor: str
+    dram_share: float
+    intensity: float
+    rate: float
+    attainable: float
+
+
+def declared_headroom(
+    work: DeclaredWork, seconds: float, gpu: Gpu, *, launches: int, on_tensor_cores: bool
+) -> DeclaredHeadroom | None:
+    """The headroom of some launches that do declared work in `seconds`; None where no roof of the
+    GPU is known for it."""
+    bandwidth = _peak(gpu, "dram") * REACH["dram_busy"]
+    unit = "tensor_fp16" if on_tensor_cores else "fp32"
+    arithmetic = _peak(gpu, unit) * (REACH["tensor_busy"] if on_tensor_cores else 1.0)
+    floors = {
+        RESOURCES["dram_busy"]: work.bytes / bandwidth if bandwidth else math.nan,
+        ARITHMETIC: work.flop / arithmetic if arithmetic else math.nan,
+    }
+    known = {name: floor for name, floor in floors.items() if not math.isnan(floor)}
+    if not known or not seconds > 0:
+        return None
+    known[LAUNCH] = SHORTEST * launches
+    floor = max(known, key=known.__getitem__)
+    least = min(known[floor], seconds)
+    intensity = work.flop / work.bytes if work.bytes else math.nan
+    return DeclaredHeadroom(
+        factor=seconds / least,
+        least=least,
+        floor=floor,
+        dram_share=floors[RESOURCES["dram_busy"]] / seconds,
+        intensity=intensity,
+        rate=work.flop / seconds,
+        attainable=min(intensity * bandwidth, arithmetic) if intensity > 0 else math.nan,
+    )
+
+
+def _peak(gpu: Gpu, name: str) -> float:
+    """A peak of the datasheet, else by clocks and units; 0 where unknown."""
+    if gpu.datasheet and name in gpu.datasheet.peaks:
+        return gpu.datasheet.peaks[name].value
+    return gpu.dram_peak if name == "dram" else gpu.per_cycle(name) * gpu.sm_count * gpu.clock

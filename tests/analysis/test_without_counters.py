@@ -1,0 +1,129 @@
+"""Analyses without counters of reports, timelines and runs, in all forms."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from typer.testing import Result
+
+from profkit.analysis.report import load
+from profkit.analysis.without_counters import (
+    CODE_FOLDER,
+    analyze_report,
+    analyze_timeline,
+    save_code,
+)
+from profkit.report.counter_free import launch_facts
+from profkit.timeline.reader import read
+from tests.analysis.test_views import schema
+from tests.conftest import H200
+from tests.report.test_machine_code import recorded_cubin
+
+Cli = Callable[..., Result]
+TIMELINE = H200 / "sdpa_s512_flash.sqlite"
+PAIR = H200 / "pairs" / "reduction_conflicts" / "before.ncu-repz"
+
+
+@pytest.fixture
+def recording(tmp_path: Path) -> Path:
+    """The timeline of a run whose flash kernel is that of a pair, by name, launch and registers."""
+    file = tmp_path / "run" / "timeline.sqlite"
+    file.parent.mkdir()
+    shutil.copyfile(TIMELINE, file)
+    kernel = load(PAIR).kernel(0)
+    (grid, *_), (block, *_) = kernel.summary.grid, kernel.summary.block
+    with sqlite3.connect(file) as database:
+        rename = "UPDATE StringIds SET value = ? WHERE value LIKE '%flash_fwd_kernel%'"
+        database.execute(rename, (kernel.name,))
+        database.execute(
+            "UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET gridX = ?, gridY = 1, gridZ = 1, blockX = ?,"
+            " staticSharedMemory = ?, dynamicSharedMemory = 0, registersPerThread = ?"
+            " WHERE registersPerThread = 255",
+            (grid, block, int(kernel["shared_static"]), int(kernel["registers_per_thread"])),
+        )
+    return file
+
+
+def test_a_kernel_of_a_timeline_has_the_code_that_its_compiler_left(
+    recording: Path, tmp_path: Path
+) -> None:
+    cache = tmp_path / "cache" / "profkit" / "kernels"
+    cache.mkdir(parents=True)
+    recorded_cubin(PAIR, cache / "abc.cubin")
+    recorded_cubin(H200 / "pairs" / "tail_effect" / "before.ncu-repz", cache / "other.cubin")
+    environment = {"XDG_CACHE_HOME": str(tmp_path / "cache"), "TRITON_CACHE_DIR": str(tmp_path)}
+    events = read(recording)
+    save_code(events, recording.parent, environment)
+    assert len(list((recording.parent / CODE_FOLDER).iterdir())) == 1
+    name = load(PAIR).kernel(0).name
+    (own,) = (
+        kernel
+        for kernel in analyze_timeline(events, recording).outlook.kernels
+        if kernel.group.name == name
+    )
+    (recorded,) = analyze_report(PAIR).outlook.kernels
+    assert own.code == recorded.code
+    assert own.launch["occupancy_by_launch"] == recorded.launch["occupancy_by_launch"]
+
+
+def test_code_of_a_build_with_other_registers_is_not_taken(recording: Path, tmp_path: Path) -> None:
+    with sqlite3.connect(recording) as database:
+        database.execute("UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET registersPerThread = 99")
+    recorded_cubin(PAIR, tmp_path / f"{load(PAIR).kernel(0).name}.cubin")
+    environment = {"TRITON_CACHE_DIR": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path)}
+    save_code(read(recording), recording.parent, environment)
+    assert not (recording.parent / CODE_FOLDER).exists()
+
+
+@pytest.mark.parametrize("report", ["known.ncu-repz", "sdpa_s512_flash.ncu-repz"])
+def test_the_occupancy_of_a_launch_is_what_ncu_computed(report: str) -> None:
+    for launch in load(H200 / report).summary.launches:
+        occupancy = launch_facts(launch)["occupancy_by_launch"]
+        assert occupancy == pytest.approx(launch.get("occupancy_theoretical"), abs=1e-3)
+
+
+def test_a_launch_on_a_timeline_fills_as_many_waves_as_ncu_counted() -> None:
+    kernels = analyze_timeline(read(TIMELINE), TIMELINE).outlook.kernels
+    (flash,) = (kernel for kernel in kernels if "flash" in kernel.group.name)
+    recorded = load(H200 / "sdpa_s512_flash.ncu-repz").kernel("flash")
+    assert flash.launch["waves"] == pytest.approx(recorded["waves"], abs=0.01)
+    assert flash.launch["occupancy_by_launch"] == pytest.approx(recorded["occupancy_theoretical"])
+
+
+def test_all_forms_say_the_same(profkit_cli: Cli) -> None:
+    words = ("analyze", PAIR, "--without-counters")
+    terminal, markdown, brief, text = (
+        profkit_cli(*words, "--format", form).stdout
+        for form in ("terminal", "markdown", "brief", "json")
+    )
+    saved = json.loads(text)
+    schema("without-counters").validate(saved)
+    first = saved["findings"][0]
+    for text in (terminal, markdown, brief):
+        assert first["title"] in text
+        assert "no declared work" in text
+    assert {entry["source"] for entry in first["evidence"]} == set(first["sources"])
+    assert saved["kernels"][0]["code"]["code_instructions"] > 0
+    assert saved["wholes"][0]["headroom"] is None
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ((str(PAIR), str(PAIR)), "--without-counters: one report or run"),
+        ((str(PAIR), "--format", "csv"), "--without-counters: one report or run"),
+        ((str(TIMELINE), "--kernel", "x"), "don't apply to a timeline"),
+        ((str(PAIR), "--disable", "tail_effect"), "don't apply to --without-counters"),
+    ],
+)
+def test_what_has_no_such_analysis_is_refused(
+    profkit_cli: Cli, words: tuple[str, ...], message: str
+) -> None:
+    done = profkit_cli("analyze", "--without-counters", *words)
+    assert done.exit_code == 2
+    assert message in done.stderr

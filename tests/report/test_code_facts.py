@@ -1,0 +1,68 @@
+"""What code shows, on code whose facts can be counted by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from profkit.report.code_facts import LOOP_WEIGHT, CodeFacts
+from profkit.report.sass_flow import Flow
+from profkit.report.sass_text import parse
+from profkit.rules.samples import CODE
+
+
+def facts(*lines: str) -> Mapping[str, float]:
+    code = Flow(range(0x1000, 0x1000 + 16 * len(lines), 16), [parse(line) for line in lines])
+    return CodeFacts(code, (128,), (256,)).values
+
+
+def test_every_fact_is_in_the_vocabulary() -> None:
+    assert facts("EXIT").keys() == CODE.keys()
+
+
+def test_instructions_of_a_loop_weigh_as_its_rounds() -> None:
+    mix = facts(
+        "MUFU.EX2 R0, R1",
+        "FFMA R2, R3, R4, R2",
+        "FFMA R5, R3, R4, R5",
+        "@P0 BRA 0x1010",
+        "EXIT",
+    )
+    total = 2 + 3 * LOOP_WEIGHT
+    assert mix["code_loop_share"] == pytest.approx(3 * LOOP_WEIGHT / total)
+    assert mix["code_ffma_share"] == pytest.approx(2 * LOOP_WEIGHT / total)
+    assert mix["code_xu_cycles"] == pytest.approx(8 / total)
+    # each multiply-add of a chain waits for the one of the round before: 4 cycles a round of three
+    assert mix["code_carried_cycles"] == pytest.approx(4 / 3)
+
+
+def test_loads_in_flight_are_those_before_the_first_use() -> None:
+    loads = [f"LDG.E R{number}, desc[UR4][R20.64]" for number in (4, 5, 6)]
+    apart = [line for load in loads for line in (load, f"FADD R9, {load.split()[1]} R9")]
+    assert facts(*loads, "FADD R9, R4, R5", "EXIT")["code_loads_in_flight"] == 3
+    assert facts(*apart, "EXIT")["code_loads_in_flight"] == 1
+
+
+def test_a_load_whose_address_is_its_own_result_is_linked() -> None:
+    chase = ("LDG.E.64 R2, desc[UR4][R2.64]", "ISETP.NE.AND P0, PT, R2, RZ, PT")
+    assert facts(*chase, "@P0 BRA 0x1000", "EXIT")["code_linked_share"] == 1
+    assert facts(*chase, "EXIT")["code_linked_share"] == 0
+
+
+def test_loops_and_branches_that_loaded_data_decide() -> None:
+    row = (
+        "LDG.E R4, desc[UR4][R20.64]",
+        "IADD3 R5, R5, 0x1, RZ",
+        "ISETP.LT.AND P0, PT, R5, R4, PT",
+        "@P0 BRA 0x1010",
+        "EXIT",
+    )
+    assert facts(*row)["code_loops_on_data"] > 0.8
+    counted = ("MOV R4, c[0x0][0x220]", *row[1:])
+    assert facts(*counted)["code_loops_on_data"] == 0
+
+
+def test_a_product_that_is_added_could_be_fused() -> None:
+    assert facts("FMUL R2, R3, R4", "FADD R5, R5, R2", "EXIT")["code_unfused_share"] > 0
+    assert facts("FFMA R5, R3, R4, R5", "EXIT")["code_unfused_share"] == 0

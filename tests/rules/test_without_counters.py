@@ -1,0 +1,152 @@
+"""What is known without counters: that none is read, what shows, headroom by declared work."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+
+from profkit.analysis.report import load
+from profkit.report.catalog import catalog
+from profkit.report.counter_free import counter_free, is_counter
+from profkit.report.gpus import Gpu, gpu_of
+from profkit.report.launch_message import LaunchMessage, Metric
+from profkit.rules.code_signs import PARTS, factors, part_of, signs
+from profkit.rules.declared_headroom import DeclaredWork, declared_headroom
+from profkit.rules.outlook import Call, Outlook, outlook_of_launches
+from profkit.rules.samples import CODE, LAUNCHED
+from tests.conftest import H200
+
+PAIRS = H200 / "pairs"
+_READ = LaunchMessage.metric_by_name
+
+
+class CounterRead(Exception):
+    """A counter was read where counters are locked."""
+
+
+@pytest.fixture
+def locked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Counters, samples and the results of ncu's rules raise when they are read."""
+
+    def metric_by_name(message: LaunchMessage, name: str) -> Metric | None:
+        if name and is_counter(name):
+            raise CounterRead(name)
+        return _READ(message, name)
+
+    def rules(_: LaunchMessage) -> tuple[bytes, ...]:
+        return (b"not to be decoded",)
+
+    monkeypatch.setattr(LaunchMessage, "metric_by_name", metric_by_name)
+    monkeypatch.setattr(LaunchMessage, "rules", rules)
+
+
+def outlook(name: str) -> Outlook:
+    """A recorded defect without its counters and without declared work."""
+    return outlook_of_launches(counter_free(PAIRS / name / "before.ncu-repz"), {})
+
+
+@pytest.mark.usefixtures("locked")
+@pytest.mark.parametrize(
+    ("pair", "category", "source"),
+    [
+        ("transpose_conflicts", "shared_bank_conflicts", "code"),
+        ("stray_double", "fp64_in_use", "code"),
+        ("grid_too_small", "grid_too_small", "launch"),
+        ("tail_effect", "tail_effect", "launch"),
+    ],
+)
+def test_planted_defects_show_without_a_counter(pair: str, category: str, source: str) -> None:
+    first = outlook(pair).findings[0]
+    assert first.category == category
+    assert source in first.sources
+    assert first.actions
+
+
+@pytest.mark.usefixtures("locked")
+def test_the_lock_holds_against_the_full_analysis() -> None:
+    with pytest.raises(CounterRead):
+        load(PAIRS / "transpose_conflicts" / "before.ncu-repz")
+
+
+@pytest.mark.parametrize(
+    ("metric", "counted"),
+    [
+        ("launch__registers_per_thread", False),
+        ("device__attribute_multiprocessor_count", False),
+        ("gpu__time_duration.sum", False),
+        ("dram__bytes.sum", True),
+        ("sm__maximum_warps_per_active_cycle_pct", True),
+        ("smsp__pcsamp_sample_buffer_full", True),
+        ("inst_executed", True),
+    ],
+)
+def test_what_takes_a_counter(metric: str, counted: bool) -> None:
+    assert is_counter(metric) is counted
+
+
+def test_signs_name_only_what_needs_no_counter() -> None:
+    launch = {entry.name for entry in catalog().group("launch")}
+    limits = {f"occupancy_limit_{name}" for name in ("registers", "shared", "warps", "blocks")}
+    known = {*CODE, *LAUNCHED, *launch, *limits, "sm_count"}
+    for sign in signs():
+        assert {*sign.weight.names, *sign.shows} <= known, sign.rule.name
+        assert not known.intersection(sign.counters), sign.rule.name
+
+
+def test_a_family_is_scored_by_factors_fitted_without_it() -> None:
+    names = {sign.rule.name for sign in signs()}
+    assert factors().keys() == names
+    assert {frozenset(factors(f"family {number}")) for number in range(50)} == {frozenset(names)}
+    assert {part_of(f"family {number}") for number in range(50)} == set(range(PARTS))
+
+
+@pytest.fixture(scope="module")
+def h200() -> Gpu:
+    return counter_free_gpu(PAIRS / "control_copy" / "before.ncu-repz")
+
+
+def counter_free_gpu(report: Path) -> Gpu:
+    return gpu_of(counter_free(report).launches[0].device)
+
+
+def test_headroom_is_the_declared_bytes_at_the_rate_that_kernels_reach(h200: Gpu) -> None:
+    # 4.8 TB/s of the datasheet x 0.95 are 4.56 TB/s: 4.56 GB take 1 ms
+    work = DeclaredWork(flop=1e9, bytes=4.56e9)
+    headroom = declared_headroom(work, 4e-3, h200, launches=1, on_tensor_cores=False)
+    assert headroom
+    assert headroom.factor == pytest.approx(4.0)
+    assert headroom.floor == "DRAM"
+    assert headroom.dram_share == pytest.approx(0.25)
+    assert headroom.intensity == pytest.approx(1 / 4.56)
+    assert headroom.rate == pytest.approx(1e9 / 4e-3)
+
+
+def test_headroom_is_the_declared_flop_on_the_unit_of_the_code(h200: Gpu) -> None:
+    # 67 TFLOP/s in FP32, 989 in FP16 on tensor cores (NVIDIA H200 datasheet), of these 0.94
+    work = DeclaredWork(flop=67e9, bytes=1e3)
+    plain = declared_headroom(work, 2e-3, h200, launches=1, on_tensor_cores=False)
+    tensor = declared_headroom(work, 2e-3, h200, launches=1, on_tensor_cores=True)
+    assert plain
+    assert tensor
+    assert plain.factor == pytest.approx(2.0, rel=0.01)
+    assert tensor.least == pytest.approx(67e9 / (0.94 * 989e12), rel=0.01)
+
+
+def test_without_declared_work_there_is_no_headroom(h200: Gpu) -> None:
+    work = DeclaredWork()
+    assert declared_headroom(work, 1e-3, h200, launches=1, on_tensor_cores=False) is None
+    (whole,) = outlook("control_copy").wholes
+    assert whole.headroom is None
+
+
+def test_work_that_takes_the_whole_time_leaves_nothing_but_its_bytes() -> None:
+    # the control copies 2 x 1 GiB in 0.514 ms
+    report = counter_free(PAIRS / "control_copy" / "before.ncu-repz")
+    work = DeclaredWork(bytes=2 * 2**30)
+    made = outlook_of_launches(report, {"": Call(work, 0.514e-3)})
+    assert made.findings[0].category == "dram_bandwidth"
+    assert made.wholes[0].headroom
+    assert made.wholes[0].headroom.factor == pytest.approx(0.514e-3 * 4.56e12 / 2**31)
+    assert math.isnan(made.wholes[0].headroom.rate)
