@@ -32,7 +32,7 @@ _BANKS, _WORD_BYTES = (
 _WORD = (1 << 32) - 1
 _SIGN = 1 << 31
 _CONSTANT = re.compile(r"c\[0x0\]\[0x([0-9a-f]+)\]")
-_IMMEDIATE = re.compile(r"-?0x[0-9a-f]+|-?\d+")
+_IMMEDIATE = re.compile(r"0x[0-9a-f]{1,16}|0|[1-9]\d{0,18}")
 _REGISTER = re.compile(r"U?R\d+")
 _INSIDE = re.compile(r"\[([^\[\]]*)\][^\[\]]*$")
 _OFFSET = re.compile(r"([+-])\s*(-?)0x([0-9a-f]+)")
@@ -200,7 +200,7 @@ class _Run:
             value = self._value(name)
             if value is None:
                 return None
-            scale = next((int(each[1:]) for each in suffix if re.fullmatch(r"X\d+", each)), 1)
+            scale = next((int(each[1:]) for each in suffix if re.fullmatch(r"X\d{1,2}", each)), 1)
             total = [(have + lane * scale) & _WORD for have, lane in zip(total, value, strict=True)]
         return tuple(total)
 
@@ -283,5 +283,5 @@ _ARITHMETIC: Mapping[str, Callable[..., int]] = {
     "VIMNMX": _extreme,
     "SEL": lambda _, a, _b: a,
     "PRMT": _permute,
-    "SGXT": lambda _, a, bits: a & ((1 << bits) - 1),
+    "SGXT": lambda _, a, bits: a & ((1 << min(bits, 32)) - 1),
 }

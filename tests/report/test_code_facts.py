@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from profkit.report.code_facts import LOOP_WEIGHT, CodeFacts
 from profkit.report.sass_flow import Flow
@@ -66,3 +68,22 @@ def test_loops_and_branches_that_loaded_data_decide() -> None:
 def test_a_product_that_is_added_could_be_fused() -> None:
     assert facts("FMUL R2, R3, R4", "FADD R5, R5, R2", "EXIT")["code_unfused_share"] > 0
     assert facts("FFMA R5, R3, R4, R5", "EXIT")["code_unfused_share"] == 0
+
+
+_OPERANDS = st.sampled_from(
+    ["R0", "R1", "-R2", "UR4", "RZ", "PT", "P0", "0x7", "010", "-0x1", "1.5", "c[0x0][0x0]", "[R1]",
+     "[R1.X4+0x10]", "desc[UR4][R2.64+-0x8]", "SR_TID.X", "SR_CTAID.X", "0xffffffffffff", "0x1010"]
+)  # fmt: skip
+_OPCODES = st.sampled_from(
+    ["LDG.E", "LDS.128", "STS", "S2R", "IMAD.WIDE", "IMAD.HI.U32", "IADD3", "LEA.HI",
+     "SHF.R.U32.HI", "LOP3.LUT", "SGXT.U32", "PRMT", "SEL", "IMNMX", "BRA", "@P0 BRA", "BSSY",
+     "FADD", "MUFU.RCP", "HMMA.16816.F32", "EXIT", "?"]
+)  # fmt: skip
+
+
+@given(st.lists(st.tuples(_OPCODES, st.lists(_OPERANDS, max_size=6)), min_size=1, max_size=30))
+def test_any_code_has_facts(rows: list[tuple[str, list[str]]]) -> None:
+    values = facts(*(f"{opcode} {', '.join(operands)}" for opcode, operands in rows))
+    assert all(value >= 0 for value in values.values())
+    shares = [value for name, value in values.items() if name.endswith("_share")]
+    assert max(shares) <= 1

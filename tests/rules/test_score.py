@@ -63,6 +63,13 @@ def document(result: Result) -> dict[str, Any]:
     return data
 
 
+def test_the_analysis_without_counters_agrees_with_the_full_one_on_half_of_the_pairs() -> None:
+    blind = recorded()["without_counters"]
+    assert blind["pairs"] >= 180
+    assert blind["agree"] >= 0.5
+    assert blind["near"] >= 0.8
+
+
 def test_the_recorded_pairs_meet_the_accuracy_goals() -> None:
     summary = recorded()["summary"]
     assert summary["defects"] >= 100

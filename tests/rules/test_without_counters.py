@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from profkit.analysis.report import load
 from profkit.report.catalog import catalog
 from profkit.report.counter_free import counter_free, is_counter
 from profkit.report.gpus import Gpu, gpu_of
 from profkit.report.launch_message import LaunchMessage, Metric
+from profkit.report.quantities import request
+from profkit.report.reader import read
 from profkit.rules.code_signs import PARTS, factors, part_of, signs
 from profkit.rules.declared_headroom import DeclaredWork, declared_headroom
 from profkit.rules.outlook import Call, Outlook, outlook_of_launches
@@ -65,9 +66,9 @@ def test_planted_defects_show_without_a_counter(pair: str, category: str, source
 
 
 @pytest.mark.usefixtures("locked")
-def test_the_lock_holds_against_the_full_analysis() -> None:
+def test_the_lock_holds_against_what_the_full_analysis_reads() -> None:
     with pytest.raises(CounterRead):
-        load(PAIRS / "transpose_conflicts" / "before.ncu-repz")
+        read(PAIRS / "transpose_conflicts" / "before.ncu-repz", request())
 
 
 @pytest.mark.parametrize(
