@@ -36,7 +36,7 @@ LIGHT = """
 import sys
 
 def test_nothing_heavy_is_imported():
-    heavy = {"numpy", "msgspec", "torch", "rich", "profkit.callables.profiled", "profkit.api"}
+    heavy = {"numpy", "msgspec", "torch", "rich", "profkit.callables.calls", "profkit.api"}
     assert PLUGIN in sys.modules
     assert not heavy & set(sys.modules)
 """
