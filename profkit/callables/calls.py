@@ -234,7 +234,15 @@ def _declaration(
         shapes=dict(_shapes(first)),
         dtype=dtype_of(arrays[0]) if arrays else "",
         work=work,
+        folder=_folder(calls[-1].function),
     )
+
+
+def _folder(function: Callable[..., Any]) -> Path | None:
+    """The folder of the file that defines a function; None for one of a notebook or in C."""
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    file = Path(code.co_filename) if code else None
+    return file.parent if file and file.is_file() else None
 
 
 def _shapes(call: Invocation) -> Iterator[tuple[str, Any]]:

@@ -61,6 +61,10 @@ def test_a_call_is_timed_checked_and_saved(
     assert low <= run.median <= high
     assert run.median == np.median(run.latency.latency.samples)
     assert run.latency.latency.target.shapes == {"x": "8"}
+    head = ["git", "-C", str(ROOT), "rev-parse", "HEAD"]
+    commit = subprocess.run(head, capture_output=True, text=True, check=False).stdout.strip()
+    assert run.times
+    assert (run.times.fingerprint.commit or {}).get("commit", "") == commit
     file = run.save(tmp_path / "run.json")
     document = json.loads(file.read_text("utf-8"))
     assert document["series"][0]["flop_rate"]["value"] == pytest.approx(8 / run.median)
