@@ -32,6 +32,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 import pytest
+from _pytest.assertion.rewrite import AssertionRewritingHook
 
 from profkit.page.page import page_templates
 from profkit.report.catalog import catalog
@@ -85,6 +86,10 @@ class _Program:
         sys.argv = [self.name, *self.arguments]
         _show_words([sys.executable, *(["-m"] if self.is_module else []), *sys.argv])
         if self.is_module:
+            # pytest's loader, which profkit's plugin makes that of its modules, gives no code
+            sys.meta_path[:] = [
+                each for each in sys.meta_path if not isinstance(each, AssertionRewritingHook)
+            ]
             sys.modules.pop(self.name, None)
             runpy.run_module(self.name, run_name="__main__", alter_sys=True)
         else:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from profkit.callables.profiled import compare, profile
+from profkit.callables.calls import compare, profile
 from profkit.callables.run import Run
 from profkit.callables.sweep import sweep
 

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from profkit.callables.measured import WRONG
+from profkit.callables.calls import invocations, measure_calls
+from profkit.callables.measurement import WRONG
 from profkit.callables.options import options_of
-from profkit.callables.profiled import invocations, measured
 from profkit.callables.run import Run
 from profkit.core.errors import BadInput
 from profkit.history.addition import parents_of
@@ -36,7 +36,7 @@ _CONDITIONS = ("gpu_uuid", "timer", "cache_policy")
 
 
 @dataclass(frozen=True)
-class Judged:
+class Judgment:
     """The verdict on a run against a stored one; `floor` is what two runs of a build differ by."""
 
     within: WithinRun
@@ -67,7 +67,9 @@ def check_call(
     """
     __tracebackhide__ = True
     store = Store(folder)  # raises before anything is measured
-    run = measured(invocations([function], args, {}), options_of({"margin": MARGIN, **options}))
+    run = measure_calls(
+        invocations([function], args, {}), options_of({"margin": MARGIN, **options})
+    )
     if run.verdict == WRONG:
         pytest.fail(repr(run), pytrace=False)
     point = _point(run, test)
@@ -91,7 +93,7 @@ def check_call(
     return run
 
 
-def judge(run: Run, stored: Sequence[Point], thresholds: Thresholds) -> Judged:
+def judge(run: Run, stored: Sequence[Point], thresholds: Thresholds) -> Judgment:
     """The verdict on a run against the last of the points, which were measured alike.
 
     Two runs of one build differ; by how much is known from `profkit calibrate`, else from the
@@ -105,10 +107,10 @@ def judge(run: Run, stored: Sequence[Point], thresholds: Thresholds) -> Judged:
     timed = run.latency
     after = structs.replace(timed.summary, interval=timed.interval)
     floor, source = _floor(run, stored, thresholds.margin)
-    return Judged(single_runs(before, after, floor, thresholds), last, floor, source)
+    return Judgment(single_runs(before, after, floor, thresholds), last, floor, source)
 
 
-def words(run: Run, judged: Judged) -> str:
+def words(run: Run, judged: Judgment) -> str:
     """`softmax: 1.12x slower [1.10, 1.14] than 12.3 µs of 2026-11-20 (3dbb8bf)  REGRESSED`."""
     within, last = judged.within, judged.baseline
     before = number(summarize(last.block_medians).median, "s")

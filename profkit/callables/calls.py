@@ -47,7 +47,7 @@ _UNSURE = (
 _IS_SIZE = (int, float, str, bool)
 
 
-class Profiled:
+class MeasuredFunction:
     """A function that is measured when it is called; `__wrapped__` is the function itself."""
 
     __wrapped__: Callable[..., Any]
@@ -60,7 +60,7 @@ class Profiled:
             prepare_attachment()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Run:
-        return measured(invocations([self.__wrapped__], args, kwargs), self._options)
+        return measure_calls(invocations([self.__wrapped__], args, kwargs), self._options)
 
 
 @overload
@@ -68,12 +68,12 @@ def profile(
     function: Callable[..., Any], first: Any, /, *args: Any, **keywords: Unpack[Keywords]
 ) -> Run: ...
 @overload
-def profile(function: Callable[..., Any], /, **keywords: Unpack[Keywords]) -> Profiled: ...
+def profile(function: Callable[..., Any], /, **keywords: Unpack[Keywords]) -> MeasuredFunction: ...
 @overload
-def profile(**keywords: Unpack[Keywords]) -> Callable[[Callable[..., Any]], Profiled]: ...
+def profile(**keywords: Unpack[Keywords]) -> Callable[[Callable[..., Any]], MeasuredFunction]: ...
 def profile(
     function: Callable[..., Any] | None = None, /, *args: Any, **keywords: Unpack[Keywords]
-) -> Run | Profiled | Callable[[Callable[..., Any]], Profiled]:
+) -> Run | MeasuredFunction | Callable[[Callable[..., Any]], MeasuredFunction]:
     """Measure a call: check it against `reference=`, time it as `profkit time` does, and with
     `ncu=True` record it with Nsight Compute.
 
@@ -87,12 +87,12 @@ def profile(
     """
     options = options_of(keywords)
     if function is None:
-        return partial(Profiled, options=options)
+        return partial(MeasuredFunction, options=options)
     if not callable(function):
         raise UsageError(
             f"profile takes a callable, not {type(function).__name__}", "profile(f, x)"
         )
-    profiled = Profiled(_plain(function), options)
+    profiled = MeasuredFunction(_plain(function), options)
     return profiled(*args) if args else profiled
 
 
@@ -108,7 +108,7 @@ def compare(
     "IMPROVED": it is faster than the first. Both are checked against `reference=`; without one the
     second is checked against the first's result. Raises as `profile`.
     """
-    return measured(invocations([baseline, candidate], args, {}), options_of(keywords))
+    return measure_calls(invocations([baseline, candidate], args, {}), options_of(keywords))
 
 
 def invocations(
@@ -123,30 +123,30 @@ def invocations(
     return [Invocation(name, function, args, kwargs) for name, function in pairs]
 
 
-def measured(calls: Sequence[Invocation], options: Options) -> Run:
+def measure_calls(calls: Sequence[Invocation], options: Options) -> Run:
     """The Run of one callable, or of several with verdicts against the first."""
     stop_at_measurement()
-    waited = [examine(call, partial(_wait, call), options.reference) for call in calls]
-    checks = _checks(calls, waited, options)
+    examinations = [examine(call, partial(_wait, call), options.reference) for call in calls]
+    checks = _checks(calls, examinations, options)
     wrong = next((check for check in checks if check.status is Status.failed), None)
     first = calls[0]
     if wrong:
         return Run(" → ".join(call.name for call in calls), wrong, None)
-    arrays = [*first.arrays, *(leaf for each in waited for leaf in leaves(each.result))]
+    arrays = [*first.arrays, *(leaf for each in examinations for leaf in leaves(each.result))]
     environment = surroundings(arrays, options.device)
-    _refuse_unwaited(calls, waited)
+    _refuse_unwaited(calls, examinations)
     notes = [_UNSURE] if environment.unsure else []
     notes += [
         f"{call.name} writes to its arguments: timed with copies of them"
-        for call, examination in zip(calls, waited, strict=True)
+        for call, examination in zip(calls, examinations, strict=True)
         if examination.writes
     ]
     used = [
         call.on_copies() if examination.writes else call
-        for call, examination in zip(calls, waited, strict=True)
+        for call, examination in zip(calls, examinations, strict=True)
     ]
-    declaration = _declaration(calls, waited[0], options)
-    del waited, arrays
+    declaration = _declaration(calls, examinations[0], options)
+    del examinations, arrays
     report = _timed(used, options, environment, declaration, checks, notes)
     recording = None
     if options.ncu:
@@ -156,12 +156,12 @@ def measured(calls: Sequence[Invocation], options: Options) -> Run:
 
 
 def _refuse_unwaited(calls: Sequence[Invocation], examinations: Sequence[Examination]) -> None:
-    """Raise UsageError for work of JAX that only what it returns could be waited for by."""
+    """Raise UsageError for work of JAX that only what it returns could be examinations for by."""
     for call, examination in zip(calls, examinations, strict=True):
         used = {framework(array) for array in call.arrays}
         if "jax" in used and not any(framework(x) == "jax" for x in leaves(examination.result)):
             raise UsageError(
-                f"{call.name} returns no array of JAX, so that nothing can be waited for",
+                f"{call.name} returns no array of JAX, so that nothing can be examinations for",
                 "return what it computes",
             )
 
@@ -234,7 +234,15 @@ def _declaration(
         shapes=dict(_shapes(first)),
         dtype=dtype_of(arrays[0]) if arrays else "",
         work=work,
+        folder=_folder(calls[-1].function),
     )
+
+
+def _folder(function: Callable[..., Any]) -> Path | None:
+    """The folder of the file that defines a function; None for one of a notebook or in C."""
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    file = Path(code.co_filename) if code else None
+    return file.parent if file and file.is_file() else None
 
 
 def _shapes(call: Invocation) -> Iterator[tuple[str, Any]]:
@@ -263,7 +271,7 @@ def _wait(call: Invocation, result: object) -> None:
 
 
 def _plain(function: Callable[..., Any]) -> Callable[..., Any]:
-    return function.__wrapped__ if isinstance(function, Profiled) else function
+    return function.__wrapped__ if isinstance(function, MeasuredFunction) else function
 
 
 def _name(function: Callable[..., Any]) -> str:

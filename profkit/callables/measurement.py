@@ -15,7 +15,7 @@ WRONG, PASSED, UNCHECKED = "WRONG", "PASSED", "UNCHECKED"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Measured:
+class Measurement:
     """One measurement.
 
     `check` compares the result with the reference, None without one; of several callables it is
