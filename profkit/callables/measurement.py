@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -11,6 +12,7 @@ from profkit.core.errors import TargetFailed, UsageError
 from profkit.timing.latency import LatencyReport, Pair, Timed
 from profkit.timing.latency_view import warnings
 
+_OPTION = re.compile(r"--([a-z]+(?:-[a-z]+)*)")
 WRONG, PASSED, UNCHECKED = "WRONG", "PASSED", "UNCHECKED"
 
 
@@ -85,4 +87,10 @@ class Measurement:
     @property
     def remarks(self) -> Sequence[str]:
         """The notes, and what limits the validity of the times."""
-        return (*self.notes, *(warnings(self.times) if self.times else ()))
+        lines = warnings(self.times) if self.times else ()
+        return (*self.notes, *(_OPTION.sub(_keyword, line) for line in lines))
+
+
+def _keyword(option: re.Match[str]) -> str:
+    """`--warmup-ms`, as `profkit time` has it, as the keyword of that meaning."""
+    return option[1].replace("-", "_")
