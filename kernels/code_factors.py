@@ -76,8 +76,8 @@ def _categories() -> Mapping[str, str]:
 def main() -> None:
     """Fit the factors and write them."""
     with unpacked(Path(sys.argv[1]) if sys.argv[1:] else PAIRS) as folders:
-        found = [case(read_pair(folder)) for folder in pairs_in(folders)]
-    cases = [each for each in found if each]
+        pairs = [read_pair(folder) for folder in pairs_in(folders)]
+        cases = [made for pair in pairs if (made := case(pair))]
     parts = [[each for each in cases if part_of(each.family) != part] for part in range(PARTS)]
     result = FactorsFile(fitted(cases), tuple(map(fitted, parts)))
     FILE.write_bytes(json.format(json.encode(result), indent=1) + b"\n")

@@ -86,6 +86,7 @@ def _values(shape: LaunchConfiguration, gpu: Gpu) -> dict[str, float]:
         values |= {f"grid_{axis}": extent, f"block_{axis}": other}
     needs = BlockNeeds(threads, shape.registers, shared, reserved, 0)
     most = launch_limits(needs, gpu)
-    if most and (resident := min(most.values())) > 0:
+    resident = min(most.values(), default=0)
+    if resident > 0 and gpu.sm_count > 0:
         values["waves"] = blocks / (resident * gpu.sm_count)
     return {name: float(value) for name, value in (values | dict(most)).items()}

@@ -185,7 +185,7 @@ def _summary(outcome: Outcome) -> list[str]:
         lines += [f"\nLatency per call without a profiler ({method(timed[0])}):"]
         lines += [f"  {variant_line(row)}" for row in timed]
         lines += [f"! {doubt}" for doubt in doubts(timed)]
-    if outcome.timeline:
+    if outcome.timeline and not outcome.without_counters:
         from profkit.analysis.timeline_view import headline
 
         file = shlex.quote(f"{outcome.folder}/timeline.sqlite")

@@ -254,7 +254,9 @@ class Profiling:
             except ncu.CountersRefused as refused:
                 if plan.require_counters or timeline is None:
                     raise
-                self.warn(f"{refused.message}: without them; {refused.remedy}", refused.message)
+                self.warn(
+                    f"{refused.message}: analyzed without them; {refused.remedy}", refused.message
+                )
                 manifest = self.manifest(tool_versions(tool, find("nsys")), gpu, checked, None, {})
                 return self._without_counters(run_draft, manifest, timeline, checked, latency)
             with self.stage("read"):

@@ -45,7 +45,7 @@ def counter_free(path: Path) -> RawReport:
 def launch_limits(needs: BlockNeeds, gpu: Gpu) -> Mapping[str, float]:
     """The blocks that fit on an SM by each resource, and the grid's waves need no counter."""
     chip = gpu.chip
-    if not chip.warps:
+    if not chip.warps or needs.threads <= 0:
         return {}
     blocks = {
         "registers": blocks_by_registers(needs.registers, needs.threads, chip),
@@ -65,7 +65,8 @@ def launch_facts(launch: LaunchSummary) -> Mapping[str, float]:
     limits = {name: launch.get(f"occupancy_limit_{name}") for name in _LIMITS}
     known = {name: int(most) for name, most in limits.items() if not math.isnan(most)}
     chip = launch.gpu.chip
-    if not known or not launch.block or not (chip.warps and chip.schedulers):
+    units = (chip.warps, chip.schedulers, launch.gpu.sm_count, math.prod(launch.block))
+    if not known or not launch.block or not all(units):
         return facts
     warps = warps_per_block(math.prod(launch.block))
     most = Limits(known).resident * warps

@@ -25,17 +25,14 @@ PITCH = 4096
 """A parameter that is not known, chosen: aligned as an address, large as a row of an array."""
 
 SECTOR = 32  # bytes: the unit of transfers from L2 (CUDA C++ Best Practices Guide, 10.2.1)
-_BANKS, _WORD_BYTES = (
-    32,
-    4,
-)  # of shared memory, and bytes of their words (CUDA C++ Programming Guide)
+_BANKS = 32  # of shared memory (CUDA C++ Programming Guide, "Shared Memory")
+_WORD_BYTES = 4  # of a bank (the same)
 _WORD = (1 << 32) - 1
 _SIGN = 1 << 31
 _CONSTANT = re.compile(r"c\[0x0\]\[0x([0-9a-f]+)\]")
 _IMMEDIATE = re.compile(r"0x[0-9a-f]{1,16}|0|[1-9]\d{0,18}")
 _REGISTER = re.compile(r"U?R\d+")
 _INSIDE = re.compile(r"\[([^\[\]]*)\][^\[\]]*$")
-_OFFSET = re.compile(r"([+-])\s*(-?)0x([0-9a-f]+)")
 _LOADS = opcodes("loads")
 _SHARED = frozenset({"shared_memory", "shared_atomic"})
 _GLOBAL = frozenset({"global_memory", "global_atomic"})
@@ -106,7 +103,7 @@ def accesses(flow: Flow, block: Sequence[int], grid: Sequence[int]) -> tuple[Acc
 
 class _Run:
     def __init__(self, block: Sequence[int], grid: Sequence[int]) -> None:
-        x, y, _ = (*block, 1, 1, 1)[:3]
+        x, y, _ = (max(extent, 1) for extent in (*block, 1, 1, 1)[:3])
         self._registers: dict[str, Lanes] = {}
         self._extents = (*(*block, 1, 1, 1)[:3], *(*grid, 1, 1, 1)[:3])
         lanes = range(WARP)
@@ -119,14 +116,14 @@ class _Run:
 
     def accesses(self, operations: Sequence[Operation]) -> tuple[Access, ...]:
         """Run all operations."""
-        found = []
+        made = []
         for index, step in enumerate(operations):
             kind = CLASS_OF.get(step.base)
             if kind in _SHARED or kind in _GLOBAL:
-                found.append(Access(index, kind in _SHARED, _size(step), self._address(step)))
+                made.append(Access(index, kind in _SHARED, _size(step), self._address(step)))
             if step.writes:
                 self._write(step)
-        return tuple(found)
+        return tuple(made)
 
     def _write(self, step: Operation) -> None:
         value = self._result(step)
@@ -136,7 +133,7 @@ class _Run:
         self._registers.update(dict.fromkeys(others, known))
 
     def _result(self, step: Operation) -> Lanes:
-        base = step.base.removeprefix("U") if step.base not in {"USEL"} else "SEL"
+        base = step.base.removeprefix("U")
         if step.base in _LOADS:
             return self._loaded(step)
         if base in {"S2R", "S2UR", "CS2R"}:
