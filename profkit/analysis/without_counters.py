@@ -15,7 +15,7 @@ from profkit.core.integrity import MANIFEST, check_unchanged
 from profkit.report.counter_free import counter_free
 from profkit.report.machine_code import Cubin, cubin_code, read_cubin
 from profkit.report.summary import Group
-from profkit.rules.declared_headroom import DeclaredWork
+from profkit.rules.declared_headroom import NONE_MEASURED, DeclaredWork, Roofs
 from profkit.rules.outlook import Call, Outlook, outlook, outlook_of_launches
 from profkit.timing.variants import read_variants
 
@@ -31,11 +31,12 @@ _NAME_LENGTH = 16  # hexadecimal digits of a digest, chosen: no two cubins of a 
 @dataclass(frozen=True)
 class Analysis:
     """What is known of a path without counters. `timeline` is that of its run in a line, "" where
-    it has none; `durations` says where they are from."""
+    it has none; `durations` and `roofs` say where they are from."""
 
     path: str
     outlook: Outlook
     durations: str
+    roofs: str
     timeline: str = ""
 
 
@@ -53,17 +54,24 @@ def source_of(path: Path) -> Path:
     return one_report(path)
 
 
-def analyze_report(report: Path, kernel: str | None = None, nvtx: str | None = None) -> Analysis:
+def analyze_report(
+    report: Path,
+    kernel: str | None = None,
+    nvtx: str | None = None,
+    measured: Roofs = NONE_MEASURED,
+) -> Analysis:
     """A report whose counters are not read, with the declared work of its run.
 
-    `kernel` and `nvtx` keep launches as `Report.load` does, which also raises as this does.
+    `kernel` and `nvtx` keep launches as `Report.load` does, which also raises as this does;
+    `measured` roofs take the place of the datasheet's.
     """
     raw = select_launches(counter_free(report), kernel, nvtx)
-    made = outlook_of_launches(raw, _calls(report.parent))
-    return Analysis(str(report), made, "ncu's gpu__time_duration", _headline(report.parent))
+    made = outlook_of_launches(raw, _calls(report.parent), measured=measured)
+    headline = _headline(report.parent)
+    return Analysis(str(report), made, "ncu's gpu__time_duration", _source(measured), headline)
 
 
-def analyze_timeline(events: Events, path: Path) -> Analysis:
+def analyze_timeline(events: Events, path: Path, measured: Roofs = NONE_MEASURED) -> Analysis:
     """The kernels of a timeline, with code and declared work of its run."""
     from profkit.analysis.timeline_launches import launches_of_timeline
     from profkit.analysis.timeline_view import headline
@@ -72,9 +80,17 @@ def analyze_timeline(events: Events, path: Path) -> Analysis:
     folder = path.parent
     cubins = _cubins(folder / CODE_FOLDER)
     made = outlook(
-        launches_of_timeline(events), lambda group: code_of(group, cubins), _calls(folder)
+        launches_of_timeline(events),
+        lambda group: code_of(group, cubins),
+        _calls(folder),
+        measured=measured,
     )
-    return Analysis(str(path), made, "CUPTI activity", headline(summarize_timeline(events)))
+    text = headline(summarize_timeline(events))
+    return Analysis(str(path), made, "CUPTI activity", _source(measured), text)
+
+
+def _source(measured: Roofs) -> str:
+    return "measured ceilings (of benchmarks: no bounds), else the datasheet" if measured else "datasheet"
 
 
 def save_code(events: Events, folder: Path, environment: Mapping[str, str]) -> None:

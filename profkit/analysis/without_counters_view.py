@@ -98,6 +98,7 @@ class WithoutCountersFile(File, frozen=True, kw_only=True, tag="profkit.without-
     path: str
     gpu: str | None
     durations: str
+    roofs: str
     timeline: str | None
     wholes: tuple[WholeEntry, ...]
     kernels: tuple[KernelEntry, ...]
@@ -113,6 +114,7 @@ def without_counters_json(analysis: Analysis) -> str:
             path=analysis.path,
             gpu=gpus[0].name if gpus else None,
             durations=analysis.durations,
+            roofs=analysis.roofs,
             timeline=analysis.timeline or None,
             wholes=tuple(map(_whole_entry, made.wholes)),
             kernels=tuple(map(_kernel_entry, made.kernels)),
@@ -211,6 +213,8 @@ def _facts(analysis: Analysis) -> Iterator[Row]:
         yield Row(f"Headroom{name}", _headroom(whole, whole.headroom))
         if not math.isnan(whole.headroom.attainable):
             yield Row(f"Roofline{name}", _point(whole.headroom))
+    if any(whole.headroom for whole in analysis.outlook.wholes):
+        yield Row("Roofs", analysis.roofs)
     yield Row("Durations", analysis.durations)
     if analysis.timeline:
         yield Row("Timeline", analysis.timeline)

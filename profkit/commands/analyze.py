@@ -34,6 +34,7 @@ def analyze(
     disable: list[str] | None = None,
     with_host: bool = False,
     without_counters: bool = False,
+    ceilings: Path | None = None,
 ) -> None:
     """Show kernels by time, what limits them and estimated speedups.
 
@@ -46,6 +47,7 @@ def analyze(
       profkit analyze run.ncu-rep --format html -o run.html
       profkit analyze timeline.sqlite
       profkit analyze run --without-counters
+      profkit analyze run --without-counters --ceilings h200.json
     """
     from profkit.analysis.run_files import TIMELINES
     from profkit.commands import reading
@@ -54,8 +56,10 @@ def analyze(
         if rules or disable or sort != _BY_TIME:
             message = "--sort, --rules and --disable don't apply to --without-counters"
             raise UsageError(message, "leave them out")
-        put(_without_counters(paths, kernel, nvtx, top, format, output), output)
+        put(_without_counters(paths, kernel, nvtx, top, format, output, ceilings), output)
         return
+    if ceilings:
+        raise UsageError("--ceilings: only without counters", "add --without-counters")
     if any(path.suffix in TIMELINES for path in paths):
         filtered = bool(kernel or nvtx) or top is not None or sort != _BY_TIME
         advice = reading.chosen_advice(rules, disable, None)
@@ -99,22 +103,29 @@ def _without_counters(
     top: int | None,
     format: AnalysisFormat,
     output: Path | None,
+    ceilings: Path | None,
 ) -> str:
     from profkit.analysis import without_counters
     from profkit.analysis import without_counters_view as views
     from profkit.commands.reading import read_timeline
+    from profkit.roofline.ceiling_file import read_ceilings, unfit
     from profkit.ui.terminal import rendered
 
     if len(paths) > 1 or format in {"csv", "html"}:
         message = "--without-counters: one report or run, as terminal, brief, markdown or json"
         raise UsageError(message, "name one of them")
     source = without_counters.source_of(paths[0])
+    roofs = read_ceilings(ceilings) if ceilings else None
+    measured = roofs.plain if roofs else {}
     if without_counters.is_report(source):
-        made = without_counters.analyze_report(source, kernel, nvtx)
+        made = without_counters.analyze_report(source, kernel, nvtx, measured)
     elif kernel or nvtx:
         raise UsageError("--kernel and --nvtx don't apply to a timeline", "leave them out")
     else:
-        made = without_counters.analyze_timeline(read_timeline(source), source)
+        made = without_counters.analyze_timeline(read_timeline(source), source, measured)
+    names = {gpu.name for gpu in made.outlook.summary.gpus}
+    if roofs and (other := next((name for name in names if unfit(roofs, {"name": name})), None)):
+        raise UsageError(f"{ceilings}: not the ceilings of {other}", "measure them on it")
     made = replace(made, path=str(paths[0]))
     shown = _TOP_SHOWN["terminal"] if top is None else top
     if format == "json":

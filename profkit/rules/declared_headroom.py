@@ -8,12 +8,18 @@ and FLOP in place of the algorithm's.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from profkit.report.floors import LAUNCH, REACH, SHORTEST
 from profkit.report.gpus import Gpu
 from profkit.report.resources import RESOURCES
 from profkit.rules.headroom import ARITHMETIC
+
+Roofs = Mapping[str, float]
+"""Measured roofs in B/s and FLOP/s by the names of `profkit ceilings`."""
+NONE_MEASURED: Roofs = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -42,13 +48,20 @@ class DeclaredHeadroom:
 
 
 def declared_headroom(
-    work: DeclaredWork, seconds: float, gpu: Gpu, *, launches: int, on_tensor_cores: bool
+    work: DeclaredWork,
+    seconds: float,
+    gpu: Gpu,
+    *,
+    launches: int,
+    on_tensor_cores: bool,
+    measured: Roofs = NONE_MEASURED,
 ) -> DeclaredHeadroom | None:
     """The headroom of some launches that do declared work in `seconds`; None where no roof of the
-    GPU is known for it."""
-    bandwidth = _peak(gpu, "dram") * REACH["dram_busy"]
+    GPU is known for it. Roofs are the measured ones where there are, else the datasheet's."""
+    bandwidth = measured.get("dram") or _peak(gpu, "dram") * REACH["dram_busy"]
     unit = "tensor_fp16" if on_tensor_cores else "fp32"
-    arithmetic = _peak(gpu, unit) * (REACH["tensor_busy"] if on_tensor_cores else 1.0)
+    reach = REACH["tensor_busy"] if on_tensor_cores else 1.0
+    arithmetic = measured.get(unit) or _peak(gpu, unit) * reach
     floors = {
         RESOURCES["dram_busy"]: work.bytes / bandwidth if bandwidth else math.nan,
         ARITHMETIC: work.flop / arithmetic if arithmetic else math.nan,

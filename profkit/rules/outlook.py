@@ -14,7 +14,13 @@ from profkit.report.quantities import evaluate
 from profkit.report.reader import RawReport
 from profkit.report.summary import Group, LaunchSummary, ReportSummary, summarize
 from profkit.rules.code_signs import CodeFinding, Factors, KernelFacts, code_findings, factors
-from profkit.rules.declared_headroom import DeclaredHeadroom, DeclaredWork, declared_headroom
+from profkit.rules.declared_headroom import (
+    NONE_MEASURED,
+    DeclaredHeadroom,
+    DeclaredWork,
+    Roofs,
+    declared_headroom,
+)
 
 if TYPE_CHECKING:
     from profkit.report.sass_flow import Flow
@@ -80,11 +86,13 @@ def outlook(
     codes: Codes,
     calls: Mapping[str, Call],
     fitted: Factors | None = None,
+    measured: Roofs = NONE_MEASURED,
 ) -> Outlook:
     """What launches, code and declared work show.
 
     `calls` are the calls by the name of the NVTX range that their launches are in; "" is all
-    launches. `fitted` are the factors of signs, the shipped ones if None.
+    launches. `fitted` are the factors of signs, the shipped ones if None; `measured` roofs take the
+    place of the datasheet's.
     """
     groups = [group for group in summary.groups if group.count > group.failed]
     code = {id(group): _code(group, codes) for group in groups}
@@ -98,7 +106,9 @@ def outlook(
     for launch in summary.measured:
         launches.setdefault(_range(launch, calls), []).append(launch)
     wholes = {
-        name: _whole(name, members, calls.get(name, Call()), on_tensor_cores=name in tensor)
+        name: _whole(
+            name, members, calls.get(name, Call()), measured, on_tensor_cores=name in tensor
+        )
         for name, members in launches.items()
     }
     kernels = tuple(
@@ -116,7 +126,10 @@ def outlook(
 
 
 def outlook_of_launches(
-    raw: RawReport, calls: Mapping[str, Call], fitted: Factors | None = None
+    raw: RawReport,
+    calls: Mapping[str, Call],
+    fitted: Factors | None = None,
+    measured: Roofs = NONE_MEASURED,
 ) -> Outlook:
     """Of the launches of a report that was read without its counters, with their own code."""
     launches = zip(raw.launches, raw.actions, strict=True)
@@ -126,7 +139,7 @@ def outlook_of_launches(
         action = actions.get(group.typical.index)
         return launch_code(action) if action else None
 
-    return outlook(summarize(raw, evaluate(raw)), code, calls, fitted)
+    return outlook(summarize(raw, evaluate(raw)), code, calls, fitted, measured)
 
 
 def kernel_facts(kernels: Sequence[KernelOutlook]) -> tuple[KernelFacts, ...]:
@@ -154,7 +167,14 @@ def _range(launch: LaunchSummary, calls: Mapping[str, Call]) -> str:
     return next((name for name in launch.launch.nvtx if name in calls), "")
 
 
-def _whole(name: str, launches: list[LaunchSummary], call: Call, *, on_tensor_cores: bool) -> Whole:
+def _whole(
+    name: str,
+    launches: list[LaunchSummary],
+    call: Call,
+    measured: Roofs,
+    *,
+    on_tensor_cores: bool,
+) -> Whole:
     is_timed = call.seconds > 0
     seconds = call.seconds if is_timed else sum(launch.duration for launch in launches)
     headroom = declared_headroom(
@@ -163,5 +183,6 @@ def _whole(name: str, launches: list[LaunchSummary], call: Call, *, on_tensor_co
         launches[0].gpu,
         launches=len(launches),
         on_tensor_cores=on_tensor_cores,
+        measured=measured,
     )
     return Whole(name, seconds, is_timed, len(launches), headroom)

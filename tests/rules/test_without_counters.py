@@ -135,6 +135,15 @@ def test_headroom_is_the_declared_flop_on_the_unit_of_the_code(h200: Gpu) -> Non
     assert tensor.least == pytest.approx(67e9 / (0.94 * 989e12), rel=0.01)
 
 
+def test_measured_roofs_take_the_place_of_the_datasheets(h200: Gpu) -> None:
+    work = DeclaredWork(flop=67e9, bytes=4.2e9)
+    headroom = declared_headroom(
+        work, 4e-3, h200, launches=1, on_tensor_cores=False, measured={"dram": 4.2e12}
+    )
+    assert headroom
+    assert (headroom.factor, headroom.least) == pytest.approx((4.0, 1e-3))
+
+
 def test_without_declared_work_there_is_no_headroom(h200: Gpu) -> None:
     work = DeclaredWork()
     assert declared_headroom(work, 1e-3, h200, launches=1, on_tensor_cores=False) is None
