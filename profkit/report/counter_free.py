@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 
 from profkit.report.catalog import catalog
@@ -22,13 +23,19 @@ from profkit.report.reader import RawReport, Request, read
 from profkit.report.summary import LaunchSummary
 
 _FREE = ("launch__", "device__attribute_")
-_DURATION = "gpu__time_duration.sum"
 _LIMITS = ("registers", "shared", "warps", "blocks")
 
 
 def is_counter(metric: str) -> bool:
     """Whether a metric, by ncu's name, takes a hardware counter or samples."""
-    return metric != _DURATION and not metric.startswith(_FREE)
+    return not metric.startswith(_FREE) and metric not in _durations()
+
+
+@cache
+def _durations() -> frozenset[str]:
+    """The metrics of a launch's duration, which ncu takes from the driver's timestamps."""
+    alternatives = catalog().quantities["duration"].alternatives
+    return frozenset(name for each in alternatives for name in each.formula.names)
 
 
 def counter_free(path: Path) -> RawReport:
