@@ -90,7 +90,9 @@ def analyze_timeline(events: Events, path: Path, measured: Roofs = NONE_MEASURED
 
 
 def _source(measured: Roofs) -> str:
-    return "measured ceilings (of benchmarks: no bounds), else the datasheet" if measured else "datasheet"
+    if not measured:
+        return "datasheet"
+    return "measured ceilings (of benchmarks: no bounds), else the datasheet"
 
 
 def save_code(events: Events, folder: Path, environment: Mapping[str, str]) -> None:

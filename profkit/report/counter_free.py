@@ -22,7 +22,7 @@ from profkit.report.occupancy import (
 from profkit.report.reader import RawReport, Request, read
 from profkit.report.summary import LaunchSummary
 
-_FREE = ("launch__", "device__attribute_")
+_FREE = ("launch__", "device__")
 _LIMITS = ("registers", "shared", "warps", "blocks")
 
 
