@@ -68,7 +68,7 @@ def analyze_report(
     raw = select_launches(counter_free(report), kernel, nvtx)
     made = outlook_of_launches(raw, _calls(report.parent), measured=measured)
     headline = _headline(report.parent)
-    return Analysis(str(report), made, "ncu's gpu__time_duration", _source(measured), headline)
+    return Analysis(str(report), made, "ncu's durations", _source(measured), headline)
 
 
 def analyze_timeline(events: Events, path: Path, measured: Roofs = NONE_MEASURED) -> Analysis:

@@ -411,11 +411,11 @@ def test_a_disk_that_fills_up_keeps_whole_cells_to_go_on_with(toy: Path) -> None
 
 def test_a_backend_that_hangs_is_ended_and_the_others_go_on(toy: Path) -> None:
     toy.write_text(TOY.replace("os._exit(3)", "time.sleep(600)"), encoding="utf-8")
-    done = measured(toy, "--backends", "quick,dies,slow", "--timeout", "20s")
+    done = measured(toy, "--backends", "quick,dies,slow", "--timeout", "12s")
     assert done.exit_code == 0, done.stderr
     cells = by_id(summary(toy))
     assert cells["n1.dies"]["status"] == "failed"
-    assert cells["n1.dies"]["reason"] == "no answer for 20 s, ended"
+    assert cells["n1.dies"]["reason"] == "no answer for 12 s, ended"
     assert {cell["status"] for cell in cells.values() if cell["id"] != "n1.dies"} == {"measured"}
 
 
@@ -494,19 +494,19 @@ def test_another_gpu_or_other_options_are_refused(toy: Path) -> None:
 
 def test_a_budget_is_kept_by_fewer_samples_and_said(toy: Path) -> None:
     toy.write_text(TOY.replace("2e-4", "4e-2").replace("4e-3", "8e-2"), encoding="utf-8")
-    words = ("--backends", "quick,slow", "--samples", "800", "--budget", "30s")
+    words = ("--backends", "quick,slow", "--samples", "600", "--budget", "20s")
     done = measured(toy, *words)
     assert done.exit_code == 0, done.stderr
     document = summary(toy)
     timed = [cell for cell in document["cells"] if cell["status"] == "measured"]
     assert timed
     for cell in timed:
-        assert cell["n"] < cell["asked"] == 800
-        assert cell["fewer"].startswith(f"{cell['n']} of 800, for the budget of 30 s")
+        assert cell["n"] < cell["asked"] == 600
+        assert cell["fewer"].startswith(f"{cell['n']} of 600, for the budget of 20 s")
     assert {cell["status"] for cell in document["cells"]} <= {"measured", "no_time"}
     for cell in document["cells"]:
         if cell["status"] == "no_time":
-            assert "the budget of 30 s was spent" in cell["reason"]
+            assert "the budget of 20 s was spent" in cell["reason"]
     assert "fewer samples than requested" in done.stdout
 
 
