@@ -13,11 +13,14 @@ from typing import Any
 import numpy as np
 
 from profkit.capture.correctness import BOUNDS
+from profkit.core.errors import UsageError
 
 _FRAMEWORKS = {"torch": "torch", "cupy": "cupy", "jax": "jax", "jaxlib": "jax", "numpy": "numpy",
                "cuda": "cuda.core"}  # fmt: skip
 _ON_GPU = {2, 13}  # kDLCUDA and kDLCUDAManaged of dlpack.h
 _EXACT = 0.0  # the largest error of whole numbers
+_WHOLE = ("bool", "int", "uint")
+_PARTS = {"complex64": "float32", "complex128": "float64"}
 
 
 def leaves(value: Any) -> Iterator[Any]:
@@ -67,21 +70,23 @@ def mapped(value: Any, change: Callable[[Any], Any]) -> Any:
 
 
 def copied(array: Any) -> Any:
-    """An array of its own with the same values; JAX's arrays can't be changed and stay."""
+    """An array of its own with the same values."""
     kind = framework(array)
     if kind == "torch":
         return array.detach().clone().requires_grad_(array.requires_grad)
-    return array.copy() if kind in {"cupy", "numpy"} else array
+    return array.copy() if kind in {"cupy", "jax", "numpy"} else array
 
 
 def precise(array: Any) -> Any:
-    """A copy, in float64 where it holds floating-point numbers; NumPy's of one of JAX's."""
+    """A copy, in float64 or complex128 where it holds such numbers; NumPy's of one of JAX's."""
     if framework(array) == "torch":
+        if array.is_complex():
+            return array.detach().to(sys.modules["torch"].complex128)
         return array.detach().double() if array.is_floating_point() else array.detach().clone()
     if framework(array) == "jax":
         array = np.asarray(array)
     if framework(array) in {"cupy", "numpy"} and _bound(_dtype(array)) is not None:
-        return array.astype("float64")
+        return array.astype("complex128" if is_complex(array) else "float64")
     return copied(array)
 
 
@@ -104,12 +109,24 @@ def host(array: Any) -> Any:
 
 
 def error_bound(array: Any) -> float:
-    """The largest relative error of a right result of this type; whole numbers have none."""
-    return _bound(_dtype(array)) or _EXACT
+    """The largest relative error of a right result of this type; whole numbers have none.
+
+    Raises UsageError for a type whose rounding is not known, as float8.
+    """
+    dtype = _dtype(array)
+    bound = _bound(dtype)
+    if bound is None and not dtype.startswith(_WHOLE):
+        raise UsageError(f"results of {dtype} can't be checked", "return them in float16 or wider")
+    return bound or _EXACT
+
+
+def is_complex(array: Any) -> bool:
+    """Whether an array holds complex numbers."""
+    return _dtype(array) in _PARTS
 
 
 def _bound(dtype: str) -> float | None:
-    return BOUNDS.get(dtype)
+    return BOUNDS.get(_PARTS.get(dtype, dtype))
 
 
 def dtype_of(array: Any) -> str:

@@ -77,8 +77,8 @@ def injection() -> Injection:
     if not _prepared.cache_info().currsize and driver.started():
         raise CannotAttach(_TOO_LATE)
     prepared = _prepared()
-    if isinstance(prepared, CannotAttach):
-        raise prepared
+    if isinstance(prepared, CannotAttach):  # a new one: the frames of one that is raised add up
+        raise CannotAttach(prepared.message, prepared.remedy)
     return prepared
 
 

@@ -17,7 +17,7 @@ from profkit.callables.options import options_of
 from profkit.callables.run import Run
 from profkit.core.errors import BadInput
 from profkit.history.addition import parents_of
-from profkit.history.content import Content, Stated
+from profkit.history.content import DIRTY, Content, Stated
 from profkit.history.latencies import import_latencies
 from profkit.history.record import Point
 from profkit.history.store import DEFAULT, Store
@@ -97,7 +97,7 @@ def judge(run: Run, stored: Sequence[Point], thresholds: Thresholds) -> Judgment
     """The verdict on a run against the last of the points, which were measured alike.
 
     Two runs of one build differ; by how much is known from `profkit calibrate`, else from the
-    stored runs where there are five, else taken to be the margin.
+    stored runs of the baseline's commit where there are five, else taken to be the margin.
     """
     last = stored[-1]
     medians = last.block_medians
@@ -130,9 +130,11 @@ def _floor(run: Run, stored: Sequence[Point], margin: float) -> tuple[float, str
     floor = read_floor(*run.latency.latency.measured_with)
     if floor:
         return floor.between_runs, "profkit calibrate"
-    if len(stored) >= _LEAST_RUNS:
-        centers = [summarize(point.block_medians).median for point in stored]
-        return max(centers) / min(centers) - 1, f"{len(stored)} stored runs"
+    commit = stored[-1].commit
+    same = [point for point in stored if point.commit == commit and not commit.endswith(DIRTY)]
+    if commit and len(same) >= _LEAST_RUNS:
+        centers = [summarize(point.block_medians).median for point in same]
+        return max(centers) / min(centers) - 1, f"{len(same)} stored runs of its commit"
     return margin, "taken to be the margin: profkit calibrate"
 
 

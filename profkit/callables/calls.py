@@ -156,12 +156,12 @@ def measure_calls(calls: Sequence[Invocation], options: Options) -> Run:
 
 
 def _refuse_unwaited(calls: Sequence[Invocation], examinations: Sequence[Examination]) -> None:
-    """Raise UsageError for work of JAX that only what it returns could be examinations for by."""
+    """Raise UsageError for work of JAX that only what it returns could be waited for by."""
     for call, examination in zip(calls, examinations, strict=True):
         used = {framework(array) for array in call.arrays}
         if "jax" in used and not any(framework(x) == "jax" for x in leaves(examination.result)):
             raise UsageError(
-                f"{call.name} returns no array of JAX, so that nothing can be examinations for",
+                f"{call.name} returns no array of JAX, so that nothing can be waited for",
                 "return what it computes",
             )
 

@@ -17,14 +17,13 @@ from profkit.callables.arrays import (
     error_bound,
     framework,
     host,
+    is_complex,
     leaves,
     mapped,
     precise,
 )
 from profkit.capture.correctness import Status, Verdict, relative_error
-from profkit.core.errors import TargetFailed
-
-_BOTH_ROUND = 2  # two results of one precision may each be off by the bound
+from profkit.core.errors import TargetFailed, UsageError
 
 
 @dataclass(frozen=True)
@@ -71,6 +70,8 @@ def examine(call: Invocation, wait: Callable[[object], object], reference: Any) 
     used = call.on_copies()
     result = used()
     wait(result)
+    if any(framework(array) == "jax" and array.is_deleted() for array in used.arrays):
+        raise UsageError(f"{call.name} donates its arguments", "measure it without donate_argnums")
     pairs = zip(call.arrays, used.arrays, strict=True)
     writes = not all(equal(before, after) for before, after in pairs)
     verdict = None
@@ -89,30 +90,34 @@ def agreement(name: str, result: Any, other: Any) -> Verdict | None:
     """
     if not list(leaves(result)) or not list(leaves(other)):
         return None
-    return judge_result(name, result, other, _BOTH_ROUND)
+    return judge_result(name, result, other, both_round=True)
 
 
-def judge_result(name: str, result: Any, truth: Any, bounds: int = 1) -> Verdict:
+def judge_result(name: str, result: Any, truth: Any, *, both_round: bool = False) -> Verdict:
     """Compare arrays with those of the right result; the largest relative error decides.
 
-    The error is ||result - truth|| / ||truth|| in float64, at most `bounds` times that of
-    profkit.capture.correctness.BOUNDS; whole numbers must be equal. Raises TargetFailed for a
-    reference without a finite array.
+    The error is ||result - truth|| / ||truth|| in float64 or complex128, at most that of
+    profkit.capture.correctness.BOUNDS, with `both_round` those of both sides together; whole
+    numbers must be equal. Raises TargetFailed for a reference without a finite array.
     """
     rights, arrays = list(leaves(truth)), list(leaves(result))
     if not rights:
         raise TargetFailed(f"{name}: the reference returns no array", "return what it computes")
-    bound = max((bounds * error_bound(array) for array in arrays), default=0.0)
+    limits = [
+        error_bound(array) + (error_bound(right) if both_round else 0.0)
+        for array, right in zip(arrays, rights, strict=False)
+    ]
+    bound = max(limits, default=0.0)
     if len(arrays) != len(rights):
         returned = f"{len(arrays)} arrays" if arrays else f"{type(result).__name__}, no array"
         reason = f"returned {returned}, the reference {len(rights)}"
         return Verdict(name, Status.failed, None, bound, reason)
     worst = 0.0
-    for array, right in zip(arrays, rights, strict=True):
+    for array, right, limit in zip(arrays, rights, limits, strict=True):
         if tuple(array.shape) != tuple(right.shape):
             reason = f"shape {tuple(array.shape)}, the reference has {tuple(right.shape)}"
             return Verdict(name, Status.failed, None, bound, reason)
-        error, limit = _error(array, right), bounds * error_bound(array)
+        error = _error(array, right)
         if math.isnan(error):
             return Verdict(name, Status.failed, None, limit, "values are not finite")
         if error > limit:
@@ -124,9 +129,11 @@ def judge_result(name: str, result: Any, truth: Any, bounds: int = 1) -> Verdict
 
 def _error(array: Any, right: Any) -> float:
     """The relative error; NaN where a value is not finite."""
-    if framework(array) == framework(right) == "torch" and array.device == right.device:
+    wide = "complex128" if is_complex(array) or is_complex(right) else "float64"
+    both_torch = framework(array) == framework(right) == "torch"
+    if wide == "float64" and both_torch and array.device == right.device:
         return relative_error(array.detach(), right.detach().double())
-    values, truth = (np.asarray(host(each), dtype=np.float64) for each in (array, right))
+    values, truth = (np.asarray(host(each), dtype=wide) for each in (array, right))
     distance, size = float(np.linalg.norm(values - truth)), float(np.linalg.norm(truth))
     if size == 0.0:
         return distance and math.inf

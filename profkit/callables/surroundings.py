@@ -51,15 +51,15 @@ class Surroundings:
         Raises UsageError for a timer that is none or can't see the work, EnvironmentProblem for one
         that needs torch.
         """
+        known = [timer.value for timer in Timer if timer is not Timer.wall]
+        if wanted is not None and wanted not in known:
+            raise UsageError(f"timer {wanted!r} is not one of {', '.join(known)}", "leave it out")
         if self.device == "cpu":
             return Timer.wall
         has_torch = find_spec("torch") is not None
         if wanted is None:
             visible = has_torch and "jax" not in self.frameworks and not self.unsure
             return Timer.events if visible else Timer.synchronized
-        known = [timer.value for timer in Timer if timer is not Timer.wall]
-        if wanted not in known:
-            raise UsageError(f"timer {wanted!r} is not one of {', '.join(known)}", "leave it out")
         if wanted != Timer.synchronized and "jax" in self.frameworks:
             raise UsageError(
                 f"timer {wanted!r} can't see JAX's streams", "leave it out: the host clock is used"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import getpass
 import tempfile
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from profkit.capture.cuda_source import kernel_cache
@@ -34,10 +35,11 @@ def compiled_files(function: str, environment: Mapping[str, str]) -> Iterator[Pa
 def _named(environment: Mapping[str, str]) -> Iterator[Path]:
     """The folders of compilers that name a file as its kernel, as far as they exist."""
     yield Path(environment.get("TRITON_CACHE_DIR") or Path.home() / ".triton" / "cache")
-    yield Path(
-        environment.get("TORCHINDUCTOR_CACHE_DIR")
-        or Path(tempfile.gettempdir()) / f"torchinductor_{getpass.getuser()}"
-    )
+    with suppress(KeyError, OSError):  # a container's user may have no name
+        yield Path(
+            environment.get("TORCHINDUCTOR_CACHE_DIR")
+            or Path(tempfile.gettempdir()) / f"torchinductor_{getpass.getuser()}"
+        )
 
 
 def _plain(function: str) -> str:

@@ -16,7 +16,8 @@ from profkit.core.errors import EnvironmentProblem
 
 _LIBRARY = "libcuda.so.1"
 _MAPS = Path("/proc/self/maps")
-_DONE, _NO_CONTEXT = 0, 201  # CUDA_SUCCESS and CUDA_ERROR_INVALID_CONTEXT of cuda.h
+# CUDA_SUCCESS, CUDA_ERROR_NOT_INITIALIZED and CUDA_ERROR_INVALID_CONTEXT of cuda.h
+_DONE, _NOT_STARTED, _NO_CONTEXT = 0, 3, 201
 # CUdevice_attribute of cuda.h
 _MULTIPROCESSORS, _MAJOR, _MINOR = 16, 75, 76
 _NAME_SIZE = 256  # bytes; the longest name of a product has about 40
@@ -88,7 +89,7 @@ def synchronize() -> None:
     """
     driver = _loaded()
     status = driver.cuCtxSynchronize() if driver else _DONE
-    if status not in {_DONE, _NO_CONTEXT}:
+    if status not in {_DONE, _NOT_STARTED, _NO_CONTEXT}:
         raise EnvironmentProblem(
             f"the GPU can't be waited for (CUDA driver error {status})", "run the call alone"
         )

@@ -81,7 +81,7 @@ def detect(
     divided = stated.copy()  # at steps too, as if what follows were measured under other conditions
     least = max(margin, resolution)
     steps: list[Detected] = []
-    start = 0
+    start = settled = 0
     for end in range(FEWEST + LEAST, levels.size + 1):
         is_alone = end - start >= FEWEST + LEAST  # fewer runs lean on the scatter before the step
         numbers = stated if is_alone else divided
@@ -91,12 +91,13 @@ def detect(
             continue
         window = _Window.of(runs[part], levels[part], numbers[part], resolution)
         short = end - begin < _KNOWN
-        best = window.newest_step(max(least, floor * _OF_FLOOR) if short else least)
+        least_step = max(least, floor * _OF_FLOOR) if short else least
+        best = window.newest_step(least_step, settled - begin)
         if best is not None:
             split, step = best
             low, high = window.likely_places(split)
             steps.append(Detected(begin + split, end - 1, begin + low, begin + high, step))
-            start = begin + split
+            start, settled = begin + split, begin + high + 1
             for place in (low, high):
                 divided[begin + place :] += divided.max() + 1
     return steps
@@ -144,11 +145,12 @@ class _Window:
         members: Array = (self.groups[:, None] == np.unique(self.groups)).astype(np.float64)
         return members
 
-    def newest_step(self, margin: float) -> tuple[int, Step] | None:
-        """The clearest step among the candidates; None where there is none."""
+    def newest_step(self, margin: float, first: int) -> tuple[int, Step] | None:
+        """The clearest step among the candidates from run `first` on; None where there is none."""
         best: tuple[int, Step] | None = None
         for split in candidates(distances(self.runs), FEWEST, LEAST):
-            if self.values.size - split > NEWEST or not self._agrees(split):
+            is_new = split >= first and self.values.size - split <= NEWEST
+            if not is_new or not self._agrees(split):
                 continue
             step = self._step(split)
             clear = step is not None and step.p_value < ALPHA and abs(step.size) > margin

@@ -89,7 +89,7 @@ def read_cubin(path: Path) -> Cubin | None:
     try:
         data = read_limited(path, _LARGEST)
         kernels = dict(_kernels(data))
-    except (BadInput, OSError, struct.error, LookupError, ValueError):
+    except (BadInput, OSError, OverflowError, struct.error, LookupError, ValueError):
         return None
     return Cubin(path, data, kernels) if kernels else None
 

@@ -25,6 +25,7 @@ from profkit.core.yaml_files import shipped_yaml
 from profkit.report.catalog import catalog
 from profkit.report.counter_free import is_counter, launch_facts
 from profkit.report.summary import Group
+from profkit.rules.declared_headroom import TOLERANCE
 from profkit.rules.engine import Evidence
 from profkit.rules.libraries import caller_actions, library_of
 from profkit.rules.rule_file import Rule, shipped_rules
@@ -210,7 +211,7 @@ def weights(kernels: Sequence[KernelFacts]) -> Iterable[Weighed]:
 def _quantities(kernel: KernelFacts) -> Mapping[str, float]:
     declared = kernel.declared_share
     # bytes that take longer than the kernel took have not all been moved
-    possible = declared if declared <= 1 + _TOLERANCE else math.nan
+    possible = declared if declared <= 1 + TOLERANCE else math.nan
     return {
         **launch_facts(kernel.group.typical),
         **kernel.code,
@@ -219,6 +220,3 @@ def _quantities(kernel: KernelFacts) -> Mapping[str, float]:
         "kernel_share": kernel.share,
         "other_kernels_share": kernel.others_share,
     }
-
-
-_TOLERANCE = 0.05  # chosen: what a declared count of bytes and a roof's rate are off together

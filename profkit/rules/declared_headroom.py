@@ -17,6 +17,8 @@ from profkit.report.gpus import Gpu
 from profkit.report.resources import RESOURCES
 from profkit.rules.headroom import ARITHMETIC
 
+TOLERANCE = 0.05
+"""Chosen: what a declared count of bytes and a roof's rate are off together."""
 Roofs = Mapping[str, float]
 """Measured roofs in B/s and FLOP/s by the names of `profkit ceilings`."""
 NONE_MEASURED: Roofs = MappingProxyType({})
@@ -53,20 +55,24 @@ def declared_headroom(
     gpu: Gpu,
     *,
     launches: int,
-    on_tensor_cores: bool,
+    on_tensor_cores: bool | None,
     measured: Roofs = NONE_MEASURED,
 ) -> DeclaredHeadroom | None:
     """The headroom of some launches that do declared work in `seconds`; None where no roof of the
-    GPU is known for it. Roofs are the measured ones where there are, else the datasheet's."""
+    GPU is known for it. Roofs are the measured ones where there are, else the datasheet's.
+
+    `on_tensor_cores` None: not known, so that the roof is that of tensor cores, the higher one. A
+    floor above the time disproves its roof (bytes stayed in a cache, FP8): it bounds nothing.
+    """
     bandwidth = measured.get("dram") or _peak(gpu, "dram") * REACH["dram_busy"]
-    unit = "tensor_fp16" if on_tensor_cores else "fp32"
-    reach = REACH["tensor_busy"] if on_tensor_cores else 1.0
+    is_plain = on_tensor_cores is False
+    unit, reach = ("fp32", 1.0) if is_plain else ("tensor_fp16", REACH["tensor_busy"])
     arithmetic = measured.get(unit) or _peak(gpu, unit) * reach
     floors = {
         RESOURCES["dram_busy"]: work.bytes / bandwidth if bandwidth else math.nan,
         ARITHMETIC: work.flop / arithmetic if arithmetic else math.nan,
     }
-    known = {name: floor for name, floor in floors.items() if not math.isnan(floor)}
+    known = {name: floor for name, floor in floors.items() if floor <= seconds * (1 + TOLERANCE)}
     if not known or not seconds > 0:
         return None
     known[LAUNCH] = SHORTEST * launches
@@ -80,7 +86,7 @@ def declared_headroom(
         dram_share=floors[RESOURCES["dram_busy"]] / seconds,
         intensity=intensity,
         rate=work.flop / seconds,
-        attainable=min(intensity * bandwidth, arithmetic) if intensity > 0 else math.nan,
+        attainable=min(intensity * bandwidth, arithmetic) if len(known) > 2 else math.nan,
     )
 
 

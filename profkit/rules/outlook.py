@@ -96,18 +96,18 @@ def outlook(
     """
     groups = [group for group in summary.groups if group.count > group.failed]
     code = {id(group): _code(group, codes) for group in groups}
-    tensor = {
-        _range(launch, calls)
-        for group in groups
-        if code[id(group)].get("code_tensor_share", 0.0) > 0
-        for launch in group.launches
-    }
     launches: dict[str, list[LaunchSummary]] = {}
     for launch in summary.measured:
         launches.setdefault(_range(launch, calls), []).append(launch)
     wholes = {
         name: _whole(
-            name, members, calls.get(name, Call()), measured, on_tensor_cores=name in tensor
+            name,
+            members,
+            calls.get(name, Call()),
+            measured,
+            on_tensor_cores=_on_tensor_cores(
+                [code[id(group)] for group in groups if _is_in(group, name, calls)]
+            ),
         )
         for name, members in launches.items()
     }
@@ -163,6 +163,18 @@ def _code(group: Group, codes: Codes) -> Mapping[str, float]:
     return CodeFacts(flow, group.block, group.grid).values if flow else {}
 
 
+def _is_in(group: Group, name: str, calls: Mapping[str, Call]) -> bool:
+    share = group.share >= _WORTH_CODE
+    return share and any(_range(launch, calls) == name for launch in group.launches)
+
+
+def _on_tensor_cores(codes: Sequence[Mapping[str, float]]) -> bool | None:
+    """Whether some code uses them; None where it is not known."""
+    if any(code.get("code_tensor_share", 0.0) > 0 for code in codes):
+        return True
+    return False if all(codes) else None
+
+
 def _range(launch: LaunchSummary, calls: Mapping[str, Call]) -> str:
     return next((name for name in launch.launch.nvtx if name in calls), "")
 
@@ -173,7 +185,7 @@ def _whole(
     call: Call,
     measured: Roofs,
     *,
-    on_tensor_cores: bool,
+    on_tensor_cores: bool | None,
 ) -> Whole:
     is_timed = call.seconds > 0
     seconds = call.seconds if is_timed else sum(launch.duration for launch in launches)

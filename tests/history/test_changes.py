@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -65,6 +66,17 @@ def test_a_step_soon_after_another_is_detected(between: int, back: float) -> Non
     first, second = check_series(points).changes
     assert first.change == pytest.approx(0.06, abs=0.015)
     assert second.change == pytest.approx(back - 1, abs=0.015)
+
+
+def test_steps_come_in_order_whatever_follows_them() -> None:
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        history = simulated(TUNED["independent"], seed, 40)
+        first = int(rng.integers(10, 14))
+        history.times[first:] += 0.1
+        history.times[first + int(rng.integers(3, 7)) :] += 0.1
+        steps = detect(list(history.times), history.conditions.tolist())
+        assert all(one.latest < other.first for one, other in pairwise(steps))
 
 
 def kinds(checked: Checked) -> list[Kind]:

@@ -135,6 +135,23 @@ def test_headroom_is_the_declared_flop_on_the_unit_of_the_code(h200: Gpu) -> Non
     assert tensor.least == pytest.approx(67e9 / (0.94 * 989e12), rel=0.01)
 
 
+def test_where_code_is_unknown_the_roof_is_that_of_tensor_cores(h200: Gpu) -> None:
+    # 8192 x 8192 x 8192 at 400 TFLOP/s: 989 x 0.94 TFLOP/s of tensor cores are 2.32 times that
+    work, seconds = DeclaredWork(flop=2 * 8192**3, bytes=3 * 2 * 8192**2), 2 * 8192**3 / 400e12
+    unknown = declared_headroom(work, seconds, h200, launches=1, on_tensor_cores=None)
+    assert unknown
+    assert unknown.factor == pytest.approx(2.32, abs=0.01)
+
+
+def test_a_floor_above_the_time_bounds_nothing(h200: Gpu) -> None:
+    work = DeclaredWork(flop=200e9, bytes=4.56e9 / 4)  # at least 3 ms in FP32, 0.25 ms in DRAM
+    headroom = declared_headroom(work, 1e-3, h200, launches=1, on_tensor_cores=False)
+    assert headroom
+    assert headroom.floor == "DRAM"
+    assert headroom.factor == pytest.approx(4.0)
+    assert math.isnan(headroom.attainable)
+
+
 def test_measured_roofs_take_the_place_of_the_datasheets(h200: Gpu) -> None:
     work = DeclaredWork(flop=67e9, bytes=4.2e9)
     headroom = declared_headroom(
