@@ -62,6 +62,10 @@ class MeasuredFunction:
     def __call__(self, *args: Any, **kwargs: Any) -> Run:
         return measure_calls(invocations([self.__wrapped__], args, kwargs), self._options)
 
+    def __get__(self, instance: object, owner: type | None = None) -> Callable[..., Run]:
+        """Bound to its object, as a method is: the object is the first argument."""
+        return self if instance is None else partial(self, instance)
+
 
 @overload
 def profile(
@@ -126,7 +130,9 @@ def invocations(
 def measure_calls(calls: Sequence[Invocation], options: Options) -> Run:
     """The Run of one callable, or of several with verdicts against the first."""
     stop_at_measurement()
-    examinations = [examine(call, partial(_wait, call), options.reference) for call in calls]
+    examinations = [
+        examine(call, partial(_wait, call), _plain(options.reference)) for call in calls
+    ]
     checks = _checks(calls, examinations, options)
     wrong = next((check for check in checks if check.status is Status.failed), None)
     first = calls[0]

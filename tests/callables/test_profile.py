@@ -300,3 +300,14 @@ def test_work_of_a_gpu_is_waited_for_without_torch(tmp_path: Path) -> None:
     assert (timer, gpu) == ("synchronized", "Made GPU")
     assert "host clock" in notes[0]
     assert not has_torch
+
+
+def test_a_method_is_measured_with_its_object() -> None:
+    class Layer:
+        shift = 1.0
+
+        @profkit.profile(reference=lambda layer, x: x + layer.shift, **QUICK)
+        def forward(self, x: Any) -> Any:
+            return x + self.shift
+
+    assert Layer().forward(torch.zeros(4)).verdict == "PASSED"
