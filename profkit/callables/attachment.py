@@ -77,7 +77,7 @@ def injection() -> Injection:
     if not _prepared.cache_info().currsize and driver.started():
         raise CannotAttach(_TOO_LATE)
     prepared = _prepared()
-    if isinstance(prepared, CannotAttach):  # a new one: the frames of one that is raised add up
+    if isinstance(prepared, CannotAttach):  # raised itself, it would hold every caller's arrays
         raise CannotAttach(prepared.message, prepared.remedy)
     return prepared
 

@@ -228,14 +228,14 @@ def _multiply(step: Operation, a: int, b: int, c: int = 0) -> int:
     return a * b + c
 
 
-def _shift(step: Operation, low: int, by: int, high: int = 0) -> int:
-    by = min(by, 63)
+def _shift(step: Operation, low: int, places: int, high: int = 0) -> int:
+    places = min(places, 63)
     if "L" in step.modifiers:
-        whole = (high << 32 | low) << by
+        whole = (high << 32 | low) << places
         return whole >> 32 if "HI" in step.modifiers else whole
     if "HI" in step.modifiers:
-        return (_signed(high) if "S32" in step.modifiers else high) >> by
-    return (high << 32 | low) >> by
+        return (_signed(high) if "S32" in step.modifiers else high) >> places
+    return (high << 32 | low) >> places
 
 
 def _scaled_sum(step: Operation, a: int, b: int, *rest: int) -> int:
