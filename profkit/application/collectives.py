@@ -58,8 +58,8 @@ class Exchange:
 
     `size` is the mean of its messages in bytes, `bandwidth` the bus bandwidth in B/s, NaN where
     `reason` says why it is unknown. `link` is NVLink's datasheet rate in one direction in B/s, of
-    the product `product`; 0 where there is none, or ranks are on other machines. `waits`: other
-    ranks are not recorded, so that the time has waits for them.
+    the product `product`; 0 where there is none, ranks are on other machines, or share a GPU.
+    `waits`: other ranks are not recorded, so that the time has waits for them.
     """
 
     ranks: int = 0
@@ -134,9 +134,9 @@ def _exchange(
     begin = kernels.start[rows] if latest is None else np.maximum(kernels.start, latest)[rows]
     time = float((kernels.end[rows] - begin)[known].sum()) / 1e9
     size = float(sizes[known].sum())
-    gpu = next((each for each in events.gpus), None)
     sheet = None
-    if gpu and ranks <= recorded:  # all of them on this machine
+    if ranks <= min(recorded, len(events.gpus)):  # all of them on this machine, each on its GPU
+        gpu = events.gpus[0]
         sheet, _ = find_datasheet(gpu.name, gpu.cc, gpu.sm_count, gpu.memory_bytes)
     return Exchange(
         ranks=ranks,

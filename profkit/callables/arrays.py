@@ -6,8 +6,9 @@ A framework is known by the module of an array's type, so that none is imported 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from contextlib import suppress
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -60,13 +61,23 @@ def gpu_number(array: Any) -> int | None:
 def mapped(value: Any, change: Callable[[Any], Any]) -> Any:
     """A value with each of its arrays changed; what is no array stays the same object."""
     if isinstance(value, Mapping):
-        return {key: mapped(part, change) for key, part in value.items()}
+        return _with_values(value, {key: mapped(part, change) for key, part in value.items()})
     if isinstance(value, tuple | list):
         parts = [mapped(part, change) for part in value]
         if hasattr(value, "_fields"):  # a named tuple
             return type(value)(*parts)
         return type(value)(parts)
     return change(value) if framework(value) and hasattr(value, "__dlpack_device__") else value
+
+
+def _with_values(mapping: Mapping[Any, Any], values: dict[Any, Any]) -> Any:
+    """A mapping of the same type with other values, so that what reads them as attributes can."""
+    if not isinstance(mapping, MutableMapping):
+        return type(mapping)(values)  # type: ignore[call-arg]
+    other = copy(mapping)
+    for key, value in values.items():
+        other[key] = value
+    return other
 
 
 def copied(array: Any) -> Any:

@@ -56,17 +56,17 @@ class Surroundings:
             raise UsageError(f"timer {wanted!r} is not one of {', '.join(known)}", "leave it out")
         if self.device == "cpu":
             return Timer.wall
-        has_torch = find_spec("torch") is not None
         if wanted is None:
-            visible = has_torch and "jax" not in self.frameworks and not self.unsure
+            visible = "jax" not in self.frameworks and not self.unsure and _torch_has_cuda()
             return Timer.events if visible else Timer.synchronized
         if wanted != Timer.synchronized and "jax" in self.frameworks:
             raise UsageError(
                 f"timer {wanted!r} can't see JAX's streams", "leave it out: the host clock is used"
             )
-        if wanted != Timer.synchronized and not has_torch:
+        if wanted != Timer.synchronized and not _torch_has_cuda():
             raise EnvironmentProblem(
-                f"timer {wanted!r} needs torch", "pip install torch, or use timer='synchronized'"
+                f"timer {wanted!r} needs a torch with CUDA",
+                "pip install torch, or use timer='synchronized'",
             )
         return Timer(wanted)
 
@@ -137,6 +137,14 @@ def surroundings(arrays: Sequence[Any], device: str | None) -> Surroundings:
     return Surroundings(
         device, frameworks, numbers.pop() if numbers else None, unsure and bool(arrays)
     )
+
+
+def _torch_has_cuda() -> bool:
+    if find_spec("torch") is None:
+        return False
+    import torch
+
+    return torch.version.cuda is not None
 
 
 def wait_for_gpu(_: object) -> None:

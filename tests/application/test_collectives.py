@@ -106,6 +106,13 @@ def test_a_communicator_over_machines_is_not_compared_with_nvlink() -> None:
     assert exchange.waits
 
 
+def test_ranks_on_one_gpu_are_not_compared_with_nvlink() -> None:
+    events = recorded("ncclDevKernel_AllReduce_Sum()", ["ncclAllReduce"])
+    exchange = only(replace(events, gpus=events.gpus[:1]))
+    assert exchange.bandwidth == pytest.approx(SIZE / (TIME / 1e9), rel=0.05)
+    assert exchange.link == 0
+
+
 def test_one_recorded_rank_does_not_say_how_many_there_are() -> None:
     events = recorded("ncclDevKernel_AllReduce_Sum()", ["ncclAllReduce"], ranks=1)
     assert "ranks are not recorded" in only(events).reason

@@ -8,8 +8,10 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections import UserDict
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -121,6 +123,27 @@ def test_arguments_stay_as_they_are() -> None:
     assert run.verdict == "PASSED"
     assert not x.any()
     assert "writes to its arguments" in run.notes[0]
+
+
+class Named(dict[str, Any]):
+    """A mapping with its values as attributes, as models of some libraries return and take."""
+
+    def __getattr__(self, name: str) -> Any:
+        return self[name]
+
+
+@pytest.mark.parametrize("kind", [Named, UserDict, MappingProxyType])
+def test_mappings_stay_of_their_type(kind: Callable[..., Mapping[str, Any]]) -> None:
+    seen = set()
+
+    def double(values: Mapping[str, Any]) -> Any:
+        seen.add(type(values))
+        return values["x"] * 2
+
+    given = {"x": torch.ones(3)}
+    run = profkit.profile(double, kind(given), reference=torch.full((3,), 2.0), **QUICK)
+    assert run.verdict == "PASSED"
+    assert seen == {kind}
 
 
 def test_a_comparison_has_the_verdict_of_profkit_time() -> None:

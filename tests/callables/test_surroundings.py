@@ -9,10 +9,16 @@ import numpy as np
 import pytest
 
 from profkit.callables.surroundings import Surroundings, pointer_of, surroundings
-from profkit.core.errors import UsageError
+from profkit.core.errors import EnvironmentProblem, UsageError
 from profkit.timing.stopwatch import Timer
 
-pytest.importorskip("torch", reason="CUDA events are torch's")
+torch = pytest.importorskip("torch", reason="CUDA events are torch's")
+
+
+@pytest.fixture(autouse=True)
+def torch_of_cuda(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A torch that was built with CUDA, as this one need not be."""
+    monkeypatch.setattr(torch.version, "cuda", "13.0")
 
 
 def on(device: str, *frameworks: str, unsure: bool = False) -> Surroundings:
@@ -43,6 +49,13 @@ def test_the_timer_is_one_that_sees_the_work(
 def test_a_timer_that_sees_nothing_of_jax_is_refused(wanted: str) -> None:
     with pytest.raises(UsageError, match=wanted):
         on("cuda", "jax").timer(wanted)
+
+
+def test_a_torch_without_cuda_has_no_events(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.version, "cuda", None)
+    assert on("cuda", "cupy").timer(None) is Timer.synchronized
+    with pytest.raises(EnvironmentProblem, match="torch with CUDA"):
+        on("cuda", "cupy").timer("events")
 
 
 class OnGpu:

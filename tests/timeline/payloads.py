@@ -10,15 +10,15 @@ from pathlib import Path
 
 DOMAIN, ALL_REDUCE, START, USER = 1, 16777217, 16777218, 16777219
 """A domain, and numbers of schemas."""
-_INT, _UINT64, _SIZE = 5, 18, 22  # NVTX_PAYLOAD_ENTRY_TYPE_*
+INT, UINT64, SIZE = 5, 18, 22  # NVTX_PAYLOAD_ENTRY_TYPE_*
 _FIELDS = (
-    (ALL_REDUCE, 0, _UINT64, "NCCL communicator ID", None),
-    (ALL_REDUCE, 1, _SIZE, "Message size [bytes]", 8),
+    (ALL_REDUCE, 0, UINT64, "NCCL communicator ID", None),
+    (ALL_REDUCE, 1, SIZE, "Message size [bytes]", 8),
     (ALL_REDUCE, 2, 16777216, "Reduction operation", 16),
-    (START, 0, _UINT64, "NCCL communicator ID", None),
-    (START, 1, _INT, "No. of ranks", 8),
-    (START, 2, _INT, "Rank", 12),
-    (USER, 0, _UINT64, "Password", None),
+    (START, 0, UINT64, "NCCL communicator ID", None),
+    (START, 1, INT, "No. of ranks", 8),
+    (START, 2, INT, "Rank", 12),
+    (USER, 0, UINT64, "Password", None),
 )
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from profkit.timeline.events import NO_MESSAGES
+from profkit.timeline.messages import payload_of, schemas_of
 from profkit.timeline.reader import read
 from profkit.timeline.redaction import scrub
 from tests.conftest import story_folder
@@ -81,3 +82,35 @@ def test_a_field_beyond_its_payload_has_no_value(export: Path) -> None:
     with closing(sqlite3.connect(export)) as database, database:
         database.execute("UPDATE NVTX_PAYLOAD_SCHEMA_ENTRIES SET offset = 1000")
     assert read(export).messages is NO_MESSAGES
+
+
+def test_payloads_as_nccl_and_nsys_write_them() -> None:
+    """Recorded on an H200: two ranks average a gradient of 8192 x 512 numbers in float32."""
+    number, size, whole = payloads.UINT64, payloads.SIZE, payloads.INT
+    schemas = schemas_of(
+        [
+            (1, 16777227, number, "NCCL communicator ID", None),
+            (1, 16777227, whole, "No. of ranks", 8),
+            (1, 16777221, number, "NCCL communicator ID", None),
+            (1, 16777221, size, "Message size [bytes]", 8),
+        ]
+    )
+    start = payload_of(
+        bytes.fromhex(
+            "01000000000000000b00000100000000180000000000000020000000000000"
+            "00d269d09024be68a902000000000000000000000000000000"
+        ),
+        schemas,
+    )
+    average = payload_of(
+        bytes.fromhex(
+            "01000000000000000500000100000000180000000000000020000000000000"
+            "00d269d09024be68a900000001000000000400000000000000"
+        ),
+        schemas,
+    )
+    assert start
+    assert average
+    assert (start.ranks, start.size) == (2, None)
+    assert average.size == 8192 * 512 * 4
+    assert average.communicator == start.communicator == 0xA968BE2490D069D2
