@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from profkit.analysis.report import select_launches
@@ -95,19 +96,36 @@ def _source(measured: Roofs) -> str:
     return "measured ceilings (of benchmarks: no bounds), else the datasheet"
 
 
-def save_code(events: Events, folder: Path, environment: Mapping[str, str]) -> None:
-    """Copy the cubins of a timeline's kernels into a run, where compilers left them on disk for a
-    program of this environment."""
+def save_code(
+    events: Events, folder: Path, environment: Mapping[str, str], program: Sequence[str]
+) -> None:
+    """Copy the cubins of a timeline's kernels into a run: from where compilers left them on disk
+    for a program of this environment, else from the program's own files."""
     from profkit.analysis.timeline_launches import launches_of_timeline
-    from profkit.capture.compiled_code import compiled_files
+    from profkit.capture.compiled_code import compiled_files, extracted_files
 
+    missing = []
     for group in launches_of_timeline(events).groups:
         cubins = map(read_cubin, compiled_files(group.function, environment))
-        newest = next((each for each in cubins if each and _kernels_in(each, group)), None)
-        if newest:
-            (folder / CODE_FOLDER).mkdir(exist_ok=True)
-            name = f"{sha256(newest.data).hexdigest()[:_NAME_LENGTH]}.cubin"
-            (folder / CODE_FOLDER / name).write_bytes(newest.data)
+        if not _save_first(cubins, group, folder):
+            missing.append(group)
+    if not missing:
+        return
+    with TemporaryDirectory(prefix="profkit-") as extracted:
+        files = extracted_files(program, environment, missing[0].typical.gpu.cc, Path(extracted))
+        linked = [cubin for cubin in map(read_cubin, files) if cubin]
+        for group in missing:
+            _save_first(linked, group, folder)
+
+
+def _save_first(cubins: Iterable[Cubin | None], group: Group, folder: Path) -> bool:
+    """Whether one of some cubins has a kernel; a copy of the first that does is saved."""
+    first = next((each for each in cubins if each and _kernels_in(each, group)), None)
+    if first:
+        (folder / CODE_FOLDER).mkdir(exist_ok=True)
+        name = f"{sha256(first.data).hexdigest()[:_NAME_LENGTH]}.cubin"
+        (folder / CODE_FOLDER / name).write_bytes(first.data)
+    return first is not None
 
 
 def _calls(folder: Path) -> Mapping[str, Call]:
@@ -163,7 +181,7 @@ def _kernels_in(cubin: Cubin, group: Group) -> list[str]:
         name
         for name, kernel in cubin.kernels.items()
         if name == group.function or (name.startswith("_Z") and mangled in name)
-        if kernel.registers in {0, registers}
+        if kernel.registers == registers
     ]
 
 

@@ -16,6 +16,7 @@ _FOLDERS = {
         "/usr/local/cuda*/bin/nsys",
         "/opt/nvidia/nsight-compute/*/host/target-linux-x64/nsys",
     ),
+    "cuobjdump": ("/usr/local/cuda*/bin/cuobjdump",),
 }
 
 
@@ -35,12 +36,17 @@ class Tool:
 def find(name: str) -> Tool | None:
     """`ncu` or `nsys`: what PROFKIT_NCU or PROFKIT_NSYS names, else on PATH, else installed."""
     variable = os.environ.get(f"PROFKIT_{name.upper()}", "")
-    path = shutil.which(variable or name)
-    if path is None and not variable:
-        patterns = (pattern.lstrip("/") for pattern in _FOLDERS[name])
-        files = (file for pattern in patterns for file in sorted(Path("/").glob(pattern))[::-1])
-        path = next((str(file) for file in files if os.access(file, os.X_OK)), None)
+    path = shutil.which(variable) if variable else installed(name)
     return Tool(name, path, _version(path)) if path else None
+
+
+def installed(name: str) -> str | None:
+    """A tool's path: what is on PATH, else where CUDA's tools are installed; None without it."""
+    if path := shutil.which(name):
+        return path
+    patterns = (pattern.lstrip("/") for pattern in _FOLDERS[name])
+    files = (file for pattern in patterns for file in sorted(Path("/").glob(pattern))[::-1])
+    return next((str(file) for file in files if os.access(file, os.X_OK)), None)
 
 
 def installed_version(package: str) -> str | None:

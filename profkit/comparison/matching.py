@@ -159,8 +159,8 @@ def _by_rules(still: _Open, mode: Mode) -> None:
             lambda group: (*_ranges(group), group.name) if _ranges(group) else (), Basis.nvtx
         )
         still.join(_ranges, Basis.nvtx)
-    still.join(lambda group: (group.name, group.grid, group.block), Basis.same)
-    still.join(lambda group: group.name, Basis.shape)
+    still.join(lambda group: (group.name, group.region, group.grid, group.block), Basis.same)
+    still.join(lambda group: (group.name, group.region), Basis.shape)
     if mode is not Mode.name:
         still.join(lambda group: plain(group.name), Basis.function)
         _pair_like(still)

@@ -323,7 +323,7 @@ class Profiling:
         for report in folder.glob("*.ncu-rep*"):
             report.unlink()
         with self.stage("read"):
-            save_code(timeline, folder, self.environment)
+            save_code(timeline, folder, self.environment, self.program())
             analysis = analyze_timeline(timeline, folder / RUN_FILE)
             summary = summarize_timeline(timeline)
         with self.stage("write"):

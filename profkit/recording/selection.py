@@ -9,8 +9,9 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from profkit.analysis.replay_plan import PER_PASS
@@ -33,6 +34,8 @@ _START = 6.0  # seconds until a program with torch launches under ncu: as in the
 _MINUTE = 60  # seconds
 _CHIP = "GH100"  # counts for a GPU that is not known
 _TRIALS = 20  # launches that appear once, chosen: the shortest search of an autotuner tries as many
+_FEWEST_TRIED = 4  # configurations, chosen: a search tries more than a kernel has uses
+_REPEATED = 5  # launches of each, chosen: a search times each more often
 _MOSTLY = 0.5  # of the launches, chosen: an application repeats most of its kernels
 _ESCAPED = re.compile(r"[\\^$.|?*+()\[\]{}]")  # special characters of ECMAScript expressions
 
@@ -116,26 +119,49 @@ def check_cost(events: Events, kernels: Indices, options: NcuOptions, most: floa
 
 
 def check_autotuner(events: Events, kernels: Indices, options: NcuOptions) -> None:
-    """Raise UsageError where most launches appear once, as in the search of an autotuner.
+    """Raise UsageError where launches are those of an autotuner's search: most appear once, or a
+    kernel runs in each of its configurations in turn.
 
     Not where the launches were picked by name or number.
     """
     if options.kernel or options.nvtx or options.launch_skip or options.launch_count:
         return
     configurations = [(item.grid, item.block) for item in events.configurations]
-    chosen = events.kernels.name[kernels].tolist(), events.kernels.configuration[kernels].tolist()
-    shapes = Counter(
-        (events.kernel_names[name].name, configurations[index])
-        for name, index in zip(*chosen, strict=True)
-    )
-    single = sum(times == 1 for times in shapes.values())
-    if single < _TRIALS or single < _MOSTLY * len(kernels):
+    launches = [
+        (events.kernel_names[events.kernels.name[row]].name, configurations[index])
+        for row, index in zip(kernels, events.kernels.configuration[kernels].tolist(), strict=True)
+    ]
+    single = sum(times == 1 for times in Counter(launches).values())
+    if single >= _TRIALS and single >= _MOSTLY * len(launches):
+        sign = f"{single} of {plural(len(launches), 'launch')} are of a kernel or grid that appears"
+        sign += " once"
+    elif name := _tried_in_turn(launches):
+        sign = f"{shorten(name, NAME_WIDTH)} ran in one configuration after the other, many times "
+        sign += "in each, then in one of them again"
+    else:
         return
     raise UsageError(
-        f"{single} of {plural(len(kernels), 'launch')} are of a kernel or grid that appears once: "
-        "an autotuner runs in the profiled region",
+        f"{sign}: an autotuner runs in the profiled region",
         "warm up outside it, or pick launches with --nvtx or --kernel",
     )
+
+
+def _tried_in_turn(launches: Sequence[tuple[str, Hashable]]) -> str:
+    """The kernel that a search timed in each of its configurations and then ran in the best; ""
+    where there is none."""
+    by_name: defaultdict[str, list[Hashable]] = defaultdict(list)
+    for name, configuration in launches:
+        by_name[name].append(configuration)
+    for name, configurations in by_name.items():
+        turns = [next(turn) for _, turn in groupby(configurations)]
+        tried = set(turns)
+        if (
+            len(tried) >= _FEWEST_TRIED
+            and len(turns) == len(tried) + 1
+            and len(configurations) >= _REPEATED * len(tried)
+        ):
+            return name
+    return ""
 
 
 @dataclass(frozen=True)

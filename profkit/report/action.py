@@ -72,14 +72,16 @@ class Action:
         if not has_reader():
             return None
         with _damage_of(self._file.path):
-            return self._program.handles[self._place].source_info(address)
+            return next(
+                filter(None, self._program.answers("source_info", self._place, address)), None
+            )
 
     def sass_by_pc(self, address: int) -> str:
         """The machine code of an instruction as text, "" where unknown."""
         if not has_reader():
             return ""
         with _damage_of(self._file.path):
-            return self._program.handles[self._place].sass_by_pc(address) or ""
+            return next(filter(None, self._program.answers("sass_by_pc", self._place, address)), "")
 
     def units(self) -> Mapping[str, str]:
         """The unit of each metric, which the vendor's reader knows; none without it."""
@@ -187,11 +189,20 @@ class Program:
         self._launches.append(code)
         return len(self._launches) - 1
 
+    def answers(self, question: str, place: int, address: int) -> Iterator[Any]:
+        """What the vendor's handles of a launch answer for an instruction."""
+        return (getattr(opened[place], question)(address) for opened in self._opened)
+
     @cached_property
-    def handles(self) -> Opened:
-        """The vendor's handles of the launches, without metrics."""
+    def _opened(self) -> Sequence[Opened]:
+        """The vendor's handles of the launches, without metrics.
+
+        Sources of several kernels are opened one by one: of some that it has together, the vendor's
+        reader can't tell an instruction, and ends the process.
+        """
         sources = list(self._file.sources(self._sources))
-        return Opened(self._file.path, self._kind, sources, self._launches, ())
+        together = [sources] if self._kind is Kind.kernel else [[each] for each in sources]
+        return [Opened(self._file.path, self._kind, each, self._launches, ()) for each in together]
 
     @cached_property
     def texts(self) -> Mapping[str, str]:

@@ -54,7 +54,8 @@ class Quantity:
     `unit` is SI, "1" for a share. `computed` names what a quantity that no formula can give is
     computed from: a breakdown, or the quantity that decides where it is worth the cost. `within`
     are the bounds of possible values. `absent_on` are the architectures without the hardware; on
-    those of `none_on` the quantity is 0.
+    those of `none_on` the quantity is 0. `of_one`: it is of a single launch, and has no meaning for
+    several that were recorded as one.
     """
 
     name: str
@@ -68,6 +69,7 @@ class Quantity:
     within: tuple[float, float] | None = None
     computed: str = ""
     none_on: tuple[Range, ...] = ()
+    of_one: bool = False
 
     def exists_on(self, cc: ComputeCapability) -> bool:
         return not any(cc in span for span in self.absent_on)
@@ -168,7 +170,8 @@ def build(data: Mapping[str, Any]) -> Catalog:
 
 
 def _quantity(name: str, entry: dict[str, Any], group: Mapping[str, Any]) -> Quantity:
-    row = {key: group[key] for key in ("section", "source", "absent_on") if key in group} | entry
+    shared = ("section", "source", "absent_on", "of_one")
+    row = {key: group[key] for key in shared if key in group} | entry
     formulas = [row.pop("formula")] if "formula" in row else row.pop("formulas", ())
     try:
         for key in ("absent_on", "none_on"):

@@ -27,16 +27,20 @@ _LONGEST = 20_000  # instructions, chosen: reading them takes a second
 _LARGEST = 64 << 20  # bytes of a cubin, as of those that profkit compiles
 _NUMBER, _CUBIN, _CAPABILITY, _FUNCTIONS = 1, 4, 6, 9  # of a source
 _NAME, _ADDRESS, _SYMBOL = 1, 2, 3  # of one of its functions
-_START = 1 << 20  # any address
+_START = 1 << 46
+"""An address as GPUs give them. From one below a cubin's size the vendor's reader answers with the
+code of another of its kernels."""
 _EXTENT = wire.message({1: 1, 2: 1, 3: 1})
 _SECTIONS, _SECTION_SIZE, _SECTION_COUNT = 0x28, 0x3A, 0x3C  # of a 64-bit ELF header (System V ABI)
+_SYMBOL_BITS = 24  # of a code section's information; above them are registers
+_FEWEST_REGISTERS = 16  # of a thread, as a launch has them: code that takes 11 is launched with 16
 _TEXT, _INFORMATION = ".text.", ".nv.info"
 _SIZED, _REGISTER_COUNT = 4, 0x2F  # the form of an attribute with a size; EIATTR_REGCOUNT
 
 
 @dataclass(frozen=True)
 class CubinKernel:
-    """A kernel of a cubin: the number of its symbol, and the registers of a thread."""
+    """A kernel of a cubin: the number of its symbol, and the registers of a thread of a launch."""
 
     symbol: int
     registers: int
@@ -97,8 +101,9 @@ def read_cubin(path: Path) -> Cubin | None:
 def _kernels(data: bytes) -> Iterator[tuple[str, CubinKernel]]:
     """The kernels of a cubin and the registers of a thread.
 
-    A kernel's code is the section `.text.NAME`, whose information is the number of its symbol; an
-    attribute of that symbol in `.nv.info` has the registers (as `cuobjdump --dump-elf` shows).
+    A kernel's code is the section `.text.NAME`, whose information is the number of its symbol. Its
+    registers are in the highest byte of that, or, where that is 0 (compute capability 9.0), in an
+    attribute of the symbol in `.nv.info` (as `cuobjdump --dump-elf` shows).
     """
     if not data.startswith(b"\x7fELF\x02"):
         return
@@ -115,8 +120,9 @@ def _kernels(data: bytes) -> Iterator[tuple[str, CubinKernel]]:
             registers = dict(_register_counts(data[offset : offset + length]))
         elif name.startswith(_TEXT):
             symbols[name.removeprefix(_TEXT)] = info
-    for name, symbol in symbols.items():
-        yield name, CubinKernel(symbol, registers.get(symbol, 0))
+    for name, information in symbols.items():
+        count, symbol = divmod(information, 1 << _SYMBOL_BITS)
+        yield name, CubinKernel(symbol, max(count or registers.get(symbol, 0), _FEWEST_REGISTERS))
 
 
 def _register_counts(attributes: bytes) -> Iterator[tuple[int, int]]:

@@ -12,7 +12,7 @@ import numpy as np
 from profkit.core.columns import Column, Mask
 from profkit.report.catalog import TENSOR_CODE, Alternative, Quantity, catalog
 from profkit.report.gpus import capability
-from profkit.report.reader import RawReport, Request
+from profkit.report.reader import KERNEL, RawReport, Request
 from profkit.report.resources import INSTRUCTION_CLASSES
 from profkit.report.sass import (
     class_instructions,
@@ -29,6 +29,7 @@ UNKNOWN_HERE = "not known for this architecture"
 NO_VALUE = "the counter returned no value"
 UNDEFINED = "undefined for this launch"
 TOO_SHORT = "the launch is too short to measure it"
+OF_ONE = "of one launch of the several that were recorded together"
 NOT_COLLECTED = "not collected"
 NOT_IN_VERSION = "not collected by this version of ncu"
 NOT_CHECKED = "not separated from constant loads"
@@ -82,6 +83,7 @@ class _Evaluation:
         self._check_half_from = check_half_from
         self._entries = catalog()
         self._capabilities = [capability(launch.device) for launch in raw.launches]
+        self._single = np.array([launch.workload == KERNEL for launch in raw.launches], dtype=bool)
         self._unknown = np.full(len(raw.launches), np.nan)
         self._nowhere = np.zeros(len(raw.launches), dtype=bool)
         self._columns = dict(raw.columns)
@@ -158,6 +160,8 @@ class _Evaluation:
         source: list[str | None] = [None] * len(value)
         tried = self._nowhere.copy()
         present = np.array([quantity.exists_on(cc) for cc in self._capabilities], dtype=bool)
+        if quantity.of_one:
+            present &= self._single
         if quantity.computed:
             value = np.where(present, self._compute(quantity), np.nan)
             source = [quantity.computed] * len(value)
@@ -228,6 +232,8 @@ class _Evaluation:
         cc = self._capabilities[index]
         if not quantity.exists_on(cc):
             return NOT_HERE
+        if quantity.of_one and not self._single[index]:
+            return OF_ONE
         matching = [item for item in quantity.alternatives if cc in item.cc]
         if not matching and not quantity.computed:
             return UNKNOWN_HERE

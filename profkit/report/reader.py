@@ -239,8 +239,10 @@ def _launch(index: int, message: LaunchMessage, request: Request) -> Launch:
     )
 
 
+KERNEL = "kernel"
+"""The workload of a single launch."""
 _WORKLOADS = {
-    Kind.kernel: "kernel", Kind.range: "range", Kind.command_list: "command list",
+    Kind.kernel: KERNEL, Kind.range: "range", Kind.command_list: "command list",
     Kind.graph: "graph",
 }  # fmt: skip
 

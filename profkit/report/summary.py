@@ -32,9 +32,10 @@ NAME_WIDTH = 40
 # Share, chosen well above the 2% from which two reports are not comparable.
 _CLOCK_MOVED = 0.05
 _WHOLES = {
-    "range": "range replay: time and counters cover all launches of the range, launch "
-    "configuration and occupancy one of them",
-    "graph": "graph as a whole: time and counters cover all its nodes, which are not told apart",
+    "range": "range replay: time and counters cover all launches of the range; launch "
+    "configuration and theoretical occupancy, which are of one, are left out",
+    "graph": "graph as a whole: time and counters cover all its nodes, which are not told apart; "
+    "launch configuration and theoretical occupancy, which are of one, are left out",
 }
 _SELECTED = "stall_selected"
 # Warp samples, chosen: the standard error of a share of 30% is then 2 points.
@@ -149,6 +150,11 @@ class LaunchSummary:
     def rules(self) -> Sequence[RuleResult]:
         return self.launch.rules
 
+    @property
+    def region(self) -> tuple[str, ...]:
+        """Its NVTX ranges where it is of several launches, which have no name of their own."""
+        return self.launch.nvtx if self.launch.workload in _WHOLES else ()
+
     @cached_property
     def warnings(self) -> tuple[str, ...]:
         return (
@@ -242,6 +248,11 @@ class Group:
     typical: LaunchSummary
     namesakes: tuple[str, ...] = ()
 
+    @property
+    def region(self) -> tuple[str, ...]:
+        """The NVTX ranges that tell it from others of its name, where it is of several launches."""
+        return self.typical.region
+
     def __repr__(self) -> str:
         shape = f"grid {extent(self.grid)}, block {extent(self.block)}"
         time = f"{number(self.total, 's')}, {percent(self.share)} of GPU time"
@@ -333,16 +344,17 @@ def _as_mapping(words: tuple[tuple[str, str], ...]) -> Mapping[str, str]:
 
 
 def groups(launches: Sequence[LaunchSummary]) -> tuple[Group, ...]:
-    """Launches by kernel, launch configuration and GPU, most time first; groups without a measured
-    launch last."""
+    """Launches by kernel, launch configuration and GPU, and several that were recorded as one by
+    their NVTX ranges, most time first; groups without a measured launch last."""
     total = sum(launch.duration for launch in launches if not launch.failed)
     by_shape = defaultdict(list)
     names = defaultdict(list)
     for launch in launches:
-        by_shape[launch.name, launch.grid, launch.block, launch.gpu.name].append(launch)
+        shape = launch.grid, launch.block, launch.region
+        by_shape[launch.name, shape, launch.gpu.name].append(launch)
         names[launch.launch.function or launch.name].append(launch.name)
     unordered = []
-    for (name, grid, block, _), members in by_shape.items():
+    for (name, (grid, block, _), _), members in by_shape.items():
         measured = [launch for launch in members if not launch.failed]
         measured.sort(key=lambda launch: launch.duration)
         times = [launch.duration for launch in measured] or [math.nan]

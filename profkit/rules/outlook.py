@@ -11,7 +11,7 @@ from profkit.report.code_facts import CodeFacts
 from profkit.report.counter_free import launch_facts
 from profkit.report.machine_code import launch_code
 from profkit.report.quantities import evaluate
-from profkit.report.reader import RawReport
+from profkit.report.reader import KERNEL, RawReport
 from profkit.report.summary import Group, LaunchSummary, ReportSummary, summarize
 from profkit.rules.code_signs import CodeFinding, Factors, KernelFacts, code_findings, factors
 from profkit.rules.declared_headroom import (
@@ -133,7 +133,7 @@ def outlook_of_launches(
 ) -> Outlook:
     """Of the launches of a report that was read without its counters, with their own code."""
     launches = zip(raw.launches, raw.actions, strict=True)
-    actions = {launch.index: action for launch, action in launches if launch.workload == "kernel"}
+    actions = {launch.index: action for launch, action in launches if launch.workload == KERNEL}
 
     def code(group: Group) -> Flow | None:
         action = actions.get(group.typical.index)

@@ -6,12 +6,14 @@ import csv
 import hashlib
 import io
 import json
+import math
 import os
 import re
 import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import jsonschema
@@ -22,6 +24,8 @@ from typer.testing import Result
 import profkit
 from profkit.report.catalog import catalog
 from profkit.report.panels import work_grid
+from profkit.report.quantities import OF_ONE
+from profkit.report.summary import groups
 from tests.conftest import (
     CORPUS,
     H200,
@@ -333,6 +337,20 @@ def test_a_range_of_launches_says_that_it_is_one() -> None:
     (kernel,) = (report.kernel(at) for at in range(len(report)))
     assert kernel["flop_tensor"] == 2 * (2 * 4096**3)
     assert "range replay" in kernel.warnings[0]
+
+
+def test_what_is_of_one_launch_is_unknown_of_a_range(profkit_cli: Cli) -> None:
+    """ncu records the launch configuration of one launch, whose rules say nothing of the range."""
+    (run,) = (H200 / "matmul").iterdir()
+    kernel = profkit.load(run).kernel(0)
+    several = {"grid_size", "registers_per_thread", "waves", "occupancy_theoretical"}
+    assert all(math.isnan(kernel[name]) for name in several)
+    assert not math.isnan(kernel["occupancy_achieved"])
+    assert {kernel.summary.missing[name] for name in several} == {OF_ONE}
+    other = replace(kernel.summary, launch=replace(kernel.summary.launch, nvtx=("other",)))
+    assert [group.count for group in groups([kernel.summary, other, other])] == [2, 1]
+    unknown = json.loads(profkit_cli("checklist", run, "--format", "json").stdout)["not_evaluated"]
+    assert {"tail_effect", "occupancy_registers"} <= {row["rule"] for row in unknown}
 
 
 def test_a_recorded_run_keeps_its_schemas() -> None:

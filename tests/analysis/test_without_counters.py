@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import sqlite3
 from collections.abc import Callable
@@ -58,7 +59,7 @@ def test_a_kernel_of_a_timeline_has_the_code_that_its_compiler_left(
     recorded_cubin(H200 / "pairs" / "tail_effect" / "before.ncu-repz", cache / "other.cubin")
     environment = {"XDG_CACHE_HOME": str(tmp_path / "cache"), "TRITON_CACHE_DIR": str(tmp_path)}
     events = read(recording)
-    save_code(events, recording.parent, environment)
+    save_code(events, recording.parent, environment, [])
     assert len(list((recording.parent / CODE_FOLDER).iterdir())) == 1
     name = load(PAIR).kernel(0).name
     (own,) = (
@@ -76,8 +77,35 @@ def test_code_of_a_build_with_other_registers_is_not_taken(recording: Path, tmp_
         database.execute("UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET registersPerThread = 99")
     recorded_cubin(PAIR, tmp_path / f"{load(PAIR).kernel(0).name}.cubin")
     environment = {"TRITON_CACHE_DIR": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path)}
-    save_code(read(recording), recording.parent, environment)
+    save_code(read(recording), recording.parent, environment, [])
     assert not (recording.parent / CODE_FOLDER).exists()
+
+
+def test_a_kernel_of_a_program_has_the_code_that_cuobjdump_extracts(
+    recording: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The program's cubins are of several GPUs; a GPU runs those of its own major version."""
+    cubin = recorded_cubin(PAIR, tmp_path / "recorded.cubin")
+    other = recorded_cubin(H200 / "pairs" / "tail_effect" / "before.ncu-repz", tmp_path / "other")
+    tools, program = tmp_path / "bin", tmp_path / "app"
+    tools.mkdir()
+    tool = tools / "cuobjdump"
+    tool.write_text(
+        '#!/bin/sh\n[ "$*" = "--extract-elf all $PROGRAM" ] || exit 1\n'
+        f"cp {other} app.1.sm_90a.cubin\ncp {cubin} app.2.sm_90.cubin\n"
+        f"cp {cubin} app.3.sm_91.cubin\ncp {cubin} app.4.sm_100.cubin\n"
+    )
+    tool.chmod(0o755)
+    program.write_bytes(b"\x7fELF")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tools}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("PROGRAM", str(program))
+    caches = ("TRITON_CACHE_DIR", "XDG_CACHE_HOME", "TORCH_EXTENSIONS_DIR")
+    environment = dict.fromkeys(caches, str(tmp_path / "none"))
+    events = read(recording)
+    save_code(events, recording.parent, environment, ["env", "A=1", str(program)])
+    (saved,) = (recording.parent / CODE_FOLDER).iterdir()
+    assert saved.read_bytes() == cubin.read_bytes()
 
 
 @pytest.mark.parametrize("report", ["known.ncu-repz", "sdpa_s512_flash.ncu-repz"])

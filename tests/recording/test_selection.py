@@ -122,6 +122,22 @@ def test_repeated_layers_are_no_autotuner() -> None:
     assert is_refused([kernel(f"k{number}") for number in range(30)])
 
 
+def test_a_search_that_times_each_configuration_is_refused() -> None:
+    """As Triton's autotuner does, with a kernel between that clears the cache."""
+    tried = [
+        each
+        for grid in (4096, 2048, 1024, 512)
+        for _ in range(20)
+        for each in (kernel("fill", grid=132), kernel("scale", grid=grid))
+    ]
+    best = [kernel("scale", grid=1024)]
+    with pytest.raises(UsageError, match="scale ran in one configuration after the other"):
+        check_autotuner(*recorded([*tried, *best]), FULL)
+    assert not is_refused(tried)  # a sweep over sizes
+    assert not is_refused([*tried, *best, *tried])  # a program whose phases repeat
+    assert not is_refused(tried[1::40] + best)  # each once
+
+
 def test_auto_picks_the_kernels_that_take_the_time() -> None:
     summary = h200("known").summary
     choice = choose(summary, 11, math.inf)

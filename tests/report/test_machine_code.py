@@ -9,25 +9,36 @@ import pytest
 from profkit.analysis.report import load
 from profkit.report import wire
 from profkit.report.machine_code import cubin_code, launch_code, read_cubin
-from tests.conftest import H200
+from tests.conftest import CORPUS, H200, needs_corpus
 
 _CUBIN = 4  # of a source (Nsight Compute Customization Guide, "File Format")
 
 
-def recorded_cubin(report: Path, file: Path) -> Path:
-    """The cubin of a report's first launch, written to a file."""
-    action = load(report).kernel(0)._action
-    (source,) = action._file.sources(action.message.sources())
+def recorded_cubin(report: Path, file: Path, launch: int = 0) -> Path:
+    """The cubin of a report's launch, written to a file."""
+    action = load(report).kernel(launch)._action
+    source = next(action._file.sources(action.message.sources()))
     file.write_bytes(wire.decode(source)[_CUBIN][0])  # type: ignore[arg-type]
     return file
 
 
-@pytest.mark.parametrize("pair", ["tail_effect", "reduction_conflicts"])
-def test_a_cubin_has_the_code_of_the_launch_that_ran_it(tmp_path: Path, pair: str) -> None:
-    report = H200 / "pairs" / pair / "before.ncu-repz"
-    launch = load(report).kernel(0)
-    cubin = read_cubin(recorded_cubin(report, tmp_path / "kernel.cubin"))
+@pytest.mark.parametrize(
+    ("place", "index", "kernels"),
+    [
+        ("pairs/tail_effect/before.ncu-repz", 0, 1),
+        ("pairs/reduction_conflicts/before.ncu-repz", 0, 1),
+        ("sdpa_s512/*/sdpa_s512.ncu-repz", 9, 241),
+        ("sdpa_s512/*/sdpa_s512.ncu-repz", 16, 241),
+    ],
+)
+def test_a_cubin_has_the_code_of_the_launch_that_ran_it(
+    tmp_path: Path, place: str, index: int, kernels: int
+) -> None:
+    (report,) = H200.glob(place)
+    launch = load(report).kernel(index)
+    cubin = read_cubin(recorded_cubin(report, tmp_path / "kernel.cubin", index))
     assert cubin
+    assert len(cubin.kernels) == kernels
     kernel = cubin.kernels[launch.summary.launch.function]
     assert kernel.registers == launch["registers_per_thread"]
     ran = launch_code(launch._action)
@@ -36,6 +47,33 @@ def test_a_cubin_has_the_code_of_the_launch_that_ran_it(tmp_path: Path, pair: st
     assert compiled
     assert [step.opcode for step in compiled.operations] == [step.opcode for step in ran.operations]
     assert [block.successors for block in compiled.blocks] == [b.successors for b in ran.blocks]
+
+
+@needs_corpus
+@pytest.mark.parametrize(
+    ("name", "cc"),
+    [
+        ("Cartoonizer__gtx1660_7C.ncu-repz", (7, 5)),
+        ("cs599k__silu_77_06.ncu-repz", (8, 0)),
+        ("ESMM-Research__profile_feb2d349.ncu-rep", (8, 6)),
+        ("NetworkSim__profile.ncu-repz", (8, 9)),
+    ],
+)
+def test_cubins_of_older_architectures_are_read(
+    tmp_path: Path, name: str, cc: tuple[int, int]
+) -> None:
+    (report,) = CORPUS.rglob(name)
+    launch = load(report).kernel(0)
+    cubin = read_cubin(recorded_cubin(report, tmp_path / "kernel.cubin"))
+    assert cubin
+    function = launch.summary.launch.function
+    (mangled,) = (name for name in cubin.kernels if f"{len(function)}{function}" in name)
+    kernel = cubin.kernels[mangled]
+    assert kernel.registers == launch["registers_per_thread"]
+    compiled, ran = cubin_code(cubin, mangled, cc), launch_code(launch._action)
+    assert compiled
+    assert ran
+    assert [step.opcode for step in compiled.operations] == [step.opcode for step in ran.operations]
 
 
 @pytest.mark.parametrize("content", [b"", b"\x7fELF\x02", b"\x7fELF\x02" + bytes(60), b"text"])
