@@ -16,6 +16,9 @@ from profkit.report.catalog import catalog
 if TYPE_CHECKING:
     from profkit.report.gpus import Gpu
 
+NOT_TIMED = "ncu's time of the launch includes its own work"
+"""Why a quantity is missing whose formula rests on that time."""
+
 
 @dataclass(frozen=True)
 class Tolerances:

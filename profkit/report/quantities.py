@@ -11,6 +11,7 @@ import numpy as np
 
 from profkit.core.columns import Column, Mask
 from profkit.report.catalog import TENSOR_CODE, Alternative, Quantity, catalog
+from profkit.report.checks import NOT_TIMED
 from profkit.report.gpus import capability
 from profkit.report.reader import KERNEL, RawReport, Request
 from profkit.report.resources import INSTRUCTION_CLASSES
@@ -33,6 +34,10 @@ OF_ONE = "of one launch of the several that were recorded together"
 NOT_COLLECTED = "not collected"
 NOT_IN_VERSION = "not collected by this version of ncu"
 NOT_CHECKED = "not separated from constant loads"
+
+_DURATION = "duration"
+_TIMED = re.compile(r"elapsed|per_second|time_duration")  # in ncu's names
+_CLOCK = re.compile(r"cycles_elapsed\.avg\.per_second$")
 
 # Functions with a fast intrinsic besides the accurate version.
 _MATH_CALL = re.compile(r"(?<![\w.])(?:sin|cos|tan|sincos|exp|exp10|log|log2|log10|pow)f?\s*\(")
@@ -84,6 +89,7 @@ class _Evaluation:
         self._entries = catalog()
         self._capabilities = [capability(launch.device) for launch in raw.launches]
         self._single = np.array([launch.workload == KERNEL for launch in raw.launches], dtype=bool)
+        self._timed = self._single & (raw.session.options.get("graph-profiling") != "graph")
         self._unknown = np.full(len(raw.launches), np.nan)
         self._nowhere = np.zeros(len(raw.launches), dtype=bool)
         self._columns = dict(raw.columns)
@@ -168,7 +174,10 @@ class _Evaluation:
         for index in np.flatnonzero([quantity.is_none_on(cc) for cc in self._capabilities]):
             value[index], source[index] = 0.0, "0"
         for alternative in quantity.alternatives:
-            usable = self._usable(alternative, present & np.isnan(value))
+            wanted = present & np.isnan(value)
+            if _is_of_time(quantity, alternative):
+                wanted &= self._timed
+            usable = self._usable(alternative, wanted)
             if not usable.any():
                 continue
             result = alternative.formula(self._columns)
@@ -239,6 +248,8 @@ class _Evaluation:
             return UNKNOWN_HERE
         if quantity.computed and self._is_available(quantity.computed, index):
             return NOT_CHECKED
+        if not self._timed[index] and any(_is_of_time(quantity, item) for item in matching):
+            return NOT_TIMED
         for name in matching[0].formula.names if matching else ():
             if name in self._missing and (reason := self._missing[name][index]) is not None:
                 return reason
@@ -258,6 +269,14 @@ class _Evaluation:
             for name in counters - self._entries.quantities.keys()
         )
         return NO_VALUE if silent else UNDEFINED
+
+
+def _is_of_time(quantity: Quantity, alternative: Alternative) -> bool:
+    """Whether a formula rests on the time of the launch; a clock, cycles per second, does not."""
+    return quantity.name != _DURATION and any(
+        name == _DURATION or (_TIMED.search(name) and not _CLOCK.search(name))
+        for name in alternative.formula.names
+    )
 
 
 @cache

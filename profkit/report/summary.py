@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from profkit.report.catalog import catalog
-from profkit.report.checks import TOLERANCES, cache_note, contradictions, impossible
+from profkit.report.checks import NOT_TIMED, TOLERANCES, cache_note, contradictions, impossible
 from profkit.report.clocks import clocks_apart, span
 from profkit.report.gpus import Gpu, gpu_of
 from profkit.report.occupancy import BlockNeeds, Limits, NextStep, limiters, next_step
@@ -155,10 +155,30 @@ class LaunchSummary:
         """Its NVTX ranges where it is of several launches, which have no name of their own."""
         return self.launch.nvtx if self.launch.workload in _WHOLES else ()
 
+    @property
+    def is_timed(self) -> bool:
+        """Whether the duration is the launch's own, without work of ncu's."""
+        return NOT_TIMED not in self.missing.values()
+
+    @property
+    def _own_work(self) -> Iterator[str]:
+        """What the time of several launches, or of one beside graphs as a whole, has besides them:
+        kernels of 1 µs have 200 µs (ncu 2025.3 on an H200)."""
+        if not self.is_timed:
+            active = self.get("active_cycles") / self.get("sm_clock")
+            known = (
+                "" if math.isnan(active) else f": SMs were active for {number(active, 's')} of it"
+            )
+            yield (
+                f"{NOT_TIMED}{known}; rates and shares of the time are left out, timelines and "
+                "kernel replay have them"
+            )
+
     @cached_property
     def warnings(self) -> tuple[str, ...]:
         return (
             *([_WHOLES[self.launch.workload]] if self.launch.workload in _WHOLES else []),
+            *self._own_work,
             *self._few_samples,
             *contradictions(self.values, self.gpu),
             *(
@@ -418,7 +438,7 @@ def _work(launch: LaunchSummary, precision: str) -> Work:
         precision=precision,
         label=PRECISIONS[precision],
         operations=operations,
-        rate=operations / launch.duration if launch.duration else math.nan,
+        rate=operations / launch.duration if launch.duration and launch.is_timed else math.nan,
         peak=held_peak(launch, precision)[0],
         path_peak=path if is_slower else math.nan,
         datasheet=sheet.value * _accumulation(launch, precision) if sheet else math.nan,

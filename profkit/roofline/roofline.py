@@ -17,7 +17,7 @@ from msgspec import structs
 
 from profkit.core.errors import NothingMatches, UsageError
 from profkit.core.typed_file import Model, Real, plain
-from profkit.report.checks import TOLERANCES
+from profkit.report.checks import NOT_TIMED, TOLERANCES
 from profkit.report.resources import PRECISIONS
 from profkit.report.summary import LaunchSummary, ReportSummary, groups
 from profkit.roofline import roofs as roof_lines
@@ -123,7 +123,7 @@ class _Subject:
     def seconds(self) -> float:
         if self.timed:
             return self.timed.summary.median
-        return sum(launch.duration for launch in self.launches)
+        return sum(launch.duration if launch.is_timed else math.nan for launch in self.launches)
 
     def traffic(self, level: str) -> float:
         """Bytes of a level over the launches; NaN where any lacks them."""
@@ -323,6 +323,8 @@ class _Plane:
     precision: str | None
 
     def points(self, subject: _Subject, work: Mapping[str, float]) -> list[Point]:
+        if math.isnan(subject.seconds):
+            return []
         chosen = self._chosen(subject)
         points = [
             self._point(subject, doing, level, moved)
@@ -406,6 +408,8 @@ class _Plane:
 
     def _why_outside(self, subject: _Subject) -> str:
         missing = subject.typical.why_missing
+        if math.isnan(subject.seconds):
+            return f"time unknown: {NOT_TIMED}"
         if self._chosen(subject):
             reason = next(filter(None, (missing(TRAFFIC[level]) for level in self.levels)), "")
             return f"bytes unknown: {reason}" if reason else "no traffic at these levels"

@@ -23,9 +23,11 @@ from typer.testing import Result
 
 import profkit
 from profkit.report.catalog import catalog
+from profkit.report.checks import NOT_TIMED
 from profkit.report.panels import work_grid
-from profkit.report.quantities import OF_ONE
-from profkit.report.summary import groups
+from profkit.report.quantities import OF_ONE, evaluate, request
+from profkit.report.reader import read
+from profkit.report.summary import groups, summarize
 from tests.conftest import (
     CORPUS,
     H200,
@@ -351,6 +353,37 @@ def test_what_is_of_one_launch_is_unknown_of_a_range(profkit_cli: Cli) -> None:
     assert [group.count for group in groups([kernel.summary, other, other])] == [2, 1]
     unknown = json.loads(profkit_cli("checklist", run, "--format", "json").stdout)["not_evaluated"]
     assert {"tail_effect", "occupancy_registers"} <= {row["rule"] for row in unknown}
+
+
+def test_ncus_time_of_a_range_is_not_its_own(profkit_cli: Cli) -> None:
+    """Of ncu's 583 µs SMs were active for 312 in the mean: products that take tensor cores to 91%
+    of their rate by samples over time would be shown at half of it."""
+    (run,) = (H200 / "matmul").iterdir()
+    kernel = profkit.load(run).kernel(0)
+    assert kernel["duration"] == 582.528e-6
+    assert kernel["active_cycles"] / kernel["sm_clock"] == pytest.approx(311.8e-6, rel=1e-3)
+    rates = {"tensor_busy", "dram_busy", "issue_busy", "dram_bandwidth", "flop_rate", "l2_busy"}
+    assert {kernel.summary.missing[name] for name in rates} == {NOT_TIMED}
+    assert "SMs were active for 311.8 µs of it" in kernel.warnings[1]
+    document = json.loads(profkit_cli("checklist", run, "--format", "json").stdout)
+    assert [item for item in document["checklist"] if item["kernel"]] == []
+    groups_of = json.loads(profkit_cli("analyze", run, "--format", "json").stdout)["groups"]
+    assert groups_of[0]["headroom"] is None
+    shown = profkit_cli("roofline", run, "--format", "json").stdout
+    assert json.loads(shown)["reports"][0]["points"] == []
+
+
+def test_kernels_beside_graphs_as_a_whole_have_no_rates() -> None:
+    """ncu gives a fill of 0.7 µs 192 µs in such a report (2025.3 on an H200)."""
+    raw = read(KNOWN, request())
+    session = replace(raw.session, options={**raw.session.options, "graph-profiling": "graph"})
+    summary = summarize(replace(raw, session=session), evaluate(replace(raw, session=session)))
+    launch, usual = summary.launches[0], profkit.load(KNOWN).kernel(0)
+    assert not launch.is_timed
+    assert math.isnan(launch.get("dram_busy"))
+    assert launch.get("grid_size") == usual["grid_size"]
+    assert launch.get("sm_clock") == usual["sm_clock"]
+    assert launch.get("dram_bytes") == usual["dram_bytes"]
 
 
 def test_a_recorded_run_keeps_its_schemas() -> None:
