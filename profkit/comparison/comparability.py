@@ -37,9 +37,11 @@ class Aspect(StrEnum):
     replay = "replay mode"
     problem = "problem size"
     counters = "counters"
+    time = "ncu's time"
     match = "kernels with a counterpart"
 
 
+_OWN_TIME, _NCUS_WORK = "of the launch", "with work of its own"
 _LABELS = {Aspect.collected: "collected metrics", Aspect.match: "matched kernels"}
 
 
@@ -129,6 +131,11 @@ def kernels_apart(
     if not all(recorded):
         obstacles.append(
             Obstacle(Aspect.counters, *("recorded" if side else "failed" for side in recorded))
+        )
+    timed = [group.typical.is_timed for group in (before, after)]
+    if not all(timed):
+        obstacles.append(
+            Obstacle(Aspect.time, *(_OWN_TIME if side else _NCUS_WORK for side in timed))
         )
     obstacles += _differing({Aspect.gpu: (before.typical.gpu.name, after.typical.gpu.name)})
     obstacles += _size_apart(before, after, problems, is_named=is_named)

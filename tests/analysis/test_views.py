@@ -173,7 +173,7 @@ def test_names_are_shown_as_they_are(profkit_cli: Cli, odd: Path) -> None:
     assert "[lambda() (1)]" in shown
     names = {
         kernel["name"]
-        for kernel in json.loads(profkit_cli("analyze", odd, "--format", "json").stdout)["kernels"]
+        for kernel in json.loads(profkit_cli("analyze", odd, "--format", "json").stdout)
     }
     assert any(name.startswith(ODD) for name in names)
     assert any("\u202e" in name for name in names)
@@ -369,6 +369,10 @@ def test_ncus_time_of_a_range_is_not_its_own(profkit_cli: Cli) -> None:
     assert [item for item in document["checklist"] if item["kernel"]] == []
     groups_of = json.loads(profkit_cli("analyze", run, "--format", "json").stdout)["groups"]
     assert groups_of[0]["headroom"] is None
+    compared = json.loads(profkit_cli("diff", run, run, "--format", "json").stdout)
+    (row,) = compared["comparisons"][0]["kernels"]
+    assert row["verdict"] == "INCOMPARABLE"
+    assert row["obstacles"][0]["what"] == "ncu's time"
     shown = profkit_cli("roofline", run, "--format", "json").stdout
     assert json.loads(shown)["reports"][0]["points"] == []
 
