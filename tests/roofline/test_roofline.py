@@ -91,11 +91,12 @@ def test_points_are_what_ncus_export_gives_by_hand(name: str, flop: str, roof: s
 
 
 def test_l1_and_compute_roofs_are_of_one_clock() -> None:
-    roofline = profkit.load(H200 / "matmul").roofline()
+    roofline = profkit.load(H200 / "known.ncu-repz").roofline()
     rates = {roof.key: roof.rate for roof in roofline.roofs}
-    # CC 9.0: 128 B to registers and 4,096 dense FP16 FLOP per cycle and SM.
-    assert rates["l1"] == pytest.approx(132 * 128 * roofline.sm_clock)
-    assert rates["tensor_fp16"] == pytest.approx(132 * 4096 * roofline.sm_clock)
+    # CC 9.0: 128 B to registers and 128 multiply-adds of FP32 per cycle and SM.
+    assert rates["l1"] == pytest.approx(132 * 128 * roofline.sm_clock, rel=1e-3)
+    assert rates["fp32"] == pytest.approx(132 * 256 * roofline.sm_clock, rel=1e-3)
+    assert rates["fp32"] / rates["l1"] == pytest.approx(2)
 
 
 def test_measured_roofs_are_asked_for_with_their_values() -> None:
