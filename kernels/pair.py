@@ -19,9 +19,10 @@ from typing import Any
 
 import yaml
 
-from profkit import Target, Unsupported, Variant
+from profkit import Target, Unsupported, Variant, Work
 from profkit.capture.cuda_source import compile_kernel
 from profkit.core.errors import BadInput
+from profkit.rules.score_without_counters import TensorForm, WorkForm, declared_work
 
 PAIRS = Path(__file__).parent / "pairs"
 BEFORE, AFTER = "before", "after"
@@ -63,7 +64,8 @@ class Pair:
 
     `defect` is text that stands in one line of before.cu, the line to blame. `second_limit` is the
     category right behind the first. `library` names what torch does in place of launches. Pairs of
-    one workload are a `family`; `area` is its field of application. `kind`: one defect dominates,
+    one workload are a `family`; `area` is its field of application. `work` is declared by formulas
+    over the shapes. `kind`: one defect dominates,
     several limits of 5 to 40% compete, or `no_gain`, a fix of the category that gives nothing.
     """
 
@@ -80,6 +82,7 @@ class Pair:
     defect: str = ""
     second_limit: str | None = None
     scratch: Mapping[str, Tensor] = field(default_factory=dict)
+    work: WorkForm = WorkForm()
     library: str | None = None
     family: str = ""
     area: str = ""
@@ -114,7 +117,16 @@ class Pair:
             inputs=partial(_inputs, self.inputs),
             reference=module_of(self.folder / "reference.py")["reference"],
             variants=[Variant(side, partial(self._run, side)) for side in self.sides],
+            work=self._work,
         )
+
+    @property
+    def _work(self) -> Work | None:
+        """The declared work; None without FLOP."""
+        tensors = [TensorForm(each.shape, each.dtype) for each in (*self.inputs.values(), self.output)]
+        declared = declared_work(self.work, tensors)
+        known = not math.isnan(declared.flop)
+        return Work(declared.flop, declared.bytes, self.work.what) if known else None
 
     def _run(self, side: str, inputs: Mapping[str, Any]) -> Any:
         import torch
@@ -170,6 +182,7 @@ def _pair(folder: Path, told: dict[str, Any]) -> Pair:
         inputs={name: _tensor(one) for name, one in told.pop("inputs").items()},
         output=_tensor(told.pop("output")),
         scratch={name: _tensor(one) for name, one in told.pop("scratch", {}).items()},
+        work=WorkForm(**told.pop("work", {})),
         architectures={side: tuple(listed) for side, listed in named.items()},
         launches={
             side: tuple(_launch(one, f"{side}.cu") for one in listed)

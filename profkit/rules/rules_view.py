@@ -55,6 +55,7 @@ _SUMMARY = (
 )
 _PAIRS = ("Pair", "Category", "Measured", "Predicted", "Rank", "ncu")
 _BLIND = ("", "First agrees", "First is the defect", "Headroom within 20%", "Floor within 20%")
+_HEADROOMS = ("", "Within 20%", "Floor within 20%", "Gain above it", "Headroom over gain")
 _WORDS = {"Pair", "Category", "Application", "Fixed", "Named first", "Missed"}
 _INDENT = 4  # columns
 _NAME = 40  # characters of a kernel name, chosen: time and rank fit beside it at 80 columns
@@ -370,8 +371,9 @@ def _grids(score: Score) -> list[Grid]:
             for name, row in parts.items()
         )
         grids += [Grid(title, _SUMMARY, rows)] if len(parts) > 1 else []
-    blind = [_blind_grid(score.without_counters)] if score.without_counters else []
-    return [*grids, *blind, _pairs_grid(score.pairs)]
+    blind = score.without_counters
+    views = [_blind_grid(blind), _headroom_grid(blind)] if blind else []
+    return [*grids, *views, _pairs_grid(score.pairs)]
 
 
 def _blind_grid(part: BlindPart) -> Grid:
@@ -386,6 +388,35 @@ def _blind_grid(part: BlindPart) -> Grid:
         "analysis's factor; its floor within 20% of the time of the full analysis's."
     )
     return Grid("Without counters", _BLIND, (row,), note)
+
+
+def _headroom_grid(part: BlindPart) -> Grid:
+    """Headroom by declared work beside that of the full analysis, before the fix and after it."""
+    own, full = (
+        (f"{len(names)} of {part.fixes}", words.factor(typical))
+        for names, typical in (
+            (part.exceeds, part.typical),
+            (part.full_exceeds, part.full_typical),
+        )
+    )
+    rows = (
+        ("by declared work", "", "", *own),
+        ("full analysis", _rounded(part.within), _rounded(part.near), *full),
+        ("of the fixed kernel", _rounded(part.within_fixed), _rounded(part.near_fixed), "", ""),
+    )
+    note = (
+        "Headroom by declared work: within 20% of each other's factor; floor within 20% of the "
+        "time. Of the fixed kernel: the full analysis's headroom after the fix, times the speedup. "
+        f"Gain above it: fixes that gained more than the headroom{_listed(part.exceeds)}; "
+        f"full analysis{_listed(part.full_exceeds)}. Headroom over gain: median. "
+        f"{plural(part.declared, 'pair')} declare FLOP, {_rounded(part.counted)} of them within "
+        "20% of those that the fixed kernel was counted to do."
+    )
+    return Grid("Headroom without counters", _HEADROOMS, rows, note)
+
+
+def _listed(names: Sequence[str]) -> str:
+    return f": {', '.join(map(literal, names))}" if names else ": none"
 
 
 _NO_RANGES = ("", "")

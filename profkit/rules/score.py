@@ -38,11 +38,13 @@ from profkit.report.floors import WORTH
 from profkit.report.summary import ReportSummary
 from profkit.rules.calibration import Basis, Calibration, shipped_calibration
 from profkit.rules.checklist import Checklist, Item
+from profkit.rules.declared_headroom import DeclaredWork
 from profkit.rules.samples import CATEGORIES
 from profkit.rules.score_without_counters import (
     BlindPart,
     BlindScore,
     TensorForm,
+    WorkForm,
     blind_part,
     blind_score,
     declared_work,
@@ -94,8 +96,8 @@ class RecordedPair:
     Pairs of one workload have one `family`.
 
     `achieved` is the factor by which the fix made it faster, NaN where that was not timed.
-    `tensors` are its inputs and output, none where they are not described; `seconds` is the timed
-    median before the fix, NaN where it was not timed.
+    `work` is what it declares, its parts NaN where it declares none; `seconds` is the timed median
+    before the fix, NaN where it was not timed.
     """
 
     name: str
@@ -106,7 +108,7 @@ class RecordedPair:
     achieved: float
     family: str
     kind: Kind
-    tensors: tuple[TensorForm, ...] = ()
+    work: DeclaredWork = DeclaredWork()
     seconds: float = math.nan
 
 
@@ -120,6 +122,7 @@ class PairFile(Struct, frozen=True):
     kind: Kind = "defect"
     inputs: dict[str, TensorForm] = {}
     output: TensorForm | None = None
+    work: WorkForm | None = None
 
     @property
     def tensors(self) -> tuple[TensorForm, ...]:
@@ -283,7 +286,11 @@ def score(
             structs.replace(pair, why=why.get(pair.name) if pair.missed else None) for pair in pairs
         ),
         without_counters=blind_part(
-            [(verdict.pair.without_counters, verdict.pair.category) for verdict in verdicts]
+            [
+                (pair.name, pair.without_counters, pair.category, pair.achieved)
+                for verdict in verdicts
+                for pair in [verdict.pair]
+            ]
         ),
         applications=applications,
     )
@@ -339,9 +346,10 @@ def judge(pair: RecordedPair, examine: Examine) -> Verdict:
         without_counters=blind_score(
             pair.before,
             pair.family,
-            declared_work(pair.tensors, reports[1] if len(reports) > 1 else None),
+            pair.work,
             pair.seconds,
-            examined[0],
+            examined,
+            achieved,
         ),
         missed=category is not None
         and gains
@@ -499,8 +507,11 @@ def pairs_in(folders: Sequence[Path], *, optional: bool = False) -> tuple[Path, 
     return tuple(sorted(pairs, key=lambda pair: (pair.name, pair)))
 
 
-def read_pair(folder: Path) -> RecordedPair:
-    """A pair; raises BadInput where a part of it is missing or is not what it should be."""
+def read_pair(folder: Path, definitions: Path | None = None) -> RecordedPair:
+    """A pair. Without declared work of its own it has that of its definition in a folder of such.
+
+    Raises BadInput where a part of it is missing or is not what it should be.
+    """
     pair = _read(folder / PAIR, PairFile)
     before, after = (
         next((path for suffix in _REPORTS if (path := folder / f"{side}{suffix}").is_file()), None)
@@ -523,15 +534,31 @@ def read_pair(folder: Path) -> RecordedPair:
         achieved,
         family,
         pair.kind,
-        pair.tensors,
+        _work(pair, folder / PAIR, definitions and definitions / folder.name / PAIR),
         timed.seconds if timed else math.nan,
     )
 
 
-def read_notes(pairs: Path) -> PairNotes:
-    """Notes in a folder of pairs, or for recorded ones in kernels/pairs of their checkout."""
+def _work(pair: PairFile, file: Path, definition: Path | None) -> DeclaredWork:
+    """What a pair declares, or else its definition; raises BadInput for a formula that is none."""
+    form = pair.work
+    if form is None and definition and definition.is_file():
+        form, file = _read(definition, PairFile).work, definition
+    try:
+        return declared_work(form or WorkForm(), pair.tensors)
+    except ValueError as error:
+        raise BadInput(f"{file}: work: {error}", "write numbers with + - * / and sqrt") from None
+
+
+def definitions_of(pairs: Path) -> Path | None:
+    """The definitions of recorded pairs: kernels/pairs of their checkout; None outside of one."""
     checkouts = (parent / _OF_A_CHECKOUT for parent in Path(os.path.realpath(pairs)).parents)
-    files = (folder / _MISSES for folder in (pairs, *checkouts))
+    return next((folder for folder in checkouts if folder.is_dir()), None)
+
+
+def read_notes(pairs: Path) -> PairNotes:
+    """Notes in a folder of pairs, or for recorded ones beside their definitions."""
+    files = (folder / _MISSES for folder in (pairs, definitions_of(pairs)) if folder)
     file = next((path for path in files if path.is_file()), None)
     missed = _read(file, Misses) if file else Misses()
     return PairNotes(
