@@ -82,7 +82,7 @@ class Pair:
     defect: str = ""
     second_limit: str | None = None
     scratch: Mapping[str, Tensor] = field(default_factory=dict)
-    work: WorkForm = WorkForm()
+    work: WorkForm = field(default_factory=WorkForm)
     library: str | None = None
     family: str = ""
     area: str = ""
@@ -123,7 +123,9 @@ class Pair:
     @property
     def _work(self) -> Work | None:
         """The declared work; None without FLOP."""
-        tensors = [TensorForm(each.shape, each.dtype) for each in (*self.inputs.values(), self.output)]
+        tensors = [
+            TensorForm(each.shape, each.dtype) for each in (*self.inputs.values(), self.output)
+        ]
         declared = declared_work(self.work, tensors)
         known = not math.isnan(declared.flop)
         return Work(declared.flop, declared.bytes, self.work.what) if known else None

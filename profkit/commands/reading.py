@@ -231,9 +231,7 @@ def judge_pairs(
             for folder in folders
             for pair in pairs_in(stack.enter_context(unpacked(folder)), optional=optional)
         ]
-        outcomes = in_parallel(
-            partial(_judge, advice=advice), pairs, lambda place: _died(place[0])
-        )
+        outcomes = in_parallel(partial(_judge, advice=advice), pairs, lambda place: _died(place[0]))
     failures = [outcome for outcome in outcomes if isinstance(outcome, ProfkitError)]
     judged = [outcome for outcome in outcomes if not isinstance(outcome, ProfkitError)]
     return judged, joined(notes), failures

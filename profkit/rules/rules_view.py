@@ -56,6 +56,7 @@ _SUMMARY = (
 _PAIRS = ("Pair", "Category", "Measured", "Predicted", "Rank", "ncu")
 _BLIND = ("", "First agrees", "First is the defect", "Headroom within 20%", "Floor within 20%")
 _HEADROOMS = ("", "Within 20%", "Floor within 20%", "Gain above it", "Headroom over gain")
+_DIFFERING = ("Pair", "Declared work", "Full analysis", "Fixed kernel", "Measured", "Why")
 _WORDS = {"Pair", "Category", "Application", "Fixed", "Named first", "Missed"}
 _INDENT = 4  # columns
 _NAME = 40  # characters of a kernel name, chosen: time and rank fit beside it at 80 columns
@@ -302,6 +303,7 @@ def score_markdown(score: Score, note: str) -> str:
         for rows in (_misses(score), _alarms(score.pairs))
     )
     count = f"{len(misses)} of {score.summary.defects}"
+    lines += _differing(score.pairs)
     criterion = f"Not ranked first, or an error above {_rounded(LARGE_ERROR)}: {count}.\n"
     lines += ["", "### Misses", "", criterion, *misses]
     lines += ["", "### False alarms", "", *(alarms or ["None."])]
@@ -472,6 +474,25 @@ def _row(pair: PairScore, *, several: bool) -> tuple[str, ...]:
         str(pair.rank or "-"),
         words.factor(pair.ncu.estimated),
     )
+
+
+def _differing(pairs: Sequence[PairScore]) -> list[str]:
+    """Pairs whose headroom by declared work is off one of the others, with the reasons."""
+    rows = tuple(
+        (
+            literal(pair.name),
+            f"{words.factor(blind.headroom)}, {blind.floor or 'n/a'}",
+            f"{words.factor(blind.full_headroom)}, {blind.full_floor or 'n/a'}",
+            words.factor(blind.fixed_headroom),
+            words.factor(pair.achieved) if pair.category else "",
+            blind.why or "not yet explained",
+        )
+        for pair in pairs
+        for blind in [pair.without_counters]
+        if not (blind.is_within and blind.is_within_fixed)
+        and not math.isnan(blind.headroom + blind.full_headroom + blind.fixed_headroom)
+    )
+    return ["", *table_of(Grid("Headrooms that differ", _DIFFERING, rows))] if rows else []
 
 
 def _misses(score: Score) -> list[tuple[str, str]]:

@@ -108,7 +108,7 @@ class RecordedPair:
     achieved: float
     family: str
     kind: Kind
-    work: DeclaredWork = DeclaredWork()
+    work: DeclaredWork = field(default_factory=DeclaredWork)
     seconds: float = math.nan
 
 
@@ -130,19 +130,29 @@ class PairFile(Struct, frozen=True):
         return (*self.inputs.values(), *([self.output] if self.output else []))
 
 
+class Difference(Struct, frozen=True):
+    """Why the headrooms of some pairs differ by declared work, by counters and after the fix."""
+
+    why: str
+    pairs: tuple[str, ...]
+
+
 class Misses(Struct, frozen=True):
-    """misses.yaml: explanations of misses by the name of the pair."""
+    """misses.yaml: explanations of misses by the name of the pair, and of headrooms that differ."""
 
     note: str | None = None
     why: dict[str, str] | None = None
+    headrooms: tuple[Difference, ...] = ()
 
 
 @dataclass(frozen=True)
 class PairNotes:
-    """Notes on a collection of pairs: explanations of misses, and a remark."""
+    """Notes on a collection of pairs: explanations of misses and of headrooms that differ, by name,
+    and a remark."""
 
     why: Mapping[str, str] = field(default_factory=dict)
     note: str = ""
+    headrooms: Mapping[str, str] = field(default_factory=dict)
 
 
 class Alarm(Model, frozen=True, kw_only=True):
@@ -272,10 +282,10 @@ class Verdict:
 
 def score(
     verdicts: Sequence[Verdict],
-    why: Mapping[str, str],
+    notes: PairNotes = PairNotes(),
     applications: Applications | None = None,
 ) -> Score:
-    """Summarize scored pairs; `why` explains misses by the name of the pair."""
+    """Summarize scored pairs, with the notes on them."""
     pairs = (verdict.pair for verdict in verdicts)
     return Score(
         profkit=__version__,
@@ -283,7 +293,14 @@ def score(
         kinds=_parts(verdicts, lambda pair: pair.kind if pair.category else "control"),
         gpus=_parts(verdicts, lambda pair: pair.gpu),
         pairs=tuple(
-            structs.replace(pair, why=why.get(pair.name) if pair.missed else None) for pair in pairs
+            structs.replace(
+                pair,
+                why=notes.why.get(pair.name) if pair.missed else None,
+                without_counters=structs.replace(
+                    pair.without_counters, why=notes.headrooms.get(pair.name)
+                ),
+            )
+            for pair in pairs
         ),
         without_counters=blind_part(
             [
@@ -564,13 +581,18 @@ def read_notes(pairs: Path) -> PairNotes:
     return PairNotes(
         {name: " ".join(text.split()) for name, text in (missed.why or {}).items()},
         " ".join((missed.note or "").split()),
+        {name: " ".join(each.why.split()) for each in missed.headrooms for name in each.pairs},
     )
 
 
 def joined(notes: Sequence[PairNotes]) -> PairNotes:
     """The notes of several folders as one."""
-    why = {name: text for each in notes for name, text in each.why.items()}
-    return PairNotes(why, " ".join(dict.fromkeys(each.note for each in notes if each.note)))
+    why, headrooms = (
+        {name: text for texts in each for name, text in texts.items()}
+        for each in ([note.why for note in notes], [note.headrooms for note in notes])
+    )
+    remark = " ".join(dict.fromkeys(each.note for each in notes if each.note))
+    return PairNotes(why, remark, headrooms)
 
 
 def _read(path: Path, model: type[T]) -> T:

@@ -67,16 +67,21 @@ class BlindScore(Model, frozen=True, kw_only=True):
     null without one; headrooms by declared work and by the full analysis, null where unknown.
 
     `fixed_headroom` is the full analysis's of the fixed kernel times the measured speedup: what
-    that kernel needs at its floors, over the time before the fix. `flop` are the declared ones,
-    `counted_flop` those of the fixed kernel, null where not declared or not counted."""
+    that kernel needs at its floors, over the time before the fix. `floor` and `full_floor` are the
+    floors of the first two, the latter of the kernel that takes the most time. `flop` are the
+    declared ones, `counted_flop` those of the fixed kernel, null where not declared or not counted.
+    `why` says why headrooms differ."""
 
     first: str | None
     full: str | None
     headroom: Real
     full_headroom: Real
     fixed_headroom: Real
+    floor: str | None
+    full_floor: str | None
     flop: Real
     counted_flop: Real
+    why: str | None = None
 
     @property
     def is_within(self) -> bool:
@@ -149,6 +154,8 @@ def blind_score(
         headroom=own.factor if own else math.nan,
         full_headroom=full,
         fixed_headroom=fixed[0] * achieved if fixed else full,
+        floor=own.floor if own else None,
+        full_floor=_floor(*examined[0]),
         flop=work.flop,
         counted_flop=counted,
     )
@@ -161,6 +168,13 @@ def _headroom(summary: ReportSummary, checklist: Checklist) -> float:
         headroom = checklist.headroom_of(group)
         left += group.total / headroom.factor if headroom else math.nan
     return summary.total / left if left else math.nan
+
+
+def _floor(summary: ReportSummary, checklist: Checklist) -> str | None:
+    """The floor of the kernel that takes the most time; None where it is unknown."""
+    slowest = max(summary.groups, key=lambda group: group.total)
+    headroom = checklist.headroom_of(slowest)
+    return headroom.floor if headroom else None
 
 
 def _counted_flop(summary: ReportSummary) -> float:
@@ -221,7 +235,9 @@ def blind_part(rows: Sequence[tuple[str, BlindScore, str | None, float]]) -> Bli
         typical=_median([score.headroom / gain for score, gain in gained]),
         full_typical=_median([score.full_headroom / gain for score, gain in gained]),
         declared=sum(score.flop > 0 for score in measured),
-        counted=statistics.fmean(abs(ratio - 1) <= NEAR for ratio in ratios) if ratios else math.nan,
+        counted=statistics.fmean(abs(ratio - 1) <= NEAR for ratio in ratios)
+        if ratios
+        else math.nan,
     )
 
 

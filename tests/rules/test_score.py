@@ -51,7 +51,7 @@ def judged() -> tuple[tuple[Verdict, ...], PairNotes]:
 def recorded() -> dict[str, Any]:
     """The score of the recorded pairs."""
     verdicts, notes = judged()
-    data: dict[str, Any] = json.loads(encode(score(verdicts, notes.why), dense=False))
+    data: dict[str, Any] = json.loads(encode(score(verdicts, notes), dense=False))
     schema("score").validate(data)
     return data
 
@@ -122,7 +122,7 @@ def test_the_page_is_what_the_recorded_pairs_say() -> None:
     verdicts, notes = judged()
     stories, failures = judge_stories([H200 / "apps"], chosen_advice(None, None, 0))
     assert not failures
-    result = score(verdicts, notes.why, score_stories(stories))
+    result = score(verdicts, notes, score_stories(stories))
     assert score_markdown(result, notes.note) == page, "run `make docs`"
     notes = yaml.safe_load((ROOT / "kernels/pairs/misses.yaml").read_text(encoding="utf-8"))
     assert set(notes["why"]) <= {pair["name"] for pair in recorded()["pairs"]}
