@@ -407,13 +407,17 @@ def _headroom_grid(part: BlindPart) -> Grid:
         ("of the fixed kernel", _rounded(part.within_fixed), _rounded(part.near_fixed), "", ""),
     )
     note = (
-        "Headroom by declared work: within 20% of each other's factor; floor within 20% of the "
+        "Within 20%: the headroom by declared work, of the factor of the row's; its floor, of the "
         "time. Of the fixed kernel: the full analysis's headroom after the fix, times the speedup. "
-        f"Gain above it: fixes that gained more than the headroom{_listed(part.exceeds)}; "
-        f"full analysis{_listed(part.full_exceeds)}. Headroom over gain: median. "
-        f"{plural(part.declared, 'pair')} declare FLOP, {_rounded(part.counted)} of them within "
-        "20% of those that the fixed kernel was counted to do."
+        f"Gain above it: fixes that gained more than the headroom by declared work"
+        f"{_listed(part.exceeds)}; by the full analysis{_listed(part.full_exceeds)}. Headroom over "
+        "gain: median of fixes that gained."
     )
+    if part.declared:
+        note += (
+            f" {plural(part.declared, 'pair')} declare FLOP, {_rounded(part.counted)} of them "
+            "within 20% of those that the fixed kernel was counted to do."
+        )
     return Grid("Headroom without counters", _HEADROOMS, rows, note)
 
 
