@@ -63,9 +63,10 @@ def _arithmetic(launch: LaunchSummary, needed: float, *, fits_tensor_cores: bool
         return on_tensor
     total = _known(launch.get("flop_fp32")) + _known(launch.get("flop_fp64"))
     fused = _known(launch.get("fp32_fused")) if fits_tensor_cores and tensor else 0.0
-    others = max(total - fused, 0.0) + _known(launch.get("flop_fp16")) / 2
+    half = _known(launch.get("peak_rate_fp16")) or 2 * fma
+    others = max(total - fused, 0.0) / fma + _known(launch.get("flop_fp16")) / half
     moved = needed * fused / tensor if fused else 0.0
-    return max(on_tensor + moved, needed * others / fma)
+    return max(on_tensor + moved, needed * others)
 
 
 def _known(value: float) -> float:

@@ -103,11 +103,11 @@ def _section(rule: Rule) -> list[str]:
 
 def _facts(rule: Rule) -> Mapping[str, Sequence[str]]:
     """The parts of a rule by label, without empty ones."""
-    leaves = [f"{name}: {share.text}" for name, share in rule.relieves.items()]
+    shares = {**rule.relieves, "FLOP": rule.flop, "time": rule.time}
     parts: Mapping[str, Sequence[str]] = {
         _CONDITIONS: [condition.text for condition in rule.when],
         _MATCHED: list(map(_match, rule.match)),
-        _REMAINING: [*leaves, f"time: {rule.time.text}"] if rule.time else leaves,
+        _REMAINING: [f"{name}: {share.text}" for name, share in shares.items() if share],
         "Assumes": [rule.assumes] if rule.assumes else (),
         "Actions": list(map(_action, rule.actions)),
         "Verify": rule.verify,
