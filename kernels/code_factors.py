@@ -21,8 +21,7 @@ from profkit.report.counter_free import counter_free
 from profkit.rules.code_signs import PARTS, Factors, FactorsFile, part_of, signs, weights
 from profkit.rules.outlook import Call, outlook_of_launches
 from profkit.rules.pair_archive import unpacked
-from profkit.rules.score import RecordedPair, pairs_in, read_pair
-from profkit.rules.score_without_counters import declared_work
+from profkit.rules.score import RecordedPair, definitions_of, pairs_in, read_pair
 
 PAIRS = Path("reports/h200/pairs")
 FILE = Path(__file__).parents[1] / "profkit" / "rules" / "code_signs.json"
@@ -50,8 +49,7 @@ def case(pair: RecordedPair) -> Case | None:
     findings = load(pair.before).checklist(blamed=0).findings
     if not findings:
         return None
-    fixed = load(pair.after).summary if pair.after else None
-    calls = {"": Call(declared_work(pair.tensors, fixed), pair.seconds)}
+    calls = {"": Call(pair.work, pair.seconds)}
     strongest: dict[str, float] = defaultdict(float)
     for row in weights(outlook_of_launches(counter_free(pair.before), calls, {}).facts):
         name = row.sign.rule.name
@@ -75,8 +73,9 @@ def _categories() -> Mapping[str, str]:
 
 def main() -> None:
     """Fit the factors and write them."""
-    with unpacked(Path(sys.argv[1]) if sys.argv[1:] else PAIRS) as folders:
-        pairs = [read_pair(folder) for folder in pairs_in(folders)]
+    recorded = Path(sys.argv[1]) if sys.argv[1:] else PAIRS
+    with unpacked(recorded) as folders:
+        pairs = [read_pair(folder, definitions_of(recorded)) for folder in pairs_in(folders)]
         cases = [made for pair in pairs if (made := case(pair))]
     parts = [[each for each in cases if part_of(each.family) != part] for part in range(PARTS)]
     result = FactorsFile(fitted(cases), tuple(map(fitted, parts)))

@@ -19,9 +19,10 @@ from typing import Any
 
 import yaml
 
-from profkit import Target, Unsupported, Variant
+from profkit import Target, Unsupported, Variant, Work
 from profkit.capture.cuda_source import compile_kernel
 from profkit.core.errors import BadInput
+from profkit.rules.score_without_counters import TensorForm, WorkForm, declared_work
 
 PAIRS = Path(__file__).parent / "pairs"
 BEFORE, AFTER = "before", "after"
@@ -63,8 +64,9 @@ class Pair:
 
     `defect` is text that stands in one line of before.cu, the line to blame. `second_limit` is the
     category right behind the first. `library` names what torch does in place of launches. Pairs of
-    one workload are a `family`; `area` is its field of application. `kind`: one defect dominates,
-    several limits of 5 to 40% compete, or `no_gain`, a fix of the category that gives nothing.
+    one workload are a `family`; `area` is its field of application. `work` is None where no FLOP
+    are declared. `kind`: one defect dominates, several limits of 5 to 40% compete, or `no_gain`, a
+    fix of the category that gives nothing.
     """
 
     name: str
@@ -80,6 +82,7 @@ class Pair:
     defect: str = ""
     second_limit: str | None = None
     scratch: Mapping[str, Tensor] = field(default_factory=dict)
+    work: Work | None = None
     library: str | None = None
     family: str = ""
     area: str = ""
@@ -114,6 +117,7 @@ class Pair:
             inputs=partial(_inputs, self.inputs),
             reference=module_of(self.folder / "reference.py")["reference"],
             variants=[Variant(side, partial(self._run, side)) for side in self.sides],
+            work=self.work,
         )
 
     def _run(self, side: str, inputs: Mapping[str, Any]) -> Any:
@@ -164,12 +168,15 @@ def _pair(folder: Path, told: dict[str, Any]) -> Pair:
     )
     if told["name"] != folder.name:
         raise ValueError(f"name {told['name']!r} is not the folder's")
+    inputs = {name: _tensor(one) for name, one in told.pop("inputs").items()}
+    output = _tensor(told.pop("output"))
     return Pair(
         folder=folder,
         family=told.pop("family", folder.name),
-        inputs={name: _tensor(one) for name, one in told.pop("inputs").items()},
-        output=_tensor(told.pop("output")),
+        inputs=inputs,
+        output=output,
         scratch={name: _tensor(one) for name, one in told.pop("scratch", {}).items()},
+        work=_work(WorkForm(**told.pop("work", {})), [*inputs.values(), output]),
         architectures={side: tuple(listed) for side, listed in named.items()},
         launches={
             side: tuple(_launch(one, f"{side}.cu") for one in listed)
@@ -177,6 +184,12 @@ def _pair(folder: Path, told: dict[str, Any]) -> Pair:
         },
         **told,
     )
+
+
+def _work(form: WorkForm, tensors: Sequence[Tensor]) -> Work | None:
+    declared = declared_work(form, [TensorForm(each.shape, each.dtype) for each in tensors])
+    known = not math.isnan(declared.flop)
+    return Work(declared.flop, declared.bytes, form.what) if known else None
 
 
 def _tensor(told: Mapping[str, Any]) -> Tensor:

@@ -222,26 +222,27 @@ def judge_pairs(
     """
     from profkit.commands.parallel import in_parallel
     from profkit.rules.pair_archive import unpacked
-    from profkit.rules.score import joined, pairs_in, read_notes
+    from profkit.rules.score import definitions_of, joined, pairs_in, read_notes
 
     notes = [read_notes(folder) for folder in folders]
     with ExitStack() as stack:
         pairs = [
-            pair
+            (pair, definitions_of(folder))
             for folder in folders
             for pair in pairs_in(stack.enter_context(unpacked(folder)), optional=optional)
         ]
-        outcomes = in_parallel(partial(_judge, advice=advice), pairs, _died)
+        outcomes = in_parallel(partial(_judge, advice=advice), pairs, lambda place: _died(place[0]))
     failures = [outcome for outcome in outcomes if isinstance(outcome, ProfkitError)]
     judged = [outcome for outcome in outcomes if not isinstance(outcome, ProfkitError)]
     return judged, joined(notes), failures
 
 
-def _judge(folder: Path, advice: Advice) -> Verdict | ProfkitError:
+def _judge(place: tuple[Path, Path | None], advice: Advice) -> Verdict | ProfkitError:
+    """A pair's verdict by its folder and that of definitions."""
     from profkit.rules.score import judge, read_pair
 
     try:
-        return judge(read_pair(folder), partial(_examined, advice=advice))
+        return judge(read_pair(*place), partial(_examined, advice=advice))
     except ProfkitError as error:
         return error
 

@@ -154,7 +154,7 @@ def score(
     judged, notes, failures = judge_pairs(folders, advice, optional=bool(stories))
     failures += broken
     if judged or stories:
-        result = summed(judged, notes.why, score_stories(stories) if stories else None)
+        result = summed(judged, notes, score_stories(stories) if stories else None)
         if format == "json":
             put(encode(result, dense=False), output)
         elif format == "markdown":

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from profkit.report.lane_addresses import accesses
 from profkit.report.resources import CLASS_OF, opcodes
+from profkit.report.sass import half_flop_of_move
 from profkit.report.spare_work import is_division_check
 
 if TYPE_CHECKING:
@@ -71,6 +72,7 @@ class CodeFacts:
             facts
             | self._control_facts
             | {
+                "code_half_share": self._share(lambda _, step: _is_half(step)),
                 "code_carried_cycles": self._carried_cycles,
                 "code_unfused_share": self._share(self._is_unfused),
                 "code_division_share": self._share(lambda _, step: is_division_check(step)),
@@ -283,6 +285,11 @@ class CodeFacts:
                 end = max(end, start + _latency(step))
             ends.append(end)
         return (ends[-1] - ends[0]) / (_ROUNDS - 1)
+
+
+def _is_half(step: Operation) -> bool:
+    """Whether it computes in half precision, outside tensor cores."""
+    return step.base in _HALF and not half_flop_of_move(f"{step.opcode} {', '.join(step.terms)}")
 
 
 def unit_of(step: Operation) -> tuple[str, int]:

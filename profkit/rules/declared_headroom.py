@@ -11,12 +11,20 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import Literal
 
 from profkit.report.floors import LAUNCH, REACH, SHORTEST
 from profkit.report.gpus import Gpu
 from profkit.report.resources import RESOURCES
 from profkit.rules.headroom import ARITHMETIC
 
+Unit = Literal["fp32", "fp16", "tensor_fp16"]
+"""The unit whose peak bounds the FLOP: FMA pipes in FP32 or, with packed values, in half precision;
+tensor cores."""
+
+# Rate of packed half precision over that of FP32: 133.8 and 66.9 TFLOP/s (H100 whitepaper), on an
+# A100, of compute capability 8.0, 78 and 19.5 (A100 whitepaper).
+_PACKED, _PACKED_8_0 = 2, 4
 TOLERANCE = 0.05
 """Chosen: what a declared count of bytes and a roof's rate are off together."""
 Roofs = Mapping[str, float]
@@ -55,19 +63,22 @@ def declared_headroom(
     gpu: Gpu,
     *,
     launches: int,
-    on_tensor_cores: bool | None,
+    unit: Unit,
     measured: Roofs = NONE_MEASURED,
 ) -> DeclaredHeadroom | None:
     """The headroom of some launches that do declared work in `seconds`; None where no roof of the
     GPU is known for it. Roofs are the measured ones where there are, else the datasheet's.
 
-    `on_tensor_cores` None: not known, so that the roof is that of tensor cores, the higher one. A
-    floor above the time disproves its roof (bytes stayed in a cache, FP8): it bounds nothing.
+    `unit` is the fastest that the FLOP fit. A floor above the time disproves its roof (bytes stayed
+    in a cache, FP8): it bounds nothing.
     """
     bandwidth = measured.get("dram") or _peak(gpu, "dram") * REACH["dram_busy"]
-    is_plain = on_tensor_cores is False
-    unit, reach = ("fp32", 1.0) if is_plain else ("tensor_fp16", REACH["tensor_busy"])
-    arithmetic = measured.get(unit) or _peak(gpu, unit) * reach
+    if unit == "tensor_fp16":
+        arithmetic = measured.get(unit) or _peak(gpu, unit) * REACH["tensor_busy"]
+    else:
+        arithmetic = measured.get("fp32") or _peak(gpu, "fp32")
+    if unit == "fp16":
+        arithmetic *= _PACKED_8_0 if gpu.cc == (8, 0) else _PACKED
     floors = {
         RESOURCES["dram_busy"]: work.bytes / bandwidth if bandwidth else math.nan,
         ARITHMETIC: work.flop / arithmetic if arithmetic else math.nan,

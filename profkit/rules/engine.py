@@ -584,26 +584,27 @@ class _Kernels(_Table[Group]):
         return min(max(min(left), bound / USUAL, _LEAST), 1.0)
 
     def headrooms(self, findings: Iterable[Finding[Group]]) -> tuple[Headroom, ...]:
-        """The headroom of each kernel, with the DRAM traffic and arithmetic that its findings
-        leave, on tensor cores where one of them says so."""
+        """The headroom of each kernel, with the DRAM traffic and FLOP that its findings leave, on
+        tensor cores where one of them says so."""
         by_group: dict[int, list[Rule]] = defaultdict(list)
         for finding in findings:
             by_group[id(finding.group)].append(finding.rule)
         return tuple(
             headroom(
                 group,
-                self._least_left("dram_busy", by_group[id(group)], index),
-                self._least_left("fma_busy", by_group[id(group)], index),
+                self._least_left(_dram_left, by_group[id(group)], index),
+                self._least_left(lambda rule: rule.flop, by_group[id(group)], index),
                 fits_tensor_cores=any("tensor_busy" in rule.takes for rule in by_group[id(group)]),
             )
             for index, group in enumerate(self.subjects)
         )
 
-    def _least_left(self, resource: str, rules: Iterable[Rule], index: int) -> float:
-        """The smallest share of a resource's need that any of some rules leaves, without handing it
-        to another."""
-        relieving = (rule for rule in rules if resource in rule.relieves and not rule.takes)
-        shares = (self._at(rule.relieves[resource], rule, index) for rule in relieving)
+    def _least_left(
+        self, part: Callable[[Rule], Expression | None], rules: Iterable[Rule], index: int
+    ) -> float:
+        """The smallest share of a part of the work that any of some rules leaves."""
+        formulas = ((rule, formula) for rule in rules if (formula := part(rule)))
+        shares = (self._at(formula, rule, index) for rule, formula in formulas)
         return min((max(share, 0.0) for share in shares if not math.isnan(share)), default=1.0)
 
     def _recorded(self, name: str, index: int) -> float:
@@ -653,6 +654,11 @@ def _as_evidence(compared: Evidence) -> Evidence | None:
         return compared
     is_amount = compared.sign == ">" and compared.quantity.isidentifier()
     return Evidence(compared.quantity, compared.value) if is_amount else None
+
+
+def _dram_left(rule: Rule) -> Expression | None:
+    """The share of the DRAM traffic that its fix leaves, without handing it to another resource."""
+    return None if rule.takes else rule.relieves.get("dram_busy")
 
 
 def _on_samples(expression: Expression) -> bool:

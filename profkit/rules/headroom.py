@@ -4,8 +4,9 @@ The last floor is the highest of three: the bytes that it moves through DRAM at 
 kernels reach, its floating-point operations on the fastest unit for their types, and a launch.
 Bytes and operations are those recorded, less what findings say is needless: a change that moves
 fewer bytes or computes less than that goes beyond. Multiply-adds of floats count at the rate of the
-FMA pipe, and of 16-bit tensor cores where a finding says that they can take them. Integer work has
-no such floor.
+FMA pipe, and of 16-bit tensor cores where a finding says that they can take them; both units can
+work at a time. Lanes that diverge, separate additions and address arithmetic take the FMA pipe's
+slots, but are no FLOP. Integer work has no such floor.
 """
 
 from __future__ import annotations
@@ -60,11 +61,12 @@ def _arithmetic(launch: LaunchSummary, needed: float, *, fits_tensor_cores: bool
     on_tensor = _known(launch.get("flop_tensor")) / tensor if tensor else 0.0
     if not fma:
         return on_tensor
-    fused = _known(launch.get("fp32_fused"))
-    others = max(_known(launch.get("flop_fp32")) + _known(launch.get("flop_fp64")) - fused, 0.0)
-    half = _known(launch.get("flop_fp16")) / 2
-    rate = tensor if fits_tensor_cores and tensor else fma
-    return on_tensor + needed * (fused / rate + (others + half) / fma)
+    total = _known(launch.get("flop_fp32")) + _known(launch.get("flop_fp64"))
+    fused = _known(launch.get("fp32_fused")) if fits_tensor_cores and tensor else 0.0
+    half = _known(launch.get("peak_rate_fp16")) or 2 * fma
+    others = max(total - fused, 0.0) / fma + _known(launch.get("flop_fp16")) / half
+    moved = needed * fused / tensor if fused else 0.0
+    return max(on_tensor + moved, needed * others)
 
 
 def _known(value: float) -> float:

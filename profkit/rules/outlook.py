@@ -19,6 +19,7 @@ from profkit.rules.declared_headroom import (
     DeclaredHeadroom,
     DeclaredWork,
     Roofs,
+    Unit,
     declared_headroom,
 )
 
@@ -28,6 +29,12 @@ if TYPE_CHECKING:
 _WORTH_CODE = 0.01
 """The least share of the time from which a kernel's code is read, chosen: what takes less is never
 among the first findings."""
+
+# A matrix product on the FMA pipe: the least share of its instructions that are multiply-adds,
+# chosen (16 and 8 loads for 4 by 4 values a thread, and what spills or addresses add); the others
+# as in the rule tensor_cores_unused: multiply-adds per access to shared memory, the largest share
+# of special functions, and the least FLOP per byte.
+_PRODUCT_SHARE, _PER_ACCESS, _SPECIAL, _INTENSITY = 0.4, (1, 40), 0.02, 20
 
 Codes = Callable[[Group], "Flow | None"]
 """The machine code of a kernel; None where it is not available."""
@@ -105,8 +112,9 @@ def outlook(
             members,
             calls.get(name, Call()),
             measured,
-            on_tensor_cores=_on_tensor_cores(
-                [code[id(group)] for group in groups if _is_in(group, name, calls)]
+            unit=_unit(
+                [code[id(group)] for group in groups if _is_in(group, name, calls)],
+                calls.get(name, Call()).work,
             ),
         )
         for name, members in launches.items()
@@ -168,11 +176,26 @@ def _is_in(group: Group, name: str, calls: Mapping[str, Call]) -> bool:
     return share and any(_range(launch, calls) == name for launch in group.launches)
 
 
-def _on_tensor_cores(codes: Sequence[Mapping[str, float]]) -> bool | None:
-    """Whether some code uses them; None where it is not known."""
-    if any(code.get("code_tensor_share", 0.0) > 0 for code in codes):
-        return True
-    return False if all(codes) else None
+def _unit(codes: Sequence[Mapping[str, float]], work: DeclaredWork | None) -> Unit:
+    """The fastest unit that the work of some code fits: tensor cores where some use them, are a
+    matrix product without them, or are not known."""
+    intensity = work.flop / work.bytes if work and work.bytes else math.nan
+    if not all(codes) or any(
+        code["code_tensor_share"] > 0 or _is_product(code, intensity) for code in codes
+    ):
+        return "tensor_fp16"
+    return "fp16" if any(code["code_half_share"] > 0 for code in codes) else "fp32"
+
+
+def _is_product(code: Mapping[str, float], intensity: float) -> bool:
+    """Whether its multiply-adds on shared memory fit tensor cores."""
+    fused, accesses = code["code_ffma_share"], code["code_shared_share"]
+    return (
+        fused > _PRODUCT_SHARE
+        and _PER_ACCESS[0] * accesses < fused < _PER_ACCESS[1] * accesses
+        and code["code_special_share"] < _SPECIAL
+        and intensity > _INTENSITY
+    )
 
 
 def _range(launch: LaunchSummary, calls: Mapping[str, Call]) -> str:
@@ -184,8 +207,7 @@ def _whole(
     launches: list[LaunchSummary],
     call: Call,
     measured: Roofs,
-    *,
-    on_tensor_cores: bool | None,
+    unit: Unit,
 ) -> Whole:
     is_timed = call.seconds > 0
     seconds = call.seconds if is_timed else sum(launch.duration for launch in launches)
@@ -194,7 +216,7 @@ def _whole(
         seconds,
         launches[0].gpu,
         launches=len(launches),
-        on_tensor_cores=on_tensor_cores,
+        unit=unit,
         measured=measured,
     )
     return Whole(name, seconds, is_timed, len(launches), headroom)

@@ -38,7 +38,8 @@ from warp samples by instruction, unknown where those were not recorded."""
 _DEEPEST = 10  # levels of a file, chosen: twice what a rule needs
 _SIMILAR = 0.5  # of a misspelled name, chosen: a whole word less or more is still close
 _CHANGES = ("relieves", "takes")
-_FOR_KERNELS = {"takes", "spans", "match", "blame"}
+_SHARES = ("time", "flop")
+_FOR_KERNELS = {"takes", "flop", "spans", "match", "blame"}
 _OTHERS = {"timeline": "a timeline", "application": "an application"}
 _LISTED = 40
 """The most names in a message: all keys, resources, categories and stall reasons, not the hundreds
@@ -92,7 +93,8 @@ class RuleForm(Model, frozen=True, kw_only=True, dict=True):
     timeline or of an application's step, to the share of it that remains after a fix, `takes` a
     resource to its additional use by the fix, as a share of the present time; `time` is the share
     of the kernel's time that remains if no resource bounds it, with `spans: chain` of all kernels
-    in its chain together. A rule with none of them is informative: it has no estimate. `assumes` is
+    in its chain together. A rule with none of them is informative: it has no estimate. `flop` is
+    the share of the kernel's FLOP outside tensor cores that the fix leaves. `assumes` is
     what its formulas take for granted of the fix, "" where they follow from what was counted;
     `confidence` is that of a rule without an estimate, others have the width of their range.
     `match` selects the warp samples for `matched`: those of any of its blocks. `blame` names the
@@ -111,6 +113,7 @@ class RuleForm(Model, frozen=True, kw_only=True, dict=True):
     needs: Changes = field(name="takes", default_factory=dict)
     spans: Literal["kernel", "chain"] = "kernel"
     left: Formula | None = field(name="time", default=None)
+    operations: Formula | None = field(name="flop", default=None)
     match: Annotated[tuple[Match, ...], Meta(min_length=1, max_length=10)] = ()
     assumes: Text = ""
     confidence: Confidence = "medium"
@@ -156,6 +159,10 @@ class Rule(RuleForm, frozen=True, kw_only=True, dict=True):
     def time(self) -> Expression | None:
         return None if self.left is None else parse(str(self.left))
 
+    @cached_property
+    def flop(self) -> Expression | None:
+        return None if self.operations is None else parse(str(self.operations))
+
     @property
     def actions(self) -> tuple[Action, ...]:
         steps = self.things_to_do
@@ -174,7 +181,8 @@ class Rule(RuleForm, frozen=True, kw_only=True, dict=True):
     @property
     def names(self) -> tuple[str, ...]:
         """The quantities that the rule reads."""
-        names = (name for each in (*self.when, *self.formulas) for name in each.names)
+        flop = (self.flop,) if self.flop else ()
+        names = (name for each in (*self.when, *self.formulas, *flop) for name in each.names)
         return tuple(dict.fromkeys((*names, *self.evidence)))
 
 
@@ -421,8 +429,8 @@ def _texts(rule: Mapping[str, Any]) -> Iterator[tuple[Place, str, Any]]:
     """The expressions of a rule and its other names: the place, kind and text of each."""
     changes = [((part, key), text) for part in _CHANGES for key, text in rule.get(part, {}).items()]
     conditions = [(("when", index), text) for index, text in rule.get("when", {}).items()]
-    times = [(("time",), text) for text in rule.get("time", {}).values()]
-    yield from ((path, "expression", text) for path, text in [*conditions, *changes, *times])
+    shares = [((part,), text) for part in _SHARES for text in rule.get(part, {}).values()]
+    yield from ((path, "expression", text) for path, text in [*conditions, *changes, *shares])
     yield from ((path, "resource", path[1]) for path, _ in changes)
     for index, name in rule.get("evidence", {}).items():
         yield ("evidence", index), "quantity", name

@@ -55,6 +55,8 @@ _SUMMARY = (
 )
 _PAIRS = ("Pair", "Category", "Measured", "Predicted", "Rank", "ncu")
 _BLIND = ("", "First agrees", "First is the defect", "Headroom within 20%", "Floor within 20%")
+_HEADROOMS = ("", "Within 20%", "Floor within 20%", "Gain above it", "Headroom over gain")
+_DIFFERING = ("Pair", "Declared work", "Full analysis", "Fixed kernel", "Measured", "Why")
 _WORDS = {"Pair", "Category", "Application", "Fixed", "Named first", "Missed"}
 _INDENT = 4  # columns
 _NAME = 40  # characters of a kernel name, chosen: time and rank fit beside it at 80 columns
@@ -101,11 +103,11 @@ def _section(rule: Rule) -> list[str]:
 
 def _facts(rule: Rule) -> Mapping[str, Sequence[str]]:
     """The parts of a rule by label, without empty ones."""
-    leaves = [f"{name}: {share.text}" for name, share in rule.relieves.items()]
+    shares = {**rule.relieves, "FLOP": rule.flop, "time": rule.time}
     parts: Mapping[str, Sequence[str]] = {
         _CONDITIONS: [condition.text for condition in rule.when],
         _MATCHED: list(map(_match, rule.match)),
-        _REMAINING: [*leaves, f"time: {rule.time.text}"] if rule.time else leaves,
+        _REMAINING: [f"{name}: {share.text}" for name, share in shares.items() if share],
         "Assumes": [rule.assumes] if rule.assumes else (),
         "Actions": list(map(_action, rule.actions)),
         "Verify": rule.verify,
@@ -301,6 +303,7 @@ def score_markdown(score: Score, note: str) -> str:
         for rows in (_misses(score), _alarms(score.pairs))
     )
     count = f"{len(misses)} of {score.summary.defects}"
+    lines += _differing(score.pairs)
     criterion = f"Not ranked first, or an error above {_rounded(LARGE_ERROR)}: {count}.\n"
     lines += ["", "### Misses", "", criterion, *misses]
     lines += ["", "### False alarms", "", *(alarms or ["None."])]
@@ -370,8 +373,9 @@ def _grids(score: Score) -> list[Grid]:
             for name, row in parts.items()
         )
         grids += [Grid(title, _SUMMARY, rows)] if len(parts) > 1 else []
-    blind = [_blind_grid(score.without_counters)] if score.without_counters else []
-    return [*grids, *blind, _pairs_grid(score.pairs)]
+    blind = score.without_counters
+    views = [_blind_grid(blind), _headroom_grid(blind)] if blind else []
+    return [*grids, *views, _pairs_grid(score.pairs)]
 
 
 def _blind_grid(part: BlindPart) -> Grid:
@@ -386,6 +390,39 @@ def _blind_grid(part: BlindPart) -> Grid:
         "analysis's factor; its floor within 20% of the time of the full analysis's."
     )
     return Grid("Without counters", _BLIND, (row,), note)
+
+
+def _headroom_grid(part: BlindPart) -> Grid:
+    """Headroom by declared work beside that of the full analysis, before the fix and after it."""
+    own, full = (
+        (f"{len(names)} of {part.fixes}", words.factor(typical))
+        for names, typical in (
+            (part.exceeds, part.typical),
+            (part.full_exceeds, part.full_typical),
+        )
+    )
+    rows = (
+        ("by declared work", "", "", *own),
+        ("full analysis", _rounded(part.within), _rounded(part.near), *full),
+        ("of the fixed kernel", _rounded(part.within_fixed), _rounded(part.near_fixed), "", ""),
+    )
+    note = (
+        "Within 20%: the headroom by declared work, of the factor of the row's; its floor, of the "
+        "time. Of the fixed kernel: the full analysis's headroom after the fix, times the speedup. "
+        f"Gain above it: fixes that gained more than the headroom by declared work"
+        f"{_listed(part.exceeds)}; by the full analysis{_listed(part.full_exceeds)}. Headroom over "
+        "gain: median of fixes that gained."
+    )
+    if part.declared:
+        note += (
+            f" {plural(part.declared, 'pair')} declare FLOP, {_rounded(part.counted)} of them "
+            "within 20% of those that the fixed kernel was counted to do."
+        )
+    return Grid("Headroom without counters", _HEADROOMS, rows, note)
+
+
+def _listed(names: Sequence[str]) -> str:
+    return f": {', '.join(map(literal, names))}" if names else ": none"
 
 
 _NO_RANGES = ("", "")
@@ -441,6 +478,25 @@ def _row(pair: PairScore, *, several: bool) -> tuple[str, ...]:
         str(pair.rank or "-"),
         words.factor(pair.ncu.estimated),
     )
+
+
+def _differing(pairs: Sequence[PairScore]) -> list[str]:
+    """Pairs whose headroom by declared work is off one of the others, with the reasons."""
+    rows = tuple(
+        (
+            literal(pair.name),
+            f"{words.factor(blind.headroom)}, {blind.floor or 'n/a'}",
+            f"{words.factor(blind.full_headroom)}, {blind.full_floor or 'n/a'}",
+            words.factor(blind.fixed_headroom),
+            words.factor(pair.achieved) if pair.category else "",
+            blind.why or "not yet explained",
+        )
+        for pair in pairs
+        for blind in [pair.without_counters]
+        if not (blind.is_within and blind.is_within_fixed)
+        and not math.isnan(blind.headroom + blind.full_headroom + blind.fixed_headroom)
+    )
+    return ["", *table_of(Grid("Headrooms that differ", _DIFFERING, rows))] if rows else []
 
 
 def _misses(score: Score) -> list[tuple[str, str]]:

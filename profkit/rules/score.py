@@ -38,11 +38,13 @@ from profkit.report.floors import WORTH
 from profkit.report.summary import ReportSummary
 from profkit.rules.calibration import Basis, Calibration, shipped_calibration
 from profkit.rules.checklist import Checklist, Item
+from profkit.rules.declared_headroom import DeclaredWork
 from profkit.rules.samples import CATEGORIES
 from profkit.rules.score_without_counters import (
     BlindPart,
     BlindScore,
     TensorForm,
+    WorkForm,
     blind_part,
     blind_score,
     declared_work,
@@ -94,8 +96,8 @@ class RecordedPair:
     Pairs of one workload have one `family`.
 
     `achieved` is the factor by which the fix made it faster, NaN where that was not timed.
-    `tensors` are its inputs and output, none where they are not described; `seconds` is the timed
-    median before the fix, NaN where it was not timed.
+    `work` is what it declares, its parts NaN where it declares none; `seconds` is the timed median
+    before the fix, NaN where it was not timed.
     """
 
     name: str
@@ -106,7 +108,7 @@ class RecordedPair:
     achieved: float
     family: str
     kind: Kind
-    tensors: tuple[TensorForm, ...] = ()
+    work: DeclaredWork = field(default_factory=DeclaredWork)
     seconds: float = math.nan
 
 
@@ -120,6 +122,7 @@ class PairFile(Struct, frozen=True):
     kind: Kind = "defect"
     inputs: dict[str, TensorForm] = {}
     output: TensorForm | None = None
+    work: WorkForm | None = None
 
     @property
     def tensors(self) -> tuple[TensorForm, ...]:
@@ -127,19 +130,29 @@ class PairFile(Struct, frozen=True):
         return (*self.inputs.values(), *([self.output] if self.output else []))
 
 
+class Difference(Struct, frozen=True):
+    """Why the headrooms of some pairs differ by declared work, by counters and after the fix."""
+
+    why: str
+    pairs: tuple[str, ...]
+
+
 class Misses(Struct, frozen=True):
-    """misses.yaml: explanations of misses by the name of the pair."""
+    """misses.yaml: explanations of misses by the name of the pair, and of headrooms that differ."""
 
     note: str | None = None
     why: dict[str, str] | None = None
+    headrooms: tuple[Difference, ...] = ()
 
 
 @dataclass(frozen=True)
 class PairNotes:
-    """Notes on a collection of pairs: explanations of misses, and a remark."""
+    """Notes on a collection of pairs: explanations of misses and of headrooms that differ, by name,
+    and a remark."""
 
     why: Mapping[str, str] = field(default_factory=dict)
     note: str = ""
+    headrooms: Mapping[str, str] = field(default_factory=dict)
 
 
 class Alarm(Model, frozen=True, kw_only=True):
@@ -269,10 +282,10 @@ class Verdict:
 
 def score(
     verdicts: Sequence[Verdict],
-    why: Mapping[str, str],
+    notes: PairNotes = PairNotes(),
     applications: Applications | None = None,
 ) -> Score:
-    """Summarize scored pairs; `why` explains misses by the name of the pair."""
+    """Summarize scored pairs, with the notes on them."""
     pairs = (verdict.pair for verdict in verdicts)
     return Score(
         profkit=__version__,
@@ -280,10 +293,21 @@ def score(
         kinds=_parts(verdicts, lambda pair: pair.kind if pair.category else "control"),
         gpus=_parts(verdicts, lambda pair: pair.gpu),
         pairs=tuple(
-            structs.replace(pair, why=why.get(pair.name) if pair.missed else None) for pair in pairs
+            structs.replace(
+                pair,
+                why=notes.why.get(pair.name) if pair.missed else None,
+                without_counters=structs.replace(
+                    pair.without_counters, why=notes.headrooms.get(pair.name)
+                ),
+            )
+            for pair in pairs
         ),
         without_counters=blind_part(
-            [(verdict.pair.without_counters, verdict.pair.category) for verdict in verdicts]
+            [
+                (pair.name, pair.without_counters, pair.category, pair.achieved)
+                for verdict in verdicts
+                for pair in [verdict.pair]
+            ]
         ),
         applications=applications,
     )
@@ -339,9 +363,10 @@ def judge(pair: RecordedPair, examine: Examine) -> Verdict:
         without_counters=blind_score(
             pair.before,
             pair.family,
-            declared_work(pair.tensors, reports[1] if len(reports) > 1 else None),
+            pair.work,
             pair.seconds,
-            examined[0],
+            examined,
+            achieved,
         ),
         missed=category is not None
         and gains
@@ -499,8 +524,11 @@ def pairs_in(folders: Sequence[Path], *, optional: bool = False) -> tuple[Path, 
     return tuple(sorted(pairs, key=lambda pair: (pair.name, pair)))
 
 
-def read_pair(folder: Path) -> RecordedPair:
-    """A pair; raises BadInput where a part of it is missing or is not what it should be."""
+def read_pair(folder: Path, definitions: Path | None = None) -> RecordedPair:
+    """A pair. Without declared work of its own it has that of its definition in a folder of such.
+
+    Raises BadInput where a part of it is missing or is not what it should be.
+    """
     pair = _read(folder / PAIR, PairFile)
     before, after = (
         next((path for suffix in _REPORTS if (path := folder / f"{side}{suffix}").is_file()), None)
@@ -523,27 +551,48 @@ def read_pair(folder: Path) -> RecordedPair:
         achieved,
         family,
         pair.kind,
-        pair.tensors,
+        _work(pair, folder / PAIR, definitions and definitions / folder.name / PAIR),
         timed.seconds if timed else math.nan,
     )
 
 
-def read_notes(pairs: Path) -> PairNotes:
-    """Notes in a folder of pairs, or for recorded ones in kernels/pairs of their checkout."""
+def _work(pair: PairFile, file: Path, definition: Path | None) -> DeclaredWork:
+    """What a pair declares, or else its definition; raises BadInput for a formula that is none."""
+    form = pair.work
+    if form is None and definition and definition.is_file():
+        form, file = _read(definition, PairFile).work, definition
+    try:
+        return declared_work(form or WorkForm(), pair.tensors)
+    except ValueError as error:
+        raise BadInput(f"{file}: work: {error}", "write numbers with + - * / and sqrt") from None
+
+
+def definitions_of(pairs: Path) -> Path | None:
+    """The definitions of recorded pairs: kernels/pairs of their checkout; None outside of one."""
     checkouts = (parent / _OF_A_CHECKOUT for parent in Path(os.path.realpath(pairs)).parents)
-    files = (folder / _MISSES for folder in (pairs, *checkouts))
+    return next((folder for folder in checkouts if folder.is_dir()), None)
+
+
+def read_notes(pairs: Path) -> PairNotes:
+    """Notes in a folder of pairs, or for recorded ones beside their definitions."""
+    files = (folder / _MISSES for folder in (pairs, definitions_of(pairs)) if folder)
     file = next((path for path in files if path.is_file()), None)
     missed = _read(file, Misses) if file else Misses()
     return PairNotes(
         {name: " ".join(text.split()) for name, text in (missed.why or {}).items()},
         " ".join((missed.note or "").split()),
+        {name: " ".join(each.why.split()) for each in missed.headrooms for name in each.pairs},
     )
 
 
 def joined(notes: Sequence[PairNotes]) -> PairNotes:
     """The notes of several folders as one."""
-    why = {name: text for each in notes for name, text in each.why.items()}
-    return PairNotes(why, " ".join(dict.fromkeys(each.note for each in notes if each.note)))
+    why, headrooms = (
+        {name: text for texts in each for name, text in texts.items()}
+        for each in ([note.why for note in notes], [note.headrooms for note in notes])
+    )
+    remark = " ".join(dict.fromkeys(each.note for each in notes if each.note))
+    return PairNotes(why, remark, headrooms)
 
 
 def _read(path: Path, model: type[T]) -> T:

@@ -1,9 +1,9 @@
 """How far an analysis without counters agrees with the full one, on recorded pairs.
 
 The counters of the report before the fix are not read. Its findings are ordered by factors that
-were fitted without the pair's family. The declared work is what a target would declare: as bytes
-the pair's inputs and output, each moved once; pairs declare no FLOP, so those of the fixed kernel,
-as its counters have them, stand for it. The time is the timed one.
+were fitted without the pair's family. The declared work is what the pair declares as a target
+would, by formulas over its shapes; without one the bytes are the pair's inputs and output, each
+moved once, and the FLOP those that the fixed kernel was counted to do. The time is the timed one.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from profkit.core.expression import parse
 from profkit.core.typed_file import Count, Model, Real
 from profkit.report.counter_free import counter_free
 from profkit.report.summary import ReportSummary
@@ -26,6 +27,10 @@ from profkit.rules.outlook import Call, outlook_of_launches
 NEAR = 0.2
 """The error of a headroom that is near, of the factor and of the time, by the requirement."""
 
+_SAME = 1.02
+"""A gain above a headroom by more than this factor exceeds it, chosen: timings of both sides and
+the DRAM rate that kernels reach are known to about 2%."""
+_GAINED = 1.05  # as of findings that are named (score.py)
 _FLOP = ("flop_tensor", "flop_fp32", "flop_fp64", "flop_fp16")
 _SIZES = {
     "float16": 2,
@@ -49,14 +54,34 @@ class TensorForm(Struct, frozen=True):
         return math.prod(self.shape) * _SIZES[self.dtype]
 
 
+class WorkForm(Struct, frozen=True, forbid_unknown_fields=True):
+    """The declared work of a pair: FLOP and bytes of a call as arithmetic over its shapes."""
+
+    flop: str | None = None
+    bytes: str | None = None
+    what: str = ""
+
+
 class BlindScore(Model, frozen=True, kw_only=True):
     """A pair without counters: the category of the first finding and that of the full analysis's,
-    null without one; headrooms by declared work and by the full analysis, null where unknown."""
+    null without one; headrooms by declared work and by the full analysis, null where unknown.
+
+    `fixed_headroom` is the full analysis's of the fixed kernel times the measured speedup: what
+    that kernel needs at its floors, over the time before the fix. `floor` and `full_floor` are the
+    floors of the first two, the latter of the kernel that takes the most time. `flop` are the
+    declared ones, `counted_flop` those of the fixed kernel, null where not declared or not counted.
+    `why` says why headrooms differ."""
 
     first: str | None
     full: str | None
     headroom: Real
     full_headroom: Real
+    fixed_headroom: Real
+    floor: str | None
+    full_floor: str | None
+    flop: Real
+    counted_flop: Real
+    why: str | None = None
 
     @property
     def is_within(self) -> bool:
@@ -64,15 +89,30 @@ class BlindScore(Model, frozen=True, kw_only=True):
         return abs(self.headroom / self.full_headroom - 1) <= NEAR
 
     @property
+    def is_within_fixed(self) -> bool:
+        """Whether it is within NEAR of that of the fixed kernel."""
+        return abs(self.headroom / self.fixed_headroom - 1) <= NEAR
+
+    @property
     def is_near(self) -> bool:
         """Whether what it leaves of the time is: the ends of both floors, as shares of the time."""
         return abs(1 / self.headroom - 1 / self.full_headroom) <= NEAR
 
+    @property
+    def is_near_fixed(self) -> bool:
+        """The same with that of the fixed kernel."""
+        return abs(1 / self.headroom - 1 / self.fixed_headroom) <= NEAR
+
 
 class BlindPart(Model, frozen=True, kw_only=True):
     """Pairs without counters: shares whose first finding is of the full analysis's category, and of
-    the pair's; of `headrooms` those within 20% of the full analysis's, and those whose floor is
-    within 20% of the time of its."""
+    the pair's; of `headrooms` those within 20% of the full analysis's, those whose floor is within
+    20% of the time of its, and both with the fixed kernel's.
+
+    Of the `fixes` that were timed, `exceeds` names those that gained more than the headroom by
+    declared work, by more than the tolerance of timings, `full_exceeds` the same of the full
+    analysis's; `typical` and `full_typical` are the medians of headroom over gain of the fixes that
+    gained. Of `declared` FLOP `counted` is the share within 20% of what the fixed kernel did."""
 
     pairs: Count
     agree: Real
@@ -80,6 +120,15 @@ class BlindPart(Model, frozen=True, kw_only=True):
     headrooms: Count
     within: Real
     near: Real
+    within_fixed: Real
+    near_fixed: Real
+    fixes: Count
+    exceeds: tuple[str, ...]
+    full_exceeds: tuple[str, ...]
+    typical: Real
+    full_typical: Real
+    declared: Count
+    counted: Real
 
 
 def blind_score(
@@ -87,19 +136,28 @@ def blind_score(
     family: str,
     work: DeclaredWork,
     seconds: float,
-    examined: tuple[ReportSummary, Checklist],
+    examined: Sequence[tuple[ReportSummary, Checklist]],
+    achieved: float,
 ) -> BlindScore:
-    """Score the report of a kernel with a defect; `examined` is it with its counters."""
-    calls = {"": Call(work, seconds)}
+    """Score the report of a kernel with a defect; `examined` are it and the fixed one, where there
+    is one, with their counters, `achieved` is the measured speedup."""
+    counted = _counted_flop(examined[1][0]) if len(examined) > 1 else math.nan
+    flop = counted if math.isnan(work.flop) else work.flop
+    calls = {"": Call(DeclaredWork(flop, work.bytes), seconds)}
     blind = outlook_of_launches(counter_free(report), calls, factors(family))
-    summary, checklist = examined
-    full = checklist.findings[0].rule.category if checklist.findings else None
+    findings = examined[0][1].findings
     own = blind.wholes[0].headroom if blind.wholes else None
+    full, *fixed = [_headroom(summary, checklist) for summary, checklist in examined]
     return BlindScore(
         first=blind.findings[0].category if blind.findings else None,
-        full=full,
+        full=findings[0].rule.category if findings else None,
         headroom=own.factor if own else math.nan,
-        full_headroom=_headroom(summary, checklist),
+        full_headroom=full,
+        fixed_headroom=fixed[0] * achieved if fixed else full,
+        floor=own.floor if own else None,
+        full_floor=_floor(*examined[0]),
+        flop=work.flop,
+        counted_flop=counted,
     )
 
 
@@ -112,28 +170,54 @@ def _headroom(summary: ReportSummary, checklist: Checklist) -> float:
     return summary.total / left if left else math.nan
 
 
-def declared_work(tensors: Sequence[TensorForm], fixed: ReportSummary | None) -> DeclaredWork:
-    """The work of a pair: bytes of its tensors, FLOP that its fixed kernels were counted to do."""
-    flop = sum(
-        value
-        for launch in (fixed.measured if fixed else ())
-        for name in _FLOP
-        if not math.isnan(value := launch.get(name))
-    )
-    moved = sum(tensor.bytes for tensor in tensors)
-    return DeclaredWork(flop if fixed else math.nan, moved or math.nan)
+def _floor(summary: ReportSummary, checklist: Checklist) -> str | None:
+    """The floor of the kernel that takes the most time; None where it is unknown."""
+    slowest = max(summary.groups, key=lambda group: group.total)
+    headroom = checklist.headroom_of(slowest)
+    return headroom.floor if headroom else None
 
 
-def blind_part(rows: Sequence[tuple[BlindScore, str | None]]) -> BlindPart | None:
-    """The figures over scores and their pairs' categories; None without any."""
-    known = [(score, category) for score, category in rows if score.full]
+def _counted_flop(summary: ReportSummary) -> float:
+    """The FLOP that the kernels of a report were counted to do."""
+    counts = (launch.get(name) for launch in summary.measured for name in _FLOP)
+    return sum(count for count in counts if not math.isnan(count))
+
+
+def declared_work(form: WorkForm, tensors: Sequence[TensorForm]) -> DeclaredWork:
+    """The work that a pair declares; bytes are by default those of its tensors, FLOP NaN.
+
+    Raises ValueError for a formula that is no arithmetic of numbers.
+    """
+    moved = sum(tensor.bytes for tensor in tensors) or math.nan
+    flop, size = (math.nan if text is None else _number(text) for text in (form.flop, form.bytes))
+    return DeclaredWork(flop, moved if math.isnan(size) else size)
+
+
+def _number(text: str) -> float:
+    formula = parse(text)
+    if formula.names:
+        raise ValueError(f"{formula.names[0]!r} is no number")
+    return float(formula({}))
+
+
+def blind_part(rows: Sequence[tuple[str, BlindScore, str | None, float]]) -> BlindPart | None:
+    """The figures over pairs: names, scores, categories and measured speedups (NaN of a control);
+    None without any."""
+    known = [(score, category) for _, score, category, _ in rows if score.full]
     measured = [
         score
-        for score, _ in rows
+        for _, score, _, _ in rows
         if not (math.isnan(score.headroom) or math.isnan(score.full_headroom))
     ]
     if not known or not measured:
         return None
+    fixes = [(name, score, gain) for name, score, _, gain in rows if not math.isnan(gain)]
+    gained = [(score, gain) for _, score, gain in fixes if gain >= _GAINED]
+    ratios = [
+        score.flop / score.counted_flop
+        for score in measured
+        if score.flop > 0 and score.counted_flop > 0
+    ]
     return BlindPart(
         pairs=len(known),
         agree=statistics.fmean(score.first == score.full for score, _ in known),
@@ -141,4 +225,22 @@ def blind_part(rows: Sequence[tuple[BlindScore, str | None]]) -> BlindPart | Non
         headrooms=len(measured),
         within=statistics.fmean(score.is_within for score in measured),
         near=statistics.fmean(score.is_near for score in measured),
+        within_fixed=statistics.fmean(score.is_within_fixed for score in measured),
+        near_fixed=statistics.fmean(score.is_near_fixed for score in measured),
+        fixes=len(fixes),
+        exceeds=tuple(name for name, score, gain in fixes if gain > _SAME * score.headroom),
+        full_exceeds=tuple(
+            name for name, score, gain in fixes if gain > _SAME * score.full_headroom
+        ),
+        typical=_median([score.headroom / gain for score, gain in gained]),
+        full_typical=_median([score.full_headroom / gain for score, gain in gained]),
+        declared=sum(score.flop > 0 for score in measured),
+        counted=statistics.fmean(abs(ratio - 1) <= NEAR for ratio in ratios)
+        if ratios
+        else math.nan,
     )
+
+
+def _median(values: Sequence[float]) -> float:
+    known = [value for value in values if not math.isnan(value)]
+    return statistics.median(known) if known else math.nan

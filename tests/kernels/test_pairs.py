@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
 from collections import Counter
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import pytest
 import yaml
 
 from kernels import pair
+from profkit import Work
 from profkit.capture.correctness import BOUNDS
 from profkit.capture.cuda_source import compile_kernel, compiler_version
 from profkit.core.errors import BadInput, EnvironmentProblem
@@ -232,3 +234,49 @@ def test_an_ill_formed_pair_is_reported(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(pair, "PAIRS", tmp_path)
     with pytest.raises(BadInput, match=r"bad/pair.yaml: name 'other'"):
         pair.read("bad")
+
+
+WITH_WORK = [name for name in pair.names() if pair.read(name).work]
+
+
+@pytest.mark.parametrize(
+    ("name", "work"),
+    [
+        ("ffma_gemm", Work.gemm(4096, 4096, 2048, element_bytes=2)),
+        ("attention_head_order", Work.attention(1, 160, 4096, 64, element_bytes=2)),
+        (
+            "causal_tile_order",
+            Work.attention(1, 16, 8192, 64, kv_heads=4, element_bytes=2, causal=True),
+        ),
+        # five tensors of the step and two moments that it stores, 12 operations an element
+        ("adam_eager", Work(2.013265920e8, 4.69762048e8)),
+    ],
+)
+def test_a_pair_declares_its_work_as_a_target_would(name: str, work: Work) -> None:
+    declared = pair.read(name).target().work
+    assert declared
+    assert declared.what
+    assert (declared.flop, declared.bytes) == pytest.approx((work.flop, work.bytes))
+
+
+@pytest.mark.parametrize("name", WITH_WORK)
+def test_declared_work_moves_its_output_at_least(name: str) -> None:
+    one = pair.read(name)
+    assert one.work
+    assert one.work.what
+    assert one.work.flop > 0
+    size = {"float16": 2, "float32": 4}[one.output.dtype]
+    assert one.work.bytes >= size * math.prod(one.output.shape)
+
+
+def test_work_that_is_no_arithmetic_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = pair.PAIRS / "control_fma"
+    shutil.copytree(source, tmp_path / "control_fma")
+    file = tmp_path / "control_fma" / "pair.yaml"
+    text = file.read_text(encoding="utf-8").replace("8192 * 1081344", "8192 * threads")
+    file.write_text(text, encoding="utf-8")
+    monkeypatch.setattr(pair, "PAIRS", tmp_path)
+    with pytest.raises(BadInput, match="'threads' is no number"):
+        pair.read("control_fma")

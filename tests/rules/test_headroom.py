@@ -39,7 +39,7 @@ def test_arithmetic_needs_the_fastest_unit_for_it() -> None:
     assert factor == pytest.approx(2.4e-3 / seconds)
     (group,) = report([values]).groups
     on_tensor_cores = headroom(group, 1.0, fits_tensor_cores=True)
-    assert on_tensor_cores.seconds == pytest.approx(4e8 / 9.4e12 + 2e8 / 1e12)
+    assert on_tensor_cores.seconds == pytest.approx(2e8 / 1e12)  # products beside it: 4e8 / 9.4e12
     assert headroom(group, 1.0, 0.5).seconds == pytest.approx(3e8 / 1e12)
 
 
@@ -65,6 +65,22 @@ def test_no_estimate_exceeds_the_headroom(pair: str) -> None:
             assert most
             if item.rule.spans == "kernel":
                 assert estimate.low <= estimate.likely <= estimate.high <= most.factor * (1 + 1e-9)
+
+
+@pytest.mark.parametrize(
+    ("fix", "flop"),
+    [("relieves: {fma_busy: 0.25}", 8e8), ("relieves: {fma_busy: 0.25}\n  flop: 0.5", 4e8)],
+)
+def test_slots_of_the_fma_pipe_are_no_flop(tmp_path: Path, fix: str, flop: float) -> None:
+    """Divergent lanes and index arithmetic take slots; `flop` alone says that FLOP are needless."""
+    rule = own(tmp_path, when="fma_busy > 0", gives=fix)
+    values = {"flop_fp32": 8e8, "fp32_fused": 0.0, "flop_fp64": 0.0, "flop_tensor": 0.0}
+    rates = {"peak_rate_fp32": 1e12, "fma_busy": 0.9, "dram_busy": 0.05}
+    busy = {"l2_busy": 0.1, "l1_busy": 0.1, "issue_busy": 0.1}
+    summary = report([{"duration": 4e-3, **values, **rates, **busy}])
+    (made,) = diagnose(summary, [rule]).headrooms
+    assert made.floor == ARITHMETIC
+    assert made.seconds == pytest.approx(flop / 1e12)
 
 
 def test_a_saving_ends_at_the_headroom(tmp_path: Path) -> None:

@@ -15,9 +15,10 @@ from profkit.report.quantities import request
 from profkit.report.reader import read
 from profkit.rules.code_signs import PARTS, factors, part_of, signs
 from profkit.rules.declared_headroom import DeclaredWork, declared_headroom
+from profkit.rules.headroom import ARITHMETIC
 from profkit.rules.outlook import Call, Outlook, outlook_of_launches
 from profkit.rules.samples import CODE, LAUNCHED
-from tests.conftest import H200
+from tests.conftest import H200, pair_report
 
 PAIRS = H200 / "pairs"
 _READ = LaunchMessage.metric_by_name
@@ -115,7 +116,7 @@ def counter_free_gpu(report: Path) -> Gpu:
 def test_headroom_is_the_declared_bytes_at_the_rate_that_kernels_reach(h200: Gpu) -> None:
     # 4.8 TB/s of the datasheet x 0.95 are 4.56 TB/s: 4.56 GB take 1 ms
     work = DeclaredWork(flop=1e9, bytes=4.56e9)
-    headroom = declared_headroom(work, 4e-3, h200, launches=1, on_tensor_cores=False)
+    headroom = declared_headroom(work, 4e-3, h200, launches=1, unit="fp32")
     assert headroom
     assert headroom.factor == pytest.approx(4.0)
     assert headroom.floor == "DRAM"
@@ -127,25 +128,60 @@ def test_headroom_is_the_declared_bytes_at_the_rate_that_kernels_reach(h200: Gpu
 def test_headroom_is_the_declared_flop_on_the_unit_of_the_code(h200: Gpu) -> None:
     # 67 TFLOP/s in FP32, 989 in FP16 on tensor cores (NVIDIA H200 datasheet), of these 0.94
     work = DeclaredWork(flop=67e9, bytes=1e3)
-    plain = declared_headroom(work, 2e-3, h200, launches=1, on_tensor_cores=False)
-    tensor = declared_headroom(work, 2e-3, h200, launches=1, on_tensor_cores=True)
+    plain = declared_headroom(work, 2e-3, h200, launches=1, unit="fp32")
+    tensor = declared_headroom(work, 2e-3, h200, launches=1, unit="tensor_fp16")
     assert plain
     assert tensor
     assert plain.factor == pytest.approx(2.0, rel=0.01)
     assert tensor.least == pytest.approx(67e9 / (0.94 * 989e12), rel=0.01)
 
 
+def test_packed_half_precision_has_twice_the_rate_of_fp32(h200: Gpu) -> None:
+    # HFMA2 computes two values: 2 x 67 TFLOP/s (NVIDIA H100 whitepaper: 133.8 TFLOP/s, SXM5)
+    work = DeclaredWork(flop=67e9, bytes=1e3)
+    half = declared_headroom(work, 2e-3, h200, launches=1, unit="fp16")
+    assert half
+    assert half.least == pytest.approx(67e9 / 133.8e12, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("pair", "flop", "least"),
+    [
+        # a multiply-add a step: 8192 x 1081344 x 2 FLOP on the FMA pipe
+        ("control_fma", 1.7717e10, 1.7717e10 / 67e12),
+        # 256 terms a value from constant memory: no product that tensor cores could take
+        ("tail_effect", 1.7851e10, 1.7851e10 / 67e12),
+    ],
+)
+def test_the_code_tells_the_unit_of_declared_flop(pair: str, flop: float, least: float) -> None:
+    report = counter_free(PAIRS / pair / "before.ncu-repz")
+    (whole,) = outlook_of_launches(report, {"": Call(DeclaredWork(flop, 8e6), 1e-3)}).wholes
+    assert whole.headroom
+    assert whole.headroom.floor == ARITHMETIC
+    assert whole.headroom.least == pytest.approx(least, rel=0.01)
+
+
+def test_a_product_on_the_fma_pipe_is_bounded_by_tensor_cores() -> None:
+    # 2 x 4096 x 4096 x 2048 FLOP at 0.94 x 989 TFLOP/s take 73.9 µs; its fix took 262 µs, of 1867
+    report = counter_free(pair_report("ffma_gemm", "before"))
+    work = DeclaredWork(2 * 4096 * 4096 * 2048, 2 * (2 * 4096 * 2048 + 4096 * 4096))
+    (whole,) = outlook_of_launches(report, {"": Call(work, 1.867e-3)}).wholes
+    assert whole.headroom
+    assert whole.headroom.least == pytest.approx(73.9e-6, rel=0.01)
+    assert whole.headroom.factor > 1.867e-3 / 0.262e-3
+
+
 def test_where_code_is_unknown_the_roof_is_that_of_tensor_cores(h200: Gpu) -> None:
     # 8192 x 8192 x 8192 at 400 TFLOP/s: 989 x 0.94 TFLOP/s of tensor cores are 2.32 times that
     work, seconds = DeclaredWork(flop=2 * 8192**3, bytes=3 * 2 * 8192**2), 2 * 8192**3 / 400e12
-    unknown = declared_headroom(work, seconds, h200, launches=1, on_tensor_cores=None)
+    unknown = declared_headroom(work, seconds, h200, launches=1, unit="tensor_fp16")
     assert unknown
     assert unknown.factor == pytest.approx(2.32, abs=0.01)
 
 
 def test_a_floor_above_the_time_bounds_nothing(h200: Gpu) -> None:
     work = DeclaredWork(flop=200e9, bytes=4.56e9 / 4)  # at least 3 ms in FP32, 0.25 ms in DRAM
-    headroom = declared_headroom(work, 1e-3, h200, launches=1, on_tensor_cores=False)
+    headroom = declared_headroom(work, 1e-3, h200, launches=1, unit="fp32")
     assert headroom
     assert headroom.floor == "DRAM"
     assert headroom.factor == pytest.approx(4.0)
@@ -155,7 +191,7 @@ def test_a_floor_above_the_time_bounds_nothing(h200: Gpu) -> None:
 def test_measured_roofs_take_the_place_of_the_datasheets(h200: Gpu) -> None:
     work = DeclaredWork(flop=67e9, bytes=4.2e9)
     headroom = declared_headroom(
-        work, 4e-3, h200, launches=1, on_tensor_cores=False, measured={"dram": 4.2e12}
+        work, 4e-3, h200, launches=1, unit="fp32", measured={"dram": 4.2e12}
     )
     assert headroom
     assert (headroom.factor, headroom.least) == pytest.approx((4.0, 1e-3))
@@ -163,7 +199,7 @@ def test_measured_roofs_take_the_place_of_the_datasheets(h200: Gpu) -> None:
 
 def test_without_declared_work_there_is_no_headroom(h200: Gpu) -> None:
     work = DeclaredWork()
-    assert declared_headroom(work, 1e-3, h200, launches=1, on_tensor_cores=False) is None
+    assert declared_headroom(work, 1e-3, h200, launches=1, unit="fp32") is None
     (whole,) = outlook("control_copy").wholes
     assert whole.headroom is None
 
