@@ -32,7 +32,10 @@ def report_html(report: ReportSummary, checklist: Checklist) -> str:
     rows = [(row[0], names[row[1]], *row[2:]) for row in grid.rows]
     recording = overview.recording(report, with_host=False)
     notes = "".join(f"<div>! {_text(note)}</div>" for note in report.notes)
-    legend = f"<small>{_text(words.HEADROOM)}</small>" if "Headroom" in grid.columns else ""
+    legend = ""
+    if "Headroom" in grid.columns:
+        headrooms = (row[grid.columns.index("Headroom")] for row in grid.rows)
+        legend = f"<small>{_text(words.headroom_legend(headrooms))}</small>"
     return (
         f"<div><b>{_text(file_name(report.path, with_host=False))}</b>: "
         f"{_text(overview.headline(report))}{_panel(recording)}{notes}"

@@ -181,7 +181,8 @@ def _groups(grid: Grid, width: int, rest: str = "") -> list[RenderableType]:
         cells = dict(zip(grid.columns, row, strict=True)) | {"Kernel": names[row[1]]}
         table.add_row(*(Text(cells[name]) for name in widths))
     about = "; ".join(filter(None, (rest, grid.note if "Spread" in widths else "")))
-    notes = (about, words.HEADROOM if "Headroom" in widths else "")
+    headrooms = (row[grid.columns.index("Headroom")] for row in grid.rows)
+    notes = (about, words.headroom_legend(headrooms) if "Headroom" in widths else "")
     return [table, *(Text(note, "dim") for note in notes if note)]
 
 

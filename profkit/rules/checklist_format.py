@@ -88,12 +88,13 @@ class HeadroomRow(Projection, frozen=True, kw_only=True):
     """The most that a kernel can gain: at `floor`, its typical launch takes `seconds`.
 
     No change of its code goes beyond `factor`, where the recorded FLOP and the DRAM bytes that no
-    finding removes are needed.
+    finding removes are needed. Without `flop_recorded` the least time of the FLOP is not known.
     """
 
     factor: Factor
     seconds: Number
     floor: str
+    flop_recorded: bool
 
 
 class ItemRow(FindingRow, frozen=True, kw_only=True):

@@ -65,6 +65,9 @@ _BLAMED = {
     "branches_divergent": "divergent branches",
 }
 _FLAT = 0.02  # the share of each of fifty equal places: none stands out
+_NO_FLOP = "FLOP not recorded"
+ALONE = " alone"
+"""Behind the floor of a headroom where the FLOP were not recorded."""
 _SHORT_FLOORS = {RESOURCES["dram_busy"]: "DRAM", ARITHMETIC: "FLOP", LAUNCH: "launch"}
 # what a rule's own `match` selects has no meaning outside of the rule
 _LABELS = {
@@ -92,7 +95,15 @@ def factor(value: float) -> str:
 
 def headroom(headroom: Headroom | None) -> str:
     """The most that a kernel can gain: `at most 4.8x in all (DRAM)`; "" where it is unknown."""
-    return f"at most {factor(headroom.factor)} in all ({headroom.floor})" if headroom else ""
+    if headroom is None:
+        return ""
+    floor = headroom.floor if headroom.flop_recorded else f"{headroom.floor} alone: {_NO_FLOP}"
+    return f"at most {factor(headroom.factor)} in all ({floor})"
+
+
+def headroom_legend(cells: Iterable[str]) -> str:
+    """What a column of headrooms means."""
+    return f"{HEADROOM}; alone: {_NO_FLOP}" if any(ALONE in cell for cell in cells) else HEADROOM
 
 
 def kernel_columns(checklist: Checklist | None) -> Mapping[str, Callable[[Group], str]]:
@@ -107,7 +118,10 @@ def kernel_columns(checklist: Checklist | None) -> Mapping[str, Callable[[Group]
 
     def headroom(group: Group) -> str:
         most = checklist.headroom_of(group)
-        return f"≤{factor(most.factor)} {_SHORT_FLOORS[most.floor]}" if most else ""
+        if most is None:
+            return ""
+        alone = "" if most.flop_recorded else ALONE
+        return f"≤{factor(most.factor)} {_SHORT_FLOORS[most.floor]}{alone}"
 
     return {"Variant": variant, "Headroom": headroom}
 

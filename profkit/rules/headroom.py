@@ -23,12 +23,14 @@ ARITHMETIC = "floating-point operations"
 
 @dataclass(frozen=True)
 class Headroom:
-    """At most `factor` times as fast: `seconds` of a launch at its last floor, `floor`."""
+    """At most `factor` times as fast: `seconds` of a launch at its last floor, `floor`. Where the
+    FLOP were not recorded, their floor is not known, and it is that of the others."""
 
     group: Group
     factor: float
     seconds: float
     floor: str
+    flop_recorded: bool
 
 
 def headroom(
@@ -48,7 +50,8 @@ def headroom(
     }
     floor = max(floors, key=floors.__getitem__)
     seconds = min(floors[floor], launch.duration)
-    return Headroom(group, launch.duration / seconds, seconds, floor)
+    recorded = not any(math.isnan(launch.get(name)) for name in ("flop_fp32", "flop_tensor"))
+    return Headroom(group, launch.duration / seconds, seconds, floor, recorded)
 
 
 def _dram(launch: LaunchSummary) -> float:
