@@ -37,7 +37,7 @@ LONGEST = 1200
 """Seconds after which a file's process prints where it hangs, and ends."""
 IMPORTED = (
     "hypothesis", "jinja2", "jsonschema", "matplotlib.figure", "ncu_report", "numpy", "pandas",
-    "rich.console", "scipy.stats", "sqlite3", "torch", "typer.testing", "yaml",
+    "rich.console", "scipy.stats", "sqlite3", "torch", "typer._adapters", "typer.testing", "yaml",
     "profkit.study.report_document", "profkit.commands.cli", "profkit.recording.application",
     "profkit.recording.recording", "profkit.analysis.report", "profkit.timing.latency_json",
 )  # fmt: skip
