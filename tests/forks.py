@@ -16,6 +16,7 @@ import faulthandler
 import functools
 import gc
 import logging
+import multiprocessing.util
 import os
 import runpy
 import shutil
@@ -236,6 +237,7 @@ def _renew(environment: Mapping[str, str], first: Sequence[str]) -> None:
     for patch in patches:
         patch.undo()
     atexit._clear()
+    atexit.register(multiprocessing.util._exit_function)  # type: ignore[attr-defined]
     faulthandler.disable()
     faulthandler.unregister(signal.SIGALRM)
     _renew_signals()
