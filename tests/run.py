@@ -265,10 +265,11 @@ def main() -> int:
     for read in SHIPPED:
         read()
     page_templates().get_template("page.html.j2")
-    gc.freeze()  # what forks share stays shared
     began, done = time.monotonic(), []
     with tempfile.TemporaryDirectory(prefix="profkit-tests-") as scratch:
         os.environ["PROFKIT_TESTS_SCRATCH"] = scratch  # recordings are unpacked there once
+        importlib.import_module("tests.conftest")
+        gc.freeze()  # what forks share stays shared
         for run in runs(files_of_tests(arguments.paths), of_pytest, arguments.workers):
             used = f"{run.wall:6.1f} s {run.cpu:6.1f} s of CPU {run.megabytes:5.0f} MB"
             print(f"{used}  {run.file}: {_counts(run.tally)}", flush=True)

@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import jsonschema
@@ -40,6 +41,7 @@ RUN = H200 / "sdpa_s512"
 ODD = "a|[red]<b>\x1b[1m`"
 
 
+@cache
 def schema(name: str) -> jsonschema.Draft202012Validator:
     data = json.loads((SCHEMAS / f"{name}.json").read_text(encoding="utf-8"))
     jsonschema.Draft202012Validator.check_schema(data)

@@ -17,7 +17,6 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pandas as pd
 import pytest
 from typer.testing import CliRunner, Result
@@ -25,6 +24,7 @@ from typer.testing import CliRunner, Result
 from profkit.commands.cli import app
 from profkit.runs.run import verify
 from profkit.timing.latency_file import read_latencies
+from tests.analysis.test_views import schema
 from tests.conftest import CORPUS, ROOT, apart, plain_bytes
 
 pytest.importorskip("torch", reason="targets need torch")
@@ -33,7 +33,6 @@ L4 = CORPUS.parent / "l4_latency"
 needs_l4 = pytest.mark.skipif(
     not L4.is_dir(), reason="others' latencies (../shared/corpus/l4_latency) are not here"
 )
-SCHEMAS = ROOT / "profkit" / "schemas"
 SWEEP = ROOT / "targets" / "sdpa_sweep.py"
 STUDY = ROOT / "targets" / "matrices" / "l4_study.yaml"
 TOY = """
@@ -153,9 +152,9 @@ def failure(done: Result) -> str:
     return line
 
 
-def validated(path: Path, schema: str) -> Any:
+def validated(path: Path, name: str) -> Any:
     document = json.loads(path.read_text("utf-8"))
-    jsonschema.validate(document, json.loads((SCHEMAS / f"{schema}.json").read_text("utf-8")))
+    schema(name).validate(document)
     return document
 
 
