@@ -53,15 +53,16 @@ LARGE = {
 IDLE = {"capture/test_watchdog.py", "study/test_baseline.py", "study/test_many_gpus.py"}
 """Files that wait for most of their time: one of them runs beside the others."""
 LONG = (
-    "kernels/test_recordings.py", "kernels/test_pairs.py", "comparison/test_diff.py",
-    "page/test_page.py", "study/test_baseline.py", "study/test_baseline_report.py",
-    "recording/test_application.py", "recording/test_profile.py", "commands/test_golden.py",
-    "study/test_many_gpus.py", "kernels/test_attention_ladder.py", "analysis/test_views.py",
-    "fuzz/test_hostile.py", "commands/test_docs.py", "fuzz/test_fuzz.py",
-    "rules/test_checklist.py", "analysis/test_source.py", "commands/test_left_behind.py",
-    "comparison/test_diff_runs.py", "capture/test_passes.py", "study/test_written.py",
+    "kernels/test_recordings.py", "study/test_baseline.py", "recording/test_application.py",
+    "recording/test_profile.py", "commands/test_golden.py", "comparison/test_diff.py",
+    "rules/test_score.py", "study/test_baseline_report.py", "page/test_page.py",
+    "kernels/test_pairs.py", "commands/test_docs.py", "rules/test_checklist.py",
+    "analysis/test_views.py", "fuzz/test_fuzz.py", "kernels/test_attention_ladder.py",
+    "analysis/test_source.py", "study/test_many_gpus.py", "comparison/test_diff_runs.py",
+    "commands/test_left_behind.py", "fuzz/test_hostile.py", "study/test_written.py",
+    "timing/test_time.py", "capture/test_watchdog.py",
 )  # fmt: skip
-"""Files that take longest, 20 to 140 s of CPU: first where there was no last time, as in CI."""
+"""Files that take longest, 12 to 80 s: first where there was no last time, as in CI."""
 _OPTIONS = (
     "--quiet", "-p", "no:cacheprovider", "-p", "no:anyio", "-p", "no:benchmark",
     "-W", "ignore::pytest.PytestAssertRewriteWarning",
