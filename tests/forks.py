@@ -24,6 +24,7 @@ import signal
 import subprocess
 import sys
 import sysconfig
+import tempfile
 import threading
 import traceback
 import warnings
@@ -244,6 +245,7 @@ def _renew(environment: Mapping[str, str], first: Sequence[str]) -> None:
     _renew_warnings()
     os.environ.clear()
     os.environ.update(environment)
+    tempfile.tempdir = None
     sys.stdin = os.fdopen(0, "r", closefd=False)
     sys.stdout = os.fdopen(1, "w", closefd=False)
     sys.stderr = os.fdopen(2, "w", 1, errors="backslashreplace", closefd=False)

@@ -95,7 +95,6 @@ def held_by(process: int, folder: Path) -> list[Path]:
     return held
 
 
-@pytest.mark.usefixtures("new_processes")  # one that was forked has its folder already
 @pytest.mark.parametrize("number", SIGNALS)
 def test_no_signal_to_analyze_leaves_an_unpacked_report(
     number: signal.Signals, long_report: tuple[Path, int], tmp_path: Path
