@@ -20,9 +20,12 @@ this page. [Exit codes](limits.md#exit-codes) are the same for all verbs."""
 def cli_page() -> str:
     """The page docs/reference/cli.md."""
     root: Any = typer.main.get_command(app)
+    # A verb keeps the names of --help, which are the root's, from the first context that asks.
+    parent = root.make_context("profkit", [], resilient_parsing=True)
     lines = ["# Command line", "", _LEAD]
     for name, verb in verbs(root, "profkit"):
-        lines += ["", f"## {name}", *_verb(verb, name)]
+        context = verb.context_class(verb, info_name=name, parent=parent)
+        lines += ["", f"## {name}", *_verb(verb, name, context)]
     return "\n".join(lines) + "\n"
 
 
@@ -35,8 +38,7 @@ def verbs(group: Any, name: str) -> Iterator[tuple[str, Any]]:
             yield f"{name} {word}", verb
 
 
-def _verb(verb: Any, name: str) -> Iterator[str]:
-    context = verb.context_class(verb, info_name=name)
+def _verb(verb: Any, name: str, context: Any) -> Iterator[str]:
     yield from ("", "```text", " ".join([name, *verb.collect_usage_pieces(context)]), "```")
     yield from _help(verb.help or "")
     if arguments := [_row(each) for each in verb.params if not _is_option(each)]:

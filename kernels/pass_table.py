@@ -91,7 +91,7 @@ def _shares(
     rows, passes = [], []
     for size in _SIZES * _REPEATS:
         names = rng.sample(metrics, min(size, len(metrics)))
-        counters = [item for item in ordered(chip, names) if chip.domains(item) != _SASS]
+        counters = tuple(item for item in ordered(chip, names) if chip.domains(item) != _SASS)
         with suppress(LibraryUnusable):
             passes.append(chip.passes(counters))
             rows.append([sum(chip.domains(item) == key for item in counters) for key in keys])

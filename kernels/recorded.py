@@ -50,7 +50,7 @@ def profile(file: Path) -> Profile:
 
 def profile_of(report: profkit.Report) -> Profile:
     """The same of a report that was read."""
-    return Profile(report.summary, report.checklist().items)
+    return Profile(report.summary, report.checklist(blamed=0).items)
 
 
 def slowest(report: Profile) -> LaunchSummary:

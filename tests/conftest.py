@@ -92,7 +92,7 @@ def scratch() -> Path:
     return Path(folder)
 
 
-def _once(folder: Path, write: Callable[[Path], None]) -> Path:
+def written_once(folder: Path, write: Callable[[Path], None]) -> Path:
     """A folder that the first of the processes that ask for it writes."""
     folder.parent.mkdir(exist_ok=True)
     with folder.with_suffix(".lock").open("w") as lock:
@@ -114,10 +114,10 @@ def _unpacked(recorded: Path) -> Path:
             unpack(archive, part)
             archive.unlink()
 
-    return _once(scratch() / recorded.name, write)
+    return written_once(scratch() / recorded.name, write)
 
 
-H200 = _once(scratch() / "reports" / "h200", partial(complete, TRACKED))
+H200 = written_once(scratch() / "reports" / "h200", partial(complete, TRACKED))
 """What is recorded of a GPU, with the files that are tracked in an archive."""
 
 
@@ -165,9 +165,13 @@ def h200(name: str) -> profkit.Report:
 @cache
 def recorded_summary(name: str) -> Path:
     """The summary of a recorded baseline: it is not tracked."""
-    file = Path(tempfile.mkdtemp()) / "summary.json"
-    file.write_text(encode(recorded_baseline(name)[1], indent=1), encoding="utf-8")
-    return file
+
+    def write(part: Path) -> None:
+        part.mkdir()
+        text = encode(recorded_baseline(name)[1], indent=1)
+        (part / "summary.json").write_text(text, encoding="utf-8")
+
+    return written_once(scratch() / f"summary_{name}", write) / "summary.json"
 
 
 def baseline_folder(name: str) -> Path:

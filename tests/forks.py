@@ -16,6 +16,7 @@ import faulthandler
 import functools
 import gc
 import logging
+import multiprocessing.util
 import os
 import runpy
 import shutil
@@ -23,6 +24,7 @@ import signal
 import subprocess
 import sys
 import sysconfig
+import tempfile
 import threading
 import traceback
 import warnings
@@ -236,12 +238,14 @@ def _renew(environment: Mapping[str, str], first: Sequence[str]) -> None:
     for patch in patches:
         patch.undo()
     atexit._clear()
+    atexit.register(multiprocessing.util._exit_function)  # type: ignore[attr-defined]
     faulthandler.disable()
     faulthandler.unregister(signal.SIGALRM)
     _renew_signals()
     _renew_warnings()
     os.environ.clear()
     os.environ.update(environment)
+    tempfile.tempdir = None
     sys.stdin = os.fdopen(0, "r", closefd=False)
     sys.stdout = os.fdopen(1, "w", closefd=False)
     sys.stderr = os.fdopen(2, "w", 1, errors="backslashreplace", closefd=False)

@@ -12,6 +12,7 @@ import faulthandler
 import gc
 import importlib
 import json
+import multiprocessing.util
 import os
 import pickle
 import resource
@@ -21,13 +22,15 @@ import tempfile
 import time
 import traceback
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from pkgutil import walk_packages
 from typing import IO
 
 import pytest
 
+import profkit
 from profkit.page.page import page_templates
 from tests.forks import SHIPPED
 
@@ -37,10 +40,9 @@ LONGEST = 1200
 """Seconds after which a file's process prints where it hangs, and ends."""
 IMPORTED = (
     "hypothesis", "jinja2", "jsonschema", "matplotlib.figure", "ncu_report", "numpy", "pandas",
-    "rich.console", "scipy.stats", "sqlite3", "torch", "typer.testing", "yaml",
-    "profkit.study.report_document", "profkit.commands.cli", "profkit.recording.application",
-    "profkit.recording.recording", "profkit.analysis.report", "profkit.timing.latency_json",
+    "rich.console", "scipy.stats", "sqlite3", "torch", "typer._adapters", "typer.testing", "yaml",
 )  # fmt: skip
+"""Beside all of profkit."""
 LARGE = {
     "analysis/test_source.py", "analysis/test_views.py", "commands/test_golden.py",
     "comparison/test_diff.py", "comparison/test_diff_pairs.py", "comparison/test_diff_runs.py",
@@ -48,18 +50,22 @@ LARGE = {
     "roofline/test_roofline.py", "rules/test_checklist.py", "rules/test_truth.py",
 }  # fmt: skip
 """Files that read so many reports that they take 1.5 to 2.5 GB: one at a time, for 4 GB in all."""
+IDLE = {"capture/test_watchdog.py", "study/test_baseline.py", "study/test_many_gpus.py"}
+"""Files that wait for most of their time: one of them runs beside the others."""
 LONG = (
-    "kernels/test_recordings.py", "kernels/test_pairs.py", "comparison/test_diff.py",
-    "page/test_page.py", "study/test_baseline.py", "study/test_baseline_report.py",
-    "recording/test_application.py", "recording/test_profile.py", "commands/test_golden.py",
-    "study/test_many_gpus.py", "kernels/test_attention_ladder.py", "analysis/test_views.py",
-    "fuzz/test_hostile.py", "commands/test_docs.py", "fuzz/test_fuzz.py",
-    "rules/test_checklist.py", "analysis/test_source.py", "commands/test_left_behind.py",
-    "comparison/test_diff_runs.py", "capture/test_passes.py", "study/test_written.py",
+    "kernels/test_recordings.py", "study/test_baseline.py", "recording/test_application.py",
+    "recording/test_profile.py", "commands/test_golden.py", "comparison/test_diff.py",
+    "rules/test_score.py", "study/test_baseline_report.py", "page/test_page.py",
+    "kernels/test_pairs.py", "commands/test_docs.py", "rules/test_checklist.py",
+    "analysis/test_views.py", "fuzz/test_fuzz.py", "kernels/test_attention_ladder.py",
+    "analysis/test_source.py", "study/test_many_gpus.py", "comparison/test_diff_runs.py",
+    "commands/test_left_behind.py", "fuzz/test_hostile.py", "study/test_written.py",
+    "timing/test_time.py", "capture/test_watchdog.py",
 )  # fmt: skip
-"""Files that take longest, 20 to 140 s of CPU: first where there was no last time, as in CI."""
+"""Files that take longest, 12 to 80 s: first where there was no last time, as in CI."""
 _OPTIONS = (
-    "--quiet", "-p", "no:cacheprovider", "-W", "ignore::pytest.PytestAssertRewriteWarning",
+    "--quiet", "-p", "no:cacheprovider", "-p", "no:anyio", "-p", "no:benchmark",
+    "-W", "ignore::pytest.PytestAssertRewriteWarning",
 )  # fmt: skip
 
 
@@ -134,6 +140,8 @@ class Job:
             except BaseException:
                 traceback.print_exc()
             finally:
+                # Of what it has left: a folder of sockets.
+                multiprocessing.util._exit_function()  # type: ignore[attr-defined]
                 sys.stdout.flush()
                 sys.stderr.flush()
                 os._exit(code)
@@ -170,22 +178,30 @@ def _read(file: IO[bytes]) -> bytes:
 
 
 def runs(files: Sequence[str], arguments: Sequence[str], workers: int) -> Iterator[Run]:
-    """Run files, some at a time, of the large ones one."""
+    """Run files, some at a time, of the large and of the idle ones one."""
     waiting, jobs = list(files), dict[int, Job]()
     while waiting or jobs:
-        full = any(_is_large(job.file) for job in jobs.values())
-        startable = [file for file in waiting if not (full and _is_large(file))]
-        if startable and len(jobs) < workers:
-            waiting.remove(startable[0])
-            job = Job(startable[0])
+        running = [job.file for job in jobs.values()]
+        file = next((file for file in waiting if _fits(file, running, workers)), None)
+        if file is not None:
+            waiting.remove(file)
+            job = Job(file)
             jobs[job.start(arguments)] = job
             continue
         process, status, used = os.wait4(-1, 0)
         yield jobs.pop(process).end(status, used)
 
 
-def _is_large(file: str) -> bool:
-    return file.removeprefix("tests/") in LARGE
+def _fits(file: str, running: Sequence[str], workers: int) -> bool:
+    """Whether a file may run beside others."""
+    if _is_in(LARGE, file) and any(_is_in(LARGE, other) for other in running):
+        return False
+    idle = _is_in(IDLE, file)
+    return sum(_is_in(IDLE, other) == idle for other in running) < (1 if idle else workers)
+
+
+def _is_in(names: Container[str], file: str) -> bool:
+    return file.removeprefix("tests/") in names
 
 
 def files_of_tests(paths: Sequence[Path]) -> list[str]:
@@ -244,13 +260,17 @@ def main() -> int:
     for name in IMPORTED:
         if name != "ncu_report" or not os.environ.get("PROFKIT_TESTS_WITHOUT_VENDOR"):
             importlib.import_module(name)
+    for module in walk_packages(profkit.__path__, "profkit."):
+        if not module.name.endswith("__main__"):
+            importlib.import_module(module.name)
     for read in SHIPPED:
         read()
     page_templates().get_template("page.html.j2")
-    gc.freeze()  # what forks share stays shared
     began, done = time.monotonic(), []
     with tempfile.TemporaryDirectory(prefix="profkit-tests-") as scratch:
         os.environ["PROFKIT_TESTS_SCRATCH"] = scratch  # recordings are unpacked there once
+        importlib.import_module("tests.conftest")
+        gc.freeze()  # what forks share stays shared
         for run in runs(files_of_tests(arguments.paths), of_pytest, arguments.workers):
             used = f"{run.wall:6.1f} s {run.cpu:6.1f} s of CPU {run.megabytes:5.0f} MB"
             print(f"{used}  {run.file}: {_counts(run.tally)}", flush=True)

@@ -114,6 +114,7 @@ class Chip:
         self._properties = self._group()[0]
         self.counters = cache(self._counters)
         self.domains = cache(self._domains)
+        self.passes = cache(self._passes)
 
     def _counters(self, metric: str) -> tuple[str, ...] | None:
         """The counters that a metric is computed from; None: the chip has no such metric.
@@ -180,8 +181,9 @@ class Chip:
         self._call("NVPW_RawCounterConfig_BeginPassGroup", _DOMAINS, config=config, **every)
         return config, domains
 
-    def passes(self, counters: Sequence[str]) -> int:
-        """The passes that counters take together. Their order matters to the scheduler."""
+    def _passes(self, counters: tuple[str, ...]) -> int:
+        """The passes that counters take together. Their order matters to the scheduler, which
+        takes a second for 400."""
         if not counters:
             return 0
         config, domains = self._group()
@@ -207,13 +209,13 @@ class Chip:
             self._call("NVPW_RawCounterConfig_Destroy", [_CONFIG], config=config)
 
 
-def ordered(chip: Chip, metrics: Iterable[str]) -> list[str]:
+def ordered(chip: Chip, metrics: Iterable[str]) -> tuple[str, ...]:
     """The counters of metrics in the order in which ncu schedules them: by the metrics' names.
 
     Measured: in this order the scheduler's counts are ncu's own, in any other up to 8 more.
     """
     known = (chip.counters(name) or () for name in sorted(set(metrics)))
-    return list(dict.fromkeys(counter for counters in known for counter in counters))
+    return tuple(dict.fromkeys(counter for counters in known for counter in counters))
 
 
 def schedule(
@@ -222,8 +224,8 @@ def schedule(
     """Passes of the metrics that hardware counts, counters that patched machine code counts, and
     passes of the groups of metrics sampled over time."""
     counters = ordered(chip, hardware)
-    patched = [name for name in counters if chip.domains(name) == (_SASS,)]
-    counted = [name for name in counters if name not in set(patched)]
+    patched = {name for name in counters if chip.domains(name) == (_SASS,)}
+    counted = tuple(name for name in counters if name not in patched)
     return {
         "hardware": chip.passes(counted),
         "patched": len(patched),

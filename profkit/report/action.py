@@ -71,10 +71,12 @@ class Action:
         """The source file and line of an instruction, of the vendor's; None where unknown."""
         if not has_reader():
             return None
-        with _damage_of(self._file.path):
-            return next(
-                filter(None, self._program.answers("source_info", self._place, address)), None
-            )
+        lines, place = self._program.lines, (self._place, address)
+        if place not in lines:
+            with _damage_of(self._file.path):
+                answers = self._program.answers("source_info", self._place, address)
+                lines[place] = next(filter(None, answers), None)
+        return lines[place]
 
     def sass_by_pc(self, address: int) -> str:
         """The machine code of an instruction as text, "" where unknown."""
@@ -176,13 +178,18 @@ class ReportFile:
 
 
 class Program:
-    """Launches of one kind that run the code of the same sources."""
+    """Launches of one kind that run the code of the same sources.
+
+    `lines` are the source lines that were looked up, by launch and address: each of a rule's
+    metrics asks for the same.
+    """
 
     def __init__(self, file: ReportFile, kind: Kind, sources: frozenset[int]) -> None:
         self._file = file
         self._kind = kind
         self._sources = sources
         self._launches: list[bytes] = []
+        self.lines: dict[tuple[int, int], Any] = {}
 
     def add(self, code: bytes) -> int:
         """Add a launch by the fields that name its code; gives its place."""

@@ -69,15 +69,22 @@ class Samples:
     @cached_property
     def total(self) -> float:
         """All samples."""
-        return sum(sum(self.by_reason(index).values()) for index in range(len(self.rows)))
+        return sum(sum(samples.values()) for samples in self._by_reason)
 
     def by_reason(self, index: int) -> Mapping[str, float]:
-        """The samples at an instruction by warp state."""
-        return {
-            name.removeprefix(SAMPLES): value
-            for name, value in self.rows[index].values.items()
-            if name.startswith(SAMPLES)
-        }
+        """The samples at an instruction by warp state, those that there are."""
+        return self._by_reason[index]
+
+    @cached_property
+    def _by_reason(self) -> tuple[Mapping[str, float], ...]:
+        return tuple(
+            {
+                name.removeprefix(SAMPLES): value
+                for name, value in row.values.items()
+                if value and name.startswith(SAMPLES)
+            }
+            for row in self.rows
+        )
 
     def issued(self, places: Collection[int]) -> float:
         """Samples in which a warp issued one of these instructions."""

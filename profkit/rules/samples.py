@@ -61,6 +61,13 @@ disassembler alone takes a third of a second, half as long as everything else.""
 LONGEST_LINE = 200  # characters of a source line, chosen: bounds the cost of matching patterns
 _ENOUGH_ATTRIBUTED = 0.5  # of the samples, chosen: a mean over less than half may mislead
 
+_OF_THE_CODE: Mapping[str, Callable[[Samples], float]] = {
+    "overhead_share": overhead_share,
+    "division_share": division_share,
+    "shared_accumulator_share": shared_accumulator_share,
+    "reread_share": reread_share,
+}
+
 Texts: TypeAlias = Annotated[tuple[str, ...], Meta(min_length=1)]
 Patterns: TypeAlias = Annotated[
     tuple[Annotated[str, Meta(min_length=1, max_length=100)], ...],
@@ -93,6 +100,7 @@ class Sampled:
         self._shares = cache(self._selected_shares)
         self._waits_of = cache(self._waits_by_waiter)
         self._mean = cache(self._mean_of)
+        self._whole = cache(lambda name: _OF_THE_CODE[name](samples))
 
     def get(self, name: str, match: tuple[Match, ...] = ()) -> float:
         """A fact of SAMPLED; NaN where it is unknown."""
@@ -104,15 +112,7 @@ class Sampled:
                 return self._shares(match)[name == "matched_active"]
             case "overlap_share":
                 return self._overlap
-            case "overhead_share":
-                return overhead_share(samples)
-            case "division_share":
-                return division_share(samples)
-            case "shared_accumulator_share":
-                return shared_accumulator_share(samples)
-            case "reread_share":
-                return reread_share(samples)
-        return self._mean(name)
+        return self._whole(name) if name in _OF_THE_CODE else self._mean(name)
 
     def causes(self, reason: str, most: int) -> tuple[Place, ...]:
         """The source lines, or instructions, that others wait for most, largest first."""
@@ -136,7 +136,6 @@ class Sampled:
             index: sum(
                 count * max((self._share(block, index, reason) for block in match), default=0.0)
                 for reason, count in samples.by_reason(index).items()
-                if count
             )
             for index in range(len(samples.rows))
         }

@@ -240,13 +240,15 @@ def test_a_command_that_is_shown_can_be_typed(
     line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)  # where it would write
-    verb: Any = commands()
+    verb, context = commands(), None
     words = shlex.split(line)[1:]
     while hasattr(verb, "commands") and words and words[0] in verb.commands:
+        context = verb.make_context(line, [], parent=context, resilient_parsing=True)
         verb = verb.commands[words.pop(0)]
     if words in (["--install-completion"], ["--help"]):
         return
-    assert verb.make_context(line, words).params
+    # With its group's context, as when it is typed: a verb keeps the names of --help of the first.
+    assert verb.make_context(line, words, parent=context).params
 
 
 def test_the_verbs_without_json_are_those_that_the_readme_names() -> None:

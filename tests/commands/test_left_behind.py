@@ -39,6 +39,13 @@ def repeated(name: str, copies: int, file: Path) -> int:
     return start + copies * (len(data) - start)
 
 
+@pytest.fixture(scope="module")
+def long_report(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int]:
+    """A report of 260 launches, which takes seconds to read, and its plain size."""
+    report = tmp_path_factory.mktemp("long") / "x.ncu-repz"
+    return report, repeated("known", 20, report)
+
+
 def files_of(size: int, *folders: Path) -> list[Path]:
     """The files of a size in the folders where a program may put what it unpacks."""
     places = {Path(tempfile.gettempdir()), Path("/tmp"), Path("/var/tmp"), *folders}
@@ -88,13 +95,11 @@ def held_by(process: int, folder: Path) -> list[Path]:
     return held
 
 
-@pytest.mark.usefixtures("new_processes")  # one that was forked has its folder already
 @pytest.mark.parametrize("number", SIGNALS)
 def test_no_signal_to_analyze_leaves_an_unpacked_report(
-    number: signal.Signals, tmp_path: Path
+    number: signal.Signals, long_report: tuple[Path, int], tmp_path: Path
 ) -> None:
-    report = tmp_path / "x.ncu-repz"
-    size = repeated("known", 20, report)  # seconds of reading
+    report, size = long_report
     command = start(("-m", "profkit", "analyze", report), tmp_path, subprocess.DEVNULL)
     wait_until(lambda: held_by(command.pid, tmp_path / "tmp"))
     unpacked = held_by(command.pid, tmp_path / "tmp")[-1]
@@ -157,11 +162,11 @@ def analyze_below(limit: float, report: Path, folder: Path) -> subprocess.Comple
 
 
 @pytest.mark.usefixtures("new_processes")
-def test_many_launches_are_read_in_little_memory(tmp_path: Path) -> None:
+def test_many_launches_are_read_in_little_memory(
+    long_report: tuple[Path, int], tmp_path: Path
+) -> None:
     """260 launches of all metrics, 320 MB; libraries take 400 MB of the address space."""
-    report = tmp_path / "x.ncu-repz"
-    repeated("known", 20, report)
-    done = analyze_below(1.1e9, report, tmp_path)
+    done = analyze_below(1.1e9, long_report[0], tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     assert len(done.stdout.splitlines()) == 1 + 260
 

@@ -7,6 +7,7 @@ import json
 import math
 import re
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -62,18 +63,20 @@ def test_what_a_reader_sees_of_a_fix(profkit_cli: Cli) -> None:
 def test_a_narrow_terminal_has_every_number_and_every_line_of_source(
     name: str, columns: int
 ) -> None:
+    assert shown(name, columns) == shown(name, 120)
+    assert shown(name, columns)[1]
+
+
+@cache
+def shown(name: str, width: int) -> tuple[list[str], list[str]]:
+    """The numbers, and the lines of source with their times, in a terminal of some columns."""
     files = [str(pair_report(name, which)) for which in ("before", "after")]
-
-    def shown(width: int) -> tuple[list[str], list[str]]:
-        runner = CliRunner(env={"COLUMNS": str(width)})
-        text = runner.invoke(app, ["diff", *files, "--all"]).stdout
-        assert all(len(line) <= width for line in text.splitlines())
-        told, source = text.split("Time by source line")
-        places = re.findall(r"^  (\S+:\d+.*? (?:0|[\d.]+ \S+s) → (?:0|[\d.]+ \S+s))", source, re.M)
-        return re.findall(r"\d[\d.,]*", told), places
-
-    assert shown(columns) == shown(120)
-    assert shown(columns)[1]
+    runner = CliRunner(env={"COLUMNS": str(width)})
+    text = runner.invoke(app, ["diff", *files, "--all"]).stdout
+    assert all(len(line) <= width for line in text.splitlines())
+    told, source = text.split("Time by source line")
+    places = re.findall(r"^  (\S+:\d+.*? (?:0|[\d.]+ \S+s) → (?:0|[\d.]+ \S+s))", source, re.M)
+    return re.findall(r"\d[\d.,]*", told), places
 
 
 def test_times_that_clocks_spoil_are_compared_in_cycles() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import random
 import sqlite3
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ import zstandard
 from profkit.core.typed_file import encode
 from profkit.study.run import derived_summary
 from profkit.timeline.export import COLUMNS
-from tests.conftest import H200, ROOT, baseline_folder, plain_bytes
+from tests.conftest import H200, ROOT, baseline_folder, plain_bytes, scratch, written_once
 from tests.fuzz.mutations import (
     DIGITS,
     as_json,
@@ -186,7 +185,11 @@ def _kept() -> dict[str, Any]:
 @cache
 def _baseline() -> Path:
     """The first two shapes of a recorded baseline: all of them take seconds to derive."""
-    folder = Path(tempfile.mkdtemp())
+    return written_once(scratch() / "two_shapes", _write_baseline)
+
+
+def _write_baseline(folder: Path) -> None:
+    folder.mkdir()
     plan = json.loads((BASELINE / "baseline.json").read_text(encoding="utf-8"))
     shapes = plan["asked"]["matrix"]["shapes"]
     del shapes[2:]
@@ -198,7 +201,6 @@ def _baseline() -> Path:
     (folder / "summary.json").write_text(
         encode(derived_summary(folder)[1], indent=1), encoding="utf-8"
     )
-    return folder
 
 
 def formats() -> tuple[Format, ...]:

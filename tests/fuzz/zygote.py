@@ -88,7 +88,7 @@ def _import_all() -> None:
         "profkit.comparison.comparison",
         "profkit.timeline.summary", "profkit.audit.audit", "profkit.ui.terminal",
         "profkit.timing.latency_view", "profkit.audit.claims", "profkit.study.report_document",
-        "jsonschema", "matplotlib.figure", "ncu_report",
+        "jsonschema", "matplotlib.figure", "ncu_report", "typer._adapters",
     ):  # fmt: skip
         importlib.import_module(name)
     from profkit.rules.rule_file import shipped_rules

@@ -32,7 +32,9 @@ SIZES = [
     for dtype in BOUNDS
     for dim in (64, 128)
     for length in LENGTHS
-    if NIGHTLY or (dtype, dim) == (torch.float16, 64) or length in {65, 200}
+    if NIGHTLY
+    or (dtype, dim) == (torch.float16, 64)
+    or ((dtype, dim) == (torch.bfloat16, 128) and length in {65, 200})
 ]
 
 

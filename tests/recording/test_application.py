@@ -7,7 +7,6 @@ import re
 import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -23,11 +22,12 @@ from profkit.core.typed_file import read_file
 from profkit.recording.application import ApplicationPlan, profile_application
 from profkit.report import wire
 from profkit.report.framing import Kind
+from profkit.report.summary import ReportSummary
 from profkit.runs.run import verify
 from tests.analysis.test_views import schema
 from tests.application.export import write_export
 from tests.application.synthetic import MS, US, Host, Recording
-from tests.conftest import ROOT, plain_bytes
+from tests.conftest import ROOT, apart, plain_bytes, scratch, written_once
 from tests.recording.test_profile import Bench, plan
 
 LEFT_OUT = {3, 5, 7, 8, 9}
@@ -60,16 +60,29 @@ def small_report() -> Path:
             sources += 1
         if sources not in LEFT_OUT or not wire.number(header, 5):
             parts.append(block)
-    file = Path(tempfile.mkdtemp()) / "small.ncu-rep"
-    file.write_bytes(b"".join(parts))
-    return file
+
+    def write(part: Path) -> None:
+        part.mkdir()
+        (part / "small.ncu-rep").write_bytes(b"".join(parts))
+
+    return written_once(scratch() / "small", write) / "small.ncu-rep"
 
 
 @cache
 def launches() -> list[tuple[str, Any, Any, float]]:
     """Kernels of a recorded report: name, grid, block, duration (s)."""
-    rows = profkit.load(small_report()).summary.launches
+    rows = summary(small_report()).launches
     return [(row.name, row.grid, row.block, row.duration) for row in rows]
+
+
+def summary(report: Path) -> ReportSummary:
+    """What is recorded, read apart: the vendor's reader starts threads, with which a process can't
+    be forked."""
+    return apart(summary_of, [report])[0]
+
+
+def summary_of(report: Path) -> ReportSummary:
+    return profkit.load(report).summary
 
 
 def program(folder: Path, ranks: int = 1, devices: int = 8, graphs: str = "") -> Path:
@@ -118,11 +131,25 @@ def _graph(host: Host, graphs: str) -> None:
 
 @pytest.fixture
 def bench(tmp_path: Path) -> Bench:
+    return bench_in(tmp_path)
+
+
+def bench_in(folder: Path) -> Bench:
     for name in ("ncu", "nsys"):
-        shutil.copy2(ROOT / "tests" / "stand_in" / name, tmp_path / name)
-    (tmp_path / "tmp").mkdir()
-    shutil.copyfile(small_report(), tmp_path / "report.ncu-rep")
-    return Bench(tmp_path)
+        shutil.copy2(ROOT / "tests" / "stand_in" / name, folder / name)
+    (folder / "tmp").mkdir()
+    shutil.copyfile(small_report(), folder / "report.ncu-rep")
+    return Bench(folder)
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Bench:
+    """A run of an application, for tests that only look at it."""
+    bench = bench_in(tmp_path_factory.mktemp("recorded"))
+    planned(bench, program(bench.folder))
+    done = bench.profile("--app", "--nvtx", "step", "--", bench.app("true"))
+    assert done.returncode == 0, done.stderr
+    return bench
 
 
 def planned(bench: Bench, timeline: Path, mode: str = "good", **more: Any) -> None:
@@ -139,22 +166,19 @@ def profiled(bench: Bench) -> list[Any]:
     return list(json.loads((bench.folder / "ncu_profiled.json").read_text()))
 
 
-def test_an_application_becomes_a_run_of_its_timeline_and_picked_kernels(bench: Bench) -> None:
-    planned(bench, program(bench.folder))
-    done = bench.profile("--app", "--nvtx", "step", "--", bench.app("true"))
-    assert done.returncode == 0, done.stderr
-    file = picks(bench)
+def test_an_application_becomes_a_run_of_its_timeline_and_picked_kernels(recorded: Bench) -> None:
+    file = picks(recorded)
     assert len(file.picks) == 3
     assert all(pick.launch is not None for pick in file.picks), file.picks
-    (run,) = bench.kept()
-    summary = profkit.load(run).summary
+    (run,) = recorded.kept()
+    rows = summary(run).launches
     for pick in file.picks:
-        launch = summary.launches[pick.launch or 0]
+        launch = rows[pick.launch or 0]
         assert (launch.name, launch.grid, launch.block) == (pick.kernel, pick.grid, pick.block)
-    met = {(name, tuple(grid), tuple(block)) for name, grid, block in profiled(bench)}
+    met = {(name, tuple(grid), tuple(block)) for name, grid, block in profiled(recorded)}
     assert met >= {(pick.kernel, pick.grid, pick.block) for pick in file.picks}
-    assert len(profiled(bench)) <= len(launches()) + 2  # of one step
-    options, _, _ = bench.seen("ncu")
+    assert len(profiled(recorded)) <= len(launches()) + 2  # of one step
+    options, _, _ = recorded.seen("ncu")
     assert int(options["--launch-skip"]) >= len(file.picks) - 1  # of the first, slow step a margin
 
 
@@ -163,15 +187,13 @@ def nsys_words(bench: Bench) -> list[list[str]]:
     return [words for line in lines if (words := json.loads(line))[0] == "profile"]
 
 
-def test_the_timeline_is_recorded_without_samples_and_with_graphs_whole(bench: Bench) -> None:
-    planned(bench, program(bench.folder))
-    assert bench.profile("--app", "--", bench.app("true")).returncode == 0
-    (words,) = nsys_words(bench)
+def test_the_timeline_is_recorded_without_samples_and_with_graphs_whole(recorded: Bench) -> None:
+    (words,) = nsys_words(recorded)
     assert {
         "--trace=cuda,nvtx,cublas,cudnn", "--sample=none", "--cpuctxsw=none",
         "--cuda-graph-trace=graph",
     } <= set(words)  # fmt: skip
-    options, _, _ = bench.seen("ncu")
+    options, _, _ = recorded.seen("ncu")
     assert options["--kill"] == "yes"
     assert "--devices" not in options
 
@@ -250,7 +272,7 @@ def beginning(report: bytes, launches: int) -> bytes:
 def test_kernels_that_ncu_passed_over_are_asked_for_alone(bench: Bench) -> None:
     first = bench.folder / "first.ncu-rep"
     first.write_bytes(beginning(small_report().read_bytes(), 3))
-    met = {row.name for row in profkit.load(first).summary.launches}
+    met = {row.name for row in summary(first).launches}
     planned(bench, program(bench.folder), first=str(first))
     done = bench.profile("--app", "--nvtx", "step", "--", bench.app("true"))
     assert done.returncode == 0, done.stderr
@@ -260,10 +282,10 @@ def test_kernels_that_ncu_passed_over_are_asked_for_alone(bench: Bench) -> None:
     again = json.loads(calls[1])["--kernel-name"].removeprefix("regex:")
     assert not any(re.search(again, name) for name in met)
     (run,) = bench.kept()
-    report = profkit.load(run)
-    assert len(report) == 3 + len(launches())
+    rows = summary(run).launches
+    assert len(rows) == 3 + len(launches())
     for pick in picks(bench).picks:
-        launch = report.summary.launches[pick.launch or 0]
+        launch = rows[pick.launch or 0]
         assert (launch.name, launch.grid, launch.block) == (pick.kernel, pick.grid, pick.block)
 
 
@@ -382,17 +404,15 @@ def test_every_verb_takes_the_run_of_an_application(bench: Bench) -> None:
     assert changes == pytest.approx(file["after"]["mean"] - file["before"]["mean"])
 
 
-def test_an_application_is_not_compared_as_a_report(bench: Bench) -> None:
-    planned(bench, program(bench.folder))
-    assert bench.profile("--app", "--", bench.app("true")).returncode == 0
-    (run,) = bench.kept()
+def test_an_application_is_not_compared_as_a_report(recorded: Bench) -> None:
+    (run,) = recorded.kept()
     for words, message in (
         (("--format", "sarif"), "two applications can't be written as sarif"),
         (("--fail-on", "new-finding"), "--fail-on new-finding is not for applications"),
     ):
         done = subprocess.run(
             [sys.executable, "-m", "profkit", "diff", str(run), str(run), *words],
-            env=bench.environment(), capture_output=True, text=True, check=False, timeout=600,
+            env=recorded.environment(), capture_output=True, text=True, check=False, timeout=600,
         )  # fmt: skip
         assert done.returncode == 2
         assert message in done.stderr

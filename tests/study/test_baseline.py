@@ -17,7 +17,6 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pandas as pd
 import pytest
 from typer.testing import CliRunner, Result
@@ -25,7 +24,8 @@ from typer.testing import CliRunner, Result
 from profkit.commands.cli import app
 from profkit.runs.run import verify
 from profkit.timing.latency_file import read_latencies
-from tests.conftest import CORPUS, ROOT, plain_bytes
+from tests.analysis.test_views import schema
+from tests.conftest import CORPUS, ROOT, apart, plain_bytes
 
 pytest.importorskip("torch", reason="targets need torch")
 
@@ -33,7 +33,6 @@ L4 = CORPUS.parent / "l4_latency"
 needs_l4 = pytest.mark.skipif(
     not L4.is_dir(), reason="others' latencies (../shared/corpus/l4_latency) are not here"
 )
-SCHEMAS = ROOT / "profkit" / "schemas"
 SWEEP = ROOT / "targets" / "sdpa_sweep.py"
 STUDY = ROOT / "targets" / "matrices" / "l4_study.yaml"
 TOY = """
@@ -50,9 +49,7 @@ n = asked.n
 
 def waits(seconds):
     def run(inputs):
-        end = time.perf_counter() + seconds * n
-        while time.perf_counter() < end:
-            pass
+        time.sleep(seconds * n)
         return inputs["a"] + 1
     return run
 
@@ -73,7 +70,7 @@ def raises(inputs):
     raise RuntimeError("its own words")
 
 calls = {
-    "quick": waits(2e-4), "slow": waits(4e-3), "picky": unsupported,
+    "quick": waits(2e-4), "slow": waits(2e-3), "picky": unsupported,
     "greedy": no_memory, "wrong": lambda inputs: inputs["a"] + 2, "dies": dies, "raises": raises,
 }
 variants = [Variant(name, run, setting=f"use {name}") for name, run in calls.items()]
@@ -155,9 +152,9 @@ def failure(done: Result) -> str:
     return line
 
 
-def validated(path: Path, schema: str) -> Any:
+def validated(path: Path, name: str) -> Any:
     document = json.loads(path.read_text("utf-8"))
-    jsonschema.validate(document, json.loads((SCHEMAS / f"{schema}.json").read_text("utf-8")))
+    schema(name).validate(document)
     return document
 
 
@@ -220,7 +217,7 @@ def test_a_matrix_is_measured_and_what_fails_is_kept_with_its_reason(toy: Path) 
     fastest = {one["where"]["shape"]: one["backend"] for one in document["best"]}
     assert fastest["n4"] in {"quick", "dies"}
 
-    table = pd.read_parquet(toy.with_name("out") / "cells.parquet")
+    (table,) = apart(pd.read_parquet, [toy.with_name("out") / "cells.parquet"])  # it starts threads
     assert list(table["id"]) == [cell["id"] for cell in document["cells"]]
     assert "out of memory" in done.stdout
     assert "the library" not in done.stdout
@@ -493,8 +490,8 @@ def test_another_gpu_or_other_options_are_refused(toy: Path) -> None:
 
 
 def test_a_budget_is_kept_by_fewer_samples_and_said(toy: Path) -> None:
-    toy.write_text(TOY.replace("2e-4", "4e-2").replace("4e-3", "8e-2"), encoding="utf-8")
-    words = ("--backends", "quick,slow", "--samples", "600", "--budget", "20s")
+    toy.write_text(TOY.replace("2e-4", "1e-2").replace("2e-3", "2e-2"), encoding="utf-8")
+    words = ("--backends", "quick,slow", "--samples", "600", "--budget", "6s")
     done = measured(toy, *words)
     assert done.exit_code == 0, done.stderr
     document = summary(toy)
@@ -502,11 +499,11 @@ def test_a_budget_is_kept_by_fewer_samples_and_said(toy: Path) -> None:
     assert timed
     for cell in timed:
         assert cell["n"] < cell["asked"] == 600
-        assert cell["fewer"].startswith(f"{cell['n']} of 600, for the budget of 20 s")
+        assert cell["fewer"].startswith(f"{cell['n']} of 600, for the budget of 6 s")
     assert {cell["status"] for cell in document["cells"]} <= {"measured", "no_time"}
     for cell in document["cells"]:
         if cell["status"] == "no_time":
-            assert "the budget of 20 s was spent" in cell["reason"]
+            assert "the budget of 6 s was spent" in cell["reason"]
     assert "fewer samples than requested" in done.stdout
 
 
@@ -958,8 +955,8 @@ def test_a_process_that_crashed_is_counted(toy: Path) -> None:
 
 
 def test_where_no_time_was_left_for_the_first_shape_no_other_is_blamed(toy: Path) -> None:
-    done = measured(toy, "--backends", "quick", "--budget", "0.1s")
+    done = measured(toy, "--backends", "quick", "--budget", "0.001s")
     assert done.exit_code == 4
-    assert "the budget of 0.1 s was spent before the first cell" in failure(done)
+    assert "the budget of 0.001 s was spent before the first cell" in failure(done)
     assert "on the CPU" in done.stdout
     assert "unknown" not in done.stdout

@@ -14,7 +14,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import numpy as np
 import pytest
 from typer.testing import Result
@@ -27,6 +26,7 @@ from profkit.timing.latency_view import warnings
 from profkit.timing.measurement import Subject, TimingPlan, time_targets
 from profkit.timing.results import DEFAULT
 from profkit.timing.stopwatch import Settings
+from tests.analysis.test_views import schema
 from tests.conftest import CORPUS, ROOT
 
 pytest.importorskip("torch", reason="targets need torch")
@@ -35,7 +35,6 @@ L4 = CORPUS.parent / "l4_latency"
 needs_l4 = pytest.mark.skipif(
     not L4.is_dir(), reason="others' latencies (../shared/corpus/l4_latency) are not here"
 )
-SCHEMAS = ROOT / "profkit" / "schemas"
 TARGET = """
 import sys, time
 from profkit import Target, Unsupported, Variant, Work, normal_inputs
@@ -107,7 +106,7 @@ def run(
 def validated(text: str) -> Any:
     document = json.loads(text)
     verb = document["schema"].removeprefix("profkit.").partition("/")[0]
-    jsonschema.validate(document, json.loads((SCHEMAS / f"{verb}.json").read_text("utf-8")))
+    schema(verb).validate(document)
     return document
 
 
