@@ -16,7 +16,7 @@ from pathlib import Path
 from pickle import UnpicklingError, dumps, loads
 from typing import Any
 
-from profkit.core.atomic_file import write_atomic
+from profkit.core.atomic_file import PART, write_atomic
 from profkit.core.errors import EnvironmentProblem
 from profkit.core.extras import require
 from profkit.execution.placement import JOBS, Placement
@@ -111,6 +111,8 @@ class SlurmExecutor:
                 job.handle.done() for job in self._jobs.values()
             ):
                 time.sleep(_LOOKED)
+        for part in self._results.glob(f".*{PART}"):  # of jobs that were killed as they wrote
+            part.unlink(missing_ok=True)
         self._jobs.clear()
 
     def _length(self, waiting: int) -> int:
