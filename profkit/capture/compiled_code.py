@@ -14,7 +14,9 @@ from pathlib import Path
 
 from profkit.capture.cuda_source import kernel_cache
 from profkit.capture.tools import installed
+from profkit.core.errors import BadInput
 from profkit.core.file_name import file_name
+from profkit.core.regular_file import open_regular
 
 _CUBIN = ".cubin"
 _ELF = b"\x7fELF"
@@ -72,7 +74,7 @@ def _linked(words: Sequence[str], environment: Mapping[str, str]) -> Iterator[Pa
     libraries = {file: time for file in extensions.glob("**/*.so") if (time := _changed(file))}
     newest = sorted(libraries, key=lambda file: (-libraries[file], file))
     for file in (*dict.fromkeys(map(Path, named)), *newest[:_MOST]):
-        with suppress(OSError, ValueError), file.open("rb") as start:
+        with suppress(BadInput, OSError, ValueError), open_regular(file) as start:
             if start.read(len(_ELF)) == _ELF:
                 yield file
 
