@@ -70,6 +70,7 @@ def examine(call: Invocation, wait: Callable[[object], object], reference: Any) 
     used = call.on_copies()
     result = used()
     wait(result)
+    result = mapped(result, copied)  # the next call may write to the same buffer
     if any(framework(array) == "jax" and array.is_deleted() for array in used.arrays):
         raise UsageError(f"{call.name} donates its arguments", "measure it without donate_argnums")
     pairs = zip(call.arrays, used.arrays, strict=True)

@@ -173,6 +173,16 @@ def test_a_candidate_that_computes_something_else_is_wrong() -> None:
     assert "relative error" in repr(run)
 
 
+def test_results_in_one_buffer_are_told_apart() -> None:
+    x, out = torch.ones(4, dtype=torch.float64), torch.empty(4, dtype=torch.float64)
+
+    def times(factor: float) -> Callable[[Any], Any]:
+        return lambda x: torch.mul(x, factor, out=out)
+
+    assert profkit.compare(times(2), times(3), x, **QUICK).verdict == "WRONG"
+    assert profkit.profile(times(3), x, reference=times(2), **QUICK).verdict == "WRONG"
+
+
 def test_a_run_shows_itself_alike_in_all_forms() -> None:
     run = profkit.compare(plus_one, waits(WAIT), torch.zeros(4), **QUICK)
     text, html, markdown = repr(run), run._repr_html_(), run._repr_markdown_()
