@@ -91,9 +91,9 @@ def copied(array: Any) -> Any:
 def precise(array: Any) -> Any:
     """A copy, in float64 or complex128 where it holds such numbers; NumPy's of one of JAX's."""
     if framework(array) == "torch":
-        if array.is_complex():
-            return array.detach().to(sys.modules["torch"].complex128)
-        return array.detach().double() if array.is_floating_point() else array.detach().clone()
+        torch = sys.modules["torch"]
+        wide = torch.float64 if array.is_floating_point() else array.dtype
+        return array.detach().to(torch.complex128 if array.is_complex() else wide, copy=True)
     if framework(array) == "jax":
         array = np.asarray(array)
     if framework(array) in {"cupy", "numpy"} and _bound(_dtype(array)) is not None:

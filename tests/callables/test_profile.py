@@ -125,6 +125,14 @@ def test_arguments_stay_as_they_are() -> None:
     assert "writes to its arguments" in run.notes[0]
 
 
+@pytest.mark.parametrize("dtype", [torch.float64, torch.complex128, torch.int64])
+def test_a_reference_that_writes_gets_copies_too(dtype: Any) -> None:
+    x = torch.ones(4, dtype=dtype)
+    run = profkit.profile(lambda x: x * 2, x, reference=lambda x: x.mul_(2), **QUICK)
+    assert run.verdict == "PASSED"
+    assert torch.equal(x, torch.ones(4, dtype=dtype))
+
+
 class Named(dict[str, Any]):
     """A mapping with its values as attributes, as models of some libraries return and take."""
 
