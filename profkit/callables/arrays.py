@@ -81,7 +81,7 @@ def _with_values(mapping: Mapping[Any, Any], values: dict[Any, Any]) -> Any:
 
 
 def copied(array: Any) -> Any:
-    """An array of its own with the same values."""
+    """An array of its own with the same values; those of `copies` have its strides too."""
     kind = framework(array)
     if kind == "torch":
         return array.detach().clone().requires_grad_(array.requires_grad)

@@ -22,6 +22,7 @@ from profkit.callables.arrays import (
     mapped,
     precise,
 )
+from profkit.callables.copies import copies
 from profkit.capture.correctness import Status, Verdict, relative_error
 from profkit.core.errors import TargetFailed, UsageError
 
@@ -43,10 +44,16 @@ class Invocation:
         """The call without a frame of Python's in between, which would be timed."""
         return partial(self.function, *self.args, **self.kwargs)
 
-    def on_copies(self, change: Callable[[Any], Any] = copied) -> Invocation:
-        """The same with its arrays changed, copied unless told otherwise."""
+    def on_copies(self, copies: Callable[[Sequence[Any]], Sequence[Any]] = copies) -> Invocation:
+        """The same with copies of its arrays; one that comes twice is one in the copies too."""
+        arrays = self.arrays
+        others = dict(zip(map(id, arrays), copies(arrays), strict=True))
+
+        def other(array: Any) -> Any:
+            return others[id(array)]
+
         return Invocation(
-            self.name, self.function, mapped(tuple(self.args), change), mapped(self.kwargs, change)
+            self.name, self.function, mapped(tuple(self.args), other), mapped(self.kwargs, other)
         )
 
     @property
@@ -79,9 +86,13 @@ def examine(call: Invocation, wait: Callable[[object], object], reference: Any) 
     if reference is not None:
         truth = reference
         if callable(reference):
-            truth = Invocation("reference", reference, call.args, call.kwargs).on_copies(precise)()
+            truth = Invocation("reference", reference, call.args, call.kwargs).on_copies(_precise)()
         verdict = judge_result(call.name, result, truth)
     return Examination(result, writes, verdict)
+
+
+def _precise(arrays: Sequence[Any]) -> list[Any]:
+    return [precise(array) for array in arrays]
 
 
 def agreement(name: str, result: Any, other: Any) -> Verdict | None:
