@@ -120,7 +120,7 @@ def invocations(
 ) -> list[Invocation]:
     """The calls of functions with the same arguments, by names that tell them apart."""
     plain = [_plain(function) for function in functions]
-    names = [_name(function) for function in plain]
+    names = [call_name(function) for function in plain]
     if len(set(names)) < len(names):
         names = [f"{number}/{name}" for number, name in enumerate(names, start=1)]
     pairs = zip(names, plain, strict=True)
@@ -280,7 +280,7 @@ def _plain(function: Callable[..., Any]) -> Callable[..., Any]:
     return function.__wrapped__ if isinstance(function, MeasuredFunction) else function
 
 
-def _name(function: Callable[..., Any]) -> str:
+def call_name(function: Callable[..., Any]) -> str:
     """A name for tables and files: that of the function, without what only Python can read."""
     name = getattr(function, "__name__", "") or type(function).__name__
     return name.strip("<>") or _UNNAMED
