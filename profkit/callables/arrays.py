@@ -26,13 +26,21 @@ _PARTS = {"complex64": "float32", "complex128": "float64"}
 
 def leaves(value: Any) -> Iterator[Any]:
     """The arrays in a value: itself, or those in its tuples, lists and mappings."""
+    for _, array in keyed_leaves(value):
+        yield array
+
+
+def keyed_leaves(value: Any, keys: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """The arrays with the keys of the mappings that they are in; those of one in order of keys, so
+    that mappings that are equal have them in the same order."""
     if isinstance(value, Mapping):
-        value = tuple(value.values())
-    if isinstance(value, tuple | list):
+        for key in sorted(value, key=repr):
+            yield from keyed_leaves(value[key], (*keys, repr(key)))
+    elif isinstance(value, tuple | list):
         for part in value:
-            yield from leaves(part)
+            yield from keyed_leaves(part, keys)
     elif framework(value) and hasattr(value, "__dlpack_device__"):
-        yield value
+        yield keys, value
 
 
 def framework(value: Any) -> str:
@@ -126,9 +134,14 @@ def error_bound(array: Any) -> float:
     """
     dtype = _dtype(array)
     bound = _bound(dtype)
-    if bound is None and not dtype.startswith(_WHOLE):
+    if bound is None and not is_whole(array):
         raise UsageError(f"results of {dtype} can't be checked", "return them in float16 or wider")
     return bound or _EXACT
+
+
+def is_whole(array: Any) -> bool:
+    """Whether an array holds whole numbers or truth values."""
+    return _dtype(array).startswith(_WHOLE)
 
 
 def is_complex(array: Any) -> bool:

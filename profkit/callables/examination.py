@@ -18,12 +18,14 @@ from profkit.callables.arrays import (
     framework,
     host,
     is_complex,
+    is_whole,
+    keyed_leaves,
     leaves,
     mapped,
     precise,
 )
 from profkit.callables.copies import copies
-from profkit.capture.correctness import Status, Verdict, relative_error
+from profkit.capture.correctness import Status, Verdict, norm_scale, relative_error
 from profkit.core.errors import TargetFailed, UsageError
 
 
@@ -124,11 +126,21 @@ def judge_result(name: str, result: Any, truth: Any, *, both_round: bool = False
         returned = f"{len(arrays)} arrays" if arrays else f"{type(result).__name__}, no array"
         reason = f"returned {returned}, the reference {len(rights)}"
         return Verdict(name, Status.failed, None, bound, reason)
+    result_keys, right_keys = ([keys for keys, _ in keyed_leaves(x)] for x in (result, truth))
+    if len(arrays) > 1 and result_keys != right_keys:
+        reason = f"keys {_joined(result_keys)}, the reference has {_joined(right_keys)}"
+        return Verdict(name, Status.failed, None, bound, reason)
     worst = 0.0
     for array, right, limit in zip(arrays, rights, limits, strict=True):
         if tuple(array.shape) != tuple(right.shape):
             reason = f"shape {tuple(array.shape)}, the reference has {tuple(right.shape)}"
             return Verdict(name, Status.failed, None, bound, reason)
+        if is_whole(array) and is_whole(right):
+            unequal = int(np.count_nonzero(host(array) != host(right)))
+            if unequal:
+                reason = f"{unequal} of {host(right).size} whole numbers differ"
+                return Verdict(name, Status.failed, None, limit, reason)
+            continue
         error = _error(array, right)
         if math.isnan(error):
             return Verdict(name, Status.failed, None, limit, "values are not finite")
@@ -146,7 +158,13 @@ def _error(array: Any, right: Any) -> float:
     if wide == "float64" and both_torch and array.device == right.device:
         return relative_error(array.detach(), right.detach().double())
     values, truth = (np.asarray(host(each), dtype=wide) for each in (array, right))
-    distance, size = float(np.linalg.norm(values - truth)), float(np.linalg.norm(truth))
-    if size == 0.0:
+    largest = float(np.max(np.abs(truth), initial=0.0))
+    scale = norm_scale(largest)
+    distance = float(np.linalg.norm((values - truth) / scale))
+    if largest == 0.0:
         return distance and math.inf
-    return distance / size
+    return distance / float(np.linalg.norm(truth / scale))
+
+
+def _joined(keys: Sequence[tuple[str, ...]]) -> str:
+    return ", ".join(".".join(each) or "none" for each in keys)
