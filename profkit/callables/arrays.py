@@ -109,6 +109,21 @@ def precise(array: Any) -> Any:
     return copied(array)
 
 
+def same_values(value: Any, other: Any) -> bool:
+    """Whether a value and what was a copy of it (see `mapped`) still have the same containers, with
+    equal arrays and the same other objects."""
+    if isinstance(value, Mapping) and isinstance(other, Mapping):
+        return value.keys() == other.keys() and all(same_values(value[k], other[k]) for k in value)
+    if isinstance(value, tuple | list) and isinstance(other, tuple | list):
+        return len(value) == len(other) and all(map(same_values, value, other))
+    if not (framework(value) and framework(value) == framework(other)):
+        return value is other
+    alike = hasattr(value, "__dlpack_device__") and _dtype(value) == _dtype(other)
+    return value is other or (
+        alike and tuple(value.shape) == tuple(other.shape) and equal(value, other)
+    )
+
+
 def equal(array: Any, other: Any) -> bool:
     """Whether two arrays of one framework hold the same bits, NaN equal to NaN."""
     if framework(array) == "torch":

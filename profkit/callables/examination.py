@@ -13,7 +13,6 @@ import numpy as np
 from profkit.callables.arrays import (
     copied,
     dtype_of,
-    equal,
     error_bound,
     framework,
     host,
@@ -23,6 +22,7 @@ from profkit.callables.arrays import (
     leaves,
     mapped,
     precise,
+    same_values,
 )
 from profkit.callables.copies import copies
 from profkit.capture.correctness import Status, Verdict, norm_scale, relative_error
@@ -82,8 +82,8 @@ def examine(call: Invocation, wait: Callable[[object], object], reference: Any) 
     result = mapped(result, copied)  # the next call may write to the same buffer
     if any(framework(array) == "jax" and array.is_deleted() for array in used.arrays):
         raise UsageError(f"{call.name} donates its arguments", "measure it without donate_argnums")
-    pairs = zip(call.arrays, used.arrays, strict=True)
-    writes = not all(equal(before, after) for before, after in pairs)
+    before, after = (call.args, call.kwargs), (used.args, used.kwargs)
+    writes = not same_values(before, after)
     verdict = None
     if reference is not None:
         truth = reference

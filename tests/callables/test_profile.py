@@ -133,6 +133,36 @@ def test_a_reference_that_writes_gets_copies_too(dtype: Any) -> None:
     assert torch.equal(x, torch.ones(4, dtype=dtype))
 
 
+def append_one(values: list[Any], x: Any) -> Any:
+    values.append(1)
+    return x + 1
+
+
+def append_array(values: list[Any], x: Any) -> Any:
+    values.append(x)
+    return x + 1
+
+
+def count_up(values: list[Any], x: Any) -> Any:
+    values[0] += 1
+    return x + 1
+
+
+@pytest.mark.parametrize("function", [append_one, append_array, count_up])
+def test_a_list_that_a_call_changes_stays_as_it_is(function: Callable[..., Any]) -> None:
+    values = [0]
+    run = profkit.profile(function, values, torch.ones(3), **QUICK)
+    assert values == [0]
+    assert "writes to its arguments" in run.notes[0]
+
+
+def test_a_cache_in_a_mapping_stays_as_it_is() -> None:
+    cache: dict[str, Any] = {}
+    run = profkit.profile(lambda cache, x: cache.update(key=x), cache, torch.ones(3), **QUICK)
+    assert not cache
+    assert "writes to its arguments" in run.notes[0]
+
+
 class Named(dict[str, Any]):
     """A mapping with its values as attributes, as models of some libraries return and take."""
 
