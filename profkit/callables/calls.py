@@ -147,6 +147,7 @@ def measure_calls(calls: Sequence[Invocation], options: Options) -> Run:
         for call, examination in zip(calls, examinations, strict=True)
         if examination.writes
     ]
+    notes += _uncompared(calls, examinations, checks)
     used = [
         call.on_copies() if examination.writes else call
         for call, examination in zip(calls, examinations, strict=True)
@@ -180,8 +181,24 @@ def _checks(
         return [each.verdict for each in examinations if each.verdict]
     first = examinations[0].result
     later = zip(calls[1:], examinations[1:], strict=True)
-    verdicts = (agreement(call.name, each.result, first) for call, each in later)
+    verdicts = (
+        agreement(call.name, each.result, first)
+        for call, each in later
+        if each.result is not None or not each.writes  # what it writes is not compared
+    )
     return [verdict for verdict in verdicts if verdict]
+
+
+def _uncompared(
+    calls: Sequence[Invocation], examinations: Sequence[Examination], checks: Sequence[Verdict]
+) -> Iterator[str]:
+    """Notes on callables of which some return arrays, but were not checked."""
+    if not any(True for each in examinations for _ in leaves(each.result)):
+        return
+    checked = {check.name for check in checks}
+    for call in calls[1:]:
+        if call.name not in checked:
+            yield f"{call.name}: its result was not compared with the first's: one has no array"
 
 
 def _timed(

@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Coroutine,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -76,8 +84,10 @@ class Examination:
 def examine(call: Invocation, wait: Callable[[object], object], reference: Any) -> Examination:
     """Call once on copies, and compare with `reference`: a callable, which gets the arguments in
     float64, or the expected result; None: nothing to compare with."""
+    _refuse_iterators(call)
     used = call.on_copies()
     result = used()
+    _refuse_lazy(call.name, result)
     wait(result)
     result = mapped(result, copied)  # the next call may write to the same buffer
     if any(framework(array) == "jax" and array.is_deleted() for array in used.arrays):
@@ -93,6 +103,27 @@ def examine(call: Invocation, wait: Callable[[object], object], reference: Any) 
     return Examination(result, writes, verdict)
 
 
+def _refuse_iterators(call: Invocation) -> None:
+    """Raise UsageError for an argument that the first call would use up."""
+    for argument in (*call.args, *call.kwargs.values()):
+        if isinstance(argument, Iterator):
+            raise UsageError(
+                f"{call.name} gets an iterator ({type(argument).__name__}), which one call uses up",
+                "pass a list",
+            )
+
+
+def _refuse_lazy(name: str, result: Any) -> None:
+    """Raise UsageError for a result whose work is done later, when somebody asks for it."""
+    if isinstance(result, Awaitable | AsyncIterator | Iterator):
+        if isinstance(result, Coroutine):
+            result.close()  # else Python warns that nobody awaited it
+        raise UsageError(
+            f"{name} returns a {type(result).__name__}: its work is done later, and not timed",
+            "measure a function that returns what it computes, as a list or asyncio.run(...)",
+        )
+
+
 def _precise(arrays: Sequence[Any]) -> list[Any]:
     return [precise(array) for array in arrays]
 
@@ -100,9 +131,10 @@ def _precise(arrays: Sequence[Any]) -> list[Any]:
 def agreement(name: str, result: Any, other: Any) -> Verdict | None:
     """Whether the results of two callables agree, each with the error of its precision.
 
-    None where either returns no array: then nothing is known of what they compute.
+    None where either returns no array: then nothing is known of what they compute, unless it
+    returns nothing at all where the other returns arrays.
     """
-    if not list(leaves(result)) or not list(leaves(other)):
+    if not list(leaves(other)) or not (result is None or list(leaves(result))):
         return None
     return judge_result(name, result, other, both_round=True)
 

@@ -211,6 +211,49 @@ def test_a_candidate_that_computes_something_else_is_wrong() -> None:
     assert "relative error" in repr(run)
 
 
+def returns_nothing(_: Any) -> None:
+    return None
+
+
+def writes_and_returns_nothing(x: Any) -> None:
+    x += 1
+
+
+def test_a_candidate_that_does_nothing_is_wrong() -> None:
+    x = torch.ones(1)
+    run = profkit.compare(plus_one, returns_nothing, x, **QUICK)
+    assert run.verdict == "WRONG"
+    assert "returned NoneType, no array" in repr(run)
+    written = profkit.compare(plus_one, writes_and_returns_nothing, x, **QUICK)
+    assert any("was not compared" in note for note in written.notes)
+
+
+async def awaited(x: Any) -> Any:
+    return x + 1
+
+
+def yielding(x: Any) -> Any:
+    yield x + 1
+
+
+@pytest.mark.parametrize(
+    ("function", "argument", "words"),
+    [
+        (awaited, 1, "returns a coroutine"),
+        (yielding, 1, "returns a generator"),
+        (lambda x: map(str, x), [1], "returns a map"),
+        (sum, iter([1, 2]), "gets an iterator (list_iterator)"),
+    ],
+)
+def test_what_is_computed_later_is_not_timed(
+    function: Callable[..., Any], argument: Any, words: str
+) -> None:
+    with pytest.raises(profkit.UsageError) as error:
+        profkit.profile(function, argument, **QUICK)
+    assert words in str(error.value)
+    assert "\n" not in str(error.value)
+
+
 def test_results_in_one_buffer_are_told_apart() -> None:
     x, out = torch.ones(4, dtype=torch.float64), torch.empty(4, dtype=torch.float64)
 
