@@ -8,8 +8,10 @@ import re
 import subprocess
 import sys
 import time
+import timeit
 from collections import UserDict
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -202,6 +204,12 @@ def test_a_comparison_has_the_verdict_of_profkit_time() -> None:
     assert [label[0] for _, label in sorted(turns)][:4] == ["1", "2", "2", "1"]
     faster = profkit.compare(waits(6 * WAIT), plus_one, x, **options)
     assert faster.verdict == "IMPROVED"
+
+
+def test_reading_the_clock_is_no_part_of_a_short_call() -> None:
+    measured = profkit.profile(returns_nothing, 1, **QUICK).median
+    alone = min(timeit.repeat(partial(returns_nothing, 1), number=10000, repeat=5)) / 10000
+    assert measured < 1.6 * alone
 
 
 def test_a_candidate_that_computes_something_else_is_wrong() -> None:
