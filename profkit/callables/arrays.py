@@ -119,9 +119,14 @@ def same_values(value: Any, other: Any) -> bool:
     if not (framework(value) and framework(value) == framework(other)):
         return value is other
     alike = hasattr(value, "__dlpack_device__") and _dtype(value) == _dtype(other)
-    return value is other or (
-        alike and tuple(value.shape) == tuple(other.shape) and equal(value, other)
-    )
+    if value is other or not alike or tuple(value.shape) != tuple(other.shape):
+        return value is other
+    return equal(value, other) and same_values(gradient(value), gradient(other))
+
+
+def gradient(array: Any) -> Any:
+    """What torch has accumulated for an array; None where it has nothing."""
+    return array.grad if framework(array) == "torch" and array.is_leaf else None
 
 
 def equal(array: Any, other: Any) -> bool:

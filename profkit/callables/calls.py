@@ -143,7 +143,8 @@ def measure_calls(calls: Sequence[Invocation], options: Options) -> Run:
     _refuse_unwaited(calls, examinations)
     notes = [_UNSURE] if environment.unsure else []
     notes += [
-        f"{call.name} writes to its arguments: timed with copies of them"
+        f"{call.name} writes to its arguments: timed on copies, where each call goes on from what "
+        "the previous one left; copy them in the function if its time depends on that"
         for call, examination in zip(calls, examinations, strict=True)
         if examination.writes
     ]

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-from profkit.callables.arrays import copied, framework
+from profkit.callables.arrays import copied, framework, gradient
 
 _ALIGNED = 64  # bytes; torch aligns memory of the host to 64 and of GPUs to more
 
@@ -32,7 +32,7 @@ class _Extent:
 
 
 def copies(arrays: Sequence[Any]) -> list[Any]:
-    """A copy of each array with its strides; what overlaps does so in the copies.
+    """A copy of each array with its strides and its gradient; what overlaps does so in the copies.
 
     Arrays overlap that are of one framework and type. Of JAX's, of sparse ones, of subclasses and
     of conjugate views only the values are copied.
@@ -43,7 +43,11 @@ def copies(arrays: Sequence[Any]) -> list[Any]:
         for group in _overlapping(extent for extent in extents if extent)
         for extent, copy in zip(group, _copies_of_memory(group), strict=True)
     }
-    return [laid_out[id(array)] if id(array) in laid_out else copied(array) for array in arrays]
+    others = [laid_out[id(array)] if id(array) in laid_out else copied(array) for array in arrays]
+    for array, other in zip(arrays, others, strict=True):
+        if (grad := gradient(array)) is not None:
+            other.grad = copied(grad)
+    return others
 
 
 def _extent(array: Any) -> _Extent | None:

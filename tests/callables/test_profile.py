@@ -158,6 +158,23 @@ def test_a_list_that_a_call_changes_stays_as_it_is(function: Callable[..., Any])
     assert "writes to its arguments" in run.notes[0]
 
 
+@pytest.mark.parametrize("grad", [None, torch.ones(2)])
+def test_gradients_stay_as_they_are(grad: Any) -> None:
+    x = torch.ones(2, requires_grad=True)
+    x.grad = grad
+
+    def backward(x: Any) -> Any:
+        (x * 2).sum().backward()
+        return x.grad
+
+    right = torch.full((2,), 2.0 if grad is None else 3.0)
+    run = profkit.profile(backward, x, reference=right, **QUICK)
+    assert run.verdict == "PASSED"
+    assert x.grad is grad
+    assert grad is None or torch.equal(grad, torch.ones(2))
+    assert "each call goes on from what the previous one left" in run.notes[0]
+
+
 def test_a_cache_in_a_mapping_stays_as_it_is() -> None:
     cache: dict[str, Any] = {}
     run = profkit.profile(lambda cache, x: cache.update(key=x), cache, torch.ones(3), **QUICK)
