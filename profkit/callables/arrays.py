@@ -101,7 +101,8 @@ def precise(array: Any) -> Any:
     if framework(array) == "torch":
         torch = sys.modules["torch"]
         wide = torch.float64 if array.is_floating_point() else array.dtype
-        return array.detach().to(torch.complex128 if array.is_complex() else wide, copy=True)
+        wide = torch.complex128 if array.is_complex() else wide
+        return array.detach().to(wide, copy=True).requires_grad_(array.requires_grad)
     if framework(array) == "jax":
         array = np.asarray(array)
     if framework(array) in {"cupy", "numpy"} and _bound(_dtype(array)) is not None:
@@ -132,17 +133,25 @@ def gradient(array: Any) -> Any:
 def equal(array: Any, other: Any) -> bool:
     """Whether two arrays of one framework hold the same bits, NaN equal to NaN."""
     if framework(array) == "torch":
-        return bool(sys.modules["torch"].equal(_bits(array), _bits(other)))
+        parts, other_parts = ([_bits(part) for part in _strided(each)] for each in (array, other))
+        return all(map(sys.modules["torch"].equal, parts, other_parts))
     if framework(array) in {"cupy", "numpy"}:
         return bool(host(array).tobytes() == host(other).tobytes())
     return True
+
+
+def dense(tensor: Any) -> Any:
+    """A tensor of torch without gradient, neither sparse nor a conjugate view of another."""
+    tensor = tensor.detach()
+    strided = tensor.layout is sys.modules["torch"].strided
+    return (tensor if strided else tensor.to_dense()).resolve_conj().resolve_neg()
 
 
 def host(array: Any) -> Any:
     """An array as NumPy's, in the host's memory; torch's in float64 where NumPy lacks its type."""
     kind = framework(array)
     if kind == "torch":
-        array = array.detach().cpu()
+        array = dense(array).cpu()
         return (array.double() if _dtype(array) == "bfloat16" else array).numpy()
     return array.get() if kind == "cupy" else np.asarray(array)
 
@@ -182,9 +191,21 @@ def _dtype(array: Any) -> str:
     return str(getattr(array, "dtype", "")).removeprefix("torch.")
 
 
+def _strided(tensor: Any) -> tuple[Any, ...]:
+    """The tensors that make up a sparse one, or itself."""
+    torch, tensor = sys.modules["torch"], tensor.detach()
+    if tensor.layout is torch.sparse_coo:
+        return tensor._indices(), tensor._values()
+    if tensor.layout in {torch.sparse_csr, torch.sparse_bsr}:
+        return tensor.crow_indices(), tensor.col_indices(), tensor.values()
+    if tensor.layout in {torch.sparse_csc, torch.sparse_bsc}:
+        return tensor.ccol_indices(), tensor.row_indices(), tensor.values()
+    return (tensor,)
+
+
 def _bits(array: Any) -> Any:
     """A tensor's bits as whole numbers of the same size, if there are such."""
     torch = sys.modules["torch"]
     sizes = {2: torch.int16, 4: torch.int32, 8: torch.int64}
-    flat = array.detach().contiguous().reshape(-1)
+    flat = dense(array).contiguous().reshape(-1)
     return flat.view(sizes.get(flat.element_size(), torch.uint8))

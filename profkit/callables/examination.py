@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import (
     AsyncIterator,
     Awaitable,
@@ -12,6 +13,7 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
+from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -20,6 +22,7 @@ import numpy as np
 
 from profkit.callables.arrays import (
     copied,
+    dense,
     dtype_of,
     error_bound,
     framework,
@@ -98,9 +101,25 @@ def examine(call: Invocation, wait: Callable[[object], object], reference: Any) 
     if reference is not None:
         truth = reference
         if callable(reference):
-            truth = Invocation("reference", reference, call.args, call.kwargs).on_copies(_precise)()
+            exact = Invocation("reference", _in_float64(reference), call.args, call.kwargs)
+            truth = exact.on_copies(_precise)()
         verdict = judge_result(call.name, result, truth)
     return Examination(result, writes, verdict)
+
+
+def _in_float64(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A copy of a module of torch with parameters in float64; any other callable as it is."""
+    torch = sys.modules.get("torch")
+    if torch is None or not isinstance(function, torch.nn.Module):
+        return function
+    try:
+        module: Callable[..., Any] = deepcopy(function).double()
+    except (RuntimeError, TypeError):
+        raise UsageError(
+            f"the reference {type(function).__name__} can't be copied to float64",
+            "give the expected result",
+        ) from None
+    return module
 
 
 def _refuse_iterators(call: Invocation) -> None:
@@ -188,7 +207,7 @@ def _error(array: Any, right: Any) -> float:
     wide = "complex128" if is_complex(array) or is_complex(right) else "float64"
     both_torch = framework(array) == framework(right) == "torch"
     if wide == "float64" and both_torch and array.device == right.device:
-        return relative_error(array.detach(), right.detach().double())
+        return relative_error(dense(array), dense(right).double())
     values, truth = (np.asarray(host(each), dtype=wide) for each in (array, right))
     largest = float(np.max(np.abs(truth), initial=0.0))
     scale = norm_scale(largest)

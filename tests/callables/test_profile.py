@@ -253,6 +253,53 @@ def test_a_candidate_that_does_nothing_is_wrong() -> None:
     assert any("was not compared" in note for note in written.notes)
 
 
+def product(a: Any, x: Any) -> Any:
+    return a @ x
+
+
+def gradient_of_square(x: Any) -> Any:
+    return torch.autograd.grad((x * x).sum(), x)[0]
+
+
+def double_values(sparse: Any) -> Any:
+    values = sparse._values() if sparse.is_sparse else sparse.values()
+    return values.mul_(2)
+
+
+COMPLEX = torch.tensor([1 + 2j, 3 - 4j], dtype=torch.complex64)
+
+
+@pytest.mark.filterwarnings("ignore:Sparse")  # torch says of some layouts that they are new
+@pytest.mark.parametrize("layout", ["to_sparse", "to_sparse_csr", "to_sparse_csc"])
+def test_sparse_tensors_are_checked_and_timed(layout: str) -> None:
+    sparse, x = getattr(torch.eye(3), layout)(), torch.ones(3, 1)
+    run = profkit.profile(product, sparse, x, reference=product, **QUICK)
+    assert run.verdict == "PASSED"
+    assert not run.notes
+    written = profkit.profile(double_values, sparse, **QUICK)
+    assert "writes to its arguments" in written.notes[0]
+    assert torch.equal(sparse.to_dense(), torch.eye(3))
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments"),
+    [
+        (lambda x: x.to_sparse(), (torch.eye(3),)),
+        (plus_one, (COMPLEX.conj(),)),
+        (plus_one, (COMPLEX.conj().imag,)),
+        (lambda x: x.conj(), (COMPLEX,)),
+        (torch.nn.Linear(3, 3), (torch.ones(2, 3),)),
+        (gradient_of_square, (torch.ones(3, requires_grad=True),)),
+    ],
+)
+def test_tensors_of_all_kinds_are_checked_and_timed(
+    function: Callable[..., Any], arguments: tuple[Any, ...]
+) -> None:
+    run = profkit.profile(function, *arguments, reference=function, **QUICK)
+    assert run.verdict == "PASSED"
+    assert not run.notes
+
+
 async def awaited(x: Any) -> Any:
     return x + 1
 
