@@ -35,9 +35,19 @@ from profkit.capture.correctness import Status, Verdict
 from profkit.capture.gpu import NoDriver, states
 from profkit.capture.work import Work
 from profkit.core.errors import UsageError
+from profkit.timing.budget import FEWEST_IN_A_BLOCK
 from profkit.timing.latency import LatencyReport
-from profkit.timing.measurement import Subject, TimingPlan, latency_report, paired, time_targets
+from profkit.timing.measurement import (
+    BLOCKS,
+    Subject,
+    TimingPlan,
+    latency_report,
+    paired,
+    time_targets,
+)
 from profkit.timing.stopwatch import Cache, Settings, Timer, Unseen
+from profkit.timing.verdict import FEWEST_BLOCKS
+from profkit.ui.text import number
 
 _UNNAMED = "function"
 _UNSURE = (
@@ -130,6 +140,10 @@ def invocations(
 def measure_calls(calls: Sequence[Invocation], options: Options) -> Run:
     """The Run of one callable, or of several with verdicts against the first."""
     stop_at_measurement()
+    if len(calls) > 1 and options.blocks < FEWEST_BLOCKS:
+        raise UsageError(
+            f"blocks={options.blocks}: a comparison needs {FEWEST_BLOCKS}", f"blocks={BLOCKS}"
+        )
     examinations = [
         examine(call, partial(_wait, call), _plain(options.reference)) for call in calls
     ]
@@ -235,7 +249,25 @@ def _timed(
         notes.append(f"timed by the host clock, since CUDA events don't see all: {unseen.message}")
         plan = replace(plan, settings=_settings(options, Timer.synchronized))
         timing = time_targets(plan, _silent, [keeper])
-    return latency_report(timing, plan, labels=labels, thresholds=options.thresholds)
+    report = latency_report(timing, plan, labels=labels, thresholds=options.thresholds)
+    notes += _beyond_limit(report, options)
+    return report
+
+
+def _beyond_limit(report: LatencyReport, options: Options) -> Iterator[str]:
+    """Notes on callables of which the fewest samples took longer than their limit."""
+    for timed in report.timed:
+        latency = timed.latency
+        samples, blocks = len(latency.samples), len(latency.blocks)
+        seconds = sum(latency.samples) * (latency.ready.group or 1)
+        if options.seconds is None or seconds <= options.seconds:
+            continue
+        if samples <= FEWEST_IN_A_BLOCK * blocks:
+            yield (
+                f"{latency.label}: {samples} samples in {blocks} blocks, the fewest, took "
+                f"{number(seconds, 's')}, more than seconds={options.seconds:g}; everything took "
+                f"{number(report.seconds or seconds, 's')}: fewer blocks= take less"
+            )
 
 
 def _settings(options: Options, timer: Timer) -> Settings:

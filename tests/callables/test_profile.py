@@ -223,6 +223,22 @@ def test_a_comparison_has_the_verdict_of_profkit_time() -> None:
     assert faster.verdict == "IMPROVED"
 
 
+def test_a_limit_that_the_fewest_samples_exceed_is_reported() -> None:
+    options = QUICK | {"seconds": 10 * WAIT}
+    long = profkit.profile(waits(WAIT), torch.zeros(1), **options)
+    assert len(long.latency.latency.samples) == 12
+    assert "12 samples in 4 blocks, the fewest, took" in long.notes[0]
+    assert "more than seconds=0.002; everything took" in long.notes[0]
+    assert not profkit.profile(waits(WAIT / 10), torch.zeros(1), **options).notes
+
+
+def test_a_comparison_of_one_block_is_refused_before_it_is_measured() -> None:
+    calls: list[Any] = []
+    with pytest.raises(profkit.UsageError, match="a comparison needs 2"):
+        profkit.compare(calls.append, plus_one, 1, blocks=1)
+    assert not calls
+
+
 def test_reading_the_clock_is_no_part_of_a_short_call() -> None:
     measured = profkit.profile(returns_nothing, 1, **QUICK).median
     alone = min(timeit.repeat(partial(returns_nothing, 1), number=10000, repeat=5)) / 10000
