@@ -26,13 +26,21 @@ _PARTS = {"complex64": "float32", "complex128": "float64"}
 
 def leaves(value: Any) -> Iterator[Any]:
     """The arrays in a value: itself, or those in its tuples, lists and mappings."""
+    for _, array in keyed_leaves(value):
+        yield array
+
+
+def keyed_leaves(value: Any, keys: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """The arrays with the keys of the mappings that they are in; those of one in order of keys, so
+    that mappings that are equal have them in the same order."""
     if isinstance(value, Mapping):
-        value = tuple(value.values())
-    if isinstance(value, tuple | list):
+        for key in sorted(value, key=repr):
+            yield from keyed_leaves(value[key], (*keys, repr(key)))
+    elif isinstance(value, tuple | list):
         for part in value:
-            yield from leaves(part)
+            yield from keyed_leaves(part, keys)
     elif framework(value) and hasattr(value, "__dlpack_device__"):
-        yield value
+        yield keys, value
 
 
 def framework(value: Any) -> str:
@@ -81,7 +89,7 @@ def _with_values(mapping: Mapping[Any, Any], values: dict[Any, Any]) -> Any:
 
 
 def copied(array: Any) -> Any:
-    """An array of its own with the same values."""
+    """An array of its own with the same values; those of `copies` have its strides too."""
     kind = framework(array)
     if kind == "torch":
         return array.detach().clone().requires_grad_(array.requires_grad)
@@ -91,9 +99,10 @@ def copied(array: Any) -> Any:
 def precise(array: Any) -> Any:
     """A copy, in float64 or complex128 where it holds such numbers; NumPy's of one of JAX's."""
     if framework(array) == "torch":
-        if array.is_complex():
-            return array.detach().to(sys.modules["torch"].complex128)
-        return array.detach().double() if array.is_floating_point() else array.detach().clone()
+        torch = sys.modules["torch"]
+        wide = torch.float64 if array.is_floating_point() else array.dtype
+        wide = torch.complex128 if array.is_complex() else wide
+        return array.detach().to(wide, copy=True).requires_grad_(array.requires_grad)
     if framework(array) == "jax":
         array = np.asarray(array)
     if framework(array) in {"cupy", "numpy"} and _bound(_dtype(array)) is not None:
@@ -101,20 +110,48 @@ def precise(array: Any) -> Any:
     return copied(array)
 
 
+def same_values(value: Any, other: Any) -> bool:
+    """Whether a value and what was a copy of it (see `mapped`) still have the same containers, with
+    equal arrays and the same other objects."""
+    if isinstance(value, Mapping) and isinstance(other, Mapping):
+        return value.keys() == other.keys() and all(same_values(value[k], other[k]) for k in value)
+    if isinstance(value, tuple | list) and isinstance(other, tuple | list):
+        return len(value) == len(other) and all(map(same_values, value, other))
+    if not (framework(value) and framework(value) == framework(other)):
+        return value is other
+    alike = hasattr(value, "__dlpack_device__") and _dtype(value) == _dtype(other)
+    if value is other or not alike or tuple(value.shape) != tuple(other.shape):
+        return value is other
+    return equal(value, other) and same_values(gradient(value), gradient(other))
+
+
+def gradient(array: Any) -> Any:
+    """What torch has accumulated for an array; None where it has nothing."""
+    return array.grad if framework(array) == "torch" and array.is_leaf else None
+
+
 def equal(array: Any, other: Any) -> bool:
     """Whether two arrays of one framework hold the same bits, NaN equal to NaN."""
     if framework(array) == "torch":
-        return bool(sys.modules["torch"].equal(_bits(array), _bits(other)))
+        parts, other_parts = ([_bits(part) for part in _strided(each)] for each in (array, other))
+        return all(map(sys.modules["torch"].equal, parts, other_parts))
     if framework(array) in {"cupy", "numpy"}:
         return bool(host(array).tobytes() == host(other).tobytes())
     return True
+
+
+def dense(tensor: Any) -> Any:
+    """A tensor of torch without gradient, neither sparse nor a conjugate view of another."""
+    tensor = tensor.detach()
+    strided = tensor.layout is sys.modules["torch"].strided
+    return (tensor if strided else tensor.to_dense()).resolve_conj().resolve_neg()
 
 
 def host(array: Any) -> Any:
     """An array as NumPy's, in the host's memory; torch's in float64 where NumPy lacks its type."""
     kind = framework(array)
     if kind == "torch":
-        array = array.detach().cpu()
+        array = dense(array).cpu()
         return (array.double() if _dtype(array) == "bfloat16" else array).numpy()
     return array.get() if kind == "cupy" else np.asarray(array)
 
@@ -126,9 +163,14 @@ def error_bound(array: Any) -> float:
     """
     dtype = _dtype(array)
     bound = _bound(dtype)
-    if bound is None and not dtype.startswith(_WHOLE):
+    if bound is None and not is_whole(array):
         raise UsageError(f"results of {dtype} can't be checked", "return them in float16 or wider")
     return bound or _EXACT
+
+
+def is_whole(array: Any) -> bool:
+    """Whether an array holds whole numbers or truth values."""
+    return _dtype(array).startswith(_WHOLE)
 
 
 def is_complex(array: Any) -> bool:
@@ -149,9 +191,21 @@ def _dtype(array: Any) -> str:
     return str(getattr(array, "dtype", "")).removeprefix("torch.")
 
 
+def _strided(tensor: Any) -> tuple[Any, ...]:
+    """The tensors that make up a sparse one, or itself."""
+    torch, tensor = sys.modules["torch"], tensor.detach()
+    if tensor.layout is torch.sparse_coo:
+        return tensor._indices(), tensor._values()
+    if tensor.layout in {torch.sparse_csr, torch.sparse_bsr}:
+        return tensor.crow_indices(), tensor.col_indices(), tensor.values()
+    if tensor.layout in {torch.sparse_csc, torch.sparse_bsc}:
+        return tensor.ccol_indices(), tensor.row_indices(), tensor.values()
+    return (tensor,)
+
+
 def _bits(array: Any) -> Any:
     """A tensor's bits as whole numbers of the same size, if there are such."""
     torch = sys.modules["torch"]
     sizes = {2: torch.int16, 4: torch.int32, 8: torch.int64}
-    flat = array.detach().contiguous().reshape(-1)
+    flat = dense(array).contiguous().reshape(-1)
     return flat.view(sizes.get(flat.element_size(), torch.uint8))

@@ -35,9 +35,19 @@ from profkit.capture.correctness import Status, Verdict
 from profkit.capture.gpu import NoDriver, states
 from profkit.capture.work import Work
 from profkit.core.errors import UsageError
+from profkit.timing.budget import FEWEST_IN_A_BLOCK
 from profkit.timing.latency import LatencyReport
-from profkit.timing.measurement import Subject, TimingPlan, latency_report, paired, time_targets
+from profkit.timing.measurement import (
+    BLOCKS,
+    Subject,
+    TimingPlan,
+    latency_report,
+    paired,
+    time_targets,
+)
 from profkit.timing.stopwatch import Cache, Settings, Timer, Unseen
+from profkit.timing.verdict import FEWEST_BLOCKS
+from profkit.ui.text import number
 
 _UNNAMED = "function"
 _UNSURE = (
@@ -120,7 +130,7 @@ def invocations(
 ) -> list[Invocation]:
     """The calls of functions with the same arguments, by names that tell them apart."""
     plain = [_plain(function) for function in functions]
-    names = [_name(function) for function in plain]
+    names = [call_name(function) for function in plain]
     if len(set(names)) < len(names):
         names = [f"{number}/{name}" for number, name in enumerate(names, start=1)]
     pairs = zip(names, plain, strict=True)
@@ -130,6 +140,10 @@ def invocations(
 def measure_calls(calls: Sequence[Invocation], options: Options) -> Run:
     """The Run of one callable, or of several with verdicts against the first."""
     stop_at_measurement()
+    if len(calls) > 1 and options.blocks < FEWEST_BLOCKS:
+        raise UsageError(
+            f"blocks={options.blocks}: a comparison needs {FEWEST_BLOCKS}", f"blocks={BLOCKS}"
+        )
     examinations = [
         examine(call, partial(_wait, call), _plain(options.reference)) for call in calls
     ]
@@ -143,10 +157,12 @@ def measure_calls(calls: Sequence[Invocation], options: Options) -> Run:
     _refuse_unwaited(calls, examinations)
     notes = [_UNSURE] if environment.unsure else []
     notes += [
-        f"{call.name} writes to its arguments: timed with copies of them"
+        f"{call.name} writes to its arguments: timed on copies, where each call goes on from what "
+        "the previous one left; copy them in the function if its time depends on that"
         for call, examination in zip(calls, examinations, strict=True)
         if examination.writes
     ]
+    notes += _uncompared(calls, examinations, checks)
     used = [
         call.on_copies() if examination.writes else call
         for call, examination in zip(calls, examinations, strict=True)
@@ -180,8 +196,24 @@ def _checks(
         return [each.verdict for each in examinations if each.verdict]
     first = examinations[0].result
     later = zip(calls[1:], examinations[1:], strict=True)
-    verdicts = (agreement(call.name, each.result, first) for call, each in later)
+    verdicts = (
+        agreement(call.name, each.result, first)
+        for call, each in later
+        if each.result is not None or not each.writes  # what it writes is not compared
+    )
     return [verdict for verdict in verdicts if verdict]
+
+
+def _uncompared(
+    calls: Sequence[Invocation], examinations: Sequence[Examination], checks: Sequence[Verdict]
+) -> Iterator[str]:
+    """Notes on callables of which some return arrays, but were not checked."""
+    if not any(True for each in examinations for _ in leaves(each.result)):
+        return
+    checked = {check.name for check in checks}
+    for call in calls[1:]:
+        if call.name not in checked:
+            yield f"{call.name}: its result was not compared with the first's: one has no array"
 
 
 def _timed(
@@ -217,7 +249,25 @@ def _timed(
         notes.append(f"timed by the host clock, since CUDA events don't see all: {unseen.message}")
         plan = replace(plan, settings=_settings(options, Timer.synchronized))
         timing = time_targets(plan, _silent, [keeper])
-    return latency_report(timing, plan, labels=labels, thresholds=options.thresholds)
+    report = latency_report(timing, plan, labels=labels, thresholds=options.thresholds)
+    notes += _beyond_limit(report, options)
+    return report
+
+
+def _beyond_limit(report: LatencyReport, options: Options) -> Iterator[str]:
+    """Notes on callables of which the fewest samples took longer than their limit."""
+    for timed in report.timed:
+        latency = timed.latency
+        samples, blocks = len(latency.samples), len(latency.blocks)
+        seconds = sum(latency.samples) * (latency.ready.group or 1)
+        if options.seconds is None or seconds <= options.seconds:
+            continue
+        if samples <= FEWEST_IN_A_BLOCK * blocks:
+            yield (
+                f"{latency.label}: {samples} samples in {blocks} blocks, the fewest, took "
+                f"{number(seconds, 's')}, more than seconds={options.seconds:g}; everything took "
+                f"{number(report.seconds or seconds, 's')}: fewer blocks= take less"
+            )
 
 
 def _settings(options: Options, timer: Timer) -> Settings:
@@ -280,7 +330,7 @@ def _plain(function: Callable[..., Any]) -> Callable[..., Any]:
     return function.__wrapped__ if isinstance(function, MeasuredFunction) else function
 
 
-def _name(function: Callable[..., Any]) -> str:
+def call_name(function: Callable[..., Any]) -> str:
     """A name for tables and files: that of the function, without what only Python can read."""
     name = getattr(function, "__name__", "") or type(function).__name__
     return name.strip("<>") or _UNNAMED

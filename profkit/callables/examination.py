@@ -3,7 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+import sys
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Coroutine,
+    Iterator,
+    Mapping,
+    Sequence,
+)
+from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -12,17 +22,21 @@ import numpy as np
 
 from profkit.callables.arrays import (
     copied,
+    dense,
     dtype_of,
-    equal,
     error_bound,
     framework,
     host,
     is_complex,
+    is_whole,
+    keyed_leaves,
     leaves,
     mapped,
     precise,
+    same_values,
 )
-from profkit.capture.correctness import Status, Verdict, relative_error
+from profkit.callables.copies import copies
+from profkit.capture.correctness import Status, Verdict, norm_scale, relative_error
 from profkit.core.errors import TargetFailed, UsageError
 
 
@@ -43,10 +57,16 @@ class Invocation:
         """The call without a frame of Python's in between, which would be timed."""
         return partial(self.function, *self.args, **self.kwargs)
 
-    def on_copies(self, change: Callable[[Any], Any] = copied) -> Invocation:
-        """The same with its arrays changed, copied unless told otherwise."""
+    def on_copies(self, copies: Callable[[Sequence[Any]], Sequence[Any]] = copies) -> Invocation:
+        """The same with copies of its arrays; one that comes twice is one in the copies too."""
+        arrays = self.arrays
+        others = dict(zip(map(id, arrays), copies(arrays), strict=True))
+
+        def other(array: Any) -> Any:
+            return others[id(array)]
+
         return Invocation(
-            self.name, self.function, mapped(tuple(self.args), change), mapped(self.kwargs, change)
+            self.name, self.function, mapped(tuple(self.args), other), mapped(self.kwargs, other)
         )
 
     @property
@@ -67,28 +87,73 @@ class Examination:
 def examine(call: Invocation, wait: Callable[[object], object], reference: Any) -> Examination:
     """Call once on copies, and compare with `reference`: a callable, which gets the arguments in
     float64, or the expected result; None: nothing to compare with."""
+    _refuse_iterators(call)
     used = call.on_copies()
     result = used()
+    _refuse_lazy(call.name, result)
     wait(result)
+    result = mapped(result, copied)  # the next call may write to the same buffer
     if any(framework(array) == "jax" and array.is_deleted() for array in used.arrays):
         raise UsageError(f"{call.name} donates its arguments", "measure it without donate_argnums")
-    pairs = zip(call.arrays, used.arrays, strict=True)
-    writes = not all(equal(before, after) for before, after in pairs)
+    before, after = (call.args, call.kwargs), (used.args, used.kwargs)
+    writes = not same_values(before, after)
     verdict = None
     if reference is not None:
         truth = reference
         if callable(reference):
-            truth = Invocation("reference", reference, call.args, call.kwargs).on_copies(precise)()
+            exact = Invocation("reference", _in_float64(reference), call.args, call.kwargs)
+            truth = exact.on_copies(_precise)()
         verdict = judge_result(call.name, result, truth)
     return Examination(result, writes, verdict)
+
+
+def _in_float64(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A copy of a module of torch with parameters in float64; any other callable as it is."""
+    torch = sys.modules.get("torch")
+    if torch is None or not isinstance(function, torch.nn.Module):
+        return function
+    try:
+        module: Callable[..., Any] = deepcopy(function).double()
+    except (RuntimeError, TypeError):
+        raise UsageError(
+            f"the reference {type(function).__name__} can't be copied to float64",
+            "give the expected result",
+        ) from None
+    return module
+
+
+def _refuse_iterators(call: Invocation) -> None:
+    """Raise UsageError for an argument that the first call would use up."""
+    for argument in (*call.args, *call.kwargs.values()):
+        if isinstance(argument, Iterator):
+            raise UsageError(
+                f"{call.name} gets an iterator ({type(argument).__name__}), which one call uses up",
+                "pass a list",
+            )
+
+
+def _refuse_lazy(name: str, result: Any) -> None:
+    """Raise UsageError for a result whose work is done later, when somebody asks for it."""
+    if isinstance(result, Awaitable | AsyncIterator | Iterator):
+        if isinstance(result, Coroutine):
+            result.close()  # else Python warns that nobody awaited it
+        raise UsageError(
+            f"{name} returns a {type(result).__name__}: its work is done later, and not timed",
+            "measure a function that returns what it computes, as a list or asyncio.run(...)",
+        )
+
+
+def _precise(arrays: Sequence[Any]) -> list[Any]:
+    return [precise(array) for array in arrays]
 
 
 def agreement(name: str, result: Any, other: Any) -> Verdict | None:
     """Whether the results of two callables agree, each with the error of its precision.
 
-    None where either returns no array: then nothing is known of what they compute.
+    None where either returns no array: then nothing is known of what they compute, unless it
+    returns nothing at all where the other returns arrays.
     """
-    if not list(leaves(result)) or not list(leaves(other)):
+    if not list(leaves(other)) or not (result is None or list(leaves(result))):
         return None
     return judge_result(name, result, other, both_round=True)
 
@@ -112,11 +177,21 @@ def judge_result(name: str, result: Any, truth: Any, *, both_round: bool = False
         returned = f"{len(arrays)} arrays" if arrays else f"{type(result).__name__}, no array"
         reason = f"returned {returned}, the reference {len(rights)}"
         return Verdict(name, Status.failed, None, bound, reason)
+    result_keys, right_keys = ([keys for keys, _ in keyed_leaves(x)] for x in (result, truth))
+    if len(arrays) > 1 and result_keys != right_keys:
+        reason = f"keys {_joined(result_keys)}, the reference has {_joined(right_keys)}"
+        return Verdict(name, Status.failed, None, bound, reason)
     worst = 0.0
     for array, right, limit in zip(arrays, rights, limits, strict=True):
         if tuple(array.shape) != tuple(right.shape):
             reason = f"shape {tuple(array.shape)}, the reference has {tuple(right.shape)}"
             return Verdict(name, Status.failed, None, bound, reason)
+        if is_whole(array) and is_whole(right):
+            unequal = int(np.count_nonzero(host(array) != host(right)))
+            if unequal:
+                reason = f"{unequal} of {host(right).size} whole numbers differ"
+                return Verdict(name, Status.failed, None, limit, reason)
+            continue
         error = _error(array, right)
         if math.isnan(error):
             return Verdict(name, Status.failed, None, limit, "values are not finite")
@@ -132,9 +207,15 @@ def _error(array: Any, right: Any) -> float:
     wide = "complex128" if is_complex(array) or is_complex(right) else "float64"
     both_torch = framework(array) == framework(right) == "torch"
     if wide == "float64" and both_torch and array.device == right.device:
-        return relative_error(array.detach(), right.detach().double())
+        return relative_error(dense(array), dense(right).double())
     values, truth = (np.asarray(host(each), dtype=wide) for each in (array, right))
-    distance, size = float(np.linalg.norm(values - truth)), float(np.linalg.norm(truth))
-    if size == 0.0:
+    largest = float(np.max(np.abs(truth), initial=0.0))
+    scale = norm_scale(largest)
+    distance = float(np.linalg.norm((values - truth) / scale))
+    if largest == 0.0:
         return distance and math.inf
-    return distance / size
+    return distance / float(np.linalg.norm(truth / scale))
+
+
+def _joined(keys: Sequence[tuple[str, ...]]) -> str:
+    return ", ".join(".".join(each) or "none" for each in keys)

@@ -74,13 +74,14 @@ def _function(names: dict[str, Any], body: str, name: str) -> Callable[[], Any]:
             definition.body = [ast.Return(value)]
         else:
             definition.body = _returning(ast.parse(body).body)
+        code = compile(ast.fix_missing_locations(tree), f"<{name}>", "exec")
     except SyntaxError as error:
-        raise UsageError(f"line {error.lineno}: {error.msg}", _USAGE) from None
-    before = names.get(name)
-    exec(compile(ast.fix_missing_locations(tree), f"<{name}>", "exec"), names)
+        place = f"line {error.lineno}: " if error.lineno else ""
+        raise UsageError(f"{place}{error.msg}", _USAGE) from None
+    before = {name: names[name]} if name in names else {}
+    exec(code, names)
     function: Callable[[], Any] = names.pop(name)
-    if before is not None:
-        names[name] = before
+    names.update(before)
     return function
 
 
@@ -99,7 +100,10 @@ def _options(shell: InteractiveShell, line: str) -> dict[str, Any]:
 
     Raises UsageError for an option that is none, one without a value, and an unknown name.
     """
-    words, options = iter(shlex.split(line)), dict[str, Any]()
+    try:
+        words, options = iter(shlex.split(line)), dict[str, Any]()
+    except ValueError as error:
+        raise UsageError(f"{line}: {error}", "close the quotation marks") from None
     for word in words:
         name, _, value = word.removeprefix("--").partition("=")
         name = name.replace("-", "_")

@@ -9,6 +9,7 @@ the fixture.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -39,19 +40,23 @@ def profkit_time(request: pytest.FixtureRequest) -> Callable[..., Run]:
 
     The test fails for a wrong result, and for a call that is slower than the last one stored beyond
     the margin (5% unless `margin=` is given). It is skipped without a baseline:
-    `pytest --profkit-save` stores one.
+    `pytest --profkit-save` stores one. Calls of one name in a test are numbered: each has its own.
     """
     from profkit.callables.baseline import check_call, store_folder
+    from profkit.callables.calls import call_name
 
     config = request.config
     folder = config.getoption("--profkit-store") or store_folder(config.rootpath)
+    calls: Counter[str] = Counter()
 
     def time(function: Callable[..., Any], *args: Any, **options: Any) -> Run:
+        calls[call_name(function)] += 1
+        number = calls[call_name(function)]
         return check_call(
             function,
             args,
             options,
-            test=request.node.nodeid,
+            test=request.node.nodeid + (f" (call {number})" if number > 1 else ""),
             folder=folder,
             save=config.getoption("--profkit-save"),
             tell=lambda line: request.node.add_report_section("call", "profkit", line),

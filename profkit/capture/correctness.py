@@ -81,11 +81,22 @@ def relative_error(result: Any, reference: Any) -> float:
     """
     import torch
 
-    distance = torch.linalg.vector_norm(result.double() - reference).item()
-    size = torch.linalg.vector_norm(reference).item()
-    if size == 0.0:
+    if not reference.numel():
+        return 0.0
+    largest = torch.linalg.vector_norm(reference, ord=math.inf).item()
+    scale = norm_scale(largest)
+    distance = torch.linalg.vector_norm((result.double() - reference).div_(scale)).item()
+    if largest == 0.0:
         return 0.0 if distance == 0.0 else math.inf
-    return float(distance / size)
+    return float(distance / torch.linalg.vector_norm(reference / scale).item())
+
+
+def norm_scale(largest: float) -> float:
+    """The power of two to divide values by so that their squares stay in float64's range, of the
+    largest magnitude."""
+    if not math.isfinite(largest) or largest == 0.0:
+        return 1.0
+    return math.ldexp(1.0, math.frexp(largest)[1] - 1)
 
 
 def _unlike(result: Any, reference: Any, dtype: str) -> str:

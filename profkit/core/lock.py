@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -72,13 +72,13 @@ def gpu_lock(gpu: str) -> Iterator[None]:
         descriptor = _opened(path)
         take(descriptor)
         with suppress(OSError):  # another user's file stays as it is; the lock holds
-            os.ftruncate(descriptor, 0)
-            os.pwrite(descriptor, f"{process}\n".encode("ascii"), 0)
+            line = f"{process}\n".encode("ascii")
+            os.ftruncate(descriptor, os.pwrite(descriptor, line, 0))
     except BlockingIOError:
-        holder = os.pread(descriptor, 32, 0).decode("ascii", "replace").strip() or "unknown"
+        holder = _holder(os.pread(descriptor, 32, 0).decode("ascii", "replace").split())
         os.close(descriptor)
         device = "the CPU" if gpu == "cpu" else f"GPU {gpu}"
-        raise EnvironmentProblem(f"{device} is being measured by process {holder}", _BUSY) from None
+        raise EnvironmentProblem(f"{device} is being measured by {holder}", _BUSY) from None
     except OSError as error:
         if descriptor >= 0:
             os.close(descriptor)
@@ -90,6 +90,14 @@ def gpu_lock(gpu: str) -> Iterator[None]:
         yield
     finally:
         _release(descriptor, process)
+
+
+def _holder(words: Sequence[str]) -> str:
+    """Who holds a lock by what its file says; one just taken for the first time says nothing."""
+    if not words:
+        return "another process or thread"
+    here = words[0] == str(os.getpid())
+    return "another thread of this process" if here else f"process {words[0]}"
 
 
 def _opened(path: Path) -> int:

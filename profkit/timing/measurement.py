@@ -254,16 +254,16 @@ class Series:
         return self.subject.labeled(self.variant)
 
     def prepare(self, plan: TimingPlan) -> None:
-        """Warm up; group calls where the timer's tick, or what it takes to wait for the GPU, is
-        coarse against the margin."""
+        """Warm up; group calls where the timer's tick, or what it takes to read the host clock or
+        wait for the GPU, is coarse against the margin."""
         started = time.monotonic()
         self._prepare(plan.settings)
         by_events = plan.settings.timer in {Timer.events, Timer.graph}
-        if plan.settings.cache is Cache.warm and by_events:
+        if not self.on_gpu or plan.settings.timer is Timer.synchronized:
+            self._group(plan, self.ready["empty"], self.ready["rough"])
+        elif plan.settings.cache is Cache.warm and by_events:
             samples = np.array(self._samples(2 * _PROBE)["samples"])
             self._group(plan, find_tick(samples) or 0.0, float(np.median(samples)))
-        elif plan.settings.timer is Timer.synchronized:
-            self._group(plan, self.ready["empty"], self.ready["rough"])
         self.preparation = time.monotonic() - started
 
     def block(self, samples: int, turn: int) -> None:

@@ -32,7 +32,7 @@ from profkit.timing.statistics import Array, checked, effective_size
 Blocks: TypeAlias = Sequence[npt.ArrayLike]
 
 MOST_BLOCKS = 200  # chosen: the longest rerun to suggest, 25 times the default 8 blocks
-_FEWEST_BLOCKS = 2  # a standard deviation needs two
+FEWEST_BLOCKS = 2  # a standard deviation needs two
 _FEWEST_TO_LEAVE_OUT = 4  # without one, three blocks leave two degrees of freedom
 # Chosen: 1 / 40 of rows of independent blocks look dependent; docs/reference/methods/statistics.md,
 # "Measured", has the error rates of verdicts with it.
@@ -143,7 +143,7 @@ def compare(
     Raises BadInput for less than two blocks, unequal numbers of blocks, or bad samples.
     """
     before, after = ([checked(block) for block in side] for side in (a, b))
-    if len(before) != len(after) or len(before) < _FEWEST_BLOCKS:
+    if len(before) != len(after) or len(before) < FEWEST_BLOCKS:
         raise BadInput(
             f"{len(before)} blocks of A and {len(after)} of B",
             "use at least two blocks, the same number on both sides",

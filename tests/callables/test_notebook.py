@@ -50,6 +50,12 @@ def test_the_body_of_a_cell_is_measured_as_a_function(shell: Any) -> None:
     assert "**double**: PASSED" in html["text/markdown"]
 
 
+def test_a_variable_of_the_name_of_the_cell_stays(shell: Any) -> None:
+    shell.run_cell("cell = None")
+    run_of(shell, f"%%profkit {QUICK}\nx + x")
+    assert shell.user_ns["cell"] is None
+
+
 def test_an_expression_is_measured_on_a_line(shell: Any) -> None:
     assert run_of(shell, "%profkit np.sort(x)").verdict == "UNCHECKED"
 
@@ -63,6 +69,11 @@ def test_an_expression_is_measured_on_a_line(shell: Any) -> None:
         ("%%profkit --reference nothing\nx", "nothing: no such name in the notebook"),
         ("%%profkit x\nx", "'x' is not an option"),
         ("%%profkit\nx +", "line 1: invalid syntax"),
+        ("%%profkit\nfrom math import *\nsin(1)", "import * only allowed at module level"),
+        ("%%profkit\nawait x", "'await' outside async function"),
+        ("%%profkit\nx\0", "null bytes"),
+        ("%%profkit --name 'x\nx", "No closing quotation"),
+        ("%%profkit\nyield x", "returns a generator"),
         ("%%profkit --name 1x\nx", "--name '1x' is not a name"),
     ],
 )

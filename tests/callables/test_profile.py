@@ -8,8 +8,10 @@ import re
 import subprocess
 import sys
 import time
+import timeit
 from collections import UserDict
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -125,6 +127,61 @@ def test_arguments_stay_as_they_are() -> None:
     assert "writes to its arguments" in run.notes[0]
 
 
+@pytest.mark.parametrize("dtype", [torch.float64, torch.complex128, torch.int64])
+def test_a_reference_that_writes_gets_copies_too(dtype: Any) -> None:
+    x = torch.ones(4, dtype=dtype)
+    run = profkit.profile(lambda x: x * 2, x, reference=lambda x: x.mul_(2), **QUICK)
+    assert run.verdict == "PASSED"
+    assert torch.equal(x, torch.ones(4, dtype=dtype))
+
+
+def append_one(values: list[Any], x: Any) -> Any:
+    values.append(1)
+    return x + 1
+
+
+def append_array(values: list[Any], x: Any) -> Any:
+    values.append(x)
+    return x + 1
+
+
+def count_up(values: list[Any], x: Any) -> Any:
+    values[0] += 1
+    return x + 1
+
+
+@pytest.mark.parametrize("function", [append_one, append_array, count_up])
+def test_a_list_that_a_call_changes_stays_as_it_is(function: Callable[..., Any]) -> None:
+    values = [0]
+    run = profkit.profile(function, values, torch.ones(3), **QUICK)
+    assert values == [0]
+    assert "writes to its arguments" in run.notes[0]
+
+
+@pytest.mark.parametrize("grad", [None, torch.ones(2)])
+def test_gradients_stay_as_they_are(grad: Any) -> None:
+    x = torch.ones(2, requires_grad=True)
+    x.grad = grad
+
+    def backward(x: Any) -> Any:
+        (x * 2).sum().backward()
+        return x.grad
+
+    right = torch.full((2,), 2.0 if grad is None else 3.0)
+    run = profkit.profile(backward, x, reference=right, **QUICK)
+    assert run.verdict == "PASSED"
+    assert x.grad is grad
+    assert grad is None or torch.equal(grad, torch.ones(2))
+    assert "each call goes on from what the previous one left" in run.notes[0]
+
+
+def test_a_cache_in_a_mapping_stays_as_it_is() -> None:
+    cache: dict[str, Any] = {}
+    run = profkit.profile(lambda cache, x: cache.update(key=x), cache, torch.ones(3), **QUICK)
+    assert not cache
+    assert "writes to its arguments" in run.notes[0]
+
+
 class Named(dict[str, Any]):
     """A mapping with its values as attributes, as models of some libraries return and take."""
 
@@ -166,11 +223,133 @@ def test_a_comparison_has_the_verdict_of_profkit_time() -> None:
     assert faster.verdict == "IMPROVED"
 
 
+def test_a_limit_that_the_fewest_samples_exceed_is_reported() -> None:
+    options = QUICK | {"seconds": 10 * WAIT}
+    long = profkit.profile(waits(WAIT), torch.zeros(1), **options)
+    assert len(long.latency.latency.samples) == 12
+    assert "12 samples in 4 blocks, the fewest, took" in long.notes[0]
+    assert "more than seconds=0.002; everything took" in long.notes[0]
+    assert not profkit.profile(waits(WAIT / 10), torch.zeros(1), **options).notes
+
+
+def test_a_comparison_of_one_block_is_refused_before_it_is_measured() -> None:
+    calls: list[Any] = []
+    with pytest.raises(profkit.UsageError, match="a comparison needs 2"):
+        profkit.compare(calls.append, plus_one, 1, blocks=1)
+    assert not calls
+
+
+def test_reading_the_clock_is_no_part_of_a_short_call() -> None:
+    measured = profkit.profile(returns_nothing, 1, **QUICK).median
+    alone = min(timeit.repeat(partial(returns_nothing, 1), number=10000, repeat=5)) / 10000
+    assert measured < 1.6 * alone
+
+
 def test_a_candidate_that_computes_something_else_is_wrong() -> None:
     x = torch.ones(64)
     run = profkit.compare(plus_one, lambda x: x + 1.01, x, **QUICK)
     assert run.verdict == "WRONG"
     assert "relative error" in repr(run)
+
+
+def returns_nothing(_: Any) -> None:
+    return None
+
+
+def writes_and_returns_nothing(x: Any) -> None:
+    x += 1
+
+
+def test_a_candidate_that_does_nothing_is_wrong() -> None:
+    x = torch.ones(1)
+    run = profkit.compare(plus_one, returns_nothing, x, **QUICK)
+    assert run.verdict == "WRONG"
+    assert "returned NoneType, no array" in repr(run)
+    written = profkit.compare(plus_one, writes_and_returns_nothing, x, **QUICK)
+    assert any("was not compared" in note for note in written.notes)
+
+
+def product(a: Any, x: Any) -> Any:
+    return a @ x
+
+
+def gradient_of_square(x: Any) -> Any:
+    return torch.autograd.grad((x * x).sum(), x)[0]
+
+
+def double_values(sparse: Any) -> Any:
+    values = sparse._values() if sparse.is_sparse else sparse.values()
+    return values.mul_(2)
+
+
+COMPLEX = torch.tensor([1 + 2j, 3 - 4j], dtype=torch.complex64)
+
+
+@pytest.mark.filterwarnings("ignore:Sparse")  # torch says of some layouts that they are new
+@pytest.mark.parametrize("layout", ["to_sparse", "to_sparse_csr", "to_sparse_csc"])
+def test_sparse_tensors_are_checked_and_timed(layout: str) -> None:
+    sparse, x = getattr(torch.eye(3), layout)(), torch.ones(3, 1)
+    run = profkit.profile(product, sparse, x, reference=product, **QUICK)
+    assert run.verdict == "PASSED"
+    assert not run.notes
+    written = profkit.profile(double_values, sparse, **QUICK)
+    assert "writes to its arguments" in written.notes[0]
+    assert torch.equal(sparse.to_dense(), torch.eye(3))
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments"),
+    [
+        (lambda x: x.to_sparse(), (torch.eye(3),)),
+        (plus_one, (COMPLEX.conj(),)),
+        (plus_one, (COMPLEX.conj().imag,)),
+        (lambda x: x.conj(), (COMPLEX,)),
+        (torch.nn.Linear(3, 3), (torch.ones(2, 3),)),
+        (gradient_of_square, (torch.ones(3, requires_grad=True),)),
+    ],
+)
+def test_tensors_of_all_kinds_are_checked_and_timed(
+    function: Callable[..., Any], arguments: tuple[Any, ...]
+) -> None:
+    run = profkit.profile(function, *arguments, reference=function, **QUICK)
+    assert run.verdict == "PASSED"
+    assert not run.notes
+
+
+async def awaited(x: Any) -> Any:
+    return x + 1
+
+
+def yielding(x: Any) -> Any:
+    yield x + 1
+
+
+@pytest.mark.parametrize(
+    ("function", "argument", "words"),
+    [
+        (awaited, 1, "returns a coroutine"),
+        (yielding, 1, "returns a generator"),
+        (lambda x: map(str, x), [1], "returns a map"),
+        (sum, iter([1, 2]), "gets an iterator (list_iterator)"),
+    ],
+)
+def test_what_is_computed_later_is_not_timed(
+    function: Callable[..., Any], argument: Any, words: str
+) -> None:
+    with pytest.raises(profkit.UsageError) as error:
+        profkit.profile(function, argument, **QUICK)
+    assert words in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_results_in_one_buffer_are_told_apart() -> None:
+    x, out = torch.ones(4, dtype=torch.float64), torch.empty(4, dtype=torch.float64)
+
+    def times(factor: float) -> Callable[[Any], Any]:
+        return lambda x: torch.mul(x, factor, out=out)
+
+    assert profkit.compare(times(2), times(3), x, **QUICK).verdict == "WRONG"
+    assert profkit.profile(times(3), x, reference=times(2), **QUICK).verdict == "WRONG"
 
 
 def test_a_run_shows_itself_alike_in_all_forms() -> None:

@@ -32,6 +32,20 @@ def test_wait(profkit_time):
     run = profkit_time(wait, np.zeros(4), reference=lambda x: x + 1, warmup_ms=1, margin=0.1)
     assert run.median >= SECONDS
 """
+TWO_CALLS = """
+import os, time
+import numpy as np
+
+def wait(x):
+    end = time.perf_counter() + x[0]
+    while time.perf_counter() < end:
+        pass
+    return x
+
+def test_two(profkit_time):
+    for seconds in (float(os.environ.get("FIRST", "1e-4")), 2e-3):
+        profkit_time(wait, np.full(1, seconds), warmup_ms=1, samples=40, margin=0.5)
+"""
 LIGHT = """
 import sys
 
@@ -86,6 +100,19 @@ def test_a_test_fails_where_a_call_became_slower_than_its_baseline(
     wrong = project(ADDED="2")
     assert wrong.returncode == 1
     assert "wait  WRONG" in wrong.stdout
+
+
+def test_two_calls_of_a_test_have_a_baseline_each(
+    project: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path
+) -> None:
+    (tmp_path / "test_two.py").write_text(TWO_CALLS, encoding="utf-8")
+    saved = project("test_two.py", "--profkit-save")
+    assert "1 passed" in saved.stdout, saved.stdout
+    same = project("test_two.py")
+    assert "1 passed" in same.stdout, same.stdout
+    assert "IMPROVED" not in same.stdout
+    slower = project("test_two.py", FIRST="2e-3")
+    assert "REGRESSED; margin 50.0%" in slower.stdout, slower.stdout
 
 
 @pytest.mark.usefixtures("new_processes")
