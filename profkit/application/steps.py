@@ -35,6 +35,9 @@ _LONGER_PAUSE = 3.0  # times the longest pause within a step; chosen: far more t
 _PAUSED = 0.1  # share of the time in such pauses, chosen: logging every some steps takes less
 _REGULAR = 0.9  # share of steps that are alike between pauses; chosen: almost all
 _SPANNED = 0.5, 0.8  # least share of submitted work in ranges of a step's name, of any; chosen
+_RUNS_WITHIN = 0.5
+"""Share of the time of submitted work that runs within the steps; chosen: most of it. 0.75 and more
+in recorded programs on an H200, 0.25 and less where copies run ahead of kernels."""
 _STEP_WORDS = re.compile(r"step|iter|batch|token|frame|request", re.IGNORECASE)
 _NUMBER = re.compile(r"\d+")
 _PREPARING = {
@@ -79,10 +82,11 @@ class Steps:
     """Steady-state steps of one process, on the clock of the recording, in ns.
 
     Step i is [bounds[i], bounds[i+1]) of GPU time: from the first GPU work that it submits to that
-    of the next; `call_bounds` are the starts of the calls that submitted that work. `typical` says
-    which steps submit what most do; the others evaluate, log or recompile. `before` are the steps
-    or launches (`unit`) left out as warm-up, in `left_out` ns from the first GPU work, `why` the
-    reason.
+    of the next. Where copies run so far ahead that most work runs outside of these bounds, it is
+    from the first kernel or graph to that of the next. `call_bounds` are the starts of the calls
+    that submitted the first work. `typical` says which steps submit what most do; the others
+    evaluate, log or recompile. `before` are the steps or launches (`unit`) left out as warm-up, in
+    `left_out` ns from the first GPU work, `why` the reason.
     """
 
     process: int
@@ -189,7 +193,7 @@ def _steps_of(
             return steps
     pattern = repetition(sequence.symbol, sequence.rank)
     if pattern is not None:
-        steps = _by_pattern(events, sequence, pattern, process, device)
+        steps = _by_pattern(events, work, sequence, pattern, process, device)
         if steps is not None:
             return steps
     named = _range_of_steps(events, sequence, process, _SPANNED[1], re.compile(""))
@@ -273,14 +277,20 @@ def _ranks(events: Events, work: Work) -> npt.NDArray[np.int8]:
 
 
 def _by_pattern(
-    events: Events, sequence: _Sequence, pattern: Repetition, process: int, device: int
+    events: Events,
+    work: Work,
+    sequence: _Sequence,
+    pattern: Repetition,
+    process: int,
+    device: int,
 ) -> Steps | None:
     pattern = _paused(sequence, pattern) or _turned(sequence, pattern)
     low, high = _steady(pattern.alike)
     if high - low < 2:
         return None
     marks = pattern.marks
-    starts, calls = sequence.start[marks], sequence.call_start[marks]
+    calls = sequence.call_start[marks]
+    starts = _starts(work, sequence.start[marks], calls)
     low = _after_slow(np.diff(starts), pattern.alike, low, high)
     basis = StepBasis(BasisKind.pattern, launches=_launches(sequence, pattern))
     first = int(marks[low])
@@ -294,6 +304,20 @@ def _by_pattern(
     return replace(
         steps, before=before, why=why if before else "", left_out=int(starts[low]) - origin
     )
+
+
+def _starts(work: Work, first: Times, calls: Times) -> Times:
+    """When steps begin on the GPU: with their first work, or where most of what they submit runs
+    outside of these bounds, with their first kernel or graph."""
+    submitted = (work.call_start >= calls[0]) & (work.call_start < calls[-1])
+    within = submitted & (work.start >= first.min()) & (work.start < first.max())
+    time = work.end - work.start
+    if time[within].sum() >= _RUNS_WITHIN * time[submitted].sum():
+        return first
+    order = np.argsort(work.call_start, kind="stable")
+    order = order[work.table[order] != MEMORY]
+    following = np.searchsorted(work.call_start[order], calls)
+    return first if following[-1] >= len(order) else work.start[order[following]]
 
 
 def _launches(sequence: _Sequence, pattern: Repetition) -> int:
@@ -502,7 +526,8 @@ def _by_range(events: Events, work: Work, process: int, device: int, name: str) 
     if not len(low):
         return None
     symbols, count = work.symbol[order], int(work.symbol.max()) + 1
-    starts, calls = started[low], called[low]
+    calls = called[low]
+    starts = _starts(work, started[low], calls)
     basis = StepBasis(BasisKind.range, range=name)
     if len(low) == 1:
         inside = order[low[0] : high[0]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from dataclasses import replace
@@ -12,7 +13,7 @@ import pytest
 from typer.testing import Result
 
 from profkit.application.application import read_application, table
-from profkit.application.parts import StepParts, step_parts
+from profkit.application.parts import GAPS, UNRECORDED, StepParts, step_parts
 from profkit.application.ranking import ranking
 from profkit.application.steps import steady_steps
 from profkit.timeline.events import Events, Ranges
@@ -55,6 +56,20 @@ def test_a_recorded_application_has_steps_and_parts(file: Path) -> None:
         assert total == pytest.approx(parts.wall, abs=1e-2)
         if f"{file.parent.name}/{file.stem}" not in LOOPS | SHORT:
             check_pattern(events, parts)
+
+
+@pytest.mark.parametrize("file", RECORDED, ids=NAMES)
+def test_a_step_takes_as_long_as_was_measured_without_nsys(file: Path) -> None:
+    """Blocks of a side differ by up to 20%; nsys slows the host, which leaves the GPU idle."""
+    side = file.name.partition(".")[0]
+    measured = json.loads((file.parent / "times.json").read_text())[side]["median_ms"]
+    events = read(file)
+    for steps in steady_steps(events):
+        parts = step_parts(events, steps)
+        waiting = [part.times for part in parts.parts if part.group in {GAPS, UNRECORDED}]
+        busy = parts.wall - np.sum(waiting, axis=0)
+        assert np.median(parts.wall) / 1e6 >= 0.88 * measured
+        assert np.median(busy) / 1e6 <= 1.12 * measured
 
 
 def check_pattern(events: Events, parts: StepParts) -> None:

@@ -122,6 +122,23 @@ def test_micro_batches_are_no_steps() -> None:
     assert str(steps.basis) == "repeating pattern of 29 launches"
 
 
+@pytest.mark.parametrize("nvtx", [None, "part"])
+def test_copies_that_run_ahead_of_all_kernels_are_no_bounds(nvtx: str | None) -> None:
+    """The next batches are copied on a stream of their own, while kernels of earlier work run."""
+
+    def step(host: Host, _: int) -> None:
+        with host.range("part"):
+            host.copy(10 * US, 1 << 20, source=PINNED, stream=9)
+            for name in "abcdef":
+                host.launch(f"{name}()", 1 * MS)
+
+    host = Host(Recording())
+    host.launch("earlier()", 100 * MS)
+    steps = only(steady_steps(loop(step, 12, host).events(), nvtx))
+    assert len(steps) == 11
+    assert steps.wall.tolist() == [6 * MS] * 11
+
+
 def test_slow_first_steps_are_warm_up() -> None:
     def step(host: Host, number: int) -> None:
         if number < 3:
