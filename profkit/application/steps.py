@@ -144,8 +144,10 @@ def rank_order(steps: Steps) -> tuple[int, int]:
 def steady_steps(events: Events, nvtx: str | None = None) -> tuple[Steps, ...]:
     """The steps of each process with GPU work.
 
-    `nvtx` names the range that is a step; without it a range or pattern that repeats is searched. A
-    program without repetition is one step. Raises UsageError for a range that is not there.
+    `nvtx` names the range that is a step: those of exactly this name if there are several, else
+    also those that differ from it by numbers, which count instances. Without it a range or pattern
+    that repeats is searched. A program without repetition is one step. Raises UsageError for a
+    range that is not there.
     """
     found = []
     for process, device in processes(events):
@@ -473,14 +475,13 @@ def _reason(events: Events, process: int, start: int, end: int) -> str:
 def _range_rows(events: Events, process: int, name: str | None) -> Integers:
     ranges = events.ranges
     own = (ranges.process == process) & ranges.closed
-    if name is not None:
-        wanted = np.array([_matches(known, name) for known in events.range_names], dtype=np.bool_)
-        own &= wanted[ranges.name] if len(wanted) else False
-    return np.flatnonzero(own)
-
-
-def _matches(known: str, name: str) -> bool:
-    return known == name or _plain(known) == name or _plain(known) == _plain(name) != known
+    if name is None or not own.any():
+        return np.flatnonzero(own)
+    exact = own & (np.array(events.range_names) == name)[ranges.name]
+    if exact.sum() > 1:
+        return np.flatnonzero(exact)
+    counted = np.array([_plain(known) in {name, _plain(name)} for known in events.range_names])
+    return np.flatnonzero(exact | (own & counted[ranges.name]))
 
 
 def _plain(name: str) -> str:

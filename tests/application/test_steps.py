@@ -57,6 +57,19 @@ def test_ranges_that_are_counted_are_instances_of_one() -> None:
     assert str(steps.basis) == 'NVTX range "ProfilerStep##"' or len(steps) == 7
 
 
+def test_a_range_of_exactly_the_name_is_the_step_rather_than_numbered_others() -> None:
+    """Layers are numbered, and each is run several times: layer1 is not layer2."""
+
+    def step(host: Host, _: int) -> None:
+        for layer in (1, 2, 3):
+            with host.range(f"layer{layer}"):
+                host.launch(f"gemm{layer}()", layer * 100 * US)
+
+    events = loop(step, 6).events()
+    assert len(only(steady_steps(events, "layer1"))) == 5
+    assert len(only(steady_steps(events, "layer#"))) > 5
+
+
 def test_an_unknown_range_is_refused() -> None:
     with pytest.raises(UsageError, match="no GPU work in an NVTX range named epoch"):
         steady_steps(training(nvtx="step"), "epoch")
