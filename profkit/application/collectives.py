@@ -59,7 +59,7 @@ class Exchange:
     `size` is the mean of its messages in bytes, `bandwidth` the bus bandwidth in B/s, NaN where
     `reason` says why it is unknown. `link` is NVLink's datasheet rate in one direction in B/s, of
     the product `product`; 0 where there is none, ranks are on other machines, or share a GPU.
-    `waits`: other ranks are not recorded, so that the time has waits for them.
+    `waits`: it is unknown when some other rank started, so that the time has waits for it.
     """
 
     ranks: int = 0
@@ -73,8 +73,9 @@ class Exchange:
 
 def bandwidth_words(exchange: Exchange) -> str:
     """The bus bandwidth with its link's, or why it is unknown; a short form is before the colon."""
+    waits = "; its time has waits for ranks whose start is not known" if exchange.waits else ""
     if exchange.reason:
-        return f"bus bandwidth unknown: {exchange.reason}"
+        return f"bus bandwidth unknown: {exchange.reason}{waits}"
     least = " or more" if exchange.waits else ""
     words = (
         f"bus bandwidth {number(exchange.bandwidth, 'B/s', 3)}{least}: messages of "
@@ -85,7 +86,7 @@ def bandwidth_words(exchange: Exchange) -> str:
             f"; {percent(exchange.bandwidth / exchange.link)} of NVLink's "
             f"{number(exchange.link, 'B/s', 3)} in one direction (datasheet of {exchange.product})"
         )
-    return words + ("; its time has waits for ranks that are not recorded" if least else "")
+    return words + waits
 
 
 def exchanges(events: Events, steps: Steps) -> Mapping[str, Exchange]:
@@ -125,13 +126,16 @@ def _exchange(
     kernels = events.kernels
     sizes, ranks_of = (column[rows] for column in messages)
     known = sizes > 0
+    last = np.zeros(len(rows), dtype=np.int64) if latest is None else latest[rows]
+    waits = latest is not None and bool((last == 0).any())
     if not known.any():
-        return Exchange(reason=_reason(events, rows))
+        return Exchange(reason=_reason(events, rows), waits=waits)
     ranks = int(ranks_of[known].max()) or recorded
     factor = _FACTORS.get(operation)
     if factor is None or ranks < 2:
-        return Exchange(reason=NO_RANKS if factor else f"no formula for {operation}")
-    begin = kernels.start[rows] if latest is None else np.maximum(kernels.start, latest)[rows]
+        reason = NO_RANKS if factor else f"no formula for {operation}"
+        return Exchange(reason=reason, waits=waits)
+    begin = np.maximum(kernels.start[rows], last)
     time = float((kernels.end[rows] - begin)[known].sum()) / 1e9
     size = float(sizes[known].sum())
     sheet = None
@@ -144,7 +148,7 @@ def _exchange(
         bandwidth=factor(ranks) * size / time if time > 0 else math.nan,
         link=sheet.nvlink.value / 2 if sheet else 0.0,
         product=sheet.name if sheet else "",
-        waits=latest is None or ranks > recorded,
+        waits=waits or latest is None or ranks > recorded,
     )
 
 

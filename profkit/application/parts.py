@@ -70,6 +70,7 @@ LATENCY_MOST = 50_000  # ns; chosen: what takes longer waits for something else
 
 MOST_WORK = 250_000  # pieces of work that are analyzed at once; chosen: 100 MB
 
+_TOGETHER = 0.9  # share of collectives in which all ranks meet; chosen: almost all
 _RETURN = 1_000  # ns; chosen: a wait may end as the GPU does, by clocks that differ a little
 _LAUNCHING = ("Launch",)
 _ALLOCATING = ("Malloc", "MemAlloc", "cudaFree", "MemFree", "MemCreate", "MemRelease", "HostAlloc")
@@ -337,9 +338,12 @@ def _communication(
 
 
 def latest_starts(events: Events) -> Times | None:
-    """By kernel, when the last rank started this collective; None without other ranks.
+    """By kernel, when the last rank started this collective, 0 where unknown; None without other
+    ranks.
 
-    The n-th kernel of a name is the same collective on each rank, if all have equally many.
+    The n-th kernel of a name is the same collective on each rank, if all have equally many and
+    almost all run at once on all ranks; others are of several communicators, or end on a rank
+    before another starts.
     """
     kernels = events.kernels
     talking = np.array(
@@ -356,7 +360,10 @@ def latest_starts(events: Events) -> Times | None:
         ]
         if len({len(column) for column in own}) == 1:
             table = np.stack(own)
-            latest[table] = kernels.start[table].max(axis=0)
+            last = kernels.start[table].max(axis=0)
+            together = last < kernels.end[table].min(axis=0)
+            if together.mean() >= _TOGETHER:
+                latest[table] = np.where(together, last, 0)
     return latest
 
 

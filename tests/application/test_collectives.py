@@ -98,6 +98,18 @@ def test_the_wait_for_a_late_rank_is_no_transfer() -> None:
     assert exchange.bandwidth == pytest.approx(SIZE / (TIME / 1e9), rel=0.05)
 
 
+def test_a_rank_that_ends_before_another_starts_has_no_negative_time() -> None:
+    """The root of a small broadcast: what others take is unknown, and its own time has a bound."""
+    events = recorded("ncclDevKernel_Broadcast_RING_LL()", ["ncclBroadcast"])
+    kernels = events.kernels
+    second = np.array([stream.device for stream in events.streams])[kernels.stream] == 1
+    start = kernels.start + np.where(second, TIME + 100 * US, 0)
+    end = kernels.end + np.where(second, TIME + 100 * US, 0)
+    exchange = only(replace(events, kernels=replace(kernels, start=start, end=end)))
+    assert exchange.bandwidth == pytest.approx(SIZE / (TIME / 1e9), rel=0.05)
+    assert exchange.waits
+
+
 def test_a_communicator_over_machines_is_not_compared_with_nvlink() -> None:
     exchange = only(recorded("ncclDevKernel_AllReduce_Sum()", ["ncclAllReduce"], told=16))
     assert exchange.ranks == 16

@@ -15,6 +15,7 @@ from profkit.application.drawing import view_data
 from profkit.application.parts import StepParts, step_parts
 from profkit.application.ranking import ranking
 from profkit.application.steps import BasisKind, StepBasis, Steps, steady_steps
+from profkit.application.view import application_markdown
 from profkit.timeline import intervals
 from profkit.timeline.events import Events, KernelName, MemoryKind
 from tests.application.synthetic import DEVICE, MS, PAGEABLE, PINNED, US, Host, Recording, training
@@ -153,6 +154,24 @@ def test_a_rank_that_waits_for_another_is_told_apart() -> None:
     assert first["communication", "all-reduce"] == 50
     assert hidden(ranks[0], "all-reduce") == 0
     assert ("communication", "waiting for another rank") not in second
+
+
+def test_ranks_that_never_meet_do_not_wait_for_each_other() -> None:
+    """Two communicators of two ranks each, of which the second exchanges 400 µs later."""
+    recording = Recording()
+    for rank in range(4):
+        host = Host(recording, process=rank + 1, device=rank, now=(400 * US if rank > 1 else 0))
+        for _ in range(12):
+            host.launch("backward()", 100 * US)
+            host.launch("ncclDevKernel_AllReduce_Sum_f32_RING_LL(T)", 200 * US)
+            host.synchronize()
+            host.compute(600 * US)
+    application = read_application(recording.events())
+    first = medians(application.processes[0].parts)
+    assert first["communication", "all-reduce"] == 200
+    assert ("communication", "waiting for another rank") not in first
+    notes = application_markdown(application, "x.sqlite")
+    assert "its time has waits for ranks whose start is not known" in notes
 
 
 def test_a_stream_that_waits_for_an_event_is_no_synchronization_of_the_host() -> None:
