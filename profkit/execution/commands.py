@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -23,6 +23,7 @@ from msgspec import Struct, msgpack
 from profkit.capture.environment import digest
 from profkit.capture.gpu import VISIBLE, NoDriver, chosen, lock_name, visibility
 from profkit.capture.process import end, supervised
+from profkit.capture.program_files import program_files
 from profkit.core import regular_file
 from profkit.core.atomic_file import PART, write_atomic
 from profkit.core.errors import EnvironmentProblem, UsageError
@@ -77,9 +78,10 @@ class _Result(Struct):
     status: int
 
 
-def inputs_of(files: Sequence[Path]) -> dict[str, str]:
-    """Files by absolute path, with their SHA-256; raises BadInput for one that can't be read."""
-    return {str(file.resolve()): regular_file.digest(file) for file in files}
+def inputs_of(target: Path) -> dict[str, str]:
+    """The target's files by absolute path, with their SHA-256; raises BadInput where it can't be
+    read."""
+    return {str(file): regular_file.digest(file) for file in program_files(target)}
 
 
 def run_commands(
