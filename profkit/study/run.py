@@ -43,6 +43,7 @@ from profkit.study.matrix import MatrixShape
 from profkit.study.measurement import FolderStore, Measuring, Process, missing_rounds
 from profkit.study.plan import BaselinePlan, Declared, Profiled
 from profkit.study.plan_format import Asked, Backend, PlanFile, ProfiledCell, Program
+from profkit.study.progress import forget_progress
 from profkit.study.summary import Baseline, Row, derive, top_rows
 from profkit.timing.cell import MISSING, Cell, CellStatus
 from profkit.timing.floor import read_floor
@@ -78,6 +79,8 @@ def measure_missing(plan: BaselinePlan, started: float, tell: Tell) -> None:
         if plan.on is None:
             stack.enter_context(gpu_lock(lock_of(plan.timing)))
         stack.enter_context(held(plan.out))
+        if plan.on is None:
+            forget_progress(plan.out)
         process = stack.enter_context(Process(plan))
         tell("start", "")
         declared = _declared(plan, process, before)
