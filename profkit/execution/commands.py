@@ -158,14 +158,21 @@ class _Results:
             self._output[task] = result.output
             return Reply(failed=_reason(result))
         part = self._folder / f".{task}.{token_hex(4)}{PART}"
-        for name, content in result.files.items():
-            file = part / name
-            file.parent.mkdir(parents=True, exist_ok=True)
-            write_atomic(file, content)
+        try:
+            for name, content in result.files.items():
+                file = part / name
+                file.parent.mkdir(parents=True, exist_ok=True)
+                write_atomic(file, content)
+            part.rename(self._folder / task)
+        except OSError as error:
+            rmtree(part, ignore_errors=True)
+            raise EnvironmentProblem(
+                f"{self._folder / task}: can't be written ({error.strerror})",
+                "free disk space, then continue with --resume",
+            ) from None
         with suppress(OSError):
             (self._folder / FAILED / f"{task}.txt").unlink()
             (self._folder / FAILED).rmdir()
-        part.rename(self._folder / task)
         return Reply()
 
     def accept_left(self, outcome: Outcome) -> None:
