@@ -19,7 +19,7 @@ from profkit.application.repetition import Integers, Mask, Repetition, measured,
 from profkit.application.work import KERNEL, MEMORY, Work, processes, work_of
 from profkit.core.errors import UsageError
 from profkit.timeline import intervals
-from profkit.timeline.events import Events, Times
+from profkit.timeline.events import Events, Ranges, Times
 from profkit.ui.text import plural
 
 MOST_STEPS = 10_000
@@ -86,7 +86,8 @@ class Steps:
     from the first kernel or graph to that of the next. `call_bounds` are the starts of the calls
     that submitted the first work. `typical` says which steps submit what most do; the others
     evaluate, log or recompile. `before` are the steps or launches (`unit`) left out as warm-up, in
-    `left_out` ns from the first GPU work, `why` the reason.
+    `left_out` ns from the first GPU work, `why` the reason. `outside` is the share of the work's
+    time that is submitted between the instances of the range by which steps are found.
     """
 
     process: int
@@ -99,6 +100,7 @@ class Steps:
     unit: str = "launch"
     why: str = ""
     left_out: int = 0
+    outside: float = 0.0
 
     def __len__(self) -> int:
         return len(self.bounds) - 1
@@ -514,10 +516,10 @@ def _range_of_steps(
 
 
 def _by_range(events: Events, work: Work, process: int, device: int, name: str) -> Steps | None:
-    rows = _range_rows(events, process, name)
+    ranges = events.ranges
+    rows = _outermost(ranges, _range_rows(events, process, name))
     if not len(rows):
         return None
-    ranges = events.ranges
     order = np.argsort(work.call_start, kind="stable")
     called, started = work.call_start[order], work.start[order]
     low = np.searchsorted(called, ranges.start[rows])
@@ -526,6 +528,7 @@ def _by_range(events: Events, work: Work, process: int, device: int, name: str) 
     low, high = low[busy], high[busy]
     if not len(low):
         return None
+    interrupted = np.diff(np.flatnonzero(busy)) > 1  # by ranges without GPU work
     symbols, count = work.symbol[order], int(work.symbol.max()) + 1
     calls = called[low]
     starts = _starts(work, started[low], calls)
@@ -538,6 +541,8 @@ def _by_range(events: Events, work: Work, process: int, device: int, name: str) 
     else:
         pattern = measured(symbols.astype(np.int32), np.append(low, high[-1]), count)
         alike = pattern.alike[: len(low) - 1] if pattern else np.ones(len(low) - 1, dtype=np.bool_)
+        if (alike & ~interrupted).sum() > interrupted.sum():
+            alike = alike & ~interrupted
     first = _steady(alike)[0] if alike.any() else 0
     first = _after_slow(np.diff(starts), alike, first, len(alike))
     steps = _bounded(process, device, starts, calls, alike, (first, len(alike)), basis)
@@ -546,4 +551,25 @@ def _by_range(events: Events, work: Work, process: int, device: int, name: str) 
     before, unit = (first, "step") if first else (int(low[0]), "launch")
     why = _reason(events, process, int(called[0]), int(calls[first])) if before else ""
     left_out = max(0, int(starts[first] - work.start[0]))
-    return replace(steps, before=before, unit=unit, why=why, left_out=left_out)
+    spent = np.append(0, np.cumsum((work.end - work.start)[order]))
+    total = int(spent[low[-1]] - spent[low[first]])
+    ranged = int((spent[high] - spent[low])[first:-1].sum())
+    return replace(
+        steps,
+        before=before,
+        unit=unit,
+        why=why,
+        left_out=left_out,
+        outside=max(0.0, 1.0 - ranged / total) if total else 0.0,
+    )
+
+
+def _outermost(ranges: Ranges, rows: Integers) -> Integers:
+    """Without ranges that lie in an earlier one of their thread."""
+    inner = np.zeros(len(rows), dtype=np.bool_)
+    for thread in np.unique(ranges.thread[rows]):
+        own = np.flatnonzero(ranges.thread[rows] == thread)
+        if thread >= 0 and len(own) > 1:
+            reach = np.maximum.accumulate(ranges.end[rows[own]])
+            inner[own[1:]] = ranges.end[rows[own[1:]]] <= reach[:-1]
+    return rows[~inner]

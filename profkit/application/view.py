@@ -212,6 +212,11 @@ def notes(application: Application) -> Iterator[str]:
             f"the time in which GPU {first.steps.device} waits for it is idle"
         )
     basis = first.steps.basis
+    if first.steps.outside > 0.05:  # chosen: a little may be logging
+        yield (
+            f'a step is from one range "{basis.range}" to the next: '
+            f"{percent(first.steps.outside)} of its GPU work is submitted outside of that range"
+        )
     if basis.kind is BasisKind.pattern and basis.launches <= _FEWEST_LAUNCHES:
         yield (
             f"a step is {plural(basis.launches, 'launch')}, as nothing else separates launches: "

@@ -70,6 +70,44 @@ def test_a_range_of_exactly_the_name_is_the_step_rather_than_numbered_others() -
     assert len(only(steady_steps(events, "layer#"))) > 5
 
 
+def test_work_outside_of_the_range_is_no_secret() -> None:
+    def step(host: Host, _: int) -> None:
+        with host.range("forward"):
+            host.launch("fwd()", 200 * US)
+        host.launch("bwd()", 800 * US)
+
+    events = loop(step, 8).events()
+    steps = only(steady_steps(events, "forward"))
+    assert steps.wall.tolist() == [MS] * 7
+    assert steps.outside == pytest.approx(0.8)
+    text = application_markdown(read_application(events, "forward"), "x.sqlite")
+    assert "80.0% of its GPU work is submitted outside of that range" in text
+
+
+def test_a_range_within_one_of_its_name_is_no_step() -> None:
+    def step(host: Host, _: int) -> None:
+        with host.range("step"):
+            host.launch("a()", 100 * US)
+            with host.range("step"):
+                host.launch("b()", 300 * US)
+            host.launch("c()", 100 * US)
+
+    steps = only(steady_steps(loop(step, 8).events(), "step"))
+    assert steps.wall.tolist() == [500 * US] * 7
+    assert steps.outside == 0
+
+
+def test_a_step_is_not_twice_as_long_by_a_range_without_work() -> None:
+    def step(host: Host, number: int) -> None:
+        with host.range("step"):
+            host.launch("a()", 100 * US) if number not in {4, 8} else host.compute(100 * US)
+            host.synchronize()
+
+    steps = only(steady_steps(loop(step, 12).events(), "step"))
+    assert int((~steps.typical).sum()) == 2
+    assert steps.wall.max() < 120 * US
+
+
 def test_an_unknown_range_is_refused() -> None:
     with pytest.raises(UsageError, match="no GPU work in an NVTX range named epoch"):
         steady_steps(training(nvtx="step"), "epoch")
