@@ -54,7 +54,8 @@ MEANINGS: Mapping[str, str] = {
     COPY_CALLS: "the host prepares a copy, such as through pageable memory",
     OTHER_CALLS: "the host is in other CUDA calls",
     HOST_CODE: "Python, data loader, I/O: no thread that submits work is in a CUDA call",
-    QUEUED: "the next work was already submitted: launch latency, dependencies between streams",
+    QUEUED: "the next work was already submitted: launch latency, dependencies between streams, "
+    "work of other processes",
     UNKNOWN: "the call that submitted the next work was not recorded",
     RANK_WAIT: "a collective runs, but another rank has not started it",
 }
@@ -367,6 +368,21 @@ def latest_starts(events: Events) -> Times | None:
     return latest
 
 
+def others_share(events: Events, parts: StepParts) -> float:
+    """The share of the steps' time in which only other processes have work on the GPU."""
+    steps = parts.steps
+    others, own = NOTHING, NOTHING
+    for process in {each.process for each in events.streams if each.device == steps.device}:
+        work = work_of(events, process, steps.device)
+        cover = intervals.union(work.start, work.end)
+        if process == steps.process:
+            own = cover
+        else:
+            others = intervals.either(others, cover)
+    lengths = np.diff(intervals.covered(intervals.without(others, own), steps.bounds))
+    return float(lengths[steps.typical].sum()) / parts.total
+
+
 def memory_name(kind: MemoryKind) -> str:
     """A kind of copy in words: its direction, and whether host memory is pinned."""
     for memory in ("pageable", "pinned", "managed", "unified"):
@@ -397,12 +413,14 @@ def _unrecorded(typical: _Typical, taken: Cover) -> Part:
 @dataclass(frozen=True, eq=False)
 class _Gaps:
     """Idle gaps cut at the steps' bounds, and when the call of the next work began and of what;
-    `unknown` where that call was not recorded."""
+    `unknown` where that call was not recorded. From `ready` on the work waits for something else,
+    such as another process's work."""
 
     step: Integers
     start: Times
     end: Times
     called: Times
+    ready: Times
     copying: Mask
     queued: Mask
     unknown: Mask
@@ -417,7 +435,8 @@ def _gap_parts(program: _Program, work: Work, taken: Cover, typical: _Typical) -
         for cause, cover in covers.items()
     }
     pause = until - gaps.start - sum(spent.values(), np.zeros(len(until), dtype=np.int64))
-    last = gaps.end - until
+    waiting = gaps.end - np.clip(gaps.ready, until, gaps.end)
+    last = gaps.end - until - waiting
     waits = covers[SYNCHRONIZATION]
     synced = intervals.covered(waits, until) > intervals.covered(waits, gaps.start - _RETURN)
     launching = np.where(synced, SYNCHRONIZATION, LAUNCH_BOUND)
@@ -427,6 +446,7 @@ def _gap_parts(program: _Program, work: Work, taken: Cover, typical: _Typical) -
     pieces += [
         (launching, spent[LAUNCH_BOUND]),
         (np.where(pause > SHORT_PAUSE, HOST_CODE, launching), pause),
+        (np.full(len(until), QUEUED), waiting),
         (np.where(gaps.copying, COPY_CALLS, np.where(gaps.queued, QUEUED, launching)), last),
     ]
     parts = []
@@ -460,9 +480,21 @@ def _gaps(events: Events, bounds: Times, work: Work, taken: Cover) -> _Gaps:
     fresh = delay[(called > start) & (call >= 0)]
     latency = LATENCY if len(fresh) < 10 else min(LATENCY_MOST, 1.5 * float(np.median(fresh)))
     queued = (called <= start) & (delay > latency)
+    returned = np.where(call >= 0, np.append(events.calls.end, 0)[call], end)
+    is_late = ~copies & (end - np.maximum(returned, start) > LATENCY_MOST)
+    ready = np.where(is_late, returned + int(latency), end)
     piece, step, low, high = intervals.pieces(start, end, bounds)
     unknown = known & (call < 0)
-    return _Gaps(step, low, high, called[piece], copies[piece], queued[piece], unknown[piece])
+    return _Gaps(
+        step,
+        low,
+        high,
+        called=called[piece],
+        ready=ready[piece],
+        copying=copies[piece],
+        queued=queued[piece],
+        unknown=unknown[piece],
+    )
 
 
 def _is(name: str, words: Sequence[str]) -> bool:

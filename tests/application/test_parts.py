@@ -174,6 +174,35 @@ def test_ranks_that_never_meet_do_not_wait_for_each_other() -> None:
     assert "its time has waits for ranks whose start is not known" in notes
 
 
+def test_a_gpu_that_two_processes_share_is_not_idle_by_the_host() -> None:
+    """Each has its kernel of 500 µs run while that of the other waits."""
+    recording = Recording()
+    for process in (1, 2):
+        host = Host(recording, process=process)
+        for step in range(12):
+            host.now = step * MS
+            with host.range("step"):
+                begin = host.now + (process - 1) * 500 * US
+                host.launch("kernel()", 490 * US, after=begin + 10 * US)
+    application = read_application(recording.events())
+    second = medians(application.processes[1].parts)
+    assert second["idle", "between queued work"] == pytest.approx(500, abs=10)
+    assert second.get(("idle", "launch-bound"), 0) < 15
+    notes = application_markdown(application, "x.sqlite")
+    assert "other processes keep GPU 0 busy in 49.0% of the time" in notes
+
+
+def test_launches_shorter_than_the_timer_tells_are_counted() -> None:
+    host = Host(Recording())
+    for _ in range(12):
+        host.launch("long()", 100 * US)
+        for number in range(4):
+            host.launch("short()", number % 2)
+    events = host.recording.events()
+    uses = ranking(events, only(events)).kernels
+    assert [use.launches for use in uses] == [11, 44]
+
+
 def test_a_stream_that_waits_for_an_event_is_no_synchronization_of_the_host() -> None:
     host = Host(Recording())
     for _ in range(12):
