@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
+import sqlite3
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -143,3 +145,28 @@ def test_one_time_of_a_step_is_shown(name: str, profkit_cli: Callable[..., Resul
     assert f"of a step in steady state of {time} (median)" in analyzed
     application = read_application(read(path))
     assert application.processes[0].steps.device == 0
+
+
+@pytest.mark.parametrize(
+    ("table", "change", "status"),
+    [
+        ("RUNTIME", "start = -1", 5),
+        ("KERNEL", "start = 0 WHERE rowid % 3 = 0", 0),
+    ],
+)
+@pytest.mark.parametrize("verb", ["checklist", "analyze"])
+def test_damaged_times_are_no_crash(
+    verb: str,
+    table: str,
+    change: str,
+    status: int,
+    tmp_path: Path,
+    profkit_cli: Callable[..., Result],
+) -> None:
+    path = tmp_path / "timeline.sqlite"
+    shutil.copyfile(story_folder("data_parallel_uneven") / "before.sqlite", path)
+    with sqlite3.connect(path) as database:
+        database.execute(f"UPDATE CUPTI_ACTIVITY_KIND_{table} SET {change}")
+    result = profkit_cli(verb, path)
+    assert result.exit_code == status, result.stderr
+    assert status == 0 or "no GPU work belongs to the calls of its steps" in result.stderr
