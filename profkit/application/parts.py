@@ -22,6 +22,7 @@ from profkit.application.kernel_kinds import (
     collective,
     kernel_kind,
 )
+from profkit.application.nccl_calls import nccl_calls
 from profkit.application.steps import Steps
 from profkit.application.work import KERNEL, MEMORY, Work, work_of
 from profkit.timeline import intervals
@@ -342,9 +343,9 @@ def latest_starts(events: Events) -> Times | None:
     """By kernel, when the last rank started this collective, 0 where unknown; None without other
     ranks.
 
-    The n-th kernel of a name is the same collective on each rank, if all have equally many and
-    almost all run at once on all ranks; others are of several communicators, or end on a rank
-    before another starts.
+    The n-th kernel of a name and communicator is the same collective on each rank, if all have
+    equally many and almost all run at once on all ranks. Without a communicator's name others are
+    of several, or end on a rank before another starts.
     """
     kernels = events.kernels
     talking = np.array(
@@ -355,11 +356,12 @@ def latest_starts(events: Events) -> Times | None:
     if len(np.unique(owners)) < 2:
         return None
     latest = np.zeros(len(kernels), dtype=np.int64)
-    for name in np.unique(kernels.name[rows]):
-        own = [
-            rows[(kernels.name[rows] == name) & (owners == owner)] for owner in np.unique(owners)
-        ]
-        if len({len(column) for column in own}) == 1:
+    named = nccl_calls(events).communicator[rows]
+    for name, communicator in np.unique(np.stack([kernels.name[rows], named]), axis=1).T:
+        chosen = (kernels.name[rows] == name) & (named == communicator)
+        members = np.unique(owners[chosen]) if communicator else np.unique(owners)
+        own = [rows[chosen & (owners == owner)] for owner in members]
+        if len(own) > 1 and len({len(column) for column in own}) == 1:
             table = np.stack(own)
             last = kernels.start[table].max(axis=0)
             together = last < kernels.end[table].min(axis=0)
