@@ -57,7 +57,7 @@ def run_over_matrix(
             for each in shapes
         ),
         str(Path.cwd()),
-        inputs_of(target),
+        inputs_of([target]),
         single=spread.place is None,
     )
     left = "finished shapes are saved: go on with --resume"

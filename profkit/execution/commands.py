@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -78,10 +78,11 @@ class _Result(Struct):
     status: int
 
 
-def inputs_of(target: Path) -> dict[str, str]:
-    """The target's files by absolute path, with their SHA-256; raises BadInput where it can't be
-    read."""
-    return {str(file): regular_file.digest(file) for file in program_files(target)}
+def inputs_of(scripts: Sequence[Path]) -> dict[str, str]:
+    """The files of scripts by absolute path, with their SHA-256; raises BadInput for those that
+    can't be read."""
+    files = (file for script in scripts for file in program_files(script))
+    return {str(file): regular_file.digest(file) for file in files}
 
 
 def run_commands(

@@ -62,7 +62,7 @@ def commands_of(folder: Path, *names: str, statuses: tuple[int, ...] = (0,)) -> 
             for name in names
         ),
         str(folder),
-        inputs_of(program),
+        inputs_of([program]),
     )
 
 
