@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
 
 from profkit.application.kernel_kinds import COMMUNICATION, collective, kernel_kind
+from profkit.application.nccl_calls import NcclCalls, nccl_calls
 from profkit.application.parts import latest_starts
 from profkit.application.steps import Steps
 from profkit.report.gpus import find_datasheet
@@ -36,7 +36,6 @@ _FACTORS: Mapping[str, Callable[[int], float]] = {
 }
 """Bytes on the bus of a byte of the message that NCCL's call names, by ranks. PERFORMANCE.md has
 (n-1)/n where its size is that of all ranks' messages; the call names one of n."""
-_SEND, _RECEIVE = "ncclSend", "ncclRecv"
 
 NO_RANGES = (
     "NCCL's NVTX ranges have the sizes of messages, and none is recorded: trace nvtx "
@@ -59,7 +58,7 @@ class Exchange:
     `size` is the mean of its messages in bytes, `bandwidth` the bus bandwidth in B/s, NaN where
     `reason` says why it is unknown. `link` is NVLink's datasheet rate in one direction in B/s, of
     the product `product`; 0 where there is none, ranks are on other machines, or share a GPU.
-    `waits`: other ranks are not recorded, so that the time has waits for them.
+    `waits`: it is unknown when some other rank started, so that the time has waits for it.
     """
 
     ranks: int = 0
@@ -73,8 +72,9 @@ class Exchange:
 
 def bandwidth_words(exchange: Exchange) -> str:
     """The bus bandwidth with its link's, or why it is unknown; a short form is before the colon."""
+    waits = "; its time has waits for ranks whose start is not known" if exchange.waits else ""
     if exchange.reason:
-        return f"bus bandwidth unknown: {exchange.reason}"
+        return f"bus bandwidth unknown: {exchange.reason}{waits}"
     least = " or more" if exchange.waits else ""
     words = (
         f"bus bandwidth {number(exchange.bandwidth, 'B/s', 3)}{least}: messages of "
@@ -85,7 +85,7 @@ def bandwidth_words(exchange: Exchange) -> str:
             f"; {percent(exchange.bandwidth / exchange.link)} of NVLink's "
             f"{number(exchange.link, 'B/s', 3)} in one direction (datasheet of {exchange.product})"
         )
-    return words + ("; its time has waits for ranks that are not recorded" if least else "")
+    return words + waits
 
 
 def exchanges(events: Events, steps: Steps) -> Mapping[str, Exchange]:
@@ -105,11 +105,11 @@ def exchanges(events: Events, steps: Steps) -> Mapping[str, Exchange]:
     rows_of: defaultdict[str, list[int]] = defaultdict(list)
     for row in rows.tolist():
         rows_of[collective(events.kernel_names[kernels.name[row]].name)].append(row)
-    messages = _messages(events, kinds)
+    calls = nccl_calls(events)
     latest = latest_starts(events)
     recorded = len({owners[stream] for stream in np.unique(kernels.stream[kinds[kernels.name]])})
     return {
-        operation: _exchange(events, operation, np.array(of_operation), messages, latest, recorded)
+        operation: _exchange(events, operation, np.array(of_operation), calls, latest, recorded)
         for operation, of_operation in sorted(rows_of.items())
     }
 
@@ -118,20 +118,23 @@ def _exchange(
     events: Events,
     operation: str,
     rows: Integers,
-    messages: tuple[Times, Times],
+    calls: NcclCalls,
     latest: Times | None,
     recorded: int,
 ) -> Exchange:
     kernels = events.kernels
-    sizes, ranks_of = (column[rows] for column in messages)
+    sizes, ranks_of = calls.size[rows], calls.ranks[rows]
     known = sizes > 0
+    last = np.zeros(len(rows), dtype=np.int64) if latest is None else latest[rows]
+    waits = latest is not None and bool((last == 0).any())
     if not known.any():
-        return Exchange(reason=_reason(events, rows))
+        return Exchange(reason=_reason(events, rows), waits=waits)
     ranks = int(ranks_of[known].max()) or recorded
     factor = _FACTORS.get(operation)
     if factor is None or ranks < 2:
-        return Exchange(reason=NO_RANKS if factor else f"no formula for {operation}")
-    begin = kernels.start[rows] if latest is None else np.maximum(kernels.start, latest)[rows]
+        reason = NO_RANKS if factor else f"no formula for {operation}"
+        return Exchange(reason=reason, waits=waits)
+    begin = np.maximum(kernels.start[rows], last)
     time = float((kernels.end[rows] - begin)[known].sum()) / 1e9
     size = float(sizes[known].sum())
     sheet = None
@@ -144,7 +147,7 @@ def _exchange(
         bandwidth=factor(ranks) * size / time if time > 0 else math.nan,
         link=sheet.nvlink.value / 2 if sheet else 0.0,
         product=sheet.name if sheet else "",
-        waits=latest is None or ranks > recorded,
+        waits=waits or latest is None or ranks > recorded,
     )
 
 
@@ -156,63 +159,3 @@ def _reason(events: Events, rows: Integers) -> str:
         return NO_CALLS
     named = any(name.startswith(RANGE_PREFIX) for name in events.range_names)
     return NO_PAYLOADS if named else NO_RANGES
-
-
-def _messages(events: Events, kinds: npt.NDArray[np.bool_]) -> tuple[Times, Times]:
-    """By kernel the bytes of its message and the communicator's ranks, 0 where unknown.
-
-    A kernel is launched within the call that names its message, or at the end of a group of calls.
-    """
-    kernels, calls, messages = events.kernels, events.calls, events.messages
-    sizes = np.zeros(len(kernels), dtype=np.int64)
-    ranks = np.zeros(len(kernels), dtype=np.int64)
-    if not len(messages):
-        return sizes, ranks
-    rows = np.flatnonzero(kinds[kernels.name] & (kernels.call >= 0))
-    launched: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)  # by thread
-    for row in rows.tolist():
-        call = kernels.call[row]
-        launched[int(calls.thread[call])].append((int(calls.start[call]), row))
-    for call in np.unique(events.graphs.call[events.graphs.call >= 0]).tolist():
-        launched[int(calls.thread[call])].append((int(calls.start[call]), -1))
-    for thread, launches in launched.items():
-        own = np.flatnonzero(messages.thread == thread)
-        for chosen, together in _groups(events, own, sorted(launches)):
-            for row, places in _shared(events, chosen, together):
-                sizes[row] = _bytes(events, places)
-                ranks[row] = messages.ranks[places].max()
-    return sizes, ranks
-
-
-def _groups(
-    events: Events, own: Integers, launches: list[tuple[int, int]]
-) -> Iterator[tuple[Integers, list[int]]]:
-    """Calls of a thread, and the kernels that were launched after them and before the next."""
-    begun = np.searchsorted(events.messages.start[own], [time for time, _ in launches], "right")
-    first = np.flatnonzero(np.diff(begun, prepend=0)).tolist()
-    for low, high in pairwise([*first, len(launches)]):
-        used = int(begun[low - 1]) if low else 0
-        yield own[used : int(begun[low])], [row for _, row in launches[low:high]]
-
-
-def _shared(events: Events, places: Integers, rows: list[int]) -> Iterator[tuple[int, Integers]]:
-    """Each kernel with its calls; none where that is ambiguous, or a CUDA graph was launched."""
-    if -1 in rows or (events.kernels.graph_node[rows] != 0).any():
-        return
-    calls, messages = events.calls, events.messages
-    last = places[-1:]
-    inside = messages.end[last[0]] >= calls.start[events.kernels.call[rows[0]]]
-    if len(rows) == 1:
-        yield rows[0], last if inside else places
-    elif len(rows) == len(places):
-        yield from ((row, places[number : number + 1]) for number, row in enumerate(rows))
-
-
-def _bytes(events: Events, places: Integers) -> int:
-    """The bytes of calls; of sends and receives those of the larger direction."""
-    messages = events.messages
-    directions: defaultdict[str, int] = defaultdict(int)
-    names = (events.range_names[name] for name in messages.name[places].tolist())
-    for name, size in zip(names, messages.size[places].tolist(), strict=True):
-        directions[name if name in {_SEND, _RECEIVE} else ""] += size
-    return max(directions.values())

@@ -22,6 +22,7 @@ from profkit.application.kernel_kinds import (
     collective,
     kernel_kind,
 )
+from profkit.application.nccl_calls import nccl_calls
 from profkit.application.steps import Steps
 from profkit.application.work import KERNEL, MEMORY, Work, work_of
 from profkit.timeline import intervals
@@ -54,7 +55,8 @@ MEANINGS: Mapping[str, str] = {
     COPY_CALLS: "the host prepares a copy, such as through pageable memory",
     OTHER_CALLS: "the host is in other CUDA calls",
     HOST_CODE: "Python, data loader, I/O: no thread that submits work is in a CUDA call",
-    QUEUED: "the next work was already submitted: launch latency, dependencies between streams",
+    QUEUED: "the next work was already submitted: launch latency, dependencies between streams, "
+    "work of other processes",
     UNKNOWN: "the call that submitted the next work was not recorded",
     RANK_WAIT: "a collective runs, but another rank has not started it",
 }
@@ -70,6 +72,7 @@ LATENCY_MOST = 50_000  # ns; chosen: what takes longer waits for something else
 
 MOST_WORK = 250_000  # pieces of work that are analyzed at once; chosen: 100 MB
 
+_TOGETHER = 0.9  # share of collectives in which all ranks meet; chosen: almost all
 _RETURN = 1_000  # ns; chosen: a wait may end as the GPU does, by clocks that differ a little
 _LAUNCHING = ("Launch",)
 _ALLOCATING = ("Malloc", "MemAlloc", "cudaFree", "MemFree", "MemCreate", "MemRelease", "HostAlloc")
@@ -337,9 +340,12 @@ def _communication(
 
 
 def latest_starts(events: Events) -> Times | None:
-    """By kernel, when the last rank started this collective; None without other ranks.
+    """By kernel, when the last rank started this collective, 0 where unknown; None without other
+    ranks.
 
-    The n-th kernel of a name is the same collective on each rank, if all have equally many.
+    The n-th kernel of a name and communicator is the same collective on each rank, if all have
+    equally many and almost all run at once on all ranks. Without a communicator's name others are
+    of several, or end on a rank before another starts.
     """
     kernels = events.kernels
     talking = np.array(
@@ -350,14 +356,33 @@ def latest_starts(events: Events) -> Times | None:
     if len(np.unique(owners)) < 2:
         return None
     latest = np.zeros(len(kernels), dtype=np.int64)
-    for name in np.unique(kernels.name[rows]):
-        own = [
-            rows[(kernels.name[rows] == name) & (owners == owner)] for owner in np.unique(owners)
-        ]
-        if len({len(column) for column in own}) == 1:
+    named = nccl_calls(events).communicator[rows]
+    for name, communicator in np.unique(np.stack([kernels.name[rows], named]), axis=1).T:
+        chosen = (kernels.name[rows] == name) & (named == communicator)
+        members = np.unique(owners[chosen]) if communicator else np.unique(owners)
+        own = [rows[chosen & (owners == owner)] for owner in members]
+        if len(own) > 1 and len({len(column) for column in own}) == 1:
             table = np.stack(own)
-            latest[table] = kernels.start[table].max(axis=0)
+            last = kernels.start[table].max(axis=0)
+            together = last < kernels.end[table].min(axis=0)
+            if together.mean() >= _TOGETHER:
+                latest[table] = np.where(together, last, 0)
     return latest
+
+
+def others_share(events: Events, parts: StepParts) -> float:
+    """The share of the steps' time in which only other processes have work on the GPU."""
+    steps = parts.steps
+    others, own = NOTHING, NOTHING
+    for process in {each.process for each in events.streams if each.device == steps.device}:
+        work = work_of(events, process, steps.device)
+        cover = intervals.union(work.start, work.end)
+        if process == steps.process:
+            own = cover
+        else:
+            others = intervals.either(others, cover)
+    lengths = np.diff(intervals.covered(intervals.without(others, own), steps.bounds))
+    return float(lengths[steps.typical].sum()) / parts.total
 
 
 def memory_name(kind: MemoryKind) -> str:
@@ -390,12 +415,14 @@ def _unrecorded(typical: _Typical, taken: Cover) -> Part:
 @dataclass(frozen=True, eq=False)
 class _Gaps:
     """Idle gaps cut at the steps' bounds, and when the call of the next work began and of what;
-    `unknown` where that call was not recorded."""
+    `unknown` where that call was not recorded. From `ready` on the work waits for something else,
+    such as another process's work."""
 
     step: Integers
     start: Times
     end: Times
     called: Times
+    ready: Times
     copying: Mask
     queued: Mask
     unknown: Mask
@@ -410,7 +437,8 @@ def _gap_parts(program: _Program, work: Work, taken: Cover, typical: _Typical) -
         for cause, cover in covers.items()
     }
     pause = until - gaps.start - sum(spent.values(), np.zeros(len(until), dtype=np.int64))
-    last = gaps.end - until
+    waiting = gaps.end - np.clip(gaps.ready, until, gaps.end)
+    last = gaps.end - until - waiting
     waits = covers[SYNCHRONIZATION]
     synced = intervals.covered(waits, until) > intervals.covered(waits, gaps.start - _RETURN)
     launching = np.where(synced, SYNCHRONIZATION, LAUNCH_BOUND)
@@ -420,6 +448,7 @@ def _gap_parts(program: _Program, work: Work, taken: Cover, typical: _Typical) -
     pieces += [
         (launching, spent[LAUNCH_BOUND]),
         (np.where(pause > SHORT_PAUSE, HOST_CODE, launching), pause),
+        (np.full(len(until), QUEUED), waiting),
         (np.where(gaps.copying, COPY_CALLS, np.where(gaps.queued, QUEUED, launching)), last),
     ]
     parts = []
@@ -453,9 +482,21 @@ def _gaps(events: Events, bounds: Times, work: Work, taken: Cover) -> _Gaps:
     fresh = delay[(called > start) & (call >= 0)]
     latency = LATENCY if len(fresh) < 10 else min(LATENCY_MOST, 1.5 * float(np.median(fresh)))
     queued = (called <= start) & (delay > latency)
+    returned = np.where(call >= 0, np.append(events.calls.end, 0)[call], end)
+    is_late = ~copies & (end - np.maximum(returned, start) > LATENCY_MOST)
+    ready = np.where(is_late, returned + int(latency), end)
     piece, step, low, high = intervals.pieces(start, end, bounds)
     unknown = known & (call < 0)
-    return _Gaps(step, low, high, called[piece], copies[piece], queued[piece], unknown[piece])
+    return _Gaps(
+        step,
+        low,
+        high,
+        called=called[piece],
+        ready=ready[piece],
+        copying=copies[piece],
+        queued=queued[piece],
+        unknown=unknown[piece],
+    )
 
 
 def _is(name: str, words: Sequence[str]) -> bool:

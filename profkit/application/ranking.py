@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from profkit.application.kernel_kinds import kernel_family, kernel_kind
+from profkit.application.kernel_kinds import COMMUNICATION, kernel_family, kernel_kind
 from profkit.application.parts import KERNELS, StepParts
 from profkit.application.steps import Steps
 from profkit.application.work import dense
@@ -112,10 +112,11 @@ def ranking(events: Events, parts: StepParts, explain: float = EXPLAINED) -> Ran
 
 
 def _uses(events: Events, parts: StepParts) -> tuple[KernelUse, ...]:
-    own = np.flatnonzero(parts.kernel_time > 0)
+    kernels, steps = events.kernels, parts.steps
+    inside = _within(steps.bounds, steps.typical, kernels.start)
+    own = np.flatnonzero((parts.kernel_time > 0) | (inside & _untimed(events, steps)))
     if not len(own):
         return ()
-    kernels, steps = events.kernels, parts.steps
     shapes = len(events.configurations)
     codes = kernels.name[own].astype(np.int64) * shapes + kernels.configuration[own]
     group = dense(codes)
@@ -123,7 +124,7 @@ def _uses(events: Events, parts: StepParts) -> tuple[KernelUse, ...]:
     groups[group] = codes
     times = np.bincount(group, weights=parts.kernel_time[own])
     counts = np.bincount(group)
-    launches = np.bincount(group, weights=_within(steps.bounds, steps.typical, kernels.start[own]))
+    launches = np.bincount(group, weights=inside[own])
     durations = np.minimum(kernels.end[own] - kernels.start[own], (1 << _BITS) - 1)
     ordered = np.sort((group.astype(np.int64) << _BITS) + durations)  # by group, then duration
     middles = ordered[np.cumsum(counts) - counts + counts // 2] & ((1 << _BITS) - 1)
@@ -140,6 +141,16 @@ def _uses(events: Events, parts: StepParts) -> tuple[KernelUse, ...]:
         )
         for place in np.argsort(-times, kind="stable")
     )
+
+
+def _untimed(events: Events, steps: Steps) -> Mask:
+    """Kernels of a process that are shorter than the GPU's timer tells."""
+    kernels = events.kernels
+    owner = steps.process, steps.device
+    ours = np.array([(each.process, each.device) == owner for each in events.streams])
+    exchanging = [kernel_kind(each.name) == COMMUNICATION for each in events.kernel_names]
+    computing = ours[kernels.stream] & ~np.array(exchanging, dtype=np.bool_)[kernels.name]
+    return np.asarray(computing & (kernels.end == kernels.start), dtype=np.bool_)
 
 
 def _within(bounds: Times, typical: Mask, times: Times) -> Mask:

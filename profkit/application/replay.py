@@ -25,6 +25,7 @@ from typing import Literal
 import numpy as np
 
 from profkit.application.steps import Steps
+from profkit.core.errors import BadInput
 from profkit.timeline.events import Events, GpuWork, Times
 
 US = 1e3  # ns
@@ -249,7 +250,7 @@ def _finish(replay: Replay, reached: Sequence[float]) -> float:
 
 def replay_of(events: Events, steps: Sequence[Steps]) -> Replay:
     """The graph of the recorded steps whose time is nearest to the median; those of several
-    processes are the same steps, counted from the last."""
+    processes are the same steps, counted from the last. Raises BadInput without their GPU work."""
     if not steps:
         raise ValueError("no steps to replay")
     from_end, count = _window(events, steps)
@@ -265,6 +266,11 @@ def replay_of(events: Events, steps: Sequence[Steps]) -> Replay:
         graph.add_work(each, rank, each.bounds[places].tolist())
         span = each.bounds[first + count] - each.bounds[first]
         recorded = max(recorded, float(span) / count)
+    if not graph.works:
+        raise BadInput(
+            f"{events.path}: no GPU work belongs to the calls of its steps, by recorded times",
+            "record and export it again",
+        )
     graph.link()
     recorded = max(recorded, graph.period(count))
     if lead:
@@ -720,14 +726,24 @@ class _Graph:
             work.awaits = [wait for each in work.awaits if (wait := moved(each))]
             work.call = places.get(work.call, -1)
             work.step -= 1
-        remaining = [place for place, each in enumerate(self.members) if each[0] in renumbered]
+        self._trim_members(works, renumbered)
+        self.calls = [self.calls[index] for index in places]
+        self.works = [self.works[index] for index in works]
+
+    def _trim_members(self, works: Sequence[int], renumbered: Mapping[int, int]) -> None:
+        """Collectives without those that a rank has in the first step: its times may be damaged."""
+        for index in works:
+            self.works[index].collective = -1
+        remaining = [
+            place
+            for place, each in enumerate(self.members)
+            if all(index in renumbered for index in each)
+        ]
         self.members = [[renumbered[index] for index in self.members[place]] for place in remaining]
         self.transfers = [self.transfers[place] for place in remaining]
         for place, members in enumerate(self.members):
             for member in members:
                 self.works[works[member]].collective = place
-        self.calls = [self.calls[index] for index in places]
-        self.works = [self.works[index] for index in works]
 
     @staticmethod
     def _after(items: Sequence[Call | Work]) -> list[int]:

@@ -19,7 +19,7 @@ from profkit.application.repetition import Integers, Mask, Repetition, measured,
 from profkit.application.work import KERNEL, MEMORY, Work, processes, work_of
 from profkit.core.errors import UsageError
 from profkit.timeline import intervals
-from profkit.timeline.events import Events, Times
+from profkit.timeline.events import Events, Ranges, Times
 from profkit.ui.text import plural
 
 MOST_STEPS = 10_000
@@ -35,6 +35,9 @@ _LONGER_PAUSE = 3.0  # times the longest pause within a step; chosen: far more t
 _PAUSED = 0.1  # share of the time in such pauses, chosen: logging every some steps takes less
 _REGULAR = 0.9  # share of steps that are alike between pauses; chosen: almost all
 _SPANNED = 0.5, 0.8  # least share of submitted work in ranges of a step's name, of any; chosen
+_RUNS_WITHIN = 0.5
+"""Share of the time of submitted work that runs within the steps; chosen: most of it. 0.75 and more
+in recorded programs on an H200, 0.25 and less where copies run ahead of kernels."""
 _STEP_WORDS = re.compile(r"step|iter|batch|token|frame|request", re.IGNORECASE)
 _NUMBER = re.compile(r"\d+")
 _PREPARING = {
@@ -79,10 +82,12 @@ class Steps:
     """Steady-state steps of one process, on the clock of the recording, in ns.
 
     Step i is [bounds[i], bounds[i+1]) of GPU time: from the first GPU work that it submits to that
-    of the next; `call_bounds` are the starts of the calls that submitted that work. `typical` says
-    which steps submit what most do; the others evaluate, log or recompile. `before` are the steps
-    or launches (`unit`) left out as warm-up, in `left_out` ns from the first GPU work, `why` the
-    reason.
+    of the next. Where copies run so far ahead that most work runs outside of these bounds, it is
+    from the first kernel or graph to that of the next. `call_bounds` are the starts of the calls
+    that submitted the first work. `typical` says which steps submit what most do; the others
+    evaluate, log or recompile. `before` are the steps or launches (`unit`) left out as warm-up, in
+    `left_out` ns from the first GPU work, `why` the reason. `outside` is the share of the work's
+    time that is submitted between the instances of the range by which steps are found.
     """
 
     process: int
@@ -95,6 +100,7 @@ class Steps:
     unit: str = "launch"
     why: str = ""
     left_out: int = 0
+    outside: float = 0.0
 
     def __len__(self) -> int:
         return len(self.bounds) - 1
@@ -140,8 +146,10 @@ def rank_order(steps: Steps) -> tuple[int, int]:
 def steady_steps(events: Events, nvtx: str | None = None) -> tuple[Steps, ...]:
     """The steps of each process with GPU work.
 
-    `nvtx` names the range that is a step; without it a range or pattern that repeats is searched. A
-    program without repetition is one step. Raises UsageError for a range that is not there.
+    `nvtx` names the range that is a step: those of exactly this name if there are several, else
+    also those that differ from it by numbers, which count instances. Without it a range or pattern
+    that repeats is searched. A program without repetition is one step. Raises UsageError for a
+    range that is not there.
     """
     found = []
     for process, device in processes(events):
@@ -189,7 +197,7 @@ def _steps_of(
             return steps
     pattern = repetition(sequence.symbol, sequence.rank)
     if pattern is not None:
-        steps = _by_pattern(events, sequence, pattern, process, device)
+        steps = _by_pattern(events, work, sequence, pattern, process, device)
         if steps is not None:
             return steps
     named = _range_of_steps(events, sequence, process, _SPANNED[1], re.compile(""))
@@ -273,14 +281,20 @@ def _ranks(events: Events, work: Work) -> npt.NDArray[np.int8]:
 
 
 def _by_pattern(
-    events: Events, sequence: _Sequence, pattern: Repetition, process: int, device: int
+    events: Events,
+    work: Work,
+    sequence: _Sequence,
+    pattern: Repetition,
+    process: int,
+    device: int,
 ) -> Steps | None:
     pattern = _paused(sequence, pattern) or _turned(sequence, pattern)
     low, high = _steady(pattern.alike)
     if high - low < 2:
         return None
     marks = pattern.marks
-    starts, calls = sequence.start[marks], sequence.call_start[marks]
+    calls = sequence.call_start[marks]
+    starts = _starts(work, sequence.start[marks], calls)
     low = _after_slow(np.diff(starts), pattern.alike, low, high)
     basis = StepBasis(BasisKind.pattern, launches=_launches(sequence, pattern))
     first = int(marks[low])
@@ -294,6 +308,20 @@ def _by_pattern(
     return replace(
         steps, before=before, why=why if before else "", left_out=int(starts[low]) - origin
     )
+
+
+def _starts(work: Work, first: Times, calls: Times) -> Times:
+    """When steps begin on the GPU: with their first work, or where most of what they submit runs
+    outside of these bounds, with their first kernel or graph."""
+    submitted = (work.call_start >= calls[0]) & (work.call_start < calls[-1])
+    within = submitted & (work.start >= first.min()) & (work.start < first.max())
+    time = work.end - work.start
+    if time[within].sum() >= _RUNS_WITHIN * time[submitted].sum():
+        return first
+    order = np.argsort(work.call_start, kind="stable")
+    order = order[work.table[order] != MEMORY]
+    following = np.searchsorted(work.call_start[order], calls)
+    return first if following[-1] >= len(order) else work.start[order[following]]
 
 
 def _launches(sequence: _Sequence, pattern: Repetition) -> int:
@@ -449,14 +477,13 @@ def _reason(events: Events, process: int, start: int, end: int) -> str:
 def _range_rows(events: Events, process: int, name: str | None) -> Integers:
     ranges = events.ranges
     own = (ranges.process == process) & ranges.closed
-    if name is not None:
-        wanted = np.array([_matches(known, name) for known in events.range_names], dtype=np.bool_)
-        own &= wanted[ranges.name] if len(wanted) else False
-    return np.flatnonzero(own)
-
-
-def _matches(known: str, name: str) -> bool:
-    return known == name or _plain(known) == name or _plain(known) == _plain(name) != known
+    if name is None or not own.any():
+        return np.flatnonzero(own)
+    exact = own & (np.array(events.range_names) == name)[ranges.name]
+    if exact.sum() > 1:
+        return np.flatnonzero(exact)
+    counted = np.array([_plain(known) in {name, _plain(name)} for known in events.range_names])
+    return np.flatnonzero(exact | (own & counted[ranges.name]))
 
 
 def _plain(name: str) -> str:
@@ -489,10 +516,10 @@ def _range_of_steps(
 
 
 def _by_range(events: Events, work: Work, process: int, device: int, name: str) -> Steps | None:
-    rows = _range_rows(events, process, name)
+    ranges = events.ranges
+    rows = _outermost(ranges, _range_rows(events, process, name))
     if not len(rows):
         return None
-    ranges = events.ranges
     order = np.argsort(work.call_start, kind="stable")
     called, started = work.call_start[order], work.start[order]
     low = np.searchsorted(called, ranges.start[rows])
@@ -501,8 +528,10 @@ def _by_range(events: Events, work: Work, process: int, device: int, name: str) 
     low, high = low[busy], high[busy]
     if not len(low):
         return None
+    interrupted = np.diff(np.flatnonzero(busy)) > 1  # by ranges without GPU work
     symbols, count = work.symbol[order], int(work.symbol.max()) + 1
-    starts, calls = started[low], called[low]
+    calls = called[low]
+    starts = _starts(work, started[low], calls)
     basis = StepBasis(BasisKind.range, range=name)
     if len(low) == 1:
         inside = order[low[0] : high[0]]
@@ -512,6 +541,8 @@ def _by_range(events: Events, work: Work, process: int, device: int, name: str) 
     else:
         pattern = measured(symbols.astype(np.int32), np.append(low, high[-1]), count)
         alike = pattern.alike[: len(low) - 1] if pattern else np.ones(len(low) - 1, dtype=np.bool_)
+        if (alike & ~interrupted).sum() > interrupted.sum():
+            alike = alike & ~interrupted
     first = _steady(alike)[0] if alike.any() else 0
     first = _after_slow(np.diff(starts), alike, first, len(alike))
     steps = _bounded(process, device, starts, calls, alike, (first, len(alike)), basis)
@@ -520,4 +551,25 @@ def _by_range(events: Events, work: Work, process: int, device: int, name: str) 
     before, unit = (first, "step") if first else (int(low[0]), "launch")
     why = _reason(events, process, int(called[0]), int(calls[first])) if before else ""
     left_out = max(0, int(starts[first] - work.start[0]))
-    return replace(steps, before=before, unit=unit, why=why, left_out=left_out)
+    spent = np.append(0, np.cumsum((work.end - work.start)[order]))
+    total = int(spent[low[-1]] - spent[low[first]])
+    ranged = int((spent[high] - spent[low])[first:-1].sum())
+    return replace(
+        steps,
+        before=before,
+        unit=unit,
+        why=why,
+        left_out=left_out,
+        outside=max(0.0, 1.0 - ranged / total) if total else 0.0,
+    )
+
+
+def _outermost(ranges: Ranges, rows: Integers) -> Integers:
+    """Without ranges that lie in an earlier one of their thread."""
+    inner = np.zeros(len(rows), dtype=np.bool_)
+    for thread in np.unique(ranges.thread[rows]):
+        own = np.flatnonzero(ranges.thread[rows] == thread)
+        if thread >= 0 and len(own) > 1:
+            reach = np.maximum.accumulate(ranges.end[rows[own]])
+            inner[own[1:]] = ranges.end[rows[own[1:]]] <= reach[:-1]
+    return rows[~inner]

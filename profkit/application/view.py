@@ -12,6 +12,7 @@ from rich.text import Text
 
 from profkit.application.application import Application, Process, Row, table, wall_row
 from profkit.application.collectives import bandwidth_words
+from profkit.application.parts import others_share
 from profkit.application.steps import BasisKind, Steps
 from profkit.application.work import other_devices
 from profkit.report.names import told_apart
@@ -203,15 +204,25 @@ def notes(application: Application) -> Iterator[str]:
             f"{percent(first.ranking.unknown)} of the kernels' time is in CUDA graphs traced as a "
             "whole: record with --cuda-graph-trace=node to see their kernels"
         )
+    if (others := others_share(application.events, first.parts)) > 0.01:  # chosen: as above
+        yield (
+            f"other processes keep GPU {first.steps.device} busy in {percent(others)} of the time: "
+            "its idle parts are without work of this process"
+        )
     for operation, exchange in first.exchanges.items():
         yield f"{operation}: {bandwidth_words(exchange)}"
-    others = other_devices(application.events, first.steps.process, first.steps.device)
-    if others:
+    places = other_devices(application.events, first.steps.process, first.steps.device)
+    if places:
         yield (
-            f"the process also has work on GPU {', '.join(map(str, others))}, which is in no part: "
+            f"the process also has work on GPU {', '.join(map(str, places))}, which is in no part: "
             f"the time in which GPU {first.steps.device} waits for it is idle"
         )
     basis = first.steps.basis
+    if first.steps.outside > 0.05:  # chosen: a little may be logging
+        yield (
+            f'a step is from one range "{basis.range}" to the next: '
+            f"{percent(first.steps.outside)} of its GPU work is submitted outside of that range"
+        )
     if basis.kind is BasisKind.pattern and basis.launches <= _FEWEST_LAUNCHES:
         yield (
             f"a step is {plural(basis.launches, 'launch')}, as nothing else separates launches: "

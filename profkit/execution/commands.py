@@ -23,6 +23,7 @@ from msgspec import Struct, msgpack
 from profkit.capture.environment import digest
 from profkit.capture.gpu import VISIBLE, NoDriver, chosen, lock_name, visibility
 from profkit.capture.process import end, supervised
+from profkit.capture.program_files import program_files
 from profkit.core import regular_file
 from profkit.core.atomic_file import PART, write_atomic
 from profkit.core.errors import EnvironmentProblem, UsageError
@@ -77,9 +78,11 @@ class _Result(Struct):
     status: int
 
 
-def inputs_of(files: Sequence[Path]) -> dict[str, str]:
-    """Files by absolute path, with their SHA-256; raises BadInput for one that can't be read."""
-    return {str(file.resolve()): regular_file.digest(file) for file in files}
+def inputs_of(scripts: Sequence[Path]) -> dict[str, str]:
+    """The files of scripts by absolute path, with their SHA-256; raises BadInput for those that
+    can't be read."""
+    files = (file for script in scripts for file in program_files(script))
+    return {str(file): regular_file.digest(file) for file in files}
 
 
 def run_commands(
@@ -156,14 +159,21 @@ class _Results:
             self._output[task] = result.output
             return Reply(failed=_reason(result))
         part = self._folder / f".{task}.{token_hex(4)}{PART}"
-        for name, content in result.files.items():
-            file = part / name
-            file.parent.mkdir(parents=True, exist_ok=True)
-            write_atomic(file, content)
+        try:
+            for name, content in result.files.items():
+                file = part / name
+                file.parent.mkdir(parents=True, exist_ok=True)
+                write_atomic(file, content)
+            part.rename(self._folder / task)
+        except OSError as error:
+            rmtree(part, ignore_errors=True)
+            raise EnvironmentProblem(
+                f"{self._folder / task}: can't be written ({error.strerror})",
+                "free disk space, then continue with --resume",
+            ) from None
         with suppress(OSError):
             (self._folder / FAILED / f"{task}.txt").unlink()
             (self._folder / FAILED).rmdir()
-        part.rename(self._folder / task)
         return Reply()
 
     def accept_left(self, outcome: Outcome) -> None:

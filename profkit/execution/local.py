@@ -5,6 +5,7 @@ from __future__ import annotations
 import queue
 import threading
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 
 from profkit.execution.protocol import (
     Fate,
@@ -112,8 +113,14 @@ class _Slot:
             self._worker.stop()
 
     def _serve(self) -> None:
-        with self._make(self._gpu) as worker:
-            self._worker = worker
+        with ExitStack() as stack:
+            try:
+                self._worker = worker = stack.enter_context(self._make(self._gpu))
+            except Exception as error:
+                why = f"no worker can be made ({type(error).__name__}: {error})"
+                while (task := self.inbox.get()) is not None:
+                    self._outcomes.put(Outcome(task.id, Fate.refused, self.name, reason=why))
+                return
             while (task := self.inbox.get()) is not None:
                 try:
                     outcome = run_task(worker, task, self.name)

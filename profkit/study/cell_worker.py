@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 from msgspec import UNSET, json
 
 from profkit.capture.gpu import VISIBLE, NoDriver, chosen
+from profkit.capture.program_files import program_digest
 from profkit.core.errors import EnvironmentProblem
 from profkit.core.fingerprint import Device
 from profkit.core.lock import gpu_lock
-from profkit.core.regular_file import digest
 from profkit.core.typed_file import Model, convert, known
 from profkit.core.version import __version__
 from profkit.execution.protocol import Task
@@ -111,7 +111,7 @@ class CellWorker:
             )
         if self._gpu is None:
             file = self._plan.target
-            if not file.is_file() or digest(file) != self._setup.target:
+            if not file.is_file() or program_digest(file) != self._setup.target:
                 raise EnvironmentProblem(
                     f"{file}: {'another file' if file.is_file() else 'no such file'} there",
                     "have the target at the same path everywhere",

@@ -116,13 +116,20 @@ def dtype_named(word: str) -> str | None:
 
 
 def joined(matrices: Sequence[Matrix]) -> Matrix:
-    """Several matrices as one, without repeated shapes."""
-    shapes = {shape.name: shape for matrix in reversed(matrices) for shape in matrix.shapes}
-    in_order = dict.fromkeys(shape.name for matrix in matrices for shape in matrix.shapes)
+    """Several matrices as one, without repeated shapes; raises UsageError for two of one name."""
+    shapes: dict[str, MatrixShape] = {}
+    for shape in (shape for matrix in matrices for shape in matrix.shapes):
+        same = shapes.setdefault(shape.name, shape)
+        if same.words != shape.words:
+            raise UsageError(
+                f"two shapes are named {shape.name}: {' '.join(same.words)} and "
+                f"{' '.join(shape.words)}",
+                "give them options whose values differ in letters or digits",
+            )
     return Matrix(
         "+".join(matrix.name for matrix in matrices),
         " ".join(filter(None, (matrix.about for matrix in matrices))),
-        tuple(shapes[name] for name in in_order),
+        tuple(shapes.values()),
     )
 
 

@@ -20,7 +20,7 @@ from typing import Any, Protocol
 from msgspec import UNSET, structs
 
 from profkit.capture.environment import digest
-from profkit.core.errors import EnvironmentProblem, ProfkitError
+from profkit.core.errors import BadInput, EnvironmentProblem, ProfkitError
 from profkit.core.fingerprint import Device, Fingerprint
 from profkit.core.timestamp import timestamp
 from profkit.core.typed_file import convert, known, part
@@ -163,12 +163,21 @@ def missing_rounds(plan: BaselinePlan, declared: Declared, target: str | None) -
     """The backends to measure at each shape with missing cells, in the shuffled order.
 
     In addition the first one with a time, their reference: its earlier blocks are not
-    interleaved with theirs. Where the first is missing, all that are compared with it.
+    interleaved with theirs. Where the first is missing, all that are compared with it. Raises
+    BadInput for a cell of another shape.
     """
     available, shapes = declared.available, {shape.name: shape for shape in plan.matrix.shapes}
+    saved = read_cells(plan.out)
+    for cell in saved:
+        if cell.shape not in shapes:
+            file = cell_file(plan.out, cell.id)
+            raise BadInput(
+                f"{file}: of the shape {cell.shape}, which the matrix lacks",
+                "remove it, and resume",
+            )
     cells = [
         cell
-        for cell in read_cells(plan.out)
+        for cell in saved
         if cell.key is None  # of an older profkit
         or cell.backend not in available
         or cell.key == cell_key(target, plan, shapes[cell.shape], declared.about(cell.backend))

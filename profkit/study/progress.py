@@ -5,16 +5,19 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
+
+from msgspec import UNSET, UnsetType
 
 from profkit.core.atomic_file import write_atomic
 from profkit.core.errors import BadInput, EnvironmentProblem
 from profkit.core.lock import file_lock
 from profkit.core.text_files import MissingFile
 from profkit.core.timestamp import timestamp
-from profkit.core.typed_file import Amount, Count, File, Model, encode, read_file
+from profkit.core.typed_file import Amount, Count, File, Model, encode, known, read_file
 from profkit.execution.protocol import host_name
 from profkit.execution.slurm import cancel_jobs
 from profkit.study.folder import cell_statuses, read_plan
@@ -62,13 +65,18 @@ class ProgressFile(File, frozen=True, kw_only=True, tag="profkit.baseline-progre
 
 
 class StatusFile(File, frozen=True, kw_only=True, tag="profkit.baseline-status/1"):
-    """The cells of a baseline by status, those planned, and the last run on several GPUs."""
+    """The cells of a baseline by status, those planned, and the last run on several GPUs.
+
+    `alive`: a process measures, on several GPUs if there is `progress`; `unreadable` is why that
+    can't be read.
+    """
 
     folder: str
     planned: Count
     counts: dict[str, int]
     alive: bool | None
     progress: ProgressFile | None
+    unreadable: str | UnsetType = UNSET
 
 
 def write_progress(folder: Path, progress: ProgressFile) -> None:
@@ -76,15 +84,24 @@ def write_progress(folder: Path, progress: ProgressFile) -> None:
     write_atomic(folder / PROGRESS, encode(progress, dense=False), sync=False)
 
 
+def forget_progress(folder: Path) -> None:
+    """Remove that of an earlier run, where one begins that has none."""
+    with suppress(OSError):
+        (folder / PROGRESS).unlink()
+
+
 def read_status(folder: Path) -> StatusFile:
     """The status of a baseline; raises BadInput for a folder without one."""
     plan = read_plan(folder)
     if plan is None:
         raise BadInput(f"{folder}: contains no baseline", "make one with profkit baseline run")
+    progress, unreadable = None, ""
     try:
         progress = read_file(folder / PROGRESS, ProgressFile)
     except MissingFile:
-        progress = None
+        pass
+    except BadInput as error:  # such as an empty one, after a loss of power
+        unreadable = error.message
     counts = Counter(cell_statuses(folder))
     available = sum(backend.available for backend in plan.backends)
     return StatusFile(
@@ -93,15 +110,16 @@ def read_status(folder: Path) -> StatusFile:
         counts=dict(counts),
         alive=_is_alive(folder, progress),
         progress=progress,
+        unreadable=unreadable or UNSET,
     )
 
 
 def _is_alive(folder: Path, progress: ProgressFile | None) -> bool | None:
-    """Whether a driver works on the folder: by its lock on this machine, by its last words
+    """Whether a process measures into the folder: by its lock on this machine, by its last words
     elsewhere."""
-    if progress is None or progress.state != "running":
+    if progress is not None and progress.state != "running":
         return False
-    if progress.host != host_name():
+    if progress is not None and progress.host != host_name():
         return _age(progress.updated) < _SILENT
     try:
         with file_lock(folder, ""):
@@ -110,6 +128,7 @@ def _is_alive(folder: Path, progress: ProgressFile | None) -> bool | None:
         return True
 
 
+_ALONE = "it is measured on one GPU, without --on: press Ctrl-C where that runs"
 _SILENT = 60.0  # s, chosen: a driver writes every second or two; clocks of hosts differ
 
 
@@ -126,6 +145,8 @@ def status_text(status: StatusFile) -> str:
         lines.append("  " + ", ".join(f"{n} {name}" for name, n in sorted(status.counts.items())))
     progress = status.progress
     if progress is None:
+        lines += filter(None, [known(status.unreadable)])
+        lines += ["A process of this machine measures them"] if status.alive else []
         return "\n".join(lines) + "\n"
     state: str = progress.state
     if state == "running" and not status.alive:
@@ -167,6 +188,8 @@ def ask_to_cancel(folder: Path, wait: Callable[[float], None], seconds: float = 
         jobs = cancel_jobs(folder / JOBS)
         left = f"; {plural(jobs, 'job')} of its last driver canceled" if jobs else ""
         return f"no driver works on it{left}"
+    if status.progress is None and not known(status.unreadable):
+        return f"{_ALONE}; measured configurations stay"
     try:
         (folder / CANCEL).write_text(f"{host_name()} {os.getpid()} {timestamp()}\n")
     except OSError as error:
@@ -177,7 +200,7 @@ def ask_to_cancel(folder: Path, wait: Callable[[float], None], seconds: float = 
     while passed < seconds:
         wait(step)
         passed += step
-        progress = read_file(folder / PROGRESS, ProgressFile)
-        if progress.state != "running":
+        progress = read_status(folder).progress
+        if progress is not None and progress.state != "running":
             return "canceled"
     return "asked to end; it has not answered yet"

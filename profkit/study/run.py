@@ -15,11 +15,11 @@ from typing import Any
 from msgspec import UNSET
 from msgspec.structs import replace
 
+from profkit.capture.program_files import program_digest
 from profkit.core.errors import BadInput, ProfkitError, UsageError
 from profkit.core.extras import lacking
 from profkit.core.fingerprint import Device
 from profkit.core.lock import gpu_lock
-from profkit.core.regular_file import digest
 from profkit.core.timestamp import timestamp
 from profkit.core.typed_file import encode, known, part
 from profkit.recording import recording
@@ -43,6 +43,7 @@ from profkit.study.matrix import MatrixShape
 from profkit.study.measurement import FolderStore, Measuring, Process, missing_rounds
 from profkit.study.plan import BaselinePlan, Declared, Profiled
 from profkit.study.plan_format import Asked, Backend, PlanFile, ProfiledCell, Program
+from profkit.study.progress import forget_progress
 from profkit.study.summary import Baseline, Row, derive, top_rows
 from profkit.timing.cell import MISSING, Cell, CellStatus
 from profkit.timing.floor import read_floor
@@ -78,12 +79,18 @@ def measure_missing(plan: BaselinePlan, started: float, tell: Tell) -> None:
         if plan.on is None:
             stack.enter_context(gpu_lock(lock_of(plan.timing)))
         stack.enter_context(held(plan.out))
+        if plan.on is None:
+            forget_progress(plan.out)
         process = stack.enter_context(Process(plan))
         tell("start", "")
         declared = _declared(plan, process, before)
         file = before or PlanFile(
             asked=_asked(plan),
-            target=Program(name=declared.name, file=plan.target.name, sha256=digest(plan.target)),
+            target=Program(
+                name=declared.name,
+                file=plan.target.name,
+                sha256=program_digest(plan.target),
+            ),
             gpu=None,
             measured_on=None,
             budget=plan.budget,
@@ -129,9 +136,10 @@ def _continued(plan: BaselinePlan) -> PlanFile | None:
             f"{plan.out}: contains a baseline",
             "resume it with --resume, or give --output another folder",
         )
-    if before.target.sha256 != digest(plan.target):
+    if before.target.sha256 != program_digest(plan.target):
         raise UsageError(
-            f"{plan.out}: {plan.target.name} has changed since the baseline was started",
+            f"{plan.out}: {plan.target.name}, or what it imports beside it, has changed since the "
+            "baseline was started",
             "give --output another folder: all cells must be of one program",
         )
     asked = _asked(plan)

@@ -142,17 +142,20 @@ class Ranges(Intervals):
 class Messages(Intervals):
     """NCCL's calls with the bytes of their message, by NVTX range: `name` as in `range_names`.
 
-    `ranks` are those of the communicator, 0 where its start was not recorded.
+    `ranks` are those of the communicator, 0 where its start was not recorded; `communicator` is the
+    same number on all of them, 0 where it was not named.
     """
 
     name: Indices
     thread: Indices
     size: Times
     ranks: Times
+    communicator: Times
 
 
 _NONE = np.zeros(0, dtype=np.int64)
-NO_MESSAGES = Messages(_NONE, _NONE, _NONE.astype(np.int32), _NONE.astype(np.int32), _NONE, _NONE)
+_NO_INDEX = _NONE.astype(np.int32)
+NO_MESSAGES = Messages(_NONE, _NONE, _NO_INDEX, _NO_INDEX, _NONE, _NONE, _NONE)
 
 
 @dataclass(frozen=True, eq=False)

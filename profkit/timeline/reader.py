@@ -502,6 +502,9 @@ class _Reader:
         if not found:
             return NO_MESSAGES
         starts, ends, called, threads, payloads = zip(*found, strict=True)
+        names_of = [each.communicator for each in payloads]
+        numbers = {name: number for number, name in enumerate(dict.fromkeys(names_of), 1)}
+        numbers[None] = 0
         return Messages(
             np.array(starts, np.int64) - self._origin,
             np.array(ends, np.int64) - self._origin,
@@ -509,6 +512,7 @@ class _Reader:
             thread=np.array(threads, np.int32),
             size=np.array([each.size for each in payloads], np.int64),
             ranks=np.array([ranks.get(each.communicator, 0) for each in payloads], np.int64),
+            communicator=np.array([numbers[name] for name in names_of], np.int64),
         )
 
     def _created(self) -> datetime | None:

@@ -12,6 +12,7 @@ import pytest
 from typer.testing import Result
 
 from profkit.application.collectives import Exchange, exchanges
+from profkit.application.parts import step_parts
 from profkit.application.steps import steady_steps
 from profkit.timeline.events import Events, Messages
 from profkit.timeline.reader import read
@@ -25,15 +26,23 @@ TIME = 500 * US
 
 
 def recorded(
-    kernel: str, calls: Sequence[str], ranks: int = 2, told: int = 0, late: int = 0
+    kernel: str,
+    calls: Sequence[str],
+    ranks: int = 2,
+    told: int = 0,
+    late: int = 0,
+    pairs: bool = False,
 ) -> Events:
     """Ranks that compute and exchange; a step launches the kernel after these calls as a group, or
-    in the last one. `told` ranks are the communicator's; rank 1 is `late`."""
+    in the last one. `told` ranks are the communicator's; rank 1 is `late`, or with a communicator
+    for each of two `pairs` the second pair."""
     recording = Recording()
     messages: list[tuple[int, int, str, int]] = []
+    communicators: dict[int, int] = {}
     for rank in range(ranks):
         host = Host(recording, process=rank + 1, device=rank, number=100 + rank)
-        own = late if rank else 0
+        own = late if rank >= 1 + pairs else 0
+        communicators[host.thread] = 1 + (rank // 2 if pairs else 0)
         for step in range(STEPS):
             host.now = (2 * step + 1) * MS
             begin = host.now + 400 * US
@@ -47,7 +56,7 @@ def recorded(
                         if number == len(calls):
                             call = host.call("cudaLaunchKernelExC", 5 * US)
                             stream = recording.stream(rank + 1, rank, 9)
-                            end = begin + late + TIME
+                            end = begin + (own if pairs else late) + TIME
                             recording.kernel(kernel, begin + own, end, call, stream)
                     messages.append((called, host.now, name, host.thread))
     events = recording.events()
@@ -61,6 +70,7 @@ def recorded(
             thread=np.array([row[3] for row in messages], np.int32),
             size=np.full(len(messages), SIZE),
             ranks=np.full(len(messages), told),
+            communicator=np.array([communicators[row[3]] for row in messages]),
         ),
     )
 
@@ -96,6 +106,30 @@ def test_the_wait_for_a_late_rank_is_no_transfer() -> None:
     """Its kernels of 500 µs run for 800 µs on the rank that comes first."""
     exchange = only(recorded("ncclDevKernel_AllReduce_Sum()", ["ncclAllReduce"], late=300 * US))
     assert exchange.bandwidth == pytest.approx(SIZE / (TIME / 1e9), rel=0.05)
+
+
+def test_ranks_of_another_communicator_are_not_awaited() -> None:
+    """Two pairs, whose exchanges overlap in time."""
+    events = recorded(
+        "ncclDevKernel_AllReduce_Sum()", ["ncclAllReduce"], 4, told=2, late=300 * US, pairs=True
+    )
+    exchange = only(events)
+    assert exchange.bandwidth == pytest.approx(SIZE / (TIME / 1e9), rel=0.05)
+    assert not exchange.waits
+    parts = step_parts(events, steady_steps(events)[0])
+    assert "waiting for another rank" not in {part.name for part in parts.parts}
+
+
+def test_a_rank_that_ends_before_another_starts_has_no_negative_time() -> None:
+    """The root of a small broadcast: what others take is unknown, and its own time has a bound."""
+    events = recorded("ncclDevKernel_Broadcast_RING_LL()", ["ncclBroadcast"])
+    kernels = events.kernels
+    second = np.array([stream.device for stream in events.streams])[kernels.stream] == 1
+    start = kernels.start + np.where(second, TIME + 100 * US, 0)
+    end = kernels.end + np.where(second, TIME + 100 * US, 0)
+    exchange = only(replace(events, kernels=replace(kernels, start=start, end=end)))
+    assert exchange.bandwidth == pytest.approx(SIZE / (TIME / 1e9), rel=0.05)
+    assert exchange.waits
 
 
 def test_a_communicator_over_machines_is_not_compared_with_nvlink() -> None:

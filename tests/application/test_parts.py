@@ -15,6 +15,7 @@ from profkit.application.drawing import view_data
 from profkit.application.parts import StepParts, step_parts
 from profkit.application.ranking import ranking
 from profkit.application.steps import BasisKind, StepBasis, Steps, steady_steps
+from profkit.application.view import application_markdown
 from profkit.timeline import intervals
 from profkit.timeline.events import Events, KernelName, MemoryKind
 from tests.application.synthetic import DEVICE, MS, PAGEABLE, PINNED, US, Host, Recording, training
@@ -153,6 +154,53 @@ def test_a_rank_that_waits_for_another_is_told_apart() -> None:
     assert first["communication", "all-reduce"] == 50
     assert hidden(ranks[0], "all-reduce") == 0
     assert ("communication", "waiting for another rank") not in second
+
+
+def test_ranks_that_never_meet_do_not_wait_for_each_other() -> None:
+    """Two communicators of two ranks each, of which the second exchanges 400 µs later."""
+    recording = Recording()
+    for rank in range(4):
+        host = Host(recording, process=rank + 1, device=rank, now=(400 * US if rank > 1 else 0))
+        for _ in range(12):
+            host.launch("backward()", 100 * US)
+            host.launch("ncclDevKernel_AllReduce_Sum_f32_RING_LL(T)", 200 * US)
+            host.synchronize()
+            host.compute(600 * US)
+    application = read_application(recording.events())
+    first = medians(application.processes[0].parts)
+    assert first["communication", "all-reduce"] == 200
+    assert ("communication", "waiting for another rank") not in first
+    notes = application_markdown(application, "x.sqlite")
+    assert "its time has waits for ranks whose start is not known" in notes
+
+
+def test_a_gpu_that_two_processes_share_is_not_idle_by_the_host() -> None:
+    """Each has its kernel of 500 µs run while that of the other waits."""
+    recording = Recording()
+    for process in (1, 2):
+        host = Host(recording, process=process)
+        for step in range(12):
+            host.now = step * MS
+            with host.range("step"):
+                begin = host.now + (process - 1) * 500 * US
+                host.launch("kernel()", 490 * US, after=begin + 10 * US)
+    application = read_application(recording.events())
+    second = medians(application.processes[1].parts)
+    assert second["idle", "between queued work"] == pytest.approx(500, abs=10)
+    assert second.get(("idle", "launch-bound"), 0) < 15
+    notes = application_markdown(application, "x.sqlite")
+    assert "other processes keep GPU 0 busy in 49.0% of the time" in notes
+
+
+def test_launches_shorter_than_the_timer_tells_are_counted() -> None:
+    host = Host(Recording())
+    for _ in range(12):
+        host.launch("long()", 100 * US)
+        for number in range(4):
+            host.launch("short()", number % 2)
+    events = host.recording.events()
+    uses = ranking(events, only(events)).kernels
+    assert [use.launches for use in uses] == [11, 44]
 
 
 def test_a_stream_that_waits_for_an_event_is_no_synchronization_of_the_host() -> None:

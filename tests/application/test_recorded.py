@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
+import shutil
+import sqlite3
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +15,7 @@ import pytest
 from typer.testing import Result
 
 from profkit.application.application import read_application, table
-from profkit.application.parts import StepParts, step_parts
+from profkit.application.parts import GAPS, UNRECORDED, StepParts, step_parts
 from profkit.application.ranking import ranking
 from profkit.application.steps import steady_steps
 from profkit.timeline.events import Events, Ranges
@@ -55,6 +58,20 @@ def test_a_recorded_application_has_steps_and_parts(file: Path) -> None:
         assert total == pytest.approx(parts.wall, abs=1e-2)
         if f"{file.parent.name}/{file.stem}" not in LOOPS | SHORT:
             check_pattern(events, parts)
+
+
+@pytest.mark.parametrize("file", RECORDED, ids=NAMES)
+def test_a_step_takes_as_long_as_was_measured_without_nsys(file: Path) -> None:
+    """Blocks of a side differ by up to 20%; nsys slows the host, which leaves the GPU idle."""
+    side = file.name.partition(".")[0]
+    measured = json.loads((file.parent / "times.json").read_text())[side]["median_ms"]
+    events = read(file)
+    for steps in steady_steps(events):
+        parts = step_parts(events, steps)
+        waiting = [part.times for part in parts.parts if part.group in {GAPS, UNRECORDED}]
+        busy = parts.wall - np.sum(waiting, axis=0)
+        assert np.median(parts.wall) / 1e6 >= 0.88 * measured
+        assert np.median(busy) / 1e6 <= 1.12 * measured
 
 
 def check_pattern(events: Events, parts: StepParts) -> None:
@@ -128,3 +145,28 @@ def test_one_time_of_a_step_is_shown(name: str, profkit_cli: Callable[..., Resul
     assert f"of a step in steady state of {time} (median)" in analyzed
     application = read_application(read(path))
     assert application.processes[0].steps.device == 0
+
+
+@pytest.mark.parametrize(
+    ("table", "change", "status"),
+    [
+        ("RUNTIME", "start = -1", 5),
+        ("KERNEL", "start = 0 WHERE rowid % 3 = 0", 0),
+    ],
+)
+@pytest.mark.parametrize("verb", ["checklist", "analyze"])
+def test_damaged_times_are_no_crash(
+    verb: str,
+    table: str,
+    change: str,
+    status: int,
+    tmp_path: Path,
+    profkit_cli: Callable[..., Result],
+) -> None:
+    path = tmp_path / "timeline.sqlite"
+    shutil.copyfile(story_folder("data_parallel_uneven") / "before.sqlite", path)
+    with sqlite3.connect(path) as database:
+        database.execute(f"UPDATE CUPTI_ACTIVITY_KIND_{table} SET {change}")
+    result = profkit_cli(verb, path)
+    assert result.exit_code == status, result.stderr
+    assert status == 0 or "no GPU work belongs to the calls of its steps" in result.stderr

@@ -57,6 +57,57 @@ def test_ranges_that_are_counted_are_instances_of_one() -> None:
     assert str(steps.basis) == 'NVTX range "ProfilerStep##"' or len(steps) == 7
 
 
+def test_a_range_of_exactly_the_name_is_the_step_rather_than_numbered_others() -> None:
+    """Layers are numbered, and each is run several times: layer1 is not layer2."""
+
+    def step(host: Host, _: int) -> None:
+        for layer in (1, 2, 3):
+            with host.range(f"layer{layer}"):
+                host.launch(f"gemm{layer}()", layer * 100 * US)
+
+    events = loop(step, 6).events()
+    assert len(only(steady_steps(events, "layer1"))) == 5
+    assert len(only(steady_steps(events, "layer#"))) > 5
+
+
+def test_work_outside_of_the_range_is_no_secret() -> None:
+    def step(host: Host, _: int) -> None:
+        with host.range("forward"):
+            host.launch("fwd()", 200 * US)
+        host.launch("bwd()", 800 * US)
+
+    events = loop(step, 8).events()
+    steps = only(steady_steps(events, "forward"))
+    assert steps.wall.tolist() == [MS] * 7
+    assert steps.outside == pytest.approx(0.8)
+    text = application_markdown(read_application(events, "forward"), "x.sqlite")
+    assert "80.0% of its GPU work is submitted outside of that range" in text
+
+
+def test_a_range_within_one_of_its_name_is_no_step() -> None:
+    def step(host: Host, _: int) -> None:
+        with host.range("step"):
+            host.launch("a()", 100 * US)
+            with host.range("step"):
+                host.launch("b()", 300 * US)
+            host.launch("c()", 100 * US)
+
+    steps = only(steady_steps(loop(step, 8).events(), "step"))
+    assert steps.wall.tolist() == [500 * US] * 7
+    assert steps.outside == 0
+
+
+def test_a_step_is_not_twice_as_long_by_a_range_without_work() -> None:
+    def step(host: Host, number: int) -> None:
+        with host.range("step"):
+            host.launch("a()", 100 * US) if number not in {4, 8} else host.compute(100 * US)
+            host.synchronize()
+
+    steps = only(steady_steps(loop(step, 12).events(), "step"))
+    assert int((~steps.typical).sum()) == 2
+    assert steps.wall.max() < 120 * US
+
+
 def test_an_unknown_range_is_refused() -> None:
     with pytest.raises(UsageError, match="no GPU work in an NVTX range named epoch"):
         steady_steps(training(nvtx="step"), "epoch")
@@ -120,6 +171,23 @@ def test_micro_batches_are_no_steps() -> None:
 
     steps = only(steady_steps(loop(step, 20).events()))
     assert str(steps.basis) == "repeating pattern of 29 launches"
+
+
+@pytest.mark.parametrize("nvtx", [None, "part"])
+def test_copies_that_run_ahead_of_all_kernels_are_no_bounds(nvtx: str | None) -> None:
+    """The next batches are copied on a stream of their own, while kernels of earlier work run."""
+
+    def step(host: Host, _: int) -> None:
+        with host.range("part"):
+            host.copy(10 * US, 1 << 20, source=PINNED, stream=9)
+            for name in "abcdef":
+                host.launch(f"{name}()", 1 * MS)
+
+    host = Host(Recording())
+    host.launch("earlier()", 100 * MS)
+    steps = only(steady_steps(loop(step, 12, host).events(), nvtx))
+    assert len(steps) == 11
+    assert steps.wall.tolist() == [6 * MS] * 11
 
 
 def test_slow_first_steps_are_warm_up() -> None:

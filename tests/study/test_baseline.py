@@ -450,7 +450,32 @@ def test_a_target_that_has_changed_is_another(toy: Path) -> None:
     toy.write_text(TOY.replace("2e-4", "3e-4"), encoding="utf-8")
     refused = measured(toy, "--backends", "quick", "--resume")
     assert refused.exit_code == 2
-    assert "toy.py has changed since the baseline was started" in failure(refused)
+    assert "or what it imports beside it, has changed since the baseline was started" in failure(
+        refused
+    )
+
+
+def test_a_module_that_the_target_imports_is_part_of_it(toy: Path) -> None:
+    helper = toy.with_name("helper.py")
+    helper.write_text("PAUSE = 2e-4\n", encoding="utf-8")
+    toy.write_text(f"import helper\n{TOY}", encoding="utf-8")
+    done = measured(toy, "--backends", "quick")
+    assert done.exit_code == 0, done.stderr
+    helper.write_text("PAUSE = 3e-4\n", encoding="utf-8")
+    refused = measured(toy, "--backends", "quick", "--resume")
+    assert refused.exit_code == 2
+    assert "what it imports beside it" in failure(refused)
+
+
+def test_a_cell_of_a_shape_outside_the_matrix_is_named(toy: Path) -> None:
+    done = measured(toy, "--backends", "quick")
+    assert done.exit_code == 0, done.stderr
+    (cell, *_) = toy.parent.glob("**/cells/n1.quick.json")
+    text = cell.read_text("utf-8").replace('"n1', '"n99')
+    cell.with_name("n99.quick.json").write_text(text, "utf-8")
+    refused = measured(toy, "--backends", "quick", "--resume")
+    assert refused.exit_code == 5
+    assert "of the shape n99, which the matrix lacks" in failure(refused)
 
 
 def test_work_without_flop_is_measured_too(toy: Path) -> None:

@@ -28,6 +28,7 @@ from profkit.core.fingerprint import Device
 from profkit.execution.placement import Placement
 from profkit.execution.protocol import Fate, Outcome
 from profkit.study.cell_worker import CellResult
+from profkit.study.folder import held
 from profkit.study.plan import BaselinePlan
 from profkit.study.progress import read_status, status_text
 from profkit.study.run import run_baseline
@@ -250,6 +251,39 @@ def test_cancel_ends_a_driver_and_leaves_whole_cells(
     assert all(cell["status"] == "measured" for cell in cells_of(two_gpus).values())
     again = CliRunner().invoke(app, ["baseline", "cancel", str(plan.out)])
     assert again.stdout == f"{plan.out}: no driver works on it\n"
+
+
+def shown(verb: str, folder: Path) -> str:
+    result = CliRunner().invoke(app, ["baseline", verb, str(folder)])
+    assert result.exit_code == 0, result.stderr
+    return result.stdout
+
+
+def test_a_run_on_one_gpu_is_no_dead_driver(two_gpus: Path) -> None:
+    """A driver is killed, and its baseline resumed without --on."""
+    plan = plan_of(two_gpus, 2, LOCAL)
+    run(plan)
+    progress = plan.out / "progress.json"
+    text = progress.read_text("utf-8").replace(': "finished"', ': "running"')
+    progress.write_text(text, "utf-8")
+    assert "ended without a word" in shown("status", plan.out)
+    run(plan_of(two_gpus, 2, None, resume=True))
+    assert "Driver" not in shown("status", plan.out)
+    with held(plan.out):
+        assert "A process of this machine measures them" in shown("status", plan.out)
+        assert "press Ctrl-C where that runs" in shown("cancel", plan.out)
+    assert not (plan.out / "cancel").exists()
+    assert "no driver works on it" in shown("cancel", plan.out)
+
+
+def test_progress_that_a_loss_of_power_emptied_hides_no_cells(two_gpus: Path) -> None:
+    plan = plan_of(two_gpus, 2, LOCAL)
+    run(plan)
+    (plan.out / "progress.json").write_text("", "utf-8")
+    text = shown("status", plan.out)
+    assert "4 measured" in text
+    assert "progress.json" in text
+    assert "no driver works on it" in shown("cancel", plan.out)
 
 
 def test_a_budget_leaves_the_rest_for_later(two_gpus: Path) -> None:

@@ -64,6 +64,12 @@ def test_matrices_are_joined_without_repeats() -> None:
     assert [shape.arguments["n"] for shape in both.shapes] == [1, 2, 3]
 
 
+def test_joined_shapes_of_one_name_with_other_options_are_refused() -> None:
+    matrices = [matrix_of("m", "", [{"mode": mode}]) for mode in ("a-b", "a_b")]
+    with pytest.raises(UsageError, match="named modea_b: --mode a-b and --mode a_b"):
+        joined(matrices)
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [

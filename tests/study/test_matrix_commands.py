@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import sys
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
 from profkit.commands.cli import app
-from profkit.core.errors import UsageError
+from profkit.core.errors import EnvironmentProblem, UsageError
 from profkit.execution.commands import OUT, Command, Commands, inputs_of, run_commands
-from profkit.execution.driver import State
+from profkit.execution.driver import State, drive
+from profkit.execution.local import LocalExecutor
 from profkit.execution.placement import Placement
+from profkit.execution.protocol import Worker
 from profkit.timing.latency_file import read_latencies
 from tests.conftest import ROOT
 from tests.simulated_gpus import variables
@@ -82,6 +89,35 @@ def test_each_command_sees_one_gpu_and_no_finished_one_is_repeated(two_gpus: Pat
     assert sorted(log) == ["a", "b", "c", "c", "d"]
     with pytest.raises(UsageError, match="another target, matrix, options or profkit"):
         run(two_gpus, commands_of(two_gpus, "a", "b"), resume=True)
+
+
+def test_a_full_disk_leaves_no_part_and_says_where(
+    two_gpus: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    commands = commands_of(two_gpus, "a")
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "rename", full)
+        with pytest.raises(
+            EnvironmentProblem, match=r"out/a: can't be written \(No space"
+        ) as raised:
+            run(two_gpus, commands)
+    assert "--resume" in raised.value.remedy
+    assert not list((two_gpus / "out").glob(".*.part"))
+    assert run(two_gpus, commands, resume=True).finished == 1
+
+
+def test_a_worker_that_cannot_be_made_ends_the_run() -> None:
+    def make(_: int | None) -> AbstractContextManager[Worker]:
+        raise OSError(errno.ENOMEM, "no memory")
+
+    handler: Any = SimpleNamespace(content=lambda task, _: task, watch=lambda _: None)
+    executor = LocalExecutor(make, [0, 1], 2)
+    with pytest.raises(EnvironmentProblem, match="no worker can be made"):
+        drive(executor, ["a", "b"], handler)
+    executor.close()
 
 
 def test_a_command_that_fails_twice_is_recorded_and_passed_over(two_gpus: Path) -> None:

@@ -50,6 +50,19 @@ def test_the_ranks_are_those_of_the_communicators_start(export: Path) -> None:
     assert set(messages.ranks.tolist()) == {16}
 
 
+def test_communicators_are_told_apart(export: Path) -> None:
+    rows = payloads.rows_of(export, "ncclAllReduce")
+    names = (0xFFFF_FFFF_FFFF_FFFF, 0xABC)  # a hash of 64 bits
+    with closing(sqlite3.connect(export)) as database, database:
+        database.executemany(
+            "UPDATE NVTX_EVENTS SET binaryData = ? WHERE rowid = ?",
+            [(payloads.all_reduce(1, names[row % 2]), row) for row in rows],
+        )
+    numbers = read(export).messages.communicator
+    assert set(numbers.tolist()) == {1, 2}
+    assert (numbers == numbers[0]).sum() == sum(row % 2 == rows[0] % 2 for row in rows)
+
+
 def test_a_scrubbed_export_has_the_sizes_and_no_other_payload(export: Path) -> None:
     before = read(export).messages
     scrub(export)
