@@ -48,7 +48,13 @@ NO_PAYLOADS = (
 )
 IN_GRAPHS = "launched by CUDA graphs, which name no message"
 NO_CALLS = "no call with a size belongs to these kernels"
+HANDED_OVER = (
+    "a rank's kernel may end before the others have its data, and when they ran is unknown"
+)
 NO_RANKS = "the communicator's ranks are not recorded: record its start and all ranks"
+
+_ONE_WAY = {"broadcast", "reduce", "send/receive"}
+"""Operations whose senders wait for nobody: their kernels end with the data in a buffer."""
 
 
 @dataclass(frozen=True)
@@ -134,6 +140,8 @@ def _exchange(
     if factor is None or ranks < 2:
         reason = NO_RANKS if factor else f"no formula for {operation}"
         return Exchange(reason=reason, waits=waits)
+    if operation in _ONE_WAY and (waits or latest is None):
+        return Exchange(reason=HANDED_OVER)
     begin = np.maximum(kernels.start[rows], last)
     time = float((kernels.end[rows] - begin)[known].sum()) / 1e9
     size = float(sizes[known].sum())
