@@ -206,7 +206,7 @@ def _fork(program: _Program, become: Callable[[], None]) -> int:
 
 def _ended(program: _Program) -> int:
     """Run a program to its end; its exit status."""
-    code = 0
+    code, interrupted = 0, False
     try:
         program.run()
     except SystemExit as end:
@@ -214,8 +214,7 @@ def _ended(program: _Program) -> int:
         if isinstance(end.code, str):
             print(end.code, file=sys.stderr)
     except KeyboardInterrupt:
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
-        os.kill(os.getpid(), signal.SIGINT)
+        interrupted = True
     except BaseException:
         traceback.print_exc()
         code = 1
@@ -228,6 +227,9 @@ def _ended(program: _Program) -> int:
     except OSError:
         code = 120
     sys.stderr.flush()
+    if interrupted:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGINT)
     return code & 0xFF
 
 

@@ -133,6 +133,7 @@ def wait_until(reached: object, seconds: float = 60.0) -> None:
         time.sleep(0.02)
 
 
+@pytest.mark.usefixtures("new_processes")  # a fork may die between a folder and its clean-up
 @pytest.mark.parametrize("number", SIGNALS)
 def test_no_signal_leaves_processes_that_read(number: signal.Signals, tmp_path: Path) -> None:
     names = ("known", "sdpa_s512_math", "sdpa_s512_efficient")
