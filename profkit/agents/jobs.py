@@ -15,7 +15,7 @@ from typing import IO
 from profkit.core.errors import UsageError
 
 _COLUMNS = "100"
-_ENDED_JOBS = 64  # finished jobs whose output is kept, chosen
+_MOST_OUTPUTS = 64  # of finished jobs, chosen
 _TAIL = 400  # bytes of the progress that are shown, chosen: two or three lines
 
 
@@ -84,7 +84,7 @@ class Jobs:
             self._started += 1
             self._jobs[self._started] = Job(process, out, err)
             ended = [number for number, each in self._jobs.items() if each.status is not None]
-            for number in ended[:-_ENDED_JOBS]:
+            for number in ended[:-_MOST_OUTPUTS]:
                 self._jobs.pop(number).end()
             return self._started
 

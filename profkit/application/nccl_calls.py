@@ -15,7 +15,7 @@ from profkit.timeline.events import Events, Times
 
 Integers = npt.NDArray[np.int64]
 
-_SEND, _RECEIVE = "ncclSend", "ncclRecv"
+_SEND, _RECEIVE, _ALL_TO_ALL = "ncclSend", "ncclRecv", "ncclAlltoAll"
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,10 +84,13 @@ def _shared(events: Events, places: Integers, rows: list[int]) -> Iterator[tuple
 
 
 def _bytes(events: Events, places: Integers) -> int:
-    """The bytes of calls; of sends and receives those of the larger direction."""
+    """The bytes of calls; of sends and receives those of the larger direction. An all-to-all names
+    those for one other rank."""
     messages = events.messages
     directions: defaultdict[str, int] = defaultdict(int)
     names = (events.range_names[name] for name in messages.name[places].tolist())
-    for name, size in zip(names, messages.size[places].tolist(), strict=True):
-        directions[name if name in {_SEND, _RECEIVE} else ""] += size
+    columns = messages.size[places].tolist(), messages.ranks[places].tolist()
+    for name, size, ranks in zip(names, *columns, strict=True):
+        others = max(ranks - 1, 1) if name == _ALL_TO_ALL else 1
+        directions[name if name in {_SEND, _RECEIVE} else ""] += size * others
     return max(directions.values())

@@ -198,10 +198,10 @@ class Program:
 
     def answers(self, question: str, place: int, address: int) -> Iterator[Any]:
         """What the vendor's handles of a launch answer for an instruction."""
-        return (getattr(opened[place], question)(address) for opened in self._opened)
+        return (getattr(opened[place], question)(address) for opened in self._handles)
 
     @cached_property
-    def _opened(self) -> Sequence[Opened]:
+    def _handles(self) -> Sequence[Opened]:
         """The vendor's handles of the launches, without metrics.
 
         Sources of several kernels are opened one by one: of some that it has together, the vendor's

@@ -179,6 +179,12 @@ def test_sends_and_receives_count_in_one_direction() -> None:
     assert only(events).size == SIZE
 
 
+def test_an_all_to_all_sends_its_size_to_each_other_rank() -> None:
+    """NCCL 2.28 names 2 MiB for 4 MiB that two ranks exchange."""
+    events = grouped(recorded("ncclDevKernel_SendRecv()", ["ncclAlltoAll"], 4, told=4))
+    assert only(events).size == 3 * SIZE
+
+
 def test_a_captured_call_is_of_no_later_kernel() -> None:
     """A CUDA graph replays what calls named when it was captured."""
     events = grouped(recorded("ncclDevKernel_AllReduce_Sum()", ["ncclAllReduce"]))
