@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from profkit.capture.process import TimedOut, run
+from profkit.capture.process import TimedOut, failure_remedy, run
 from profkit.capture.sets import (
     AUTO,
     NCU_SETS,
@@ -277,7 +277,7 @@ def diagnose(output: str, status: int) -> ProfkitError:
     words = _last_words(output)
     if crashed := _STATUS.search(own):
         message = f"the profiled program ended with status {crashed[1]}{words}"
-        return TargetFailed(message, "run the program without profkit first")
+        return TargetFailed(message, failure_remedy(words, "run the program without profkit first"))
     if "No kernels were profiled" in own:
         return TargetFailed(
             "ncu profiled no kernel",

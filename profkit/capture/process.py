@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,11 +20,6 @@ from profkit.core.errors import EnvironmentProblem
 
 _GRACE = 5.0  # s, chosen: between SIGTERM and SIGKILL
 _TAIL = 1 << 20  # characters of output to keep, chosen: a MiB has the last error
-_NEEDED = re.compile(
-    r"PATH|HOME|LANG|LC_\w+|TZ|TMPDIR|TERM|LD_LIBRARY_PATH|LD_PRELOAD|XDG_CACHE_HOME|VIRTUAL_ENV"
-    r"|CONDA_PREFIX|OMP_\w+|PYTHON\w*|CUDA\w*|CUBLAS\w*|CUDNN\w*|NVIDIA_\w+|NVRTC\w*|TORCH\w*"
-    r"|PYTORCH\w*|TRITON\w*|NCCL_\w+|NVSHMEM_\w+|JAX_\w+|XLA_\w+|PROFKIT_(?!ATTACH$)\w+"
-)
 _SECRET = re.compile(r"TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL|API_?KEY|ACCESS_?KEY", re.IGNORECASE)
 
 
@@ -49,16 +44,25 @@ class TimedOut(Exception):
         self.output = output
 
 
-def reduced_environment(keep: Sequence[str] = ()) -> dict[str, str]:
-    """The variables a profiled program needs, and those named in `keep`; nothing that looks secret.
+def reduced_environment(keep: Collection[str] = ()) -> dict[str, str]:
+    """This process's variables without those whose names look secret; what is in `keep` stays.
 
-    Reports embed the environment: a variable that is not passed can't leak.
+    nsys's reports embed the environment: a variable that is not passed can't leak. PROFKIT_ATTACH
+    is of this process alone.
     """
     return {
         name: value
         for name, value in os.environ.items()
-        if name in keep or (_NEEDED.fullmatch(name) and not _SECRET.search(name))
+        if name != "PROFKIT_ATTACH" and (name in keep or not _SECRET.search(name))
     }
+
+
+def failure_remedy(last_words: str, otherwise: str) -> str:
+    """What to do about a program that failed: pass a variable that its last words name."""
+    withheld = os.environ.keys() - reduced_environment().keys()
+    for name in withheld.intersection(re.findall(r"\w+", last_words)):
+        return f"pass it the variable: --keep-env {name}"
+    return otherwise
 
 
 def run(

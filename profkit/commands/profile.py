@@ -73,9 +73,9 @@ def profile(
 ) -> None:
     """Profile a target or program with ncu and nsys, and save the run.
 
-    A target's variants are checked against its reference first. Only the environment variables
-    that a GPU program needs are passed to it. With --app a timeline comes first: what the steps of
-    a whole application are made of, then ncu on the kernels that explain them. With --matrix each
+    A target's variants are checked against its reference first. Environment variables that look
+    secret are not passed to the program. With --app a timeline comes first: what the steps of a
+    whole application are made of, then ncu on the kernels that explain them. With --matrix each
     shape of a target is profiled so, into a subfolder; shapes are spread over the GPUs. Where
     counters are refused, the run is of what needs none, with a warning.
 

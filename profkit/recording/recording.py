@@ -31,7 +31,7 @@ from profkit.capture.correctness import Status
 from profkit.capture.doctor import WARNING, gpu_checks
 from profkit.capture.environment import digest, fingerprint_without_torch
 from profkit.capture.gpu import VISIBLE, GpuState, NoDriver, chosen, lock_name, visibility
-from profkit.capture.process import TimedOut, reduced_environment, run
+from profkit.capture.process import TimedOut, failure_remedy, reduced_environment, run
 from profkit.capture.sets import AUTO
 from profkit.capture.target_format import CheckFile
 from profkit.capture.tools import Tool, find
@@ -154,7 +154,6 @@ def timing_of(plan: Plan, variants: Sequence[str]) -> TimingPlan:
     """How the variants of a profile are timed: so that a verdict is possible, in bounded time."""
     from profkit.timing.measurement import COMPARED_BLOCKS, Subject, TimingPlan
 
-    environment = {name: os.environ[name] for name in plan.keep_variables if name in os.environ}
     return TimingPlan(
         subjects=(Subject(Path(plan.program[0]), tuple(variants)),),
         arguments=plan.program[1:],
@@ -163,7 +162,6 @@ def timing_of(plan: Plan, variants: Sequence[str]) -> TimingPlan:
         seconds=None if plan.samples else _SAMPLING,
         gpu=plan.gpu,
         check=False,
-        environment=environment,
     )
 
 
@@ -429,7 +427,8 @@ class Profiling:
             lines = [line.strip() for line in output.splitlines() if line.strip()]
             last = lines[-1][:300] if lines else "no output"
             kind = _KINDS.get(status, TargetFailed)
-            raise kind(f"{name} ended with status {status}: {last}", f"run it alone: {alone}")
+            message = f"{name} ended with status {status}: {last}"
+            raise kind(message, failure_remedy(last, f"run it alone: {alone}"))
         try:  # the script may be anybody's, and its report too
             checked = read_file(path, CheckFile)
         except BadInput as error:

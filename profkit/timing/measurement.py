@@ -76,8 +76,8 @@ class TimingPlan:
     `samples` is for each variant; they are taken in `blocks` blocks, and those of all variants
     are interleaved. `margin` (a share) is the smallest difference of interest: calls are grouped
     where the timer's tick is coarse against it. `seconds`, if any, limits the time of a variant's
-    samples: slower ones get fewer per block, three at least. `environment` adds variables to a
-    target's. `program` is the module of the processes. `energy` is the seconds of a run of calls
+    samples: slower ones get fewer per block, three at least. `program` is the module of the
+    processes. `energy` is the seconds of a run of calls
     whose energy is measured; None: no energy.
     """
 
@@ -92,7 +92,6 @@ class TimingPlan:
     device: str | None = None
     gpu: int | None = None
     check: bool = True
-    environment: Mapping[str, str] = field(default_factory=dict)
     program: str = TIMES_TARGETS
     energy: float | None = None
 
@@ -520,11 +519,10 @@ def _others(gpu: GpuState) -> int:
 
 
 def environment_of(plan: TimingPlan) -> Mapping[str, str]:
-    """The variables that a process of the plan gets beside the reduced environment."""
+    """The variables that a process of the plan gets beside those of this process."""
     if plan.device == "cpu":
-        return plan.environment
-    seen = visibility(_gpu(plan), plan.gpu, os.environ.get(VISIBLE))
-    return {**plan.environment, **seen}
+        return {}
+    return visibility(_gpu(plan), plan.gpu, os.environ.get(VISIBLE))
 
 
 def lock_of(plan: TimingPlan) -> str:

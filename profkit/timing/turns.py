@@ -126,11 +126,11 @@ def worker(
     `name` is its name in errors, `module` its program, with the protocol of
     `profkit.timing.worker`. Without an answer for `patience` seconds it is ended.
 
-    `environment` adds to the reduced one. The process imports this profkit, whatever its folder
+    `environment` adds to this process's. The process imports this profkit, whatever its folder
     holds.
     """
     reading, writing = os.pipe()
-    variables = reduced_environment() | dict(environment)
+    variables = reduced_environment(keep=os.environ) | dict(environment)
     paths = [str(_PACKAGES), *filter(None, [variables.get("PYTHONPATH")])]
     with tempfile.TemporaryFile() as output, os.fdopen(reading, "rb") as answers:
         try:

@@ -23,7 +23,6 @@ from profkit.timing.measurement import (
 )
 from profkit.timing.results import Thresholds, Verdict
 from profkit.timing.stopwatch import Settings
-from tests.conftest import ROOT
 
 torch = pytest.importorskip("torch", reason="targets need torch")
 
@@ -71,7 +70,6 @@ def test_both_take_the_same_time(tmp_path: Path) -> None:
             settings=Settings(warmup=0.01),
             device="cpu",
             check=False,
-            environment={"PYTHONPATH": str(ROOT)},
         )
     )
     with process_of(target, environment_of(plan)) as process:
