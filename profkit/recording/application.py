@@ -60,6 +60,7 @@ _TIMELINE_SHARE = 0.35
 _ANALYSIS = 15.0  # s of the budget, chosen: reading, judging and writing take about 10
 _REPEATS = 3  # runs for kernels that ncu passed over before, chosen: each takes as long as a run
 _SLOWER = 3.0  # chosen: times that a program under ncu may take until its first picked launch
+_LEFT_OUT = "left out: no time within --budget"
 _LOCKSTEP = ("--communicator-shmem-num-peers", "--lockstep-kernel-launch")
 
 
@@ -117,6 +118,10 @@ class _Program:
     def device(self) -> int | None:
         """The device of the first rank where others use other ones."""
         return own_device(self.events, first_rank(self.steps).process)
+
+
+class _OutOfTime(TargetFailed):
+    """ncu was ended with the budget, as was asked for."""
 
 
 class _Application(Profiling):
@@ -274,9 +279,8 @@ class _Application(Profiling):
             return (), None, None
         options = replace(self.options(gpu), nvtx=None)
         chosen, selection = self._fitting(program, picks, options)
-        left = "left out: no time within --budget"
         entries = tuple(
-            entry(program.events, pick, "" if place < chosen else left)
+            entry(program.events, pick, "" if place < chosen else _LEFT_OUT)
             for place, pick in enumerate(picks)
         )
         if selection is None:
@@ -286,15 +290,14 @@ class _Application(Profiling):
             self.warn(f"{plural(len(picks) - chosen, 'kernel')} left out: --budget")
         path = folder / f"{self.plan.name}.ncu-rep"
         report, failure = self._replayed(tool, path, options, selection, program)
+        late = isinstance(failure, _OutOfTime)
         if report is None:
             reason = f"not profiled: {failure.message}" if failure else "not profiled"
-            return (
-                tuple(structs.replace(row, reason=row.reason or reason) for row in entries),
-                None,
-                failure,
-            )
+            return _missing(entries, _LEFT_OUT if late else reason), None, None if late else failure
         profiled = identified(entries[:chosen], report.summary)
-        if failure is None:
+        if late:
+            profiled, failure = _missing(profiled, _LEFT_OUT), None
+        elif failure is None:
             for _ in range(_REPEATS):
                 rest = [pick for pick, row in zip(picks, profiled, strict=False) if row.reason]
                 fuller = self._with_missed(tool, report, options, program, rest)
@@ -376,7 +379,8 @@ class _Application(Profiling):
         try:
             path = self.record(tool, path, options, selection.launches, "ncu", watchdog)
         except Stalled as stalled:
-            failure = TargetFailed(f"ncu was ended: {stalled}", _remedy(stalled))
+            kind = _OutOfTime if stalled.late else TargetFailed
+            failure = kind(f"ncu was ended: {stalled}", _remedy(stalled))
         except ProfkitError as error:
             failure = error
         found = [path.with_suffix(ending) for ending in (".ncu-rep", ".ncu-repz")]
@@ -394,6 +398,16 @@ class _Application(Profiling):
             self.warn(f"ncu's report can't be read: {error}", "ncu's report can't be read")
             return None, failure or error
         return report, failure
+
+
+def _missing(entries: Sequence[PickEntry], reason: str) -> tuple[PickEntry, ...]:
+    """The entries, those without a launch with a reason; one that is left out keeps its own."""
+    return tuple(
+        structs.replace(entry, reason=entry.reason if entry.reason == _LEFT_OUT else reason)
+        if entry.launch is None
+        else entry
+        for entry in entries
+    )
 
 
 def _picks(events: Events, steps: Sequence[Steps], explain: float) -> tuple[Pick, ...]:

@@ -320,6 +320,17 @@ def test_a_hang_of_ncu_ends_and_leaves_what_was_recorded(
     verify(outcome.folder)
 
 
+def test_what_the_budget_cuts_off_is_left_out_and_no_failure(bench: Bench) -> None:
+    planned(bench, program(bench.folder), "hangs")
+    done = bench.profile("--app", "--budget", "25s", "--", bench.app("true"))
+    assert done.returncode == 0, done.stderr
+    assert "ncu was ended: its time was over after" in done.stdout
+    assert {pick.launch is None for pick in picks(bench).picks} == {
+        pick.reason == "left out: no time within --budget" for pick in picks(bench).picks
+    }
+    assert bench.gone()
+
+
 @pytest.mark.parametrize(("words", "status"), [((), 0), (("--require-counters",), 4)])
 def test_a_timeline_is_kept_where_counters_are_refused(
     bench: Bench, words: tuple[str, ...], status: int
