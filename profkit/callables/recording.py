@@ -7,6 +7,7 @@ import sys
 import tempfile
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from profkit.core.file_name import file_name
 from profkit.recording.recording import Plan, Profiling, Tell, profile
 
 ATTACHED, CHILD = "attach", "child process"
+_AT_ONCE = 2.0  # s, chosen: ncu refuses options and drivers in less
 _FULL = "full"  # the set of `profkit profile`
 
 # XLA takes most of the GPU's memory at its start, where the parent process has it already.
@@ -88,13 +90,18 @@ class _Attached(Profiling):
     def run_ncu(
         self, tool: Tool, options: ncu.NcuOptions, report: Path, **limits: Any
     ) -> tuple[str, ...]:
-        """ncu attaches in another thread, since it ends after the call."""
+        """ncu attaches in another thread, since it ends after the call.
+
+        Raises its error where it ends at once: a call would wait for it without an end.
+        """
         words = ncu.attaching(tool, options, report, os.getpid())
         with ThreadPoolExecutor(1) as pool:
             with self._library.profiling():
                 ended = pool.submit(
                     ncu.profile, words, report, environment=self.environment, **limits
                 )
+                with suppress(TimeoutError):
+                    ended.result(_AT_ONCE)
                 self._wait(self._call())
             return ended.result()
 

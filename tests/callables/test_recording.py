@@ -144,6 +144,11 @@ def test_ncu_attaches_around_one_call_if_its_library_saw_cuda_start(
     assert (tmp_path / "calls.log").read_text("utf-8").endswith("call\nbegin\ncall\nend\n")
     assert verify(tmp_path / folder).target == "plus_one"
 
+    (tmp_path / "calls.log").unlink()
+    refused = script(f"{early}{started}run = decorated(x)", newer=True, mode="driver")
+    assert "the driver is too old" in refused.stderr.splitlines()[-1]
+    assert (tmp_path / "calls.log").read_text("utf-8").endswith("call\nbegin\nend\n")
+
     late = f"{started}run = profkit.profile(plus_one, x, ncu=True, device='cpu', **QUICK)"
     _, mode, notes, *_ = shown(script(late, newer=True))
     assert mode == "child process"
