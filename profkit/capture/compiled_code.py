@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from time import monotonic
 
 from profkit.capture.cuda_source import kernel_cache
 from profkit.capture.tools import installed
@@ -21,7 +22,7 @@ from profkit.core.regular_file import open_regular
 _CUBIN = ".cubin"
 _ELF = b"\x7fELF"
 _EXTRACTED = re.compile(r"\.sm_(\d+)(\d)[af]?\.cubin$")
-_LONGEST = 60  # seconds, chosen: a program of 100 MB takes one
+_LONGEST = 60  # seconds in all, chosen: a program of 100 MB takes one
 _MOST = 64  # files, chosen: as many kernels as a target has; each is read
 
 
@@ -46,15 +47,17 @@ def extracted_files(
     words: Sequence[str], environment: Mapping[str, str], cc: tuple[int, int], folder: Path
 ) -> list[Path]:
     """The cubins that a GPU may run of a command's programs and of torch's extensions, extracted
-    into a folder by cuobjdump; those of its own compute capability first. Empty without it."""
+    into a folder by cuobjdump; those of its own compute capability first. Empty without it. What
+    can't be extracted in a minute is left out."""
     tool = installed("cuobjdump")
     if tool is None:
         return []
+    end = monotonic() + _LONGEST
     for number, file in enumerate(_linked(words, environment)):
         (own := folder / str(number)).mkdir()
         command = [tool, "--extract-elf", "all", str(file.resolve())]
         with suppress(OSError, subprocess.TimeoutExpired):
-            subprocess.run(command, cwd=own, capture_output=True, timeout=_LONGEST)
+            subprocess.run(command, cwd=own, capture_output=True, timeout=end - monotonic())
     major, minor = cc
     fitting = []
     for file in sorted(folder.glob(f"*/*{_CUBIN}")):
