@@ -17,9 +17,10 @@ from profkit.history.content import (
     time_of,
 )
 from profkit.history.record import Conditions, Point, Series
+from profkit.report.checks import NOT_TIMED
 from profkit.runs.manifest import Manifest
 from profkit.timeline import RUN_FILE
-from profkit.ui.text import extent
+from profkit.ui.text import extent, plural
 
 STEP = "step"
 """The variant that is an application's step."""
@@ -30,7 +31,7 @@ def import_profile(folder: Path, manifest: Manifest, stated: Stated) -> Imported
     from profkit.application.picks_file import is_application
 
     application = is_application(folder)
-    measured = _steps(folder) if application else _kernels(folder)
+    measured, left_out = (_steps(folder), ()) if application else _kernels(folder)
     timer = "nsys" if application else "ncu"
     time, notes = time_of(folder / MANIFEST, stated, manifest.created)
     commit = known(manifest.fingerprint.commit) or {}
@@ -68,19 +69,24 @@ def import_profile(folder: Path, manifest: Manifest, stated: Stated) -> Imported
         for (variant, shape), durations in measured.items()
         if durations
     )
-    return Imported(points, notes)
+    return Imported(points, (*notes, *left_out))
 
 
-def _kernels(folder: Path) -> dict[tuple[str, str], list[float]]:
-    """The durations of launches by kernel and launch configuration, in their order."""
+def _kernels(folder: Path) -> tuple[dict[tuple[str, str], list[float]], tuple[str, ...]]:
+    """The durations of launches by kernel and launch configuration, in their order, and a note
+    where ncu's time of a launch is not the launch's own."""
     from profkit.analysis.report import load
 
-    return {
+    summary = load(folder).summary
+    untimed = sum(not launch.is_timed for launch in summary.launches)
+    durations = {
         (group.name, f"grid {extent(group.grid)}, block {extent(group.block)}"): [
-            launch.duration for launch in group.launches if not launch.failed
+            launch.duration for launch in group.launches if launch.is_timed and not launch.failed
         ]
-        for group in load(folder).summary.groups
+        for group in summary.groups
     }
+    note = f"{plural(untimed, 'launch')} left out: {NOT_TIMED}"
+    return durations, (note,) if untimed else ()
 
 
 def _steps(folder: Path) -> dict[tuple[str, str], list[float]]:

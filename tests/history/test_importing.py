@@ -20,7 +20,7 @@ from profkit.core.errors import BadInput
 from profkit.core.typed_file import encode
 from profkit.history import addition
 from profkit.history.addition import parents_of
-from profkit.history.content import Stated, medians_of
+from profkit.history.content import Imported, Stated, medians_of
 from profkit.history.importing import import_run, jobs
 from profkit.history.record import Conditions, Point, Series
 from profkit.history.store import Store
@@ -89,12 +89,24 @@ def test_the_old_commit_of_a_comparison_is_no_new_point() -> None:
     assert (point.series.target, point.series.variant) == ("sdpa_s512", "custom")
 
 
-def test_a_profile_without_latencies_has_the_durations_of_ncu() -> None:
-    (point,) = points_in(H200 / "matmul")
-    assert point.series.target == "matmul"
-    assert point.conditions.timer == "ncu 2025.3.1"
-    assert point.conditions.cache_policy == "all"
-    assert point.block_medians == (0.000582528,)
+def test_a_profile_without_latencies_has_the_durations_of_ncu(tmp_path: Path) -> None:
+    run = Path(shutil.copytree(RUN, tmp_path / "run"))
+    (run / "latency.json").unlink()
+    points = points_in(run)
+    (hopper,) = (point for point in points if point.series.variant == "hopper")
+    assert hopper.series.shape == "grid 132, block 640"
+    assert hopper.conditions.timer == "ncu 2025.3.1"
+    assert hopper.conditions.cache_policy == "all"
+    assert hopper.block_medians == (42.464e-6,)
+
+
+def test_a_time_with_work_of_ncus_is_no_point() -> None:
+    """A range of two matrix products of 312 µs in all has 583 by ncu."""
+    (job,) = jobs(H200 / "matmul")
+    imported = import_run(job, NOTHING)
+    assert imported == Imported(
+        (), ("1 launch left out: ncu's time of the launch includes its own work",)
+    )
 
 
 def test_an_application_has_its_steps(tmp_path: Path) -> None:
