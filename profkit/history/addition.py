@@ -104,7 +104,8 @@ def _write(store: Store, batch: Sequence[Imported], result: Addition) -> None:
     parents = parents_of({point.commit for point in points}, Path.cwd())
     store.add([replace(point, parent=parents.get(point.commit, "")) for point in points])
     result.runs += len(added)
-    result.notes += [note for run in added for note in run.notes]
+    without = [run for run in batch if not run.points]
+    result.notes += [note for run in (*added, *without) for note in run.notes]
     for point in points:
         result.points[point.series] = result.points.get(point.series, 0) + 1
 

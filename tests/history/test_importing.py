@@ -20,7 +20,7 @@ from profkit.core.errors import BadInput
 from profkit.core.typed_file import encode
 from profkit.history import addition
 from profkit.history.addition import parents_of
-from profkit.history.content import Imported, Stated, medians_of
+from profkit.history.content import Stated, medians_of
 from profkit.history.importing import import_run, jobs
 from profkit.history.record import Conditions, Point, Series
 from profkit.history.store import Store
@@ -100,13 +100,11 @@ def test_a_profile_without_latencies_has_the_durations_of_ncu(tmp_path: Path) ->
     assert hopper.block_medians == (42.464e-6,)
 
 
-def test_a_time_with_work_of_ncus_is_no_point() -> None:
+def test_a_time_with_work_of_ncus_is_no_point(tmp_path: Path) -> None:
     """A range of two matrix products of 312 µs in all has 583 by ncu."""
-    (job,) = jobs(H200 / "matmul")
-    imported = import_run(job, NOTHING)
-    assert imported == Imported(
-        (), ("1 launch left out: ncu's time of the launch includes its own work",)
-    )
+    result = addition.add_runs(Store(tmp_path), [H200 / "matmul"], NOTHING)
+    assert not result.points
+    assert result.notes == ["1 launch left out: ncu's time of the launch includes its own work"]
 
 
 def test_an_application_has_its_steps(tmp_path: Path) -> None:
