@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -14,13 +14,14 @@ from profkit.analysis.run_files import SUFFIXES, TIMELINE, one_report, one_timel
 from profkit.core.errors import BadInput
 from profkit.core.integrity import MANIFEST, check_unchanged
 from profkit.report.counter_free import counter_free
-from profkit.report.machine_code import Cubin, cubin_code, read_cubin
+from profkit.report.machine_code import Cubin, cubin_code, function_name, read_cubin
 from profkit.report.summary import Group
 from profkit.rules.declared_headroom import NONE_MEASURED, DeclaredWork, Roofs
 from profkit.rules.outlook import Call, Outlook, outlook, outlook_of_launches
 from profkit.timing.variants import read_variants
 
 if TYPE_CHECKING:
+    from profkit.report.reader import RawReport
     from profkit.report.sass_flow import Flow
     from profkit.timeline.events import Events
 
@@ -64,12 +65,39 @@ def analyze_report(
     """A report whose counters are not read, with the declared work of its run.
 
     `kernel` and `nvtx` keep launches as `Report.load` does, which also raises as this does;
-    `measured` roofs take the place of the datasheet's.
+    `measured` roofs take the place of the datasheet's. Headrooms are of calls with all of their
+    launches: of a part of them there is none.
     """
-    raw = select_launches(counter_free(report), kernel, nvtx)
-    made = outlook_of_launches(raw, _calls(report.parent), measured=measured)
+    every = counter_free(report)
+    inside = select_launches(every, None, nvtx)
+    calls = _calls(report.parent)
+    complete = {
+        name: call if _launches_in(name, inside) == _launches_in(name, every) else Call()
+        for name, call in calls.items()
+    }
+    made = outlook_of_launches(inside, complete, measured=measured)
+    if kernel is not None:
+        made = _of_kernels(made, select_launches(inside, kernel, None))
     headline = _headline(report.parent)
     return Analysis(str(report), made, "ncu's durations", _source(measured), headline)
+
+
+def _launches_in(name: str, raw: RawReport) -> int:
+    return sum(name in launch.nvtx for launch in raw.launches)
+
+
+def _of_kernels(made: Outlook, chosen: RawReport) -> Outlook:
+    """What is of the kernels of some launches."""
+    indices = {launch.index for launch in chosen.launches}
+    kernels = tuple(each for each in made.kernels if each.group.typical.index in indices)
+    groups = tuple(kernel.group for kernel in kernels)
+    launches = tuple(launch for launch in made.summary.launches if launch.index in indices)
+    return Outlook(
+        replace(made.summary, launches=launches, groups=groups),
+        kernels,
+        tuple(whole for whole in made.wholes if any(each.whole is whole for each in kernels)),
+        tuple(each for each in made.findings if any(each.group is group for group in groups)),
+    )
 
 
 def analyze_timeline(events: Events, path: Path, measured: Roofs = NONE_MEASURED) -> Analysis:
@@ -171,16 +199,12 @@ def code_of(group: Group, cubins: Sequence[Cubin]) -> Flow | None:
 
 
 def _kernels_in(cubin: Cubin, group: Group) -> list[str]:
-    """The kernels of a cubin, mangled, that a group's may be by its function and its registers.
-
-    A mangled name has the function's behind its length (Itanium C++ ABI, source names).
-    """
+    """The kernels of a cubin, mangled, that a group's may be by its function and its registers."""
     registers = group.typical.get("registers_per_thread")
-    mangled = f"{len(group.function)}{group.function}"
     return [
         name
         for name, kernel in cubin.kernels.items()
-        if name == group.function or (name.startswith("_Z") and mangled in name)
+        if group.function in {name, function_name(name)}
         if kernel.registers == registers
     ]
 

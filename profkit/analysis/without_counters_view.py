@@ -23,7 +23,7 @@ from profkit.ui.terminal import facts, rows_of, table_of
 from profkit.ui.text import extent, factor, literal, number, percent, plural
 from profkit.ui.view import Grid, Panel, Row
 
-_NO_WORK = "not known: no declared work (Work in a target) to compare the time with"
+_NO_WORK = "not known: no declared work (Work in a target) of all of these launches"
 _SIGNS = "Signs of bottlenecks; which one limits, and what a fix gives, counters would tell"
 _ABSENT = "n/a"
 _COUNTERS_SHOWN = 4  # chosen: they fit a line at 100 columns

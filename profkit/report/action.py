@@ -27,6 +27,7 @@ from profkit.report.vendor import has_reader
 
 _NUMBER, _FILES = 1, 8  # of a source
 _FILE, _FILE_NAME, _FILE_TEXT = 1, 1, 2  # of its files
+_FUNCTIONS, _FUNCTION, _MANGLED, _ADDRESS = 9, 1, 1, 2  # of its functions
 _NAMES, _PAYLOAD_SIZE = 4, 5  # of a block's header
 _NAME = 1  # of its table of names
 _FILE_VERSION = 7  # of the format, in the file's header: that of all of 158 reports
@@ -84,6 +85,17 @@ class Action:
             return ""
         with _damage_of(self._file.path):
             return next(filter(None, self._program.answers("sass_by_pc", self._place, address)), "")
+
+    def code_start(self, metric: str) -> int | None:
+        """The address of the kernel's own code, of those in a metric, where functions that it calls
+        have theirs too; None where it is unknown."""
+        recorded = self.metric_by_name(metric)
+        if recorded is None:
+            return None
+        addresses = {recorded.as_uint64(place) for place in range(recorded.num_instances())}
+        if len(addresses) > 1:
+            addresses &= self._program.functions.get(self.message.mangled(), set())
+        return addresses.pop() if len(addresses) == 1 else None
 
     def units(self) -> Mapping[str, str]:
         """The unit of each metric, which the vendor's reader knows; none without it."""
@@ -214,14 +226,28 @@ class Program:
     @cached_property
     def texts(self) -> Mapping[str, str]:
         """The source files by name."""
+        files = self._listed(_FILES, _FILE)
+        return {wire.text(file, _FILE_NAME): wire.text(file, _FILE_TEXT) for file in files}
+
+    @cached_property
+    def functions(self) -> Mapping[str, set[int]]:
+        """The addresses of functions by mangled name."""
+        addresses: dict[str, set[int]] = {}
+        for function in self._listed(_FUNCTIONS, _FUNCTION):
+            own = addresses.setdefault(wire.text(function, _MANGLED), set())
+            own.add(wire.number(function, _ADDRESS))
+        return addresses
+
+    def _listed(self, table: int, entry: int) -> list[wire.Message]:
+        """The entries of a table of the sources."""
         try:
-            return {
-                wire.text(file, _FILE_NAME): wire.text(file, _FILE_TEXT)
+            return [
+                message
                 for source in self._file.sources(self._sources)
                 for field, start, end in wire.spans(source, 0, len(source))
-                if field == _FILES and end >= 0
-                for file in wire.messages(wire.decode(source[start:end]), _FILE)
-            }
+                if field == table and end >= 0
+                for message in wire.messages(wire.decode(source[start:end]), entry)
+            ]
         except ValueError as error:
             raise damaged(self._file.path, str(error)) from None
 

@@ -280,6 +280,10 @@ class LaunchMessage:
         """The demangled name of the kernel; of other work, what it is."""
         return self._kernel(_DEMANGLED)
 
+    def mangled(self) -> str:
+        """The mangled name of the kernel; of other work, what it is."""
+        return self._kernel(_MANGLED)
+
     def nvtx(self) -> tuple[str, ...]:
         """The names of the enclosing NVTX ranges, by domain, outermost first."""
         with self.damage():

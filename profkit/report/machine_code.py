@@ -7,6 +7,7 @@ Customization Guide, "File Format" (Source, ProfileResult).
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -30,6 +31,8 @@ _NAME, _ADDRESS, _SYMBOL = 1, 2, 3  # of one of its functions
 _START = 1 << 46
 """An address as GPUs give them. From one below a cubin's size the vendor's reader answers with the
 code of another of its kernels."""
+_SCOPES = re.compile("_ZL?(?:N[rVK]*)?")  # before them: internal linkage; a nested name
+_LENGTH = re.compile("(?:S[tabsiod])?L?([1-9][0-9]{0,4})")  # of a name, behind a standard scope
 _EXTENT = wire.message({1: 1, 2: 1, 3: 1})
 _SECTIONS, _SECTION_SIZE, _SECTION_COUNT = 0x28, 0x3A, 0x3C  # of a 64-bit ELF header (System V ABI)
 _SYMBOL_BITS = 24  # of a code section's information; above them are registers
@@ -56,11 +59,10 @@ class Cubin:
 
 
 def launch_code(action: Action) -> Flow | None:
-    """The code of a recorded launch's kernel; None where it was not recorded, or is too long."""
-    start = action.metric_by_name(catalog().kernel_start)
-    if start is None or not start.num_instances():
-        return None
-    return _flow(action.sass_by_pc, start.as_uint64(0))
+    """The code of a recorded launch's kernel, without functions that it calls; None where it was
+    not recorded, or is too long."""
+    start = action.code_start(catalog().kernel_start)
+    return None if start is None else _flow(action.sass_by_pc, start)
 
 
 def cubin_code(cubin: Cubin, kernel: str, cc: ComputeCapability) -> Flow | None:
@@ -86,6 +88,19 @@ def cubin_code(cubin: Cubin, kernel: str, cc: ComputeCapability) -> Flow | None:
         return _flow(opened[0].sass_by_pc, _START)
     except (BadInput, RuntimeError, ValueError):
         return None
+
+
+def function_name(mangled: str) -> str:
+    """The name of a function without scopes, template arguments and parameters, from its mangled
+    name (Itanium C++ ABI, "Names"); a name that is not mangled itself."""
+    start = _SCOPES.match(mangled)
+    if start is None:
+        return mangled
+    place, name = start.end(), ""
+    while length := _LENGTH.match(mangled, place):
+        place = length.end() + int(length[1])
+        name = mangled[length.end() : place]
+    return name
 
 
 def read_cubin(path: Path) -> Cubin | None:

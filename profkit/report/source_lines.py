@@ -113,10 +113,8 @@ def code_of(action: Action, metrics: Iterable[str], start: str) -> Code:
 
 def code_start(action: Action, start: str, addresses: Collection[int]) -> int:
     """The address of a launch's kernel: as recorded, the lowest one known where it is not."""
-    metric = action.metric_by_name(start)
-    if metric is not None and metric.num_instances():
-        return int(metric.as_uint64(0))
-    return min(addresses, default=0)
+    known = action.code_start(start)
+    return min(addresses, default=0) if known is None else known
 
 
 @dataclass(frozen=True)

@@ -161,14 +161,17 @@ def part_of(family: str) -> int:
 def code_findings(kernels: Sequence[KernelFacts], factors: Factors) -> tuple[CodeFinding, ...]:
     """What shows on some kernels, the strongest first, of one category on a kernel the strongest.
 
-    What needs the code of a kernel whose code is not available is left out.
+    What needs the code of a kernel whose code is not available is left out, and what no action
+    helps on its compute capability.
     """
     strongest: dict[tuple[str, int], CodeFinding] = {}
     for row in weights(kernels):
         weight = row.weight * factors.get(row.sign.rule.name, 1.0)
+        group, rule = row.kernel.group, row.sign.rule
         if not weight >= _WORTH_SHOWING * row.facts["kernel_share"]:
             continue
-        group, rule = row.kernel.group, row.sign.rule
+        if not any(step.suits(group.typical.gpu.cc) for step in rule.actions):
+            continue
         key = rule.category, id(group)
         if key not in strongest or weight > strongest[key].weight:
             evidence = tuple(

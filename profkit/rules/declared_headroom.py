@@ -62,12 +62,12 @@ def declared_headroom(
     seconds: float,
     gpu: Gpu,
     *,
-    launches: int,
     unit: Unit,
     measured: Roofs = NONE_MEASURED,
 ) -> DeclaredHeadroom | None:
-    """The headroom of some launches that do declared work in `seconds`; None where no roof of the
-    GPU is known for it. Roofs are the measured ones where there are, else the datasheet's.
+    """The headroom of declared work that took `seconds`; None where no roof of the GPU is known
+    for it. One launch could do it. Roofs are the measured ones where there are, else the
+    datasheet's.
 
     `unit` is the fastest that the FLOP fit. A floor above the time disproves its roof (bytes stayed
     in a cache, FP8): it bounds nothing.
@@ -86,7 +86,7 @@ def declared_headroom(
     known = {name: floor for name, floor in floors.items() if floor <= seconds * (1 + TOLERANCE)}
     if not known or not seconds > 0:
         return None
-    known[LAUNCH] = SHORTEST * launches
+    known[LAUNCH] = SHORTEST
     floor = max(known, key=known.__getitem__)
     least = min(known[floor], seconds)
     intensity = work.flop / work.bytes if work.bytes else math.nan

@@ -215,7 +215,6 @@ def _whole(
         call.work or DeclaredWork(),
         seconds,
         launches[0].gpu,
-        launches=len(launches),
         unit=unit,
         measured=measured,
     )

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import pytest
 
 from profkit.analysis.report import load
 from profkit.report import wire
-from profkit.report.machine_code import cubin_code, launch_code, read_cubin
+from profkit.report.machine_code import cubin_code, function_name, launch_code, read_cubin
 from tests.conftest import CORPUS, H200, needs_corpus
 
 _CUBIN = 4  # of a source (Nsight Compute Customization Guide, "File Format")
@@ -82,3 +83,46 @@ def test_what_is_no_cubin_is_none(tmp_path: Path, content: bytes) -> None:
     file.write_bytes(content)
     assert read_cubin(file) is None
     assert read_cubin(tmp_path / "missing.cubin") is None
+
+
+@needs_corpus
+@pytest.mark.parametrize(
+    ("name", "launch"),
+    [
+        ("mixes-reconstruction__full_profile.ncu-rep", 0),
+        ("mixes-reconstruction__full_profile.ncu-rep", 1),
+        ("seq_align__profile.ncu-repz", 0),
+    ],
+)
+def test_code_starts_where_each_warp_does_and_not_in_a_function_it_calls(
+    name: str, launch: int
+) -> None:
+    kernel = load(CORPUS / name).kernel(launch)
+    flow = launch_code(kernel._action)
+    executed = kernel._action.metric_by_name("inst_executed")
+    assert flow
+    assert executed
+    counts = dict(zip(*executed.instances, strict=True))
+    warps = math.prod(kernel.summary.grid) * math.ceil(math.prod(kernel.summary.block) / 32)
+    assert counts[flow.addresses[0]] == warps
+
+
+@pytest.mark.parametrize(
+    ("mangled", "name"),  # as c++filt says
+    [
+        ("_Z3addPf", "add"),
+        ("_Z13add_somethingPf", "add_something"),
+        ("_ZL3addPKfi", "add"),
+        ("_ZN3add5scaleEPf", "scale"),
+        ("_ZN12_GLOBAL__N_13addEPf", "add"),
+        ("_Z4fillIfEvPT_S0_i", "fill"),
+        (
+            "_ZN2at6native29vectorized_elementwise_kernelILi4EfEEvif",
+            "vectorized_elementwise_kernel",
+        ),
+        ("_ZNSt3add5scaleEv", "scale"),
+        ("add_kernel", "add_kernel"),
+    ],
+)
+def test_the_function_of_a_mangled_name(mangled: str, name: str) -> None:
+    assert function_name(mangled) == name

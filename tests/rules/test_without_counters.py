@@ -116,7 +116,7 @@ def counter_free_gpu(report: Path) -> Gpu:
 def test_headroom_is_the_declared_bytes_at_the_rate_that_kernels_reach(h200: Gpu) -> None:
     # 4.8 TB/s of the datasheet x 0.95 are 4.56 TB/s: 4.56 GB take 1 ms
     work = DeclaredWork(flop=1e9, bytes=4.56e9)
-    headroom = declared_headroom(work, 4e-3, h200, launches=1, unit="fp32")
+    headroom = declared_headroom(work, 4e-3, h200, unit="fp32")
     assert headroom
     assert headroom.factor == pytest.approx(4.0)
     assert headroom.floor == "DRAM"
@@ -128,8 +128,8 @@ def test_headroom_is_the_declared_bytes_at_the_rate_that_kernels_reach(h200: Gpu
 def test_headroom_is_the_declared_flop_on_the_unit_of_the_code(h200: Gpu) -> None:
     # 67 TFLOP/s in FP32, 989 in FP16 on tensor cores (NVIDIA H200 datasheet), of these 0.94
     work = DeclaredWork(flop=67e9, bytes=1e3)
-    plain = declared_headroom(work, 2e-3, h200, launches=1, unit="fp32")
-    tensor = declared_headroom(work, 2e-3, h200, launches=1, unit="tensor_fp16")
+    plain = declared_headroom(work, 2e-3, h200, unit="fp32")
+    tensor = declared_headroom(work, 2e-3, h200, unit="tensor_fp16")
     assert plain
     assert tensor
     assert plain.factor == pytest.approx(2.0, rel=0.01)
@@ -139,7 +139,7 @@ def test_headroom_is_the_declared_flop_on_the_unit_of_the_code(h200: Gpu) -> Non
 def test_packed_half_precision_has_twice_the_rate_of_fp32(h200: Gpu) -> None:
     # HFMA2 computes two values: 2 x 67 TFLOP/s (NVIDIA H100 whitepaper: 133.8 TFLOP/s, SXM5)
     work = DeclaredWork(flop=67e9, bytes=1e3)
-    half = declared_headroom(work, 2e-3, h200, launches=1, unit="fp16")
+    half = declared_headroom(work, 2e-3, h200, unit="fp16")
     assert half
     assert half.least == pytest.approx(67e9 / 133.8e12, rel=0.01)
 
@@ -174,14 +174,14 @@ def test_a_product_on_the_fma_pipe_is_bounded_by_tensor_cores() -> None:
 def test_where_code_is_unknown_the_roof_is_that_of_tensor_cores(h200: Gpu) -> None:
     # 8192 x 8192 x 8192 at 400 TFLOP/s: 989 x 0.94 TFLOP/s of tensor cores are 2.32 times that
     work, seconds = DeclaredWork(flop=2 * 8192**3, bytes=3 * 2 * 8192**2), 2 * 8192**3 / 400e12
-    unknown = declared_headroom(work, seconds, h200, launches=1, unit="tensor_fp16")
+    unknown = declared_headroom(work, seconds, h200, unit="tensor_fp16")
     assert unknown
     assert unknown.factor == pytest.approx(2.32, abs=0.01)
 
 
 def test_a_floor_above_the_time_bounds_nothing(h200: Gpu) -> None:
     work = DeclaredWork(flop=200e9, bytes=4.56e9 / 4)  # at least 3 ms in FP32, 0.25 ms in DRAM
-    headroom = declared_headroom(work, 1e-3, h200, launches=1, unit="fp32")
+    headroom = declared_headroom(work, 1e-3, h200, unit="fp32")
     assert headroom
     assert headroom.floor == "DRAM"
     assert headroom.factor == pytest.approx(4.0)
@@ -190,16 +190,14 @@ def test_a_floor_above_the_time_bounds_nothing(h200: Gpu) -> None:
 
 def test_measured_roofs_take_the_place_of_the_datasheets(h200: Gpu) -> None:
     work = DeclaredWork(flop=67e9, bytes=4.2e9)
-    headroom = declared_headroom(
-        work, 4e-3, h200, launches=1, unit="fp32", measured={"dram": 4.2e12}
-    )
+    headroom = declared_headroom(work, 4e-3, h200, unit="fp32", measured={"dram": 4.2e12})
     assert headroom
     assert (headroom.factor, headroom.least) == pytest.approx((4.0, 1e-3))
 
 
 def test_without_declared_work_there_is_no_headroom(h200: Gpu) -> None:
     work = DeclaredWork()
-    assert declared_headroom(work, 1e-3, h200, launches=1, unit="fp32") is None
+    assert declared_headroom(work, 1e-3, h200, unit="fp32") is None
     (whole,) = outlook("control_copy").wholes
     assert whole.headroom is None
 
