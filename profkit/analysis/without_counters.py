@@ -33,13 +33,14 @@ _NAME_LENGTH = 16  # hexadecimal digits of a digest, chosen: no two cubins of a 
 @dataclass(frozen=True)
 class Analysis:
     """What is known of a path without counters. `timeline` is that of its run in a line, "" where
-    it has none; `durations` and `roofs` say where they are from."""
+    it has none; `durations` and `roofs` say where they are from, `notes` what a timeline lacks."""
 
     path: str
     outlook: Outlook
     durations: str
     roofs: str
     timeline: str = ""
+    notes: tuple[str, ...] = ()
 
 
 def source_of(path: Path) -> Path:
@@ -114,8 +115,9 @@ def analyze_timeline(events: Events, path: Path, measured: Roofs = NONE_MEASURED
         _calls(folder),
         measured=measured,
     )
-    text = headline(summarize_timeline(events))
-    return Analysis(str(path), made, "CUPTI activity", _source(measured), text)
+    summary = summarize_timeline(events)
+    roofs, line, notes = _source(measured), headline(summary), summary.notes
+    return Analysis(str(path), made, "CUPTI activity", roofs, line, notes)
 
 
 def _source(measured: Roofs) -> str:

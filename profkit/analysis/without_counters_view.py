@@ -19,7 +19,7 @@ from profkit.rules.finding_text import kernel_name, measured
 from profkit.rules.outlook import KernelOutlook, Whole
 from profkit.ui.markdown import code, escape
 from profkit.ui.markdown import table_of as markdown_table
-from profkit.ui.terminal import facts, rows_of, table_of
+from profkit.ui.terminal import facts, note, rows_of, table_of
 from profkit.ui.text import extent, factor, literal, number, percent, plural
 from profkit.ui.view import Grid, Panel, Row
 
@@ -100,6 +100,7 @@ class WithoutCountersFile(File, frozen=True, kw_only=True, tag="profkit.without-
     durations: str
     roofs: str
     timeline: str | None
+    notes: tuple[str, ...] = ()
     wholes: tuple[WholeEntry, ...]
     kernels: tuple[KernelEntry, ...]
     findings: tuple[FindingEntry, ...]
@@ -116,6 +117,7 @@ def without_counters_json(analysis: Analysis) -> str:
             durations=analysis.durations,
             roofs=analysis.roofs,
             timeline=analysis.timeline or None,
+            notes=analysis.notes,
             wholes=tuple(map(_whole_entry, made.wholes)),
             kernels=tuple(map(_kernel_entry, made.kernels)),
             findings=tuple(map(_finding_entry, made.findings)),
@@ -169,6 +171,7 @@ def without_counters_view(analysis: Analysis, top: int) -> RenderableType:
     parts: list[RenderableType] = [
         Text(_title(analysis), "bold"),
         facts(Panel("", tuple(_facts(analysis)))),
+        *map(note, analysis.notes),
         table_of(_kernels(analysis), numbers=True),
     ]
     names = _names(analysis)
@@ -186,6 +189,7 @@ def without_counters_markdown(analysis: Analysis, top: int) -> str:
     """The analysis as Markdown."""
     lines = [f"# {escape(_title(analysis))}", ""]
     lines += [f"- {escape(row.label)}: {escape(row.value)}" for row in _facts(analysis)]
+    lines += [f"\n> {escape(each)}" for each in analysis.notes]
     lines += ["", *markdown_table(_kernels(analysis)), "", f"## {escape(_heading(analysis))}", ""]
     shown = analysis.outlook.findings[: top or None]
     for rank, finding in enumerate(shown, 1):
@@ -201,7 +205,8 @@ def _title(analysis: Analysis) -> str:
     gpu = ", ".join(gpu.name for gpu in summary.gpus)
     kernels = plural(len(summary.groups), "kernel")
     total = number(summary.total, "s")
-    return literal(f"{analysis.path} without counters: {gpu}, {kernels}, {total}")
+    about = ", ".join(filter(None, (gpu, kernels, total)))
+    return literal(f"{analysis.path} without counters: {about}")
 
 
 def _facts(analysis: Analysis) -> Iterator[Row]:
@@ -243,8 +248,8 @@ def _kernels(analysis: Analysis) -> Grid:
         _row(kernel, names[kernel_name(kernel.group)]) for kernel in kernels[:_KERNELS_SHOWN]
     )
     more = len(kernels) - len(rows)
-    note = f"{plural(more, 'more kernel')}: --format json" if more > 0 else ""
-    return Grid(_KERNELS, _COLUMNS, rows, note)
+    rest = f"{plural(more, 'more kernel')}: --format json" if more > 0 else ""
+    return Grid(_KERNELS, _COLUMNS, rows, rest)
 
 
 def _row(kernel: KernelOutlook, name: str) -> tuple[str, ...]:

@@ -22,7 +22,7 @@ from profkit.analysis.without_counters import (
 from profkit.report.counter_free import launch_facts
 from profkit.timeline.reader import read
 from tests.analysis.test_views import schema
-from tests.conftest import H200
+from tests.conftest import CORPUS, H200, needs_corpus, story_folder
 from tests.report.test_machine_code import recorded_cubin
 
 Cli = Callable[..., Result]
@@ -155,3 +155,38 @@ def test_what_has_no_such_analysis_is_refused(
     done = profkit_cli("analyze", "--without-counters", *words)
     assert done.exit_code == 2
     assert message in done.stderr
+
+
+def test_a_filter_of_kernels_leaves_the_headroom_of_their_call() -> None:
+    """The attention that torch's operators do is a call of 14 launches, one of them a softmax."""
+    (run,) = (H200 / "sdpa_s512").glob("*/*.ncu-repz")
+    (whole,) = (each for each in analyze_report(run).outlook.wholes if each.name == "math")
+    filtered = analyze_report(run, kernel="softmax").outlook
+    assert [kernel.group.function for kernel in filtered.kernels] == ["softmax_warp_forward"]
+    assert filtered.wholes == (whole,)
+    assert whole.launches > 1
+    assert whole.headroom
+    assert {each.group.function for each in filtered.findings} <= {"softmax_warp_forward"}
+
+
+def test_graphs_as_a_whole_are_said(profkit_cli: Cli) -> None:
+    timeline = story_folder("decode_launch_bound") / "after.sqlite"
+    done = profkit_cli("analyze", timeline, "--without-counters", "--format", "json")
+    saved = json.loads(done.stdout)
+    schema("without-counters").validate(saved)
+    assert any("CUDA graphs traced as a whole: 8" in note for note in saved["notes"])
+    shown = profkit_cli("analyze", timeline, "--without-counters").stdout
+    assert "! CUDA graphs traced as a whole" in shown
+
+
+@needs_corpus
+@pytest.mark.parametrize("name", ["fused-linear__profile_report", "blackwell-kernels__v5_swizzle"])
+def test_tensor_cores_of_other_chips_have_no_faster_instruction(
+    profkit_cli: Cli, name: str
+) -> None:
+    """mma.sync is slower than the chip's own instructions on compute capability 9.0 alone."""
+    words = ("analyze", CORPUS / f"{name}.ncu-repz", "--without-counters", "--top", "0")
+    assert profkit_cli(*words).exit_code == 0
+    findings = json.loads(profkit_cli(*words, "--format", "json").stdout)["findings"]
+    assert findings
+    assert "tensor_path_legacy" not in {finding["rule"] for finding in findings}
