@@ -66,12 +66,10 @@ def _experiments(
     tried = refuted(before) if before.is_dir() else frozenset()
     if after is None:
         kept = read_experiments(before).test if before.is_dir() else None
-        return Experiments(
-            test=kept, proposed=next_experiments(earlier.checklist(blamed=0), top, tried)
-        )
+        return Experiments(test=kept, proposed=next_experiments(earlier, top, tried))
     later = read_report(after, kernel)
     proposed = read_experiments(before).proposed if before.is_dir() else ()
-    proposed = proposed or next_experiments(earlier.checklist(blamed=0), top, tried)
+    proposed = proposed or next_experiments(earlier, top, tried)
     test = None
     if proposed:
         way = os.path.relpath(before, after if after.is_dir() else after.parent)
@@ -79,7 +77,7 @@ def _experiments(
         test = Test(before=way, prediction=prediction, outcome=made)
         if made.verdict is Verdict.refuted:
             tried |= {(prediction.rule, prediction.kernel)}
-    return Experiments(test=test, proposed=next_experiments(later.checklist(blamed=0), top, tried))
+    return Experiments(test=test, proposed=next_experiments(later, top, tried))
 
 
 def _command(run: Path) -> str:

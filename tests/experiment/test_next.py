@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 import pytest
 from typer.testing import Result
 
+import profkit
 from tests.analysis.test_views import schema
 from tests.conftest import needs_reader, pair_report
 
@@ -94,6 +95,11 @@ def test_fused_kernels_are_judged_by_the_whole_report(profkit_cli: Cli) -> None:
     made = outcome(profkit_cli, before, after)
     assert made["prediction"]["chain"]
     assert made["outcome"]["verdict"] == "HELD"
+    launches = profkit.load(before).summary.launches
+    traffic = sum(launch.get("dram_bytes") for launch in launches)
+    assert len(launches) > 1
+    assert made["prediction"]["expected"][0]["now"] == pytest.approx(traffic)
+    assert made["outcome"]["moves"][0]["before"] == pytest.approx(traffic)
 
 
 def test_what_is_no_run_has_no_log(profkit_cli: Cli) -> None:
