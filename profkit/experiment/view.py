@@ -12,15 +12,23 @@ from profkit.comparison.repeats import Change
 from profkit.experiment.log import Experiments, Test
 from profkit.experiment.outcome import Move, Outcome
 from profkit.experiment.prediction import Expectation, Prediction
+from profkit.experiment.times import Scope
 from profkit.report.catalog import catalog
 from profkit.rules.measures import MOVED
 from profkit.ui.markdown import escape
 from profkit.ui.terminal import rows_of
-from profkit.ui.text import factor, factor_range, literal, number, shorten
+from profkit.ui.text import factor, factor_range, literal, number, plural, shorten
 
 Rows = Iterator[tuple[str, str]]
 _NAME = 40  # characters of it beside other words, chosen likewise
 _KERNEL = 80  # characters of a kernel's name, chosen: it fits a row at 100 columns
+_BESIDE = 3  # kernels that were added or removed, chosen: the weightiest
+_OF = {
+    Scope.kernel: "",
+    Scope.call: " of the call,",
+    Scope.kernels: " together,",
+    Scope.report: " of the report,",
+}
 NOTHING = "no experiment: no finding has a measure in this report"
 _NONE_YET = "no experiment was made up to this run"
 
@@ -144,6 +152,12 @@ def _outcome_rows(made: Outcome) -> Rows:
         yield "measure" if move is made.moves[0] else "", _moved(move)
     if measured := _measured(made):
         yield "time", measured
+    for label, groups in (("added", made.added), ("removed", made.removed)):
+        for place, each in enumerate(groups[:_BESIDE]):
+            name = shorten(literal(each.kernel), _KERNEL)
+            yield "" if place else label, f"{name}, {_seconds(each.duration)} under ncu"
+        if len(groups) > _BESIDE:
+            yield "", f"and {plural(len(groups) - _BESIDE, 'more kernel')}"
 
 
 def _measured(made: Outcome) -> str:
@@ -151,7 +165,12 @@ def _measured(made: Outcome) -> str:
         return ""
     low, high = (made.speedup if end is None else end for end in (made.low, made.high))
     basis = "timed" if made.timed else "by ncu's durations"
-    return f"{made.change}, {factor_range(made.speedup, low, high)} {basis}"
+    gain = factor_range(made.speedup, low, high)
+    return f"{made.change}, {gain}{_OF[made.scope]} {basis}"
+
+
+def _seconds(duration: float | None) -> str:
+    return "unknown" if duration is None else number(duration, "s")
 
 
 def _moved(move: Move) -> str:

@@ -90,6 +90,36 @@ def test_a_fix_without_a_gain_refutes_the_diagnosis_and_another_is_proposed(
     assert made["outcome"]["verdict"] == "REFUTED"
 
 
+@pytest.mark.parametrize("timed", [True, False])
+def test_a_kernel_whose_work_moved_into_another_one_did_not_gain(
+    profkit_cli: Cli, tmp_path: Path, timed: bool
+) -> None:
+    """ncu: one launch of 77.73 µs became two of 71.23 and 61.54 µs; timed, 89.2 became 135.6 µs."""
+    before, after = (pair_report("bicg_two_passes", side) for side in ("after", "before"))
+    if not timed:  # away from the latencies
+        before, after = (Path(shutil.copy2(report, tmp_path)) for report in (before, after))
+    made = outcome(profkit_cli, before, after)["outcome"]
+    assert made["verdict"] == "REFUTED"
+    assert made["timed"] is timed
+    assert made["speedup"] == pytest.approx(
+        89.2 / 135.6 if timed else 77.73 / (71.23 + 61.54), rel=0.02
+    )
+    assert [row["kernel"] for row in made["added"]] == ["row_products"]
+    text = profkit_cli("next", before, after).stdout
+    assert "became slower" in text
+    assert "row_products, 61.54 µs" in text
+
+
+def test_a_gain_of_a_part_of_the_call_holds(profkit_cli: Cli) -> None:
+    """A kernel of a call gains 1.79x by ncu, the timed call 1.44x: what Amdahl's law leaves of the
+    prediction."""
+    made = outcome(
+        profkit_cli, *(pair_report("neighbor_mean_features", side) for side in ("before", "after"))
+    )["outcome"]
+    assert (made["verdict"], made["scope"], made["timed"]) == ("HELD", "call", True)
+    assert made["speedup"] == pytest.approx(1.44, rel=0.01)
+
+
 def test_fused_kernels_are_judged_by_the_whole_report(profkit_cli: Cli) -> None:
     before, after = (pair_report("focal_loss_eager", side) for side in ("before", "after"))
     made = outcome(profkit_cli, before, after)
