@@ -54,9 +54,9 @@ def experiments_markdown(experiments: Experiments, measure: str) -> str:
     return "\n".join(lines) if lines else f"{NOTHING}\n"
 
 
-def log_view(tests: Sequence[tuple[Path, Test]]) -> RenderableType:
-    """A chain of experiments, the first one first."""
-    parts: list[RenderableType] = []
+def log_view(tests: Sequence[tuple[Path, Test]], missing: Path | None) -> RenderableType:
+    """A chain of experiments, the first one first, after the run before it where that is gone."""
+    parts: list[RenderableType] = [Text(), Text(_gone(missing))] if missing else []
     for place, (run, test) in enumerate(reversed(tests), 1):
         parts += [
             Text(),
@@ -68,11 +68,12 @@ def log_view(tests: Sequence[tuple[Path, Test]]) -> RenderableType:
     return Group(*parts[1:]) if parts else Text(_NONE_YET)
 
 
-def log_markdown(tests: Sequence[tuple[Path, Test]]) -> str:
+def log_markdown(tests: Sequence[tuple[Path, Test]], missing: Path | None) -> str:
     """The same as a table."""
     if not tests:
         return f"{_NONE_YET}\n"
-    lines = [
+    lines = [f"{escape(_gone(missing))}\n"] if missing else []
+    lines += [
         "| Experiment | Verdict | Predicted | Measured | Run |",
         "|---|---|---|---|---|",
     ]
@@ -83,6 +84,10 @@ def log_markdown(tests: Sequence[tuple[Path, Test]]) -> str:
             f"| {_measured(made) or 'not known'} | {escape(str(run))} |"
         )
     return "\n".join(lines) + "\n"
+
+
+def _gone(run: Path) -> str:
+    return f"{run}: moved or removed; the experiments before it are not listed"
 
 
 def _sections(

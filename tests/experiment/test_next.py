@@ -138,10 +138,21 @@ def test_what_is_no_run_has_no_log(profkit_cli: Cli) -> None:
     assert "not a run's folder" in result.output
 
 
-def test_a_log_in_a_circle_is_refused(profkit_cli: Cli, runs: tuple[Path, Path]) -> None:
+def test_a_run_compared_again_is_listed_once(profkit_cli: Cli, runs: tuple[Path, Path]) -> None:
+    before, after = runs
+    for pair, count in (((before, before), 1), ((before, after), 2), ((after, before), 2)):
+        assert profkit_cli("next", *pair).exit_code == 0
+        result = profkit_cli("log", pair[1], "--format", "json")
+        assert result.exit_code == 0, result.output
+        assert len(json.loads(result.stdout)["experiments"]) == count
+
+
+def test_a_log_says_that_an_earlier_run_is_gone(profkit_cli: Cli, runs: tuple[Path, Path]) -> None:
     before, after = runs
     assert profkit_cli("next", before, after).exit_code == 0
-    assert profkit_cli("next", after, before).exit_code == 0
-    result = profkit_cli("log", before)
-    assert result.exit_code != 0
-    assert "without an end" in result.output
+    before.rename(before.with_name("elsewhere"))
+    document = json.loads(profkit_cli("log", after, "--format", "json").stdout)
+    schema("log").validate(document)
+    assert document["missing"] == str(before)
+    for view in ("terminal", "markdown"):
+        assert "moved or removed" in profkit_cli("log", after, "--format", view).stdout
