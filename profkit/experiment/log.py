@@ -7,8 +7,10 @@ earlier run, that prediction with its outcome and the way to that run: a chain o
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
+
+from msgspec import field
 
 from profkit.analysis.run_files import SUFFIXES
 from profkit.core.atomic_file import write_atomic
@@ -17,14 +19,20 @@ from profkit.experiment.outcome import Outcome, Verdict
 from profkit.experiment.prediction import Prediction
 
 NEXT = "next.json"
+Diagnosis = tuple[str, str]
+"""A rule, and the demangled name of the kernel that it was about."""
 
 
 class Test(Model, frozen=True, kw_only=True):
-    """A prediction of the run `before`, a path from this run's folder, and its outcome here."""
+    """A prediction of the run `before`, a path from this run's folder, and its outcome here.
+
+    `renamed` has the kernels whose name the change altered: names before, and after.
+    """
 
     before: str
     prediction: Prediction
     outcome: Outcome
+    renamed: dict[str, str] = field(default_factory=dict)
 
 
 class Experiments(File, frozen=True, kw_only=True, tag="profkit.experiment/1"):
@@ -86,13 +94,20 @@ def missing_before(tests: Sequence[tuple[Path, Test]]) -> Path | None:
     return before if is_lost else None
 
 
-def refuted(run: Path) -> frozenset[tuple[str, str]]:
-    """The diagnoses that the tests up to a run refuted: rules with their kernels."""
-    return frozenset(
-        (test.prediction.rule, test.prediction.kernel)
-        for _, test in tests(run)
-        if test.outcome.verdict is Verdict.refuted
-    )
+def refuted(run: Path) -> frozenset[Diagnosis]:
+    """The diagnoses that the tests up to a run refuted, kernels by their names in it."""
+    diagnoses: frozenset[Diagnosis] = frozenset()
+    for _, test in reversed(list(tests(run))):
+        diagnoses = refuted_after(diagnoses, test)
+    return diagnoses
+
+
+def refuted_after(diagnoses: Collection[Diagnosis], test: Test) -> frozenset[Diagnosis]:
+    """Those of a run before a test, and what the test refuted, kernels by their names after it."""
+    refuted = set(diagnoses)
+    if test.outcome.verdict is Verdict.refuted:
+        refuted.add((test.prediction.rule, test.prediction.kernel))
+    return frozenset((rule, test.renamed.get(kernel, kernel)) for rule, kernel in refuted)
 
 
 def _before(run: Path, test: Test) -> Path:

@@ -101,6 +101,12 @@ def compared(
     return compare(before, after, match=match, names=names)
 
 
+def renamed(diff: Diff) -> dict[str, str]:
+    """The kernels that have another name after a change: names before, and after."""
+    pairs = ((kernel.before.name, kernel.after.name) for kernel in diff.kernels)
+    return {before: after for before, after in pairs if before != after}
+
+
 def outcome(prediction: Prediction, diff: Diff) -> Outcome:
     """What a change did to a prediction: two reports compared, before and after it."""
     if diff.refused and not (prediction.chain and _only_unmatched(diff)):

@@ -13,7 +13,7 @@ from typer.testing import Result
 
 import profkit
 from tests.analysis.test_views import schema
-from tests.conftest import needs_reader, pair_report
+from tests.conftest import TRACKED, needs_reader, pair_report
 
 Cli: TypeAlias = Callable[..., Result]
 
@@ -82,12 +82,23 @@ def test_a_change_that_does_something_else_tests_nothing(
     assert outcome(profkit_cli, before, again)["outcome"]["verdict"] == "NOT TESTED"
 
 
-def test_a_fix_without_a_gain_refutes_the_diagnosis_and_another_is_proposed(
-    profkit_cli: Cli,
+def test_a_refuted_diagnosis_is_not_proposed_of_the_renamed_kernel(
+    profkit_cli: Cli, tmp_path: Path
 ) -> None:
-    before, after = (pair_report("batched_cholesky_capped", side) for side in ("before", "after"))
-    made = outcome(profkit_cli, before, after)
+    folders = tmp_path / "before", tmp_path / "after"
+    for folder in folders:
+        folder.mkdir()
+        content = pair_report("smoothing_prefetch", folder.name).read_bytes()
+        renamed = content if folder.name == "before" else content.replace(b"smooth", b"smootx")
+        (folder / f"{folder.name}.ncu-rep").write_bytes(renamed)
+    made = outcome(profkit_cli, *folders)
     assert made["outcome"]["verdict"] == "REFUTED"
+    assert made["renamed"] == {"smooth": "smootx"}
+    for runs in (folders, folders[1:]):
+        result = profkit_cli("next", *runs, "--top", 20, "--format", "json")
+        rules = {row["rule"] for row in json.loads(result.stdout)["proposed"]}
+        assert rules
+        assert made["prediction"]["rule"] not in rules
 
 
 @pytest.mark.parametrize("timed", [True, False])
@@ -156,3 +167,21 @@ def test_a_log_says_that_an_earlier_run_is_gone(profkit_cli: Cli, runs: tuple[Pa
     assert document["missing"] == str(before)
     for view in ("terminal", "markdown"):
         assert "moved or removed" in profkit_cli("log", after, "--format", view).stdout
+
+
+def test_a_run_is_measured_again_as_it_was_recorded(
+    profkit_cli: Cli, runs: tuple[Path, Path]
+) -> None:
+    before, _ = runs
+    assert "measure     ncu --set full -o NEW PROGRAM" in profkit_cli("next", before).stdout
+    (recorded,) = TRACKED.glob("sdpa_s512/*/manifest.json")
+    manifest = json.loads(recorded.read_text(encoding="utf-8"))
+    command = manifest["command"].replace("--cache-control all", "--cache-control none")
+    text = json.dumps(manifest | {"command": command, "files": {}})
+    (before / "manifest.json").write_text(text, encoding="utf-8")
+    again = f"then profkit next {before} NEW"
+    lines = " ".join(profkit_cli("next", before).stdout.split())
+    assert f"measure profkit profile --cache-control none -- PROGRAM, {again}" in lines
+    shutil.copy2(recorded.with_name("check.json"), before)
+    lines = " ".join(profkit_cli("next", before).stdout.split())
+    assert f"measure profkit profile --cache-control none TARGET, {again}" in lines
