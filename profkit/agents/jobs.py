@@ -16,6 +16,7 @@ from profkit.core.errors import UsageError
 
 _COLUMNS = "100"
 _MOST_OUTPUTS = 64  # of finished jobs, chosen
+_GRACE = 15.0  # s, chosen: a verb gives its own program 5 s to end
 _TAIL = 400  # bytes of the progress that are shown, chosen: two or three lines
 
 
@@ -26,14 +27,6 @@ class Job:
     process: subprocess.Popen[bytes]
     out: IO[bytes]
     err: IO[bytes]
-
-    def wait(self, seconds: float) -> bool:
-        """Whether it ended within these seconds."""
-        try:
-            self.process.wait(seconds)
-        except subprocess.TimeoutExpired:
-            return False
-        return True
 
     @property
     def status(self) -> int | None:
@@ -51,11 +44,20 @@ class Job:
         text = _content(self.err)[-_TAIL:].decode("utf-8", "replace")
         return text.replace("\r", "\n").strip().split("\n\n")[-1]
 
+    def stop(self) -> None:
+        """End it where it runs, with what it started: in order, or else at once."""
+        if self.status is not None:
+            return
+        self.process.terminate()
+        try:
+            self.process.wait(_GRACE)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
     def end(self) -> None:
         """End it where it runs, and forget its output."""
-        if self.status is None:
-            self.process.terminate()
-            self.process.wait()
+        self.stop()
         self.out.close()
         self.err.close()
 

@@ -1,20 +1,21 @@
-"""The tools: each is a verb with `--format brief`, its text at most 8,000 bytes a page.
+"""The tools: each is a verb, its text as on a terminal in pages of at most 8,000 bytes.
 
 A call that takes longer than a few seconds answers with the number of its job and its progress;
-calling the tool again with that number waits on.
+calling the tool again with that number waits on, for a `page` of what a job wrote too. A call that
+is cancelled ends its job.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from profkit.agents.access import Access, word
-from profkit.agents.jobs import Jobs
+from profkit.agents.jobs import Job, Jobs
 from profkit.core.errors import ProfkitError, UsageError
 from profkit.core.version import __version__
 from profkit.ui.brief import pages
@@ -28,7 +29,7 @@ INSTRUCTIONS = (
     "Measure before you change: analyze a report, call next for the one experiment that tells "
     "most, change that kernel alone, profile again, call next with both runs."
 )
-_BRIEF = "--format=brief"
+_POLL = 0.05  # s between looks at a job, chosen: no call feels it
 _NEW_RUN = re.compile(r"^Run {5}\S.*$", re.MULTILINE)  # as `profkit profile` ends
 
 
@@ -65,7 +66,7 @@ class Tools:
     jobs: Jobs
     wait: float
 
-    def all(self) -> Sequence[Callable[..., str]]:
+    def all(self) -> Sequence[Callable[..., Awaitable[str]]]:
         """The tools in the order in which they are used."""
         return (
             self.doctor,
@@ -78,24 +79,34 @@ class Tools:
             self.time,
         )
 
-    def doctor(self) -> str:
+    async def doctor(self, job: int = 0) -> str:
         """What this machine can profile, and the remedy for each thing it can't."""
-        return self._run(lambda: ["doctor", _BRIEF])
+        return await self._run(lambda: ["doctor"], job)
 
-    def profile(
-        self, target: str = "", arguments: list[str] | None = None, job: int = 0, page: int = 1
+    async def profile(
+        self,
+        target: str = "",
+        arguments: list[str] | None = None,
+        job: int = 0,
+        stop: bool = False,
+        page: int = 1,
     ) -> str:
         """Record a target script with ncu; the first line names the run that other tools take.
-        job: a number to wait on."""
+        job: a number to wait on, of any tool; stop ends it."""
 
         def words() -> list[str]:
             self.access.check_run()
             return ["profile", self.access.path(target), "--", *(arguments or [])]
 
-        return self._run(words, job, page)
+        return await self._run(words, job, page, stop=stop)
 
-    def time(
-        self, targets: list[str] | None = None, compare: str = "", job: int = 0, page: int = 1
+    async def time(
+        self,
+        targets: list[str] | None = None,
+        compare: str = "",
+        job: int = 0,
+        stop: bool = False,
+        page: int = 1,
     ) -> str:
         """Time targets' variants; compare="a,b" judges whether b is faster than a."""
 
@@ -104,76 +115,120 @@ class Tools:
             paths = [self.access.path(target) for target in targets or []]
             return ["time", *paths, *_options(compare=compare)]
 
-        return self._run(words, job, page)
+        return await self._run(words, job, page, stop=stop)
 
-    def analyze(self, report: str, kernel: str = "", page: int = 1) -> str:
-        """Kernels by time, what limits each, and what fixing it would give."""
-        return self._run(
-            lambda: ["analyze", self.access.path(report), *_options(kernel=kernel), _BRIEF],
-            page=page,
+    async def analyze(
+        self,
+        report: str = "",
+        kernel: str = "",
+        without_counters: bool = False,
+        job: int = 0,
+        page: int = 1,
+    ) -> str:
+        """Kernels by time, what limits each, and what fixing it would give. without_counters: of a
+        run where ncu's were refused."""
+        blind = ["--without-counters"] if without_counters else []
+        return await self._run(
+            lambda: ["analyze", self.access.path(report), *blind, *_options(kernel=kernel)],
+            job,
+            page,
         )
 
-    def explain(self, report: str, kernel: str = "", top: int = 1, page: int = 1) -> str:
+    async def explain(
+        self, report: str = "", kernel: str = "", top: int = 1, job: int = 0, page: int = 1
+    ) -> str:
         """The first findings: evidence, source lines, actions, and how to verify the fix."""
-        return self._run(
+        return await self._run(
             lambda: [
                 "checklist",
                 self.access.path(report),
                 f"--top={top}",
                 *_options(kernel=kernel),
-                _BRIEF,
             ],
-            page=page,
+            job,
+            page,
         )
 
-    def source(self, report: str, kernel: str = "", sass: bool = False, page: int = 1) -> str:
+    async def source(
+        self, report: str = "", kernel: str = "", sass: bool = False, job: int = 0, page: int = 1
+    ) -> str:
         """The hottest source lines, or SASS instructions, of a kernel."""
         instructions = ["--sass"] if sass else []
-        return self._run(
+        return await self._run(
             lambda: [
                 "source",
                 self.access.path(report),
                 *instructions,
                 *_options(kernel=kernel),
-                _BRIEF,
             ],
-            page=page,
+            job,
+            page,
         )
 
-    def next(self, run: str, after: str = "") -> str:
+    async def next(self, run: str = "", after: str = "", job: int = 0, page: int = 1) -> str:
         """The experiment that tells most now; with after: whether the last prediction held."""
-        return self._run(
+        return await self._run(
             lambda: [
                 "next",
                 self.access.path(run),
                 *([self.access.path(after)] if after else []),
-                _BRIEF,
-            ]
+            ],
+            job,
+            page,
         )
 
-    def diff(self, before: str, after: str, page: int = 1) -> str:
+    async def diff(self, before: str = "", after: str = "", job: int = 0, page: int = 1) -> str:
         """Whether a change made kernels faster, why, and what limits them now."""
-        return self._run(
-            lambda: ["diff", self.access.path(before), self.access.path(after), _BRIEF],
-            page=page,
+        return await self._run(
+            lambda: ["diff", self.access.path(before), self.access.path(after)], job, page
         )
 
-    def _run(self, words: Callable[[], Sequence[str]], job: int = 0, page: int = 1) -> str:
+    async def _run(
+        self, words: Callable[[], Sequence[str]], job: int = 0, page: int = 1, *, stop: bool = False
+    ) -> str:
         """The result of a verb, or of a job on its way; what is refused says why."""
         try:
-            return self._result(job or self.jobs.start(words()), page)
+            if stop and not job:
+                raise UsageError("stop without a job", "pass the number that the tool answered")
+            number = job or self.jobs.start(words())
+            running = self.jobs.job(number)
+            if stop:
+                await _stopped(running)
+            await self._wait(running)
+            return _answer(number, running, page)
         except ProfkitError as error:
             return f"refused: {error}"
 
-    def _result(self, number: int, page: int) -> str:
-        job = self.jobs.job(number)
-        if not job.wait(self.wait):
-            return f"job {number} runs; call again with job={number}\n{job.progress}"
-        parts = pages(_run_first(job.output)) or [f"exit code {job.status}, no output\n"]
-        if not 1 <= page <= len(parts):
-            raise UsageError(f"no page {page}", f"there are {len(parts)}")
-        more = f"page {page} of {len(parts)}\n" if len(parts) > 1 else ""
-        return parts[page - 1] + more
+    async def _wait(self, job: Job) -> None:
+        """Wait for its end, but not longer than a call may take; a cancelled call ends it."""
+        import anyio
+
+        try:
+            with anyio.move_on_after(self.wait):
+                while job.status is None:
+                    await anyio.sleep(_POLL)
+        except anyio.get_cancelled_exc_class():
+            await _stopped(job)
+            raise
+
+
+async def _stopped(job: Job) -> None:
+    """End a job, in a cancelled call too."""
+    import anyio
+
+    with anyio.CancelScope(shield=True):
+        await anyio.to_thread.run_sync(job.stop)
+
+
+def _answer(number: int, job: Job, page: int) -> str:
+    """A page of what a job wrote, or how far it is."""
+    if job.status is None:
+        return f"job {number} runs; call again with job={number}\n{job.progress}"
+    parts = pages(_run_first(job.output)) or [f"exit code {job.status}, no output\n"]
+    if not 1 <= page <= len(parts):
+        raise UsageError(f"no page {page}", f"there are {len(parts)}")
+    more = f"page {page} of {len(parts)}, others with job={number}\n" if len(parts) > 1 else ""
+    return parts[page - 1] + more
 
 
 def _run_first(text: str) -> str:

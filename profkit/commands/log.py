@@ -19,16 +19,18 @@ def log(run: Path, format: TextFormat = "terminal", output: Path | None = None) 
       profkit log runs/attention/20260301T101500Z-3f2a91 --format markdown
     """
     from profkit.core.typed_file import encode
-    from profkit.experiment.log import Log, LogEntry, tests
+    from profkit.experiment.log import Log, LogEntry, missing_before, tests
     from profkit.experiment.view import log_markdown, log_view
 
     if not run.is_dir():
         raise BadInput(f"{run}: not a run's folder", "profkit next keeps a log in runs alone")
     made = list(tests(run))
+    missing = missing_before(made)
     if format == "json":
         rows = tuple(LogEntry(run=str(folder), test=test) for folder, test in reversed(made))
-        put(encode(Log(experiments=rows), dense=False), output)
+        gone = str(missing) if missing else None
+        put(encode(Log(experiments=rows, missing=gone), dense=False), output)
     elif format == "markdown":
-        put(log_markdown(made), output)
+        put(log_markdown(made, missing), output)
     else:
-        put(log_view(made), output)
+        put(log_view(made, missing), output)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,15 @@ from profkit.commands.options import put
 
 if TYPE_CHECKING:
     from profkit.experiment.log import Experiments
+
+
+# ncu's options by which reports are compared, as `profkit profile` sets them unless told otherwise
+_DEFAULTS = {
+    "--set": "full",
+    "--clock-control": "none",
+    "--cache-control": "all",
+    "--replay-mode": "kernel",
+}
 
 
 def next(  # noqa: A001  (the verb's name)
@@ -57,37 +67,46 @@ def _experiments(
     before: Path, after: Path | None, kernel: str | None, match: str, top: int
 ) -> Experiments:
     from profkit.commands.reading import chosen_matching, read_report
-    from profkit.experiment.log import Experiments, Test, read_experiments, refuted
-    from profkit.experiment.outcome import Verdict, compared, tested
+    from profkit.experiment.log import Experiments, Test, read_experiments, refuted, refuted_after
+    from profkit.experiment.outcome import compared, renamed, tested
     from profkit.experiment.prediction import next_experiments
 
     chosen_matching(match)
     earlier = read_report(before, kernel)
     tried = refuted(before) if before.is_dir() else frozenset()
     if after is None:
-        kept = read_experiments(before).test if before.is_dir() else None
-        return Experiments(
-            test=kept, proposed=next_experiments(earlier.checklist(blamed=0), top, tried)
-        )
+        test = read_experiments(before).test if before.is_dir() else None
+        return Experiments(test=test, proposed=next_experiments(earlier, top, tried))
     later = read_report(after, kernel)
     proposed = read_experiments(before).proposed if before.is_dir() else ()
-    proposed = proposed or next_experiments(earlier.checklist(blamed=0), top, tried)
+    proposed = proposed or next_experiments(earlier, top, tried)
     test = None
     if proposed:
         way = os.path.relpath(before, after if after.is_dir() else after.parent)
-        prediction, made = tested(proposed, compared(earlier, later, *chosen_matching(match)))
-        test = Test(before=way, prediction=prediction, outcome=made)
-        if made.verdict is Verdict.refuted:
-            tried |= {(prediction.rule, prediction.kernel)}
-    return Experiments(test=test, proposed=next_experiments(later.checklist(blamed=0), top, tried))
+        diff = compared(earlier, later, *chosen_matching(match))
+        prediction, outcome = tested(proposed, diff)
+        test = Test(before=way, prediction=prediction, outcome=outcome, renamed=renamed(diff))
+        tried = refuted_after(tried, test)
+    return Experiments(test=test, proposed=next_experiments(later, top, tried))
 
 
 def _command(run: Path) -> str:
     """How the change is measured: as the run was recorded, then compared with it."""
+    again = f"profkit next {shlex.quote(str(run))} NEW"
+    return f"{_recording(run)}, then {again}"
+
+
+def _recording(run: Path) -> str:
+    """The command that records another run like it, with the options that comparing needs."""
+    from profkit.analysis.run_files import CHECK
     from profkit.core.integrity import MANIFEST
     from profkit.runs.run import read_manifest
 
-    again = f"profkit next {shlex.quote(str(run))} NEW"
-    if run.is_dir() and (run / MANIFEST).is_file() and (command := read_manifest(run).command):
-        return f"{command}, then {again}"
-    return f"ncu --set full -o NEW PROGRAM, then {again}"
+    if not (run / MANIFEST).is_file():
+        return "ncu --set full -o NEW PROGRAM"
+    words = read_manifest(run).command.split()
+    options = [
+        f"{word} {value}" for word, value in pairwise(words) if value != _DEFAULTS.get(word, value)
+    ]
+    program = "TARGET" if (run / CHECK).is_file() else "-- PROGRAM"
+    return " ".join(["profkit profile", *options, program])

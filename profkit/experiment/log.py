@@ -7,25 +7,32 @@ earlier run, that prediction with its outcome and the way to that run: a chain o
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
+from msgspec import field
+
+from profkit.analysis.run_files import SUFFIXES
 from profkit.core.atomic_file import write_atomic
-from profkit.core.errors import BadInput
 from profkit.core.typed_file import File, Model, Output, encode, read_file
 from profkit.experiment.outcome import Outcome, Verdict
 from profkit.experiment.prediction import Prediction
 
 NEXT = "next.json"
-_LONGEST = 1000  # experiments of a log, chosen: beyond any chain that was made by hand
+Diagnosis = tuple[str, str]
+"""A rule, and the demangled name of the kernel that it was about."""
 
 
 class Test(Model, frozen=True, kw_only=True):
-    """A prediction of the run `before`, a path from this run's folder, and its outcome here."""
+    """A prediction of the run `before`, a path from this run's folder, and its outcome here.
+
+    `renamed` has the kernels whose name the change altered: names before, and after.
+    """
 
     before: str
     prediction: Prediction
     outcome: Outcome
+    renamed: dict[str, str] = field(default_factory=dict)
 
 
 class Experiments(File, frozen=True, kw_only=True, tag="profkit.experiment/1"):
@@ -43,9 +50,11 @@ class LogEntry(Model, frozen=True, kw_only=True):
 
 
 class Log(Output, frozen=True, kw_only=True, tag="profkit.log/1"):
-    """The experiments that led to a run, the first one first."""
+    """The experiments that led to a run, the first one first; `missing` is the run before them
+    where its folder was moved or removed."""
 
     experiments: tuple[LogEntry, ...]
+    missing: str | None = None
 
 
 def read_experiments(run: Path) -> Experiments:
@@ -64,21 +73,42 @@ def write_experiments(run: Path, experiments: Experiments) -> None:
 def tests(run: Path) -> Iterator[tuple[Path, Test]]:
     """The tests that led to a run, the latest first, each with the run that it was made in.
 
-    Raises BadInput where a log goes in a circle, and as `read_experiments`.
+    A run that was compared with a later one again is listed once. Raises as `read_experiments`.
     """
-    for _ in range(_LONGEST):
+    seen = set[Path]()
+    while (folder := run.resolve()) not in seen:
+        seen.add(folder)
         test = read_experiments(run).test
         if test is None:
             return
         yield run, test
-        run = Path(os.path.normpath(run / test.before))
-    raise BadInput(f"{run / NEXT}: a log without an end", "remove it")
+        run = _before(run, test)
 
 
-def refuted(run: Path) -> frozenset[tuple[str, str]]:
-    """The diagnoses that the tests up to a run refuted: rules with their kernels."""
-    return frozenset(
-        (test.prediction.rule, test.prediction.kernel)
-        for _, test in tests(run)
-        if test.outcome.verdict is Verdict.refuted
-    )
+def missing_before(tests: Sequence[tuple[Path, Test]]) -> Path | None:
+    """The run before the first of some tests, latest first, where nothing is there any more."""
+    if not tests:
+        return None
+    before = _before(*tests[-1])
+    is_lost = before.suffix not in SUFFIXES and not before.exists()  # a report has no log
+    return before if is_lost else None
+
+
+def refuted(run: Path) -> frozenset[Diagnosis]:
+    """The diagnoses that the tests up to a run refuted, kernels by their names in it."""
+    diagnoses: frozenset[Diagnosis] = frozenset()
+    for _, test in reversed(list(tests(run))):
+        diagnoses = refuted_after(diagnoses, test)
+    return diagnoses
+
+
+def refuted_after(diagnoses: Collection[Diagnosis], test: Test) -> frozenset[Diagnosis]:
+    """Those of a run before a test, and what the test refuted, kernels by their names after it."""
+    refuted = set(diagnoses)
+    if test.outcome.verdict is Verdict.refuted:
+        refuted.add((test.prediction.rule, test.prediction.kernel))
+    return frozenset((rule, test.renamed.get(kernel, kernel)) for rule, kernel in refuted)
+
+
+def _before(run: Path, test: Test) -> Path:
+    return Path(os.path.normpath(run / test.before))

@@ -1,25 +1,35 @@
 """What became of a prediction: the measure, the time, and what both say about the diagnosis.
 
-                   kernel faster as predicted   otherwise faster      not faster
-measure moved      held                         held in part          refuted
+                   faster as predicted   otherwise faster      not faster
+measure moved      held                  held in part          refuted
 measure stayed     not tested: the change did not do what it was to do, whatever the time did
+
+`profkit.experiment.times` has what has to be faster.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 
 from profkit.analysis.report import Report
 from profkit.comparison.comparability import Aspect
 from profkit.comparison.comparison import Diff, KernelDiff
-from profkit.comparison.repeats import Change, noise, within_noise
+from profkit.comparison.repeats import Change
 from profkit.comparison.reports import diff as compare
 from profkit.core.typed_file import Model, Number
 from profkit.experiment.prediction import Expectation, Prediction
+from profkit.experiment.times import Scope, Times, times_of_kernel, times_of_report
+from profkit.report.summary import Group
 from profkit.rules.measures import MOVED, Measure
+
+_SUBJECTS = {
+    Scope.kernel: "the kernel",
+    Scope.call: "its call",
+    Scope.kernels: "the kernel with those beside it",
+    Scope.report: "the report",
+}
 
 
 class Verdict(StrEnum):
@@ -43,9 +53,21 @@ class Move(Model, frozen=True, kw_only=True):
     share: Number | None
 
 
+class UnmatchedKernel(Model, frozen=True, kw_only=True):
+    """A kernel that only one side launches, with the seconds of its launches under ncu."""
+
+    kernel: str
+    duration: Number | None
+
+
 class Outcome(Model, frozen=True, kw_only=True):
     """The verdict with its reason; `speedup` and its range are the measured ones, of timed
-    latencies (`timed`) or else of ncu's durations; None where they can't be compared."""
+    latencies (`timed`) or else of ncu's durations; None where they can't be compared.
+
+    `scope` is what they are of: the kernel, its call, the kernel with those that were added,
+    removed or made slower (`kernels`), or the report. `added` and `removed` are the kernels beside
+    it that only one side launches.
+    """
 
     verdict: Verdict
     reason: str
@@ -55,18 +77,9 @@ class Outcome(Model, frozen=True, kw_only=True):
     low: Number | None = None
     high: Number | None = None
     timed: bool = False
-
-
-@dataclass(frozen=True)
-class _Times:
-    """What is known of the time: a verdict, and the factor with its range."""
-
-    change: Change
-    speedup: float = math.nan
-    low: float = math.nan
-    high: float = math.nan
-    timed: bool = False
-    obstacle: str = ""
+    scope: Scope = Scope.kernel
+    added: tuple[UnmatchedKernel, ...] = ()
+    removed: tuple[UnmatchedKernel, ...] = ()
 
 
 def tested(proposed: Sequence[Prediction], diff: Diff) -> tuple[Prediction, Outcome]:
@@ -88,15 +101,21 @@ def compared(
     return compare(before, after, match=match, names=names)
 
 
+def renamed(diff: Diff) -> dict[str, str]:
+    """The kernels that have another name after a change: names before, and after."""
+    pairs = ((kernel.before.name, kernel.after.name) for kernel in diff.kernels)
+    return {before: after for before, after in pairs if before != after}
+
+
 def outcome(prediction: Prediction, diff: Diff) -> Outcome:
     """What a change did to a prediction: two reports compared, before and after it."""
     if diff.refused and not (prediction.chain and _only_unmatched(diff)):
         return Outcome(verdict=Verdict.open, reason=f"not comparable: {diff.obstacle_words}")
     kernel = _kernel(prediction, diff.kernels)
     if prediction.chain:
-        times, moves = _of_all(diff), tuple(_sums(prediction.expected, diff))
+        times, moves = times_of_report(diff), tuple(_sums(prediction.expected, diff))
     elif kernel:
-        times, moves = _of_kernel(kernel), tuple(_moves(prediction.expected, kernel))
+        times, moves = times_of_kernel(kernel, diff), tuple(_moves(prediction.expected, kernel))
     else:
         reason = "the kernel has no counterpart after the change"
         return Outcome(verdict=Verdict.open, reason=reason)
@@ -111,7 +130,16 @@ def outcome(prediction: Prediction, diff: Diff) -> Outcome:
         low=_known(times.low),
         high=_known(times.high),
         timed=times.timed,
+        scope=times.scope,
+        added=_unmatched(times.beside.added),
+        removed=_unmatched(times.beside.removed),
     )
+
+
+def _unmatched(groups: Sequence[Group]) -> tuple[UnmatchedKernel, ...]:
+    """The one of the most time first."""
+    kernels = (UnmatchedKernel(kernel=group.name, duration=_known(group.total)) for group in groups)
+    return tuple(sorted(kernels, key=lambda kernel: -(kernel.duration or 0.0)))
 
 
 def _only_unmatched(diff: Diff) -> bool:
@@ -124,25 +152,6 @@ def _kernel(prediction: Prediction, kernels: Sequence[KernelDiff]) -> KernelDiff
     named = [each for each in kernels if each.before.name == prediction.kernel]
     own = (each for each in named if each.before.typical.index == prediction.launch)
     return next(own, named[0] if named else None)
-
-
-def _of_kernel(kernel: KernelDiff) -> _Times:
-    if kernel.change is Change.incomparable:
-        return _Times(kernel.change, obstacle=kernel.obstacle_words)
-    low, high = (value if math.isfinite(value) else kernel.speedup for value in kernel.range)
-    return _Times(kernel.change, kernel.speedup, low, high, kernel.by_timing)
-
-
-def _of_all(diff: Diff) -> _Times:
-    """Of all launches: those of a chain have no counterparts where they were fused."""
-    before, after = (side.report.total for side in diff.sides)
-    if not (before > 0 and after > 0):
-        return _Times(Change.incomparable, obstacle="no duration on a side")
-    speedup, share = before / after, noise(before, after)
-    change = Change.improved if speedup > 1 else Change.regressed
-    if within_noise(before, after):
-        change = Change.same
-    return _Times(change, speedup, speedup * (1 - share), speedup / (1 - share))
 
 
 def _moves(expected: Sequence[Expectation], kernel: KernelDiff) -> Iterator[Move]:
@@ -172,7 +181,7 @@ def _move(each: Expectation, before: float, after: float, share: float) -> Move:
     )
 
 
-def _verdict(prediction: Prediction, times: _Times, moved: float | None) -> tuple[Verdict, str]:
+def _verdict(prediction: Prediction, times: Times, moved: float | None) -> tuple[Verdict, str]:
     """The verdict, by the first measure that both sides recorded."""
     if moved is None:
         return Verdict.open, "a report did not record what was predicted to move"
@@ -182,6 +191,7 @@ def _verdict(prediction: Prediction, times: _Times, moved: float | None) -> tupl
             Verdict.untested,
             f"what the change was to move {direction}: it is not the predicted change",
         )
+    subject = _SUBJECTS[times.scope]
     match times.change:
         case Change.incomparable:
             return Verdict.open, f"the times can't be compared: {times.obstacle}"
@@ -190,14 +200,14 @@ def _verdict(prediction: Prediction, times: _Times, moved: float | None) -> tupl
         case Change.same:
             return Verdict.refuted, "it moved as predicted, and the time did not change"
         case Change.regressed:
-            return Verdict.refuted, "it moved as predicted, and the kernel became slower"
+            return Verdict.refuted, f"it moved as predicted, and {subject} became slower"
     if prediction.low is None or prediction.high is None:
-        return Verdict.held, "it moved as predicted, and the kernel became faster"
-    if times.high < prediction.low:
-        return Verdict.partly, "it moved as predicted; the kernel gained less than predicted"
-    if times.low > prediction.high:
-        return Verdict.partly, "it moved as predicted; the kernel gained more than predicted"
-    return Verdict.held, "it moved as predicted, and the kernel gained what was predicted"
+        return Verdict.held, f"it moved as predicted, and {subject} became faster"
+    if times.high < times.scaled(prediction.low):
+        return Verdict.partly, f"it moved as predicted; {subject} gained less than predicted"
+    if times.low > times.scaled(prediction.high):
+        return Verdict.partly, f"it moved as predicted; {subject} gained more than predicted"
+    return Verdict.held, f"it moved as predicted, and {subject} gained what was predicted"
 
 
 def _known(value: float) -> float | None:

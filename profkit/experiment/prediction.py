@@ -8,14 +8,15 @@ failure means something else: a change to one kernel at a time is a test of the 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from itertools import islice
 
 from msgspec.structs import replace
 
+from profkit.analysis.report import Report
 from profkit.core.typed_file import Amount, Count, Model, Number
-from profkit.report.summary import Group
-from profkit.rules.checklist import Checklist, Item
+from profkit.report.summary import Group, LaunchSummary
+from profkit.rules.checklist import Item
 from profkit.rules.engine import AT_THE_ROOF, Estimate
 from profkit.rules.measures import Measure, measures
 
@@ -56,33 +57,36 @@ class Prediction(Model, frozen=True, kw_only=True):
     chain: bool = False
 
 
-def predictions(
-    checklist: Checklist, tried: Collection[tuple[str, str]] = ()
-) -> Iterator[Prediction]:
+def predictions(report: Report, tried: Collection[tuple[str, str]] = ()) -> Iterator[Prediction]:
     """Experiments, the one that tells most first: by the time that the report's launches save.
 
     Those without an estimated speedup come last. Only findings whose measures were collected can be
     refuted, so others are left out, as are those in `tried`: pairs of rule and kernel whose
     diagnosis was refuted.
     """
-    for item in checklist.findings:
-        prediction = None if item.rule.category == AT_THE_ROOF else _prediction(item)
+    launches = report.summary.launches
+    for item in report.checklist(blamed=0).findings:
+        prediction = None if item.rule.category == AT_THE_ROOF else _prediction(item, launches)
         if prediction and (prediction.rule, prediction.kernel) not in tried:
             yield prediction
 
 
 def next_experiments(
-    checklist: Checklist, count: int, tried: Collection[tuple[str, str]] = ()
+    report: Report, count: int, tried: Collection[tuple[str, str]] = ()
 ) -> tuple[Prediction, ...]:
     """The first so many of them."""
-    return tuple(islice(predictions(checklist, tried), count))
+    return tuple(islice(predictions(report, tried), count))
 
 
-def _prediction(item: Item) -> Prediction | None:
+def _prediction(item: Item, launches: Sequence[LaunchSummary]) -> Prediction | None:
     estimate, group = item.finding.estimate, item.group
     if group is None or not math.isfinite(group.typical.duration):
         return None
-    expected = tuple(_expectations(measures(item.rule.verify), group))
+    chain = item.rule.spans == "chain"
+    expected = tuple(
+        replace(each, now=_sum(launches, each.quantity)) if chain else each
+        for each in _expectations(measures(item.rule.verify), group)
+    )
     if not expected:
         return None
     prediction = Prediction(
@@ -95,7 +99,7 @@ def _prediction(item: Item) -> Prediction | None:
         changes=item.actions[:_ACTIONS],
         expected=expected,
         assumes=item.assumes,
-        chain=item.rule.spans == "chain",
+        chain=chain,
     )
     return _with_gain(prediction, estimate) if estimate else prediction
 
@@ -114,6 +118,12 @@ def _of_whole(estimate: Estimate, factor: float) -> float:
         return 1.0
     part = (1 - 1 / estimate.run) / (1 - 1 / estimate.likely)
     return 1 / (1 - part * (1 - 1 / factor))
+
+
+def _sum(launches: Sequence[LaunchSummary], quantity: str) -> float | None:
+    """A quantity of all launches together; None where one did not record it."""
+    total = math.fsum(launch.get(quantity) for launch in launches)
+    return total if math.isfinite(total) else None
 
 
 def _expectations(moves: tuple[Measure, ...], group: Group) -> Iterator[Expectation]:

@@ -12,15 +12,23 @@ from profkit.comparison.repeats import Change
 from profkit.experiment.log import Experiments, Test
 from profkit.experiment.outcome import Move, Outcome
 from profkit.experiment.prediction import Expectation, Prediction
+from profkit.experiment.times import Scope
 from profkit.report.catalog import catalog
 from profkit.rules.measures import MOVED
 from profkit.ui.markdown import escape
 from profkit.ui.terminal import rows_of
-from profkit.ui.text import factor, factor_range, literal, number, shorten
+from profkit.ui.text import factor, factor_range, literal, number, plural, shorten
 
 Rows = Iterator[tuple[str, str]]
 _NAME = 40  # characters of it beside other words, chosen likewise
 _KERNEL = 80  # characters of a kernel's name, chosen: it fits a row at 100 columns
+_BESIDE = 3  # kernels that were added or removed, chosen: the weightiest
+_OF = {
+    Scope.kernel: "",
+    Scope.call: " of the call,",
+    Scope.kernels: " together,",
+    Scope.report: " of the report,",
+}
 NOTHING = "no experiment: no finding has a measure in this report"
 _NONE_YET = "no experiment was made up to this run"
 
@@ -46,9 +54,9 @@ def experiments_markdown(experiments: Experiments, measure: str) -> str:
     return "\n".join(lines) if lines else f"{NOTHING}\n"
 
 
-def log_view(tests: Sequence[tuple[Path, Test]]) -> RenderableType:
-    """A chain of experiments, the first one first."""
-    parts: list[RenderableType] = []
+def log_view(tests: Sequence[tuple[Path, Test]], missing: Path | None) -> RenderableType:
+    """A chain of experiments, the first one first, after the run before it where that is gone."""
+    parts: list[RenderableType] = [Text(), Text(_gone(missing))] if missing else []
     for place, (run, test) in enumerate(reversed(tests), 1):
         parts += [
             Text(),
@@ -60,11 +68,12 @@ def log_view(tests: Sequence[tuple[Path, Test]]) -> RenderableType:
     return Group(*parts[1:]) if parts else Text(_NONE_YET)
 
 
-def log_markdown(tests: Sequence[tuple[Path, Test]]) -> str:
+def log_markdown(tests: Sequence[tuple[Path, Test]], missing: Path | None) -> str:
     """The same as a table."""
     if not tests:
         return f"{_NONE_YET}\n"
-    lines = [
+    lines = [f"{escape(_gone(missing))}\n"] if missing else []
+    lines += [
         "| Experiment | Verdict | Predicted | Measured | Run |",
         "|---|---|---|---|---|",
     ]
@@ -75,6 +84,10 @@ def log_markdown(tests: Sequence[tuple[Path, Test]]) -> str:
             f"| {_measured(made) or 'not known'} | {escape(str(run))} |"
         )
     return "\n".join(lines) + "\n"
+
+
+def _gone(run: Path) -> str:
+    return f"{run}: moved or removed; the experiments before it are not listed"
 
 
 def _sections(
@@ -144,6 +157,12 @@ def _outcome_rows(made: Outcome) -> Rows:
         yield "measure" if move is made.moves[0] else "", _moved(move)
     if measured := _measured(made):
         yield "time", measured
+    for label, groups in (("added", made.added), ("removed", made.removed)):
+        for place, each in enumerate(groups[:_BESIDE]):
+            name = shorten(literal(each.kernel), _KERNEL)
+            yield "" if place else label, f"{name}, {_seconds(each.duration)} under ncu"
+        if len(groups) > _BESIDE:
+            yield "", f"and {plural(len(groups) - _BESIDE, 'more kernel')}"
 
 
 def _measured(made: Outcome) -> str:
@@ -151,7 +170,12 @@ def _measured(made: Outcome) -> str:
         return ""
     low, high = (made.speedup if end is None else end for end in (made.low, made.high))
     basis = "timed" if made.timed else "by ncu's durations"
-    return f"{made.change}, {factor_range(made.speedup, low, high)} {basis}"
+    gain = factor_range(made.speedup, low, high)
+    return f"{made.change}, {gain}{_OF[made.scope]} {basis}"
+
+
+def _seconds(duration: float | None) -> str:
+    return "unknown" if duration is None else number(duration, "s")
 
 
 def _moved(move: Move) -> str:

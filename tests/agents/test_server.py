@@ -6,8 +6,10 @@ import json
 import os
 import re
 import shutil
+import subprocess
 import sys
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +20,7 @@ from mcp import ClientSession, StdioServerParameters, stdio_client
 from profkit.agents.access import Access
 from profkit.agents.jobs import Jobs
 from profkit.agents.server import Tools
-from tests.conftest import ROOT, pair_report
+from tests.conftest import ROOT, TRACKED, pair_report
 from tests.recording.test_profile import TARGET, plan
 
 TOOLS = {"doctor", "profile", "analyze", "explain", "diff", "time", "source", "next"}
@@ -151,15 +153,25 @@ def test_a_profile_names_the_run_that_the_other_tools_take(tmp_path: Path) -> No
     assert not list(tmp_path.rglob("stolen.txt"))
 
 
-def test_long_text_comes_in_pages(folder: Path) -> None:
-    first, last, beyond = calls(
-        folder,
-        ("explain", {"report": "known.ncu-repz", "top": 12}),
-        ("explain", {"report": "known.ncu-repz", "top": 12, "page": 2}),
-        ("explain", {"report": "known.ncu-repz", "top": 12, "page": 9}),
-    )
-    assert first != last
-    assert "no page 9" in beyond
+def test_long_text_comes_in_pages_that_are_the_whole_text(folder: Path) -> None:
+    async def talk(client: ClientSession) -> list[str]:
+        first = await called(client, "explain", report="known.ncu-repz", top=12)
+        head = re.search(r"page 1 of (\d+), others with job=1$", first.rstrip())
+        assert head
+        rest = [
+            await called(client, "explain", job=1, page=page) for page in range(2, int(head[1]) + 1)
+        ]
+        return [first, *rest, await called(client, "explain", job=1, page=99)]
+
+    *parts, beyond = session(folder, talk)
+    assert len(parts) > 1
+    assert "no page 99" in beyond
+    report = folder / "known.ncu-repz"
+    whole = subprocess.run(
+        [sys.executable, "-m", "profkit", "checklist", str(report), "--top=12"],
+        env={**os.environ, "COLUMNS": "100"}, cwd=ROOT, capture_output=True, text=True, check=True,
+    ).stdout  # fmt: skip
+    assert "".join(part.rpartition("page ")[0] for part in parts) == whole
 
 
 @pytest.mark.parametrize(
@@ -182,7 +194,7 @@ def test_what_an_agent_may_not_do_is_refused(
     if not link.exists():
         link.symlink_to("/etc")
     tools = Tools(Access((folder.resolve(),)), Jobs(folder), 0.0)
-    answer = getattr(tools, tool)(**arguments)
+    answer = anyio.run(partial(getattr(tools, tool), **arguments))
     assert answer.startswith("refused: ")
     assert reason in answer
 
@@ -190,10 +202,87 @@ def test_what_an_agent_may_not_do_is_refused(
 def test_a_long_verb_is_a_job_that_is_waited_for(folder: Path) -> None:
     jobs = Jobs(folder)
     access = Access((folder.resolve(),), run=True)
-    started = Tools(access, jobs, 0.0).profile("target.py")
+    started = anyio.run(Tools(access, jobs, 0.0).profile, "target.py")
     assert started.startswith("job 1 runs; call again with job=1")
-    ended = Tools(access, jobs, 60.0).profile(job=1)
+    ended = anyio.run(partial(Tools(access, jobs, 60.0).profile, job=1))
     assert "profkit: " in ended  # why it failed
     assert jobs.job(1).status != 0
     jobs.end()
-    assert "no job 1" in Tools(access, jobs, 0.0).profile(job=1)
+    assert "no job 1" in anyio.run(partial(Tools(access, jobs, 0.0).profile, job=1))
+
+
+def test_any_verb_that_takes_long_is_waited_for_by_its_number(folder: Path) -> None:
+    jobs, access = Jobs(folder), Access((folder.resolve(),))
+    report = "before/before.ncu-rep"
+    assert "job=1" in anyio.run(partial(Tools(access, jobs, 0.0).analyze, report))
+    assert "Accurate math functions" in anyio.run(partial(Tools(access, jobs, 60.0).analyze, job=1))
+    assert "no job 2" in anyio.run(partial(Tools(access, jobs, 0.0).analyze, job=2))
+    jobs.end()
+
+
+def test_a_run_without_counters_is_analyzed(folder: Path) -> None:
+    (folder / "blind").mkdir(exist_ok=True)
+    (timeline,) = TRACKED.glob("sdpa_s512/*/timeline.sqlite")
+    shutil.copy2(timeline, folder / "blind")
+    refused, analyzed = calls(
+        folder,
+        ("analyze", {"report": "blind"}),
+        ("analyze", {"report": "blind", "without_counters": True}),
+    )
+    assert "--without-counters" in refused
+    assert "fmha_cutlassF" in analyzed
+
+
+@pytest.fixture
+def endless(tmp_path: Path) -> Path:
+    """A target that writes its process's number, and never ends."""
+    (tmp_path / "endless.py").write_text(
+        "import os, time\nfrom pathlib import Path\n"
+        "Path(__file__).with_suffix('.part').write_text(str(os.getpid()))\n"
+        "Path(__file__).with_suffix('.part').rename(Path(__file__).with_suffix('.pid'))\n"
+        "time.sleep(600)\n",
+        encoding="utf-8",
+    )
+    return tmp_path / "endless.pid"
+
+
+async def started(number: Path) -> int:
+    """The process of the endless target."""
+    while not number.exists():
+        await anyio.sleep(0.02)
+    return int(number.read_text())
+
+
+def test_a_cancelled_call_ends_its_program(endless: Path) -> None:
+    async def talk(client: ClientSession) -> bool:
+        async with anyio.create_task_group() as group:
+            group.start_soon(partial(client.call_tool, "time", {"targets": ["endless.py"]}))
+            process = await started(endless)
+            group.cancel_scope.cancel()
+        return await ended(process)
+
+    assert session(endless.parent, talk, "--allow-run")
+
+
+def test_a_job_is_stopped_by_its_number(endless: Path) -> None:
+    jobs = Jobs(endless.parent)
+    tools = Tools(Access((endless.parent.resolve(),), run=True), jobs, 0.0)
+
+    async def talk() -> bool:
+        assert "job=1" in await tools.time(["endless.py"])
+        process = await started(endless)
+        assert "interrupted" in await tools.time(job=1, stop=True)
+        return await ended(process)
+
+    assert anyio.run(talk)
+    assert "without a job" in anyio.run(partial(tools.profile, "endless.py", stop=True))
+    jobs.end()
+
+
+async def ended(process: int) -> bool:
+    """Whether a process ends within seconds."""
+    with anyio.move_on_after(10):
+        while Path(f"/proc/{process}").exists():
+            await anyio.sleep(0.02)
+        return True
+    return False
