@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 import zstandard
 
 from kernels import pair
@@ -29,6 +28,7 @@ from kernels.recorded import (
     times_as_fast,
 )
 from profkit.core.integrity import MANIFEST
+from profkit.core.yaml_files import read_yaml
 from profkit.rules.pair_archive import unpacked
 from profkit.rules.score import pairs_in
 from profkit.timing.latency import Timed, compare_with, interleaved
@@ -107,8 +107,7 @@ def test_all_of_it_is_small() -> None:
 @pytest.mark.parametrize("name", pair.names())
 def test_a_pair_was_recorded_as_it_is(name: str) -> None:
     written, defined = (
-        yaml.safe_load((folder / "pair.yaml").read_text(encoding="utf-8"))
-        for folder in (pair_folder(name), pair.PAIRS / name)
+        read_yaml(folder / "pair.yaml") for folder in (pair_folder(name), pair.PAIRS / name)
     )
     if "work" not in written:  # may be declared later
         defined.pop("work", None)
