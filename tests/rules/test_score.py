@@ -32,6 +32,12 @@ Cli = Callable[..., Result]
 JUDGES = ("ncu", "no_gain")
 
 
+@pytest.fixture
+def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each process for pairs of their own would import all of it, and read the same report."""
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: {0})
+
+
 @cache
 def judged() -> tuple[tuple[Verdict, ...], PairNotes]:
     """The verdicts on the recorded pairs and the notes on them."""
@@ -188,6 +194,7 @@ def timed(**samples: list[float]) -> dict[str, object]:
 DEFECT = "category: shared_bank_conflicts"
 
 
+@pytest.mark.usefixtures("in_this_process")
 def test_pairs_of_other_forms(profkit_cli: Cli, tmp_path: Path) -> None:
     forms: dict[str, object] = {
         "numbers": {"before": 3, "after": 1.5},
@@ -257,6 +264,7 @@ def test_a_fix_that_gains_nothing_is_no_defect(profkit_cli: Cli, tmp_path: Path)
     assert "gained nothing" in profkit_cli("rules", "score", "--pairs", tmp_path).stdout
 
 
+@pytest.mark.usefixtures("in_this_process")
 def test_pairs_in_an_archive_score_as_in_folders(profkit_cli: Cli, tmp_path: Path) -> None:
     folder = tmp_path / "pairs"
     for name in ("one", "two"):
@@ -275,6 +283,7 @@ def test_pairs_in_an_archive_score_as_in_folders(profkit_cli: Cli, tmp_path: Pat
     assert "pairs.tar.zst: damaged" in damaged.stderr
 
 
+@pytest.mark.usefixtures("in_this_process")
 def test_notes_beside_the_pairs(profkit_cli: Cli, tmp_path: Path) -> None:
     for name in ("a", "b"):
         a_pair(tmp_path / name, DEFECT, {"before": 9, "after": 1}, after=False)
@@ -322,6 +331,7 @@ def test_what_is_wrong_with_a_pair_is_reported(
     assert result.stderr.count("\n") == 1
 
 
+@pytest.mark.usefixtures("in_this_process")
 def test_a_bad_pair_does_not_keep_the_others_from_being_scored(
     profkit_cli: Cli, tmp_path: Path
 ) -> None:
