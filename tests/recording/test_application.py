@@ -178,6 +178,7 @@ def test_an_application_becomes_a_run_of_its_timeline_and_picked_kernels(recorde
     met = {(name, tuple(grid), tuple(block)) for name, grid, block in profiled(recorded)}
     assert met >= {(pick.kernel, pick.grid, pick.block) for pick in file.picks}
     assert len(profiled(recorded)) <= len(launches()) + 2  # of one step
+    assert [file.name for file in run.glob("*.ncu-rep*")] == ["app.ncu-repz"]
     options, _, _ = recorded.seen("ncu")
     assert int(options["--launch-skip"]) >= len(file.picks) - 1  # of the first, slow step a margin
 
@@ -282,6 +283,7 @@ def test_kernels_that_ncu_passed_over_are_asked_for_alone(bench: Bench) -> None:
     again = json.loads(calls[1])["--kernel-name"].removeprefix("regex:")
     assert not any(re.search(again, name) for name in met)
     (run,) = bench.kept()
+    assert [file.name for file in run.glob("*.ncu-rep*")] == ["app.ncu-repz"]
     rows = summary(run).launches
     assert len(rows) == 3 + len(launches())
     for pick in picks(bench).picks:
