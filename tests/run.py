@@ -47,10 +47,11 @@ IMPORTED = (
 LARGE = {
     "analysis/test_source.py", "analysis/test_views.py", "commands/test_golden.py",
     "comparison/test_diff.py", "comparison/test_diff_pairs.py", "comparison/test_diff_runs.py",
-    "comparison/test_finding_changes.py", "page/test_page.py", "report/test_architectures.py",
-    "roofline/test_roofline.py", "rules/test_checklist.py", "rules/test_truth.py",
+    "comparison/test_finding_changes.py", "kernels/test_split.py", "page/test_page.py",
+    "report/test_architectures.py", "roofline/test_roofline.py", "rules/test_checklist.py",
+    "rules/test_truth.py",
 }  # fmt: skip
-"""Files that read so many reports that they take 1.5 to 2.5 GB: one at a time, for 4 GB in all."""
+"""Files that read so many reports that they take up to 2 GB: one at a time, for 4 GB in all."""
 IDLE = {
     "callables/test_recording.py", "capture/test_watchdog.py", "fuzz/test_hostile.py",
     "recording/test_application.py", "recording/test_profile.py", "study/test_baseline.py",
