@@ -17,11 +17,10 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from profkit import Target, Unsupported, Variant, Work
 from profkit.capture.cuda_source import compile_kernel
 from profkit.core.errors import BadInput
+from profkit.core.yaml_files import read_yaml
 from profkit.rules.score_without_counters import TensorForm, WorkForm, declared_work
 
 PAIRS = Path(__file__).parent / "pairs"
@@ -150,13 +149,12 @@ def names() -> tuple[str, ...]:
 def read(name: str) -> Pair:
     """The pair of this name; raises BadInput for one that there is not or that is ill-formed."""
     file = PAIRS / name / "pair.yaml"
+    if not file.is_file():
+        raise BadInput(f"{file}: no such file", f"there are {', '.join(names())}")
+    told = read_yaml(file)
     try:
-        told = yaml.safe_load(file.read_text(encoding="utf-8"))
         return _pair(file.parent, dict(told))
-    except OSError as error:
-        known = ", ".join(names())
-        raise BadInput(f"{file}: {error.strerror}", f"there are {known}") from None
-    except (yaml.YAMLError, KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError) as error:
         raise BadInput(f"{file}: {' '.join(str(error).split())}") from error
 
 

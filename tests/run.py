@@ -32,6 +32,7 @@ import pytest
 
 import profkit
 from profkit.page.page import page_templates
+from profkit.rules.rule_file import shipped_rules
 from tests.forks import SHIPPED
 
 ROOT = Path(__file__).parent.parent
@@ -46,23 +47,30 @@ IMPORTED = (
 LARGE = {
     "analysis/test_source.py", "analysis/test_views.py", "commands/test_golden.py",
     "comparison/test_diff.py", "comparison/test_diff_pairs.py", "comparison/test_diff_runs.py",
-    "comparison/test_finding_changes.py", "page/test_page.py", "report/test_architectures.py",
-    "roofline/test_roofline.py", "rules/test_checklist.py", "rules/test_truth.py",
+    "comparison/test_finding_changes.py", "kernels/test_split.py", "page/test_page.py",
+    "report/test_architectures.py", "roofline/test_roofline.py", "rules/test_checklist.py",
+    "rules/test_truth.py",
 }  # fmt: skip
-"""Files that read so many reports that they take 1.5 to 2.5 GB: one at a time, for 4 GB in all."""
-IDLE = {"capture/test_watchdog.py", "study/test_baseline.py", "study/test_many_gpus.py"}
-"""Files that wait for most of their time: one of them runs beside the others."""
+"""Files that read so many reports that they take up to 2 GB: one at a time, for 4 GB in all."""
+IDLE = {
+    "callables/test_recording.py", "capture/test_watchdog.py", "fuzz/test_hostile.py",
+    "recording/test_application.py", "recording/test_profile.py", "study/test_baseline.py",
+    "study/test_many_gpus.py",
+}  # fmt: skip
+"""Files that wait for a third to four fifths of their time: one of them runs beside the others."""
 LONG = (
-    "kernels/test_recordings.py", "study/test_baseline.py", "recording/test_application.py",
-    "recording/test_profile.py", "commands/test_golden.py", "comparison/test_diff.py",
-    "rules/test_score.py", "study/test_baseline_report.py", "page/test_page.py",
-    "kernels/test_pairs.py", "commands/test_docs.py", "rules/test_checklist.py",
-    "analysis/test_views.py", "fuzz/test_fuzz.py", "kernels/test_attention_ladder.py",
-    "analysis/test_source.py", "study/test_many_gpus.py", "comparison/test_diff_runs.py",
-    "commands/test_left_behind.py", "fuzz/test_hostile.py", "study/test_written.py",
-    "timing/test_time.py", "capture/test_watchdog.py",
+    "kernels/test_recordings.py", "recording/test_application.py", "study/test_baseline.py",
+    "recording/test_profile.py", "study/test_many_gpus.py", "commands/test_golden.py",
+    "page/test_page.py", "comparison/test_diff.py", "study/test_baseline_report.py",
+    "comparison/test_diff_pairs.py", "kernels/test_pairs.py", "commands/test_docs.py",
+    "rules/test_checklist.py", "commands/test_imports.py", "fuzz/test_hostile.py",
+    "analysis/test_views.py", "comparison/test_diff_runs.py", "callables/test_recording.py",
+    "fuzz/test_fuzz.py", "kernels/test_attention_ladder.py", "analysis/test_source.py",
+    "commands/test_left_behind.py", "agents/test_server.py", "study/test_written.py",
+    "rules/test_score.py", "timing/test_time.py", "capture/test_watchdog.py",
+    "callables/test_profile.py", "report/test_damage.py", "comparison/test_finding_changes.py",
 )  # fmt: skip
-"""Files that take longest, 12 to 80 s: first where there was no last time, as in CI."""
+"""Files that take longest, 10 to 100 s: first where there was no last time, as in CI."""
 _OPTIONS = (
     "--quiet", "-p", "no:cacheprovider", "-p", "no:anyio", "-p", "no:benchmark",
     "-W", "ignore::pytest.PytestAssertRewriteWarning",
@@ -265,7 +273,10 @@ def main() -> int:
             importlib.import_module(module.name)
     for read in SHIPPED:
         read()
-    page_templates().get_template("page.html.j2")
+    for rule in shipped_rules():
+        rule.names  # noqa: B018  (parses its formulas)
+    for name in ("page.html.j2", "parts.html.j2"):
+        page_templates().get_template(name)
     began, done = time.monotonic(), []
     with tempfile.TemporaryDirectory(prefix="profkit-tests-") as scratch:
         os.environ["PROFKIT_TESTS_SCRATCH"] = scratch  # recordings are unpacked there once

@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 _FOLDERS = {
@@ -59,6 +60,7 @@ def installed_version(package: str) -> str | None:
         return None
 
 
+@cache
 def _version(path: str) -> tuple[int, ...]:
     try:
         done = subprocess.run(

@@ -168,8 +168,9 @@ class _Application(Profiling):
                 result = answer(application(plan.name, events, nodes or events, file, report))
             with self.stage("write"):
                 (folder / ANSWER).write_text(answer_json(result), encoding="utf-8")
-                if report:
-                    self.write_tables(folder, report, report.checklist())
+                checklist = report.checklist() if report else None
+                if report and checklist:
+                    self.write_tables(folder, report, checklist)
                     self.draw(folder, report, None, None)
                 manifest = self.manifest(tool_versions(tool, recorder), gpu, None, report, sections)
                 if report:
@@ -180,11 +181,11 @@ class _Application(Profiling):
                 page = (
                     page_html(
                         report,
-                        report.checklist(),
+                        checklist,
                         run=parts,
                         application=application_section(result),
                     )
-                    if report
+                    if report and checklist
                     else page_without_report(result)
                 )
                 (folder / "report.html").write_text(page, encoding="utf-8")
@@ -305,8 +306,6 @@ class _Application(Profiling):
                     break
                 report = fuller
                 profiled = identified(profiled, report.summary)
-        if self.plan.compress:
-            report = load(self.compress(report.path))
         return (*profiled, *entries[chosen:]), report, failure
 
     def _with_missed(
@@ -338,7 +337,7 @@ class _Application(Profiling):
             joined = path.with_name("joined.ncu-rep")
             join([report.path, more.path], joined)
             report.path.unlink()
-            fuller = load(joined.rename(report.path.with_suffix(joined.suffix)))
+            fuller = load(self._packed(joined.rename(report.path.with_suffix(joined.suffix))))
         more.path.unlink()
         return fuller
 
@@ -389,6 +388,7 @@ class _Application(Profiling):
             self.warn(str(failure), failure.message)
         if not path.is_file():
             return None, failure
+        path = self._packed(path)
         try:
             with self.stage("read"):
                 report = load(path)
@@ -398,6 +398,10 @@ class _Application(Profiling):
             self.warn(f"ncu's report can't be read: {error}", "ncu's report can't be read")
             return None, failure or error
         return report, failure
+
+    def _packed(self, report: Path) -> Path:
+        """The report as it is saved. It is read as such: to read it again would take as long."""
+        return self.compress(report) if self.plan.compress else report
 
 
 def _missing(entries: Sequence[PickEntry], reason: str) -> tuple[PickEntry, ...]:

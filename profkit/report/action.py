@@ -83,8 +83,12 @@ class Action:
         """The machine code of an instruction as text, "" where unknown."""
         if not has_reader():
             return ""
-        with _damage_of(self._file.path):
-            return next(filter(None, self._program.answers("sass_by_pc", self._place, address)), "")
+        texts, place = self._program.instructions, (self._place, address)
+        if place not in texts:
+            with _damage_of(self._file.path):
+                answers = self._program.answers("sass_by_pc", *place)
+                texts[place] = next(filter(None, answers), "")
+        return texts[place]
 
     def code_start(self, metric: str) -> int | None:
         """The address of the kernel's own code, of those in a metric, where functions that it calls
@@ -192,8 +196,8 @@ class ReportFile:
 class Program:
     """Launches of one kind that run the code of the same sources.
 
-    `lines` are the source lines that were looked up, by launch and address: each of a rule's
-    metrics asks for the same.
+    `lines` and `instructions` are the source lines and the machine code that were looked up, by
+    launch and address: quantities, rules and listings ask for the same.
     """
 
     def __init__(self, file: ReportFile, kind: Kind, sources: frozenset[int]) -> None:
@@ -202,6 +206,7 @@ class Program:
         self._sources = sources
         self._launches: list[bytes] = []
         self.lines: dict[tuple[int, int], Any] = {}
+        self.instructions: dict[tuple[int, int], str] = {}
 
     def add(self, code: bytes) -> int:
         """Add a launch by the fields that name its code; gives its place."""

@@ -7,17 +7,13 @@ import ipaddress
 import json
 import re
 import shlex
-from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 import zstandard
 
-import profkit
 from kernels import pair
 from kernels.attention.ladder import RUNGS
 from kernels.derive import derived, recorded_latencies
@@ -27,65 +23,35 @@ from kernels.recorded import (
     LATENCY,
     REPORT,
     Profile,
-    profile_of,
     report_of,
     timed,
     times_as_fast,
 )
 from profkit.core.integrity import MANIFEST
-from profkit.report.session import Session
+from profkit.core.yaml_files import read_yaml
 from profkit.rules.pair_archive import unpacked
 from profkit.rules.score import pairs_in
 from profkit.timing.latency import Timed, compare_with, interleaved
 from profkit.timing.latency_file import read_latencies
 from profkit.timing.results import Verdict
 from tests.analysis.test_views import schema
-from tests.conftest import H200, NIGHTLY, ROOT, TRACKED, apart, pair_folder
+from tests.conftest import H200, NIGHTLY, ROOT, TRACKED, pair_folder
+from tests.examined_pairs import FOLDERS, LADDER, Recorded, examined
 
-PAIRS, LADDER = H200 / "pairs", H200 / "ladder"
+PAIRS = H200 / "pairs"
 REFERENCE = ROOT / "docs" / "reference"
-FOLDERS = [*map(pair_folder, pair.names()), LADDER]
 SIDES = [(name, side) for name in pair.names() for side in pair.read(name).sides]
 VARIANTS = [*(rung.name for rung in RUNGS), *BACKENDS]
 REPORTS = [file for folder in FOLDERS for file in sorted(folder.glob("*.ncu-rep*"))]
-AT_ONCE = 20
-"""Reports that a process reads: 300 MB."""
 MOST_BYTES = 30 * 2**20
 PRIVATE = (b"/root/", b"/home/", b"/work/", b"/Users/", b"/mnt/", b"/data/", b"/scratch/")
 NEUTRAL = ("/opt/", "/usr/", "/src/", "/tmp/")
 HOSTS = {"", "localhost", "vm"}
 
 
-@dataclass(frozen=True)
-class Recorded:
-    """What tests ask of a recorded report; the report itself is too big to keep."""
-
-    profile: Profile
-    session: Session
-    sources: Mapping[str, str]
-
-
 def recorded(path: Path) -> Recorded:
-    """A recorded report, read once for all tests."""
-    if path not in REPORTS:  # unpacked again
-        path = pair_folder(path.parent.name) / path.name
-    return _recorded_from(REPORTS.index(path) // AT_ONCE * AT_ONCE)[path]
-
-
-@cache
-def _recorded_from(first: int) -> Mapping[Path, Recorded]:
-    some = REPORTS[first : first + AT_ONCE]
-    return dict(zip(some, apart(recorded_of, some), strict=True))
-
-
-def recorded_of(path: Path) -> Recorded:
-    """Of others' sources the paths alone."""
-    report = profkit.load(path)
-    found: dict[str, str] = {}
-    for action in report._raw.actions:
-        found |= dict(action.source_files())
-    texts = {at: text if "/kernels/" in at else "" for at, text in found.items()}
-    return Recorded(profile_of(report), report.session, texts)
+    """A recorded report, which may be unpacked again, read once for all tests."""
+    return examined(path.parent.name).reports[path.name]
 
 
 def read(path: Path) -> Profile:
@@ -141,8 +107,7 @@ def test_all_of_it_is_small() -> None:
 @pytest.mark.parametrize("name", pair.names())
 def test_a_pair_was_recorded_as_it_is(name: str) -> None:
     written, defined = (
-        yaml.safe_load((folder / "pair.yaml").read_text(encoding="utf-8"))
-        for folder in (pair_folder(name), pair.PAIRS / name)
+        read_yaml(folder / "pair.yaml") for folder in (pair_folder(name), pair.PAIRS / name)
     )
     if "work" not in written:  # may be declared later
         defined.pop("work", None)

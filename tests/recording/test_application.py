@@ -178,6 +178,7 @@ def test_an_application_becomes_a_run_of_its_timeline_and_picked_kernels(recorde
     met = {(name, tuple(grid), tuple(block)) for name, grid, block in profiled(recorded)}
     assert met >= {(pick.kernel, pick.grid, pick.block) for pick in file.picks}
     assert len(profiled(recorded)) <= len(launches()) + 2  # of one step
+    assert [file.name for file in run.glob("*.ncu-rep*")] == ["app.ncu-repz"]
     options, _, _ = recorded.seen("ncu")
     assert int(options["--launch-skip"]) >= len(file.picks) - 1  # of the first, slow step a margin
 
@@ -282,6 +283,7 @@ def test_kernels_that_ncu_passed_over_are_asked_for_alone(bench: Bench) -> None:
     again = json.loads(calls[1])["--kernel-name"].removeprefix("regex:")
     assert not any(re.search(again, name) for name in met)
     (run,) = bench.kept()
+    assert [file.name for file in run.glob("*.ncu-rep*")] == ["app.ncu-repz"]
     rows = summary(run).launches
     assert len(rows) == 3 + len(launches())
     for pick in picks(bench).picks:
@@ -322,7 +324,7 @@ def test_a_hang_of_ncu_ends_and_leaves_what_was_recorded(
 
 def test_what_the_budget_cuts_off_is_left_out_and_no_failure(bench: Bench) -> None:
     planned(bench, program(bench.folder), "hangs")
-    done = bench.profile("--app", "--budget", "25s", "--", bench.app("true"))
+    done = bench.profile("--app", "--budget", "30s", "--", bench.app("true"))
     assert done.returncode == 0, done.stderr
     assert "ncu was ended: its time was over after" in done.stdout
     assert {pick.launch is None for pick in picks(bench).picks} == {

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import math
-import pickle
 import re
 import shutil
 from collections.abc import Callable
@@ -18,33 +16,33 @@ import pytest
 import yaml
 from typer.testing import Result
 
+from kernels import pair
 from profkit.commands.reading import chosen_advice, judge_pairs, judge_stories
 from profkit.core.typed_file import encode
 from profkit.rules.pair_archive import pack
 from profkit.rules.rules_view import score_markdown
 from profkit.rules.samples import CATEGORIES
-from profkit.rules.score import PairNotes, Verdict, ncu_categories, score
+from profkit.rules.score import PairNotes, Verdict, ncu_categories, read_notes, score
 from profkit.rules.story_score import score_stories
 from tests.analysis.test_views import schema
-from tests.conftest import H200, ROOT, TRACKED, scratch
+from tests.conftest import H200, ROOT
+from tests.examined_pairs import PAIRS, examined
 
 Cli = Callable[..., Result]
-PAIRS = TRACKED / "pairs"
 JUDGES = ("ncu", "no_gain")
+
+
+@pytest.fixture
+def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each process for pairs of their own would import all of it, and read the same report."""
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: {0})
 
 
 @cache
 def judged() -> tuple[tuple[Verdict, ...], PairNotes]:
-    """The verdicts on the recorded pairs, made once in a run of the tests: they take a minute."""
-    file = scratch() / "verdicts.pickle"
-    with file.with_suffix(".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not file.is_file():
-            verdicts, notes, failures = judge_pairs([PAIRS], chosen_advice(None, None, 0))
-            assert not failures
-            file.write_bytes(pickle.dumps((tuple(verdicts), notes)))
-        verdicts, notes = pickle.loads(file.read_bytes())
-    return verdicts, notes
+    """The verdicts on the recorded pairs and the notes on them."""
+    verdicts = (examined(name).verdict for name in pair.names())
+    return tuple(filter(None, verdicts)), read_notes(PAIRS)
 
 
 @cache
@@ -61,6 +59,15 @@ def document(result: Result) -> dict[str, Any]:
     data: dict[str, Any] = json.loads(result.stdout)
     schema("score").validate(data)
     return data
+
+
+def test_the_verb_judges_recorded_pairs_as_they_were_judged_here() -> None:
+    names = ("control_fma", "stray_double")  # the work of both is declared in their definition
+    advice = chosen_advice(None, None, 0)
+    verdicts, notes, failures = judge_pairs([PAIRS / name for name in names], advice)
+    assert not failures
+    assert notes == read_notes(PAIRS)
+    assert repr(verdicts) == repr([examined(name).verdict for name in names])  # NaN is not NaN
 
 
 def test_the_analysis_without_counters_agrees_with_the_full_one_on_half_of_the_pairs() -> None:
@@ -187,6 +194,7 @@ def timed(**samples: list[float]) -> dict[str, object]:
 DEFECT = "category: shared_bank_conflicts"
 
 
+@pytest.mark.usefixtures("in_this_process")
 def test_pairs_of_other_forms(profkit_cli: Cli, tmp_path: Path) -> None:
     forms: dict[str, object] = {
         "numbers": {"before": 3, "after": 1.5},
@@ -256,6 +264,7 @@ def test_a_fix_that_gains_nothing_is_no_defect(profkit_cli: Cli, tmp_path: Path)
     assert "gained nothing" in profkit_cli("rules", "score", "--pairs", tmp_path).stdout
 
 
+@pytest.mark.usefixtures("in_this_process")
 def test_pairs_in_an_archive_score_as_in_folders(profkit_cli: Cli, tmp_path: Path) -> None:
     folder = tmp_path / "pairs"
     for name in ("one", "two"):
@@ -274,6 +283,7 @@ def test_pairs_in_an_archive_score_as_in_folders(profkit_cli: Cli, tmp_path: Pat
     assert "pairs.tar.zst: damaged" in damaged.stderr
 
 
+@pytest.mark.usefixtures("in_this_process")
 def test_notes_beside_the_pairs(profkit_cli: Cli, tmp_path: Path) -> None:
     for name in ("a", "b"):
         a_pair(tmp_path / name, DEFECT, {"before": 9, "after": 1}, after=False)
@@ -321,6 +331,7 @@ def test_what_is_wrong_with_a_pair_is_reported(
     assert result.stderr.count("\n") == 1
 
 
+@pytest.mark.usefixtures("in_this_process")
 def test_a_bad_pair_does_not_keep_the_others_from_being_scored(
     profkit_cli: Cli, tmp_path: Path
 ) -> None:
