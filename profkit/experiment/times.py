@@ -79,7 +79,7 @@ def times_of_kernel(kernel: KernelDiff, diff: Diff) -> Times:
     beside = _beside(kernel, diff)
     if not beside and own.change is not Change.improved:
         return own
-    sums = _together(kernel, beside) if beside and not kernel.in_cycles else own
+    sums = _together(kernel, beside) if beside else own
     call = _call(kernel, diff)
     return _of_call(call, sums, beside, kernel, diff) if call else sums
 
@@ -125,16 +125,23 @@ def _is_beside(group: Group, kernel: Group, side: Side) -> bool:
 
 
 def _together(kernel: KernelDiff, beside: Beside) -> Times:
-    """Of the kernel and those beside it, by ncu's durations."""
+    """Of the kernel and those beside it, by ncu's durations for each launch of it."""
     pairs = (kernel, *beside.slower)
-    before = _total([*(pair.before for pair in pairs), *beside.removed])
-    after = _total([*(pair.after for pair in pairs), *beside.added])
-    share = kernel.before.total / before if before > 0 else 1.0
+    groups_before = [*(pair.before for pair in pairs), *beside.removed]
+    groups_after = [*(pair.after for pair in pairs), *beside.added]
+    before = _total(groups_before, kernel) / kernel.before.count
+    after = _total(groups_after, kernel) / kernel.after.count
+    share = _total([kernel.before], kernel) / kernel.before.count / before
     return _sums(before, after, Scope.kernels, share, beside)
 
 
-def _total(groups: Iterable[Group]) -> float:
-    return math.fsum(group.total for group in groups)
+def _total(groups: Iterable[Group], kernel: KernelDiff) -> float:
+    """Seconds of groups of launches; at the kernel's SM clock before, where clocks differ."""
+    clock = kernel.before.typical.get("sm_clock")
+    return math.fsum(
+        group.total * (group.typical.get("sm_clock") / clock if kernel.in_cycles else 1.0)
+        for group in groups
+    )
 
 
 def _sums(
