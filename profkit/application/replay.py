@@ -101,6 +101,7 @@ class Work:
     call: int
     stream: int
     rank: int
+    device: int
     step: int
     start: float
     duration: float
@@ -441,6 +442,7 @@ class _Graph:
                     call=call,
                     stream=self._stream(int(table.stream[index]), rank),
                     rank=rank,
+                    device=steps.device,
                     step=self.calls[call].step if call >= 0 else bisect_right(bounds, start) - 1,
                     start=start,
                     duration=float(end - start),

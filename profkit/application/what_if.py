@@ -10,7 +10,7 @@ import copy
 import math
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from itertools import accumulate
 
@@ -447,19 +447,31 @@ def _equal_runs(works: Sequence[Work], indices: Sequence[int]) -> list[list[int]
 
 
 def _widths(works: Sequence[Work], sm_count: int) -> list[int]:
-    """For each kernel how many such fit beside what runs in the middle of it, an SM a block."""
-    kernels = sorted((work for work in works if work.role == "kernel"), key=lambda work: work.start)
-    starts = [work.start for work in kernels]
-    begun = [0, *accumulate(work.blocks for work in kernels)]
+    """For each kernel how many such fit beside what runs on its GPU in the middle of it, an SM a
+    block."""
+    by_device: dict[int, list[Work]] = defaultdict(list)
+    for work in works:
+        if work.role == "kernel":
+            by_device[work.device].append(work)
+    running = {device: _running(kernels) for device, kernels in by_device.items()}
+    widths = []
+    for work in works:
+        blocks = 0
+        if work.role == "kernel":
+            blocks = running[work.device](work.start + work.duration / 2)
+        widths.append(max(1, sm_count // blocks) if blocks else 1)
+    return widths
+
+
+def _running(kernels: Sequence[Work]) -> Callable[[float], int]:
+    """The blocks of the kernels that run at a time."""
+    by_start = sorted(kernels, key=lambda work: work.start)
+    starts = [work.start for work in by_start]
+    begun = [0, *accumulate(work.blocks for work in by_start)]
     by_end = sorted(kernels, key=lambda work: work.end)
     ends = [work.end for work in by_end]
     over = [0, *accumulate(work.blocks for work in by_end)]
-    widths = []
-    for work in works:
-        middle = work.start + work.duration / 2
-        running = begun[bisect_right(starts, middle)] - over[bisect_right(ends, middle)]
-        widths.append(max(1, sm_count // running) if work.role == "kernel" and running else 1)
-    return widths
+    return lambda time: begun[bisect_right(starts, time)] - over[bisect_right(ends, time)]
 
 
 def small_kernels(works: Sequence[Work], sm_count: int) -> int:

@@ -16,7 +16,8 @@ from profkit.rules.checklist import application_items
 from profkit.rules.rule_file import shipped_rules
 from profkit.timeline.events import Events
 from profkit.timeline.reader import read as read_events
-from tests.application.stories import STORIES, Story, recorded, step_time
+from tests.application import synthetic
+from tests.application.stories import STORIES, Story, chains_in_one_stream, recorded, step_time
 from tests.application.synthetic import MS, US, Host, Recording
 from tests.conftest import H200
 
@@ -177,6 +178,14 @@ def test_ranks_that_wait_for_the_slowest_are_named() -> None:
     causes = named(before)
     assert causes[0][0] == "rank_imbalance"
     assert causes[0][1] == pytest.approx(time_of(before) / time_of(after), rel=0.03)
+
+
+def test_small_kernels_of_a_rank_have_the_sms_of_its_own_gpu() -> None:
+    alone, both = (dict(named(synthetic.ranks([chains_in_one_stream] * n))) for n in (1, 2))
+    exchanged = 5 + 100  # µs of the sum and of the collective, beside 96 kernels, 8 at once
+    gained = (96 * 50 + exchanged) / (96 / 8 * 50 + exchanged)
+    assert alone["serialized_streams"] == pytest.approx(gained, rel=0.1)
+    assert both["serialized_streams"] == pytest.approx(alone["serialized_streams"], rel=0.01)
 
 
 def test_a_program_without_repetition_has_no_causes() -> None:
