@@ -24,7 +24,7 @@ from profkit.application.replay import (
     replay_of,
     step_time,
 )
-from profkit.application.steps import Steps
+from profkit.application.steps import Steps, first_rank
 from profkit.timeline.events import Events
 
 SMALL_COPY = 64 << 10
@@ -122,6 +122,7 @@ class WhatIf:
         self.replay = _with_host(self.replay, host)
         present = step_time(self.replay)
         self.present = min(present, known * 1e9) if known else present
+        self.step = known or first_rank(steps).median
         self.names = tuple(name.name for name in events.kernel_names)
         self.sm_count = min((gpu.sm_count for gpu in events.gpus), default=0)
 
@@ -136,7 +137,10 @@ class WhatIf:
         )
 
     def ceiling(self, change: Change) -> float:
-        return self.times(change).ceiling
+        """The factor by which a step gets faster at most: of its median time, so that no less is
+        left of that than of the replayed steps."""
+        times = self.times(change)
+        return replace(times, present=min(times.present, self.step)).ceiling
 
 
 def _host_share(replay: Replay, known: float) -> float:

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 
 from profkit.application.causes import quantities
-from profkit.application.steps import Steps, steady_steps
+from profkit.application.steps import Steps, first_rank, steady_steps
 from profkit.application.what_if import Change, WhatIf, replayed
 from profkit.rules.checklist import application_items
 from profkit.rules.rule_file import shipped_rules
@@ -186,6 +186,36 @@ def test_small_kernels_of_a_rank_have_the_sms_of_its_own_gpu() -> None:
     gained = (96 * 50 + exchanged) / (96 / 8 * 50 + exchanged)
     assert alone["serialized_streams"] == pytest.approx(gained, rel=0.1)
     assert both["serialized_streams"] == pytest.approx(alone["serialized_streams"], rel=0.01)
+
+
+def pausing(slow: set[int], where: str, pause: int) -> Callable[[Host, int], None]:
+    """Loading data, 30 kernels and a wait; some steps have a pause of the host in addition."""
+
+    def step(host: Host, number: int) -> None:
+        for part, kernels in (("loading", 0), ("launching", 15), ("waiting", 15), ("waited", 0)):
+            for _ in range(kernels):
+                host.launch("kernel(float*)", 80 * US)
+            if part == "loading":
+                host.compute(3 * MS)
+                host.copy(100 * US, 4_000_000, source="pinned")
+            if part == "waiting":
+                host.synchronize()
+            if part == where and number in slow:
+                host.compute(pause)
+
+    return step
+
+
+@pytest.mark.parametrize("slow", [{1}, {2}, {3}, {4}, {2, 4}], ids=str)
+@pytest.mark.parametrize("where", ["loading", "launching", "waited"])
+def test_slow_steps_change_neither_the_median_nor_the_ceiling(slow: set[int], where: str) -> None:
+    usual, slowed = (recorded(pausing(each, where, 300 * MS), 6) for each in (set(), slow))
+    median, paused = (first_rank(steady_steps(events)).median for events in (usual, slowed))
+    assert paused == pytest.approx(median, rel=0.05)
+    (cause, ceiling), (expected, of_usual) = named(slowed)[0], named(usual)[0]
+    assert cause == expected == "data_loader"
+    assert ceiling == pytest.approx(of_usual, rel=0.05)
+    assert paused / ceiling >= 30 * 80e-6  # the kernels stay
 
 
 def test_a_program_without_repetition_has_no_causes() -> None:
