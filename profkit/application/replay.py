@@ -255,8 +255,6 @@ def replay_of(events: Events, steps: Sequence[Steps]) -> Replay:
     """The graph of the most recorded steps in a row, up to four, that take about the median; those
     of several processes are the same steps, counted from the last. Raises BadInput without their
     GPU work."""
-    if not steps:
-        raise ValueError("no steps to replay")
     from_end, count = _window(events, steps)
     lead = int(min(len(each) for each in steps) > from_end)
     graph = _Graph(events)

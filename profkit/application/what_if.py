@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from itertools import accumulate
 
+from profkit.application.ranks import ranks_of
 from profkit.application.replay import (
     LONG_GAP,
     US,
@@ -24,7 +25,7 @@ from profkit.application.replay import (
     replay_of,
     step_time,
 )
-from profkit.application.steps import Steps, first_rank
+from profkit.application.steps import Steps
 from profkit.timeline.events import Events
 
 SMALL_COPY = 64 << 10
@@ -101,7 +102,7 @@ def replayed(events: Events, steps: Sequence[Steps], change: Change) -> StepTime
 
 
 class WhatIf:
-    """Changes of the same recorded steps.
+    """Changes of the same recorded steps, of the program on the first GPU.
 
     nsys slows down a host that launches. `known` are the seconds of a step without a profiler, to
     which the host's times are scaled; without them they are a usual share of the recorded ones, or
@@ -115,14 +116,15 @@ class WhatIf:
         known: float | None = None,
         host: float | None = None,
     ) -> None:
-        self.replay = replay_of(events, steps)
+        ranks = ranks_of(events, steps)
+        self.replay = replay_of(events, ranks.steps)
         self.replay_error = step_time(self.replay) / self.replay.recorded - 1
         if host is None:
             host = _host_share(self.replay, known * 1e9) if known else USUAL_HOST
         self.replay = _with_host(self.replay, host)
         present = step_time(self.replay)
         self.present = min(present, known * 1e9) if known else present
-        self.step = known or first_rank(steps).median
+        self.step = known or ranks.first.median
         self.names = tuple(name.name for name in events.kernel_names)
         self.sm_count = min((gpu.sm_count for gpu in events.gpus), default=0)
 

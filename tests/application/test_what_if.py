@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
-from profkit.application.causes import quantities
+from profkit.application.causes import quantities, with_findings
 from profkit.application.steps import Steps, first_rank, steady_steps
 from profkit.application.what_if import Change, WhatIf, replayed
 from profkit.rules.checklist import application_items
@@ -17,7 +17,16 @@ from profkit.rules.rule_file import shipped_rules
 from profkit.timeline.events import Events
 from profkit.timeline.reader import read as read_events
 from tests.application import synthetic
-from tests.application.stories import STORIES, Story, chains_in_one_stream, recorded, step_time
+from tests.application.stories import (
+    STORIES,
+    Step,
+    Story,
+    chains_in_one_stream,
+    inline_loader,
+    pageable,
+    recorded,
+    step_time,
+)
 from tests.application.synthetic import MS, US, Host, Recording
 from tests.conftest import H200
 
@@ -188,7 +197,25 @@ def test_small_kernels_of_a_rank_have_the_sms_of_its_own_gpu() -> None:
     assert both["serialized_streams"] == pytest.approx(alone["serialized_streams"], rel=0.01)
 
 
-def pausing(slow: set[int], where: str, pause: int) -> Callable[[Host, int], None]:
+@pytest.mark.parametrize(
+    ("first", "second"), [(inline_loader, pageable), (pageable, inline_loader)]
+)
+def test_processes_that_no_collective_joins_are_programs_of_their_own(
+    first: Step, second: Step
+) -> None:
+    both = synthetic.ranks([first, second], are_joined=False)
+    causes, notes = findings_and_notes(both)
+    assert causes == findings_and_notes(synthetic.ranks([first], are_joined=False))[0]
+    assert any("which no recorded collective joins" in each for each in notes)
+
+
+def findings_and_notes(events: Events) -> tuple[list[tuple[str, float]], tuple[str, ...]]:
+    """What the checklist of a timeline says: causes with their ceilings, and notes."""
+    summary, items = with_findings(events, shipped_rules())
+    return [(item.rule.category, item.range[1]) for item in items], summary.notes
+
+
+def pausing(late: set[int], where: str, pause: int) -> Callable[[Host, int], None]:
     """Loading data, 30 kernels and a wait; some steps have a pause of the host in addition."""
 
     def step(host: Host, number: int) -> None:
@@ -200,16 +227,16 @@ def pausing(slow: set[int], where: str, pause: int) -> Callable[[Host, int], Non
                 host.copy(100 * US, 4_000_000, source="pinned")
             if part == "waiting":
                 host.synchronize()
-            if part == where and number in slow:
+            if part == where and number in late:
                 host.compute(pause)
 
     return step
 
 
-@pytest.mark.parametrize("slow", [{1}, {2}, {3}, {4}, {2, 4}], ids=str)
+@pytest.mark.parametrize("late", [{1}, {2}, {3}, {4}, {2, 4}], ids=str)
 @pytest.mark.parametrize("where", ["loading", "launching", "waited"])
-def test_slow_steps_change_neither_the_median_nor_the_ceiling(slow: set[int], where: str) -> None:
-    usual, slowed = (recorded(pausing(each, where, 300 * MS), 6) for each in (set(), slow))
+def test_slow_steps_change_neither_the_median_nor_the_ceiling(late: set[int], where: str) -> None:
+    usual, slowed = (recorded(pausing(each, where, 300 * MS), 6) for each in (set(), late))
     median, paused = (first_rank(steady_steps(events)).median for events in (usual, slowed))
     assert paused == pytest.approx(median, rel=0.05)
     (cause, ceiling), (expected, of_usual) = named(slowed)[0], named(usual)[0]
