@@ -25,6 +25,7 @@ from tests.application.stories import (
     inline_loader,
     pageable,
     recorded,
+    slow,
     step_time,
 )
 from tests.application.synthetic import MS, US, Host, Recording
@@ -195,6 +196,18 @@ def test_small_kernels_of_a_rank_have_the_sms_of_its_own_gpu() -> None:
     gained = (96 * 50 + exchanged) / (96 / 8 * 50 + exchanged)
     assert alone["serialized_streams"] == pytest.approx(gained, rel=0.1)
     assert both["serialized_streams"] == pytest.approx(alone["serialized_streams"], rel=0.01)
+
+
+@pytest.mark.parametrize("steps", [3, 12])
+def test_a_rank_whose_last_step_is_not_recorded_does_not_wait(steps: int) -> None:
+    whole, cut = (synthetic.ranks([slow] * 2, steps, MS, missing=each) for each in (0, 1))
+    assert named(cut)[0][0] == named(whole)[0][0] == "exposed_communication"
+    assert dict(named(cut)) == pytest.approx(dict(named(whole)), rel=0.02)
+    assert [len(each.wall) for each in steady_steps(cut)] == [steps - 1, steps - 2]
+    _, notes = findings_and_notes(cut)
+    assert any("whose steps are others, or fewer than two the same" in each for each in notes) == (
+        steps == 3
+    )
 
 
 @pytest.mark.parametrize(
