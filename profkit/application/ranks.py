@@ -33,17 +33,24 @@ class Ranks:
     @property
     def notes(self) -> tuple[str, ...]:
         """What is said of other processes than these: nothing, and why."""
-        reasons = (
-            (self.apart, "which no recorded collective joins with it: record them apart"),
-            (self.unlike, "whose steps are others, or fewer than two the same"),
-        )
-        return tuple(
-            f"Findings are of the program on GPU {self.first.device}, not of "
-            f"{plural(len(others), 'other process')} (GPU "
-            f"{', '.join(str(each.device) for each in others)}), {why}"
-            for others, why in reasons
-            if others
-        )
+        notes = []
+        if self.apart:
+            notes.append(
+                f"Findings are of the program on GPU {self.first.device}, not of "
+                f"{_counted(self.apart, 'other process')}, which no recorded collective joins with "
+                "it: record them apart"
+            )
+        if self.unlike:
+            notes.append(
+                f"Findings leave out {_counted(self.unlike, 'rank')}, with other steps than GPU "
+                f"{self.first.device} or fewer than two of the same"
+            )
+        return tuple(notes)
+
+
+def _counted(steps: Sequence[Steps], name: str) -> str:
+    devices = ", ".join(str(each.device) for each in steps)
+    return f"{plural(len(steps), name)} (GPU {devices})"
 
 
 def ranks_of(events: Events, steps: Sequence[Steps]) -> Ranks:
