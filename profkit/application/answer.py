@@ -28,6 +28,7 @@ from profkit.application.parts import (
 )
 from profkit.application.picks_file import PickEntry
 from profkit.application.ranking import KernelUse
+from profkit.application.ranks import Ranks, ranks_of
 from profkit.application.run import ApplicationRun
 from profkit.application.what_if import Change, Group, WhatIf
 from profkit.report.summary import LaunchSummary
@@ -99,9 +100,10 @@ class PlanItem:
 class Answer:
     """What to know of an application, and to do: rows that sum to the step's time, a plan in order,
     and what all of the plan gives at most. `step` is the median step's seconds, `spread` its
-    middle half."""
+    middle half; `ranks` are the processes that ceilings are of."""
 
     application: ApplicationRun
+    ranks: Ranks
     step: float
     spread: tuple[float, float]
     rows: tuple[AnswerRow, ...]
@@ -144,6 +146,7 @@ class _Reader:
         rows = (*self._kernel_rows(), *self._other_rows())
         return Answer(
             self._application,
+            ranks_of(self._application.events, self._application.steps),
             self._step,
             (low, high),
             tuple(sorted(rows, key=lambda row: -row.share)),

@@ -91,7 +91,7 @@ def answer_json(answer: Answer) -> str:
         profkit=__version__,
         name=answer.application.name,
         gpus=tuple(gpu.name for gpu in answer.application.events.gpus),
-        ranks=len(answer.application.steps),
+        ranks=len(answer.ranks.steps),
         steps=StepFacts(
             basis=str(steps.basis),
             count=len(answer.application.parts.wall),
@@ -200,9 +200,10 @@ def facts(answer: Answer) -> list[str]:
         f"Step {number(answer.step, 's')} (median of {plural(count, 'step')}; middle half {low} to "
         f"{high}), by {literal(str(steps.basis))}"
     ]
-    ranks = len(answer.application.steps)
+    ranks = len(answer.ranks.steps)
     if ranks > 1:
         lines.append(f"{ranks} ranks; times are of the rank on GPU {steps.device}")
+    lines += answer.ranks.notes
     if left_out := _left_out(answer):
         lines.append(f"Left out: {left_out}")
     return lines

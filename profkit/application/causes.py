@@ -12,8 +12,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from statistics import median
 
+from profkit.application.ranks import ranks_of
 from profkit.application.replay import Replay, Work
-from profkit.application.steps import Steps, first_rank, steady_steps
+from profkit.application.steps import Steps, steady_steps
 from profkit.application.what_if import (
     PINNED_BANDWIDTH,
     Change,
@@ -29,7 +30,7 @@ from profkit.rules.rule_file import Rule, shipped_rules
 from profkit.rules.story_score import NAMED_STORY
 from profkit.timeline.events import Events
 from profkit.timeline.lost_work import lost_work
-from profkit.timeline.summary import summarize_timeline
+from profkit.timeline.summary import TimelineSummary, summarize_timeline
 
 FASTER = 0.9
 """Of its time that a kernel takes after a fix for which there is no estimate, chosen: enough that a
@@ -65,11 +66,34 @@ def findings(
     nvtx: str | None = None,
 ) -> tuple[Item, ...]:
     """What rules find in a timeline: in its steps, or in all of it where nothing repeats. `nvtx` is
-    the range of a step; without it steps are found.
+    the range of a step; without it steps are found. Of several programs they are of that on the
+    first GPU.
 
     Shipped rules about all of a timeline would count its start and warm-up, and lost work as idle.
     """
-    step = quantities(events, steady_steps(events, nvtx))
+    return _findings(events, steady_steps(events, nvtx), rules, disabled)
+
+
+def with_findings(
+    events: Events,
+    rules: Sequence[Rule],
+    disabled: Collection[str] = (),
+    nvtx: str | None = None,
+) -> tuple[TimelineSummary, tuple[Item, ...]]:
+    """A timeline's summary and findings; the summary's notes say of which processes there are
+    none."""
+    steps, summary = steady_steps(events, nvtx), summarize_timeline(events)
+    items = _findings(events, steps, rules, disabled)
+    if any(item.rule.about == "application" for item in items):
+        notes = ranks_of(events, steps).notes
+        summary = replace(summary, notes=(*summary.notes, *notes))
+    return summary, items
+
+
+def _findings(
+    events: Events, steps: Sequence[Steps], rules: Sequence[Rule], disabled: Collection[str]
+) -> tuple[Item, ...]:
+    step = quantities(events, steps)
     shipped = shipped_rules() if step or lost_work(events) else ()
     whole = [rule for rule in rules if rule.about == "timeline" and rule not in shipped]
     items = timeline_items(summarize_timeline(events).quantities, whole, disabled) if whole else ()
@@ -91,18 +115,19 @@ def quantities(
     known: float | None = None,
     host: float | None = None,
 ) -> Mapping[str, float]:
-    """The quantities of an application's step; none of a program that repeats nothing, or whose
-    calls or GPU work were not recorded.
+    """The quantities of the step of the program on the first GPU; none of a program that repeats
+    nothing, or whose calls or GPU work were not recorded.
 
     `known` and `host` are what WhatIf takes.
     """
-    if not len(events.calls) or not any(len(each) > 1 for each in steps):
+    if not len(events.calls) or not steps:
         return {}
-    if any(lost_work(events, each.process) for each in steps):
+    ranks = ranks_of(events, steps)
+    if len(ranks.first) < 2 or any(lost_work(events, each.process) for each in ranks.steps):
         return {}
     what_if = WhatIf(events, steps, known, host)
     return {
-        "step_time": first_rank(steps).median,
+        "step_time": ranks.first.median,
         **_evidence(what_if.replay, what_if.sm_count),
         **_savings(what_if),
     }

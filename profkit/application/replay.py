@@ -17,13 +17,14 @@ import math
 import re
 from bisect import bisect_right, insort
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import Literal
 
 import numpy as np
 
+from profkit.application.repetition import Mask
 from profkit.application.steps import Steps
 from profkit.core.errors import BadInput
 from profkit.timeline.events import Events, GpuWork, Times
@@ -38,6 +39,7 @@ _CLOSE = 10 * US  # ns, chosen: work that starts so soon after other work ended 
 _SKEW = 2 * US  # ns, chosen: more than the clocks of host and GPU differ after nsys aligned them
 _BLOCKED = 20 * US  # ns, chosen: no launch call takes this long unless the queue is full
 _MOST_STEPS = 4  # chosen: steps that differ by turns of two or four are averaged
+_NEAR = 0.02  # of the median step, chosen: far less than a slow step adds to the mean of four
 _MOST_EVENTS = (
     40_000  # calls and GPU work of the replayed steps, chosen: some seconds for all changes
 )
@@ -101,6 +103,7 @@ class Work:
     call: int
     stream: int
     rank: int
+    device: int
     step: int
     start: float
     duration: float
@@ -249,10 +252,9 @@ def _finish(replay: Replay, reached: Sequence[float]) -> float:
 
 
 def replay_of(events: Events, steps: Sequence[Steps]) -> Replay:
-    """The graph of the recorded steps whose time is nearest to the median; those of several
-    processes are the same steps, counted from the last. Raises BadInput without their GPU work."""
-    if not steps:
-        raise ValueError("no steps to replay")
+    """The graph of the most recorded steps in a row, up to four, that take about the median; those
+    of several processes are the same steps, counted from the last. Raises BadInput without their
+    GPU work."""
     from_end, count = _window(events, steps)
     lead = int(min(len(each) for each in steps) > from_end)
     graph = _Graph(events)
@@ -288,14 +290,46 @@ def _window(events: Events, steps: Sequence[Steps]) -> tuple[int, int]:
         int(np.diff(np.searchsorted(table.start, [low, high]))[0])
         for table in (events.calls, events.kernels, events.memory_operations, events.graphs)
     )
-    count = max(1, min(_MOST_STEPS, length - 1, _MOST_EVENTS * length // max(1, inside)))
-    typical = np.array([each.typical[-length:] for each in steps]).all(axis=0)
-    means = np.convolve(spans, np.ones(count), "valid") / count
-    unusual = np.convolve(~typical, np.ones(count), "valid")
-    apart = np.abs(means - np.median(spans[typical] if typical.any() else spans))
-    lead = int(length > count)  # a step before them says what they await of it
-    first = lead + int(np.lexsort((apart[lead:], unusual[lead:]))[0])
-    return length - first, count
+    most = max(1, min(_MOST_STEPS, length - 1, _MOST_EVENTS * length // max(1, inside)))
+    typical: Mask = np.logical_and.reduce([each.typical[-length:] for each in steps])
+    usual = max(1.0, float(np.median(spans[typical] if typical.any() else spans)))
+    windows = [
+        window for count in range(most, 0, -1) for window in _windows(spans, typical, count, usual)
+    ]
+    near = [window for window in windows if window.is_usual]
+    if near:
+        longest = max(window.count for window in near)
+        best = min((each for each in near if each.count == longest), key=lambda each: each.apart)
+    else:
+        best = min(windows, key=lambda each: (each.unusual, max(each.apart, each.before)))
+    return length - best.first, best.count
+
+
+@dataclass(frozen=True, slots=True)
+class _Window:
+    """Steps in a row: the share of them that is not typical, how far their mean time is apart from
+    the median, as a share of that, and `before` the same of the steps one before: a pause between
+    two steps is in the graph of both."""
+
+    first: int
+    count: int
+    unusual: float
+    apart: float
+    before: float
+
+    @property
+    def is_usual(self) -> bool:
+        return not self.unusual and max(self.apart, self.before) <= _NEAR
+
+
+def _windows(spans: Times, typical: Mask, count: int, usual: float) -> Iterator[_Window]:
+    """All windows of as many steps; without the first step where there are more."""
+    apart = np.abs(np.convolve(spans, np.ones(count), "valid") / count / usual - 1)
+    unusual = np.convolve(~typical, np.ones(count), "valid") / count
+    lead = int(len(spans) > count)  # a step before them says what they await of it
+    for first in range(lead, len(apart)):
+        values = unusual[first], apart[first], apart[first - lead]
+        yield _Window(first, count, *map(float, values))
 
 
 class _Ordered:
@@ -441,6 +475,7 @@ class _Graph:
                     call=call,
                     stream=self._stream(int(table.stream[index]), rank),
                     rank=rank,
+                    device=steps.device,
                     step=self.calls[call].step if call >= 0 else bisect_right(bounds, start) - 1,
                     start=start,
                     duration=float(end - start),

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from profkit.application.kernel_kinds import OPTIMIZER, kernel_kind
+from profkit.application.programs import joined
 from profkit.application.repetition import Integers, Mask, Repetition, measured, repetition
 from profkit.application.work import KERNEL, MEMORY, Work, processes, work_of
 from profkit.core.errors import UsageError
@@ -151,18 +152,40 @@ def steady_steps(events: Events, nvtx: str | None = None) -> tuple[Steps, ...]:
     that repeats is searched. A program without repetition is one step. Raises UsageError for a
     range that is not there.
     """
-    found = []
-    for process, device in processes(events):
+    places = processes(events)
+    known = []
+    for process, device in places:
         work = work_of(events, process, device)
-        found.append((work, _steps_of(events, work, process, device, nvtx)))
-    steps = tuple(_filled(work, item) for work, item in found if item is not None)
-    if nvtx is not None and found and not steps:
+        each = _steps_of(events, work, process, device, nvtx)
+        if each is not None:
+            known.append((work, each))
+    if nvtx is None and len(known) > 1:
+        known = _by_one_range(events, known)
+    steps = tuple(_filled(work, each) for work, each in known)
+    if nvtx is not None and places and not steps:
         times = events.ranges.end - events.ranges.start
         spent = np.bincount(events.ranges.name, times, minlength=len(events.range_names))
         names = [events.range_names[number] for number in np.argsort(-spent) if spent[number]]
-        known = f"this timeline has {', '.join(names[:5])}" if names else "it has no NVTX range"
-        raise UsageError(f"no GPU work in an NVTX range named {nvtx}", known)
+        there = f"this timeline has {', '.join(names[:5])}" if names else "it has no NVTX range"
+        raise UsageError(f"no GPU work in an NVTX range named {nvtx}", there)
     return steps
+
+
+def _by_one_range(events: Events, known: Sequence[tuple[Work, Steps]]) -> list[tuple[Work, Steps]]:
+    """The ranks of a program by one range, where those of any of them are found by it."""
+    programs = joined(events)
+    ranges: dict[frozenset[int], str] = {}
+    for steps in sorted((steps for _, steps in known), key=rank_order):
+        if steps.basis.range and steps.process in programs:
+            ranges.setdefault(programs[steps.process], steps.basis.range)
+    alike = []
+    for work, steps in known:
+        name = ranges.get(programs.get(steps.process, frozenset()), steps.basis.range)
+        ranged = steps
+        if name != steps.basis.range:
+            ranged = _by_range(events, work, steps.process, steps.device, name) or steps
+        alike.append((work, ranged))
+    return alike
 
 
 def _filled(work: Work, steps: Steps) -> Steps:

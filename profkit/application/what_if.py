@@ -10,10 +10,11 @@ import copy
 import math
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from itertools import accumulate
 
+from profkit.application.ranks import ranks_of
 from profkit.application.replay import (
     LONG_GAP,
     US,
@@ -101,7 +102,7 @@ def replayed(events: Events, steps: Sequence[Steps], change: Change) -> StepTime
 
 
 class WhatIf:
-    """Changes of the same recorded steps.
+    """Changes of the same recorded steps, of the program on the first GPU.
 
     nsys slows down a host that launches. `known` are the seconds of a step without a profiler, to
     which the host's times are scaled; without them they are a usual share of the recorded ones, or
@@ -115,13 +116,15 @@ class WhatIf:
         known: float | None = None,
         host: float | None = None,
     ) -> None:
-        self.replay = replay_of(events, steps)
+        ranks = ranks_of(events, steps)
+        self.replay = replay_of(events, ranks.steps)
         self.replay_error = step_time(self.replay) / self.replay.recorded - 1
         if host is None:
             host = _host_share(self.replay, known * 1e9) if known else USUAL_HOST
         self.replay = _with_host(self.replay, host)
         present = step_time(self.replay)
         self.present = min(present, known * 1e9) if known else present
+        self.step = known or ranks.first.median
         self.names = tuple(name.name for name in events.kernel_names)
         self.sm_count = min((gpu.sm_count for gpu in events.gpus), default=0)
 
@@ -136,7 +139,10 @@ class WhatIf:
         )
 
     def ceiling(self, change: Change) -> float:
-        return self.times(change).ceiling
+        """The factor by which a step gets faster at most: of its median time, so that no less is
+        left of that than of the replayed steps."""
+        times = self.times(change)
+        return replace(times, present=min(times.present, self.step)).ceiling
 
 
 def _host_share(replay: Replay, known: float) -> float:
@@ -447,19 +453,31 @@ def _equal_runs(works: Sequence[Work], indices: Sequence[int]) -> list[list[int]
 
 
 def _widths(works: Sequence[Work], sm_count: int) -> list[int]:
-    """For each kernel how many such fit beside what runs in the middle of it, an SM a block."""
-    kernels = sorted((work for work in works if work.role == "kernel"), key=lambda work: work.start)
-    starts = [work.start for work in kernels]
-    begun = [0, *accumulate(work.blocks for work in kernels)]
+    """For each kernel how many such fit beside what runs on its GPU in the middle of it, an SM a
+    block."""
+    by_device: dict[int, list[Work]] = defaultdict(list)
+    for work in works:
+        if work.role == "kernel":
+            by_device[work.device].append(work)
+    running = {device: _running(kernels) for device, kernels in by_device.items()}
+    widths = []
+    for work in works:
+        blocks = 0
+        if work.role == "kernel":
+            blocks = running[work.device](work.start + work.duration / 2)
+        widths.append(max(1, sm_count // blocks) if blocks else 1)
+    return widths
+
+
+def _running(kernels: Sequence[Work]) -> Callable[[float], int]:
+    """The blocks of the kernels that run at a time."""
+    by_start = sorted(kernels, key=lambda work: work.start)
+    starts = [work.start for work in by_start]
+    begun = [0, *accumulate(work.blocks for work in by_start)]
     by_end = sorted(kernels, key=lambda work: work.end)
     ends = [work.end for work in by_end]
     over = [0, *accumulate(work.blocks for work in by_end)]
-    widths = []
-    for work in works:
-        middle = work.start + work.duration / 2
-        running = begun[bisect_right(starts, middle)] - over[bisect_right(ends, middle)]
-        widths.append(max(1, sm_count // running) if work.role == "kernel" and running else 1)
-    return widths
+    return lambda time: begun[bisect_right(starts, time)] - over[bisect_right(ends, time)]
 
 
 def small_kernels(works: Sequence[Work], sm_count: int) -> int:

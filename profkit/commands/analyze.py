@@ -155,17 +155,16 @@ def _timelines(
         message = "--kernel, --nvtx, --top and --sort don't apply to a timeline"
         raise UsageError(message, "leave them out")
     from profkit.analysis.timeline_view import timelines_text
-    from profkit.application.causes import findings
+    from profkit.application.causes import with_findings
     from profkit.commands.reading import read_timeline
     from profkit.rules.rule_file import shipped_rules
-    from profkit.timeline.summary import summarize_timeline
 
     rules = advice.rules or shipped_rules()
     timelines = [(read_timeline(path), str(path)) for path in paths]
-    reports = [
-        (summarize_timeline(events), path, findings(events, rules, advice.disabled))
-        for events, path in timelines
-    ]
+    reports = []
+    for events, path in timelines:
+        summary, items = with_findings(events, rules, advice.disabled)
+        reports.append((summary, path, items))
     return timelines_text(reports, format, with_host=with_host, to_file=output is not None)
 
 

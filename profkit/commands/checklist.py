@@ -73,17 +73,17 @@ def _of_timeline(
 ) -> str:
     """The checklist of the application in a timeline; as JSON all of the timeline's."""
     from profkit.analysis.timeline_view import checklist_text, timelines_text
-    from profkit.application.causes import findings
+    from profkit.application.causes import with_findings
     from profkit.commands.reading import read_timeline
     from profkit.rules.checklist import WORTH_ACTING
     from profkit.rules.rule_file import shipped_rules
-    from profkit.timeline.summary import summarize_timeline
     from profkit.ui.text import plural
 
     events = read_timeline(path)
-    found = findings(events, advice.rules or shipped_rules(), advice.disabled, nvtx)
+    rules = advice.rules or shipped_rules()
+    summary, found = with_findings(events, rules, advice.disabled, nvtx)
     items = [item for item in found if every or item.range[1] >= 1 + WORTH_ACTING]
-    report = summarize_timeline(events), str(path), tuple(items[: top or None])
+    report = summary, str(path), tuple(items[: top or None])
     to_file = output is not None
     if format == "json":
         return timelines_text([report], format, with_host=False, to_file=to_file)

@@ -6,7 +6,7 @@ copies, waits and computes, and lets the GPU work start as a real one would.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -276,6 +276,40 @@ class Host:
         start = self.now
         yield
         self.recording.range(name, start, self.now, self.thread)
+
+
+def ranks(
+    programs: Sequence[Callable[[Host, int], None]],
+    steps: int = 12,
+    transfer: int = 100 * US,
+    *,
+    are_joined: bool = True,
+    missing: int = 0,
+) -> Events:
+    """Programs as processes on GPUs of their own; an all-reduce of all ends each step, or, where
+    they are not joined, none. Of the last process some `missing` last steps are not recorded."""
+    recording = Recording()
+    hosts = [
+        Host(recording, process=rank + 1, device=rank, now=MS) for rank in range(len(programs))
+    ]
+    for number in range(steps):
+        if number == steps - missing:
+            hosts[-1].recording = Recording()
+        begun, calls = [host.now for host in hosts], []
+        for host, program in zip(hosts, programs, strict=True):
+            program(host, number)
+            if are_joined:
+                calls.append(host.call("cudaLaunchKernelExC", host.launch_cost))
+        starts = [max(host.now + US, *host.free.values()) for host in hosts]
+        for host, start, call in zip(hosts, starts, calls, strict=False):
+            done = max(starts) + transfer
+            name, grid = "ncclDevKernel_AllReduce_Sum_f32()", (2, 1, 1)
+            host.recording.kernel(name, start, done, call, host.stream(), grid)
+            host.free[7] = done
+        for host, start in zip(hosts, begun, strict=True):
+            host.synchronize()
+            host.recording.range("step", start, host.now, host.thread)
+    return recording.events()
 
 
 def training(

@@ -9,14 +9,25 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
-from profkit.application.causes import quantities
-from profkit.application.steps import Steps, steady_steps
+from profkit.application.causes import quantities, with_findings
+from profkit.application.steps import Steps, first_rank, steady_steps
 from profkit.application.what_if import Change, WhatIf, replayed
 from profkit.rules.checklist import application_items
 from profkit.rules.rule_file import shipped_rules
 from profkit.timeline.events import Events
 from profkit.timeline.reader import read as read_events
-from tests.application.stories import STORIES, Story, recorded, step_time
+from tests.application import synthetic
+from tests.application.stories import (
+    STORIES,
+    Step,
+    Story,
+    chains_in_one_stream,
+    inline_loader,
+    pageable,
+    recorded,
+    slow,
+    step_time,
+)
 from tests.application.synthetic import MS, US, Host, Recording
 from tests.conftest import H200
 
@@ -177,6 +188,72 @@ def test_ranks_that_wait_for_the_slowest_are_named() -> None:
     causes = named(before)
     assert causes[0][0] == "rank_imbalance"
     assert causes[0][1] == pytest.approx(time_of(before) / time_of(after), rel=0.03)
+
+
+def test_small_kernels_of_a_rank_have_the_sms_of_its_own_gpu() -> None:
+    alone, both = (dict(named(synthetic.ranks([chains_in_one_stream] * n))) for n in (1, 2))
+    exchanged = 5 + 100  # µs of the sum and of the collective, beside 96 kernels, 8 at once
+    gained = (96 * 50 + exchanged) / (96 / 8 * 50 + exchanged)
+    assert alone["serialized_streams"] == pytest.approx(gained, rel=0.1)
+    assert both["serialized_streams"] == pytest.approx(alone["serialized_streams"], rel=0.01)
+
+
+@pytest.mark.parametrize("steps", [3, 12])
+def test_a_rank_whose_last_step_is_not_recorded_does_not_wait(steps: int) -> None:
+    whole, cut = (synthetic.ranks([slow] * 2, steps, MS, missing=each) for each in (0, 1))
+    assert named(cut)[0][0] == named(whole)[0][0] == "exposed_communication"
+    assert dict(named(cut)) == pytest.approx(dict(named(whole)), rel=0.02)
+    assert [len(each.wall) for each in steady_steps(cut)] == [steps - 1, steps - 2]
+    _, notes = findings_and_notes(cut)
+    assert any("leave out 1 rank (GPU 1)" in each for each in notes) == (steps == 3)
+
+
+@pytest.mark.parametrize(
+    ("first", "second"), [(inline_loader, pageable), (pageable, inline_loader)]
+)
+def test_processes_that_no_collective_joins_are_programs_of_their_own(
+    first: Step, second: Step
+) -> None:
+    both = synthetic.ranks([first, second], are_joined=False)
+    causes, notes = findings_and_notes(both)
+    assert causes == findings_and_notes(synthetic.ranks([first], are_joined=False))[0]
+    assert any("which no recorded collective joins" in each for each in notes)
+
+
+def findings_and_notes(events: Events) -> tuple[list[tuple[str, float]], tuple[str, ...]]:
+    """What the checklist of a timeline says: causes with their ceilings, and notes."""
+    summary, items = with_findings(events, shipped_rules())
+    return [(item.rule.category, item.range[1]) for item in items], summary.notes
+
+
+def pausing(late: set[int], where: str, pause: int) -> Callable[[Host, int], None]:
+    """Loading data, 30 kernels and a wait; some steps have a pause of the host in addition."""
+
+    def step(host: Host, number: int) -> None:
+        for part, kernels in (("loading", 0), ("launching", 15), ("waiting", 15), ("waited", 0)):
+            for _ in range(kernels):
+                host.launch("kernel(float*)", 80 * US)
+            if part == "loading":
+                host.compute(3 * MS)
+                host.copy(100 * US, 4_000_000, source="pinned")
+            if part == "waiting":
+                host.synchronize()
+            if part == where and number in late:
+                host.compute(pause)
+
+    return step
+
+
+@pytest.mark.parametrize("late", [{1}, {2}, {3}, {4}, {2, 4}], ids=str)
+@pytest.mark.parametrize("where", ["loading", "launching", "waited"])
+def test_slow_steps_change_neither_the_median_nor_the_ceiling(late: set[int], where: str) -> None:
+    usual, slowed = (recorded(pausing(each, where, 300 * MS), 6) for each in (set(), late))
+    median, paused = (first_rank(steady_steps(events)).median for events in (usual, slowed))
+    assert paused == pytest.approx(median, rel=0.05)
+    (cause, ceiling), (expected, of_usual) = named(slowed)[0], named(usual)[0]
+    assert cause == expected == "data_loader"
+    assert ceiling == pytest.approx(of_usual, rel=0.05)
+    assert paused / ceiling >= 30 * 80e-6  # the kernels stay
 
 
 def test_a_program_without_repetition_has_no_causes() -> None:
