@@ -53,11 +53,10 @@ LARGE = {
 }  # fmt: skip
 """Files that read so many reports that they take up to 2 GB: one at a time, for 4 GB in all."""
 IDLE = {
-    "callables/test_recording.py", "capture/test_watchdog.py", "fuzz/test_hostile.py",
-    "recording/test_application.py", "recording/test_profile.py", "study/test_baseline.py",
-    "study/test_many_gpus.py",
+    "callables/test_recording.py", "capture/test_watchdog.py", "recording/test_application.py",
+    "study/test_baseline.py", "study/test_many_gpus.py",
 }  # fmt: skip
-"""Files that wait for a third to four fifths of their time: one of them runs beside the others."""
+"""Files that wait for half to four fifths of their time: one of them runs beside the others."""
 LONG = (
     "kernels/test_recordings.py", "recording/test_application.py", "study/test_baseline.py",
     "recording/test_profile.py", "study/test_many_gpus.py", "commands/test_golden.py",

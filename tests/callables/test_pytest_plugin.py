@@ -114,8 +114,11 @@ def test_two_calls_of_a_test_have_a_baseline_each(
     same = project("test_two.py")
     assert "1 passed" in same.stdout, same.stdout
     assert "IMPROVED" not in same.stdout
-    slower = project("test_two.py", FIRST="2e-3")
-    assert "REGRESSED; margin 50.0%" in slower.stdout, slower.stdout
+    attempts = (project("test_two.py", FIRST="2e-3").stdout for _ in range(5))
+    slower = next((each for each in attempts if "(no interval)" not in each), None)
+    if slower is None:
+        pytest.skip("this machine is too busy for an interval")
+    assert "REGRESSED; margin 50.0%" in slower, slower
 
 
 @pytest.mark.usefixtures("new_processes")
