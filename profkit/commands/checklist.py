@@ -81,13 +81,13 @@ def _of_timeline(
 
     events = read_timeline(path)
     rules = advice.rules or shipped_rules()
-    summary, found = with_findings(events, rules, advice.disabled, nvtx)
-    items = [item for item in found if every or item.range[1] >= 1 + WORTH_ACTING]
+    summary, findings = with_findings(events, rules, advice.disabled, nvtx)
+    items = [item for item in findings if every or item.range[1] >= 1 + WORTH_ACTING]
     report = summary, str(path), tuple(items[: top or None])
     to_file = output is not None
     if format == "json":
         return timelines_text([report], format, with_host=False, to_file=to_file)
-    left = len(found) - len(report[2])
+    left = len(findings) - len(report[2])
     option = "--top 0" if len(report[2]) < len(items) else "--all"
     more = f"{plural(left, 'more finding')}; {option} lists them" if left else ""
     return checklist_text(report, format, more=more, to_file=to_file)
