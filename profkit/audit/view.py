@@ -1,4 +1,4 @@
-"""An audit for a terminal, as Markdown and as `profkit.audit/1` JSON."""
+"""An audit's file, `profkit.audit/1`, and its document."""
 
 from __future__ import annotations
 
@@ -6,18 +6,26 @@ from pathlib import Path
 from typing import Annotated
 
 from msgspec import Meta
-from rich.console import Group, RenderableType
-from rich.text import Text
 
 from profkit.audit.audit import Audit, Outcome
 from profkit.audit.claims import Claims
 from profkit.audit.contradiction import Contradiction
-from profkit.core.typed_file import Count, File, Model, encode
+from profkit.core.typed_file import Count, File, Model
 from profkit.core.version import __version__
-from profkit.ui.markdown import escape
-from profkit.ui.terminal import facts, rendered
-from profkit.ui.text import literal, plural
-from profkit.ui.view import Panel, Row
+from profkit.ui.document import (
+    Block,
+    Document,
+    Facts,
+    Heading,
+    Item,
+    Items,
+    Lines,
+    Row,
+    Style,
+    in_style,
+    quiet,
+)
+from profkit.ui.text import plural
 
 _SHOWN = 20  # chosen: half a screen
 
@@ -45,17 +53,8 @@ class AuditFile(File, frozen=True, tag="profkit.audit/1"):
     unchecked: tuple[Unchecked, ...]
 
 
-def audit_text(claims: Claims, audit: Audit, format: str, *, to_file: bool) -> str:
-    """The audit in a format: `terminal`, `markdown` or `json`."""
-    file = _file(claims, audit)
-    if format == "json":
-        return encode(file)
-    if format == "markdown":
-        return _markdown(file, audit)
-    return rendered(_view(file, audit), to_file=to_file)
-
-
-def _file(claims: Claims, audit: Audit) -> AuditFile:
+def audit_result(claims: Claims, audit: Audit) -> AuditFile:
+    """The audit as its file."""
     places = [(outcome.claim.where, why) for outcome in audit.outcomes for why in outcome.unchecked]
     places += [(where, f"{value}: unknown quantity") for where, value in claims.unread.items()]
     checks = sum(len(outcome.checks) for outcome in audit.outcomes)
@@ -114,44 +113,32 @@ def _rule(finding: Contradiction) -> str:
     return f"check: {_CHECKS.get(finding.rule, finding.rule.replace('_', ' '))}"
 
 
-def _rows(finding: Contradiction) -> list[Row]:
-    """The implied value, the likely cause, and the expected value."""
-    rows = [Row("implied", finding.follows), Row("likely cause", finding.cause or "")]
-    return [row for row in (*rows, Row("expected", finding.should_be)) if row.value]
+def _item(finding: Contradiction, *, doubt: bool) -> Item:
+    """A finding with the implied value, the likely cause, and the expected value."""
+    mark, style = ("?", Style.warning) if doubt else ("✗", Style.bad)
+    rows = (
+        Row("implied", finding.follows),
+        Row("likely cause", finding.cause or ""),
+        Row("expected", finding.should_be or ""),
+    )
+    head = in_style(f"{mark} {finding.claimed}   {_rule(finding)}", style)
+    return Item(head, tuple(row for row in rows if row.value))
 
 
-def _view(file: AuditFile, audit: Audit) -> RenderableType:
-    color = "bold red" if file.contradictions else "bold green"
-    parts: list[RenderableType] = [
-        Text(literal(file.file), "bold"), Text(_summary(file), color),
-    ]  # fmt: skip
+def audit_document(file: AuditFile, audit: Audit) -> Document:
+    """The contradictions by claim, and what was not checked."""
+    blocks: list[Block] = [
+        Heading(file.file, 1),
+        Lines((in_style(_summary(file), Style.bad if file.contradictions else Style.good),)),
+    ]
     for outcome in audit.outcomes:
         if outcome.findings:
-            parts += [Text(), Text(literal(_title(outcome)), "bold")]
-        for finding, doubt in outcome.findings:
-            mark, style = ("?", "yellow") if doubt else ("✗", "red")
-            parts.append(Text(f"{mark} {literal(finding.claimed)}   {_rule(finding)}", style))
-            rows = (Row(f"  {row.label}", literal(row.value)) for row in _rows(finding))
-            parts.append(facts(Panel("", tuple(rows))))
+            items = tuple(_item(finding, doubt=doubt) for finding, doubt in outcome.findings)
+            blocks += [Heading(_title(outcome)), Items(items)]
     if file.unchecked:
-        rows = (Row(literal(left.where), literal(left.why)) for left in file.unchecked[:_SHOWN])
-        parts += [Text(), Text("Not checked", "bold"), facts(Panel("", tuple(rows)))]
+        rows = tuple(Row(left.where, left.why) for left in file.unchecked[:_SHOWN])
+        blocks += [Heading("Not checked"), Facts("", rows)]
         if len(file.unchecked) > _SHOWN:
             more = f"{len(file.unchecked) - _SHOWN:,} more: --format json lists all"
-            parts.append(Text(more, "dim"))
-    return Group(*parts)
-
-
-def _markdown(file: AuditFile, audit: Audit) -> str:
-    lines = [f"# Audit of {escape(Path(file.file).name)}", "", f"{_summary(file)}."]
-    for outcome in audit.outcomes:
-        if outcome.findings:
-            lines += ["", f"## {escape(_title(outcome))}", ""]
-        for finding, doubt in outcome.findings:
-            kind = "doubtful" if doubt else "wrong"
-            lines.append(f"- **{escape(finding.claimed)}** ({_rule(finding)}, {kind})")
-            lines += [f"  - {row.label}: {escape(row.value)}" for row in _rows(finding)]
-    if file.unchecked:
-        lines += ["", "## Not checked", ""]
-        lines += [f"- {escape(left.where)}: {escape(left.why)}" for left in file.unchecked]
-    return "\n".join(lines) + "\n"
+            blocks.append(Lines((quiet(more),)))
+    return Document(f"Audit of {Path(file.file).name}", tuple(blocks))

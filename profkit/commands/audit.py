@@ -7,7 +7,7 @@ from pathlib import Path
 import typer
 
 from profkit.commands.choices import NumbersFormat
-from profkit.commands.options import put
+from profkit.commands.options import show
 from profkit.core.errors import BadInput, UsageError
 
 _CONTRADICTED = 1
@@ -31,7 +31,7 @@ def audit(
     """
     from profkit.audit.audit import examine
     from profkit.audit.claims import read_claims
-    from profkit.audit.view import audit_text
+    from profkit.audit.view import audit_document, audit_result
     from profkit.report.gpus import datasheet_named
 
     if gpu is not None and datasheet_named(gpu) is None:
@@ -47,6 +47,7 @@ def audit(
             f"{path}: no claim that can be checked ({reasons[0]}{more})",
             "name the GPU (--gpu), shape and figures by the keys in docs/reference/claims.md",
         )
-    put(audit_text(claims, result, format, to_file=output is not None), output)
+    file = audit_result(claims, result)
+    show(file, lambda: audit_document(file, result), format, output, dense=True)
     if result.contradictions:
         raise typer.Exit(_CONTRADICTED)

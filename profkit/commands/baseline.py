@@ -47,7 +47,7 @@ baseline = typer.Typer(
 @baseline.command("report", cls=Reading)
 def report(
     folder: Path,
-    format: Literal["markdown", "html", "latex"] | None = None,
+    format: Literal["markdown", "html"] | None = None,
     output: Path | None = None,
     price: float | None = None,
     ablation: Path | None = None,
@@ -55,14 +55,16 @@ def report(
     """Write a report of a baseline.
 
     It has claims, statistics, performance, the latencies to beat, and methods. The same data yield
-    the same report, byte for byte. Plots of Markdown and LaTeX go into a folder beside the file.
+    the same report, byte for byte. Plots of Markdown go into a folder beside the file.
 
     Examples:
       profkit baseline report reports/baseline/sdpa_sweep -o baseline.html
       profkit baseline report DIR --price 3.5 --ablation ladder/ -o report.md
     """  # fmt: skip
     from profkit.study.report import gather
-    from profkit.study.report_document import report_document, report_text
+    from profkit.study.report_document import report_document
+    from profkit.ui.html import document_html
+    from profkit.ui.markdown import document_markdown
 
     with stage_progress() as show:
         show("read the baseline", "")
@@ -71,8 +73,11 @@ def report(
         show("write the report", "")
         document = report_document(content)
     name = f"{file_name(output.stem, '._', '-')}-drawings" if output else "drawings"
-    put(report_text(document, format or "markdown", name), output)
-    if output is None or format == "html":
+    if format == "html":
+        put(document_html(document), output)
+        return
+    put(document_markdown(document, name), output)
+    if output is None:
         return
     drawings = output.with_name(name)
     try:

@@ -27,7 +27,6 @@ _FORMATS = {
     ".csv": ("csv",),
     ".sarif": ("sarif",),
     ".xml": ("junit",),
-    ".tex": ("latex",),
     ".png": (),
     ".svg": (),
     ".pdf": (),

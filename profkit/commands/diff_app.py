@@ -6,7 +6,7 @@ from pathlib import Path
 
 import typer
 
-from profkit.commands.options import put
+from profkit.commands.options import show
 from profkit.core.errors import UsageError
 
 _KERNELS_SHOWN = 10  # chosen: parts and kernels fit a screen
@@ -42,12 +42,12 @@ def diff_applications(
     diff = compare_applications(read_run(before), read_run(after))
     names = (str(before), str(after))
     shown = _KERNELS_SHOWN if top is None else top
-    if format == "json":
-        put(view.application_diff_json(diff), output)
-    elif format == "markdown":
-        put(view.application_diff_markdown(diff, names, shown, everything=everything), output)
-    else:
-        put(view.application_diff_view(diff, names, shown, everything=everything), output)
+    show(
+        view.application_diff_result(diff),
+        lambda: view.application_diff_document(diff, names, shown, everything=everything),
+        format,
+        output,
+    )
     verdict = diff.within.verdict
     if verdict is Verdict.REGRESSED and GateKind.regression in kinds:
         raise typer.Exit(1)

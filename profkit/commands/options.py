@@ -38,6 +38,9 @@ from profkit.ui.picture import PICTURES, check_picture
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from profkit.core.typed_file import Model
+    from profkit.ui.document import Document
+
 _OUTPUTS = {"output", "out", "plot", "badge", "perfetto"}
 _ELSEWHERE = "write into an existing folder"
 _WORDS_AFTER = "profkit.words_after_the_dashes"
@@ -312,6 +315,20 @@ def put(content: RenderableType, output: Path | None) -> None:
         place = "can't write the output" if output is None else f"{output}: can't be written"
         remedy = "" if output is None else _ELSEWHERE
         raise UsageError(f"{place} ({error.strerror})", remedy) from None
+
+
+def show(
+    result: Model,
+    document: Callable[[], Document],
+    format: str,
+    output: Path | None,
+    *,
+    dense: bool = False,
+) -> None:
+    """Write a verb's result: as JSON, or its document; raises UsageError where that fails."""
+    from profkit.ui.output import shown
+
+    put(shown(result, document, format, to_file=output is not None, dense=dense), output)
 
 
 def width_of(output: Path | None) -> int:

@@ -1,24 +1,18 @@
-"""The comparison of two applications for a terminal, as Markdown and as JSON."""
+"""The comparison of two applications: its result and its document."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-
-from rich.console import Group, RenderableType
-from rich.text import Text
+from collections.abc import Iterable, Iterator, Sequence
 
 from profkit.application.application import TITLES
 from profkit.comparison.application import FLOOR, ApplicationDiff, PartChange
 from profkit.comparison.text import signed
-from profkit.core.typed_file import Count, Model, Output, encode
+from profkit.core.typed_file import Count, Model, Output
 from profkit.core.version import __version__
 from profkit.report.names import told_apart
 from profkit.timing.verdict import reason_words
-from profkit.ui.markdown import escape
-from profkit.ui.markdown import table_of as markdown_table
-from profkit.ui.terminal import table_of
+from profkit.ui.document import Document, Heading, Lines, Table
 from profkit.ui.text import factor_range, literal, number, percent, plural
-from profkit.ui.view import Grid
 
 _SHOWN = 0.002  # of the step before, chosen: smaller changes are left out unless all are asked for
 _NAME = 44  # characters, chosen: the table fits 80 columns
@@ -60,13 +54,13 @@ class ApplicationDiffFile(Output, frozen=True, kw_only=True, tag="profkit.applic
     kernels: tuple[PartRow, ...]
 
 
-def application_diff_json(diff: ApplicationDiff) -> str:
-    """The comparison as JSON."""
+def application_diff_result(diff: ApplicationDiff) -> ApplicationDiffFile:
+    """The comparison as its file."""
     sides = [
         ApplicationSide(name=run.name, steps=steps.n, median=steps.median, mean=steps.mean)
         for run, steps in zip((diff.before, diff.after), diff.steps, strict=True)
     ]
-    file = ApplicationDiffFile(
+    return ApplicationDiffFile(
         profkit=__version__,
         before=sides[0],
         after=sides[1],
@@ -79,32 +73,18 @@ def application_diff_json(diff: ApplicationDiff) -> str:
         parts=_rows(diff.parts),
         kernels=_rows(diff.kernels),
     )
-    return encode(file, dense=False)
 
 
-def application_diff_view(
+def application_diff_document(
     diff: ApplicationDiff, names: Sequence[str], top: int, *, everything: bool
-) -> RenderableType:
-    """The comparison for a terminal."""
-    lines = [Text(f"{literal(names[0])} → {literal(names[1])}", "bold")]
-    lines += [Text(line) for line in _verdict(diff)]
-    return Group(
-        *lines, *(table_of(grid, numbers=True) for grid in _grids(diff, top, everything=everything))
-    )
+) -> Document:
+    """Verdict, and tables of the parts and kernels that changed."""
+    title = f"{literal(names[0])} → {literal(names[1])}"
+    tables = _tables(diff, top, everything=everything)
+    return Document(title, (Heading(title, 1), Lines(_verdict(diff)), *tables))
 
 
-def application_diff_markdown(
-    diff: ApplicationDiff, names: Sequence[str], top: int, *, everything: bool
-) -> str:
-    """The comparison as Markdown."""
-    lines = [f"# {escape(f'{literal(names[0])} → {literal(names[1])}')}", ""]
-    lines += [f"{escape(line)}  " for line in _verdict(diff)]
-    for grid in _grids(diff, top, everything=everything):
-        lines += ["", *markdown_table(grid)]
-    return "\n".join(lines) + "\n"
-
-
-def _verdict(diff: ApplicationDiff) -> list[str]:
+def _verdict(diff: ApplicationDiff) -> tuple[str, ...]:
     within = diff.within
     before, after = diff.steps
     ratio = f"{within.speedup:.2f}x as fast"
@@ -114,15 +94,15 @@ def _verdict(diff: ApplicationDiff) -> list[str]:
         plural(side.n, "step") + (f" with a spread of {percent(side.cv)}" if side.cv else "")
         for side in diff.steps
     )
-    return [
+    return (
         f"Step {number(before.median, 's')} → {number(after.median, 's')}  {ratio}  "
         f"{within.verdict.value.upper()}",
         f"{spread}; {reason_words(within.reason)}; runs of one program differ by up to "
         f"{percent(FLOOR)}",
-    ]
+    )
 
 
-def _grids(diff: ApplicationDiff, top: int, *, everything: bool) -> Iterable[Grid]:
+def _tables(diff: ApplicationDiff, top: int, *, everything: bool) -> Iterator[Table]:
     least = 0.0 if everything else _SHOWN * diff.steps[0].mean
     parts = [row for row in diff.parts if abs(row.change) >= least]
     kernels = [row for row in diff.kernels if abs(row.change) >= least]
@@ -130,10 +110,10 @@ def _grids(diff: ApplicationDiff, top: int, *, everything: bool) -> Iterable[Gri
     names = told_apart({literal(row.name) for row in kernels}, _NAME) if kernels else {}
     columns = ("Before", "After", "Change")
     note = "Mean seconds a step. Changes sum to that of the step."
-    yield Grid("Parts of the step", ("Part", *columns), tuple(map(_cells, parts)), note)
+    yield Table("Parts of the step", ("Part", *columns), tuple(map(_cells, parts)), note, words=1)
     rows = tuple((names[literal(row.name)], *_cells(row)[1:]) for row in kernels)
     if rows:
-        yield Grid("Kernels", ("Kernel", *columns), rows)
+        yield Table("Kernels", ("Kernel", *columns), rows, words=1)
 
 
 def _cells(row: PartChange) -> tuple[str, ...]:

@@ -26,7 +26,7 @@ from profkit.timing import latency_view, statistics, verdict
 from profkit.timing.latency import FEWEST_BLOCKS
 from profkit.timing.latency_format import TRIMMED
 from profkit.ui import document, text
-from profkit.ui.document import Block, Bullets, Document, Heading, Paragraph, Table
+from profkit.ui.document import Block, Bullets, Document, Heading, Paragraph, Table, marked
 
 _CAUSES = 3  # chosen: of a change under ncu, fits the cell of a table
 _MARK = re.compile("\ue000(\\d+)\ue001")
@@ -97,18 +97,18 @@ def _block(chunk: str, values: list[Any]) -> Block:
         block: Block = values[int(mark[1])]
         return block
     if heading := re.match("(#+) ", chunk):
-        return Heading(len(heading[1]), filled(chunk[heading.end() :]))
+        return Heading(marked(filled(chunk[heading.end() :])), len(heading[1]))
     if chunk.startswith("- "):
         items = re.split("(?:^|\n)- ", chunk)[1:]
         boxes = items[0].startswith("[ ] ")
-        return Bullets(tuple(filled(item.removeprefix("[ ] ")) for item in items), boxes)
+        return Bullets(tuple(marked(filled(item.removeprefix("[ ] "))) for item in items), boxes)
     caption, *rows = re.split(r"(?:^|\n)\|", chunk)
     if rows:
         head, rule, *body = (
             tuple(map(filled, row.strip().removesuffix("|").split("|"))) for row in rows
         )
         return _table(filled(caption), head, rule, body)
-    return Paragraph(filled(chunk))
+    return Paragraph(marked(filled(chunk)))
 
 
 def _changes(step: Step) -> str:
@@ -136,15 +136,6 @@ def _table(
         for column, mark in enumerate(rule)
     ]
     head, *rows = (tuple(compress(row, shown)) for row in (head, *rows))
-    return Table(caption, head, tuple(rows), sum(mark.startswith(":") for mark in rule))
-
-
-def report_text(document: Document, format: str, folder: str) -> str:
-    """The report as "markdown", "html" or "latex"; `folder` is that of its drawings."""
-    from profkit.ui import document_formats
-
-    if format == "html":
-        return document_formats.document_html(document)
-    if format == "latex":
-        return document_formats.document_latex(document, folder)
-    return document_formats.document_markdown(document, folder)
+    words = sum(mark.startswith(":") for mark in rule)
+    shown_rows = tuple(tuple(map(marked, row)) for row in rows)
+    return Table("", head, shown_rows, words=words, caption=caption and marked(caption))

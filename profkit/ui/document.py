@@ -1,14 +1,15 @@
-"""A report as blocks, independent of its format: Markdown, HTML or LaTeX.
+"""What a verb shows, as blocks; each module of `ui` that lays blocks out is one format.
 
-Text is plain except for marks: backticks enclose code, double asterisks strong text, and
-`[words](https://...)` is a link. Everything else is literal: each renderer escapes it.
+Text is literal: each format escapes it. Text of several styles is a `Styled` string, which `styled`
+joins from parts; `marked` reads the marks of authored text: backticks enclose code, double
+asterisks strong text, and `[words](https://...)` is a link.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TypeAlias
 
@@ -18,12 +19,16 @@ _MARKS = re.compile(r"`([^`]+)`|\*\*([^*`]+)\*\*|\[([^\]`]+)\]\((https?://[^\s)]
 
 
 class Style(StrEnum):
-    """The style of a span."""
+    """The style of a span; formats without colors show the last four as plain text."""
 
     plain = "plain"
     code = "code"
     strong = "strong"
     link = "link"
+    quiet = "quiet"
+    good = "good"
+    bad = "bad"
+    warning = "warning"
 
 
 @dataclass(frozen=True)
@@ -35,12 +40,19 @@ class Span:
     address: str = ""
 
 
+class Styled(str):
+    """Text of one style or several, which formatting and slicing leave out."""
+
+    parts: tuple[Span, ...]
+
+
 @dataclass(frozen=True)
 class Heading:
-    """`level` is 1 for the title."""
+    """`level` is 1 for the title; `note` follows on the same line in a quieter voice."""
 
-    level: int
     text: str
+    level: int = 2
+    note: str = ""
 
 
 @dataclass(frozen=True)
@@ -48,6 +60,15 @@ class Paragraph:
     """Sentences."""
 
     text: str
+
+
+@dataclass(frozen=True)
+class Lines:
+    """Lines that stay apart; `gap` sets them off from what is above."""
+
+    lines: tuple[str, ...]
+    indent: int = 0
+    gap: bool = False
 
 
 @dataclass(frozen=True)
@@ -59,13 +80,57 @@ class Bullets:
 
 
 @dataclass(frozen=True)
-class Table:
-    """Rows of text under columns; `words` counts the leading columns that are aligned left."""
+class Row:
+    """A labeled value; `share` draws a bar, `note` follows in a quieter voice."""
 
-    caption: str
+    label: str
+    value: str
+    note: str = ""
+    share: float | None = None
+
+
+@dataclass(frozen=True)
+class Item:
+    """An item of a list: its head, and facts or lines under it."""
+
+    head: str
+    rows: tuple[Row, ...] = ()
+    lines: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Items:
+    """Items, each with its number or after a mark."""
+
+    items: tuple[Item, ...]
+    numbered: bool = False
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of cells under columns.
+
+    The `title` is a heading, the `caption` a part of the table. `words` counts the leading columns
+    that are aligned left; None for all.
+    """
+
+    title: str
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
-    words: int = 1
+    note: str = ""
+    words: int | None = None
+    caption: str = ""
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Labeled values under a title. `wide` ones have long notes and want the whole width; others
+    are laid out two abreast where there is room."""
+
+    title: str
+    rows: tuple[Row, ...]
+    note: str = ""
+    wide: bool = False
 
 
 @dataclass(frozen=True)
@@ -90,6 +155,20 @@ class Code:
 
 
 @dataclass(frozen=True)
+class Note:
+    """A remark that a reader must not miss."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Next:
+    """Commands to run next."""
+
+    commands: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Badge:
     """A name and a value in a small colored box; `svg` is its drawing in the file `name`."""
 
@@ -107,12 +186,23 @@ class Badges:
     badges: tuple[Badge, ...]
 
 
-Block: TypeAlias = Heading | Paragraph | Bullets | Table | Figure | Code | Badges
+@dataclass(frozen=True)
+class Fold:
+    """Blocks that a page folds under a title."""
+
+    title: str
+    blocks: tuple[Block, ...]
+
+
+Block: TypeAlias = (
+    Heading | Paragraph | Lines | Bullets | Items | Table | Facts | Figure | Code | Note | Next
+    | Badges | Fold
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Document:
-    """Blocks in their order."""
+    """Blocks in their order; `title` names the document, and is no block."""
 
     title: str
     blocks: tuple[Block, ...]
@@ -127,22 +217,71 @@ class Document:
         return {drawing.name: drawing.svg for drawing in drawings}
 
 
-def spans(text: str) -> Iterator[Span]:
-    """The spans of a text by its marks."""
+def styled(*parts: str) -> Styled:
+    """Text joined from parts, which keep their styles."""
+    return _joined([span for part in parts for span in _parts(part)])
+
+
+def _joined(parts: Sequence[Span]) -> Styled:
+    words = Styled("".join(span.text for span in parts))
+    words.parts = tuple(parts)
+    return words
+
+
+def _parts(words: str) -> tuple[Span, ...]:
+    return words.parts if isinstance(words, Styled) else (Span(words),)
+
+
+def spans(words: str) -> tuple[Span, ...]:
+    """The spans of a text, the control characters of each line spelled out."""
+    return tuple(replace(span, text=literal_lines(span.text)) for span in _parts(words))
+
+
+def literal_lines(text: str) -> str:
+    """Text with the control characters of each line spelled out."""
+    return "\n".join(map(literal, text.split("\n")))
+
+
+def in_style(text: str, style: Style) -> Styled:
+    """Text of one style."""
+    return _joined([Span(text, style)])
+
+
+def code(text: str) -> Styled:
+    """External text as code."""
+    return in_style(text, Style.code)
+
+
+def strong(text: str) -> Styled:
+    """Emphasized text."""
+    return in_style(text, Style.strong)
+
+
+def quiet(text: str) -> Styled:
+    """Text of less weight."""
+    return in_style(text, Style.quiet)
+
+
+def marked(text: str) -> Styled:
+    """Authored text by its marks."""
+    return _joined(list(_marked(text)))
+
+
+def _marked(text: str) -> Iterator[Span]:
     end = 0
     for match in _MARKS.finditer(text):
         if match.start() > end:
-            yield Span(literal(text[end : match.start()]))
-        code, strong, link, address = match.groups()
-        style = Style.code if code else Style.strong if strong else Style.link
-        yield Span(literal(code or strong or link), style, address or "")
+            yield Span(text[end : match.start()])
+        body, emphasized, link, address = match.groups()
+        style = Style.code if body else Style.strong if emphasized else Style.link
+        yield Span(body or emphasized or link, style, address or "")
         end = match.end()
     if end < len(text):
-        yield Span(literal(text[end:]))
+        yield Span(text[end:])
 
 
 def verbatim(text: str) -> str:
-    """External text as code: without backticks, which would end it."""
+    """External text as code in text with marks: without backticks, which would end it."""
     return f"`{text.replace('`', chr(39)) or ' '}`"
 
 

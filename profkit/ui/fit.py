@@ -12,25 +12,26 @@ from itertools import zip_longest
 
 from rich.cells import cell_len, chop_cells
 
-from profkit.ui.view import Grid
+from profkit.ui.document import Table
 
 _GAP, _GAP_OF_NUMBERS = 3, 2
 _WORD = re.compile(r"\[[^\]]*\]|[+−-]?\d[\d.,]*(?: [^\W\d]\S*)?(?!\S)|\S+")
 
 
-def fitted(grid: Grid, width: int, *, numbers: bool = False) -> tuple[list[str], list[str]]:
-    """The lines of a grid without title and note: its columns' names above (none where they stand
-    beside their cells), and its rows. `numbers` puts all columns but the first to the right."""
-    columns = list(zip(grid.columns, *grid.rows, strict=True))
+def fitted(table: Table, width: int) -> tuple[list[str], list[str]]:
+    """The lines of a table without title and note: its columns' names above (none where they stand
+    beside their cells), and its rows."""
+    words = len(table.columns) if table.words is None else table.words
+    columns = list(zip(table.columns, *table.rows, strict=True))
     wanted = [max(map(_longest_line, column)) for column in columns]
     least = [max(map(_longest_word, column)) for column in columns]
-    gap = _GAP_OF_NUMBERS if numbers else _GAP
+    gap = _GAP if table.words is None else _GAP_OF_NUMBERS
     room = width - gap * (len(columns) - 1)
     if sum(least) > room:
-        return [], _stacked(grid, width)
+        return [], _stacked(table.columns, table.rows, width)
     widths = _widths(wanted, least, room)
-    rows = [line for row in grid.rows for line in _abreast(row, widths, gap, numbers=numbers)]
-    return list(_abreast(grid.columns, widths, gap, numbers=numbers)), rows
+    rows = [line for row in table.rows for line in _abreast(row, widths, gap, words)]
+    return list(_abreast(table.columns, widths, gap, words)), rows
 
 
 def _words(text: str) -> list[str]:
@@ -55,13 +56,11 @@ def _widths(wanted: Sequence[int], least: Sequence[int], room: int) -> list[int]
     return widths
 
 
-def _abreast(
-    row: Sequence[str], widths: Sequence[int], gap: int, *, numbers: bool
-) -> Iterable[str]:
+def _abreast(row: Sequence[str], widths: Sequence[int], gap: int, words: int) -> Iterable[str]:
     cells = [_lines(cell, width) for cell, width in zip(row, widths, strict=True)]
     for parts in zip_longest(*cells, fillvalue=""):
         padded = (
-            _padded(part, width, left=bool(numbers and column))
+            _padded(part, width, left=column >= words)
             for column, (part, width) in enumerate(zip(parts, widths, strict=True))
         )
         yield (" " * gap).join(padded).rstrip()
@@ -73,13 +72,13 @@ def _padded(text: str, width: int, *, left: bool = False) -> str:
     return room + text if left else text + room
 
 
-def _stacked(grid: Grid, width: int) -> list[str]:
+def _stacked(names: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> list[str]:
     """Each row under the one before, a cell a line beside its column's name."""
     indent = 2
-    margin = indent + max(map(cell_len, grid.columns)) + 2
+    margin = indent + max(map(cell_len, names)) + 2
     stacked = []
-    for row in grid.rows:
-        for column, (name, cell) in enumerate(zip(grid.columns, row, strict=True)):
+    for row in rows:
+        for column, (name, cell) in enumerate(zip(names, row, strict=True)):
             head = _padded(f"{' ' * indent if column else ''}{name}", margin)
             for line in _lines(cell, max(1, width - margin)) if cell else []:
                 stacked.append(head + line)

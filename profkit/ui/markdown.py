@@ -1,12 +1,137 @@
-"""Markdown as GitHub renders it: code spans, escaped prose, tables and panels."""
+"""A document in Markdown as GitHub renders it."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from urllib.parse import quote
 
+from profkit.ui import document as doc
 from profkit.ui.text import literal
-from profkit.ui.view import Grid, Panel
+
+_WIDTH = 110  # columns of a paragraph; chosen: two diffs fit side by side on a wide screen
+
+
+def document_markdown(document: doc.Document, folder: str = "") -> str:
+    """The document; `folder` holds its drawings, relative to the file."""
+    return blocks_markdown(document.blocks, folder) + "\n"
+
+
+def blocks_markdown(blocks: Iterable[doc.Block], folder: str = "") -> str:
+    """Blocks, a blank line between them."""
+    parts = ("\n".join(_lines(block, folder)) for block in blocks)
+    return "\n\n".join(filter(None, parts))
+
+
+def _lines(block: doc.Block, folder: str) -> Iterator[str]:
+    match block:
+        case doc.Heading(text=words, level=level, note=note):
+            yield f"{'#' * level} {prose(words)}"
+            yield from ["", escape(note)] if note else []
+        case doc.Paragraph(text=words):
+            yield _folded(prose(words))
+        case doc.Lines(lines=lines):
+            yield from (f"{prose(line)}  " for line in lines)
+        case doc.Items() | doc.Bullets():
+            yield from _items(block)
+        case doc.Table():
+            yield from _table(block)
+        case doc.Facts(title=title):
+            rows = (f"- {row.label}: {escape(row.value)}" for row in block.rows)
+            yield from panel_lines(block) if title else rows
+        case doc.Fold(title=title, blocks=blocks):
+            yield f"<details><summary>{prose(title)}</summary>"
+            yield from ("", blocks_markdown(blocks, folder), "", "</details>")
+        case _:
+            yield from _aside(block, folder)
+
+
+def _aside(block: doc.Block, folder: str) -> Iterator[str]:
+    match block:
+        case doc.Figure(name=name, caption=caption):
+            yield from (f"![{escape(block.alternative)}]({folder}/{name})", "")
+            yield _folded(prose(caption))
+        case doc.Code(text=text):
+            fence = "`" * (max((len(run) for run in re.findall(r"`{3,}", text)), default=2) + 1)
+            yield from (fence, doc.literal_lines(text), fence)
+        case doc.Note(text=words):
+            yield f"> {prose(words)}"
+        case doc.Badges(badges=badges):
+            yield from map(_badge, badges)
+
+
+def prose(words: str, *, in_table: bool = False) -> str:
+    """A text in its styles."""
+    return "".join(_span(span, in_table=in_table) for span in doc.spans(words))
+
+
+def _span(span: doc.Span, *, in_table: bool) -> str:
+    match span.style:
+        case doc.Style.code:
+            return code(span.text, in_table=in_table)
+        case doc.Style.strong:
+            return f"**{escape(span.text)}**"
+        case doc.Style.link:
+            return f"[{escape(span.text)}]({span.address})"
+    return "<br>".join(map(escape, span.text.split("\n"))) if in_table else escape(span.text)
+
+
+def _items(block: doc.Items | doc.Bullets) -> Iterator[str]:
+    numbered = isinstance(block, doc.Items) and block.numbered
+    bullet = "- [ ] " if isinstance(block, doc.Bullets) and block.boxes else "- "
+    entries: Sequence[str | doc.Item] = block.items
+    for place, entry in enumerate(entries, 1):
+        item = entry if isinstance(entry, doc.Item) else doc.Item(entry)
+        mark = f"{place}. " if numbered else bullet
+        yield (
+            _folded(mark + prose(item.head), "  ") if item is not entry else mark + prose(item.head)
+        )
+        indent = " " * (len(mark) if numbered else 2)
+        yield from (f"{indent}- {row.label}: {escape(row.value)}" for row in item.rows)
+        yield from (f"{indent}- {prose(line)}" for line in item.lines)
+
+
+def _table(block: doc.Table) -> Iterator[str]:
+    """A table with its heading, caption and note; numbers are aligned right."""
+    if block.title:
+        yield from (f"### {block.title}", "")
+    if block.caption:
+        yield from (_folded(f"**{prose(block.caption)}**"), "")
+    if block.rows:
+        rows = [tuple(prose(part, in_table=True) for part in row) for row in block.rows]
+        head, rule, *body = table([escape(name) for name in block.columns], rows)
+        if block.words is not None:
+            marks = (
+                "---" if place < block.words else "---:" for place in range(len(block.columns))
+            )
+            rule = f"| {' | '.join(marks)} |"
+        yield from (head, rule, *body)
+    if block.note:
+        yield from ("", escape(block.note)) if block.rows else (escape(block.note),)
+
+
+def _badge(badge: doc.Badge) -> str:
+    address = "-".join(map(_shield, (badge.label, badge.value, badge.color.removeprefix("#"))))
+    return f"![{escape(badge.label)}](https://img.shields.io/badge/{address})"
+
+
+def _shield(text: str) -> str:
+    """A part of a shields.io address: dashes and underscores are doubled in it."""
+    return quote(text.replace("-", "--").replace("_", "__"), safe="")
+
+
+def _folded(text: str, indent: str = "") -> str:
+    """Text in lines: no break inside code, nor before a word that would start a list or heading."""
+    words = re.findall(r"(?:`+[^`]*`+|\[[^\]]*\]\([^)]*\)|[^\s`\[]+|[`\[])+", text)
+    lines, line = [], ""
+    for word in words:
+        is_full = line and len(line) + 1 + len(word) > _WIDTH
+        if is_full and not re.match(r"([-+=>#*]|\d+[.)])", word):
+            lines.append(line)
+            line = indent + word
+        else:
+            line = f"{line} {word}" if line else word
+    return "\n".join([*lines, line])
 
 
 def code(text: str, *, in_table: bool = False) -> str:
@@ -30,19 +155,16 @@ def cell(text: str) -> str:
     return "<br>".join(escape(line) for line in text.split("\n"))
 
 
-def panel_lines(panel: Panel) -> list[str]:
+def panel_lines(panel: doc.Facts) -> list[str]:
     """A panel as a heading, a table and its note."""
     rows = [(cell(row.label), cell(row.value), cell(row.note)) for row in panel.rows]
     lines = [f"### {panel.title}", "", *table(("", "", ""), rows)]
     return [*lines, "", escape(panel.note)] if panel.note else lines
 
 
-def table_of(grid: Grid) -> list[str]:
-    """A grid as a heading, a table and its note."""
-    lines = [f"### {grid.title}"]
-    if grid.rows:
-        lines += ["", *table(grid.columns, [tuple(map(cell, row)) for row in grid.rows])]
-    return [*lines, "", escape(grid.note)] if grid.note else lines
+def table_of(grid: doc.Table) -> list[str]:
+    """A table of text as lines."""
+    return list(_table(grid))
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:

@@ -1,20 +1,21 @@
-"""Terminal output: tables, panels and bars, colored only on a terminal."""
+"""A document for a terminal: colored only on one."""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.padding import Padding
-from rich.table import Table
+from rich.table import Table as RichTable
 from rich.text import Text
 
+from profkit.ui import document as doc
 from profkit.ui.fit import fitted
 from profkit.ui.text import bar
-from profkit.ui.view import Grid, Panel
 
 PIPED_WIDTH = 100  # chosen: fits a page of text, a log and a review
 # Chosen: longer lines are hard to read, shorter ones break numbers from their units.
@@ -22,6 +23,110 @@ _WIDEST, _NARROWEST = 120, 60
 _TWO_COLUMNS_FROM = 96  # chosen: two narrow panels with their bars
 _BAR = 10  # a character per 10%
 _GAP = 3  # blanks between columns
+_STYLES = {
+    doc.Style.strong: "bold", doc.Style.quiet: "dim", doc.Style.good: "green",
+    doc.Style.bad: "red", doc.Style.warning: "yellow",
+}  # fmt: skip
+
+
+def document_terminal(document: doc.Document, *, to_file: bool) -> str:
+    """The document as text in the width that there is."""
+    return rendered(DocumentView(document.blocks), to_file=to_file)
+
+
+@dataclass(frozen=True)
+class DocumentView:
+    """Blocks that take the width they are given."""
+
+    blocks: Sequence[doc.Block]
+
+    def __rich_console__(self, _: Console, options: ConsoleOptions) -> RenderResult:
+        yield from _laid_out(self.blocks, options.max_width)
+
+
+def _laid_out(blocks: Sequence[doc.Block], width: int) -> Iterator[RenderableType]:
+    """Titled facts two abreast, all other blocks one after the other."""
+    for is_panel, group in groupby(blocks, lambda block: isinstance(block, doc.Facts)):
+        if is_panel:
+            yield from _facts([block for block in group if isinstance(block, doc.Facts)], width)
+        else:
+            for block in group:
+                yield from _block(block, width)
+
+
+def _facts(blocks: Sequence[doc.Facts], width: int) -> Iterator[RenderableType]:
+    for has_title, group in groupby(blocks, lambda block: bool(block.title)):
+        if has_title:
+            yield from panels_view(group, width)
+        else:
+            yield from map(facts, group)
+
+
+def _block(block: doc.Block, width: int) -> Iterator[RenderableType]:
+    match block:
+        case doc.Heading(level=level):
+            yield from [Text()] if level > 1 else []
+            yield _heading(block)
+        case doc.Paragraph(text=words):
+            yield text_of(words)
+        case doc.Lines(lines=lines, indent=indent, gap=gap):
+            yield from [Text()] if gap else []
+            yield from (Padding(text_of(line), (0, 0, 0, indent)) for line in lines)
+        case doc.Bullets() | doc.Items():
+            yield _listed(block)
+        case doc.Table():
+            yield table_of(block)
+        case doc.Fold(title=title, blocks=blocks):
+            yield from (Text(), Text(doc.literal_lines(title), "bold"))
+            yield from _laid_out(blocks, width)
+        case _:
+            yield from _aside(block)
+
+
+def _aside(block: doc.Block) -> Iterator[RenderableType]:
+    match block:
+        case doc.Code(text=text):
+            yield from (Text(), Padding(Text(doc.literal_lines(text)), (0, 0, 0, 2)))
+        case doc.Note(text=words):
+            yield note(doc.literal_lines(words))
+        case doc.Next(commands=commands):
+            yield Text()
+            yield from (Text(f"Next  {command}") for command in commands)
+        case doc.Badges(badges=badges):
+            yield from (Text(f"{badge.label}: {badge.value}") for badge in badges)
+
+
+def text_of(words: str) -> Text:
+    """A text in its styles."""
+    spans = doc.spans(words)
+    return Text.assemble(*((span.text, _STYLES.get(span.style, "")) for span in spans))
+
+
+def _heading(block: doc.Heading) -> Text:
+    heading = text_of(block.text)
+    heading.stylize("bold")
+    return heading.append(f"  {block.note}", "dim") if block.note else heading
+
+
+def _listed(block: doc.Bullets | doc.Items) -> RenderableType:
+    """Items after their marks, if any, with what is under each."""
+    table = RichTable.grid(padding=(0, 1))
+    bullet = "" if isinstance(block, doc.Items) else "[ ]" if block.boxes else "-"
+    numbered = isinstance(block, doc.Items) and block.numbered
+    if bullet or numbered:
+        table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    entries: Sequence[str | doc.Item] = block.items
+    for place, entry in enumerate(entries, 1):
+        item = entry if isinstance(entry, doc.Item) else doc.Item(entry)
+        below: list[RenderableType] = [
+            Text.assemble(text_of(line), style="dim") for line in item.lines
+        ]
+        if item.rows:
+            below.insert(0, rows_of([(row.label, row.value) for row in item.rows], 2))
+        mark = [bullet or f"{place}."] if bullet or numbered else []
+        table.add_row(*mark, Group(text_of(item.head), *below))
+    return table
 
 
 def console(*, to_file: bool) -> Console:
@@ -58,13 +163,13 @@ def rows_of(rows: Iterable[tuple[str, str]], indent: int) -> RenderableType:
     return Padding(_labeled(row for row in rows if row[1]), (0, 0, 0, indent))
 
 
-def facts(panel: Panel) -> Table:
+def facts(panel: doc.Facts) -> RichTable:
     """A panel as two columns, labels and values."""
     return _labeled((row.label, row.value) for row in panel.rows)
 
 
-def _labeled(rows: Iterable[tuple[str, str]]) -> Table:
-    table = Table.grid(padding=(0, 2))
+def _labeled(rows: Iterable[tuple[str, str]]) -> RichTable:
+    table = RichTable.grid(padding=(0, 2))
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
     for label, value in rows:
@@ -77,10 +182,10 @@ def note(text: str) -> RenderableType:
     return Text(f"! {text}", "yellow")
 
 
-def panels_view(launch_panels: Iterable[Panel], width: int) -> list[RenderableType]:
+def panels_view(launch_panels: Iterable[doc.Facts], width: int) -> list[RenderableType]:
     """Narrow panels two abreast where the width allows, wide ones alone."""
     parts: list[RenderableType] = []
-    abreast: list[Panel] = []
+    abreast: list[doc.Facts] = []
     columns = 2 if width >= _TWO_COLUMNS_FROM else 1
     column = (width - _GAP * (columns - 1)) // columns
     for panel in launch_panels:
@@ -96,16 +201,16 @@ def panels_view(launch_panels: Iterable[Panel], width: int) -> list[RenderableTy
     return parts
 
 
-def _abreast(row: Sequence[Panel], column: int) -> RenderableType:
-    table = Table.grid(padding=(0, _GAP, 0, 0))
+def _abreast(row: Sequence[doc.Facts], column: int) -> RenderableType:
+    table = RichTable.grid(padding=(0, _GAP, 0, 0))
     for _ in row:
         table.add_column(width=column)
     table.add_row(*(_panel(panel) for panel in row))
     return table
 
 
-def _panel(panel: Panel) -> RenderableType:
-    table = Table.grid(padding=(0, 1))
+def _panel(panel: doc.Facts) -> RenderableType:
+    table = RichTable.grid(padding=(0, 1))
     bars = any(row.share is not None and row.share > 0 for row in panel.rows)
     values = any(row.value for row in panel.rows)
     table.add_column(no_wrap=True)
@@ -130,22 +235,21 @@ def _panel(panel: Panel) -> RenderableType:
 
 @dataclass(frozen=True)
 class _Fitted:
-    """A grid that takes the width it is given."""
+    """A table that takes the width it is given."""
 
-    grid: Grid
-    numbers: bool = False
+    table: doc.Table
 
     def __rich_console__(self, _: Console, options: ConsoleOptions) -> RenderResult:
-        names, rows = fitted(self.grid, options.max_width, numbers=self.numbers)
+        names, rows = fitted(self.table, options.max_width)
         yield from (Text(line, "dim") for line in names)
         yield from map(Text, rows)
 
 
-def table_of(grid: Grid, *, numbers: bool = False) -> RenderableType:
-    """A grid with its title and note; `numbers` puts all columns but the first to the right."""
-    parts: list[RenderableType] = [Text(), Text(grid.title, "bold")]
-    if grid.rows:
-        parts.append(_Fitted(grid, numbers))
-    if grid.note:
-        parts.append(Text(grid.note, "dim"))
+def table_of(table: doc.Table, *, numbers: bool = False) -> RenderableType:
+    """A table with its title and note; `numbers` puts all columns but the first to the right."""
+    parts: list[RenderableType] = [Text(), Text(table.title, "bold")] if table.title else []
+    if table.rows:
+        parts.append(_Fitted(replace(table, words=1) if numbers else table))
+    if table.note:
+        parts.append(Text(table.note, "dim"))
     return Group(*parts)

@@ -13,8 +13,9 @@ from profkit.audit.audit import examine
 from profkit.audit.claim import Claim
 from profkit.audit.claim_text import understood
 from profkit.audit.claims import Claims, read_claims
-from profkit.audit.view import audit_text
+from profkit.audit.view import audit_document, audit_result
 from profkit.core.errors import BadInput
+from profkit.ui.output import shown
 
 
 def read(tmp_path: Path, text: str, name: str = "claims.yaml") -> Claims:
@@ -233,8 +234,9 @@ def test_any_document_is_audited_or_refused(tmp_path: Path, document: object) ->
     except BadInput:
         return
     found = examine(claims.claims, "L4")
+    file = audit_result(claims, found)
     for form in ("terminal", "markdown", "json"):
-        assert audit_text(claims, found, form, to_file=True)
+        assert shown(file, lambda: audit_document(file, found), form, to_file=True)
 
 
 @pytest.mark.parametrize(

@@ -231,7 +231,7 @@ def formats() -> tuple[Format, ...]:
         "b/summary.json": kept / "summary.json",
         **{f"b/cells/{file.name}": file for file in cells},
     }
-    told = (["baseline", "report", "b"], ["baseline", "report", "b", "--format", "latex"])
+    told = (["baseline", "report", "b"], ["baseline", "report", "b", "--format", "html"])
     run: _Around = {
         "r.ncu-repz": report,
         "manifest.json": json.dumps(_manifest() | {"files": {}}),

@@ -20,7 +20,7 @@ from typer.testing import CliRunner, Result
 import profkit
 from profkit.commands.cli import app
 from profkit.ui import document as doc
-from profkit.ui.document_formats import document_html
+from profkit.ui.html import document_html
 from tests.conftest import H200, export, h200, needs_reader, plain_bytes
 
 Cli = Callable[..., Result]
@@ -48,12 +48,12 @@ KEY_OF_FOCUS = """
 STUDY = doc.Document(
     "A study",
     (
-        doc.Heading(1, "A study"),
+        doc.Heading("A study", 1),
         doc.Badges((doc.Badge("a.svg", "environment", "driver 580 " * 9, "#455a64", "<svg/>"),)),
-        doc.Heading(2, "Summary"),
-        doc.Bullets(tuple(f"`{'item' * 20}` {number}" for number in range(20))),
-        doc.Heading(2, "Numbers"),
-        doc.Table("Times", ("Shape", "A", "B"), (("b1-" * 40, "1" * 60, "2"),) * 20),
+        doc.Heading("Summary"),
+        doc.Bullets(tuple(doc.marked(f"`{'item' * 20}` {number}") for number in range(20))),
+        doc.Heading("Numbers"),
+        doc.Table("Times", ("Shape", "A", "B"), (("b1-" * 40, "1" * 60, "2"),) * 20, words=1),
         doc.Figure("f.svg", "A drawing.", '<svg width="900" height="300" viewBox="0 0 900 300"/>'),
     ),
 )

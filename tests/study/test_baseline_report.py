@@ -40,7 +40,6 @@ L4 = CORPUS.parent / "l4_latency"
 needs_l4 = pytest.mark.skipif(
     not L4.is_dir(), reason="others' latencies (../shared/corpus/l4_latency) are not here"
 )
-needs_latex = pytest.mark.skipif(shutil.which("pdflatex") is None, reason="pdflatex is not here")
 LADDER = H200 / "ladder"
 MATRIX = """
 schema: profkit.matrix/1
@@ -226,17 +225,6 @@ def test_html_is_one_file_that_loads_nothing(on_cpu: Path, tmp_path: Path) -> No
     assert sorted(file.name for file in tmp_path.iterdir() if file.suffix) == ["r.html"]
 
 
-@needs_latex
-def test_latex_compiles(on_cpu: Path, tmp_path: Path) -> None:
-    assert "U+" not in written(on_cpu, tmp_path, "r.tex", "--ablation", LADDER)
-    done = subprocess.run(
-        ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "r.tex"],
-        cwd=tmp_path, capture_output=True, text=True, errors="replace", check=False, timeout=600,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stdout[-2000:]
-    assert (tmp_path / "r.pdf").stat().st_size > 10_000
-
-
 def test_the_goal_is_what_the_classic_rule_asks_for(on_cpu: Path) -> None:
     told = gather(on_cpu)
     assert told.goals
@@ -284,9 +272,6 @@ def test_names_of_others_are_text_in_every_form(on_cpu: Path, tmp_path: Path) ->
     (baseline / "summary.json").write_text(json.dumps(summary), encoding="utf-8")
     assert "<script>" not in written(baseline, tmp_path, "r.html")
     assert "\\<script\\>" in written(baseline, tmp_path, "r.md")
-    latex = written(baseline, tmp_path, "r.tex")
-    assert latex.count("\\end{document}") == 1
-    assert "100\\% \\$x\\_1\\$" in latex
 
 
 def test_drawings_lie_in_a_folder_that_every_form_can_name(on_cpu: Path, tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from profkit.study.report_document import report_document, report_environment
 from profkit.study.run import summarize
 from profkit.timing.cell import Cell
 from profkit.timing.results import Verdict
-from profkit.ui.document_formats import document_markdown
+from profkit.ui.markdown import document_markdown
 from tests.study.test_summary import H200, alternatives, cell
 
 GQA: dict[str, Any] = {

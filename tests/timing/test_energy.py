@@ -25,11 +25,12 @@ from profkit.capture.gpu import NoDriver, Watch
 from profkit.core.errors import EnvironmentProblem
 from profkit.execution.placement import Placement
 from profkit.study.report import gather
-from profkit.study.report_document import report_document, report_text
+from profkit.study.report_document import report_document
 from profkit.study.run import run_baseline
 from profkit.timing.energy_counter import Reading, check_counter, energy_between, energy_run
 from profkit.timing.latency_view import latency_terminal
 from profkit.timing.measurement import Subject, TimingPlan, latency_report, time_targets
+from profkit.ui.markdown import document_markdown
 from tests.conftest import ROOT
 from tests.simulated_gpus import PROGRAM, plan_of, variables
 
@@ -244,7 +245,7 @@ def test_a_baseline_has_the_energy_of_every_cell(simulated: Path) -> None:
     assert energy
     assert energy.joules == pytest.approx(0.3)  # 300 W for 1 ms
     assert (energy.low, energy.high) == pytest.approx((0.294, 0.306))
-    report = report_text(report_document(gather(simulated / "out")), "markdown", "drawings")
+    report = document_markdown(report_document(gather(simulated / "out")), "drawings")
     assert "| 300.0 mJ | \\[294, 306\\] mJ | 300.0 W | 3.333 GFLOP/s per W |" in report
 
 

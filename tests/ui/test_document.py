@@ -16,17 +16,20 @@ from profkit.ui.document import (
     Span,
     Style,
     Table,
+    code,
+    marked,
     spans,
     unmarked,
     verbatim,
 )
-from profkit.ui.document_formats import document_html, document_latex, document_markdown
+from profkit.ui.html import document_html
+from profkit.ui.markdown import document_markdown
 
 ODD = st.text(alphabet=st.sampled_from("ab <>&|`*_[]()\\{}$%#~^\"'µ×−\n\x1b"), max_size=30)
 
 
 def test_marks_are_code_strong_and_links() -> None:
-    told = list(spans("a `b*c` **d** [e](https://x.y/z) 2 * 3"))
+    told = list(spans(marked("a `b*c` **d** [e](https://x.y/z) 2 * 3")))
     assert told == [
         Span("a "), Span("b*c", Style.code), Span(" "), Span("d", Style.strong), Span(" "),
         Span("e", Style.link, "https://x.y/z"), Span(" 2 * 3"),
@@ -35,8 +38,8 @@ def test_marks_are_code_strong_and_links() -> None:
 
 @given(ODD)
 def test_text_of_others_has_no_marks(text: str) -> None:
-    assert all(span.style is Style.plain for span in spans(unmarked(text)))
-    (code,) = spans(verbatim(text))
+    assert all(span.style is Style.plain for span in spans(marked(unmarked(text))))
+    (code,) = spans(marked(verbatim(text)))
     assert code.style is Style.code
 
 
@@ -55,37 +58,24 @@ class Text(HTMLParser):
 @given(ODD)
 def test_no_text_changes_the_structure(text: str) -> None:
     def page(words: str) -> Document:
-        table = Table("", ("x", "y"), ((unmarked(words), verbatim(words)),))
-        return Document("t", (Heading(1, "t"), Paragraph(unmarked(words)), Bullets(("a",)), table))
+        table = Table("", ("x", "y"), ((words, code(words)),))
+        return Document("t", (Heading("t", 1), Paragraph(words), Bullets(("a",)), table))
 
     plain = page("z")
     assert Text(document_html(page(text))).tags == Text(document_html(plain)).tags
     markdown = document_markdown(page(text), "d").splitlines()
     assert len([line for line in markdown if line.startswith("| ")]) == 3
-    latex = document_latex(page(text), "d")
-    assert latex.count("\\end{document}") == 1
-    body = latex.split("\\begin{document}")[1]
-    assert body.count("{") - body.count("\\{") == body.count("}") - body.count("\\}")
-
-
-def test_latex_breaks_long_names_takes_brackets_and_has_a_glyph_for_all() -> None:
-    table = Table("", ("Kernel", "Time"), (("[a]", verbatim("flash_fwd_kernel")), ("Ħ é", "1")), 2)
-    text = document_latex(Document("x", (table,)), "drawings")
-    assert "flash\\_\\allowbreak{}fwd\\_\\allowbreak{}kernel" in text
-    assert "[a] &" in text
-    assert "\\\\\n[" not in text  # where a bracket would be the length of a gap
-    assert "U+0126 é" in text
 
 
 def test_long_tables_are_folded_and_the_first_figure_is_in_the_summary() -> None:
     rows = tuple((str(number), "x") for number in range(13))
     figure = Figure("f.svg", "A drawing. More.", "<svg/>")
     blocks = (
-        Heading(1, "Title"),
-        Heading(2, "Summary"),
-        Heading(2, "Numbers"),
-        Table("Short", ("A", "B"), rows[:12]),
-        Table("Long", ("A", "B"), rows),
+        Heading("Title", 1),
+        Heading("Summary"),
+        Heading("Numbers"),
+        Table("", ("A", "B"), rows[:12], caption="Short"),
+        Table("", ("A", "B"), rows, caption="Long"),
         figure,
     )
     text = document_html(Document("Title", blocks))

@@ -1,0 +1,91 @@
+"""A document as one HTML file that needs nothing else, and as the output of a notebook's cell."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from profkit.core.text_files import shipped_text
+from profkit.ui import document as doc
+
+_MOST_ROWS = 12  # of a table or list; chosen: longer ones are folded, so that figures are near
+_NOT_BROKEN = 18  # characters of a cell on one line: chosen, `1.20x [1.09, 1.20]` is one
+_TAGS = {doc.Style.code: "code", doc.Style.strong: "strong"}
+
+
+def document_html(document: doc.Document) -> str:
+    """The document as a page: all text is escaped, long tables and lists are folded."""
+    headings = (block for block in document.blocks if isinstance(block, doc.Heading))
+    sections = [block.text for block in headings if block.level == 2]
+    page = _rendered(_figure_first(document.blocks), title=document.title, sections=sections)
+    return f"{page}\n"
+
+
+def document_cell(blocks: Sequence[doc.Block]) -> str:
+    """Blocks as the output of a notebook's cell, where nothing is folded."""
+    return _rendered(blocks, title=None, sections=())
+
+
+def _rendered(blocks: Sequence[doc.Block], **names: Any) -> str:
+    from jinja2 import Environment, StrictUndefined
+    from markupsafe import Markup
+
+    environment = Environment(
+        undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, autoescape=True
+    )
+    environment.filters |= {
+        "words": lambda words: Markup(words_html(words)),
+        "cell": lambda words: Markup(_cell(words)),
+        "drawing": lambda svg, name: Markup(_drawing(svg, name)),
+        "slug": slug,
+    }
+    template = environment.from_string(shipped_text("profkit.ui", "templates/document.html.j2"))
+    kind = {"kind": lambda block: type(block).__name__, "most_rows": _MOST_ROWS}
+    return template.render(blocks=blocks, **kind, **names)
+
+
+def _figure_first(blocks: Sequence[doc.Block]) -> Sequence[doc.Block]:
+    """The blocks with the first figure at the end of the first section: it sums up the document."""
+    sections = (block for block in blocks if isinstance(block, doc.Heading) and block.level == 2)
+    first, second = next(sections, None), next(sections, None)
+    figure = next((block for block in blocks if isinstance(block, doc.Figure)), None)
+    if first is None or second is None or figure is None:
+        return blocks
+    others = [block for block in blocks if block is not figure]
+    end = others.index(second)
+    return [*others[:end], figure, *others[end:]]
+
+
+def slug(text: str) -> str:
+    """A heading as an anchor."""
+    return "-".join(re.findall(r"[^\W_]+", text.lower()))
+
+
+def words_html(words: str) -> str:
+    """A text in its styles; all of it escaped."""
+    return "".join(map(_span, doc.spans(words)))
+
+
+def _span(span: doc.Span) -> str:
+    text = html.escape(span.text).replace("\n", "<br>")
+    if tag := _TAGS.get(span.style):
+        return f"<{tag}>{text}</{tag}>"
+    if span.style is doc.Style.link:
+        return f'<a href="{html.escape(span.address)}">{text}</a>'
+    return text if span.style is doc.Style.plain else f'<span class="{span.style}">{text}</span>'
+
+
+def _cell(words: str) -> str:
+    """Text in which a number stays on the line of its unit."""
+    short = len(words) <= _NOT_BROKEN
+    return words_html(words).replace(" ", "&nbsp;") if short else words_html(words)
+
+
+def _drawing(svg: str, name: str) -> str:
+    """An SVG without its prologue, its ids prefixed with its name: unique in the document."""
+    drawing, own = svg[svg.index("<svg") :], name.removesuffix(".svg") + "-"
+    for mark in ('id="', "url(#", 'href="#'):
+        drawing = drawing.replace(mark, mark + own)
+    return drawing.rstrip()
