@@ -66,7 +66,6 @@ docs: .venv/profkit-all  ## write the generated pages, and the output in README 
 	$(BIN)/profkit metrics --format markdown -o docs/reference/metrics.md
 	$(BIN)/profkit rules list --format markdown -o docs/reference/rules.md
 	$(BIN)/python -m kernels.residuals
-	$(BIN)/profkit rules score --format markdown -o docs/reference/accuracy.md
 	$(BIN)/python -m kernels.document
 	$(BIN)/python -m kernels.run_files
 
