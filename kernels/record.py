@@ -28,6 +28,7 @@ import zstandard
 
 import profkit
 from kernels import pair
+from kernels.commands import OUT, Command, Commands, inputs_of, run_commands
 from kernels.launches import LADDER, LADDER_TARGET, variants_of
 from kernels.split import Whole, take_apart
 from profkit.capture import ncu
@@ -41,7 +42,6 @@ from profkit.core.integrity import MANIFEST
 from profkit.core.lock import gpu_lock
 from profkit.core.regular_file import digest
 from profkit.core.typed_file import known
-from profkit.execution.commands import OUT, Command, Commands, inputs_of, run_commands
 from profkit.execution.placement import Placement
 from profkit.timing.latency import LatencyReport
 from profkit.timing.latency_json import latency_json

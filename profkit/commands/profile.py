@@ -10,12 +10,6 @@ from typing import TYPE_CHECKING, Literal
 
 import typer
 
-from profkit.commands.matrices import (
-    Spread,
-    matrix_of_files,
-    refuse_without_matrix,
-    run_over_matrix,
-)
 from profkit.commands.options import (
     interruptible,
     is_explicit,
@@ -23,9 +17,7 @@ from profkit.commands.options import (
     width_of,
     words_after_dashes,
 )
-from profkit.commands.places import place_of
-from profkit.core.errors import TargetFailed, UsageError
-from profkit.core.integrity import MANIFEST
+from profkit.core.errors import UsageError
 from profkit.ui.progress import stage_progress
 
 if TYPE_CHECKING:
@@ -63,21 +55,14 @@ def profile(
     explain: str = "90%",
     budget: str | None = None,
     collectives: bool = False,
-    matrix: list[Path] | None = None,
-    resume: bool = False,
-    on: str | None = None,
-    gpus: int | None = None,
-    partition: str | None = None,
-    minutes: int | None = None,
     require_counters: bool = False,
 ) -> None:
     """Profile a target or program with ncu and nsys, and save the run.
 
     A target's variants are checked against its reference first. Environment variables that look
     secret are not passed to the program. With --app a timeline comes first: what the steps of a
-    whole application are made of, then ncu on the kernels that explain them. With --matrix each
-    shape of a target is profiled so, into a subfolder; shapes are spread over the GPUs. Where
-    counters are refused, the run is of what needs none, with a warning.
+    whole application are made of, then ncu on the kernels that explain them. Where counters are
+    refused, the run is of what needs none, with a warning.
 
     Examples:
       profkit profile targets/sdpa_s512.py
@@ -85,17 +70,7 @@ def profile(
       profkit profile train_step.py --set auto
       profkit profile --kernel gemm --launch-count 5 -- ./app --size 4096
       profkit profile --app -- python train.py --steps 30
-      profkit profile targets/sdpa.py --matrix m.yaml -o shapes --on ray
     """
-    if matrix:
-        if not is_explicit(context, "out"):
-            raise UsageError("--matrix profiles each shape", "name a folder: --output DIR")
-        if app or len(program) <= words_after_dashes(context):
-            raise UsageError("--matrix has options of a target", "give one: targets/NAME.py")
-        place = place_of(on, gpus, partition, minutes, gpu=gpu, device=None)
-        _profile_matrix(Spread(matrix_of_files(matrix), place, out, resume), Path(program[0]))
-        return
-    refuse_without_matrix(resume=resume, on=on, gpus=gpus, time=minutes)
     from profkit.capture.ncu import NcuOptions
     from profkit.recording import recording
 
@@ -153,20 +128,6 @@ def profile(
         checklist = outcome.checklist
         put(report_view(report, report.groups[:3], width_of(None), checklist=checklist), None)
     typer.echo("\n".join(_summary(outcome)))
-
-
-def _profile_matrix(spread: Spread, target: Path) -> None:
-    """Profile every shape of a matrix, and name the runs."""
-    from profkit.execution.commands import OUT
-
-    done = run_over_matrix(
-        spread, target, without=("-o", "--output", "--out"), output=("-o", OUT), statuses=(0,)
-    )
-    for name in done:
-        runs = sorted((spread.folder / name).glob(f"*/*/{MANIFEST}"))
-        typer.echo(f"{name}  {' '.join(shlex.quote(str(run.parent)) for run in runs)}")
-    if missing := len(spread.matrix.shapes) - len(done):
-        raise TargetFailed(f"{missing} of {len(spread.matrix.shapes)} shapes have no run")
 
 
 def _summary(outcome: Outcome) -> list[str]:

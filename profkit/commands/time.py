@@ -15,19 +15,11 @@ from msgspec import structs
 
 from profkit.commands import options
 from profkit.commands.choices import Cache, Device, Preset, TextFormat, Timer, Unit, format_of
-from profkit.commands.matrices import (
-    Spread,
-    matrix_of_files,
-    refuse_without_matrix,
-    run_over_matrix,
-)
-from profkit.commands.places import place_of
-from profkit.core.errors import EnvironmentProblem, TargetFailed, UsageError
+from profkit.core.errors import EnvironmentProblem, UsageError
 from profkit.ui.picture import check_picture
 from profkit.ui.progress import stage_progress
 
 if TYPE_CHECKING:
-    from profkit.execution.placement import Placement
     from profkit.timing.latency import LatencyReport
     from profkit.timing.measurement import Subject, TimingPlan
     from profkit.timing.results import Thresholds
@@ -41,8 +33,6 @@ _WHILE_TIMING = (
     "variant", "samples", "blocks", "warmup_ms", "timer", "cache", "seed", "device", "gpu",
     "energy", "energy_seconds",
 )  # fmt: skip
-_LATENCY = "latency.json"
-_ONE_SHAPE = ("out", "plot", "badge", "output", "format", "from_file", "unit", "explain")
 _OUTPUTS = ("--save", "--out", "--output", "-o", "--plot", "--badge", "--format")
 
 
@@ -73,19 +63,11 @@ def time(
     energy_seconds: float | None = None,
     device: Device | None = None,
     gpu: int | None = None,
-    matrix: list[Path] | None = None,
-    into: Path | None = None,
-    resume: bool = False,
-    on: str | None = None,
-    gpus: int | None = None,
-    partition: str | None = None,
-    minutes: int | None = None,
 ) -> None:
     """Time a target's variants, and test whether one is faster.
 
     Variants are checked against the reference, then timed in interleaved blocks. Without --fail-on,
-    an inconclusive comparison exits with 3; an invalid measurement always exits with 4. With
-    --matrix each shape is timed so, all its variants on one GPU; shapes are spread over the GPUs.
+    an inconclusive comparison exits with 3; an invalid measurement always exits with 4.
 
     Examples:
       profkit time targets/sdpa_s512.py --variant flash --variant cudnn
@@ -93,7 +75,6 @@ def time(
       profkit time targets/sdpa_s512.py:custom --against HEAD~1
       profkit time targets/matmul.py --energy
       profkit time --compare targets/a.py:custom targets/b.py:custom
-      profkit time targets/sdpa.py --matrix m.yaml --into shapes --on ray
       profkit time --from samples.json --unit us
     """
     gates = _gates(fail_on)
@@ -107,18 +88,6 @@ def time(
         check_picture(plot)
     if badge is not None and badge.suffix != ".svg":
         raise UsageError(f"{badge}: not an .svg file", "use the extension .svg")
-    if matrix:
-        _time_matrix(
-            context,
-            _spread(matrix, into, resume, place_of(
-                on, gpus, partition, minutes, gpu=gpu, device=device
-            )),
-            targets or [],
-            thresholds,
-            gates,
-        )  # fmt: skip
-        return
-    refuse_without_matrix(into=into, resume=resume, on=on, gpus=gpus, time=minutes)
     if from_file is not None:
         if targets or against:
             raise UsageError("--from reads a file, without timing", "leave out the targets")
@@ -157,50 +126,6 @@ def time(
     _save(report, out, plot, badge)
     _judge(report, gates)
     _refuse_too_few_steps(report)
-
-
-def _spread(
-    matrix: Sequence[Path], into: Path | None, resume: bool, place: Placement | None
-) -> Spread:
-    if into is None:
-        raise UsageError("--matrix writes a file for each shape", "name a folder: --into DIR")
-    return Spread(matrix_of_files(matrix), place, into, resume)
-
-
-def _time_matrix(
-    context: typer.Context,
-    spread: Spread,
-    words: Sequence[str],
-    thresholds: Thresholds,
-    gates: Sequence[str] | None,
-) -> None:
-    """Time every shape of a matrix, and show each report in short; exit as the worst of them."""
-    from profkit.execution.commands import OUT
-    from profkit.timing.measurement import subject_of
-    from profkit.timing.shapes_view import shapes_text
-
-    for name in _ONE_SHAPE:
-        if options.is_explicit(context, name):
-            flag = {"out": "save", "from_file": "from"}.get(name, name)
-            raise UsageError(f"--{flag} is for one shape", "leave it out, or --matrix")
-    scripts = words[: len(words) - options.words_after_dashes(context)]
-    if len(scripts) != 1:
-        raise UsageError("--matrix takes one target", "profkit time TARGET --matrix FILE")
-    done = run_over_matrix(
-        spread,
-        subject_of(scripts[0]).path,
-        without=("--fail-on",),
-        output=("--save", f"{OUT}/{_LATENCY}"),
-        statuses=(0, _GATE_FAILED, _INCONCLUSIVE),
-    )
-    reports = {
-        name: _saved(spread.folder / name / _LATENCY, None, None, thresholds) for name in done
-    }
-    options.put(shapes_text(reports, str(spread.folder)), None)
-    for report in reports.values():
-        _judge(report, gates)
-    if missing := len(spread.matrix.shapes) - len(done):
-        raise TargetFailed(f"{missing} of {len(spread.matrix.shapes)} shapes have no latency")
 
 
 def _refuse_too_few_steps(report: LatencyReport) -> None:

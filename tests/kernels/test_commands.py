@@ -1,4 +1,4 @@
-"""Command lines over GPUs, and `profkit time --matrix`: real processes, simulated GPUs."""
+"""Command lines over GPUs: real processes, simulated GPUs."""
 
 from __future__ import annotations
 
@@ -12,16 +12,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
-from profkit.commands.cli import app
+from kernels.commands import OUT, Command, Commands, inputs_of, run_commands
 from profkit.core.errors import EnvironmentProblem, UsageError
-from profkit.execution.commands import OUT, Command, Commands, inputs_of, run_commands
 from profkit.execution.driver import State, drive
 from profkit.execution.local import LocalExecutor
 from profkit.execution.placement import Placement
 from profkit.execution.protocol import Worker
-from profkit.timing.latency_file import read_latencies
 from tests.conftest import ROOT
 from tests.simulated_gpus import variables
 
@@ -136,51 +133,3 @@ def test_a_gpu_that_somebody_measures_on_is_left_alone(two_gpus: Path) -> None:
     assert list(seen(two_gpus).values()) == ["GPU-aaaa-0"] * 3
     (reason,) = state.excluded.values()
     assert "is being measured" in reason
-
-
-def test_time_over_a_matrix_leaves_what_time_leaves(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    matrix = tmp_path / "shapes.yaml"
-    matrix.write_text(
-        "schema: profkit.matrix/1\nname: made\n"
-        "groups: [{with: {dtype: float32, k: 8, n: 8}, vary: {m: [16, 32]}}]\n"
-    )
-    out = tmp_path / "out"
-    words = [
-        "time", str(ROOT / "targets" / "matmul.py"), "--matrix", str(matrix), "--into", str(out),
-        "--device", "cpu", "--samples", "16", "--warmup-ms", "1", "--variant", "matmul",
-    ]  # fmt: skip
-    monkeypatch.setattr(sys, "argv", ["profkit", *words])
-    done = CliRunner().invoke(app, words)
-    assert done.exit_code == 0, done.output
-    for m in (16, 32):
-        name = f"fp32-k8-n8-m{m}"
-        assert f"{name}   on the CPU\n  matmul  " in done.stdout
-        file = out / name / "latency.json"
-        (series,) = read_latencies(file, None).latencies
-        assert len(series.samples) == 16
-        assert (series.target.shapes or {})["m"] == m
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["time", "TARGET", "--matrix", "M"], "name a folder: --into DIR"),
-        (["time", "TARGET", "--on", "local"], "--on is for a matrix of shapes"),
-        (
-            ["time", "TARGET", "--matrix", "M", "--into", "o", "--save", "f.json"],
-            "is for one shape",
-        ),
-        (["profile", "TARGET", "--matrix", "M"], "name a folder: --output DIR"),
-        (["profile", "TARGET", "--resume"], "--resume is for a matrix of shapes"),
-        (["profile", "--matrix", "M", "-o", "o", "--", "./app"], "give one: targets/NAME.py"),
-    ],
-)
-def test_what_does_not_fit_is_one_line(tmp_path: Path, words: list[str], message: str) -> None:
-    matrix = tmp_path / "m.yaml"
-    matrix.write_text("schema: profkit.matrix/1\nname: made\ngroups: [{vary: {m: [16, 32]}}]\n")
-    files = {"TARGET": str(ROOT / "targets" / "matmul.py"), "M": str(matrix)}
-    done = CliRunner().invoke(app, [files.get(word, word) for word in words])
-    assert done.exit_code == 2
-    assert message in done.stderr
