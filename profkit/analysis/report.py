@@ -203,7 +203,7 @@ class Kernel:
 
     def instruction_count(self) -> int:
         """The number of instructions with counts; 0 where none were recorded."""
-        from profkit.report.blame import EXECUTED
+        from profkit.machine_code.blame import EXECUTED
 
         return counted(self._action, catalog().lines[EXECUTED].metric)
 
@@ -440,7 +440,7 @@ class Report:
 
     def _blame(self, launch: LaunchSummary, names: Sequence[str]) -> tuple[Place, ...]:
         from profkit.analysis.source_view import SAMPLED
-        from profkit.report.blame import AWAITED, COUNTED, EXECUTED, SAMPLES
+        from profkit.machine_code.blame import AWAITED, COUNTED, EXECUTED, SAMPLES
 
         action, lines = self.kernel(launch.index)._action, catalog().lines
         places: tuple[Place, ...] = ()
@@ -468,8 +468,8 @@ class Report:
         return self._samples[launch.index]
 
     def _read_samples(self, launch: LaunchSummary) -> Sampled | None:
-        from profkit.report.blame import EXECUTED, SAMPLES, Samples
-        from profkit.report.spare_work import SECTORS
+        from profkit.machine_code.blame import EXECUTED, SAMPLES, Samples
+        from profkit.machine_code.spare_work import SECTORS
         from profkit.rules.samples import SAMPLED_FROM, WORTH_SAMPLING, Sampled
 
         shares = {group.typical.index: group.share for group in self.summary.groups}

@@ -12,12 +12,13 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from profkit.machine_code import blame
+from profkit.machine_code.blame import AWAITED, COUNTED, EXECUTED, SAMPLES, Samples
+from profkit.machine_code.flow import Flow
+from profkit.machine_code.operation import parse
 from profkit.report import source_lines
-from profkit.report.blame import AWAITED, COUNTED, EXECUTED, SAMPLES, Samples
 from profkit.report.catalog import catalog
 from profkit.report.phases import KernelTimeline
-from profkit.report.sass_flow import Flow
-from profkit.report.sass_text import parse
 from profkit.report.summary import LaunchSummary
 from profkit.report.vendor import WITHOUT_READER, has_reader
 from profkit.rules.checklist import Checklist
@@ -141,7 +142,7 @@ def line_quantities(checklist: Checklist | None) -> frozenset[str]:
 
 
 def responsible(
-    checklist: Checklist | None, rows: Sequence[source_lines.Instruction]
+    checklist: Checklist | None, rows: Sequence[blame.Instruction]
 ) -> Mapping[int, frozenset[int]]:
     """The addresses with any of what an item blames, by the item's rank: the instructions of a
     line that its finding is about."""
@@ -171,7 +172,7 @@ def _with(name: str, samples: Samples) -> Iterator[int]:
 
 def source_view(
     launch: int,
-    rows: Sequence[source_lines.Instruction],
+    rows: Sequence[blame.Instruction],
     present: Collection[str],
     texts: Mapping[str, Sequence[str]],
     findings: Blamed,

@@ -14,15 +14,15 @@ from profkit.analysis.run_files import SUFFIXES, TIMELINE, one_report, one_timel
 from profkit.core.errors import BadInput
 from profkit.core.integrity import MANIFEST, check_unchanged
 from profkit.report.counter_free import counter_free
-from profkit.report.machine_code import Cubin, cubin_code, function_name, read_cubin
+from profkit.report.cubin import Cubin, cubin_code, function_name, read_cubin
 from profkit.report.summary import Group
 from profkit.rules.declared_headroom import NONE_MEASURED, DeclaredWork, Roofs
 from profkit.rules.outlook import Call, Outlook, outlook, outlook_of_launches
 from profkit.timing.variants import read_variants
 
 if TYPE_CHECKING:
+    from profkit.machine_code.flow import Flow
     from profkit.report.reader import RawReport
-    from profkit.report.sass_flow import Flow
     from profkit.timeline.events import Events
 
 CODE_FOLDER = "code"

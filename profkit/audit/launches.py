@@ -9,8 +9,9 @@ from dataclasses import replace
 from profkit.audit.contradiction import Check, Rule
 from profkit.audit.span import Span, amount
 from profkit.audit.subject import Subject
+from profkit.machine_code.operation import WARP
 from profkit.report.gpus import SmLimits, all_sm_limits, datasheets_named, sm_limits
-from profkit.report.occupancy import WARP, BlockNeeds, blocks_by_registers, blocks_by_shared
+from profkit.report.occupancy import BlockNeeds, blocks_by_registers, blocks_by_shared
 from profkit.report.occupancy import warps_per_block as warps_of
 from profkit.ui.text import plural
 

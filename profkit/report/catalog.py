@@ -11,9 +11,9 @@ from functools import cache, cached_property
 from typing import Any
 
 from profkit.core.yaml_files import shipped_yaml
+from profkit.machine_code.opcodes import HALF_ACCUMULATE, HMMA, KINDS, SPARSE
 from profkit.report.formula import Formula, parse
 from profkit.report.gpus import ComputeCapability, parse_capability
-from profkit.report.sass import HALF_ACCUMULATE, HMMA, KINDS, SPARSE
 
 TENSOR_CODE: Mapping[str, str] = {
     f"code_tensor_{kind}": kind for kind in (*KINDS, HMMA, SPARSE, HALF_ACCUMULATE)

@@ -10,9 +10,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from profkit.machine_code.operation import WARP
+
 # CUDA C++ Programming Guide, "Technical Specifications per Compute Capability", the same from CC
 # 7.0 on.
-WARP = 32
 _MAX_REGISTERS = 255  # per thread
 _MAX_THREADS = 1024  # per block
 # Allocation granularity from CC 7.0 on, as Nsight Compute's occupancy calculator has it.

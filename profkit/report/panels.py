@@ -8,7 +8,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
-from profkit.report.occupancy import WARP, warps_per_block
+from profkit.machine_code.operation import WARP
+from profkit.report.occupancy import warps_per_block
 from profkit.report.quantities import NOT_CHECKED, NOT_COLLECTED, NOT_HERE, NOT_IN_VERSION
 from profkit.report.resources import BUSY
 from profkit.report.summary import LaunchSummary, Occupancy, Work

@@ -10,20 +10,17 @@ from functools import cache
 import numpy as np
 
 from profkit.core.columns import Column, Mask
+from profkit.machine_code.opcodes import (
+    CLASSES,
+    half_flop_of_move,
+    instructions,
+    tensor_operations,
+)
 from profkit.report.catalog import TENSOR_CODE, Alternative, Quantity, catalog
 from profkit.report.checks import NOT_TIMED
 from profkit.report.gpus import capability
 from profkit.report.reader import KERNEL, RawReport, Request
-from profkit.report.resources import INSTRUCTION_CLASSES
-from profkit.report.sass import (
-    class_instructions,
-    executed_opcodes,
-    half_instructions,
-    half_precision_moves,
-    tensor_instructions,
-    tensor_operations,
-)
-from profkit.report.source_lines import executed_where
+from profkit.report.source_lines import executed_code, executed_where
 
 NOT_HERE = "not on this architecture"
 UNKNOWN_HERE = "not known for this architecture"
@@ -152,7 +149,7 @@ class _Evaluation:
         ran = (counted > 0) | (np.isnan(counted) & (busy > 0))
         operations = [
             tensor_operations(code)
-            if was_run and action and (code := executed_opcodes(action, self._executed)) is not None
+            if was_run and action and (code := executed_code(action, self._executed)) is not None
             else None
             for was_run, action in zip(ran, self._raw.actions or (None,) * len(ran), strict=True)
         ]
@@ -207,20 +204,17 @@ class _Evaluation:
             if claim == 0 or not claim >= self._check_half_from:
                 return 0.0 if claim == 0 else np.nan
             threads = self._entries.lines["thread_instructions"].metric
-            return half_precision_moves(self._raw.actions[index], threads)
+            code = executed_code(self._raw.actions[index], threads)
+            moves = (times * half_flop_of_move(text) for text, times in code or ())
+            return np.nan if code is None else sum(moves)
         if kind == name:
             table, access = name.rsplit("_", 1)
             parts = breakdowns[f"{table}_by_access"]
             return parts.get(_ACCESS_TYPES[access], 0.0) if parts else np.nan
         opcodes = breakdowns["instructions_by_opcode"]
-        match kind:
-            case "half":
-                return half_instructions(opcodes)
-            case "tensor":
-                return tensor_instructions(opcodes)
-            case "math_call" if opcodes:
-                return executed_where(self._raw.actions[index], self._executed, _MATH_CALL)
-        return class_instructions(kind, opcodes) if kind in INSTRUCTION_CLASSES else np.nan
+        if kind == "math_call" and opcodes:
+            return executed_where(self._raw.actions[index], self._executed, _MATH_CALL)
+        return instructions(kind, opcodes) if kind in CLASSES else np.nan
 
     def _usable(self, alternative: Alternative, wanted: Mask) -> Mask:
         """The launches of those wanted that the alternative is for and that recorded its inputs."""

@@ -9,22 +9,35 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 
+from profkit.machine_code.blame import Instruction
+from profkit.machine_code.opcodes import unguarded
 from profkit.report.action import Action
 from profkit.report.paths import posix
 from profkit.report.reader import by_address
-from profkit.report.sass import machine_code
 from profkit.report.vendor import has_reader
 
 
-@dataclass(frozen=True)
-class Instruction:
-    """One program counter of a launch. `file` is "" and `line` 0 where no source is known."""
+def machine_code(action: Action, address: int) -> str:
+    """The instruction at an address, "" where it is not known.
 
-    address: int
-    sass: str
-    file: str
-    line: int
-    values: Mapping[str, float]
+    Of a chip that the report's reader no longer disassembles (CC 7.0), it gives question marks.
+    """
+    text = " ".join((action.sass_by_pc(address) or "").split())
+    return text if text.strip("? ") else ""
+
+
+def executed_code(action: Action, metric_name: str) -> list[tuple[str, float]] | None:
+    """Each executed instruction without its predicate, and its count; None where either is
+    unknown."""
+    counts = by_address(action, metric_name)
+    if counts is None:
+        return None
+    code = [
+        (unguarded(machine_code(action, address)), times)
+        for address, times in counts.items()
+        if times
+    ]
+    return code if all(text for text, _ in code) else None
 
 
 def instructions(action: Action, metrics: Mapping[str, str]) -> list[Instruction]:

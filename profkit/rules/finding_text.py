@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from profkit.core.unit_words import is_word, unit_after
+from profkit.machine_code.blame import SAMPLES
 from profkit.report import names
-from profkit.report.blame import SAMPLES
 from profkit.report.catalog import catalog
 from profkit.report.floors import LAUNCH, WORTH, floors
 from profkit.report.resources import RESOURCES

@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from profkit.report.code_facts import CodeFacts
+from profkit.machine_code.facts import CodeFacts
 from profkit.report.counter_free import launch_facts
-from profkit.report.machine_code import launch_code
+from profkit.report.cubin import launch_code
 from profkit.report.quantities import evaluate
 from profkit.report.reader import KERNEL, RawReport
 from profkit.report.summary import Group, LaunchSummary, ReportSummary, summarize
@@ -24,7 +24,7 @@ from profkit.rules.declared_headroom import (
 )
 
 if TYPE_CHECKING:
-    from profkit.report.sass_flow import Flow
+    from profkit.machine_code.flow import Flow
 
 _WORTH_CODE = 0.01
 """The least share of the time from which a kernel's code is read, chosen: what takes less is never

@@ -24,7 +24,7 @@ from profkit.core.suggestion import did_you_mean
 from profkit.core.text_files import Malformed, read_text
 from profkit.core.typed_file import Model, Place, fault
 from profkit.core.yaml_files import compose_yaml
-from profkit.report.blame import AWAITED, COUNTED, SAMPLES
+from profkit.machine_code.blame import AWAITED, COUNTED, SAMPLES
 from profkit.report.catalog import catalog
 from profkit.report.gpus import ComputeCapability
 from profkit.report.resources import RESOURCES

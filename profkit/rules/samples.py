@@ -20,17 +20,17 @@ from msgspec import Meta
 
 from profkit.core.typed_file import Model
 from profkit.core.yaml_files import shipped_yaml
-from profkit.report.blame import GLOBAL_LOADS, LONG, Samples, Wait
-from profkit.report.source_lines import Place
-from profkit.report.spare_work import (
+from profkit.machine_code.blame import GLOBAL_LOADS, LONG, Samples, Wait
+from profkit.machine_code.spare_work import (
     division_share,
     overhead_share,
     reread_share,
     shared_accumulator_share,
 )
+from profkit.report.source_lines import Place
 
 if TYPE_CHECKING:
-    from profkit.report.sass_flow import Loop
+    from profkit.machine_code.flow import Loop
 
 CHAIN: Mapping[str, tuple[str, str]]
 """Quantities of a kernel's chain for rules, with unit and meaning."""

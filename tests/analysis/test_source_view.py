@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from profkit.analysis.source_view import FIELDS, Blamed, Counts, SourceView, added, source_view
-from profkit.report.source_lines import Instruction
+from profkit.machine_code.blame import Instruction
 from tests.conftest import needs_reader
 
 ALL = set(FIELDS)

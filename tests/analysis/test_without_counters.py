@@ -23,7 +23,7 @@ from profkit.report.counter_free import launch_facts
 from profkit.timeline.reader import read
 from tests.analysis.test_views import schema
 from tests.conftest import CORPUS, H200, needs_corpus, story_folder
-from tests.report.test_machine_code import recorded_cubin
+from tests.report.test_cubin import recorded_cubin
 
 Cli = Callable[..., Result]
 TIMELINE = H200 / "sdpa_s512_flash.sqlite"

@@ -12,8 +12,9 @@ from typer.testing import Result
 
 import profkit
 from profkit.analysis.report import Kernel
+from profkit.machine_code.opcodes import tensor_operations
 from profkit.report.catalog import catalog
-from profkit.report.sass import executed_opcodes, tensor_operations
+from profkit.report.source_lines import executed_code
 from tests.conftest import CORPUS, h200, needs_corpus, needs_reader
 
 Cli = Callable[..., Result]
@@ -112,7 +113,7 @@ def test_consumer_blackwells_counters_are_known() -> None:
 
 
 def operations(kernel: Kernel, kind: str) -> float:
-    executed = executed_opcodes(kernel._action, catalog().lines["instructions_executed"].metric)
+    executed = executed_code(kernel._action, catalog().lines["instructions_executed"].metric)
     assert executed is not None
     counted = tensor_operations(executed)
     assert counted is not None

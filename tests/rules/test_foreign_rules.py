@@ -16,7 +16,7 @@ from typer.testing import Result
 
 import profkit
 from profkit.report.quantities import NOT_HERE
-from profkit.report.sass import executed_opcodes
+from profkit.report.source_lines import executed_code
 from profkit.report.summary import Group
 from profkit.rules.checklist import Checklist
 from profkit.rules.engine import explain
@@ -200,7 +200,7 @@ def test_machine_code_that_the_reader_cannot_show_is_unknown() -> None:
     )
     kernel = volta.kernel(0)
     assert math.isnan(kernel.source_view().total.live)
-    assert executed_opcodes(kernel._action, "inst_executed") is None
+    assert executed_code(kernel._action, "inst_executed") is None
 
 
 def test_a_finding_of_unknown_size_is_not_evaluated() -> None:

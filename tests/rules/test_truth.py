@@ -182,7 +182,7 @@ def test_share_of_peak_is_reported_for_the_path_and_for_the_chip(
 
 
 @needs_reader
-def test_fp32_flop_equal_a_count_of_the_executed_opcodes() -> None:
+def test_fp32_flop_equal_a_count_of_the_executed_code() -> None:
     for name in FULL + CAUSAL:
         for launch in h200(name).summary.launches:
             kernel = h200(name).kernel(launch.index)

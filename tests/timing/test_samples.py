@@ -7,7 +7,7 @@ import math
 import pytest
 
 import profkit
-from profkit.report.blame import AWAITED, LONG
+from profkit.machine_code.blame import AWAITED, LONG
 from profkit.rules.samples import Sampled
 from tests.conftest import H200, h200, pair_report
 

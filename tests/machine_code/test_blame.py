@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from profkit.report.blame import FIXED, LONG, SHORT, Samples
-from profkit.report.source_lines import Instruction
+from profkit.machine_code.blame import FIXED, LONG, SHORT, Instruction, Samples
 from profkit.rules.samples import SAMPLED, Match, Sampled
 
 BASE = 0x1000

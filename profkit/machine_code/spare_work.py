@@ -22,12 +22,12 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from profkit.report.resources import CLASS_OF, opcodes
-from profkit.report.sass_flow import Flow, Loop
+from profkit.machine_code.flow import Flow, Loop
+from profkit.machine_code.opcodes import class_of, opcodes
 
 if TYPE_CHECKING:
-    from profkit.report.blame import Samples
-    from profkit.report.sass_text import Operation, Slot
+    from profkit.machine_code.blame import Samples
+    from profkit.machine_code.operation import Operation, Slot
 
 SECTORS = "global_sectors"
 _TOLERANCE = 0.05  # share, chosen: "about as many sectors" allows for masked first and last parts
@@ -180,7 +180,7 @@ def overhead_share(samples: Samples) -> float:
     overhead = (
         times
         for place, step, times in operations
-        if CLASS_OF.get(step.base) in _OVERHEAD and place not in stored
+        if class_of(step.base) in _OVERHEAD and place not in stored
     )
     return sum(overhead) / total if total else math.nan
 

@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from profkit.report.occupancy import WARP
-from profkit.report.resources import CLASS_OF, opcodes
+from profkit.machine_code.opcodes import class_of, opcodes
+from profkit.machine_code.operation import WARP
 
 if TYPE_CHECKING:
-    from profkit.report.sass_flow import Flow
-    from profkit.report.sass_text import Operation
+    from profkit.machine_code.flow import Flow
+    from profkit.machine_code.operation import Operation
 
 PITCH = 4096
 """A parameter that is not known, chosen: aligned as an address, large as a row of an array."""
@@ -118,7 +118,7 @@ class _Run:
         """Run all operations."""
         made = []
         for index, step in enumerate(operations):
-            kind = CLASS_OF.get(step.base)
+            kind = class_of(step.base)
             if kind in _SHARED or kind in _GLOBAL:
                 made.append(Access(index, kind in _SHARED, _size(step), self._address(step)))
             if step.writes:

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from profkit.report.code_facts import LOOP_WEIGHT, CodeFacts
-from profkit.report.sass_flow import Flow
-from profkit.report.sass_text import parse
+from profkit.machine_code.facts import LOOP_WEIGHT, CodeFacts
+from profkit.machine_code.flow import Flow
+from profkit.machine_code.operation import parse
 from profkit.rules.samples import CODE
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from profkit.analysis.report import load
+from profkit.machine_code.flow import Flow
+from profkit.machine_code.lane_addresses import Access, accesses
+from profkit.machine_code.operation import parse
 from profkit.report.catalog import catalog
-from profkit.report.lane_addresses import Access, accesses
-from profkit.report.machine_code import launch_code
+from profkit.report.cubin import launch_code
 from profkit.report.reader import by_address
-from profkit.report.sass_flow import Flow
-from profkit.report.sass_text import parse
 from tests.conftest import H200
 
 _FULL = 31.9  # lanes of a warp that executed, mean: all but rounding

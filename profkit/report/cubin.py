@@ -15,13 +15,13 @@ from pathlib import Path
 
 from profkit.core.errors import BadInput
 from profkit.core.regular_file import read_limited
+from profkit.machine_code.flow import Flow
+from profkit.machine_code.operation import parse
 from profkit.report import wire
 from profkit.report.action import Action, Opened
 from profkit.report.catalog import catalog
 from profkit.report.framing import Kind
 from profkit.report.gpus import ComputeCapability
-from profkit.report.sass_flow import Flow
-from profkit.report.sass_text import parse
 
 _INSTRUCTION = 16  # bytes from CC 7.0 on
 _LONGEST = 20_000  # instructions, chosen: reading them takes a second

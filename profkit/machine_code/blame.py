@@ -11,14 +11,10 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
-from profkit.report.resources import opcodes
-from profkit.report.sass_flow import Flow, Loop
-from profkit.report.sass_text import Operation, parse
-
-if TYPE_CHECKING:
-    from profkit.report.source_lines import Instruction
+from profkit.machine_code.flow import Flow, Loop
+from profkit.machine_code.opcodes import opcodes
+from profkit.machine_code.operation import Operation, parse
 
 EXECUTED = "instructions_executed"
 SAMPLES = "samples_"
@@ -38,6 +34,17 @@ COUNTED: Mapping[str, re.Pattern[str]] = {
 """Also instructions whose SASS matches, by their execution counts."""
 
 _CHAIN = 4  # loads in a straight line, chosen: an unrolled search has more, a nested index fewer
+
+
+@dataclass(frozen=True)
+class Instruction:
+    """One program counter of a launch. `file` is "" and `line` 0 where no source is known."""
+
+    address: int
+    sass: str
+    file: str
+    line: int
+    values: Mapping[str, float]
 
 
 @dataclass(frozen=True)

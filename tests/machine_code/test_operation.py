@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from profkit.report.sass_text import parse
+from profkit.machine_code.operation import parse
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from profkit.report.resources import opcodes
+from profkit.machine_code.opcodes import opcodes
+
+WARP = 32
+"""Threads of a warp (CUDA C++ Programming Guide)."""
 
 Slot = tuple[int, int]
 """A place in constant memory: bank and byte offset. Kernel parameters are in bank 0."""

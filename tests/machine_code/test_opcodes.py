@@ -1,10 +1,17 @@
-"""Operations of matrix instructions, against NVIDIA's shapes and peaks by hand."""
+"""Kinds of opcodes; operations of matrix instructions against NVIDIA's shapes, by hand."""
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
-from profkit.report.sass import KINDS, tensor_operations
+from profkit.machine_code.opcodes import (
+    KINDS,
+    half_flop_of_move,
+    instructions,
+    tensor_operations,
+)
 
 
 def work(opcode: str) -> dict[str, float]:
@@ -62,3 +69,44 @@ def test_what_is_no_matrix_product_does_none() -> None:
 def test_work_that_a_name_does_not_state_is_unknown(opcode: str) -> None:
     assert tensor_operations([("HMMA.16816.F32", 5.0), (opcode, 1.0)]) is None
     assert tensor_operations([("HMMA.16816.F32", 5.0), (opcode, 0.0)]) is not None
+
+
+@pytest.mark.parametrize(
+    ("instruction", "flop"),
+    [
+        ("HFMA2.MMA R4, -RZ, RZ, 1.875, 5.0008296966552734375e-05", 4),
+        ("@!P0 HFMA2 R0, -RZ, RZ, 0, 0", 4),
+        ("HADD2.F32 R18, -RZ, R4.H0_H0", 2),
+        ("HMUL2 R1, RZ, R2", 2),
+        ("HFMA2 R4, R5, R6, R7", 0),
+        ("HFMA2.MMA R4, R5, RZ, R7", 0),
+        ("HADD2 R4, R5, R6.H0_H0", 0),
+        ("HMUL2 R1, R2.H1_H1, 0.5, 0.5", 0),
+        ("FFMA R1, RZ, RZ, R2", 0),
+        ("HMMA.16816.F32 R4, R8, R12, RZ", 0),
+        ("@P1", 0),
+        ("EXIT", 0),
+        ("", 0),
+    ],
+)
+def test_moves_and_conversions_are_distinguished_from_arithmetic(
+    instruction: str, flop: int
+) -> None:
+    assert half_flop_of_move(instruction) == flop
+
+
+def test_opcodes_are_distinguished() -> None:
+    counts = {"HFMA2": 3.0, "HADD2": 1.0, "HMMA": 5.0, "IMMA": 2.0, "HGMMA": 1.0, "FFMA": 9.0}
+    assert instructions("half", counts) == 4
+    assert instructions("tensor", counts) == 8
+    assert math.isnan(instructions("half", {}))
+    assert math.isnan(instructions("tensor", {}))
+
+
+def test_instructions_by_class() -> None:
+    counts = {"FFMA": 10.0, "IMAD.WIDE": 4.0, "ISETP.GE.AND": 3.0, "LDG.E": 2.0, "BAR.SYNC": 1.0}
+    assert instructions("fp32", counts) == 10
+    assert instructions("integer", counts) == 7
+    assert instructions("barrier", counts) == 1
+    assert instructions("fp64", counts) == 0
+    assert math.isnan(instructions("fp32", {}))

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property, reduce
 from operator import and_, or_
 
-from profkit.report.sass_text import Operation
+from profkit.machine_code.operation import Operation
 
 _LEAVES = frozenset({"RET", "EXIT", "KILL"})
 _JUMPS = frozenset({"BRA", "JMP"})

@@ -9,7 +9,7 @@ import pytest
 
 from profkit.analysis.report import load
 from profkit.report import wire
-from profkit.report.machine_code import cubin_code, function_name, launch_code, read_cubin
+from profkit.report.cubin import cubin_code, function_name, launch_code, read_cubin
 from tests.conftest import CORPUS, H200, needs_corpus
 
 _CUBIN = 4  # of a source (Nsight Compute Customization Guide, "File Format")

@@ -13,14 +13,13 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from profkit.report.lane_addresses import accesses
-from profkit.report.resources import CLASS_OF, opcodes
-from profkit.report.sass import half_flop_of_move
-from profkit.report.spare_work import is_division_check
+from profkit.machine_code.lane_addresses import accesses
+from profkit.machine_code.opcodes import class_of, half_flop_of_move, opcodes
+from profkit.machine_code.spare_work import is_division_check
 
 if TYPE_CHECKING:
-    from profkit.report.sass_flow import Flow, Loop
-    from profkit.report.sass_text import Operation
+    from profkit.machine_code.flow import Flow, Loop
+    from profkit.machine_code.operation import Operation
 
 LOOP_WEIGHT = 8
 """The times that a loop runs its body, chosen: the usual guess of a compiler is 8 to 10."""
@@ -107,7 +106,7 @@ class CodeFacts:
         kinds: Counter[str] = Counter()
         for step, weight in zip(self._flow.operations, self._weights, strict=True):
             base = step.base
-            kind = CLASS_OF.get(base, "tensor" if base.endswith("MMA") else "other")
+            kind = class_of(base)
             kinds[kind] += weight
             kinds[base] += weight
 
@@ -294,7 +293,7 @@ def _is_half(step: Operation) -> bool:
 
 def unit_of(step: Operation) -> tuple[str, int]:
     """The unit that an instruction takes, and for how many cycles of a scheduler."""
-    base, kind = step.base, CLASS_OF.get(step.base, "")
+    base, kind = step.base, class_of(step.base)
     if kind in {"conversion", "special"} and not _SIXTY_FOUR.isdisjoint(step.modifiers):
         return "fp64", 8
     if base in _PRODUCTS or base in _HALF:
@@ -311,4 +310,4 @@ def _latency(step: Operation) -> int:
         return LOAD_LATENCY
     if step.base in _SHORT or step.base.endswith("MMA"):
         return _SHORT_LATENCY
-    return _FP64_LATENCY if CLASS_OF.get(step.base) == "fp64" else _LATENCY
+    return _FP64_LATENCY if class_of(step.base) == "fp64" else _LATENCY

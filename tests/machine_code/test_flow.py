@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import profkit
+from profkit.machine_code.flow import Flow
+from profkit.machine_code.operation import parse
 from profkit.report.catalog import catalog
-from profkit.report.sass_flow import Flow
-from profkit.report.sass_text import parse
 from profkit.report.source_lines import instructions
 from tests.conftest import FULL, h200, pair_report
 
