@@ -5,22 +5,28 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from profkit.capture.chips import CAPABILITIES, chip_of
 from profkit.capture.ncu import listed_names
-from profkit.capture.passes import Source, passes_of_each
+from profkit.capture.passes import passes_of_each
 from profkit.capture.sections import section_names, set_sections
 from profkit.capture.sets import OWN_SETS, capture_set
 from profkit.core.errors import UsageError
 from profkit.core.suggestion import did_you_mean
+from profkit.core.typed_file import Amount, Count, File, Model
 from profkit.report.catalog import TENSOR_CODE, catalog
 from profkit.report.gpus import ComputeCapability, datasheets_named, parse_capability
 from profkit.rules.rule_file import shipped_rules
+from profkit.ui import document as doc
+from profkit.ui.text import number, plural
 
 RULES, CATALOG = "rules", "catalog"
 PER_PASS, _PER_PASS_LOW, _PER_PASS_HIGH = 0.075, 0.035, 0.13
 """Seconds of ncu's own for a pass, fitted to 16 captures of 1 to 19 launches, 16 to 722 passes, on
 an H200 (ncu 2025.3.1), without the 6 s in which the program started; the range has all of them."""
+_SHARED = "Passes added: with the part less without it. They are not additive: parts share passes."
+_NAMED = 3  # chosen: how many unknown names a line has room for
 _COPIES = 2  # of the saved memory: each byte is read and written to restore it
 
 
@@ -46,31 +52,34 @@ class Workload:
     launches: int
 
 
-@dataclass(frozen=True)
-class PartCost:
-    """What a part of a set costs: passes of it alone, and passes with it less those without it."""
+class PartRow(Model, frozen=True):
+    """A section, or the metrics of a group of the catalog: passes alone, and those that the set
+    takes with it less those without it."""
 
     name: str
-    alone: int
-    marginal: int
+    alone: Count
+    marginal: Count
 
 
-@dataclass(frozen=True)
-class ReplayPlan:
-    """Passes of a launch, seconds of all launches in ncu with their range, the costs of the parts,
-    and names that the chip doesn't have. `problem` is why the library was not used."""
+class ReplayPlanFile(File, frozen=True, kw_only=True, tag="profkit.plan/1"):
+    """Passes of a launch and seconds of all launches, and names that the chip doesn't have. The
+    `source` of the count is NVIDIA's PerfWorks library, or else a table, and `problem` says why."""
 
-    subject: Subject
-    workload: Workload
+    gpu: str
+    chip: str
+    compute_capability: str
     collected: str
-    passes: int
-    seconds: float
-    seconds_low: float
-    seconds_high: float
-    parts: tuple[PartCost, ...]
+    launches: Count
+    duration_s: Amount
+    memory_bytes: Amount
+    passes: Count
+    seconds: Amount
+    seconds_low: Amount
+    seconds_high: Amount
+    parts: tuple[PartRow, ...]
     unknown: tuple[str, ...]
-    source: Source
-    problem: str
+    source: Literal["library", "table"]
+    problem: str | None
 
 
 def subject_of(name: str) -> Subject:
@@ -153,7 +162,7 @@ def _metrics_of(names: Iterable[str], cc: ComputeCapability) -> list[str]:
 
 def replay_plan(
     subject: Subject, collected: str, parts: Mapping[str, Sequence[str]], workload: Workload
-) -> ReplayPlan:
+) -> ReplayPlanFile:
     """The passes and the time of a capture, and what each part of it costs.
 
     Raises UsageError where the chip has nothing of it.
@@ -174,16 +183,20 @@ def replay_plan(
     if whole.count > 1 and subject.dram:
         fixed += _COPIES * workload.memory / subject.dram
     scale = workload.launches * whole.count
-    return ReplayPlan(
-        subject=subject,
-        workload=workload,
+    return ReplayPlanFile(
+        gpu=subject.name,
+        chip=subject.chip,
+        compute_capability=subject.capability,
         collected=collected,
+        launches=workload.launches,
+        duration_s=workload.duration,
+        memory_bytes=workload.memory,
         passes=whole.count,
         seconds=scale * (fixed + PER_PASS),
         seconds_low=scale * (fixed + _PER_PASS_LOW),
         seconds_high=scale * (fixed + _PER_PASS_HIGH),
         parts=tuple(
-            PartCost(
+            PartRow(
                 name,
                 0 if unknown.issuperset(parts[name]) else own.count,
                 whole.count - (other.count if len(parts) > 1 else 0),
@@ -192,5 +205,37 @@ def replay_plan(
         ),
         unknown=whole.unknown,
         source=whole.source,
-        problem=whole.problem,
+        problem=whole.problem or None,
+    )
+
+
+def plan_document(plan: ReplayPlanFile) -> doc.Document:
+    """Time, launches and what counted, then the costs of the parts."""
+    title = (
+        f"{plan.collected} on {plan.gpu} ({plan.chip}, CC {plan.compute_capability}):"
+        f" {plural(plan.passes, 'replay pass')}"
+    )
+    low, likely, high = (
+        number(value, "s", 2) for value in (plan.seconds_low, plan.seconds, plan.seconds_high)
+    )
+    memory = f", {number(plan.memory_bytes, 'B')} saved and restored" if plan.memory_bytes else ""
+    source = "NVIDIA's PerfWorks library" if plan.source == "library" else "estimated from a table"
+    rows = (
+        doc.Row("Time in ncu", f"{likely} ({low} to {high}), without the program's start"),
+        doc.Row("Launches", f"{plan.launches} of {number(plan.duration_s, 's')}{memory}"),
+        doc.Row("Counted by", source),
+    )
+    notes = []
+    if plan.unknown:
+        names = ", ".join(plan.unknown)
+        notes.append(f"{plural(len(plan.unknown), 'name')} unknown on {plan.chip}: {names}")
+    if plan.problem:
+        notes.append(f"The library was not used: {plan.problem}")
+    costs = tuple(
+        (part.name, str(part.marginal), str(part.alone))
+        for part in sorted(plan.parts, key=lambda part: -part.marginal)
+    )
+    table = doc.Table("Cost", ("Part", "Passes added", "Passes alone"), costs, _SHARED, words=1)
+    return doc.Document(
+        title, (doc.Heading(title, 1), doc.Facts("", rows), *map(doc.Note, notes), table)
     )

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from profkit.commands.choices import NumbersFormat
-from profkit.commands.options import put
+from profkit.commands.options import put, show
 from profkit.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -35,20 +35,20 @@ def metrics(
         return
     if kernel or everything:
         raise UsageError("--kernel and --all need a report", "add FILE")
-    from profkit.analysis.metrics_view import catalog_json, catalog_view
+    from profkit.analysis.metrics import catalog_document, catalog_metrics
     from profkit.report.catalog import catalog
     from profkit.report.catalog_markdown import catalog_markdown
 
-    entries = catalog()
-    chosen = [entry for entry in entries.quantities.values() if _matches(entry, grep)]
+    chosen = _chosen(grep)
     if grep and not chosen:
         raise UsageError(f"no quantity contains {grep!r}", "`profkit metrics` lists all")
     if format == "markdown":
         if grep:
             raise UsageError("--format markdown writes the whole catalog", "leave out --grep")
-        put(catalog_markdown(entries), output)
-    else:
-        put(catalog_json(chosen) if format == "json" else catalog_view(entries, chosen), output)
+        put(catalog_markdown(catalog()), output)
+        return
+    result = catalog_metrics(chosen)
+    show(result, lambda: catalog_document(result), format, output)
 
 
 def _report(
@@ -59,26 +59,32 @@ def _report(
     format: NumbersFormat,
     output: Path | None,
 ) -> None:
-    from profkit.analysis.metrics_view import coverage_json, coverage_view
+    from profkit.analysis.metrics import report_document, report_metrics
     from profkit.commands.reading import read_report
-    from profkit.report.coverage import coverage
 
     if format == "markdown":
         raise UsageError("--format markdown writes the catalog", "leave out FILE, or use json")
     report = read_report(path, kernel)
-    items = [item for item in coverage(report.summary.launches) if _matches(item.quantity, grep)]
+    first, chosen = report.summary.launches[0], _chosen(grep)
     recorded: dict[str, tuple[str, float | str | None]] = {}
     if everything:  # of the first selected launch, by ncu's names
-        metrics = report.kernel(report.summary.launches[0].index).recorded()
+        metrics = report.kernel(first.index).recorded()
         word = (grep or "").lower()
         recorded = {name: value for name, value in metrics.items() if word in name.lower()}
-    if grep and not items and not recorded:
+    if grep and not chosen and not recorded:
         raise UsageError(
             f"{path}: no quantity contains {grep!r}",
             "leave out --grep" if everything else "add --all for every metric that ncu recorded",
         )
-    write = coverage_json if format == "json" else coverage_view
-    put(write(report.summary, items, recorded), output)
+    result = report_metrics(report.summary, chosen, recorded)
+    show(result, lambda: report_document(result, first), format, output)
+
+
+def _chosen(grep: str | None) -> list[Quantity]:
+    """The quantities of the catalog with a word in name, meaning or formulas; all for None."""
+    from profkit.report.catalog import catalog
+
+    return [entry for entry in catalog().quantities.values() if _matches(entry, grep)]
 
 
 def _matches(entry: Quantity, grep: str | None) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from profkit.commands.choices import NumbersFormat
-from profkit.commands.options import put
+from profkit.commands.options import show
 from profkit.core.amount import BYTES, TIMES, parse_amount
 from profkit.core.errors import UsageError
 
@@ -30,7 +30,7 @@ def plan(
       profkit plan --gpu A100 --set rules --duration 0.4ms --launches 20
       profkit plan --gpu GB202 --metrics dram__bytes_read.sum,lts__t_sectors.sum
     """
-    from profkit.analysis import replay_plan, replay_plan_view
+    from profkit.analysis import replay_plan
 
     if sections and metrics:
         raise UsageError("--set and --metrics exclude each other", "a file for --set has both")
@@ -42,19 +42,13 @@ def plan(
     subject = replay_plan.subject_of(gpu or _this_gpu())
     if metrics:
         names = dict.fromkeys(name.strip() for name in metrics.split(",") if name.strip())
-        result = replay_plan.replay_plan(
-            subject, "These metrics", {name: [name] for name in names}, work
-        )
+        parts = {name: [name] for name in names}
+        result = replay_plan.replay_plan(subject, "These metrics", parts, work)
     else:
         collected = sections or "full"
-        parts = replay_plan.parts_of_set(collected, subject)
-        result = replay_plan.replay_plan(subject, f"Set {collected}", parts, work)
-    if format == "json":
-        put(replay_plan_view.plan_json(result), output)
-    elif format == "markdown":
-        put(replay_plan_view.plan_markdown(result), output)
-    else:
-        put(replay_plan_view.plan_view(result), output)
+        sets = replay_plan.parts_of_set(collected, subject)
+        result = replay_plan.replay_plan(subject, f"Set {collected}", sets, work)
+    show(result, lambda: replay_plan.plan_document(result), format, output, dense=True)
 
 
 def _this_gpu() -> str:

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     Real: TypeAlias = float
 else:
     Real = float | None
-"""A number of an `Output`, NaN where it is unknown: null in the file."""
+"""A number of an `Output`, not finite where it is unknown: null in the file."""
 Maybe: TypeAlias = T | UnsetType | None
 """A field that may be absent or null, which are distinguished; its default is UNSET."""
 Place: TypeAlias = tuple[str | int, ...]
@@ -176,7 +176,7 @@ def _nulled(value: Any) -> Any:
         return {key: _nulled(part) for key, part in value.items()}
     if isinstance(value, list | tuple):
         return [_nulled(part) for part in value]
-    return None if isinstance(value, float) and math.isnan(value) else value
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def json_schema(model: type[Model] | tuple[type[Model], ...], title: str) -> dict[str, Any]:

@@ -10,8 +10,8 @@ from typing import Any
 
 from profkit.analysis import json as analysis
 from profkit.analysis import (
-    metrics_view,
-    replay_plan_view,
+    metrics,
+    replay_plan,
     source_json,
     timeline_json,
     without_counters_view,
@@ -68,12 +68,12 @@ FORMATS: Mapping[str, tuple[type[Model] | tuple[type[Model], ...], str]] = {
     "history-check": (check_json.CheckFile, "profkit history check --format json"),
     "history-list": (history.HistoryFile, "profkit history list --format json"),
     "matrix": (matrix.MatrixFile, "A matrix of shapes (YAML)"),
-    "metrics": (metrics_view.MetricsFile, "profkit metrics --format json"),
+    "metrics": (metrics.MetricsFile, "profkit metrics --format json"),
     "optimize": (optimize_view.OptimizeFile, "profkit optimize --format json"),
     "experiment": (log.Experiments, "next.json of a run, profkit next --format json"),
     "log": (log.Log, "profkit log --format json"),
     "picks": (picks_file.PicksFile, "picks.json of a run of `profkit profile --app`"),
-    "plan": (replay_plan_view.ReplayPlanFile, "profkit plan --format json"),
+    "plan": (replay_plan.ReplayPlanFile, "profkit plan --format json"),
     "roofline": (roofline_json.RooflineFile, "profkit roofline --format json"),
     "rules": (rule_file.RulesFile, "A rules file (YAML)"),
     "run": (manifest.Manifest, "A run's manifest.json"),

@@ -210,7 +210,7 @@ def _abreast(row: Sequence[doc.Facts], column: int) -> RenderableType:
 
 
 def _panel(panel: doc.Facts) -> RenderableType:
-    table = RichTable.grid(padding=(0, 1))
+    table = RichTable.grid(padding=(0, 2 if panel.wide else 1))
     bars = any(row.share is not None and row.share > 0 for row in panel.rows)
     values = any(row.value for row in panel.rows)
     table.add_column(no_wrap=True)
