@@ -34,12 +34,8 @@ demo: .venv/profkit  ## analyze a recorded H200 profile, no GPU needed
 test: .venv/profkit-test  ## run all tests
 	$(BIN)/python -m tests.run
 
-QUICK := audit core report rules timeline timing ui
-SLOW := report/architectures report/damage rules/checklist rules/foreign_rules rules/score \
-  rules/timeline_rules rules/truth timing/time
-test-quick: .venv/profkit-test  ## run what takes seconds, for the inner loop
-	$(BIN)/python -m tests.run $(filter-out $(foreach name,$(SLOW),tests/$(subst /,/test_,$(name)).py), \
-	  $(wildcard $(QUICK:%=tests/%/test_*.py)))
+test-quick: .venv/profkit-test  ## run what changed since HEAD concerns, in 90 s at most
+	$(BIN)/python -m tests.run --changed --budget 80
 
 READING := $(addprefix tests/,analysis comparison experiment page report roofline rules timeline)
 test-nightly: .venv/profkit-test  ## run all tests with every moment and size, more examples, new processes
@@ -51,12 +47,13 @@ fuzz: .venv/profkit-test  ## corrupted files through every reader, for FUZZ_MINU
 	PROFKIT_FUZZ_SECONDS=$$(($(FUZZ_MINUTES) * 60)) PROFKIT_FUZZ_SEED=$$(date +%s) \
 	  $(BIN)/python -m pytest -s tests/fuzz
 
-lint: .venv/profkit-test  ## ruff, mypy --strict, and which package may import which
+lint: .venv/profkit-test  ## ruff, mypy --strict, imports between rooms, names, budgets of lines and words
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python -m tests.names
+	$(BIN)/python -m tests.budgets
 
 bench: .venv/profkit-test  ## time profkit against the script one would write instead
 	$(BIN)/python -m pytest benchmarks --benchmark-disable-gc -q -s

@@ -21,8 +21,9 @@ def accuracy_page(scored: str) -> str:
 
 
 def _linked(row: re.Match[str]) -> str:
+    """The row of a pair with a link to the defect's line, or to the file that holds both sides."""
     recorded = pair.read(row[1].replace("\\", ""))
-    launches = recorded.launches[pair.BEFORE]
-    line = f"#L{recorded.line}" if recorded.line else ""
-    source = f"{launches[0].file}{line}" if launches else "sides.py"
-    return f"| [{row[1]}]({_SOURCES}/{recorded.name}/{source}) |"
+    names = ("before.cu", "sides.py", "pair.yaml")
+    source = next(name for name in names if (recorded.folder / name).is_file())
+    line = f"#L{recorded.line}" if recorded.line and source == names[0] else ""
+    return f"| [{row[1]}]({_SOURCES}/{recorded.name}/{source}{line}) |"

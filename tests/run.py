@@ -3,6 +3,9 @@
 The vendor's reader frees nothing of the reports that it has read, so no process outlives a file. As
 many files run at once as there are cores, those first that took longest the last time; all of them
 run, whatever fails. `python -m tests.run [PATH...] [ARGUMENTS OF PYTEST]`.
+
+With `--changed` those of the rooms that changed since HEAD run, then those of the rooms above, as
+far as they fit into `--budget` seconds; the others are named.
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ import faulthandler
 import gc
 import importlib
 import json
+import math
 import multiprocessing.util
 import os
 import pickle
@@ -22,8 +26,9 @@ import tempfile
 import time
 import traceback
 from collections import Counter
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from pkgutil import walk_packages
 from typing import IO
@@ -33,6 +38,7 @@ import pytest
 import profkit
 from profkit.page.page import page_templates
 from profkit.rules.rule_file import shipped_rules
+from tests.changed import changed_paths, test_folders
 from tests.forks import SHIPPED
 
 ROOT = Path(__file__).parent.parent
@@ -57,19 +63,40 @@ IDLE = {
     "study/test_baseline.py", "study/test_many_gpus.py",
 }  # fmt: skip
 """Files that wait for half to four fifths of their time: one of them runs beside the others."""
-LONG = (
-    "kernels/test_recordings.py", "recording/test_application.py", "study/test_baseline.py",
-    "recording/test_profile.py", "study/test_many_gpus.py", "commands/test_golden.py",
-    "page/test_page.py", "comparison/test_diff.py", "study/test_baseline_report.py",
-    "comparison/test_diff_pairs.py", "kernels/test_pairs.py", "commands/test_docs.py",
-    "rules/test_checklist.py", "commands/test_imports.py", "fuzz/test_hostile.py",
-    "analysis/test_views.py", "comparison/test_diff_runs.py", "callables/test_recording.py",
-    "fuzz/test_fuzz.py", "kernels/test_attention_ladder.py", "analysis/test_source.py",
-    "commands/test_left_behind.py", "agents/test_server.py", "study/test_written.py",
-    "rules/test_score.py", "timing/test_time.py", "capture/test_watchdog.py",
-    "callables/test_profile.py", "report/test_damage.py", "comparison/test_finding_changes.py",
-)  # fmt: skip
-"""Files that take longest, 10 to 100 s: first where there was no last time, as in CI."""
+LONG: Mapping[str, float] = {
+    "kernels/test_recordings.py": 75,
+    "recording/test_application.py": 61,
+    "study/test_baseline.py": 60,
+    "recording/test_profile.py": 47,
+    "study/test_many_gpus.py": 45,
+    "commands/test_golden.py": 100,
+    "page/test_page.py": 60,
+    "comparison/test_diff.py": 40,
+    "study/test_baseline_report.py": 35,
+    "comparison/test_diff_pairs.py": 35,
+    "kernels/test_pairs.py": 30,
+    "commands/test_docs.py": 60,
+    "rules/test_checklist.py": 25,
+    "commands/test_imports.py": 25,
+    "fuzz/test_hostile.py": 25,
+    "analysis/test_views.py": 25,
+    "comparison/test_diff_runs.py": 20,
+    "callables/test_recording.py": 20,
+    "fuzz/test_fuzz.py": 20,
+    "kernels/test_attention_ladder.py": 20,
+    "analysis/test_source.py": 20,
+    "commands/test_left_behind.py": 15,
+    "agents/test_server.py": 15,
+    "study/test_written.py": 15,
+    "rules/test_score.py": 60,
+    "timing/test_time.py": 15,
+    "capture/test_watchdog.py": 15,
+    "callables/test_profile.py": 15,
+    "report/test_damage.py": 15,
+    "comparison/test_finding_changes.py": 10,
+}
+"""Seconds of the files that take longest, on two quiet cores, where there was no last time."""
+_SHORT = 3.0  # seconds; what most other files take less than
 _OPTIONS = (
     "--quiet", "-p", "no:cacheprovider", "-p", "no:anyio", "-p", "no:benchmark",
     "-W", "ignore::pytest.PytestAssertRewriteWarning",
@@ -184,11 +211,19 @@ def _read(file: IO[bytes]) -> bytes:
     return file.read()
 
 
-def runs(files: Sequence[str], arguments: Sequence[str], workers: int) -> Iterator[Run]:
-    """Run files, some at a time, of the large and of the idle ones one."""
-    waiting, jobs = list(files), dict[int, Job]()
+def runs(
+    files: Sequence[str], arguments: Sequence[str], workers: int, budget: float = math.inf
+) -> Iterator[Run]:
+    """Run files, some at a time, of the large and of the idle ones one; those that would not end
+    within `budget` seconds are left out."""
+    waiting, jobs, began = list(files), dict[int, Job](), time.monotonic()
     while waiting or jobs:
         running = [job.file for job in jobs.values()]
+        left = budget - (time.monotonic() - began)
+        late = [file for file in waiting if seconds_of(file) > left]
+        if late:
+            waiting = [file for file in waiting if file not in late]
+            print(f"left to `make test`: {', '.join(late)}", flush=True)
         file = next((file for file in waiting if _fits(file, running, workers)), None)
         if file is not None:
             waiting.remove(file)
@@ -211,21 +246,22 @@ def _is_in(names: Container[str], file: str) -> bool:
     return file.removeprefix("tests/") in names
 
 
-def files_of_tests(paths: Sequence[Path]) -> list[str]:
-    """Those first that took longest the last time; where there was none those of LONG, then those
-    that are largest."""
-    files = {
-        str(file.resolve().relative_to(ROOT)): file.stat().st_size / 1000
-        for path in paths
-        for file in (path.rglob("test_*.py") if path.is_dir() else (path,))
-    }
-    for rank, name in enumerate(reversed(LONG), 1):
-        if f"tests/{name}" in files:
-            files[f"tests/{name}"] += 1000 * rank
-    last = _last_time()
-    return sorted(files, key=lambda file: last.get(file, files[file]), reverse=True)
+def files_of_tests(paths: Sequence[Path], *, nearest_first: bool = False) -> list[str]:
+    """Those first that take longest; of each path in its turn where `nearest_first`."""
+    files: dict[str, int] = {}
+    for place, path in enumerate(paths):
+        for file in path.rglob("test_*.py") if path.is_dir() else (path,):
+            name = str(file.resolve().relative_to(ROOT))
+            files.setdefault(name, place if nearest_first else 0)
+    return sorted(files, key=lambda file: (files[file], -seconds_of(file), file))
 
 
+def seconds_of(file: str) -> float:
+    """How long a file took the last time; where there was none, as listed in LONG."""
+    return _last_time().get(file) or LONG.get(file.removeprefix("tests/"), _SHORT)
+
+
+@cache
 def _last_time() -> dict[str, float]:
     """The seconds that files took."""
     try:
@@ -236,7 +272,8 @@ def _last_time() -> dict[str, float]:
 
 def _keep(done: Sequence[Run]) -> None:
     LAST_TIME.parent.mkdir(exist_ok=True)
-    LAST_TIME.write_text(json.dumps(_last_time() | {run.file: run.wall for run in done}))
+    seconds = _last_time() | {run.file: run.wall for run in done}
+    LAST_TIME.write_text(json.dumps(seconds))
 
 
 def _counts(tally: Tally) -> str:
@@ -258,12 +295,8 @@ def _print_summary(done: Sequence[Run], wall: float, slowest: int) -> None:
     print(f"{_counts(total)} in {wall:.0f} s, {cpu:.0f} s of CPU, {largest:.0f} MB in a process")
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("paths", nargs="*", type=Path, default=[ROOT / "tests"])
-    parser.add_argument("--workers", type=int, default=len(os.sched_getaffinity(0)))
-    parser.add_argument("--slowest", type=int, default=5, help="how many tests to name (5)")
-    arguments, of_pytest = parser.parse_known_args()
+def _import_all() -> None:
+    """Import and read what most tests need, before the process is forked."""
     for name in IMPORTED:
         if name != "ncu_report" or not os.environ.get("PROFKIT_TESTS_WITHOUT_VENDOR"):
             importlib.import_module(name)
@@ -276,12 +309,30 @@ def main() -> int:
         rule.names  # noqa: B018  (parses its formulas)
     for name in ("page.html.j2", "parts.html.j2"):
         page_templates().get_template(name)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("paths", nargs="*", type=Path, default=[ROOT / "tests"])
+    parser.add_argument("--workers", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--slowest", type=int, default=5, help="how many tests to name (5)")
+    parser.add_argument("--changed", action="store_true", help="what changed since HEAD")
+    parser.add_argument("--budget", type=float, default=math.inf, help="seconds for all of it")
+    arguments, of_pytest = parser.parse_known_args()
+    files = files_of_tests(arguments.paths)
+    if arguments.changed:
+        folders = test_folders(changed_paths())
+        files = files_of_tests(folders, nearest_first=True)
+        if not files:
+            print("0 passed, 0 failed\nnothing changed since HEAD: `make test` runs all tests")
+            return 0
+    _import_all()
     began, done = time.monotonic(), []
     with tempfile.TemporaryDirectory(prefix="profkit-tests-") as scratch:
         os.environ["PROFKIT_TESTS_SCRATCH"] = scratch  # recordings are unpacked there once
         importlib.import_module("tests.conftest")
         gc.freeze()  # what forks share stays shared
-        for run in runs(files_of_tests(arguments.paths), of_pytest, arguments.workers):
+        for run in runs(files, of_pytest, arguments.workers, arguments.budget):
             used = f"{run.wall:6.1f} s {run.cpu:6.1f} s of CPU {run.megabytes:5.0f} MB"
             print(f"{used}  {run.file}: {_counts(run.tally)}", flush=True)
             done.append(run)

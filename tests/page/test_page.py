@@ -398,8 +398,7 @@ def test_ticks_are_kept_and_what_is_done_can_be_hidden(show: Callable[..., Seen]
     items = tab.locator(".item:visible").count()
     tab.locator("#check-item-2").check()
     assert tab.locator("#done").inner_text() == "1"
-    _reload(tab)
-    assert tab.locator("#check-item-2").is_checked()
+    _reload(tab, "document.querySelector('#check-item-2').checked")
     assert not tab.locator("#check-item-1").is_checked()
     tab.locator("#hide-done").check()
     assert tab.locator(".item:visible").count() == items - 1
@@ -408,10 +407,14 @@ def test_ticks_are_kept_and_what_is_done_can_be_hidden(show: Callable[..., Seen]
     assert tab.locator("#done").inner_text() == "0"
 
 
-def _reload(tab: Any) -> None:
-    """Reload once the browser has what the page stored: it hears of it a moment later."""
-    tab.wait_for_timeout(500)
-    tab.reload()
+def _reload(tab: Any, stored: str) -> None:
+    """Reload until the page holds what it stored: the browser writes that down a moment later."""
+    for _ in range(60):
+        tab.wait_for_timeout(500)
+        tab.reload()
+        if tab.evaluate(stored):
+            return
+    pytest.fail(f"not stored: {stored}")
 
 
 @needs_browser
@@ -420,8 +423,7 @@ def test_the_theme_follows_the_system_until_it_is_chosen(show: Callable[..., See
     dark = tab.evaluate("getComputedStyle(document.body).backgroundColor")
     tab.locator("#theme").click()
     assert tab.evaluate("getComputedStyle(document.body).backgroundColor") != dark
-    _reload(tab)
-    assert tab.evaluate("document.documentElement.dataset.theme") == "light"
+    _reload(tab, "document.documentElement.dataset.theme === 'light'")
 
 
 @needs_browser
