@@ -20,7 +20,7 @@ from profkit.core.regular_file import digest
 from profkit.timing.latency import latency_report
 from profkit.timing.latency_file import read_latencies
 from profkit.timing.latency_format import SCHEMA
-from profkit.timing.latency_json import latency_json
+from profkit.timing.latency_view import latency_json
 
 REPORTS = Path(__file__).parent.parent / "reports"
 _MEASURED = ("profkit", "created", "left_out", "spans", "seconds")

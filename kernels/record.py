@@ -44,7 +44,7 @@ from profkit.core.regular_file import digest
 from profkit.core.typed_file import known
 from profkit.execution.placement import Placement
 from profkit.timing.latency import LatencyReport
-from profkit.timing.latency_json import latency_json
+from profkit.timing.latency_view import latency_json
 from profkit.timing.measurement import (
     COMPARED_BLOCKS,
     Subject,

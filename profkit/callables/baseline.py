@@ -22,8 +22,7 @@ from profkit.history.latencies import import_latencies
 from profkit.history.record import Point
 from profkit.history.store import DEFAULT, Store
 from profkit.timing.floor import read_floor
-from profkit.timing.latency_json import latency_json
-from profkit.timing.latency_view import latency_words, times_as_fast
+from profkit.timing.latency_view import latency_json, latency_words, times_as_fast
 from profkit.timing.results import Thresholds, Verdict
 from profkit.timing.statistics import summarize
 from profkit.timing.verdict import WithinRun, interval_over_blocks, single_runs

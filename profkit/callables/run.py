@@ -55,7 +55,7 @@ class Run(Measurement):
 
         Raises TargetFailed for a wrong result, EnvironmentProblem where the file can't be written.
         """
-        from profkit.timing.latency_json import latency_json
+        from profkit.timing.latency_view import latency_json
 
         path = Path(path)
         self.latencies  # noqa: B018  (raises)

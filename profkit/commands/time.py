@@ -122,7 +122,15 @@ def time(
                 report = measurement.latency_report(
                     timing, plan, labels=labels, thresholds=thresholds, command=_command()
                 )
-    _write(report, format, output, explain=explain)
+    from profkit.timing.latency_view import latency_document, latency_result
+
+    options.show(
+        latency_result(report),
+        lambda: latency_document(report, explain=explain, sentences=format == "markdown"),
+        format,
+        output,
+        dense=True,
+    )
     _save(report, out, plot, badge)
     _judge(report, gates)
     _refuse_too_few_steps(report)
@@ -175,25 +183,9 @@ def _warn_of_rounding(plan: TimingPlan, samples: int) -> None:
     options.warn(f"--samples {samples} rounded up to {count} per variant: {why}")
 
 
-def _write(
-    report: LatencyReport, format: TextFormat, output: Path | None, *, explain: bool
-) -> None:
-    """Write a report in a format, to a file or stdout."""
-    from profkit.timing.latency_json import latency_json
-    from profkit.timing.latency_view import latency_markdown, latency_terminal
-
-    if format == "json":
-        text = latency_json(report)
-    elif format == "markdown":
-        text = latency_markdown(report)
-    else:
-        text = latency_terminal(report, explain=explain, to_file=output is not None)
-    options.put(text, output)
-
-
 def _save(report: LatencyReport, out: Path | None, plot: Path | None, badge: Path | None) -> None:
     from profkit.timing import latency_plot
-    from profkit.timing.latency_json import latency_json
+    from profkit.timing.latency_view import latency_json
 
     if out is not None:
         options.put(latency_json(report), out)

@@ -453,7 +453,7 @@ class Profiling:
 
     def _time(self, folder: Path, checked: CheckFile) -> LatencyReport | None:
         """Latencies of the variants; a failure causes a warning, not the end of the run."""
-        from profkit.timing.latency_json import latency_json
+        from profkit.timing.latency_view import latency_json
         from profkit.timing.measurement import latency_report, measure
 
         right = [row.name for row in checked.variants if row.status is Status.passed]

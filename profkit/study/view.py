@@ -10,7 +10,7 @@ from rich.text import Text
 from profkit.study.plan_format import PlanFile
 from profkit.study.report_words import STATUS, bare_digits, digits
 from profkit.study.summary import Baseline, Contrast, Row, flagged_cells, unmeasured
-from profkit.timing.energy_view import ENERGY_COLUMNS, ENERGY_NOTE, energy_words
+from profkit.timing.latency_view import ENERGY_COLUMNS, ENERGY_NOTE, energy_words
 from profkit.timing.results import Verdict
 from profkit.ui.terminal import console, rendered, table_of
 from profkit.ui.text import literal, number, percent, plural, shorten

@@ -1,45 +1,38 @@
-"""Latencies and verdicts as text: one-line results, tables, the sentence to publish.
+"""Latencies and verdicts: their file, their document, one-line results, the sentence to publish.
 
-Markdown contains no host names or paths.
+They contain no host names or paths.
 """
 
 from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 
-from msgspec import UNSET, UnsetType
-from rich.console import Group, RenderableType
-from rich.text import Text
+from msgspec import UNSET, UnsetType, structs
 
+from profkit.core.timestamp import timestamp
+from profkit.core.typed_file import encode, part
+from profkit.core.version import __version__
 from profkit.timing import results
-from profkit.timing.energy_view import ENERGY_COLUMNS, ENERGY_NOTE, energy_ratio, energy_words
 from profkit.timing.latency import LatencyReport, Pair, Timed
-from profkit.timing.latency_format import MemoryUse, Rate
+from profkit.timing.latency_format import EnergyPerCall, LatencyFile, MemoryUse, Rate, Series
 from profkit.timing.results import Comparison, Interval, Margin, State, Thresholds, Verdict
 from profkit.timing.statistics import LEVEL, unmet_criteria
 from profkit.timing.verdict import Reason, reason_words
-from profkit.ui.markdown import escape
-from profkit.ui.markdown import table_of as markdown_table
-from profkit.ui.terminal import console, facts, rendered, table_of
-from profkit.ui.text import literal, number, percent, plural, seconds_between, shorten
-from profkit.ui.view import Grid, Panel, Row
+from profkit.ui import document as doc
+from profkit.ui.text import between, count, literal, number, percent, plural, seconds_between
 
 # chosen: two decimals hardly separate the ends of a narrower interval, so it gets a third
 _FINE = 0.02
 # Chosen: a ratio within 10% of 1 gets a third decimal, a share below 0.1% a second one.
 _CLOSE, _NARROW = 0.10, 0.001
-_LONGEST_LABEL = 22  # chosen: longer labels are shortened, so that tables keep their columns at 100
 _LEAST_NEEDED = (
     "P99", "P90", "P5", "Outliers", "Reserved", "Std", "Median by order", "Power", "P95",
     "Median within run",
 )  # fmt: skip
 _READ_BEFORE = "NVML reading before each block; the samples may have run at another clock"
-_NO_COMPARISON = "no comparison requested: add --compare A,B"
 WITHIN_RUN_NOTE = "≈: within-run interval, no confidence level"
-_CLOCK, _CLOCK_BEFORE = "SM clock", "SM clock before block"
 _QUALITY_NOTES = {
     "Median within run": "interval of the median over all samples, no confidence level",
     "Median by order": "the same from order statistics, not widened for dependence",
@@ -48,9 +41,14 @@ _QUALITY_NOTES = {
     "Drift": "median of the second half of the samples against the first",
     "Resolution": "of the timer",
 }
-_SAMPLES = "Samples"
+_GAP = doc.Lines((), gap=True)
 _HOST_BOUND = 0.8  # chosen: nearer to 1 the GPU waits for the host between calls
-_LAUNCH_NOTE = "Launch overhead: host time to submit one call"
+_LAUNCH_NOTE = "host time to submit one call"
+ENERGY_COLUMNS = ("Energy per call", "Bounds", "Mean power", "Performance per watt")
+ENERGY_NOTE = (
+    "calls one behind the other with a warm L2, idle power included; bounds: what the steps of "
+    "the GPU's energy counter leave open, no confidence level"
+)
 _TIMERS = {
     "events": "CUDA events",
     "graph": "CUDA graph replay between CUDA events",
@@ -58,12 +56,12 @@ _TIMERS = {
     "wall": "host clock",
     "synchronized": "host clock, until the GPU has finished a sample's calls",
 }
-_COLORS = {
-    Verdict.IMPROVED: "bold green",
-    Verdict.REGRESSED: "bold red",
-    Verdict.SAME: "bold",
-    Verdict.INCONCLUSIVE: "bold yellow",
-    Verdict.INVALID: "bold red",
+_STYLES = {
+    Verdict.IMPROVED: doc.Style.good,
+    Verdict.REGRESSED: doc.Style.bad,
+    Verdict.SAME: doc.Style.strong,
+    Verdict.INCONCLUSIVE: doc.Style.warning,
+    Verdict.INVALID: doc.Style.bad,
 }
 _NO_MORE = {Reason.AT_MARGIN, Reason.NOT_INTERLEAVED, Reason.NO_INTERVAL}
 _EVENT_TIMERS = {"events", "graph"}
@@ -76,49 +74,70 @@ _DEPENDENCE = {
 }
 
 
-def latency_terminal(report: LatencyReport, *, explain: bool, to_file: bool) -> str:
-    """The report for a terminal; `to_file`: without colors, at the width of piped output."""
-    width = console(to_file=to_file).width
-    parts: list[RenderableType] = [Text(literal(report.title), "bold")]
-    parts += [facts(_circumstances(report)), Text()]
+def latency_result(report: LatencyReport) -> LatencyFile:
+    """The report with its samples: `profkit time --from` and `profkit compare` read it."""
+    options = [" ".join(settling_options(pair, report.thresholds)) for pair in report.pairs]
+    return LatencyFile(
+        profkit=__version__,
+        created=timestamp(),
+        series=tuple(_series(timed, report) for timed in report.timed),
+        comparisons=tuple(
+            structs.replace(pair.comparison, settle=settle or None)
+            for pair, settle in zip(report.pairs, options, strict=True)
+        ),
+        left_out=dict(report.left_out),
+        warnings=warnings(report),
+        fingerprint_sha256=report.fingerprint_sha256 or None,
+        spans=dict(report.spans),
+        **part(report, "seed", "warmup", "thresholds", "floor", "fingerprint", "seconds"),
+    )
+
+
+def latency_json(report: LatencyReport) -> str:
+    """The text of its file."""
+    return encode(latency_result(report))
+
+
+def _series(timed: Timed, report: LatencyReport) -> Series:
+    return Series(
+        **structs.asdict(timed.latency),
+        **part(timed, "interval", "flop_rate", "bandwidth", "launch_bound"),
+        without_level=timed.without_level or None,
+        statistics=timed.summary,
+        throttled_blocks=dict(timed.throttled),
+        energy_per_call=timed.energy if timed.latency.energy else UNSET,
+        without_energy=timed.without_energy or UNSET,
+        sentence=sentence(timed, report),
+    )
+
+
+def latency_document(
+    report: LatencyReport, *, explain: bool = False, sentences: bool = False
+) -> doc.Document:
+    """How it was timed, verdicts, times, statistics; `explain` the thresholds; `sentences` are for
+    publications."""
+    blocks: list[doc.Block] = [doc.Heading(report.title, 1), _circumstances(report)]
     for pair in report.pairs:
         verdict = pair.comparison.verdict
-        line = pair_line(pair).removesuffix(verdict.name)
-        parts.append(Text(f"{heading(pair)}\n{line}").append(verdict.name, _COLORS[verdict]))
-        parts += [Text(f"  {literal(line)}", "dim") for line in _evidence(pair, report)]
-    if report.pairs:
-        parts.append(Text())
-    parts += [Text(variant_line(timed)) for timed in report.timed]
+        result = doc.in_style(verdict.name, _STYLES[verdict])
+        line = doc.styled(pair_line(pair).removesuffix(verdict.name), result)
+        evidence = tuple(map(doc.quiet, _evidence(pair, report)))
+        blocks += [doc.Heading(heading(pair)), doc.Lines((line,)), doc.Lines(evidence, indent=2)]
+    lines = [variant_line(timed) for timed in report.timed]
     if not report.pairs and len(report.timed) > 1:
-        parts.append(Text(_NO_COMPARISON, "dim"))
-    parts += [table_of(_fitting(grid, width), numbers=True) for grid in grids(report)]
-    if lines := warnings(report):
-        parts += [Text(), *(Text(f"! {line}", "yellow") for line in lines)]
+        lines.append(doc.quiet("no comparison requested: add --compare A,B"))
+    blocks += [doc.Lines(tuple(lines), gap=True), *_tables(report)]
+    if notes := warnings(report):
+        blocks += [_GAP, *map(doc.Note, notes)]
     if explain:
-        parts += [Text(), facts(_explanation(report.thresholds))]
+        blocks += [_GAP, _explanation(report.thresholds)]
     if report.spans:
         spans = ", ".join(f"{name} {_short(seconds)}" for name, seconds in report.spans.items())
-        row = Row("Time", f"{report.seconds:.1f} s: {spans}")
-        parts += [Text(), facts(Panel("Time", (row,)))]
-    return rendered(Group(*parts), to_file=to_file)
-
-
-def latency_markdown(report: LatencyReport) -> str:
-    """The report in Markdown, with the sentence to publish."""
-    lines = [f"# Latency of {escape(report.title)}", ""]
-    lines += [f"- {row.label}: {escape(row.value)}" for row in _circumstances(report).rows]
-    for pair in report.pairs:
-        lines += ["", f"**{escape(heading(pair))}**: {escape(pair_line(pair))}", ""]
-        lines += [f"- {escape(line)}" for line in _evidence(pair, report)]
-    lines += ["", *(f"- {escape(variant_line(timed))}" for timed in report.timed)]
-    if not report.pairs and len(report.timed) > 1:
-        lines += ["", escape(_NO_COMPARISON)]
-    for grid in grids(report):
-        lines += ["", *markdown_table(grid)]
-    for warning in warnings(report):
-        lines += ["", f"> {escape(warning)}"]
-    sentences = [f"> {escape(sentence(timed, report))}" for timed in report.timed]
-    return "\n".join([*lines, "", "To publish:", "", "\n>\n".join(sentences)]) + "\n"
+        blocks += [_GAP, doc.Facts("", (doc.Row("Time", f"{report.seconds:.1f} s: {spans}"),))]
+    if sentences:
+        published = (doc.Paragraph(sentence(timed, report)) for timed in report.timed)
+        blocks += [doc.Heading("To publish"), *published]
+    return doc.Document(f"Latency of {report.title}", tuple(blocks))
 
 
 def variant_line(timed: Timed) -> str:
@@ -191,44 +210,30 @@ def doubts(variants: Iterable[Timed]) -> tuple[str, ...]:
     return tuple(literal(f"{', '.join(names)}: {doubt}") for doubt, names in labels.items())
 
 
-def _fitting(grid: Grid, width: int) -> Grid:
-    """A grid without the columns that do not fit the width, the least needed dropped first."""
-    labels, *others = zip(grid.columns, *grid.rows, strict=True)
-    columns = [tuple(shorten(label, _LONGEST_LABEL) for label in labels), *others]
-    for name in _LEAST_NEEDED:
-        if sum(2 + max(map(len, column)) for column in columns) <= width + 2:
-            break
-        columns = [column for column in columns if column[0] != name]
-    names, *rows = zip(*columns, strict=True)
-    note = grid.note
-    if grid.title == _SAMPLES:
-        note = _notes(_QUALITY_NOTES, names)
-    return replace(grid, columns=names, rows=tuple(rows), note=note)
-
-
 def heading(pair: Pair) -> str:
+    """The labels of a comparison, the reference first."""
     return f"{literal(pair.a.label)} → {literal(pair.b.label)}"
 
 
-def _circumstances(report: LatencyReport) -> Panel:
+def _circumstances(report: LatencyReport) -> doc.Facts:
     first = report.timed[0]
     target, gpu, empty = first.latency.target, first.latency.gpu, first.latency.ready.empty
     rows = []
     if target:
         dtype = "dtype unknown" if target.dtype is UNSET else target.dtype
-        rows.append(Row("Work", f"{target.words}, {dtype}"))
+        rows.append(doc.Row("Work", f"{target.words}, {dtype}"))
     if gpu:
         driver = f", driver {gpu.driver}" if gpu.driver else ""
-        rows.append(Row("GPU", f"{gpu.name}{driver}"))
-    rows.append(Row("Method", method(first)))
+        rows.append(doc.Row("GPU", f"{gpu.name}{driver}"))
+    rows.append(doc.Row("Method", method(first)))
     if empty:
-        rows.append(Row("Timer overhead", f"{number(empty, 's')} (not subtracted)"))
+        rows.append(doc.Row("Timer overhead", f"{number(empty, 's')} (not subtracted)"))
     if report.pairs:
         margin = report.pairs[0].comparison.margin
         floor = "unknown (profkit calibrate)" if report.floor is None else percent(report.floor)
         origin = margin_words(margin)
-        rows.append(Row("Margin", f"{origin}; A/A floor {floor}"))
-    return Panel("Circumstances", tuple(rows))
+        rows.append(doc.Row("Margin", f"{origin}; A/A floor {floor}"))
+    return doc.Facts("", tuple(rows))
 
 
 def margin_words(margin: Margin) -> str:
@@ -302,49 +307,46 @@ def _flop_rate(rate: Rate) -> str:
     return f"{value}, {percent(rate.share)}{excess} of {of_peak}"
 
 
-def grids(report: LatencyReport) -> tuple[Grid, ...]:
-    """The tables: times and rates, sample statistics, the GPU where it is known."""
+def _tables(report: LatencyReport) -> tuple[doc.Table, ...]:
+    """Times and rates, energy, sample statistics, the GPU where it is known."""
     machine = [
         timed for timed in report.timed if timed.latency.moments or timed.latency.ready.memory
     ]
-    notes, columns = [_LAUNCH_NOTE], dict(_MACHINE)
+    columns, legend, note = dict(_MACHINE), {"Launch overhead": _LAUNCH_NOTE}, ""
     doubtful = [timed for timed in machine if timed.clock and not timed.latency.clocks_counted]
     if doubtful and len(doubtful) == len(machine):
-        names = (_CLOCK_BEFORE if name == _CLOCK else name for name in _MACHINE)
-        columns = dict(zip(names, _MACHINE.values(), strict=True))
-        columns[_CLOCK_BEFORE] = lambda timed: _clock(timed).removesuffix("?")
-        notes.append(f"{_CLOCK_BEFORE}: {_READ_BEFORE}")
+        before = {"SM clock before block": lambda timed: _clock(timed).removesuffix("?")}
+        columns = before | {name: cell for name, cell in _MACHINE.items() if name != "SM clock"}
+        legend["SM clock before block"] = _READ_BEFORE
     elif doubtful:
-        notes.append(f"?: {_READ_BEFORE}")
-    known = [_grid("GPU", columns, machine, "; ".join(notes))] if machine else []
-    quality = _grid(_SAMPLES, _QUALITY, report.timed, _notes(_QUALITY_NOTES, _QUALITY))
-    drawn = tuple(
-        (literal(timed.label), *energy_words(timed.energy))
-        for timed in report.timed
-        if timed.energy
-    )
-    energy = [Grid("Energy", ("Variant", *ENERGY_COLUMNS), drawn, ENERGY_NOTE)] if drawn else []
-    return (_times(report.timed), *energy, quality, *known)
-
-
-def _notes(meanings: Mapping[str, str], columns: Iterable[str]) -> str:
-    """The meanings of the columns that a table has."""
-    return "; ".join(f"{name}: {meanings[name]}" for name in columns if name in meanings)
+        note = f"?: {_READ_BEFORE}"
+    tables = [_times(report.timed)]
+    if drawn := [timed for timed in report.timed if timed.energy]:
+        rows = tuple((timed.label, *energy_words(timed.energy)) for timed in drawn if timed.energy)
+        header = ("Variant", *ENERGY_COLUMNS)
+        tables.append(doc.Table("Energy", header, rows, ENERGY_NOTE, words=1))
+    tables.append(_table("Samples", _QUALITY, report.timed, "", _QUALITY_NOTES))
+    return (*tables, *([_table("GPU", columns, machine, note, legend)] if machine else []))
 
 
 _Columns = Mapping[str, Callable[[Timed], str]]
 
 
-def _grid(title: str, columns: _Columns, variants: Sequence[Timed], note: str = "") -> Grid:
-    rows = tuple(tuple(cell(timed) for cell in columns.values()) for timed in variants)
-    return Grid(title, tuple(columns), rows, note)
+def _table(
+    title: str, columns: _Columns, variants: Sequence[Timed], note: str, legend: Mapping[str, str]
+) -> doc.Table:
+    """A row for each variant; the cells of its columns after its label."""
+    rows = tuple((timed.label, *(cell(timed) for cell in columns.values())) for timed in variants)
+    return doc.Table(
+        title, ("Variant", *columns), rows, note, 1, dispensable=_LEAST_NEEDED,
+        legend=tuple(legend.items()),
+    )  # fmt: skip
 
 
-def _times(variants: Sequence[Timed]) -> Grid:
+def _times(variants: Sequence[Timed]) -> doc.Table:
     percentiles = variants[0].summary.percentiles
     levels = {timed.interval.level for timed in variants if timed.interval}
     columns: dict[str, Callable[[Timed], str]] = {
-        "Variant": lambda timed: literal(timed.label),
         "Median": lambda timed: number(timed.summary.median, "s"),
         "Interval" if None in levels else f"{LEVEL:.0%} interval": marked_interval,
     }
@@ -360,9 +362,9 @@ def _times(variants: Sequence[Timed]) -> Grid:
         notes.append(WITHIN_RUN_NOTE)
     if any(timed.bandwidth for timed in variants):
         columns["Min. traffic"] = lambda timed: _bandwidth(timed.bandwidth)
-    if any(timed.bandwidth and timed.bandwidth.share is not None for timed in variants):
-        notes.append("Min. traffic: compulsory traffic over the median, % of DRAM peak")
-    return _grid("Times", columns, variants, "; ".join(notes))
+    shares = any(timed.bandwidth and timed.bandwidth.share is not None for timed in variants)
+    legend = {"Min. traffic": "compulsory traffic over the median, % of DRAM peak"}
+    return _table("Times", columns, variants, "; ".join(notes), legend if shares else {})
 
 
 def _percentile(index: int, timed: Timed) -> str:
@@ -393,7 +395,6 @@ def _decimal(value: float | None) -> str:
 
 
 _QUALITY: _Columns = {
-    "Variant": lambda timed: literal(timed.label),
     "Mean": lambda timed: number(timed.summary.mean, "s"),
     "Std": lambda timed: _seconds(timed.summary.std),
     "Median within run": lambda timed: _between(timed.summary.interval),
@@ -431,7 +432,6 @@ def _memory(timed: Timed) -> MemoryUse:
 
 
 _MACHINE: _Columns = {
-    "Variant": lambda timed: literal(timed.label),
     "SM clock": _clock,
     "Power": lambda timed: _extremes([moment.power for moment in timed.latency.moments], "W"),
     "Temperature": lambda timed: _extremes(
@@ -622,7 +622,7 @@ def _probability(p: float) -> str:
     return "< 0.001" if p < 0.001 else f"{p:.3f}"
 
 
-def _explanation(thresholds: Thresholds) -> Panel:
+def _explanation(thresholds: Thresholds) -> doc.Facts:
     level, same_level = percent(thresholds.level), percent(thresholds.same_level)
     beyond = "of the interval that lies beyond the margin for IMPROVED or REGRESSED"
     rows = {
@@ -636,8 +636,36 @@ def _explanation(thresholds: Thresholds) -> Panel:
         "interval": "Student's t over Hodges-Lehmann log ratios of blocks: "
         "docs/reference/methods/statistics.md",
     }
-    return Panel("Thresholds", tuple(Row(label, value) for label, value in rows.items()))
+    return doc.Facts("", tuple(doc.Row(label, value) for label, value in rows.items()))
 
 
 def _short(seconds: float) -> str:
     return f"{seconds:.1f} s" if seconds >= 0.95 else f"{seconds * 1e3:.0f} ms"
+
+
+def energy_words(energy: EnergyPerCall) -> tuple[str, ...]:
+    """The cells of ENERGY_COLUMNS."""
+    return (
+        number(energy.joules, "J"),
+        between(energy.low, energy.high, "J"),
+        f"{energy.power:.1f} W",
+        _per_watt(energy),
+    )
+
+
+def energy_ratio(a: EnergyPerCall, b: EnergyPerCall) -> str:
+    """The energy of `b` over that of `a`, with what the bounds of both leave open."""
+    high = f"{b.high / a.low:.3f}" if a.low else "unbounded"
+    return (
+        f"energy per call: {number(a.joules, 'J')} → {number(b.joules, 'J')}, "
+        f"{b.joules / a.joules:.3f}x [{b.low / a.high:.3f}, {high}] (bounds, no verdict)"
+    )
+
+
+def _per_watt(energy: EnergyPerCall) -> str:
+    """The declared FLOP per joule, which is FLOP/s per watt; else bytes, or calls."""
+    if energy.flop_per_joule:
+        return f"{number(energy.flop_per_joule, 'FLOP/s')} per W"
+    if energy.bytes_per_joule:
+        return f"{number(energy.bytes_per_joule, 'B/s')} per W"
+    return f"{count(1 / energy.joules)} calls/J"

@@ -111,7 +111,8 @@ class Table:
     """Rows of cells under columns.
 
     The `title` is a heading, the `caption` a part of the table. `words` counts the leading columns
-    that are aligned left; None for all.
+    that are aligned left; None for all. `dispensable` are columns that a narrow terminal goes
+    without, the first of them first; `legend` has the meanings of columns, by their names.
     """
 
     title: str
@@ -120,6 +121,19 @@ class Table:
     note: str = ""
     words: int | None = None
     caption: str = ""
+    dispensable: tuple[str, ...] = ()
+    legend: tuple[tuple[str, str], ...] = ()
+
+    def remarks(self, columns: Sequence[str]) -> str:
+        """The note, and the meanings of those columns that are shown."""
+        meanings = (f"{name}: {words}" for name, words in self.legend if name in columns)
+        return "; ".join(filter(None, (self.note, *meanings)))
+
+    def without(self, column: str) -> Table:
+        """The table without a column."""
+        place = self.columns.index(column)
+        names, *rows = (row[:place] + row[place + 1 :] for row in (self.columns, *self.rows))
+        return replace(self, columns=names, rows=tuple(rows))
 
 
 @dataclass(frozen=True)

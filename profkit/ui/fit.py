@@ -18,6 +18,18 @@ _GAP, _GAP_OF_NUMBERS = 3, 2
 _WORD = re.compile(r"\[[^\]]*\]|[+−-]?\d[\d.,]*(?: [^\W\d]\S*)?(?!\S)|\S+")
 
 
+def trimmed(table: Table, width: int) -> Table:
+    """The table without as many of its dispensable columns as it takes to fit the width."""
+    for name in table.dispensable:
+        if name in table.columns:
+            columns = zip(table.columns, *table.rows, strict=True)
+            gap = _GAP if table.words is None else _GAP_OF_NUMBERS
+            if sum(gap + max(map(_longest_line, column)) for column in columns) <= width + gap:
+                break
+            table = table.without(name)
+    return table
+
+
 def fitted(table: Table, width: int) -> tuple[list[str], list[str]]:
     """The lines of a table without title and note: its columns' names above (none where they stand
     beside their cells), and its rows."""

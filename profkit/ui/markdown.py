@@ -106,8 +106,8 @@ def _table(block: doc.Table) -> Iterator[str]:
             )
             rule = f"| {' | '.join(marks)} |"
         yield from (head, rule, *body)
-    if block.note:
-        yield from ("", escape(block.note)) if block.rows else (escape(block.note),)
+    if note := escape(block.remarks(block.columns)):
+        yield from ("", note) if block.rows else (note,)
 
 
 def _badge(badge: doc.Badge) -> str:

@@ -14,7 +14,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from profkit.ui import document as doc
-from profkit.ui.fit import fitted
+from profkit.ui.fit import fitted, trimmed
 from profkit.ui.text import bar
 
 PIPED_WIDTH = 100  # chosen: fits a page of text, a log and a review
@@ -173,7 +173,7 @@ def _labeled(rows: Iterable[tuple[str, str]]) -> RichTable:
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
     for label, value in rows:
-        table.add_row(Text(label, "dim"), Text(value))
+        table.add_row(Text(label, "dim"), text_of(value))
     return table
 
 
@@ -235,21 +235,21 @@ def _panel(panel: doc.Facts) -> RenderableType:
 
 @dataclass(frozen=True)
 class _Fitted:
-    """A table that takes the width it is given."""
+    """A table with its note that takes the width it is given."""
 
     table: doc.Table
 
     def __rich_console__(self, _: Console, options: ConsoleOptions) -> RenderResult:
-        names, rows = fitted(self.table, options.max_width)
+        rows = tuple(tuple(map(doc.literal_lines, row)) for row in self.table.rows)
+        table = trimmed(replace(self.table, rows=rows), options.max_width)
+        names, lines = fitted(table, options.max_width) if table.rows else ([], [])
         yield from (Text(line, "dim") for line in names)
-        yield from map(Text, rows)
+        yield from map(Text, lines)
+        if remarks := table.remarks(table.columns):
+            yield Text(remarks, "dim")
 
 
 def table_of(table: doc.Table, *, numbers: bool = False) -> RenderableType:
     """A table with its title and note; `numbers` puts all columns but the first to the right."""
     parts: list[RenderableType] = [Text(), Text(table.title, "bold")] if table.title else []
-    if table.rows:
-        parts.append(_Fitted(replace(table, words=1) if numbers else table))
-    if table.note:
-        parts.append(Text(table.note, "dim"))
-    return Group(*parts)
+    return Group(*parts, _Fitted(replace(table, words=1) if numbers else table))

@@ -28,9 +28,10 @@ from profkit.study.report import gather
 from profkit.study.report_document import report_document
 from profkit.study.run import run_baseline
 from profkit.timing.energy_counter import Reading, check_counter, energy_between, energy_run
-from profkit.timing.latency_view import latency_terminal
+from profkit.timing.latency_view import latency_document
 from profkit.timing.measurement import Subject, TimingPlan, latency_report, time_targets
 from profkit.ui.markdown import document_markdown
+from profkit.ui.terminal import document_terminal
 from tests.conftest import ROOT
 from tests.simulated_gpus import PROGRAM, plan_of, variables
 
@@ -261,7 +262,7 @@ def test_a_timing_measures_energy_behind_its_samples(simulated: Path) -> None:
     assert [[run.seconds for run in each or ()] for each in runs] == [[6.0, 6.0]] * 2
     assert timing.spans["energy"] >= 0
     report = latency_report(timing, plan, labels=("a", "b"))
-    text = latency_terminal(report, explain=False, to_file=True)
+    text = document_terminal(latency_document(report), to_file=True)
     assert "300.0 mJ → 450.0 mJ, 1.500x [1.451, 1.551]" in " ".join(text.split())
     assert not any(
         latency.energy for latency in time_targets(replace(plan, energy=None), print).latencies
