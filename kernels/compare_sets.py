@@ -111,7 +111,7 @@ def examine(
 
 def first_of(checklist: Checklist) -> First:
     for item in checklist.findings[:1]:
-        estimate = item.finding.estimate
+        estimate = item.estimate
         saved = 1 - 1 / estimate.run if estimate else 0.0
         return First(item.rule.name, item.rule.category, saved)
     return First("", "", 0.0)
@@ -156,8 +156,8 @@ def _estimates(whole: Checklist, small: Checklist) -> Iterator[tuple[str, float,
     factors: list[dict[str, float]] = [{}, {}]
     for place, checklist in zip(factors, (whole, small), strict=True):
         for item in checklist.findings:
-            if item.finding.estimate:
-                place.setdefault(item.rule.category, item.finding.estimate.run)
+            if item.estimate:
+                place.setdefault(item.rule.category, item.estimate.run)
     for category in dict.fromkeys([*factors[0], *factors[1]]):
         pair = factors[0].get(category, 1.0), factors[1].get(category, 1.0)
         if max(pair) >= NAMED:

@@ -10,7 +10,7 @@ from pathlib import Path
 import profkit
 from profkit.report.floors import floors
 from profkit.report.summary import LaunchSummary, ReportSummary
-from profkit.rules.checklist import Item
+from profkit.rules.finding import Finding
 from profkit.timing.latency import Pair, Timed, analyze_latency
 from profkit.timing.latency_file import read_latencies
 from profkit.timing.latency_view import change
@@ -26,7 +26,7 @@ class Profile:
     """What a recorded report holds, and its checklist."""
 
     summary: ReportSummary
-    items: tuple[Item, ...]
+    items: tuple[Finding, ...]
 
 
 Read = Callable[[Path], Profile]
@@ -61,7 +61,7 @@ def slowest(report: Profile) -> LaunchSummary:
 def limit(report: Profile) -> str:
     """What the profile says limits it: a finding that promises time, or what is busiest."""
     items = report.items
-    promises = bool(items) and items[0].finding.estimate is not None
+    promises = bool(items) and items[0].estimate is not None
     return _told(items) if promises else f"{_told(items)}; {busiest(report)}"
 
 
@@ -70,10 +70,10 @@ def finding(report: Profile) -> str:
     return _told(report.items)
 
 
-def _told(items: Sequence[Item]) -> str:
+def _told(items: Sequence[Finding]) -> str:
     if not items:
         return "No rule holds"
-    title, gain = items[0].rule.title, items[0].finding.estimate
+    title, gain = items[0].rule.title, items[0].estimate
     return f"{title}: {gain.likely:.2f}x [{gain.low:.2f}, {gain.high:.2f}]" if gain else title
 
 

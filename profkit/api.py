@@ -8,11 +8,13 @@ from profkit.application.timeline import Timeline
 from profkit.comparison.comparison import Diff, KernelDiff
 from profkit.comparison.reports import diff
 from profkit.page.report import Report, load
-from profkit.rules.checklist import Checklist, Item
+from profkit.rules.checklist import Checklist
+from profkit.rules.finding import Finding
 
 __all__ = [
-    "Checklist", "Diff", "Item", "Kernel", "KernelDiff", "Report", "Roofline", "Timeline", "diff",
-    "load", "load_timeline",
+    "Checklist", "Diff", "Finding", "Item", "Kernel", "KernelDiff", "Report", "Roofline",
+    "Timeline", "diff", "load", "load_timeline",
 ]  # fmt: skip
 
+Item = Finding  # a checklist's items, by their first name
 load_timeline = Timeline.load

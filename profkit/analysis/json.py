@@ -21,13 +21,13 @@ from profkit.report.summary import Group, LaunchSummary, ReportSummary
 from profkit.rules import checklist_format
 from profkit.rules.checklist import Checklist
 from profkit.rules.checklist_format import (
+    DemonstratedRow,
+    FindingInFull,
     FindingRow,
-    HeadroomRow,
-    ItemRow,
-    ProofRow,
     finding_row,
-    headroom_row,
 )
+from profkit.rules.finding import UnevaluatedRule
+from profkit.rules.headroom import Headroom
 
 Extent = tuple[Count, ...]
 
@@ -101,7 +101,7 @@ class GroupRow(Projection, frozen=True, kw_only=True):
     low: Measured = field(name="min_s")
     high: Measured = field(name="max_s")
     share: Measured
-    headroom: HeadroomRow | None
+    headroom: Headroom | None
     indexes: tuple[Count, ...] = field(name="launches")
 
 
@@ -183,7 +183,7 @@ class KernelRow(Projection, frozen=True, kw_only=True):
     rules: tuple[RuleRow, ...] = field(name="ncu_rules")
     warnings: tuple[str, ...]
     notes: tuple[str, ...]
-    headroom: HeadroomRow | None
+    headroom: Headroom | None
     findings: tuple[FindingRow, ...]
     informative: tuple[FindingRow, ...]
 
@@ -203,10 +203,10 @@ class Analysis(Projection, frozen=True, kw_only=True):
     groups: tuple[GroupRow, ...]
     kernels: tuple[KernelRow, ...]
     conclusion: checklist_format.Conclusion
-    checklist: tuple[ItemRow, ...]
-    informative: tuple[ItemRow, ...]
-    reachable: tuple[ProofRow, ...]
-    not_evaluated: tuple[checklist_format.UnevaluatedRow, ...]
+    checklist: tuple[FindingInFull, ...]
+    informative: tuple[FindingInFull, ...]
+    reachable: tuple[DemonstratedRow, ...]
+    not_evaluated: tuple[UnevaluatedRule, ...]
 
 
 class AnalysisFile(Analysis, frozen=True, tag_field="schema", tag="profkit.analyze/1"):
@@ -253,8 +253,7 @@ def _parts(
         "gpu": gpus[0],
         "gpus": gpus,
         "groups": tuple(
-            project(group, GroupRow, headroom=headroom_row(checklist.headroom_of(group)))
-            for group in groups
+            project(group, GroupRow, headroom=checklist.headroom_of(group)) for group in groups
         ),
         "kernels": tuple(sorted(kernels, key=lambda kernel: kernel.index)),
         **checklist_format.checklist_parts(checklist),
@@ -304,7 +303,7 @@ def _kernel(summary: LaunchSummary, group: Group, checklist: Checklist) -> Kerne
         occupancy_next_step=occupancy.step if occupancy else None,
         instructions_by_class=launch.breakdowns.get("instructions_by_class", {}),
         instructions_by_opcode=launch.breakdowns.get("instructions_by_opcode", {}),
-        headroom=None if summary.failed else headroom_row(checklist.headroom_of(group)),
-        findings=[finding_row(item) for item in items if item.rank],
-        informative=[finding_row(item) for item in items if not item.rank],
+        headroom=None if summary.failed else checklist.headroom_of(group),
+        findings=[finding_row(item, FindingRow) for item in items if item.rank],
+        informative=[finding_row(item, FindingRow) for item in items if not item.rank],
     )

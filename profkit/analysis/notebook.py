@@ -14,7 +14,8 @@ from profkit.ui.text import literal, plural
 from profkit.ui.view import Grid, Panel, Row
 
 if TYPE_CHECKING:
-    from profkit.rules.checklist import Checklist, Item
+    from profkit.rules.checklist import Checklist
+    from profkit.rules.finding import Finding
     from profkit.timeline.summary import TimelineSummary
 
 _NAME = 70  # characters, chosen: two columns of numbers fit beside it in a notebook cell
@@ -43,7 +44,7 @@ def report_html(report: ReportSummary, checklist: Checklist) -> str:
     )
 
 
-def timeline_html(summary: TimelineSummary, path: str, findings: Sequence[Item]) -> str:
+def timeline_html(summary: TimelineSummary, path: str, findings: Sequence[Finding]) -> str:
     """What the GPU did and waited for, the findings, and the tables of the timeline."""
     from profkit.analysis import timeline_view as view
 
@@ -72,14 +73,12 @@ def _findings(checklist: Checklist) -> str:
     return headline + _items([(item.best, item.other_kernels) for item in shown]) + rest + notes
 
 
-def _items(items: Sequence[tuple[Item, str]]) -> str:
+def _items(items: Sequence[tuple[Finding, str]]) -> str:
     """Findings as a table, each with what follows the name of its kernel."""
     rows = [
         (
             str(item.rank or "-"),
-            f"{words.gain(item.finding.estimate)}{words.of_chain(item)}"
-            if item.finding.estimate
-            else "",
+            f"{words.gain(item.estimate)}{words.of_chain(item)}" if item.estimate else "",
             item.title,
             f"{function_name(item.group, NAME_WIDTH) if item.group else words.TIMELINE}{others}",
             "".join(item.actions[:1]),

@@ -414,7 +414,7 @@ class Report:
         )
         return Roofline(**vars(computed))
 
-    def explain(self, rule: Rule) -> tuple[Trial[Group], ...]:
+    def explain(self, rule: Rule) -> tuple[Trial, ...]:
         """A rule evaluated on each kernel, most time first."""
         from profkit.rules.engine import explain
 

@@ -162,7 +162,7 @@ def source_json(report: ReportSummary, inside: Inside, checklist: Checklist) -> 
         kernel=project(inside.launch, LaunchRow),
         timeline=_timeline(inside.timeline) if inside.timeline else None,
         source=_source(inside.view) if inside.view else None,
-        findings=tuple(map(finding_row, checklist.findings_on(group))),
+        findings=tuple(finding_row(item, FindingRow) for item in checklist.findings_on(group)),
     )
     return encode(file, indent=1, dense=False)
 

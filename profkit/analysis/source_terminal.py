@@ -16,8 +16,9 @@ from profkit.report import panels
 from profkit.report.names import function_name, told_apart
 from profkit.report.phases import HALF, KernelTimeline, Track
 from profkit.report.summary import NOT_STALLED, LaunchSummary, ReportSummary
-from profkit.rules.checklist import Checklist, Item
+from profkit.rules.checklist import Checklist
 from profkit.rules.checklist_view import located
+from profkit.rules.finding import Finding
 from profkit.ui.terminal import note
 from profkit.ui.text import bar, compact, cut, literal, number, percent, plural, shorten
 
@@ -82,7 +83,7 @@ def inside_view(
     return Group(*parts)
 
 
-def _items_on(launch: LaunchSummary, checklist: Checklist) -> Iterator[Item]:
+def _items_on(launch: LaunchSummary, checklist: Checklist) -> Iterator[Finding]:
     for item in checklist.items:
         if item.group and launch.index in item.group.indexes:
             yield item

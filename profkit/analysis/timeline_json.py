@@ -17,8 +17,8 @@ from profkit.core.projection import Measured, Projection, project
 from profkit.core.typed_file import Count, File, Maybe, Number, part, plain
 from profkit.core.version import __version__
 from profkit.report.names import file_name
-from profkit.rules.checklist import Item
-from profkit.rules.checklist_format import ItemRow, item_row
+from profkit.rules.checklist_format import FindingInFull, finding_row
+from profkit.rules.finding import Finding
 from profkit.timeline.events import TimelineGpu
 from profkit.timeline.summary import KernelGroup, KernelRun, MemoryUse, RangeUse, TimelineSummary
 
@@ -202,7 +202,7 @@ class Export(Projection, frozen=True, kw_only=True):
     calls: tuple[CallRow, ...]
     memory: tuple[MemoryRow, ...]
     synchronizations: tuple[WaitRow, ...]
-    checklist: tuple[ItemRow, ...]
+    checklist: tuple[FindingInFull, ...]
 
 
 class ExportFile(Export, frozen=True, tag_field="schema", tag="profkit.timeline/1"):
@@ -217,7 +217,7 @@ class ExportsFile(File, frozen=True, kw_only=True, tag="profkit.timeline/1"):
 
 
 def timelines_json(
-    timelines: Sequence[tuple[TimelineSummary, str, tuple[Item, ...]]], *, with_host: bool
+    timelines: Sequence[tuple[TimelineSummary, str, tuple[Finding, ...]]], *, with_host: bool
 ) -> str:
     """Timelines with their paths and findings.
 
@@ -240,7 +240,7 @@ def timelines_json(
     return text.getvalue()
 
 
-def _export(summary: TimelineSummary, file: str, items: Iterable[Item]) -> dict[str, Any]:
+def _export(summary: TimelineSummary, file: str, items: Iterable[Finding]) -> dict[str, Any]:
     """An export by the fields of `Export`; launches, which may be many, are made one by one."""
     region, kernels = summary.region, summary.kernels
     gaps = [project(g, GapRow, after=g.after.name, before=g.before.name) for g in region.largest]
@@ -264,7 +264,7 @@ def _export(summary: TimelineSummary, file: str, items: Iterable[Item]) -> dict[
         "synchronizations": [
             project(use.times, WaitRow, kind=use.name) for use in summary.synchronizations
         ],
-        "checklist": list(map(item_row, items)),
+        "checklist": [finding_row(item, FindingInFull) for item in items],
     }
     return {key: row if isinstance(row, map) else plain(row) for key, row in rows.items()}
 

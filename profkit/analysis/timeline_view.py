@@ -12,8 +12,8 @@ from rich.text import Text
 from profkit.core.errors import UsageError
 from profkit.report.names import file_name, told_apart
 from profkit.rules import finding_text as words
-from profkit.rules.checklist import Item
 from profkit.rules.checklist_view import in_full, in_short
+from profkit.rules.finding import Finding
 from profkit.rules.finding_text import items_markdown
 from profkit.timeline import summary as shapes
 from profkit.timeline.events import TimelineGpu
@@ -24,7 +24,7 @@ from profkit.ui.terminal import console, facts, note, rendered
 from profkit.ui.text import bar, extent, literal, number, percent, plural, shorten
 from profkit.ui.view import Grid, Panel, Row
 
-Report = tuple[TimelineSummary, str, tuple[Item, ...]]
+Report = tuple[TimelineSummary, str, tuple[Finding, ...]]
 
 _GAPS_SHOWN, _ROWS_SHOWN = 5, 20
 _BAR = 10  # characters, chosen: a tenth each
@@ -111,11 +111,11 @@ def _gpu(gpu: TimelineGpu) -> str:
     return ", ".join(filter(None, parts))
 
 
-def _base(region: Region, items: Sequence[Item]) -> str:
+def _base(region: Region, items: Sequence[Finding]) -> str:
     """The time that estimated speedups are of."""
     steps = [item for item in items if item.rule.about == "application"]
     if len(steps) == len(items):
-        whole = next((item.finding.estimate for item in steps if item.finding.estimate), None)
+        whole = next((item.estimate for item in steps if item.estimate), None)
         time = f" of {number(whole.whole_seconds, 's')} (median)" if whole else ""
         return f"{words.STEP}{time}, without what was before"
     span = region.busy + region.gaps.total
@@ -269,7 +269,9 @@ def _middle(times: Spread) -> tuple[str, ...]:
     return tuple(number(time, "s") for time in (times.median, times.low, times.high))
 
 
-def _view(summary: TimelineSummary, path: str, items: Sequence[Item], width: int) -> RenderableType:
+def _view(
+    summary: TimelineSummary, path: str, items: Sequence[Finding], width: int
+) -> RenderableType:
     parts: list[RenderableType] = [
         Text(shorten(literal(path), width), "bold"),
         Text(headline(summary)),
@@ -341,7 +343,7 @@ def _limits(grid: Grid, width: int) -> list[int]:
     return limits
 
 
-def _markdown(summary: TimelineSummary, path: str, items: Sequence[Item]) -> str:
+def _markdown(summary: TimelineSummary, path: str, items: Sequence[Finding]) -> str:
     lines = [f"# {code(path)}", "", escape(headline(summary)), ""]
     recording = _recording(summary)
     lines += _markdown_table(("", ""), [(row.label, escape(row.value)) for row in recording.rows])

@@ -32,8 +32,9 @@ from profkit.application.ranks import Ranks, ranks_of
 from profkit.application.run import ApplicationRun
 from profkit.application.what_if import Change, Group, WhatIf
 from profkit.report.summary import LaunchSummary
-from profkit.rules.checklist import Checklist, Item, application_items
+from profkit.rules.checklist import Checklist, application_items
 from profkit.rules.engine import AT_THE_ROOF
+from profkit.rules.finding import Estimate, Finding
 from profkit.rules.rule_file import shipped_rules
 from profkit.timeline.events import LaunchConfiguration
 
@@ -54,15 +55,6 @@ _CAUSES: Mapping[tuple[str, str], str] = {
 _BUSY_KERNELS = "slow_kernel"
 _UNKNOWN_KERNELS = "CUDA graphs, whose kernels are unknown"
 _ROUNDING = 1e-6  # of the step, chosen: what is left of sums of shares
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """A likely speedup with its range."""
-
-    likely: float
-    low: float
-    high: float
 
 
 @dataclass(frozen=True)
@@ -118,7 +110,7 @@ class _Kernel:
     entry: PickEntry
     group: Group
     share: float
-    item: Item | None
+    item: Finding | None
     launch: LaunchSummary | None
     ceiling: float
 
@@ -213,7 +205,6 @@ class _Reader:
         share = self._application.kernel_share
         for kernel in self._kernels:
             item, entry = kernel.item, kernel.entry
-            estimate = item.finding.estimate if item else None
             yield AnswerRow(
                 KERNELS,
                 entry.kernel,
@@ -221,9 +212,7 @@ class _Reader:
                 kernel.share * self._step,
                 kernel.share,
                 finding=item.title if item else "no finding" if kernel.launch else "",
-                kernel_estimate=(
-                    Estimate(estimate.likely, estimate.low, estimate.high) if estimate else None
-                ),
+                kernel_estimate=item.estimate if item else None,
                 ceiling=kernel.ceiling,
                 note=entry.reason,
                 grid=entry.grid,
@@ -287,7 +276,7 @@ class _Reader:
         exchange = self._exchanges.get(part.name) if part.group == COMMUNICATION else None
         return bandwidth_words(exchange) if exchange else ""
 
-    def _item_of(self, part: Part) -> Item | None:
+    def _item_of(self, part: Part) -> Finding | None:
         category = _CAUSES.get((part.group, part.name)) or _CAUSES.get((part.group, ""))
         return self._items.get(category or "")
 
@@ -309,7 +298,7 @@ class _Reader:
                 )
 
     @property
-    def _causes(self) -> list[Item]:
+    def _causes(self) -> list[Finding]:
         """The findings on the step as a whole that are in the plan."""
         return [
             item

@@ -10,11 +10,12 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from profkit.application.answer import WORTH, Answer, AnswerRow, Estimate
+from profkit.application.answer import WORTH, Answer, AnswerRow
 from profkit.application.parts import COPIES, GAPS, KERNELS
 from profkit.core.typed_file import Count, Maybe, Model, Output, Real, encode
 from profkit.core.version import __version__
 from profkit.report.names import own_names, told_apart
+from profkit.rules.finding import Estimate
 from profkit.ui.markdown import code, escape
 from profkit.ui.markdown import table_of as markdown_table
 from profkit.ui.terminal import table_of

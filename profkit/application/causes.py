@@ -25,7 +25,8 @@ from profkit.application.what_if import (
     is_synchronization,
     small_kernels,
 )
-from profkit.rules.checklist import Item, application_items, timeline_items
+from profkit.rules.checklist import application_items, timeline_items
+from profkit.rules.finding import Finding
 from profkit.rules.rule_file import Rule, shipped_rules
 from profkit.rules.story_score import NAMED_STORY
 from profkit.timeline.events import Events
@@ -64,7 +65,7 @@ def findings(
     rules: Sequence[Rule],
     disabled: Collection[str] = (),
     nvtx: str | None = None,
-) -> tuple[Item, ...]:
+) -> tuple[Finding, ...]:
     """What rules find in a timeline: in its steps, or in all of it where nothing repeats. `nvtx` is
     the range of a step; without it steps are found. Of several programs they are of that on the
     first GPU.
@@ -79,7 +80,7 @@ def with_findings(
     rules: Sequence[Rule],
     disabled: Collection[str] = (),
     nvtx: str | None = None,
-) -> tuple[TimelineSummary, tuple[Item, ...]]:
+) -> tuple[TimelineSummary, tuple[Finding, ...]]:
     """A timeline's summary and findings; the summary's notes say of which processes there are
     none."""
     steps, summary = steady_steps(events, nvtx), summarize_timeline(events)
@@ -92,7 +93,7 @@ def with_findings(
 
 def _findings(
     events: Events, steps: Sequence[Steps], rules: Sequence[Rule], disabled: Collection[str]
-) -> tuple[Item, ...]:
+) -> tuple[Finding, ...]:
     step = quantities(events, steps)
     shipped = shipped_rules() if step or lost_work(events) else ()
     whole = [rule for rule in rules if rule.about == "timeline" and rule not in shipped]
@@ -105,7 +106,7 @@ def _findings(
     )
 
 
-def _ceiling(item: Item) -> float:
+def _ceiling(item: Finding) -> float:
     return -item.range[1]
 
 

@@ -19,7 +19,7 @@ from profkit.ui.text import literal, number, percent, plural
 if TYPE_CHECKING:
     import pandas as pd
 
-    from profkit.rules.checklist import Item
+    from profkit.rules.finding import Finding
     from profkit.rules.rule_file import Rule
 
 
@@ -78,7 +78,7 @@ class Timeline:
 
     def findings(
         self, rules: Sequence[Rule] | None = None, disabled: Collection[str] = ()
-    ) -> tuple[Item, ...]:
+    ) -> tuple[Finding, ...]:
         """What keeps the GPU from working, most time saved first: in a step in steady state, or in
         all of a program that repeats nothing.
 

@@ -52,7 +52,7 @@ def _rows_of_variant(variant: TimedChange, diff: Diff) -> _Rows:
     """Of a variant of several launches: its own times, its findings and its kernels."""
     relieved = diff.relieved(variant)
     yield "Hypothesis", [words.finding_on(item) for item in relieved[:1]] or [_NOTHING]
-    estimates = [words.promise_on(item) for item in relieved[:1] if item.finding.estimate]
+    estimates = [words.promise_on(item) for item in relieved[:1] if item.estimate]
     yield "Predicted speedup", estimates or [_NO_ESTIMATE]
     yield "Before", [_timed(variant.before)]
     yield "After", [_timed(variant.after)]
@@ -73,7 +73,7 @@ def _rows(kernel: KernelDiff, rooflines: Rooflines) -> _Rows:
     item = aim.before if aim else None
     shown = f" ({words.seen(aim.seen)})" if aim and aim.seen else ""
     yield "Hypothesis", [f"{item.rule.category}: {item.rule.title}{shown}" if item else _NOTHING]
-    estimate = item.finding.estimate if item else None
+    estimate = item.estimate if item else None
     yield "Predicted speedup", [gain(estimate)] if estimate else [_NO_ESTIMATE]
     yield "Before", [_time(kernel, 0)]
     yield "After", [_time(kernel, 1)]

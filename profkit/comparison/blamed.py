@@ -12,7 +12,7 @@ from profkit.comparison.comparison import Diff, KernelDiff
 from profkit.comparison.finding_changes import WORTH, FindingChange, Status
 from profkit.comparison.gates import Failure
 from profkit.report.names import file_name
-from profkit.rules.checklist import Item
+from profkit.rules.finding import Finding
 from profkit.ui.text import literal
 
 WORSE = (Status.new, Status.worsened)
@@ -33,7 +33,7 @@ class IntroducedFinding:
     index: int
     kernel: KernelDiff
     change: FindingChange
-    item: Item
+    item: Finding
 
     @property
     def message(self) -> str:
@@ -59,7 +59,7 @@ class Sources:
     root: Path
     with_host: bool
 
-    def item_spot(self, item: Item) -> Spot | None:
+    def item_spot(self, item: Finding) -> Spot | None:
         """The line that a finding blames first; None where no line is known."""
         place = next((place for place in item.places if place.file and place.line), None)
         return Spot(self.named(place.file), place.line) if place else None

@@ -26,7 +26,8 @@ from profkit.comparison.timed_change import TimedChange, Timings, same_samples, 
 from profkit.report.names import function_name
 from profkit.report.source_lines import LineCost
 from profkit.report.summary import NAME_WIDTH, Group, LaunchSummary, ReportSummary
-from profkit.rules.checklist import Checklist, Item
+from profkit.rules.checklist import Checklist
+from profkit.rules.finding import Finding
 from profkit.timing.latency_view import times_as_fast
 from profkit.ui.text import literal, number, plural
 
@@ -284,14 +285,11 @@ class Diff:
         return tuple(kernel for kernel in self.kernels if kernel.change is Change.incomparable)
 
     @property
-    def removed_findings(self) -> tuple[Item, ...]:
+    def removed_findings(self) -> tuple[Finding, ...]:
         """The findings with an estimated speedup on removed kernels."""
         checklist = self.sides[0].checklist
         return tuple(
-            item
-            for group in self.removed
-            for item in checklist.findings_on(group)
-            if item.finding.estimate
+            item for group in self.removed for item in checklist.findings_on(group) if item.estimate
         )
 
     @property
@@ -300,7 +298,7 @@ class Diff:
         of_kernels = {id(kernel.timed) for kernel in self.kernels}
         return tuple(timed for timed in self.timed if id(timed) not in of_kernels)
 
-    def relieved(self, variant: TimedChange) -> tuple[Item, ...]:
+    def relieved(self, variant: TimedChange) -> tuple[Finding, ...]:
         """The findings of a variant that its change resolved or improved, or removed with a kernel.
 
         The one of the largest estimated saving is first.
@@ -409,9 +407,9 @@ def _timed(
     }
 
 
-def _weight(item: Item) -> float:
+def _weight(item: Finding) -> float:
     """The seconds that a fix of a finding would save over a report, as it is estimated."""
-    estimate = item.finding.estimate
+    estimate = item.estimate
     return item.group.total * (1 - 1 / estimate.likely) if item.group and estimate else 0.0
 
 

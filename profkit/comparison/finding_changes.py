@@ -12,7 +12,8 @@ from profkit.core.typed_file import Model
 from profkit.report.floors import REACH, floors
 from profkit.report.resources import RESOURCES
 from profkit.report.summary import Group, LaunchSummary
-from profkit.rules.checklist import Checklist, Item
+from profkit.rules.checklist import Checklist
+from profkit.rules.finding import Finding
 from profkit.rules.measures import MOVED, Measure, known_gain, measures, not_collected
 
 REMAINS = 0.1
@@ -83,8 +84,8 @@ class FindingChange:
 
     category: str
     status: Status
-    before: Item | None
-    after: Item | None
+    before: Finding | None
+    after: Finding | None
     saved_before: float
     saved_after: float
     seen: Seen | None
@@ -140,16 +141,16 @@ def finding_changes(
 def limit(group: Group, checklist: Checklist) -> Limit | None:
     """What limits a kernel now: the first finding on it in the checklist, where its estimate is
     large; else the busiest resource, as checklists name it; None where neither shows."""
-    items = [item for item in checklist.findings_on(group) if item.finding.estimate]
+    items = [item for item in checklist.findings_on(group) if item.estimate]
     return _promising(items, LIMITS) or _busiest(group) or _promising(items, WORTH)
 
 
-def _promising(items: Sequence[Item], least: float) -> Limit | None:
+def _promising(items: Sequence[Finding], least: float) -> Limit | None:
     """The first finding, from an estimated speedup on."""
     item = next(iter(items), None)
     if item is None or _factor(item) < least:
         return None
-    sure = item.finding.estimate and item.finding.estimate.confidence != _UNSURE
+    sure = item.estimate and item.estimate.confidence != _UNSURE
     return Limit(item.rule.category, None, bool(sure))
 
 
@@ -161,10 +162,10 @@ def _busiest(group: Group) -> Limit | None:
     return Limit(_CATEGORIES.get(floor.resource, floor.label), floor.busy)
 
 
-def _by_category(checklist: Checklist, group: Group) -> Mapping[str, Item]:
+def _by_category(checklist: Checklist, group: Group) -> Mapping[str, Finding]:
     """The first item of each category; without those that only state that a kernel is at its
     roof."""
-    items: dict[str, Item] = {}
+    items: dict[str, Finding] = {}
     for item in checklist.findings_on(group):
         if item.rule.category != "at_the_roof":
             items.setdefault(item.rule.category, item)
@@ -172,7 +173,7 @@ def _by_category(checklist: Checklist, group: Group) -> Mapping[str, Item]:
 
 
 def _change(
-    category: str, item: Item | None, item_after: Item | None, before: Group, after: Group
+    category: str, item: Finding | None, item_after: Finding | None, before: Group, after: Group
 ) -> FindingChange:
     saved, saved_after = _saved(item, before), _saved(item_after, after)
     gone = item_after is None or (saved > 0 and saved_after <= REMAINS * saved)
@@ -221,14 +222,14 @@ def _weighed(saved: float, saved_after: float) -> Status:
     return Status.improved if saved_after < saved else Status.worsened
 
 
-def _saved(item: Item | None, group: Group) -> float:
+def _saved(item: Finding | None, group: Group) -> float:
     """Seconds per launch that a fix is estimated to save."""
     return group.median * (1 - 1 / factor) if (factor := _factor(item)) != 1 else 0.0
 
 
-def _factor(item: Item | None, unknown: float = 1.0) -> float:
+def _factor(item: Finding | None, unknown: float = 1.0) -> float:
     """The estimated speedup of a fix."""
-    estimate = item.finding.estimate if item else None
+    estimate = item.estimate if item else None
     return estimate.likely if estimate else unknown
 
 

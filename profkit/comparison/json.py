@@ -22,8 +22,7 @@ from profkit.core.projection import Measured, Projection, project
 from profkit.core.typed_file import Count, File, Number, encode
 from profkit.core.version import __version__
 from profkit.report.names import file_name
-from profkit.rules.checklist import Item
-from profkit.rules.checklist_format import FindingRow, finding_fields
+from profkit.rules.checklist_format import FindingRow, finding_row
 from profkit.timing.latency import Timed
 from profkit.timing.results import Classic
 
@@ -281,7 +280,7 @@ def _comparison(judged: Judged, document: Document) -> ComparisonRow:
             _kernel(kernel, with_lines=not top or index < top)
             for index, kernel in enumerate(diff.kernels)
         ],
-        removed_findings=[_item(item) for item in diff.removed_findings],
+        removed_findings=[finding_row(item, FindingOfKernel) for item in diff.removed_findings],
         timed=[_timed(timed) for timed in diff.timed],
     )
 
@@ -344,9 +343,8 @@ def _latency(latency: Timed) -> LatencyRow:
 
 
 def _finding(change: FindingChange) -> FindingChangeRow:
-    before, after = (_item(item) if item else None for item in (change.before, change.after))
+    before, after = (
+        finding_row(side, FindingOfKernel) if side else None
+        for side in (change.before, change.after)
+    )
     return project(change, FindingChangeRow, before=before, after=after)
-
-
-def _item(item: Item) -> FindingOfKernel:
-    return project(item, FindingOfKernel, **finding_fields(item), title=item.rule.title)

@@ -24,7 +24,7 @@ from profkit.comparison.timed_change import INTERLEAVED, TimedChange
 from profkit.report.catalog import catalog
 from profkit.report.names import function_name
 from profkit.report.summary import Group
-from profkit.rules.checklist import Item
+from profkit.rules.finding import Finding
 from profkit.rules.finding_text import gain
 from profkit.timing.latency_view import latency_words, times_as_fast
 from profkit.ui.text import compact, extent, literal, number, percent, plural
@@ -158,7 +158,7 @@ def finding(change: FindingChange) -> str:
     """A finding and its status: `shared_bank_conflicts resolved (32-way → none)`."""
     status = f"{change.category} {change.status.value}"
     details = [seen(change.seen)] if change.seen else []
-    if change.status is Status.resolved and change.after and change.after.finding.estimate:
+    if change.status is Status.resolved and change.after and change.after.estimate:
         details.append(
             f"{number(change.saved_after, 's')} of {number(change.saved_before, 's')} remaining"
         )
@@ -337,7 +337,7 @@ def variant(timed: TimedChange) -> str:
 def estimate_held(change: FindingChange, kernel: KernelDiff) -> str:
     """The predicted speedup of the largest resolved finding against the measured one; "" without,
     for a chain of kernels, and for smaller findings, which the same fix may have resolved."""
-    estimate = change.before.finding.estimate if change.before else None
+    estimate = change.before.estimate if change.before else None
     largest = max(kernel.resolved, key=lambda each: each.saved_before, default=None)
     if estimate is None or change is not largest or math.isnan(kernel.speedup):
         return ""
@@ -447,20 +447,20 @@ def went(diff: Diff) -> str:
     findings = dict.fromkeys(
         f"{item.rule.category} ({_short(item.group)})"
         for item in diff.removed_findings
-        if item.group and item.finding.estimate and item.finding.estimate.likely >= WORTH
+        if item.group and item.estimate and item.estimate.likely >= WORTH
     )
     return ", ".join(findings)
 
 
-def finding_on(item: Item) -> str:
+def finding_on(item: Finding) -> str:
     """A finding with the kernel that it is on."""
     on = f" (on {_short(item.group)})" if item.group else ""
     return f"{item.rule.category}: {item.rule.title}{on}"
 
 
-def promise_on(item: Item) -> str:
+def promise_on(item: Finding) -> str:
     """The predicted speedup of a finding's kernel, or of its chain of kernels."""
-    estimate = item.finding.estimate
+    estimate = item.estimate
     if estimate is None or item.group is None:
         return ""
     chain = "the kernels around " if item.rule.spans == "chain" else ""

@@ -15,7 +15,7 @@ import operator
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from profkit.core.columns import Column
@@ -48,7 +48,8 @@ FUNCTIONS: Mapping[str, Arity] = {
 _BINARY: Mapping[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
 }  # fmt: skip
-_SIGNS: Mapping[type[ast.cmpop], str] = {
+Sign = Literal["<", "<=", ">", ">=", "==", "!="]
+_SIGNS: Mapping[type[ast.cmpop], Sign] = {
     ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!=",
 }  # fmt: skip
 HOLDS: Mapping[str, Callable[[Any, Any], bool]] = {
@@ -75,7 +76,7 @@ class Comparison:
     """One comparison of a condition, as its sides' own expressions: for evidence."""
 
     left: Expression
-    sign: str
+    sign: Sign
     right: Expression
 
     @property

@@ -16,8 +16,8 @@ from msgspec.structs import replace
 from profkit.analysis.report import Report
 from profkit.core.typed_file import Amount, Count, Model, Number
 from profkit.report.summary import Group, LaunchSummary
-from profkit.rules.checklist import Item
-from profkit.rules.engine import AT_THE_ROOF, Estimate
+from profkit.rules.engine import AT_THE_ROOF
+from profkit.rules.finding import Estimate, Finding
 from profkit.rules.measures import Measure, measures
 
 _ACTIONS = 3  # chosen: changes to try, of which the first is the usual one
@@ -78,8 +78,8 @@ def next_experiments(
     return tuple(islice(predictions(report, tried), count))
 
 
-def _prediction(item: Item, launches: Sequence[LaunchSummary]) -> Prediction | None:
-    estimate, group = item.finding.estimate, item.group
+def _prediction(item: Finding, launches: Sequence[LaunchSummary]) -> Prediction | None:
+    estimate, group = item.estimate, item.group
     if group is None or not math.isfinite(group.typical.duration):
         return None
     chain = item.rule.spans == "chain"

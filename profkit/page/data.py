@@ -20,7 +20,8 @@ from profkit.report.catalog import catalog
 from profkit.report.names import file_name, told_apart
 from profkit.report.summary import Group, ReportSummary
 from profkit.rules import finding_text as words
-from profkit.rules.checklist import WORTH_ACTING, Checklist, RuleItem
+from profkit.rules.checklist import WORTH_ACTING, Checklist
+from profkit.rules.finding import FindingGroup
 from profkit.runs.manifest import Manifest
 from profkit.ui.text import literal, number
 
@@ -163,9 +164,9 @@ def _report_key(report: ReportSummary) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
-def _key(item: RuleItem) -> str:
+def _key(item: FindingGroup) -> str:
     """The key of an item of the checklist among those of its report."""
-    text = f"{item.rule.name} {'estimate' if item.number else ''}"
+    text = f"{item.rule.name} {'estimate' if item.rank else ''}"
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
@@ -197,7 +198,7 @@ def _columns() -> list[tuple[str, str, str]]:
 
 def _axis_percent(checklist: Checklist) -> Any:
     """The position of a factor on a logarithmic axis from 1 to the largest, in percent."""
-    estimates = (item.finding.estimate for item in checklist.items)
+    estimates = (item.estimate for item in checklist.items)
     most = max((row.high for row in estimates if row), default=1.0)
     return lambda factor: round(100 * math.log(factor) / math.log(max(most, _LEAST_LARGEST)), 1)
 

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from profkit.report.session import Session
 from profkit.report.summary import Group
 from profkit.rules import finding_text as words
-from profkit.rules.checklist import Checklist, Item, Proof, RuleItem
+from profkit.rules.checklist import Checklist
 from profkit.rules.engine import AT_THE_ROOF
+from profkit.rules.finding import DemonstratedSpeedup, Finding, FindingGroup
 from profkit.ui.text import literal, number, plural
 
 Name = Callable[[Group | None], str]
@@ -52,15 +53,14 @@ def lead(checklist: Checklist, session: Session, file: str, name: Name) -> Lead:
     return Lead(title, "", words.summary(checklist), steps)
 
 
-def anchor(item: Item | RuleItem) -> str:
+def anchor(item: Finding | FindingGroup) -> str:
     """The id of a finding's box in the checklist, or of the list of kernels at the roof."""
     if item.rule.category == AT_THE_ROOF:
         return "at-the-roof"
-    number = item.number if isinstance(item, RuleItem) else item.rank
-    return f"item-{number or item.rule.name}"
+    return f"item-{item.rank or item.rule.name}"
 
 
-def _first(checklist: Checklist) -> RuleItem | None:
+def _first(checklist: Checklist) -> FindingGroup | None:
     """The item to begin with: one worth acting on, else that of kernels at the roof."""
     roofs = (item for item in checklist.rule_items if item.rule.category == AT_THE_ROOF)
     return next(
@@ -68,17 +68,17 @@ def _first(checklist: Checklist) -> RuleItem | None:
     )
 
 
-def _demonstrated(proof: Proof) -> str:
+def _demonstrated(proof: DemonstratedSpeedup) -> str:
     best = f"{literal(proof.best)}, {number(proof.best_seconds, 's')}"
     factor = words.factor(proof.speedup)
     return f"{factor} faster variant (GPU time) of the same work exists: {best}"
 
 
-def _estimate(checklist: Checklist, item: RuleItem) -> str:
+def _estimate(checklist: Checklist, item: FindingGroup) -> str:
     best = item.best
-    if best.finding.estimate is None:
+    if best.estimate is None:
         return words.prospects(best)
-    text = f"estimated speedup {words.gain(best.finding.estimate)}"
+    text = f"estimated speedup {words.gain(best.estimate)}"
     if best.group is None:
         return text
     text += words.of_chain(best) or " for this kernel"
@@ -116,7 +116,7 @@ def _steps(checklist: Checklist, session: Session, file: str, name: Name) -> Ite
         yield Step("Next step", "Find the hottest lines:", f"profkit source {report}")
 
 
-def kernel_count(item: RuleItem) -> str:
+def kernel_count(item: FindingGroup) -> str:
     """How many kernels an item concerns, "" for a timeline."""
     kernels = {finding.group.typical.index for finding in item.findings if finding.group}
     return plural(len(kernels), "kernel") if kernels else ""

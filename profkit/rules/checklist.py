@@ -5,26 +5,24 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from typing import TYPE_CHECKING
 
-from profkit.report.names import function_name
 from profkit.report.source_lines import Place
-from profkit.report.summary import NAME_WIDTH, Group, LaunchSummary, ReportSummary
+from profkit.report.summary import Group, LaunchSummary, ReportSummary
 from profkit.rules.engine import (
     AT_THE_ROOF,
-    Finding,
-    Lack,
     Sampling,
     diagnose,
     diagnose_application,
     diagnose_timeline,
 )  # fmt: skip
+from profkit.rules.finding import DemonstratedSpeedup, Finding, FindingGroup, UnevaluatedRule
 from profkit.rules.headroom import Headroom
 from profkit.rules.libraries import caller_actions, library_of
-from profkit.rules.rule_file import Confidence, Rule, shipped_rules
-from profkit.ui.text import factor, plural
+from profkit.rules.rule_file import Rule, shipped_rules
+from profkit.ui.text import plural
 
 if TYPE_CHECKING:
     from profkit.timing.variants import Variants
@@ -34,210 +32,9 @@ if TYPE_CHECKING:
 WORTH_ACTING = 0.02
 SAME_WEIGHT = 0.1  # chosen: within the error of estimates, so their order says nothing
 _FASTER = 1.05  # chosen: a variant faster by less is no alternative worth naming
-_OVERLAP = 1.01  # chosen: factors are printed to two decimals
 _SHOWN = 10  # findings in a `repr`: chosen, all of most reports, and never more than a screen
 
 Blame = Callable[[LaunchSummary, Sequence[str]], tuple[Place, ...]]
-
-
-@dataclass(frozen=True)
-class Item:
-    """A finding on a kernel. `rank` is the number of its item in the checklist, shared with the
-    findings of its rule on other kernels; 0 where it has no estimate.
-
-    `actions` are those for the kernel's architecture, or, for a kernel of a `library`, what its
-    caller can change; `places` are the lines or instructions that the rule blames, where recorded
-    and requested. `peers` are the ranks of other findings on the same kernel that save about as
-    much time. `page` documents the rule, "" for a user's own. `is_selection` states that its gain
-    for the whole is of launches that were selected from a report. `variant` is the one whose time
-    that gain is of, in a report of several; "" for the report's. `headroom` is the kernel's, None
-    where unknown.
-    """
-
-    rank: int
-    finding: Finding[Group | None]
-    actions: tuple[str, ...]
-    places: tuple[Place, ...]
-    peers: tuple[int, ...]
-    page: str
-    is_selection: bool = False
-    library: str | None = None
-    variant: str = ""
-    headroom: Headroom | None = None
-
-    @property
-    def rule(self) -> Rule:
-        return self.finding.rule
-
-    @property
-    def group(self) -> Group | None:
-        """The kernel that it is about; None where it is about a timeline as a whole."""
-        return self.finding.group
-
-    @property
-    def is_ceiling(self) -> bool:
-        """Whether only the most that a fix may give is known, of a timeline as a whole."""
-        return self.rule.about == "timeline" and self.rule.confidence == "low"
-
-    @property
-    def title(self) -> str:
-        """What limits the kernel, in one line."""
-        return self.rule.title
-
-    @property
-    def kernel(self) -> str:
-        """The demangled name of the kernel; "" where it is about a timeline as a whole."""
-        return self.group.name if self.group else ""
-
-    @property
-    def launch(self) -> int | None:
-        """The index of the kernel's launch of median duration, as `Report.kernel` takes it."""
-        return self.group.typical.index if self.group else None
-
-    @property
-    def speedup(self) -> float:
-        """The likely factor by which a fix makes the kernel faster; NaN without an estimate."""
-        return self.finding.estimate.likely if self.finding.estimate else math.nan
-
-    @property
-    def range(self) -> tuple[float, float]:
-        """The lowest and the highest factor that the estimate allows; NaN without one."""
-        estimate = self.finding.estimate
-        return (estimate.low, estimate.high) if estimate else (math.nan, math.nan)
-
-    @property
-    def confidence(self) -> Confidence:
-        """The width of the estimate's range in words; the rule's own without an estimate."""
-        return (self.finding.estimate or self.rule).confidence
-
-    @property
-    def assumes(self) -> str:
-        """What the estimate takes for granted of the fix; "" for nothing, or without one."""
-        return self.rule.assumes if self.finding.estimate else ""
-
-    def __repr__(self) -> str:
-        number = f" {self.rank}" if self.rank else ""
-        return f"<Item{number}: {self._speedup}, {self.title}, {self._kernel}>"
-
-    @property
-    def _speedup(self) -> str:
-        estimate = self.finding.estimate
-        if estimate and self.is_ceiling:
-            return f"at most {factor(estimate.high)}"
-        return str(estimate or "no estimated speedup")
-
-    @property
-    def _kernel(self) -> str:
-        return function_name(self.group, NAME_WIDTH) if self.group else "timeline"
-
-
-@dataclass(frozen=True)
-class RuleItem:
-    """An item of the checklist: a rule, and its findings on the kernels that it concerns, best
-    first.
-
-    `number` is the rank of its findings, 0 where they have no estimate. `speedup` is the likely
-    factor from fixing all of them, NaN without an estimate: for the whole report, or for the
-    `variant` that gains the most in a report of several. `minor` says that neither it nor any item
-    after it saves WORTH_ACTING of that time.
-    """
-
-    number: int
-    findings: tuple[Item, ...]
-    speedup: float
-    minor: bool
-    variant: str = ""
-
-    @property
-    def overlapping(self) -> float:
-        """The factor that the savings of its kernels would give if they were added up, where some
-        are of the same launches, which count once: more than `speedup`. NaN where none are."""
-        runs = (
-            item.finding.estimate.run
-            for item in self.findings
-            if item.finding.estimate and item.variant == self.variant
-        )
-        left = 1 - math.fsum(1 - 1 / run for run in runs)
-        total = 1 / left if left > 0 else math.inf
-        return total if total > self.speedup * _OVERLAP else math.nan
-
-    @property
-    def best(self) -> Item:
-        return self.findings[0]
-
-    @property
-    def rule(self) -> Rule:
-        return self.best.rule
-
-    @property
-    def title(self) -> str:
-        """What limits the kernels, in one line."""
-        return self.rule.title
-
-    @property
-    def other_kernels(self) -> str:
-        """` and 2 more kernels`; "" for one kernel."""
-        more = len(self.findings) - 1
-        return f" and {plural(more, 'more kernel')}" if more else ""
-
-    def __repr__(self) -> str:
-        number = f" {self.number}" if self.number else ""
-        speedup = "" if math.isnan(self.speedup) else f"{factor(self.speedup)} for {self._whole}, "
-        return f"<RuleItem{number}: {speedup}{self.title}, {self._kernels}>"
-
-    @property
-    def _whole(self) -> str:
-        return self.variant or ("the report" if self.best.group else "the timeline")
-
-    @property
-    def _kernels(self) -> str:
-        return f"{self.best._kernel}{self.other_kernels}"
-
-
-@dataclass(frozen=True)
-class Proof:
-    """A demonstrated speedup of a variant: another one, `best`, does the same work faster.
-
-    Seconds are GPU time of whole variants: medians of timed calls, or, where not `timed`, sums of
-    ncu's durations of their launches. `host` and `best_host` are the host launch overheads of a
-    call, 0 where unknown.
-    """
-
-    variant: str
-    seconds: float
-    best: str
-    best_seconds: float
-    timed: bool
-    host: float = 0.0
-    best_host: float = 0.0
-
-    @property
-    def speedup(self) -> float:
-        return self.seconds / self.best_seconds
-
-    @property
-    def saved(self) -> float:
-        """The time (s) of the variant beyond that of the best."""
-        return self.seconds - self.best_seconds
-
-    @property
-    def back_to_back(self) -> float:
-        """The factor for calls that follow each other, each limited by its GPU time or by the host
-        launch overhead, whichever is longer."""
-        return max(self.seconds, self.host) / max(self.best_seconds, self.best_host)
-
-    @property
-    def launch_bound(self) -> tuple[tuple[str, float], ...]:
-        """The variants of the two whose host launch overhead exceeds their GPU time, with it."""
-        sides = (
-            (self.best, self.best_seconds, self.best_host),
-            (
-                self.variant,
-                self.seconds,
-                self.host,
-            ),
-        )
-        return tuple((name, host) for name, seconds, host in sides if host > seconds)
 
 
 @dataclass(frozen=True)
@@ -260,7 +57,7 @@ class Wholes:
         # of variants with the same kernel, the first
         return max(wholes, key=lambda whole: round(whole[0], 2), default=(0.0, ""))
 
-    def saved(self, findings: Iterable[Finding[Group | None]]) -> tuple[float, str]:
+    def saved(self, findings: Iterable[Finding]) -> tuple[float, str]:
         """The largest share of a whole that fixing these findings of one rule saves, and that
         whole; a launch that several of them cover counts once, with the largest share saved."""
         shares: dict[int, float] = {}
@@ -291,21 +88,22 @@ class Checklist:
     """Everything found in a report. `rules` were tried on `kernels`; `skipped` have no duration.
 
     `items` have an estimate and are sorted by the speedup of their rule for its whole;
-    `informative` findings have none. `headrooms` are of all kernels whose DRAM traffic is known.
+    `informative` findings have none. `headrooms` are of the kernels whose DRAM traffic is
+    known, by their typical launches.
     """
 
-    items: tuple[Item, ...]
-    informative: tuple[Item, ...]
-    proofs: tuple[Proof, ...]
-    unevaluated: tuple[Lack, ...]
+    items: tuple[Finding, ...]
+    informative: tuple[Finding, ...]
+    proofs: tuple[DemonstratedSpeedup, ...]
+    unevaluated: tuple[UnevaluatedRule, ...]
     rules: int
     kernels: int
     skipped: int
     wholes: Wholes
-    headrooms: tuple[Headroom, ...] = ()
+    headrooms: Mapping[int, Headroom] = field(default_factory=dict)
 
     @cached_property
-    def rule_items(self) -> tuple[RuleItem, ...]:
+    def rule_items(self) -> tuple[FindingGroup, ...]:
         """The findings of each rule as one item: by number, then those without an estimate."""
         ranked = _by_rule(self.items)
         saved = [self.wholes.saved(item.finding for item in findings) for findings in ranked]
@@ -313,32 +111,28 @@ class Checklist:
             (number for number, (share, _) in enumerate(saved, 1) if _is_worth(share)), default=0
         )
         numbered = [
-            RuleItem(number, findings, 1 / (1 - share), number > last, variant)
+            FindingGroup(number, findings, 1 / (1 - share), number > last, variant)
             for number, (findings, (share, variant)) in enumerate(
                 zip(ranked, saved, strict=True), 1
             )
         ]
         informative = [
-            RuleItem(0, findings, math.nan, not _is_worth(self._at_most(findings)))
+            FindingGroup(0, findings, math.nan, not _is_worth(self._at_most(findings)))
             for findings in _by_rule(self.informative)
         ]
         return (*numbered, *informative)
 
-    def headroom_of(self, group: Group) -> Headroom | None:
+    def headroom_of(self, group: Group | None) -> Headroom | None:
         """The headroom of a kernel; None where it is unknown."""
-        return self._headrooms.get(group.typical.index)
+        return self.headrooms.get(group.typical.index) if group else None
 
-    @cached_property
-    def _headrooms(self) -> Mapping[int, Headroom]:
-        return _by_launch(self.headrooms)
-
-    def headroom_beside(self, item: Item) -> Headroom | None:
+    def headroom_beside(self, item: Finding) -> Headroom | None:
         """The headroom of an item's kernel where the item is the first about that kernel alone."""
-        others = self.findings_on(item.group) if item.group else ()
+        others = self.findings_on(item.group)
         first = next((other for other in others if other.rule.spans == "kernel"), None)
         return item.headroom if item is first else None
 
-    def _at_most(self, findings: Iterable[Item]) -> float:
+    def _at_most(self, findings: Iterable[Finding]) -> float:
         """The share of the time that findings without an estimate are about; 0 where the estimate
         is negligible."""
         groups = [item.group for item in findings]
@@ -349,14 +143,14 @@ class Checklist:
         return share
 
     @property
-    def major(self) -> tuple[RuleItem, ...]:
+    def major(self) -> tuple[FindingGroup, ...]:
         """The items worth acting on; that a kernel is at a roof is none (see `roofs`)."""
         return tuple(
             item for item in self.rule_items if not item.minor and item.rule.category != AT_THE_ROOF
         )
 
     @property
-    def minor(self) -> tuple[RuleItem, ...]:
+    def minor(self) -> tuple[FindingGroup, ...]:
         """The items that save less than WORTH_ACTING of the time each."""
         return tuple(
             item for item in self.rule_items if item.minor and item.rule.category != AT_THE_ROOF
@@ -369,10 +163,10 @@ class Checklist:
         kernels = f" ({every} counting each kernel)" if every > count else ""
         head = f"<Checklist: {plural(count, 'finding')}{kernels}, {extent}{lacking}"
         shown = self.rule_items[:_SHOWN]
-        width = max((len(item.best._speedup) for item in shown), default=0)
+        width = max((len(item.best.speedup_text) for item in shown), default=0)
         lines = [
-            f"  {item.number or '-':>2}  {item.best._speedup:{width}}  "
-            f"{item.title}: {item._kernels}"
+            f"  {item.rank or '-':>2}  {item.best.speedup_text:{width}}  "
+            f"{item.title}: {item.best.subject}{item.other_kernels}"
             for item in shown
         ]
         if more := len(self.rule_items) - len(shown):
@@ -380,7 +174,7 @@ class Checklist:
         return "\n".join([head, *lines]) + ">"
 
     @property
-    def findings(self) -> tuple[Item, ...]:
+    def findings(self) -> tuple[Finding, ...]:
         """Ranked and informative items."""
         return (*self.items, *self.informative)
 
@@ -390,7 +184,7 @@ class Checklist:
         return self.rules - len(self.lacking)
 
     @property
-    def lacking(self) -> tuple[Lack, ...]:
+    def lacking(self) -> tuple[UnevaluatedRule, ...]:
         """The rules that lack data, and not only the reading of samples."""
         return tuple(rule for rule in self.unevaluated if not rule.unsampled)
 
@@ -401,19 +195,19 @@ class Checklist:
         return not self.findings and (self.kernels == 0 or 2 * self.evaluated < self.rules)
 
     @property
-    def headline(self) -> Proof | None:
+    def headline(self) -> DemonstratedSpeedup | None:
         """The demonstrated speedup that saves the most, where no estimate saves as much."""
         most = max(self.proofs, key=lambda proof: proof.saved, default=None)
-        estimated = max((item.finding.saved for item in self.items), default=0.0)
+        estimated = max((item.saved for item in self.items), default=0.0)
         return most if most and most.saved > estimated else None
 
-    def proof_of(self, item: Item) -> Proof | None:
+    def proof_of(self, item: Finding) -> DemonstratedSpeedup | None:
         """The demonstrated speedup of the variant that an item's kernel belongs to, where it saves
         more than the item; None for a kernel of several variants."""
         launches = item.group.launches if item.group else ()
         ranges = {name for launch in launches for name in launch.launch.nvtx}
         own = [proof for proof in self.proofs if proof.variant in ranges]
-        return own[0] if len(own) == 1 and own[0].saved > item.finding.saved else None
+        return own[0] if len(own) == 1 and own[0].saved > item.saved else None
 
     @property
     def roofs(self) -> tuple[Group, ...]:
@@ -421,7 +215,7 @@ class Checklist:
         groups = [item.group for item in self.findings if item.rule.category == AT_THE_ROOF]
         return tuple(sorted(filter(None, groups), key=lambda group: -group.total))
 
-    def place(self, item: Item) -> int:
+    def place(self, item: Finding) -> int:
         """The place of an item among all findings, from 1."""
         return self._places[id(item)]
 
@@ -429,14 +223,14 @@ class Checklist:
     def _places(self) -> Mapping[int, int]:
         return {id(item): place for place, item in enumerate(self.findings, start=1)}
 
-    def findings_on(self, group: Group) -> tuple[Item, ...]:
+    def findings_on(self, group: Group | None) -> tuple[Finding, ...]:
         """The ranked and informative items on one kernel."""
-        return tuple(self._by_kernel.get(group.typical.index, ()))
+        return tuple(self._by_kernel.get(group.typical.index, ())) if group else ()
 
     @cached_property
-    def _by_kernel(self) -> Mapping[int, Sequence[Item]]:
-        """Items by the launch that is typical of their kernel."""
-        kernels: dict[int, list[Item]] = defaultdict(list)
+    def _by_kernel(self) -> Mapping[int, Sequence[Finding]]:
+        """Findings by the launch that is typical of their kernel."""
+        kernels: dict[int, list[Finding]] = defaultdict(list)
         for item in self.findings:
             if item.group:
                 kernels[item.group.typical.index].append(item)
@@ -448,7 +242,7 @@ def checklist(
     rules: Sequence[Rule],
     *,
     disabled: Collection[str] = (),
-    proofs: tuple[Proof, ...] = (),
+    proofs: tuple[DemonstratedSpeedup, ...] = (),
     blame: Blame = lambda *_: (),
     blamed: int | None = None,
     timeline: Mapping[str, float] | None = None,
@@ -466,15 +260,12 @@ def checklist(
     enabled = _enabled(rules, disabled)
     kernels = diagnose(report, enabled, sampling)
     whole = diagnose_timeline(timeline or {}, enabled)
-    findings: list[Finding[Group | None]] = [*kernels.findings, *whole.findings]
+    findings: list[Finding] = [*kernels.findings, *whole.findings]
     wholes = _wholes(report, variants)
     is_selection = len(report.launches) < report.recorded
-    headrooms = tuple(
-        headroom for headroom in kernels.headrooms if "dram_busy" in headroom.group.typical.values
-    )
-    items = _items(
-        findings, wholes, blame, blamed, is_selection=is_selection, headrooms=_by_launch(headrooms)
-    )
+    moving = {launch.index for launch in report.launches if "dram_busy" in launch.values}
+    headrooms = {index: most for index, most in kernels.headrooms.items() if index in moving}
+    items = _items(findings, wholes, blame, blamed, is_selection=is_selection, headrooms=headrooms)
     return Checklist(
         tuple(item for item in items if item.rank),
         tuple(item for item in items if not item.rank),
@@ -493,14 +284,14 @@ def checklist(
 
 def timeline_items(
     quantities: Mapping[str, float], rules: Sequence[Rule], disabled: Collection[str] = ()
-) -> tuple[Item, ...]:
+) -> tuple[Finding, ...]:
     """What rules find in a timeline alone, by its quantities, most time saved first."""
     return _items(diagnose_timeline(quantities, _enabled(rules, disabled)).findings, Wholes({}))
 
 
 def application_items(
     quantities: Mapping[str, float], rules: Sequence[Rule], disabled: Collection[str] = ()
-) -> tuple[Item, ...]:
+) -> tuple[Finding, ...]:
     """What rules find in an application's step, by its quantities, the highest ceiling first."""
     items = _items(diagnose_application(quantities, _enabled(rules, disabled)), Wholes({}))
     by_ceiling = sorted(items, key=lambda item: item.range[1], reverse=True)
@@ -512,59 +303,47 @@ def _enabled(rules: Sequence[Rule], disabled: Collection[str]) -> list[Rule]:
 
 
 def _items(
-    findings: Iterable[Finding[Group | None]],
+    findings: Iterable[Finding],
     wholes: Wholes,
     blame: Blame = lambda *_: (),
     blamed: int | None = None,
     *,
     is_selection: bool = False,
     headrooms: Mapping[int, Headroom] | None = None,
-) -> tuple[Item, ...]:
-    items = []
+) -> tuple[Finding, ...]:
     ranks = _ranks(findings, wholes)
     findings = _ranked(findings, ranks, wholes)
     peers = _peers(findings, ranks)
+    items = []
     for place, finding in enumerate(findings):
         rule, typical = finding.rule, finding.group.typical if finding.group else None
-        cc = typical.gpu.cc if typical else (0, 0)
         rank = ranks[rule.name] if finding.estimate else 0
         shown = blamed is None or (rank or place + 1) <= blamed
-        places = blame(typical, rule.blame) if typical and rule.blame and shown else ()
-        # a rule that replaces a shipped one of its name has no page
+        # a rule that replaces a shipped one of its name has no page, and says itself what to do
         is_shipped = _explanations().get(rule.name) == rule.explanation
-        page = f"docs/reference/rules.md#{rule.name}" if is_shipped else ""
-        # a user's own rule says itself what to do
         library = library_of(typical.name) if typical and is_shipped else None
-        actions = tuple(action.text for action in rule.actions if action.suits(cc))
-        if library:
-            actions = caller_actions(library, rule.category)
-        own_peers = peers.get(place, ())
-        _, variant = wholes.saved([finding])
+        cc = typical.gpu.cc if typical else (0, 0)
+        own = tuple(action.text for action in rule.actions if action.suits(cc))
         items.append(
-            Item(
+            replace(
+                finding,
                 rank=rank,
-                finding=finding,
-                actions=actions,
-                places=places,
-                peers=own_peers,
-                page=page,
+                actions=caller_actions(library, rule.category) if library else own,
+                places=blame(typical, rule.blame) if typical and rule.blame and shown else (),
+                peers=peers.get(place, ()),
+                page=f"docs/reference/rules.md#{rule.name}" if is_shipped else "",
                 is_selection=is_selection,
                 library=library,
-                variant=variant,
+                variant=wholes.saved([finding])[1],
                 headroom=(headrooms or {}).get(typical.index) if typical else None,
             )
         )
     return tuple(items)
 
 
-def _by_launch(headrooms: Iterable[Headroom]) -> Mapping[int, Headroom]:
-    """Headrooms by the launch that is typical of their kernel."""
-    return {headroom.group.typical.index: headroom for headroom in headrooms}
-
-
-def _ranks(findings: Iterable[Finding[Group | None]], wholes: Wholes) -> Mapping[str, int]:
+def _ranks(findings: Iterable[Finding], wholes: Wholes) -> Mapping[str, int]:
     """By rule, the number of its item: by its speedup for its whole."""
-    rules: dict[str, list[Finding[Group | None]]] = defaultdict(list)
+    rules: dict[str, list[Finding]] = defaultdict(list)
     for finding in findings:
         if finding.estimate:
             rules[finding.rule.name].append(finding)
@@ -574,9 +353,7 @@ def _ranks(findings: Iterable[Finding[Group | None]], wholes: Wholes) -> Mapping
     }
 
 
-def _ranked(
-    findings: Iterable[Finding[Group | None]], ranks: Mapping[str, int], wholes: Wholes
-) -> list[Finding[Group | None]]:
+def _ranked(findings: Iterable[Finding], ranks: Mapping[str, int], wholes: Wholes) -> list[Finding]:
     """Findings by rank and their own gain, those without an estimate last; `run` is of the whole
     of each."""
     ordered = []
@@ -590,9 +367,7 @@ def _ranked(
     return [finding for _, finding in ordered]
 
 
-def _peers(
-    findings: Sequence[Finding[Group | None]], ranks: Mapping[str, int]
-) -> Mapping[int, tuple[int, ...]]:
+def _peers(findings: Sequence[Finding], ranks: Mapping[str, int]) -> Mapping[int, tuple[int, ...]]:
     """By the place of a finding, the ranks of others on its kernel that save about as much."""
     promising: dict[int, list[int]] = defaultdict(list)
     for place, finding in enumerate(findings):
@@ -617,9 +392,9 @@ def _is_worth(share: float) -> bool:
     return share >= WORTH_ACTING
 
 
-def _by_rule(items: Iterable[Item]) -> list[tuple[Item, ...]]:
-    """Items of the same rule together, in the order of the first of each."""
-    rules: dict[str, list[Item]] = defaultdict(list)
+def _by_rule(items: Iterable[Finding]) -> list[tuple[Finding, ...]]:
+    """Findings of the same rule together, in the order of the first of each."""
+    rules: dict[str, list[Finding]] = defaultdict(list)
     for item in items:
         rules[item.rule.name].append(item)
     return [tuple(findings) for findings in rules.values()]
@@ -630,7 +405,7 @@ def _explanations() -> Mapping[str, str]:
     return {rule.name: rule.explanation for rule in shipped_rules()}
 
 
-def proofs(report: ReportSummary, variants: Variants | None) -> tuple[Proof, ...]:
+def proofs(report: ReportSummary, variants: Variants | None) -> tuple[DemonstratedSpeedup, ...]:
     """A demonstrated speedup for each variant of the report that the fastest one of the run is
     faster than, smallest first."""
     if variants is None:
@@ -644,7 +419,7 @@ def proofs(report: ReportSummary, variants: Variants | None) -> tuple[Proof, ...
     hosts = variants.hosts if timed else {}
     best = compared[0] if compared else ""
     made = (
-        Proof(
+        DemonstratedSpeedup(
             name, times[name], best, times[best], timed, hosts.get(name, 0.0), hosts.get(best, 0.0)
         )
         for name in compared

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 from msgspec import Meta
 
@@ -14,27 +13,14 @@ from profkit.core.version import __version__
 from profkit.report.names import file_name
 from profkit.report.source_lines import Place
 from profkit.report.summary import ReportSummary
-from profkit.rules.checklist import Checklist, Item
-from profkit.rules.engine import Evidence
-from profkit.rules.finding_text import unit_of
-from profkit.rules.headroom import Headroom
+from profkit.rules.checklist import Checklist
+from profkit.rules.finding import Evidence, Finding, UnevaluatedRule
+from profkit.rules.headroom import Factor, Headroom
 
-Factor = Annotated[float, Meta(extra_json_schema={"minimum": 1})]
+F = TypeVar("F", bound="FindingRow")
 Share = Annotated[float, Meta(extra_json_schema={"minimum": 0, "maximum": 1})]
 Rank = Annotated[int, Meta(ge=1)] | None
-Sign = Literal[">", ">=", "<", "<=", "==", "!="]
 Conclusion = Literal["findings", "nothing found", "can't tell"]
-
-
-class EvidenceRow(Projection, frozen=True, kw_only=True):
-    """A quantity of the catalog, or an expression over several; `unit` is 1 for a share, null for a
-    plain or mixed number."""
-
-    quantity: str
-    value: Number
-    unit: str | None
-    comparison: Sign | None
-    threshold: Measured
 
 
 class PlaceRow(Projection, frozen=True, kw_only=True):
@@ -80,24 +66,11 @@ class FindingRow(Projection, frozen=True, kw_only=True):
     assumes: str | None
     bounded_by: str | None
     bound_s: Measured
-    evidence: tuple[EvidenceRow, ...]
+    evidence: tuple[Evidence, ...]
     where: tuple[PlaceRow, ...]
 
 
-class HeadroomRow(Projection, frozen=True, kw_only=True):
-    """The most that a kernel can gain: at `floor`, its typical launch takes `seconds`.
-
-    No change of its code goes beyond `factor`, where the recorded FLOP and the DRAM bytes that no
-    finding removes are needed. Without `flop_recorded` the least time of the FLOP is not known.
-    """
-
-    factor: Factor
-    seconds: Number
-    floor: str
-    flop_recorded: bool
-
-
-class ItemRow(FindingRow, frozen=True, kw_only=True):
+class FindingInFull(FindingRow, frozen=True, kw_only=True):
     """A finding with its actions, and the headroom of its kernel, null where unknown.
 
     `saved_s` is the GPU time of the report that the likely factor saves. `actions` are for this
@@ -107,7 +80,7 @@ class ItemRow(FindingRow, frozen=True, kw_only=True):
     """
 
     title: str
-    headroom: HeadroomRow | None
+    headroom: Headroom | None
     grid: tuple[int, ...]
     block: tuple[int, ...]
     launches: tuple[int, ...]
@@ -119,7 +92,7 @@ class ItemRow(FindingRow, frozen=True, kw_only=True):
     page: str | None
 
 
-class ProofRow(Projection, frozen=True, kw_only=True):
+class DemonstratedRow(Projection, frozen=True, kw_only=True):
     """A variant of the run that does the same work slower than the fastest one, `best`.
 
     `headline`: `best` saves more time than any estimate, and is shown first. Seconds are GPU time:
@@ -133,17 +106,6 @@ class ProofRow(Projection, frozen=True, kw_only=True):
     speedup: Factor
     measured: Literal["timed", "profiled"]
     headline: bool
-
-
-class UnevaluatedRow(Projection, frozen=True, kw_only=True):
-    """A rule that was not evaluated on some `kernels` (0: a rule about timelines), because of
-    quantities that are `missing`; `reasons` states why, `sections` what ncu should collect."""
-
-    rule: str
-    kernels: Count
-    missing: tuple[str, ...]
-    reasons: dict[str, str]
-    sections: tuple[str, ...]
 
 
 class ReportRow(Projection, frozen=True, kw_only=True):
@@ -172,10 +134,10 @@ class ChecklistFile(File, frozen=True, kw_only=True, tag="profkit.checklist/1"):
     skipped: int
     timeline: str | None
     conclusion: Conclusion
-    checklist: tuple[ItemRow, ...]
-    informative: tuple[ItemRow, ...]
-    reachable: tuple[ProofRow, ...]
-    not_evaluated: tuple[UnevaluatedRow, ...]
+    checklist: tuple[FindingInFull, ...]
+    informative: tuple[FindingInFull, ...]
+    reachable: tuple[DemonstratedRow, ...]
+    not_evaluated: tuple[UnevaluatedRule, ...]
 
 
 def checklist_json(
@@ -199,70 +161,39 @@ def checklist_parts(checklist: Checklist) -> dict[str, Any]:
     reachable = []
     for proof in checklist.proofs:
         measured, headline = "timed" if proof.timed else "profiled", proof is checklist.headline
-        reachable.append(project(proof, ProofRow, measured=measured, headline=headline))
+        reachable.append(project(proof, DemonstratedRow, measured=measured, headline=headline))
     return {
         "conclusion": "findings" if checklist.findings else nothing,
-        "checklist": tuple(map(item_row, checklist.items)),
-        "informative": tuple(map(item_row, checklist.informative)),
+        "checklist": tuple(finding_row(item, FindingInFull) for item in checklist.items),
+        "informative": tuple(finding_row(item, FindingInFull) for item in checklist.informative),
         "reachable": tuple(reachable),
-        "not_evaluated": tuple(project(rule, UnevaluatedRow) for rule in checklist.unevaluated),
+        "not_evaluated": checklist.unevaluated,
     }
 
 
-def item_row(item: Item) -> ItemRow:
-    """A finding with its actions."""
-    group = item.group
-    return project(
-        item,
-        ItemRow,
-        **finding_fields(item),
-        **part(item.rule, "title", "effort", "verify"),
-        headroom=headroom_row(item.headroom),
-        grid=group.grid if group else (),
-        block=group.block if group else (),
-        launches=group.indexes if group else (),
-        saved_s=item.finding.saved,
-        same_weight=item.peers,
-    )
-
-
-def headroom_row(headroom: Headroom | None) -> HeadroomRow | None:
-    """The headroom of a kernel, None where it is unknown."""
-    return project(headroom, HeadroomRow) if headroom else None
-
-
-def finding_row(item: Item) -> FindingRow:
-    """A finding on a kernel or a timeline."""
-    return project(item, FindingRow, **finding_fields(item))
-
-
-def finding_fields(item: Item) -> Mapping[str, Any]:
-    """The fields of `FindingRow`."""
-    finding, rule, estimate = item.finding, item.rule, item.finding.estimate
+def finding_row(finding: Finding, model: type[F]) -> F:
+    """A finding in a file that has as much of it as the model says."""
+    rule, estimate, group = finding.rule, finding.estimate, finding.group
     bounded_by = estimate.bounded_by if estimate else None
-    return {
-        "rank": item.rank or None,
-        "rule": rule.name,
-        "category": rule.category,
-        "kernel": item.group.name if item.group else None,
-        "library": item.library,
-        "estimated_speedup": estimate.likely if estimate else None,
-        "range": (estimate.low, estimate.high) if estimate else None,
-        "run_speedup": estimate.run if estimate else None,
-        "variant": item.variant or None,
-        "promises": estimate is not None,
-        "estimate_lacks": finding.lacking,
-        "confidence": item.confidence,
-        "assumes": item.assumes or None,
-        "bounded_by": bounded_by,
-        "bound_s": estimate.bound_seconds if estimate and bounded_by else None,
-        "evidence": [_evidence(value) for value in finding.evidence if value.holds],
-        "where": [_place(place) for place in item.places],
-    }
-
-
-def _evidence(value: Evidence) -> EvidenceRow:
-    return project(value, EvidenceRow, unit=unit_of(value.quantity), comparison=value.sign or None)
+    return project(
+        finding,
+        model,
+        **part(rule, "category", "title", "effort", "verify"),
+        **(part(group, "grid", "block") if group else {"grid": (), "block": ()}),
+        rule=rule.name,
+        estimated_speedup=estimate.likely if estimate else None,
+        range=finding.range if estimate else None,
+        run_speedup=estimate.run if estimate else None,
+        promises=estimate is not None,
+        estimate_lacks=finding.lacking,
+        bounded_by=bounded_by,
+        bound_s=estimate.bound_seconds if estimate and bounded_by else None,
+        where=[_place(place) for place in finding.places],
+        launches=group.indexes if group else (),
+        saved_s=finding.saved,
+        same_weight=finding.peers,
+        rank=finding.rank or None,
+    )
 
 
 def _place(place: Place) -> PlaceRow:

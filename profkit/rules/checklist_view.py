@@ -18,7 +18,8 @@ from profkit.ui.text import extent, literal, plural, shorten
 
 if TYPE_CHECKING:
     from profkit.report.summary import ReportSummary
-    from profkit.rules.checklist import Checklist, Item, RuleItem
+    from profkit.rules.checklist import Checklist
+    from profkit.rules.finding import Finding, FindingGroup
 
 # chosen: with them, `analyze` fits a screen of 45 lines; the others are counted
 SHOWN = 5
@@ -37,7 +38,7 @@ _EVIDENCE_SHOWN = 3  # chosen: a line or two at 100 columns
 
 def overview_view(report: ReportSummary, checklist: Checklist, width: int) -> RenderableType:
     """The first items, a line for each and for each of their kernels, and how many are left."""
-    numbered = [item for item in checklist.major if item.number]
+    numbered = [item for item in checklist.major if item.rank]
     shown = (numbered or checklist.major)[:SHOWN]
     parts: list[RenderableType] = [
         Text.assemble(
@@ -53,17 +54,17 @@ def overview_view(report: ReportSummary, checklist: Checklist, width: int) -> Re
     return Group(*parts, *([Text(words.notes(), "dim")] if numbered else []))
 
 
-def _remark(item: Item) -> str:
+def _remark(item: Finding) -> str:
     """The library of a kernel, and of a finding without an estimate the busiest resource."""
     library = f"{item.library} library" if item.library else ""
-    busiest = "" if item.finding.estimate else words.busiest(item)
+    busiest = "" if item.estimate else words.busiest(item)
     parts = ", ".join(filter(None, (library, busiest)))
     return f" ({parts})" if parts else ""
 
 
-def _rest(shown: Sequence[RuleItem], checklist: Checklist) -> list[RenderableType]:
+def _rest(shown: Sequence[FindingGroup], checklist: Checklist) -> list[RenderableType]:
     left = [item for item in checklist.major if item not in shown]
-    estimated = sum(item.number > 0 for item in left)
+    estimated = sum(item.rank > 0 for item in left)
     others = len(left) - estimated
     parts = [f"{plural(estimated, 'finding')} below the top {len(shown)}" if estimated else ""]
     parts.append(f"{plural(others, 'finding')} without an estimated speedup" if others else "")
@@ -74,14 +75,14 @@ def _rest(shown: Sequence[RuleItem], checklist: Checklist) -> list[RenderableTyp
 
 
 def _compact(
-    item: RuleItem,
+    item: FindingGroup,
     width: int,
     checklist: Checklist,
     numbers: Mapping[int, int],
 ) -> list[Text]:
     """An item's title, and under it its first kernel with its own speedup and number."""
-    number = f"{item.number:>2}  " if item.number else " -  "
-    gain = f"{words.item_gain(item):<{_GAIN}}" if item.number else ""
+    number = f"{item.rank:>2}  " if item.rank else " -  "
+    gain = f"{words.item_gain(item):<{_GAIN}}" if item.rank else ""
     lines = [
         Text.assemble(
             number, (gain, "green"), (item.rule.title, "bold"), (_basis(item, checklist), "dim")
@@ -89,8 +90,8 @@ def _compact(
     ]
     rows = [
         (
-            f"{words.gain(each.finding.estimate)}{words.of_chain(each)}"
-            if each.finding.estimate and not each.is_ceiling
+            f"{words.gain(each.estimate)}{words.of_chain(each)}"
+            if each.estimate and not each.is_ceiling
             else "",
             f"#{numbers[id(each.group)]}" if each.group else "",
             _name(each),
@@ -99,7 +100,7 @@ def _compact(
         for each in item.findings[:_IN_OVERVIEW]
     ]
     gains, marks = (max(len(row[column]) for row in rows) for column in (0, 1))
-    indent = _NUMBER + _GAIN if item.number else _NUMBER
+    indent = _NUMBER + _GAIN if item.rank else _NUMBER
     before = indent + sum(size + 2 for size in (gains, marks) if size)
     room = width - before - max(len(library) for *_, library in rows) - _MORE
     names = told_apart((name for _, _, name, _ in rows), room)
@@ -136,17 +137,17 @@ def _headline(checklist: Checklist) -> list[RenderableType]:
     return [Text(line, "bold green"), Padding(source, (0, 0, 0, _INDENT))]
 
 
-def in_short(items: Iterable[Item], width: int) -> list[RenderableType]:
+def in_short(items: Iterable[Finding], width: int) -> list[RenderableType]:
     """Findings with their first action, each on its own."""
     return _in_short(map(words.single, items), width)
 
 
-def in_full(items: Iterable[Item], width: int) -> list[RenderableType]:
+def in_full(items: Iterable[Finding], width: int) -> list[RenderableType]:
     """Findings as boxes to tick, each on its own, with all that is known of it."""
     return _in_full(map(words.single, items), width, None, "", whole=False)
 
 
-def located(items: Iterable[Item], width: int, kernels: int) -> list[RenderableType]:
+def located(items: Iterable[Finding], width: int, kernels: int) -> list[RenderableType]:
     """Findings at lines of one of so many `kernels`, without numbers."""
     parts: list[RenderableType] = []
     for item in items:
@@ -160,7 +161,7 @@ def located(items: Iterable[Item], width: int, kernels: int) -> list[RenderableT
 
 
 def _in_short(
-    items: Iterable[RuleItem], width: int, checklist: Checklist | None = None
+    items: Iterable[FindingGroup], width: int, checklist: Checklist | None = None
 ) -> list[RenderableType]:
     parts: list[RenderableType] = []
     for item in items:
@@ -172,7 +173,7 @@ def _in_short(
             ("verify", "".join(item.rule.verify[:1])),
             ("assumes", item.best.assumes),
         ]
-        mark = f"{item.number:>2}  " if item.number else " -  "
+        mark = f"{item.rank:>2}  " if item.rank else " -  "
         parts += [_title(item, mark, checklist), rows_of(rows, _INDENT)]
     return parts
 
@@ -189,8 +190,8 @@ def checklist_view(
     """The `top` items (0: all) as boxes to tick, with all that is known of each; minor ones and
     those at a roof only in the `whole` list. `timeline` is the command that shows the run's."""
     items = checklist.rule_items if whole else checklist.major
-    numbered = [item for item in items if item.number]
-    informative = [item for item in items if not item.number]
+    numbered = [item for item in items if item.rank]
+    informative = [item for item in items if not item.rank]
     shown = numbered[: top or None]
     parts: list[RenderableType] = [
         Text(shorten(literal(report.path), width), "bold"),
@@ -222,7 +223,7 @@ def _legend(checklist: Checklist) -> Iterator[str]:
 
 
 def _in_full(
-    items: Iterable[RuleItem],
+    items: Iterable[FindingGroup],
     width: int,
     checklist: Checklist | None,
     timeline: str,
@@ -245,23 +246,23 @@ def _in_full(
             ("effort", f"{rule.effort}; category {rule.category}"),
             ("details", ", ".join(explained)),
         ]
-        mark = f"[ ] {item.number}. " if item.number else "- "
+        mark = f"[ ] {item.rank}. " if item.rank else "- "
         parts += [Text(), _title(item, mark, checklist), rows_of(rows, _INDENT)]
     return parts
 
 
-def _title(item: RuleItem, mark: str, checklist: Checklist | None) -> Text:
-    gain = f"{words.item_gain(item)}  " if item.number else ""
+def _title(item: FindingGroup, mark: str, checklist: Checklist | None) -> Text:
+    gain = f"{words.item_gain(item)}  " if item.rank else ""
     whole = _basis(item, checklist) if checklist else ""
     return Text.assemble(mark, (gain, "green"), (item.rule.title, "bold"), (whole, "dim"))
 
 
-def _basis(item: RuleItem, checklist: Checklist) -> str:
+def _basis(item: FindingGroup, checklist: Checklist) -> str:
     basis = words.basis(item, checklist)
     return f"  ({basis})" if basis else ""
 
 
-def _action_rows(item: RuleItem, most: int | None = None) -> list[tuple[str, str]]:
+def _action_rows(item: FindingGroup, most: int | None = None) -> list[tuple[str, str]]:
     """The actions for kernels that can be edited, and for callers of library kernels."""
     rows = []
     for actions, library in words.actions_of(item):
@@ -271,7 +272,7 @@ def _action_rows(item: RuleItem, most: int | None = None) -> list[tuple[str, str
 
 
 def _kernel_rows(
-    findings: Sequence[Item],
+    findings: Sequence[Finding],
     width: int,
     checklist: Checklist | None,
     *,
@@ -300,12 +301,12 @@ def _kernel_rows(
     return [row for row in rows if row[1]]
 
 
-def _left_out(item: RuleItem, most: int, remedy: str = "") -> list[tuple[str, str]]:
+def _left_out(item: FindingGroup, most: int, remedy: str = "") -> list[tuple[str, str]]:
     more = len(item.findings[most:])
     return [("", f"and {plural(more, 'more kernel')}{remedy}")] if more else []
 
 
-def _shape(item: Item) -> str:
+def _shape(item: Finding) -> str:
     group = item.group
     if group is None:
         return ""
@@ -315,11 +316,11 @@ def _shape(item: Item) -> str:
     return ", ".join(filter(None, (shape, launches, library)))
 
 
-def _name(item: Item) -> str:
+def _name(item: Finding) -> str:
     return words.kernel_name(item.group)
 
 
-def _names(findings: Iterable[Item], width: int) -> Mapping[str, str]:
+def _names(findings: Iterable[Finding], width: int) -> Mapping[str, str]:
     return told_apart(map(_name, findings), width)
 
 

@@ -26,7 +26,7 @@ from profkit.report.catalog import catalog
 from profkit.report.counter_free import is_counter, launch_facts
 from profkit.report.summary import Group
 from profkit.rules.declared_headroom import TOLERANCE
-from profkit.rules.engine import Evidence
+from profkit.rules.finding import Evidence, evidence
 from profkit.rules.libraries import caller_actions, library_of
 from profkit.rules.rule_file import Rule, shipped_rules
 from profkit.rules.samples import CODE
@@ -174,13 +174,13 @@ def code_findings(kernels: Sequence[KernelFacts], factors: Factors) -> tuple[Cod
             continue
         key = rule.category, id(group)
         if key not in strongest or weight > strongest[key].weight:
-            evidence = tuple(
-                Evidence(name, row.facts[name])
+            shown = tuple(
+                evidence(name, row.facts[name])
                 for name in row.sign.shows
                 if row.facts.get(name, math.nan) != 0
                 and not math.isnan(row.facts.get(name, math.nan))
             )
-            finding = CodeFinding(row.sign, group, weight, evidence, _actions(rule, group))
+            finding = CodeFinding(row.sign, group, weight, shown, _actions(rule, group))
             strongest[key] = finding
     return tuple(sorted(strongest.values(), key=lambda each: (-each.weight, each.category)))
 

@@ -17,124 +17,43 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Generic, TypeVar
 
 import numpy as np
 
 from profkit.core.columns import Column, both
-from profkit.core.expression import HOLDS, Expression
-from profkit.report.catalog import catalog
+from profkit.core.expression import Expression
 from profkit.report.floors import ESSENTIAL, LAUNCH, SHORTEST, USUAL, WORTH, shares
-from profkit.report.names import function_name
-from profkit.report.quantities import NOT_COLLECTED, NOT_HERE, NOT_IN_VERSION, UNDEFINED
+from profkit.report.quantities import NOT_HERE, UNDEFINED
 from profkit.report.resources import RESOURCES
-from profkit.report.summary import NAME_WIDTH, Group, LaunchSummary, ReportSummary
+from profkit.report.summary import Group, LaunchSummary, ReportSummary
 from profkit.rules.calibration import Calibration, shipped_calibration
 from profkit.rules.chain import Chain, chains
+from profkit.rules.finding import (
+    NOT_SAMPLED,
+    Estimate,
+    Evidence,
+    Finding,
+    UnevaluatedRule,
+    evidence,
+    unevaluated,
+)
 from profkit.rules.headroom import Headroom, headroom
-from profkit.rules.rule_file import CONTEXT, Confidence, Rule
+from profkit.rules.rule_file import CONTEXT, Rule
 from profkit.rules.samples import SAMPLED, SAMPLED_FROM, Sampled
-from profkit.ui.text import factor_range
 
 AT_THE_ROOF = "at_the_roof"
-NOT_SAMPLED = "warp samples were not read: short kernels and very long code are excluded"
-"""Why a quantity from warp samples is missing although samples were recorded."""
-
 _PICKED = "kernel-name"  # ncu's option for some kernels: others ran between their launches
 _SPANS = {"timeline": "gpu_span", "application": "step_time"}
 _LEAST = 1e-3  # share of the time that is left at least, chosen: no estimate exceeds 1000x
 _NOT_ATTRIBUTED = "too few stalls could be attributed to a load"
 
-_WIDTHS: Mapping[Confidence, float] = {"high": 1.3, "medium": 2.0}
-"""The widest range, as high over low, of an estimate of that confidence; chosen."""
-
-Subject = TypeVar("Subject", bound=Group | None, covariant=True)
 Row = TypeVar("Row", bound=Group | None)
 Sampling = Callable[[LaunchSummary], Sampled | None]
 """The quantities from a launch's warp samples; None without samples."""
-
-
-@dataclass(frozen=True)
-class Evidence:
-    """A value that a rule evaluated; `threshold` is NaN where it was not compared, and
-    `is_relative` where it comes of other quantities."""
-
-    quantity: str
-    value: float
-    sign: str = ""
-    threshold: float = math.nan
-    is_relative: bool = False
-
-    @property
-    def holds(self) -> bool:
-        """Whether the comparison holds; what was not compared does."""
-        return not self.sign or HOLDS[self.sign](self.value, self.threshold)
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """The estimated speedup of a fix: factors of the kernel's time, each at least 1.
-
-    `bound_seconds` is the time below which the floor of `bounded_by` holds the kernel after the
-    fix, "" where all floors are far below what the fix leaves; `run` is the likely factor for the
-    whole report, `saved` what is likely saved of it (s). `launches` are those that get faster by
-    these factors, none for a timeline.
-    """
-
-    likely: float
-    low: float
-    high: float
-    bounded_by: str
-    bound_seconds: float
-    run: float
-    saved: float
-    launches: tuple[LaunchSummary, ...] = ()
-
-    @property
-    def whole_seconds(self) -> float:
-        """Of a timeline or an application, the time that the factors are of."""
-        return self.bound_seconds * self.high
-
-    @property
-    def confidence(self) -> Confidence:
-        """The width of the range in words; low where it has gains too small to report."""
-        width = self.high / self.low if self.low >= WORTH else math.inf
-        return next((word for word, most in _WIDTHS.items() if width <= most), "low")
-
-    def __str__(self) -> str:
-        return factor_range(self.likely, self.low, self.high)
-
-
-@dataclass(frozen=True)
-class Finding(Generic[Subject]):
-    """A rule that fired on a kernel, or, without a `group`, on a timeline as a whole.
-
-    `saved` is the likely time saved over the report, or of the timeline's time, seconds.
-    A rule with formulas has no `estimate` where that is below WORTH (then it is `negligible`), and
-    where quantities are `lacking` that it needs; a diagnosis has neither of these findings.
-    """
-
-    rule: Rule
-    group: Subject
-    evidence: tuple[Evidence, ...]
-    estimate: Estimate | None
-    negligible: Estimate | None = None
-    lacking: tuple[str, ...] = ()
-
-    def __repr__(self) -> str:
-        speedup = self.estimate or "no estimated speedup"
-        return f"<Finding {self.rule.name}: {speedup}, {_subject(self.group)}>"
-
-    @property
-    def saved(self) -> float:
-        return self.estimate.saved if self.estimate else 0.0
-
-
-def _subject(group: Group | None) -> str:
-    return function_name(group, NAME_WIDTH) if group else "timeline"
 
 
 @dataclass(frozen=True)
@@ -148,61 +67,32 @@ class Condition:
 
 
 @dataclass(frozen=True)
-class Trial(Generic[Subject]):
+class Trial:
     """The evaluation of a rule on a kernel or a timeline, fired (`finding`) or not.
 
     `now` and `after` are the floors before and after the fix as shares of the kernel's present
     time; `time` is the rule's own share of the time that is left, NaN where it gives none.
     """
 
-    group: Subject
+    group: Group | None
     conditions: tuple[Condition, ...]
-    finding: Finding[Subject] | None
+    finding: Finding | None
     now: Mapping[str, float]
     after: Mapping[str, float]
     time: float
 
 
 @dataclass(frozen=True)
-class Lack:
-    """Why a rule could not be evaluated: on how many kernels (0: a timeline), and the reason for
-    each missing quantity, by name."""
-
-    rule: str
-    kernels: int
-    reasons: Mapping[str, str]
-
-    @property
-    def missing(self) -> tuple[str, ...]:
-        return tuple(self.reasons)
-
-    @property
-    def unsampled(self) -> bool:
-        """Whether it lacks only samples that were recorded and not read."""
-        return set(self.reasons.values()) == {NOT_SAMPLED}
-
-    @property
-    def sections(self) -> tuple[str, ...]:
-        """The ncu sections that collect the missing quantities."""
-        sections = (
-            catalog().quantities[SAMPLED_FROM if name in SAMPLED else name].section
-            for name, reason in self.reasons.items()
-            if reason.startswith(NOT_COLLECTED) and reason != NOT_IN_VERSION
-        )
-        return tuple(dict.fromkeys(section for section in sections if section != "any"))
-
-
-@dataclass(frozen=True)
-class Diagnosis(Generic[Subject]):
+class Diagnosis:
     """Findings, most time saved first, those without an estimate last.
 
     `unknown` are the rules that could not be evaluated for some kernel, with what they lack.
     """
 
-    findings: tuple[Finding[Subject], ...]
-    unknown: Mapping[str, Lack]
+    findings: tuple[Finding, ...]
+    unknown: Mapping[str, UnevaluatedRule]
     kernels: int
-    headrooms: tuple[Headroom, ...] = ()
+    headrooms: Mapping[int, Headroom] = field(default_factory=dict)
 
 
 def diagnose(
@@ -210,7 +100,7 @@ def diagnose(
     rules: Iterable[Rule],
     sampling: Sampling = lambda _: None,
     calibration: Calibration | None = None,
-) -> Diagnosis[Group]:
+) -> Diagnosis:
     """Every rule on the typical launch of every kernel of a report that has a duration.
 
     `sampling` is asked of a kernel only where all else that a rule looks for holds. Of one category
@@ -219,21 +109,22 @@ def diagnose(
     """
     table = _Kernels(report, sampling, calibration)
     findings, unknown = table.diagnose(rule for rule in rules if rule.about == "kernel")
-    largest: dict[tuple[str, int], Finding[Group]] = {}
+    largest: dict[tuple[str, int], Finding] = {}
     for finding in findings:
         key = (finding.rule.category, id(finding.group))
-        if not finding.negligible and (key not in largest or finding.saved > largest[key].saved):
+        if not finding.is_negligible and (key not in largest or finding.saved > largest[key].saved):
             largest[key] = finding
     headrooms = table.headrooms(findings)
-    factors = {id(each.group): each.factor for each in headrooms}
     capped = (
-        _within(finding, factors[id(finding.group)], report.total) for finding in largest.values()
+        _within(finding, headrooms[finding.launch].factor, report.total)
+        for finding in largest.values()
+        if finding.launch is not None
     )
     ordered = tuple(sorted(filter(None, capped), key=_order))
     return Diagnosis(ordered, unknown, len(table.subjects), headrooms)
 
 
-def _within(finding: Finding[Group], most: float, total: float) -> Finding[Group] | None:
+def _within(finding: Finding, most: float, total: float) -> Finding | None:
     """A finding whose range ends at its kernel's headroom, `most`; None where that is too little
     to report. `total` is the report's time."""
     estimate = finding.estimate
@@ -256,35 +147,35 @@ def _within(finding: Finding[Group], most: float, total: float) -> Finding[Group
 
 def explain(
     report: ReportSummary, rule: Rule, sampling: Sampling = lambda _: None
-) -> tuple[Trial[Group], ...]:
+) -> tuple[Trial, ...]:
     """A rule tried on every kernel of a report that has a duration, most time first."""
     table = _Kernels(report, sampling)
     return tuple(table.trial(rule, index) for index in range(len(table.subjects)))
 
 
-def diagnose_timeline(quantities: Mapping[str, float], rules: Iterable[Rule]) -> Diagnosis[None]:
+def diagnose_timeline(quantities: Mapping[str, float], rules: Iterable[Rule]) -> Diagnosis:
     """Every rule about timelines on the quantities of one; nothing where it has none."""
     about_timeline = [rule for rule in rules if rule.about == "timeline" and quantities]
     findings, unknown = _Timeline(quantities).diagnose(about_timeline)
-    reported = (finding for finding in findings if not finding.negligible)
+    reported = (finding for finding in findings if not finding.is_negligible)
     return Diagnosis(tuple(sorted(reported, key=lambda finding: -finding.saved)), unknown, 0)
 
 
 def diagnose_application(
     quantities: Mapping[str, float], rules: Iterable[Rule]
-) -> tuple[Finding[None], ...]:
+) -> tuple[Finding, ...]:
     """What rules about applications find in the quantities of one's step."""
     about_application = [rule for rule in rules if rule.about == "application" and quantities]
     findings, _ = _Timeline(quantities).diagnose(about_application)
-    return tuple(finding for finding in findings if finding.estimate)
+    return tuple(finding for finding in findings if finding.estimate and not finding.is_negligible)
 
 
-def explain_timeline(quantities: Mapping[str, float], rule: Rule) -> Trial[None]:
+def explain_timeline(quantities: Mapping[str, float], rule: Rule) -> Trial:
     """A rule about timelines or applications tried on the quantities of one."""
     return _Timeline(quantities).trial(rule, 0)
 
 
-def _order(finding: Finding[Group]) -> tuple[float, bool, bool, str]:
+def _order(finding: Finding) -> tuple[float, bool, bool, str]:
     """By time saved; then what a fix would relieve though another floor holds the kernel, what only
     informs, and last that a kernel is at its roof."""
     rule = finding.rule
@@ -303,14 +194,14 @@ class _Table(ABC, Generic[Row]):
     def floors(self) -> Mapping[str, Column]:
         return {}
 
-    def diagnose(self, rules: Iterable[Rule]) -> tuple[list[Finding[Row]], dict[str, Lack]]:
+    def diagnose(self, rules: Iterable[Rule]) -> tuple[list[Finding], dict[str, UnevaluatedRule]]:
         """The findings of all rules, and what keeps others from being evaluated.
 
         Conditions say what a rule is about, not how much that takes: without an estimate that the
         rule has formulas for, whether there is anything to find is not known.
         """
-        findings: list[Finding[Row]] = []
-        unknown: dict[str, Lack] = {}
+        findings: list[Finding] = []
+        unknown: dict[str, UnevaluatedRule] = {}
         for rule in rules:
             undecided = []
             for index, held in enumerate(self._held(rule)):
@@ -323,7 +214,7 @@ class _Table(ABC, Generic[Row]):
                 unknown[rule.name] = self._lack(rule, undecided)
         return findings, unknown
 
-    def trial(self, rule: Rule, index: int) -> Trial[Row]:
+    def trial(self, rule: Rule, index: int) -> Trial:
         """What the rule makes of the subject at this index."""
         held = self._held(rule)
         return Trial(
@@ -352,44 +243,39 @@ class _Table(ABC, Generic[Row]):
     def _sample(self, rule: Rule, held: Column) -> None:
         """Look up what the rule reads of the samples by instruction, where it may still fire."""
 
-    def _finding(self, rule: Rule, index: int) -> Finding[Row]:
-        conditions = (self._condition(condition, rule, index) for condition in rule.when)
-        compares = (item for condition in conditions for item in condition.compared)
-        evidence = [item for each in compares if (item := _as_evidence(each))]
-        compared = {item.quantity for item in evidence}
+    def _finding(self, rule: Rule, index: int) -> Finding:
+        compared = [each for when in rule.when for each in self._compared(when, rule, index)]
+        shown = [each for pair in compared if (each := _shown(*pair))]
+        quantities = {each.quantity for each in shown}
         for name in rule.evidence:
             value = self._known(name, rule, index)
-            if name not in compared and not math.isnan(value):
-                evidence.append(Evidence(name, value))
+            if name not in quantities and not math.isnan(value):
+                shown.append(evidence(name, value))
         lacking = self._lacking(rule, index) if rule.formulas else ()
-        promise = None if lacking or not rule.formulas else self._estimate(rule, index)
-        group = self.subjects[index]
-        # the likely saving of a timeline's finding is a lower bound
-        size = promise and (promise.likely if group else promise.high)
-        negligible = promise if size and size < WORTH else None
-        estimate = None if negligible else promise
-        return Finding(rule, group, tuple(evidence), estimate, negligible, lacking)
+        estimate = None if lacking or not rule.formulas else self._estimate(rule, index)
+        held = tuple(each for each in shown if each.holds)
+        return Finding(rule, self.subjects[index], held, estimate, lacking)
 
     def _condition(self, condition: Expression, rule: Rule, index: int) -> Condition:
         """A condition on a subject, with what it compares."""
         held = self._at(condition, rule, index)
-        compared = (
-            Evidence(
-                each.left.text,
-                left,
-                each.sign,
-                self._at(each.right, rule, index),
-                bool(each.right.names),
-            )
-            for each in condition.comparisons
-            if each.left.names and not each.is_guard
-            if not math.isnan(left := self._at(each.left, rule, index))
-        )
+        compared = tuple(each for each, _ in self._compared(condition, rule, index))
         missing = self._absent(condition, rule, index)
         holds = None if math.isnan(held) else bool(held)
-        return Condition(condition.text, holds, tuple(compared), missing)
+        return Condition(condition.text, holds, compared, missing)
 
-    def _lack(self, rule: Rule, indices: Sequence[int]) -> Lack:
+    def _compared(
+        self, condition: Expression, rule: Rule, index: int
+    ) -> Iterator[tuple[Evidence, tuple[str, ...]]]:
+        """What a condition compares, and with which other quantities."""
+        for each in condition.comparisons:
+            value = self._at(each.left, rule, index) if each.left.names else math.nan
+            if not (each.is_guard or math.isnan(value)):
+                threshold = self._at(each.right, rule, index)
+                shown = evidence(each.left.text, value, each.sign, threshold)
+                yield shown, each.right.names
+
+    def _lack(self, rule: Rule, indices: Sequence[int]) -> UnevaluatedRule:
         """What leaves the rule open on these subjects: conditions, or else the estimate."""
         reasons = {
             name: self._why_missing(name, index)
@@ -397,7 +283,7 @@ class _Table(ABC, Generic[Row]):
             for name in self._open(rule, index) or self._lacking(rule, index)
         }
         kernels = sum(self.subjects[index] is not None for index in indices)
-        return Lack(rule.name, kernels, reasons)
+        return unevaluated(rule.name, kernels, reasons)
 
     def _open(self, rule: Rule, index: int) -> tuple[str, ...]:
         """What the conditions that are not decided lack."""
@@ -583,21 +469,21 @@ class _Kernels(_Table[Group]):
             left.append(self._at(rule.time, rule, index))
         return min(max(min(left), bound / USUAL, _LEAST), 1.0)
 
-    def headrooms(self, findings: Iterable[Finding[Group]]) -> tuple[Headroom, ...]:
-        """The headroom of each kernel, with the DRAM traffic and FLOP that its findings leave, on
-        tensor cores where one of them says so."""
+    def headrooms(self, findings: Iterable[Finding]) -> Mapping[int, Headroom]:
+        """The headroom of each kernel by its typical launch, with the DRAM traffic and FLOP that
+        its findings leave, on tensor cores where one of them says so."""
         by_group: dict[int, list[Rule]] = defaultdict(list)
         for finding in findings:
             by_group[id(finding.group)].append(finding.rule)
-        return tuple(
-            headroom(
+        return {
+            group.typical.index: headroom(
                 group,
                 self._least_left(_dram_left, by_group[id(group)], index),
                 self._least_left(lambda rule: rule.flop, by_group[id(group)], index),
                 fits_tensor_cores=any("tensor_busy" in rule.takes for rule in by_group[id(group)]),
             )
             for index, group in enumerate(self.subjects)
-        )
+        }
 
     def _least_left(
         self, part: Callable[[Rule], Expression | None], rules: Iterable[Rule], index: int
@@ -647,13 +533,13 @@ class _Kernels(_Table[Group]):
         }
 
 
-def _as_evidence(compared: Evidence) -> Evidence | None:
+def _shown(compared: Evidence, other_quantities: tuple[str, ...]) -> Evidence | None:
     """What a condition shows: of one that something is there, or more than other quantities make
     likely, its amount, of one that it is not there nothing."""
-    if compared.threshold != 0 and not compared.is_relative:
+    if compared.threshold != 0 and not other_quantities:
         return compared
-    is_amount = compared.sign == ">" and compared.quantity.isidentifier()
-    return Evidence(compared.quantity, compared.value) if is_amount else None
+    is_amount = compared.comparison == ">" and compared.quantity.isidentifier()
+    return evidence(compared.quantity, compared.value) if is_amount else None
 
 
 def _dram_left(rule: Rule) -> Expression | None:

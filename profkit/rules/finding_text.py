@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
-import ast
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from profkit.core.unit_words import is_word, unit_after
 from profkit.machine_code.blame import SAMPLES
 from profkit.report import names
-from profkit.report.catalog import catalog
 from profkit.report.floors import LAUNCH, WORTH, floors
 from profkit.report.resources import RESOURCES
 from profkit.report.vendor import WITHOUT_READER, has_reader
 from profkit.rules.calibration import LEVEL
+from profkit.rules.finding import (
+    SECTOR,
+    DemonstratedSpeedup,
+    Estimate,
+    Evidence,
+    Finding,
+    FindingGroup,
+    unit_of,
+)
 from profkit.rules.headroom import ARITHMETIC
-from profkit.rules.rule_file import CONTEXT
-from profkit.rules.samples import APPLICATION, CODE, LAUNCHED, WORTH_SAMPLING
+from profkit.rules.samples import WORTH_SAMPLING
 from profkit.timeline import RUN_FILE, region
 from profkit.ui import text as numbers
 from profkit.ui.markdown import code, escape
@@ -29,8 +34,7 @@ if TYPE_CHECKING:
     from profkit.report.session import Session
     from profkit.report.source_lines import Place
     from profkit.report.summary import Group, ReportSummary
-    from profkit.rules.checklist import Checklist, Item, Proof, RuleItem
-    from profkit.rules.engine import Estimate, Evidence
+    from profkit.rules.checklist import Checklist
     from profkit.rules.headroom import Headroom
 
 HEADING = "Bottlenecks and estimated speedups"
@@ -76,11 +80,7 @@ _LABELS = {
 }
 _GAP = f"{region.SHORT_GAP * 1e6:.0f} µs"
 _LABELS |= {"long_gaps": f"long_gaps (over {_GAP})", "short_gaps": f"short_gaps (up to {_GAP})"}
-_SECTOR = 32  # the bytes of a sector on every architecture
 _LONGEST = 100  # characters, chosen: an expression that fits one line
-_UNIT_OF_ARGUMENTS = {"min", "max", "abs", "ceil", "clip", "otherwise", "where"}
-_NAMED = {**CONTEXT, **region.QUANTITIES, **APPLICATION, **CODE, **LAUNCHED}
-_UNITS = {name: unit for name, (unit, _) in _NAMED.items()}
 
 
 def gain(estimate: Estimate) -> str:
@@ -130,10 +130,10 @@ def _run_factor(value: float) -> str:
     return factor(value) if value >= _WORTH_A_DIGIT else f"below {_WORTH_A_DIGIT}x"
 
 
-def estimate(item: Item, *, whole: bool = True, extent: str = "") -> str:
+def estimate(item: Finding, *, whole: bool = True, extent: str = "") -> str:
     """A kernel's estimated speedup with its range, and what is known about it; `whole` adds that
     for the whole report, `extent` names what that is of."""
-    estimate = item.finding.estimate
+    estimate = item.estimate
     if estimate is None:
         return _no_estimate(item) or f"none; {_limits(item)}"
     if item.group is None:
@@ -142,15 +142,15 @@ def estimate(item: Item, *, whole: bool = True, extent: str = "") -> str:
     return f"{gain(estimate)}{of_chain(item)}; {prospects(item, whole=whole, extent=extent)}"
 
 
-def of_chain(item: Item) -> str:
+def of_chain(item: Finding) -> str:
     """` of its chain`, where an estimate is of the kernels before and after it too."""
-    return " of its chain" if item.rule.spans == "chain" and item.finding.estimate else ""
+    return " of its chain" if item.rule.spans == "chain" and item.estimate else ""
 
 
-def prospects(item: Item, *, whole: bool = True, extent: str = "") -> str:
+def prospects(item: Finding, *, whole: bool = True, extent: str = "") -> str:
     """The speedup for the `whole` report, what limits the kernel after it, and the confidence;
     `extent` names what the report's speedup is of."""
-    estimate = item.finding.estimate
+    estimate = item.estimate
     if estimate is None:
         reason = _no_estimate(item)
         return f"estimated speedup {reason}" if reason else f"no estimated speedup; {_limits(item)}"
@@ -163,7 +163,7 @@ def prospects(item: Item, *, whole: bool = True, extent: str = "") -> str:
     return "; ".join((*parts, f"{item.confidence} confidence"))
 
 
-def _bound(item: Item, estimate: Estimate) -> Iterator[str]:
+def _bound(item: Finding, estimate: Estimate) -> Iterator[str]:
     """What bounds the time after a fix."""
     time = number(estimate.bound_seconds, "s")
     if item.rule.about == "application":
@@ -184,37 +184,37 @@ def _bound(item: Item, estimate: Estimate) -> Iterator[str]:
         yield f"next limit {limit} (busy for {time}{each} now)"
 
 
-def _no_estimate(item: Item) -> str:
-    lacking = ", ".join(item.finding.lacking)
+def _no_estimate(item: Finding) -> str:
+    lacking = ", ".join(item.lacking)
     return f"unknown, not recorded: {lacking}" if lacking else ""
 
 
-def _limits(item: Item) -> str:
+def _limits(item: Finding) -> str:
     text = f"{item.confidence} confidence that this limits the kernel"
     return "; ".join(filter(None, (text, busiest(item))))
 
 
-def busiest(item: Item) -> str:
+def busiest(item: Finding) -> str:
     """The resource with the highest floor of a finding's kernel: `busiest resource: L2 (86.3%)`."""
     floor = next(iter(floors(item.group.typical.values)), None) if item.group else None
     return f"busiest resource: {floor.label} ({percent(floor.busy)})" if floor else ""
 
 
-def whole_gain(item: Item, extent: str = "") -> str:
+def whole_gain(item: Finding, extent: str = "") -> str:
     """The speedup of all launches together: `1.05x for the whole report`, or for the `extent`;
     "" without one."""
-    if item.finding.estimate is None:
+    if item.estimate is None:
         return ""
     whole = extent or _extent(item, item.variant)
-    return f"{_run_factor(item.finding.estimate.run)} for {whole}"
+    return f"{_run_factor(item.estimate.run)} for {whole}"
 
 
-def item_gain(item: RuleItem) -> str:
+def item_gain(item: FindingGroup) -> str:
     """The speedup of all launches together from fixing all kernels of an item: `1.05x`; of a
     timeline from the lower estimate on: `1.01x to 73x`, or the ceiling alone."""
-    if not item.number:
+    if not item.rank:
         return ""
-    gained = item.best.finding.estimate
+    gained = item.best.estimate
     if gained and item.best.is_ceiling:
         return f"at most {factor(gained.high)}"
     if item.best.group is None and gained and _is_lower(gained):
@@ -227,19 +227,19 @@ def _is_lower(estimate: Estimate) -> bool:
     return factor(estimate.low) == factor(estimate.likely) != factor(estimate.high)
 
 
-def overlap(item: RuleItem) -> str:
+def overlap(item: FindingGroup) -> str:
     """Why an item gains less than its kernels' savings add up to; "" where it does not."""
     if math.isnan(item.overlapping):
         return ""
     return f"{item_gain(item)} for {whole_of(item)}: their launches overlap, each counts once"
 
 
-def whole_of(item: RuleItem) -> str:
+def whole_of(item: FindingGroup) -> str:
     """What the speedup of an item is of: `the whole report`, `variant math`."""
     return _extent(item.best, item.variant)
 
 
-def _extent(item: Item, variant: str) -> str:
+def _extent(item: Finding, variant: str) -> str:
     if item.group is None:
         return STEP if item.rule.about == "application" else _SPAN
     if variant:
@@ -251,9 +251,9 @@ def _extent(item: Item, variant: str) -> str:
     return "the selected launches" if item.is_selection else "the whole report"
 
 
-def basis(item: RuleItem, checklist: Checklist) -> str:
+def basis(item: FindingGroup, checklist: Checklist) -> str:
     """A short name of what the speedup of an item is of; "" where all are of the report."""
-    if not item.number or not _has_several_bases(checklist):
+    if not item.rank or not _has_several_bases(checklist):
         return ""
     if item.best.group is None:
         return "timeline"
@@ -296,7 +296,7 @@ def whole(checklist: Checklist) -> str:
     return "the selected launches" if is_selection else "the whole report"
 
 
-def actions_of(item: RuleItem) -> tuple[tuple[tuple[str, ...], bool], ...]:
+def actions_of(item: FindingGroup) -> tuple[tuple[tuple[str, ...], bool], ...]:
     """The actions of an item, each list once, and whether it is for callers of library kernels."""
     return tuple(dict.fromkeys((each.actions, bool(each.library)) for each in item.findings))
 
@@ -315,13 +315,13 @@ def folded(checklist: Checklist) -> str:
     return f"{plural(len(minor), 'finding')} saving less than {WORTH_ACTING:.0%} of {time}{each}"
 
 
-def evidence(item: Item) -> tuple[str, ...]:
+def evidence(item: Finding) -> tuple[str, ...]:
     """The values that made the rule fire, with their units and thresholds, then other quantities.
 
     Each once, expressions too long to read left out: `profkit rules explain --on` has them all.
     """
     shown: dict[str, str] = {}
-    for value in item.finding.evidence:
+    for value in item.evidence:
         name = value.quantity
         if value.holds and len(name) <= _LONGEST and not name.startswith("known("):
             shown.setdefault(name, measured(value))
@@ -334,21 +334,21 @@ def measured(value: Evidence) -> str:
     text = f"{_expression(value.quantity)} {shown}"
     if value.quantity in region.PARTS:
         text += f" of {_SPAN}"
-    if math.isnan(value.threshold) or value.sign not in _SIGNS:
+    if value.threshold is None or value.comparison not in _SIGNS:
         return text
-    return f"{text} ({_SIGNS[value.sign]} {threshold})"
+    return f"{text} ({_SIGNS[value.comparison]} {threshold})"
 
 
 def compared(value: Evidence) -> str:
     """A comparison, whether it holds or not: `dram_busy 33.1% < 60.0%`."""
     shown, threshold = _with_threshold(value)
-    return f"{_expression(value.quantity)} {shown} {value.sign} {threshold}"
+    return f"{_expression(value.quantity)} {shown} {value.comparison} {threshold}"
 
 
 def missed(value: Evidence) -> str:
     """A comparison that does not hold: `dram_busy 33.1%, not above 60.0%`."""
     shown, threshold = _with_threshold(value)
-    expected = " ".join(filter(None, (_SIGNS.get(value.sign), threshold)))
+    expected = " ".join(filter(None, (_SIGNS.get(value.comparison or ""), threshold)))
     return f"{_expression(value.quantity)} {shown}, not {expected}"
 
 
@@ -357,63 +357,18 @@ def _expression(text: str) -> str:
     if text.isidentifier():
         return _LABELS.get(text, text)
     if unit_of(text) == "B":
-        text = text.replace(f" * {_SECTOR}", f" * {_SECTOR} B")
+        text = text.replace(f" * {SECTOR}", f" * {SECTOR} B")
     return f"{text.replace(' * ', ' × ')} ="
 
 
 def _with_threshold(value: Evidence) -> tuple[str, str]:
     """A value and its threshold with their unit; one that is a word is not repeated."""
-    unit = unit_of(value.quantity)
+    unit, threshold = value.unit or "", math.nan if value.threshold is None else value.threshold
     if is_word(unit):
-        return f"{compact(value.value)} {unit_after(value.value, unit)}", compact(value.threshold)
+        return f"{compact(value.value)} {unit_after(value.value, unit)}", compact(threshold)
     if unit:
-        return number(value.value, unit), number(value.threshold, unit)
-    return compact(value.value), compact(value.threshold)
-
-
-@cache
-def unit_of(text: str) -> str:
-    """The unit of an expression's value, "1" for a share; "" for a plain or mixed number."""
-    return _unit(ast.parse(text, mode="eval").body) or ""
-
-
-def _unit(node: ast.expr) -> str | None:
-    """None where the unit is unknown, "" for a constant, which goes with any."""
-    match node:
-        case ast.Name(id=name):
-            entry = catalog().quantities.get(name)
-            return entry.unit if entry else _UNITS.get(name)
-        case ast.Constant():
-            return ""
-        case ast.UnaryOp(op=ast.USub(), operand=operand):
-            return _unit(operand)
-        case ast.BinOp(left=left, op=ast.Add() | ast.Sub(), right=right):
-            return _common_unit((left, right))
-        case ast.BinOp(left=left, op=ast.Mult() | ast.Div() as operation, right=right):
-            return _unit_of_product(left, right, divided=isinstance(operation, ast.Div))
-        case ast.Call(func=ast.Name(id=name), args=args) if name in _UNIT_OF_ARGUMENTS:
-            return _common_unit(args[1:] if name == "where" else args)
-    return None
-
-
-def _common_unit(nodes: Iterable[ast.expr]) -> str | None:
-    units = set(map(_unit, nodes)) - {""}
-    return None if len(units) > 1 else units.pop() if units else ""
-
-
-def _unit_of_product(left: ast.expr, right: ast.expr, *, divided: bool) -> str | None:
-    first, second = _unit(left), _unit(right)
-    if divided:
-        same = "1" if first == second and first is not None else None
-        return first if second in {"", "1"} else same
-    is_size = any(
-        isinstance(each, ast.Constant) and each.value == _SECTOR for each in (left, right)
-    )
-    if is_size and "sector" in {first, second}:
-        return "B"
-    if first in {"", "1"}:
-        return second or first
-    return first if second in {"", "1"} else None
+        return number(value.value, unit), number(threshold, unit)
+    return compact(value.value), compact(threshold)
 
 
 def places(places: Sequence[Place]) -> str:
@@ -421,7 +376,7 @@ def places(places: Sequence[Place]) -> str:
     return ", ".join(f"{place_name(place)} {percent(place.share)}" for place in main_places(places))
 
 
-def location(item: Item) -> str:
+def location(item: Finding) -> str:
     """A finding's places with their shares, what these are of, and what the lines are."""
     text = places(item.places)
     if not text:
@@ -439,7 +394,7 @@ def _counted(blame: str) -> str:
     return _BLAMED.get(blame, blame)
 
 
-def location_note(item: Item) -> str:
+def location_note(item: Finding) -> str:
     """What the lines of warp samples are: where warps wait, not what they wait for."""
     if not all(name.startswith(SAMPLES) for name in item.rule.blame):
         return ""
@@ -476,27 +431,27 @@ def roofs(checklist: Checklist) -> tuple[tuple[str, str], ...]:
     return tuple(rows)
 
 
-def proof_line(proof: Proof) -> str:
+def proof_line(proof: DemonstratedSpeedup) -> str:
     """A demonstrated speedup: `71x over math in GPU time: cudnn does the same work in 49.31 µs`."""
     return f"{factor(proof.speedup)} over {literal(proof.variant)} in GPU time: {_best(proof)}"
 
 
-def proof_of_variant(proof: Proof) -> str:
+def proof_of_variant(proof: DemonstratedSpeedup) -> str:
     """A demonstrated speedup beside a kernel of the variant, which is of more than the kernel."""
     gained = f"{factor(proof.speedup)} in GPU time"
     return f"variant {literal(proof.variant)} as a whole: {gained} ({_best(proof)})"
 
 
-def _best(proof: Proof) -> str:
+def _best(proof: DemonstratedSpeedup) -> str:
     return f"{literal(proof.best)} does the same work in {number(proof.best_seconds, 's')}"
 
 
-def _times(proof: Proof) -> str:
+def _times(proof: DemonstratedSpeedup) -> str:
     source = "median GPU times" if proof.timed else "sums of ncu's durations"
     return f"{source} of whole variants"
 
 
-def proof_source(proof: Proof) -> str:
+def proof_source(proof: DemonstratedSpeedup) -> str:
     """What a demonstrated speedup compares, by which times, and what the host leaves of it."""
     text = f"{literal(proof.variant)} takes {number(proof.seconds, 's')}; {_times(proof)}"
     if not proof.launch_bound:
@@ -511,7 +466,7 @@ def proof_source(proof: Proof) -> str:
     )
 
 
-def proven(proofs: Sequence[Proof]) -> str:
+def proven(proofs: Sequence[DemonstratedSpeedup]) -> str:
     """The speedups that the run's variants demonstrate, in one sentence; "" for none."""
     if not proofs:
         return ""
@@ -608,7 +563,7 @@ def summary(checklist: Checklist) -> str:
     evaluated = f"{checklist.evaluated} of {rules}" if lacking else rules
     configurations = plural(checklist.kernels, "launch configuration")
     extent = f"{evaluated} evaluated on {configurations}"
-    estimated = sum(item.number > 0 for item in checklist.rule_items)
+    estimated = sum(item.rank > 0 for item in checklist.rule_items)
     others = len(checklist.rule_items) - estimated
     if not estimated + others:
         return f"{NOTHING}: {extent}"
@@ -646,8 +601,8 @@ def checklist_lines(
     about += f" {NEEDED}." if checklist.items and checklist.headrooms else ""
     lines.append(f"{escape(summary(checklist))}.{escape(about)}")
     items = checklist.rule_items if whole else checklist.major
-    numbered = [item for item in items if item.number]
-    informative = [item for item in items if not item.number]
+    numbered = [item for item in items if item.rank]
+    informative = [item for item in items if not item.rank]
     lines += [""] if numbered else []
     lines += _items_markdown(numbered[: top or None], checklist)
     if informative:
@@ -668,20 +623,20 @@ def checklist_lines(
     return lines
 
 
-def items_markdown(items: Iterable[Item]) -> list[str]:
+def items_markdown(items: Iterable[Finding]) -> list[str]:
     """Findings as boxes to tick, each on its own, with all that is known of it."""
     return _items_markdown(map(single, items))
 
 
-def _items_markdown(items: Iterable[RuleItem], checklist: Checklist | None = None) -> list[str]:
+def _items_markdown(items: Iterable[FindingGroup], checklist: Checklist | None = None) -> list[str]:
     return [line for item in items for line in _item_markdown(item, checklist)]
 
 
-def _item_markdown(item: RuleItem, checklist: Checklist | None) -> list[str]:
+def _item_markdown(item: FindingGroup, checklist: Checklist | None) -> list[str]:
     rule = item.rule
     title = f"[{escape(rule.title)}]({item.best.page})" if item.best.page else escape(rule.title)
     gained = f"{text}: " if (text := item_gain(item)) else ""
-    mark = f"[ ] **{item.number}. " if item.number else "**"
+    mark = f"[ ] **{item.rank}. " if item.rank else "**"
     whole = f" ({escape(named)})" if checklist and (named := basis(item, checklist)) else ""
     lines = [
         f"- {mark}{gained}{title}**{whole}",
@@ -712,10 +667,8 @@ def _item_markdown(item: RuleItem, checklist: Checklist | None) -> list[str]:
     return lines
 
 
-def single(item: Item) -> RuleItem:
+def single(item: Finding) -> FindingGroup:
     """A finding as an item of its own."""
-    from profkit.rules.checklist import RuleItem
-
-    gained = item.finding.estimate
+    gained = item.estimate
     run = gained.run if gained else math.nan
-    return RuleItem(item.rank, (item,), run, minor=False, variant=item.variant)
+    return FindingGroup(item.rank, (item,), run, minor=False, variant=item.variant)

@@ -12,23 +12,29 @@ slots, but are no FLOP. Integer work has no such floor.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from typing import Annotated
 
+from msgspec import Meta
+
+from profkit.core.typed_file import Model, Number
 from profkit.report.floors import LAUNCH, REACH, SHORTEST
 from profkit.report.resources import RESOURCES
 from profkit.report.summary import Group, LaunchSummary
 
+Factor = Annotated[float, Meta(extra_json_schema={"minimum": 1})]
+"""A speedup."""
 ARITHMETIC = "floating-point operations"
 
 
-@dataclass(frozen=True)
-class Headroom:
-    """At most `factor` times as fast: `seconds` of a launch at its last floor, `floor`. Where the
-    FLOP were not recorded, their floor is not known, and it is that of the others."""
+class Headroom(Model, frozen=True):
+    """The most that a kernel can gain: at `floor`, its typical launch takes `seconds`.
 
-    group: Group
-    factor: float
-    seconds: float
+    No change of its code goes beyond `factor`, where the recorded FLOP and the DRAM bytes that no
+    finding removes are needed. Without `flop_recorded` the least time of the FLOP is not known.
+    """
+
+    factor: Factor
+    seconds: Number
     floor: str
     flop_recorded: bool
 
@@ -51,7 +57,7 @@ def headroom(
     floor = max(floors, key=floors.__getitem__)
     seconds = min(floors[floor], launch.duration)
     recorded = not any(math.isnan(launch.get(name)) for name in ("flop_fp32", "flop_tensor"))
-    return Headroom(group, launch.duration / seconds, seconds, floor, recorded)
+    return Headroom(launch.duration / seconds, seconds, floor, recorded)
 
 
 def _dram(launch: LaunchSummary) -> float:

@@ -16,7 +16,6 @@ from profkit.report.catalog import NEWEST, OLDEST
 from profkit.report.floors import WORTH
 from profkit.report.names import told_apart
 from profkit.report.resources import RESOURCES
-from profkit.report.summary import Group as KernelGroup
 from profkit.rules import finding_text as words
 from profkit.rules.samples import SAMPLED, WORTH_SAMPLING, Match
 from profkit.rules.story_score import NEAR
@@ -27,7 +26,8 @@ from profkit.ui.view import Grid
 
 if TYPE_CHECKING:
     from profkit.rules.checklist import Checklist
-    from profkit.rules.engine import Condition, Estimate, Finding, Trial
+    from profkit.rules.engine import Condition, Trial
+    from profkit.rules.finding import Estimate, Finding
     from profkit.rules.rule_file import Action, Rule
     from profkit.rules.score import Accuracy, Alarm, PairScore, Part, Score
     from profkit.rules.score_without_counters import BlindPart
@@ -145,9 +145,9 @@ def explained(rule: Rule) -> RenderableType:
 
 
 def trials_view(
-    trials: Sequence[Trial[KernelGroup]],
+    trials: Sequence[Trial],
     checklist: Checklist,
-    others: Sequence[Finding[KernelGroup]],
+    others: Sequence[Finding],
 ) -> RenderableType:
     """A rule on each kernel: in full where it fires, else the condition that does not hold.
 
@@ -162,40 +162,40 @@ def trials_view(
         if trial.finding is None:
             without.append((name, _obstacle(trial.conditions)))
             continue
-        own = [other for other in others if other.group.typical is trial.group.typical]
+        own = [other for other in others if other.launch == trial.finding.launch]
         parts += [Text(), *_fired(trial, trial.finding, name, checklist, own)]
     if without:
         parts += [Text(), Text("Does not fire on", "bold"), rows_of(without, _INDENT)]
     return Group(*parts)
 
 
-def timeline_trial_view(trial: Trial[None]) -> RenderableType:
+def timeline_trial_view(trial: Trial) -> RenderableType:
     """A rule on a timeline: its conditions and its estimate."""
     verb = "Fires on" if trial.finding else "Does not fire on"
     rows = _looked_at(trial.conditions)
-    if trial.finding and trial.finding.estimate:
+    if trial.finding and trial.finding.estimate and not trial.finding.is_negligible:
         rows.append((_ESTIMATE, words.gain(trial.finding.estimate)))
     return Group(Text(), Text(f"{verb} {words.TIMELINE}", "bold"), rows_of(rows, _INDENT))
 
 
 def _fired(
-    trial: Trial[KernelGroup],
-    finding: Finding[KernelGroup],
+    trial: Trial,
+    finding: Finding,
     name: str,
     checklist: Checklist,
-    others: Sequence[Finding[KernelGroup]],
+    others: Sequence[Finding],
 ) -> list[RenderableType]:
     group, rule = trial.group, finding.rule
     items = checklist.findings_on(group)
     rank = next((item.rank for item in items if item.rank and item.rule.name == rule.name), 0)
     smaller = f"saves less than {1 - 1 / WORTH:.0%} of the kernel"
-    absent = smaller if finding.negligible else "no estimate, or a smaller one in its category"
+    absent = smaller if finding.is_negligible else "no estimate, or a smaller one in its category"
     place = f"rank {rank}" if rank else f"not ranked: {absent}"
-    time = f"  {number(group.median, 's')}, {place}"
+    time = f"  {number(group.median if group else math.nan, 's')}, {place}"
     rows = _looked_at(trial.conditions)
     if finding.lacking:
         rows.append((_ESTIMATE, f"unknown, not recorded: {', '.join(finding.lacking)}"))
-    if estimate := finding.estimate or finding.negligible:
+    if estimate := finding.estimate:
         rows.append((_ESTIMATE, f"{_gain(finding, estimate, checklist)} {_source(rule)}"))
         rows.append(("assumes", rule.assumes))
         rows.append(("headroom", words.headroom(checklist.headroom_of(group))))
@@ -208,14 +208,14 @@ def _fired(
                 )
             )
     for other in others:
-        estimate = other.estimate
+        estimate = None if other.is_negligible else other.estimate
         promise = _gain(other, estimate, checklist) if estimate else "no estimate"
         rows.append(("also", f"{other.rule.name}: {promise} {_source(other.rule)}"))
     head = Text.assemble(("Fires on ", "bold"), (name, "bold"), time)
     return [head, rows_of(rows, _INDENT)]
 
 
-def _gain(finding: Finding[KernelGroup], estimate: Estimate, checklist: Checklist) -> str:
+def _gain(finding: Finding, estimate: Estimate, checklist: Checklist) -> str:
     """A range that ends at the kernel's headroom, as in the checklist."""
     headroom = checklist.headroom_of(finding.group)
     if headroom is None or finding.rule.spans == "chain":
@@ -253,9 +253,13 @@ def _obstacle(conditions: Iterable[Condition]) -> str:
     return "; ".join(missed) or f"not {first.text}"
 
 
-def _floors(trial: Trial[KernelGroup]) -> str:
+def _floors(trial: Trial) -> str:
     """The highest resource floors (lower bounds of the time) before and after the fix."""
-    now, after, duration = trial.now, trial.after, trial.group.typical.duration
+    now, after, duration = (
+        trial.now,
+        trial.after,
+        trial.group.typical.duration if trial.group else math.nan,
+    )
     ordered = sorted(now, key=lambda name: -max(now[name], after[name]))
     return "time, with the fix where it changes: " + "; ".join(
         f"{RESOURCES[name]} "

@@ -37,8 +37,9 @@ from profkit.core.yaml_files import read_yaml, shipped_yaml
 from profkit.report.floors import WORTH
 from profkit.report.summary import ReportSummary
 from profkit.rules.calibration import Basis, Calibration, shipped_calibration
-from profkit.rules.checklist import Checklist, Item
+from profkit.rules.checklist import Checklist
 from profkit.rules.declared_headroom import DeclaredWork
+from profkit.rules.finding import Finding
 from profkit.rules.samples import CATEGORIES
 from profkit.rules.score_without_counters import (
     BlindPart,
@@ -410,23 +411,23 @@ def _judged(
 def _own(checklist: Checklist, calibration: Calibration) -> Guess:
     return [
         (item.rule.category, estimate.run, _range_of_run(item, checklist, calibration), basis(item))
-        if (estimate := item.finding.estimate)
+        if (estimate := item.estimate)
         else (item.rule.category, 1.0, None, None)
         for item in checklist.findings
     ]
 
 
-def basis(item: Item) -> Basis:
+def basis(item: Finding) -> Basis:
     """What a finding's estimate rests on."""
     return "assumed" if item.rule.assumes else "counted"
 
 
 def _range_of_run(
-    item: Item, checklist: Checklist, calibration: Calibration
+    item: Finding, checklist: Checklist, calibration: Calibration
 ) -> tuple[float, float] | None:
     """A kernel's range by a calibration, as one of the whole report, by the kernel's share of the
     time; None without an estimate."""
-    estimate, group = item.finding.estimate, item.group
+    estimate, group = item.estimate, item.group
     if not estimate:
         return None
     share = (1 - 1 / estimate.run) / (1 - 1 / estimate.likely)

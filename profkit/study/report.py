@@ -21,7 +21,8 @@ from profkit.core.fingerprint import Device
 from profkit.core.text_files import MissingFile, read_json
 from profkit.core.typed_file import part, plain, read_file
 from profkit.report.floors import Floor, floors
-from profkit.rules.checklist import Checklist, Item
+from profkit.rules.checklist import Checklist
+from profkit.rules.finding import Finding
 from profkit.study.folder import SUMMARY, read_again, read_cells
 from profkit.study.json import BaselineFile, derived
 from profkit.study.plan_format import ProfiledCell
@@ -106,8 +107,8 @@ class Step(NamedTuple):
     """
 
     pair: Pair
-    aim: Item | None
-    limit: Item | None
+    aim: Finding | None
+    limit: Finding | None
     profiled: tuple[bool, bool]
     evidence: Diff | None = None
 

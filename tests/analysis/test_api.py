@@ -64,7 +64,7 @@ def test_representations_are_short() -> None:
 def test_an_item_says_what_a_fix_gives_and_where() -> None:
     item: profkit.Item
     item = profkit.load(PAIR / "before.ncu-repz").checklist().items[0]
-    estimate = item.finding.estimate
+    estimate = item.estimate
     assert estimate is not None
     assert item.speedup == estimate.likely
     assert item.range == (estimate.low, estimate.high)

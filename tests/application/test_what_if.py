@@ -58,9 +58,7 @@ SINGLE = [
 def named(events: Events) -> list[tuple[str, float]]:
     """The causes in order, each with its ceiling."""
     items = application_items(quantities(events, steady_steps(events), host=1.0), shipped_rules())
-    return [
-        (item.rule.category, item.finding.estimate.high) for item in items if item.finding.estimate
-    ]
+    return [(item.rule.category, item.estimate.high) for item in items if item.estimate]
 
 
 @pytest.mark.parametrize("path", RECORDED, ids=str)

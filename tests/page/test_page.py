@@ -264,7 +264,7 @@ def test_each_item_of_the_checklist_is_one_box(pages: dict[str, Path]) -> None:
     text = pages["run"].read_text(encoding="utf-8")
     boxes = re.findall(r'<li class="item" id="item-([^"]*)"', text)
     expected = [*items.major, *items.minor]
-    assert boxes == [str(item.number or item.rule.name) for item in expected]
+    assert boxes == [str(item.rank or item.rule.name) for item in expected]
     assert sum(len(item.findings) > 1 for item in expected) == text.count('class="on-kernels"')
     before, _, after = text.partition('<details class="fold minor">')
     assert before.count('<li class="item"') == len(items.major)

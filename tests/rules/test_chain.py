@@ -8,7 +8,8 @@ from collections.abc import Sequence
 import pytest
 
 from profkit.report.summary import groups
-from profkit.rules.engine import Finding, diagnose
+from profkit.rules.engine import diagnose
+from profkit.rules.finding import Finding
 from tests.rules.test_engine import FUSING, STREAMING, Values, of_kernels, report
 
 PRODUCT = {
@@ -26,7 +27,7 @@ TINY = {**TINY, "duration": 2e-6, "dram_bytes": 2e3, "dram_busy": 1e-3}
 PEAK = 2e9 / (0.9 * 1e-3)  # bytes/s, of STREAMING
 
 
-def members(findings: Sequence[Finding]) -> list[str]:  # type: ignore[type-arg]
+def members(findings: Sequence[Finding]) -> list[str]:
     """The launches of each finding's chains, by name."""
     return [
         "".join(launch.name for launch in finding.estimate.launches)
@@ -62,7 +63,7 @@ def test_three_elementwise_kernels_are_one_that_reads_and_writes_once() -> None:
 
 def test_an_elementwise_kernel_becomes_the_epilogue_of_a_product() -> None:
     (finding,) = diagnose(report([PRODUCT, STREAMING], names="gx"), [FUSING]).findings
-    assert finding.group.name == "g"
+    assert finding.kernel == "g"
     assert finding.estimate
     assert finding.estimate.likely == pytest.approx(4 / 3)  # the product's time remains
     assert diagnose(report([STREAMING, PRODUCT], names="xg"), [FUSING]).findings == ()

@@ -116,8 +116,8 @@ def test_the_overview_has_the_items_of_the_checklist(profkit_cli: Cli) -> None:
     block = shown[shown.index(HEADING) : shown.index("Next")]
     numbers = re.findall(r"^ (\d)  +([\d.]+x)  ", block, re.MULTILINE)
     (found,) = [profkit.load(next(RUN.glob("*/*.ncu-repz"))).checklist()]
-    items = [item for item in found.major if item.number]
-    assert numbers == [(str(item.number), factor(item.speedup)) for item in items[:5]]
+    items = [item for item in found.major if item.rank]
+    assert numbers == [(str(item.rank), factor(item.speedup)) for item in items[:5]]
     gains = re.findall(r"^ +[\d.]+x \[[\d.]+, [\d.]+\]", block, re.MULTILINE)
     assert len(gains) == len(items[:5])  # the first kernel of each, and how many more there are
 
@@ -144,15 +144,15 @@ def test_items_are_boxes_to_tick(profkit_cli: Cli, tmp_path: Path) -> None:
 @pytest.mark.parametrize("style", ["terminal", "markdown"])
 def test_small_items_are_counted_unless_all_are_wanted(profkit_cli: Cli, style: str) -> None:
     found = profkit.load(KNOWN).checklist()
-    numbers = [str(item.number) for item in found.major if item.number]
-    assert 0 < len(numbers) < len([item for item in found.rule_items if item.number])
+    numbers = [str(item.rank) for item in found.major if item.rank]
+    assert 0 < len(numbers) < len([item for item in found.rule_items if item.rank])
     pattern = r"^(?:- )?\[ \] (?:\*\*)?(\d+)\. "
     shown = profkit_cli("checklist", KNOWN, "--format", style).stdout
     assert re.findall(pattern, shown, re.MULTILINE) == numbers
     assert f"{len(found.minor)} findings saving less than {WORTH_ACTING:.0%}" in shown
     assert "--all" in shown
     every = profkit_cli("checklist", KNOWN, "--all", "--format", style).stdout
-    listed = [str(item.number) for item in found.rule_items if item.number]
+    listed = [str(item.rank) for item in found.rule_items if item.rank]
     assert re.findall(pattern, every, re.MULTILINE) == listed
     assert "--all" not in every
 

@@ -25,7 +25,7 @@ def left(summary: ReportSummary, rule: Rule) -> float:
     """The share of the time that the fix likely leaves."""
     (trial,) = explain(summary, rule)
     finding = trial.finding
-    estimate = finding and (finding.estimate or finding.negligible)
+    estimate = finding and finding.estimate
     return 1 / estimate.likely if estimate else 1.0
 
 

@@ -5,18 +5,18 @@ from __future__ import annotations
 import pytest
 
 import profkit
-from profkit.rules.checklist import Item
+from profkit.rules.finding import Finding
 from tests.conftest import needs_reader, pair_folder
 
 
-def item(pair: str, side: str, rule: str) -> Item:
+def item(pair: str, side: str, rule: str) -> Finding:
     (file,) = (path for path in pair_folder(pair).glob(f"{side}.ncu-rep*"))
     (found,) = (each for each in profkit.load(file).checklist().items if each.rule.name == rule)
     return found
 
 
-def evidence(finding: Item, name: str) -> float:
-    return next(each.value for each in finding.finding.evidence if each.quantity == name)
+def evidence(finding: Finding, name: str) -> float:
+    return next(each.value for each in finding.evidence if each.quantity == name)
 
 
 def test_blocks_start_at_less_than_one_a_cycle() -> None:

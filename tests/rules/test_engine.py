@@ -18,7 +18,8 @@ from profkit.report.quantities import NOT_COLLECTED, NOT_HERE, NOT_IN_VERSION
 from profkit.report.summary import LaunchSummary, ReportSummary, groups
 from profkit.rules import finding_text as words
 from profkit.rules.checklist import checklist
-from profkit.rules.engine import Lack, diagnose, explain
+from profkit.rules.engine import diagnose, explain
+from profkit.rules.finding import UnevaluatedRule
 from profkit.rules.rule_file import CONTEXT, Rule, shipped_rules, with_own
 from tests.conftest import h200
 
@@ -107,6 +108,8 @@ def test_estimates_are_bounded(recorded: list[dict[str, float]]) -> None:
             assert not finding.rule.formulas
             continue
         assert estimate.likely >= WORTH
+        assert finding.group
+        assert finding.launch is not None
         duration = finding.group.typical.duration
         assert 1 <= estimate.low <= estimate.likely * (1 + 1e-9)
         assert estimate.likely <= estimate.high * (1 + 1e-9)
@@ -122,12 +125,11 @@ def test_estimates_are_bounded(recorded: list[dict[str, float]]) -> None:
         ]
         highest = min(max(unrelieved, default=0.0), duration)
         assert duration / estimate.likely >= highest * (1 - 1e-9)
-        most = next(each.factor for each in found.headrooms if each.group is finding.group)
-        assert estimate.high <= most * (1 + 1e-9)
+        assert estimate.high <= found.headrooms[finding.launch].factor * (1 + 1e-9)
         assert 0 <= finding.saved < finding.group.total
     saved = [finding.saved for finding in found.findings]
     assert saved == sorted(saved, reverse=True)
-    assert len({(f.rule.category, f.group.name) for f in found.findings}) == len(found.findings)
+    assert len({(f.rule.category, f.kernel) for f in found.findings}) == len(found.findings)
 
 
 @settings(max_examples=settings().max_examples // 2)
@@ -149,10 +151,11 @@ def test_what_is_missing_leaves_a_rule_open(rule: Rule) -> None:
     summary = report([{"duration": 1e-4, "dram_busy": 0.8}], {"stall_wait": NOT_COLLECTED})
     found = diagnose(summary, [rule])
     assert found.findings == ()
-    assert found.unknown == {"own": Lack("own", 1, {"stall_wait": NOT_COLLECTED})}
     (open_,) = checklist(summary, [rule]).unevaluated
-    assert open_.missing == ("stall_wait",)
-    assert open_.sections == ("WarpStateStats",)
+    assert found.unknown == {"own": open_}
+    assert open_ == UnevaluatedRule(
+        "own", 1, ("stall_wait",), {"stall_wait": NOT_COLLECTED}, ("WarpStateStats",)
+    )
 
 
 def test_what_is_missing_does_not_matter_where_another_side_is_false(rule: Rule) -> None:
@@ -164,7 +167,7 @@ def test_what_is_missing_does_not_matter_where_another_side_is_false(rule: Rule)
 def test_ranking_is_by_time_saved_over_the_report(rule: Rule) -> None:
     fires = {"dram_busy": 0.6, "stall_wait": 2.0}
     found = diagnose(report([{"duration": t, **fires} for t in (1e-5, 3e-5, 2e-5)]), [rule])
-    assert [finding.group.name for finding in found.findings] == [
+    assert [finding.kernel for finding in found.findings] == [
         "kernel_1",
         "kernel_2",
         "kernel_0",

@@ -144,8 +144,8 @@ def test_a_full_queue_is_not_bounded_by_the_pipe_that_its_fix_relieves() -> None
         for item in found("feather_gemm__1024_03_tiled").items
         if item.rule.name == "queue_full"
     )
-    assert queue.finding.estimate is not None
-    assert queue.finding.estimate.likely > 1.2
+    assert queue.estimate is not None
+    assert queue.estimate.likely > 1.2
     assert queue.places[0].sass.startswith("LDS")
 
 
@@ -216,7 +216,7 @@ def test_a_vector_operation_is_not_said_to_read_again() -> None:
 
 def test_no_resource_is_named_for_the_time_of_a_launch() -> None:
     for item in found("seq_align__profile").findings:
-        estimate = item.finding.estimate
+        estimate = item.estimate
         if estimate and estimate.bound_seconds == pytest.approx(2e-6):
             assert estimate.bounded_by in {"launch overhead", ""}
 

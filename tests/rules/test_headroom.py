@@ -58,7 +58,7 @@ def test_no_estimate_exceeds_the_headroom(pair: str) -> None:
         checklist = profkit.load(pair_report(pair, side)).checklist()
         assert checklist.headrooms
         for item in checklist.items:
-            estimate, group = item.finding.estimate, item.group
+            estimate, group = item.estimate, item.group
             assert estimate
             assert group
             most = checklist.headroom_of(group)
@@ -78,7 +78,7 @@ def test_slots_of_the_fma_pipe_are_no_flop(tmp_path: Path, fix: str, flop: float
     rates = {"peak_rate_fp32": 1e12, "fma_busy": 0.9, "dram_busy": 0.05}
     busy = {"l2_busy": 0.1, "l1_busy": 0.1, "issue_busy": 0.1}
     summary = report([{"duration": 4e-3, **values, **rates, **busy}])
-    (made,) = diagnose(summary, [rule]).headrooms
+    (made,) = diagnose(summary, [rule]).headrooms.values()
     assert made.floor == ARITHMETIC
     assert made.seconds == pytest.approx(flop / 1e12)
 

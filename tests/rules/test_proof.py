@@ -90,8 +90,8 @@ def test_a_demonstrated_speedup_is_the_headline_where_no_estimate_is_larger() ->
     assert (proof.variant, proof.best) == ("math", "custom")
     assert proof.speedup == pytest.approx(1210 / 44.32, rel=0.01)
     first = next(item for item in found.items if item.group)
-    assert first.finding.estimate is not None
-    assert first.finding.estimate.likely < proof.speedup
+    assert first.estimate is not None
+    assert first.estimate.likely < proof.speedup
     assert found.proof_of(first) is proof
     without = dataclasses.replace(found, proofs=())
     assert without.headline is None

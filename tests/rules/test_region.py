@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from profkit.report.floors import WORTH
-from profkit.rules.checklist import Item, timeline_items
+from profkit.rules.checklist import timeline_items
 from profkit.rules.engine import diagnose_timeline, explain_timeline
-from profkit.rules.finding_text import unit_of
+from profkit.rules.finding import Finding, unit_of
 from profkit.rules.rule_file import check_rules, shipped_rules
 from profkit.timeline.events import Events
 from profkit.timeline.region import PARTS, QUANTITIES, SHORT_GAP
@@ -24,7 +24,7 @@ from tests.timeline.test_timeline import US, intervals
 LONG = SHORT_GAP / US * 5
 
 
-def found(made: Events) -> tuple[Item, ...]:
+def found(made: Events) -> tuple[Finding, ...]:
     return timeline_items(summarize_timeline(made).quantities, shipped_rules())
 
 
@@ -82,7 +82,7 @@ def test_no_estimate_takes_more_than_its_part(
 
 def test_short_kernels_wait_for_launches() -> None:
     (item,) = found(steps(50, work=4, gap=6))
-    estimate = item.finding.estimate
+    estimate = item.estimate
     assert (item.rule.name, item.group) == ("launch_overhead", None)
     assert estimate is not None
     assert estimate.likely == pytest.approx(494 / (50 * 4 + 49 * 1.3))
@@ -101,7 +101,7 @@ def test_queued_kernels_wait_for_nothing() -> None:
 @pytest.mark.parametrize(("work", "likely"), [(LONG, 2.0), (3 * LONG, 4 / 3), (LONG / 9, 10 / 9)])
 def test_long_gaps_are_the_host_s(work: float, likely: float) -> None:
     (item,) = found(steps(200, work=work, gap=LONG))
-    estimate = item.finding.estimate
+    estimate = item.estimate
     assert item.rule.name == "gpu_idle"
     assert estimate is not None
     assert estimate.likely == pytest.approx(likely, rel=0.02)
@@ -112,10 +112,10 @@ def test_copies_alone_take_time_and_overlapping_ones_do_not() -> None:
     kernels = [kernel(at, at + 60) for at in range(0, 1_000, 100)]
     (item,) = found(timeline(kernels, memory=[copy(k.end, k.end + 40, 9) for k in kernels]))
     assert item.rule.name == "host_transfers"
-    assert item.finding.estimate is not None
-    assert item.finding.estimate.likely == pytest.approx(1 / 0.6)
-    assert item.finding.saved == pytest.approx(400 * US)
-    seen = {told.quantity: told.value for told in item.finding.evidence}
+    assert item.estimate is not None
+    assert item.estimate.likely == pytest.approx(1 / 0.6)
+    assert item.saved == pytest.approx(400 * US)
+    seen = {told.quantity: told.value for told in item.evidence}
     assert seen["pageable_share"] == 1
     overlapping = [copy(k.start, k.end, 9) for k in kernels]
     busy = [kernel(at, at + 100) for at in range(0, 1_000, 100)]

@@ -25,7 +25,7 @@ def test_a_rule_on_several_kernels_is_one_item(tmp_path: Path) -> None:
     found = halving(tmp_path, 10, 60, other=30)
     (item,) = found.rule_items
     assert [own.group.name for own in item.findings if own.group] == ["kernel_1", "kernel_0"]
-    assert [own.rank for own in found.items] == [item.number] * 2 == [1, 1]
+    assert [own.rank for own in found.items] == [item.rank] * 2 == [1, 1]
     assert item.best is found.items[0]
     assert item.speedup == pytest.approx(100 / (100 - 30 - 5))
     assert overlap(item) == ""
@@ -42,7 +42,7 @@ def test_items_are_in_the_order_of_the_speedup_that_is_shown(tmp_path: Path) -> 
     ]
     found = checklist(report(kernels), rules)
     assert [item.rule.name for item in found.rule_items] == ["wait", "barrier"]
-    assert [item.number for item in found.rule_items] == [1, 2]
+    assert [item.rank for item in found.rule_items] == [1, 2]
     assert [item.rank for item in found.items] == [1, 1, 2]
     assert found.rule_items[0].speedup > found.rule_items[1].speedup
 
@@ -78,7 +78,7 @@ def test_a_gain_is_of_the_variant_that_its_kernel_belongs_to(tmp_path: Path) -> 
     assert shown == [("barrier", "fast"), ("wait", "slow")]
     gains = [item.speedup for item in found.rule_items]
     assert gains == pytest.approx([2, 18 / 13.5])
-    assert [item.finding.estimate.run for item in found.items if item.finding.estimate] == [
+    assert [item.estimate.run for item in found.items if item.estimate] == [
         pytest.approx(2),
         pytest.approx(18 / 13.5),
     ]
@@ -91,6 +91,6 @@ def test_what_has_no_estimate_is_minor_on_a_short_kernel(tmp_path: Path) -> None
     for share in (0.5, WORTH_ACTING / 2):
         kernels = [{"duration": share, "stall_wait": 2.0}, {"duration": 1 - share}]
         (item,) = checklist(report(kernels), [rule]).rule_items
-        assert item.number == 0
+        assert item.rank == 0
         assert math.isnan(item.speedup)
         assert item.minor == (share < WORTH_ACTING)

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 import pytest
 
-from profkit.report.summary import Group
-from profkit.rules.engine import Finding, diagnose
+from profkit.rules.engine import diagnose
+from profkit.rules.finding import Finding
 from profkit.rules.rule_file import shipped_rules
 from tests.rules.test_engine import report
 
@@ -33,7 +33,7 @@ BASE = {
 }
 
 
-def finding(rule: str, **values: float) -> Finding[Group] | None:
+def finding(rule: str, **values: float) -> Finding | None:
     """What one rule finds on a launch with these quantities."""
     made = diagnose(report([{**BASE, **values}]), [RULES[rule]])
     return next(iter(made.findings), None)

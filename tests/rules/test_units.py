@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from profkit.rules.finding_text import unit_of
+from profkit.rules.finding import unit_of
 
 
 @pytest.mark.parametrize(

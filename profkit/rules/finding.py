@@ -1,0 +1,372 @@
+"""Findings: what a rule found on a kernel or a timeline, its evidence and its estimated speedup."""
+
+from __future__ import annotations
+
+import ast
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+
+from profkit.core.expression import HOLDS, Sign
+from profkit.core.projection import Measured
+from profkit.core.typed_file import Count, Model, Number
+from profkit.report.catalog import catalog
+from profkit.report.floors import WORTH
+from profkit.report.names import function_name
+from profkit.report.quantities import NOT_COLLECTED, NOT_IN_VERSION
+from profkit.report.source_lines import Place
+from profkit.report.summary import NAME_WIDTH, Group, LaunchSummary
+from profkit.rules.headroom import Headroom
+from profkit.rules.rule_file import CONTEXT, Confidence, Rule
+from profkit.rules.samples import APPLICATION, CODE, LAUNCHED, SAMPLED, SAMPLED_FROM
+from profkit.timeline import region
+from profkit.ui.text import factor, factor_range, plural
+
+NOT_SAMPLED = "warp samples were not read: short kernels and very long code are excluded"
+"""Why a quantity from warp samples is missing although samples were recorded."""
+SECTOR = 32  # the bytes of a sector on every architecture
+_OVERLAP = 1.01  # chosen: factors are printed to two decimals
+_WIDTHS: dict[Confidence, float] = {"high": 1.3, "medium": 2.0}
+"""The widest range, as high over low, of an estimate of that confidence; chosen."""
+_UNIT_OF_ARGUMENTS = {"min", "max", "abs", "ceil", "clip", "otherwise", "where"}
+_NAMED = {**CONTEXT, **region.QUANTITIES, **APPLICATION, **CODE, **LAUNCHED}
+_UNITS = {name: unit for name, (unit, _) in _NAMED.items()}
+
+
+class Evidence(Model, frozen=True):
+    """A quantity of the catalog, or an expression over several; `unit` is 1 for a share, null for a
+    plain or mixed number."""
+
+    quantity: str
+    value: Number
+    unit: str | None
+    comparison: Sign | None
+    threshold: Measured
+
+    @property
+    def holds(self) -> bool:
+        """Whether the comparison holds; what was not compared does."""
+        return self.comparison is None or (
+            self.threshold is not None and HOLDS[self.comparison](self.value, self.threshold)
+        )
+
+
+def evidence(
+    quantity: str, value: float, comparison: Sign | None = None, threshold: float = math.nan
+) -> Evidence:
+    """A value that a rule evaluated, with the threshold that it was compared with, NaN for none."""
+    unit = unit_of(quantity) or None
+    return Evidence(
+        quantity, value, unit, comparison, threshold if threshold == threshold else None
+    )
+
+
+@cache
+def unit_of(text: str) -> str:
+    """The unit of an expression's value, "1" for a share; "" for a plain or mixed number."""
+    return _unit(ast.parse(text, mode="eval").body) or ""
+
+
+def _unit(node: ast.expr) -> str | None:
+    """None where the unit is unknown, "" for a constant, which goes with any."""
+    match node:
+        case ast.Name(id=name):
+            entry = catalog().quantities.get(name)
+            return entry.unit if entry else _UNITS.get(name)
+        case ast.Constant():
+            return ""
+        case ast.UnaryOp(op=ast.USub(), operand=operand):
+            return _unit(operand)
+        case ast.BinOp(left=left, op=ast.Add() | ast.Sub(), right=right):
+            return _common_unit((left, right))
+        case ast.BinOp(left=left, op=ast.Mult() | ast.Div() as operation, right=right):
+            return _unit_of_product(left, right, divided=isinstance(operation, ast.Div))
+        case ast.Call(func=ast.Name(id=name), args=args) if name in _UNIT_OF_ARGUMENTS:
+            return _common_unit(args[1:] if name == "where" else args)
+    return None
+
+
+def _common_unit(nodes: Iterable[ast.expr]) -> str | None:
+    units = set(map(_unit, nodes)) - {""}
+    return None if len(units) > 1 else units.pop() if units else ""
+
+
+def _unit_of_product(left: ast.expr, right: ast.expr, *, divided: bool) -> str | None:
+    first, second = _unit(left), _unit(right)
+    if divided:
+        same = "1" if first == second and first is not None else None
+        return first if second in {"", "1"} else same
+    is_size = any(isinstance(each, ast.Constant) and each.value == SECTOR for each in (left, right))
+    if is_size and "sector" in {first, second}:
+        return "B"
+    if first in {"", "1"}:
+        return second or first
+    return first if second in {"", "1"} else None
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """The estimated speedup of a fix: factors of the kernel's time, each at least 1.
+
+    `bound_seconds` is the time below which the floor of `bounded_by` holds the kernel after the
+    fix, "" where all floors are far below what the fix leaves; `run` is the likely factor for the
+    whole report, `saved` what is likely saved of it (s). `launches` are those that get faster by
+    these factors, none for a timeline.
+    """
+
+    likely: float
+    low: float
+    high: float
+    bounded_by: str
+    bound_seconds: float
+    run: float
+    saved: float
+    launches: tuple[LaunchSummary, ...] = ()
+
+    @property
+    def whole_seconds(self) -> float:
+        """Of a timeline or an application, the time that the factors are of."""
+        return self.bound_seconds * self.high
+
+    @property
+    def confidence(self) -> Confidence:
+        """The width of the range in words; low where it has gains too small to report."""
+        width = self.high / self.low if self.low >= WORTH else math.inf
+        return next((word for word, most in _WIDTHS.items() if width <= most), "low")
+
+    def __str__(self) -> str:
+        return factor_range(self.likely, self.low, self.high)
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A rule that fired on a kernel, or, without a `group`, on a timeline as a whole.
+
+    It has no `estimate` where its rule has no formulas, and where quantities are `lacking` that
+    they need.
+
+    The rest is its place in a checklist. `rank` is shared by the findings of one rule; 0 without an
+    estimate. `actions` are those for the kernel's architecture, or, for a kernel of a `library`,
+    what its caller can change; `places` are the lines or instructions that the rule blames, where
+    recorded and requested. `peers` are the ranks of other findings on the same kernel that save
+    about as much time. `page` documents the rule, "" for a user's own. `is_selection` states that
+    its gain for the whole is of launches that were selected from a report. `variant` is the one
+    whose time that gain is of, in a report of several; "" for the report's. `headroom` is the
+    kernel's, None where unknown.
+    """
+
+    rule: Rule
+    group: Group | None
+    evidence: tuple[Evidence, ...]
+    estimate: Estimate | None
+    lacking: tuple[str, ...] = ()
+    rank: int = 0
+    actions: tuple[str, ...] = ()
+    places: tuple[Place, ...] = ()
+    peers: tuple[int, ...] = ()
+    page: str = ""
+    is_selection: bool = False
+    library: str | None = None
+    variant: str = ""
+    headroom: Headroom | None = None
+
+    @property
+    def finding(self) -> Finding:
+        """The finding itself, by the name that scripts ask a checklist's items for it."""
+        return self
+
+    @property
+    def is_negligible(self) -> bool:
+        """Whether its estimate is too small to report; of a timeline, the highest, because the
+        likely saving is a lower bound there."""
+        estimate = self.estimate
+        if estimate is None:
+            return False
+        return (estimate.likely if self.group else estimate.high) < WORTH
+
+    @property
+    def saved(self) -> float:
+        """Seconds that are likely saved of the report, or of the timeline."""
+        return self.estimate.saved if self.estimate else 0.0
+
+    @property
+    def is_ceiling(self) -> bool:
+        """Whether only the most that a fix may give is known, of a timeline as a whole."""
+        return self.rule.about == "timeline" and self.rule.confidence == "low"
+
+    @property
+    def title(self) -> str:
+        """What limits the kernel, in one line."""
+        return self.rule.title
+
+    @property
+    def kernel(self) -> str:
+        """The demangled name of the kernel; "" where it is about a timeline as a whole."""
+        return self.group.name if self.group else ""
+
+    @property
+    def launch(self) -> int | None:
+        """The index of the kernel's launch of median duration, as `Report.kernel` takes it."""
+        return self.group.typical.index if self.group else None
+
+    @property
+    def speedup(self) -> float:
+        """The likely factor by which a fix makes the kernel faster; NaN without an estimate."""
+        return self.estimate.likely if self.estimate else math.nan
+
+    @property
+    def range(self) -> tuple[float, float]:
+        """The lowest and the highest factor that the estimate allows; NaN without one."""
+        estimate = self.estimate
+        return (estimate.low, estimate.high) if estimate else (math.nan, math.nan)
+
+    @property
+    def confidence(self) -> Confidence:
+        """The width of the estimate's range in words; the rule's own without an estimate."""
+        return (self.estimate or self.rule).confidence
+
+    @property
+    def assumes(self) -> str:
+        """What the estimate takes for granted of the fix; "" for nothing, or without one."""
+        return self.rule.assumes if self.estimate else ""
+
+    @property
+    def speedup_text(self) -> str:
+        """`2.1x [1.5, 2.9]`, or that there is no estimate."""
+        if self.estimate and self.is_ceiling:
+            return f"at most {factor(self.estimate.high)}"
+        return str(self.estimate or "no estimated speedup")
+
+    @property
+    def subject(self) -> str:
+        """The kernel's function, or that it is a timeline."""
+        return function_name(self.group, NAME_WIDTH) if self.group else "timeline"
+
+    def __repr__(self) -> str:
+        number = f" {self.rank}" if self.rank else ""
+        return f"<Finding{number}: {self.speedup_text}, {self.title}, {self.subject}>"
+
+
+@dataclass(frozen=True)
+class FindingGroup:
+    """The findings of one rule on the kernels that it concerns, best first.
+
+    `rank` is that of its findings, 0 where they have no estimate. `speedup` is the likely factor
+    from fixing all of them, NaN without an estimate: for the whole report, or for the `variant`
+    that gains the most in a report of several. `minor` says that neither it nor any after it saves
+    WORTH_ACTING of that time.
+    """
+
+    rank: int
+    findings: tuple[Finding, ...]
+    speedup: float
+    minor: bool
+    variant: str = ""
+
+    @property
+    def overlapping(self) -> float:
+        """The factor that the savings of its kernels would give if they were added up, where some
+        are of the same launches, which count once: more than `speedup`. NaN where none are."""
+        runs = (
+            finding.estimate.run
+            for finding in self.findings
+            if finding.estimate and finding.variant == self.variant
+        )
+        left = 1 - math.fsum(1 - 1 / run for run in runs)
+        total = 1 / left if left > 0 else math.inf
+        return total if total > self.speedup * _OVERLAP else math.nan
+
+    @property
+    def best(self) -> Finding:
+        return self.findings[0]
+
+    @property
+    def rule(self) -> Rule:
+        return self.best.rule
+
+    @property
+    def title(self) -> str:
+        """What limits the kernels, in one line."""
+        return self.rule.title
+
+    @property
+    def other_kernels(self) -> str:
+        """` and 2 more kernels`; "" for one kernel."""
+        more = len(self.findings) - 1
+        return f" and {plural(more, 'more kernel')}" if more else ""
+
+    def __repr__(self) -> str:
+        number = f" {self.rank}" if self.rank else ""
+        whole = self.variant or ("the report" if self.best.group else "the timeline")
+        speedup = "" if math.isnan(self.speedup) else f"{factor(self.speedup)} for {whole}, "
+        kernels = f"{self.best.subject}{self.other_kernels}"
+        return f"<FindingGroup{number}: {speedup}{self.title}, {kernels}>"
+
+
+class UnevaluatedRule(Model, frozen=True):
+    """A rule that was not evaluated on some `kernels` (0: a rule about timelines), because of
+    quantities that are `missing`; `reasons` states why, `sections` what ncu should collect."""
+
+    rule: str
+    kernels: Count
+    missing: tuple[str, ...]
+    reasons: dict[str, str]
+    sections: tuple[str, ...]
+
+    @property
+    def unsampled(self) -> bool:
+        """Whether it lacks only samples that were recorded and not read."""
+        return set(self.reasons.values()) == {NOT_SAMPLED}
+
+
+def unevaluated(rule: str, kernels: int, reasons: dict[str, str]) -> UnevaluatedRule:
+    """A rule that lacks quantities, by name with the reason for each."""
+    quantities = catalog().quantities
+    sections = (
+        quantities[SAMPLED_FROM if name in SAMPLED else name].section
+        for name, reason in reasons.items()
+        if reason.startswith(NOT_COLLECTED) and reason != NOT_IN_VERSION
+    )
+    needed = tuple(dict.fromkeys(section for section in sections if section != "any"))
+    return UnevaluatedRule(rule, kernels, tuple(reasons), reasons, needed)
+
+
+@dataclass(frozen=True)
+class DemonstratedSpeedup:
+    """Another variant, `best`, does the same work as a `variant` faster.
+
+    Seconds are GPU time of whole variants: medians of timed calls, or, where not `timed`, sums of
+    ncu's durations of their launches. `host` and `best_host` are the host launch overheads of a
+    call, 0 where unknown.
+    """
+
+    variant: str
+    seconds: float
+    best: str
+    best_seconds: float
+    timed: bool
+    host: float = 0.0
+    best_host: float = 0.0
+
+    @property
+    def speedup(self) -> float:
+        return self.seconds / self.best_seconds
+
+    @property
+    def saved(self) -> float:
+        """The time (s) of the variant beyond that of the best."""
+        return self.seconds - self.best_seconds
+
+    @property
+    def back_to_back(self) -> float:
+        """The factor for calls that follow each other, each limited by its GPU time or by the host
+        launch overhead, whichever is longer."""
+        return max(self.seconds, self.host) / max(self.best_seconds, self.best_host)
+
+    @property
+    def launch_bound(self) -> tuple[tuple[str, float], ...]:
+        """The variants of the two whose host launch overhead exceeds their GPU time, with it."""
+        best = self.best, self.best_seconds, self.best_host
+        sides = best, (self.variant, self.seconds, self.host)
+        return tuple((name, host) for name, seconds, host in sides if host > seconds)
