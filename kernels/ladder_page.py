@@ -23,7 +23,7 @@ from kernels.recorded import (
     verdict,
 )
 from profkit.report.summary import LaunchSummary
-from profkit.timing.latency import POWER_CAP, Pair, Timed, compare_with
+from profkit.timing.latency import Pair, Timed, compare_with
 from profkit.timing.latency_view import change, latency_words, method
 from profkit.timing.results import Verdict
 from profkit.ui.text import number, percent
@@ -117,8 +117,6 @@ def ladder_page(folder: Path, read: Read) -> str:
         f"![The ladder's latencies beside SDPA's]({PICTURE})",
         "",
         *_rungs(ladder, timed(folder / FEW_BLOCKS)),
-        *_lengths(folder, ladder),
-        "",
         *_few_blocks(ladder, timed(folder / FEW_BLOCKS)),
     ]
     return "\n".join(lines) + "\n"
@@ -233,66 +231,10 @@ def _value(name: str, launch: LaunchSummary) -> str:
     return f"{value:.0f}" if name == "registers_per_thread" else percent(value)
 
 
-def _lengths(folder: Path, ladder: Ladder) -> Iterator[str]:
-    files = [folder / LATENCY, *folder.glob("length_*.json")]
-    tables = {_length(found[DEFAULT]): found for found in map(timed, files)}
-    lengths = sorted(tables)
-    shapes = ladder.timed[DEFAULT].latency.target.shapes or {}
-    yield from ("## Other lengths", "")
-    yield from paragraph(
-        f"B={shapes['batch']} H={shapes['heads']} D={shapes['dim']} again; in brackets how many "
-        "times as fast as SDPA's default, by medians. Lengths other than the main one have fewer "
-        "samples, and no verdicts.",
-        *_noise(ladder, tables),
-    )
-    yield ""
-    columns = ("", *(f"S={length}" for length in lengths))
-    rows = [
-        (f"`{label}`", *(_cell(tables[length], label) for length in lengths)) for label in _LABELS
-    ]
-    counted = all(one.latency.clocks_counted for times in tables.values() for one in times.values())
-    clock = "SM clock" if counted else "SM clock, as the driver told it before blocks"
-    yield from table(columns, [*rows, (clock, *(_clocks(tables[at]) for at in lengths))])
-
-
-def _noise(ladder: Ladder, tables: Mapping[int, Mapping[str, Timed]]) -> Iterator[str]:
-    """What disturbed them, and how far variants that launch one kernel are apart."""
-    capped = [
-        f"S={length}"
-        for length, times in sorted(tables.items())
-        if any(POWER_CAP in one.throttled for one in times.values())
-    ]
-    if capped:
-        yield f"At {', '.join(capped)} the GPU ran into its power cap, and the clock moved."
-    kernel = slowest(ladder.profiles[DEFAULT]).name
-    for label in BACKENDS:
-        if label != DEFAULT and slowest(ladder.profiles[label]).name == kernel:
-            apart = {at: abs(times_as_fast(tables[at], label, DEFAULT) - 1) for at in tables}
-            worst = max(apart, key=lambda at: apart[at])
-            yield (
-                f"How sure they are `{label}` shows, which launches the kernel of the default at "
-                f"the main shape: it is up to {percent(apart[worst])} away from it, at S={worst}."
-            )
-
-
-def _length(one: Timed) -> int:
-    return int((one.latency.target.shapes or {})["length"])
-
-
-def _cell(times: Mapping[str, Timed], label: str) -> str:
-    return f"{_median(times, label)} ({_ratio(times, label)})"
-
-
 def _ratio(times: Mapping[str, Timed], label: str) -> str:
     """Times as fast as the default."""
     ratio = times_as_fast(times, label, DEFAULT)
     return f"{ratio:.{2 if ratio >= 0.1 else 3}f}x"
-
-
-def _clocks(times: Mapping[str, Timed]) -> str:
-    clocks = [clock for one in times.values() for clock in one.clock or ()]
-    low, high = (round(end / 1e6) for end in (min(clocks), max(clocks)))
-    return f"{high} MHz" if low == high else f"{low} to {high} MHz"
 
 
 def _few_blocks(ladder: Ladder, few: Mapping[str, Timed]) -> Iterator[str]:

@@ -9,10 +9,9 @@ from pathlib import Path
 
 import profkit
 from kernels.recorded import LATENCY, paragraph, report_of, table, timed
-from profkit.experiment.log import Experiments, Test
+from profkit.experiment.log import Test
 from profkit.experiment.outcome import compared, tested
 from profkit.experiment.prediction import Prediction, next_experiments
-from profkit.experiment.view import experiments_markdown
 from profkit.timing.latency import Timed
 from profkit.timing.latency_view import latency_words
 
@@ -77,11 +76,9 @@ def loop_page(folder: Path) -> str:
         "",
         *table(columns, (_row(step, latencies) for step in made)),
         "",
-        f"At the end {first / last:.0f} times as fast as at the start. What `next` said:",
-        "",
-        *(line for step in made for line in _said(step)),
+        f"At the end {first / last:.0f} times as fast as at the start.",
     ]
-    return "\n".join(lines).rstrip() + "\n"
+    return "\n".join(lines) + "\n"
 
 
 def _row(step: Step, latencies: Mapping[str, Timed]) -> Sequence[str]:
@@ -91,9 +88,3 @@ def _row(step: Step, latencies: Mapping[str, Timed]) -> Sequence[str]:
     before, after = (latencies[name].summary.median for name in (step.test.before, step.kernel))
     title, verdict = step.test.prediction.title, step.test.outcome.verdict
     return step.kernel, title, CHANGES[step.kernel], latency, f"{before / after:.2f}x", verdict
-
-
-def _said(step: Step) -> list[str]:
-    experiments = Experiments(test=step.test, proposed=step.proposed)
-    text = experiments_markdown(experiments, f"profkit next {step.kernel} NEW")
-    return [f"## {step.kernel}", "", *text.replace("## ", "### ").splitlines(), ""]
