@@ -35,7 +35,7 @@ from profkit.capture import ncu
 from profkit.capture.gpu import VISIBLE, chosen, lock_name, visibility
 from profkit.capture.process import reduced_environment
 from profkit.capture.tools import Tool, find
-from profkit.commands.places import place_of
+from profkit.commands.groups import OnDevice, Place
 from profkit.core.errors import EnvironmentProblem, ProfkitError
 from profkit.core.fingerprint import Device
 from profkit.core.integrity import MANIFEST
@@ -338,7 +338,7 @@ def main() -> int:
     try:
         names, timed = asked.names or known, not asked.profile_only
         failed: Sequence[str]
-        place = place_of(asked.on, asked.gpus, asked.partition, asked.time, gpu=None, device=None)
+        place = Place(asked.on, asked.gpus, asked.partition, asked.time).placement(OnDevice())
         if place and len(names) > 1:
             options = ["--set", asked.sections, *([] if timed else ["--profile-only"])]
             failed = record_on(place, names, asked.out, options)

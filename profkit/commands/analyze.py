@@ -7,11 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from profkit.commands.choices import Number
+from profkit.commands.groups import Advice, RuleOptions
+from profkit.commands.kinds import Ceilings, Recording
 from profkit.commands.options import put, report_failures, width_of
 from profkit.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from profkit.commands.reading import Advice
     from profkit.report.summary import Group, ReportSummary
     from profkit.rules.checklist import Checklist
 
@@ -23,22 +25,37 @@ _CHECK_HALF_FROM = 0.05  # share of the time; chosen: what a terminal shows in d
 
 
 def analyze(
-    paths: list[Path],
+    paths: list[Recording],
+    *,
     kernel: str | None = None,
     nvtx: str | None = None,
-    top: int | None = None,
+    top: Number | None = None,
     sort: str = _BY_TIME,
     format: AnalysisFormat = "terminal",
     output: Path | None = None,
-    rules: Path | None = None,
-    disable: list[str] | None = None,
+    rules: RuleOptions,
     with_host: bool = False,
     without_counters: bool = False,
-    ceilings: Path | None = None,
+    ceilings: Ceilings | None = None,
 ) -> None:
     """Show kernels by time, what limits them and estimated speedups.
 
     A terminal shows an overview, --kernel or --top the details; --format json has everything.
+
+    Arguments:
+      paths (FILE...): Reports (.ncu-rep, .ncu-repz), runs, folders, or timelines (.sqlite,
+        .nsys-rep).
+
+    Options:
+      nvtx (RANGE): Only launches inside this NVTX range; * and ? are wildcards.
+      top (N): Kernels shown in detail, 0: all (default: 3; html: 12; json, csv: all).
+      sort (KEY): Sort by time, name, count, order, or a quantity such as dram_busy (largest first).
+      rules (PATH): Additional rules, a file or folder; a rule of a shipped rule's name replaces it.
+      with_host: Include computer name, paths and full command line in json, markdown, html.
+      without_counters: Use only launches, durations, machine code and declared work: what is known
+        where counters are locked.
+      ceilings (FILE): Without counters: measured roofs (`profkit ceilings -o`) for the headroom,
+        not the datasheet's.
 
     Examples:
       profkit analyze run.ncu-rep
@@ -53,7 +70,7 @@ def analyze(
     from profkit.commands import reading
 
     if without_counters:
-        if rules or disable or sort != _BY_TIME:
+        if rules or sort != _BY_TIME:
             message = "--sort, --rules and --disable don't apply to --without-counters"
             raise UsageError(message, "leave them out")
         put(_without_counters(paths, kernel, nvtx, top, format, output, ceilings), output)
@@ -62,7 +79,7 @@ def analyze(
         raise UsageError("--ceilings: only without counters", "add --without-counters")
     if any(path.suffix in TIMELINES for path in paths):
         filtered = bool(kernel or nvtx) or top is not None or sort != _BY_TIME
-        advice = reading.chosen_advice(rules, disable, None)
+        advice = rules.advice(None)
         put(_timelines(paths, advice, format, output, with_host, filtered=filtered), output)
         return
     from profkit.report.catalog import catalog
@@ -72,7 +89,7 @@ def analyze(
     shown = _TOP_SHOWN.get(format, 0) if top is None else top
     is_overview = format == "terminal" and top is None and kernel is None
     located = (0 if is_overview else SHOWN) if format == "terminal" else None
-    advice = reading.chosen_advice(rules, disable, located)
+    advice = rules.advice(located)
     if format == "html":
         from profkit.commands.report import page_of
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import typer
 
 from profkit.commands.choices import NumbersFormat
+from profkit.commands.kinds import Claims
 from profkit.commands.options import show
 from profkit.core.errors import BadInput, UsageError
 
@@ -14,7 +15,7 @@ _CONTRADICTED = 1
 
 
 def audit(
-    path: Path,
+    path: Claims,
     gpu: str | None = None,
     format: NumbersFormat = "terminal",
     output: Path | None = None,
@@ -24,6 +25,12 @@ def audit(
     Claims are sentences, or rows with any of: gpu, dtype, B, H, S, D, causal, flop, bytes,
     median_ms, ci_ms, gflops, gbps, intensity, percent_of_peak, bound. Figures that can't be checked
     are listed. Exits with 1 on a contradiction, with 5 for a file without claims.
+
+    Arguments:
+      path (FILE): Claims (YAML, JSON): rows of figures, or sentences.
+
+    Options:
+      gpu (NAME): GPU of claims that name none: L4, 'A100 80GB SXM'.
 
     Examples:
       profkit audit claims.yaml

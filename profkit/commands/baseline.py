@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
+from msgspec import Meta
 
-from profkit.commands.choices import Cache, Device, PlainFormat, Timer, Unit
+from profkit.commands.choices import Count, Number, PlainFormat, Unit
+from profkit.commands.groups import EnergyOptions, OnDevice, Place, TimingMethod
+from profkit.commands.kinds import RawLatencies, Script
 from profkit.commands.options import (
     Reading,
     interruptible,
     names_in,
     put,
-    seconds_of_energy,
     warn,
 )
-from profkit.commands.places import place_of
 from profkit.core.duration import parse_duration
 from profkit.core.errors import BadInput, EnvironmentProblem, TargetFailed, UsageError
 from profkit.core.extras import lacking, require
@@ -29,13 +30,7 @@ if TYPE_CHECKING:
     from profkit.study.matrix import Matrix, Value
     from profkit.study.summary import Baseline
 
-_Masks = Literal["yes", "no", "both"]
-_MASKS: Mapping[_Masks | None, list[Value]] = {
-    None: [],
-    "yes": [True],
-    "no": [False],
-    "both": [False, True],
-}
+_MASKS = (("no", False), ("yes", True))
 
 baseline = typer.Typer(
     name="baseline",
@@ -49,13 +44,22 @@ def report(
     folder: Path,
     format: Literal["markdown", "html"] | None = None,
     output: Path | None = None,
-    price: float | None = None,
+    price: Annotated[float, Meta(ge=0)] | None = None,
     ablation: Path | None = None,
 ) -> None:
     """Write a report of a baseline.
 
     It has claims, statistics, performance, the latencies to beat, and methods. The same data yield
     the same report, byte for byte. Plots of Markdown go into a folder beside the file.
+
+    Arguments:
+      folder (DIR): A baseline's folder.
+
+    Options:
+      format: Output format (default: by the file's extension, else markdown)
+      output (-o, --output FILE): Output file; plots go into a folder beside it.
+      price (USD): Price of a GPU hour.
+      ablation (DIR): A recording of interleaved variants, for the ablation table.
 
     Examples:
       profkit baseline report reports/baseline/sdpa_sweep -o baseline.html
@@ -88,37 +92,100 @@ def report(
         raise UsageError(f"{drawings}: can't be written ({error.strerror})") from None
 
 
+@dataclass(frozen=True)
+class Shapes:
+    """The shapes to measure: of files, or all combinations of sizes.
+
+    Options:
+      matrix (FILE): Shape matrix (YAML); repeatable.
+      batch (N,...): Batch sizes.
+      heads (N,...): Query heads.
+      kv_heads (N,...): Key and value heads.
+      seq (N,...): Sequence lengths.
+      dim (N,...): Head dimensions.
+      dtype (T,...): Data types: fp16, bf16, fp32.
+      causal: Causal mask
+      backward: Backward pass instead of forward.
+    """
+
+    matrix: tuple[Path, ...] = ()
+    batch: str | None = None
+    heads: str | None = None
+    kv_heads: str | None = None
+    seq: str | None = None
+    dim: str | None = None
+    dtype: str | None = None
+    causal: Literal["yes", "no", "both"] | None = None
+    backward: bool = False
+
+    def sizes(self) -> dict[str, list[Value]]:
+        """The sizes by name, without those that are not given."""
+        from profkit.study.matrix import dtype_named
+
+        sizes: dict[str, list[Value]] = {
+            "batch": _sizes("--batch", self.batch),
+            "heads": _sizes("--heads", self.heads),
+            "kv_heads": _sizes("--kv-heads", self.kv_heads),
+            "length": _sizes("--seq", self.seq),
+            "dim": _sizes("--dim", self.dim),
+            "dtype": [dtype_named(name) or name for name in dict.fromkeys(names_in(self.dtype))],
+            "causal": [masked for word, masked in _MASKS if self.causal in {word, "both"}],
+            "backward": [True] if self.backward else [],
+        }
+        return {name: values for name, values in sizes.items() if values}
+
+    def all(self) -> Matrix:
+        """The matrix of shapes; raises UsageError where files and sizes are given."""
+        from profkit.study.matrix import combined, joined, matrix_of, read_matrix
+
+        sizes = self.sizes()
+        if not self.matrix:
+            return matrix_of("command line", "", combined(sizes))
+        if sizes:
+            name = min({"backward", "causal"} & set(sizes) or sizes)
+            option = "--seq" if name == "length" else f"--{name.replace('_', '-')}"
+            message = f"--matrix and {option} both set shapes"
+            raise UsageError(message, "leave out one of them")
+        return joined([read_matrix(path) for path in self.matrix])
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """How configurations are measured, and where results go.
+
+    Options:
+      backends (NAME,...): Variants of the target (default: all).
+      samples (N): Samples per configuration.
+      seed (N): Random seed of the inputs and of the order of shapes.
+      budget (TIME): Time limit: 90s, 20m, 1h.
+      timeout (TIME): Time limit per configuration (default: 10m).
+      profile: Configurations to profile (top: those of the three best shapes)
+      resume: Resume: measure only what the folder lacks.
+      out (-o, --output DIR): The baseline's folder (default: reports/baseline/TARGET).
+      warmup_ms (MS): Minimum warm-up time per configuration.
+    """
+
+    backends: str | None = None
+    samples: Count = 100
+    seed: Number = 42
+    budget: str | None = None
+    timeout: str | None = None
+    profile: Literal["none", "top", "all"] = "none"
+    resume: bool = False
+    out: Path | None = None
+    warmup_ms: Annotated[float, Meta(ge=0)] = 200
+
+
 @baseline.command("run", cls=Reading)
 def run(
-    target: Path,
-    matrix: list[Path] | None = None,
-    batch: str | None = None,
-    heads: str | None = None,
-    kv_heads: str | None = None,
-    seq: str | None = None,
-    dim: str | None = None,
-    dtype: str | None = None,
-    causal: _Masks | None = None,
-    backward: bool = False,
-    backends: str | None = None,
-    samples: int = 100,
-    seed: int = 42,
-    budget: str | None = None,
-    timeout: str | None = None,
-    profile: Literal["none", "top", "all"] = "none",
-    resume: bool = False,
-    out: Path | None = None,
-    warmup_ms: float = 200,
-    timer: Timer = "events",
-    cache: Cache = "cold",
-    energy: bool = False,
-    energy_seconds: float | None = None,
-    device: Device | None = None,
-    gpu: int | None = None,
-    on: str | None = None,
-    gpus: int | None = None,
-    partition: str | None = None,
-    time: int | None = None,
+    target: Script,
+    *,
+    shapes: Shapes,
+    options: Measurement,
+    method: TimingMethod,
+    energy: EnergyOptions,
+    where: OnDevice,
+    place: Place,
     format: PlainFormat = "terminal",
 ) -> None:
     """Measure every backend of a target over a matrix of shapes.
@@ -128,6 +195,13 @@ def run(
     over the GPUs of this machine, or by --on over those of a Ray or Slurm cluster; all backends of
     a shape are measured on one of them.
 
+    Arguments:
+      target (TARGET): A target script (.py).
+
+    Options:
+      energy: Measure joules per call too, by NVML's energy counter: about 12 s a variant.
+      format: Format of the summary (json: summary.json)
+
     Examples:
       profkit baseline run targets/sdpa_sweep.py --matrix matrices/l4_study.yaml
       profkit baseline run targets/sdpa_sweep.py --seq 512,1024 --dtype fp16,bf16
@@ -135,40 +209,27 @@ def run(
       profkit baseline run targets/sdpa_sweep.py --on slurm --partition gpu
     """
     from profkit.study import plan as planning
-    from profkit.study.matrix import dtype_named
     from profkit.study.run import run_baseline
-    from profkit.timing import stopwatch
 
-    if target.suffix != ".py" or not target.is_file():
+    script = Path(target)
+    if script.suffix != ".py" or not script.is_file():
         raise BadInput(f"{target}: no such target", "give a target script, targets/NAME.py")
-    sizes: dict[str, list[Value]] = {
-        "batch": _sizes("--batch", batch),
-        "heads": _sizes("--heads", heads),
-        "kv_heads": _sizes("--kv-heads", kv_heads),
-        "length": _sizes("--seq", seq),
-        "dim": _sizes("--dim", dim),
-        "dtype": [dtype_named(name) or name for name in dict.fromkeys(names_in(dtype))],
-        "causal": _MASKS[causal],
-        "backward": [True] if backward else [],
-    }
     plan = planning.BaselinePlan(
-        target=target,
-        matrix=_matrix(matrix or [], {name: values for name, values in sizes.items() if values}),
-        out=out or Path("reports/baseline") / target.stem,
-        backends=tuple(dict.fromkeys(names_in(backends))),
-        settings=stopwatch.Settings(
-            stopwatch.Timer(timer), stopwatch.Cache(cache), warmup_ms / 1e3
-        ),
-        samples=samples,
-        seed=seed,
-        budget=parse_duration("--budget", budget),
-        timeout=parse_duration("--timeout", timeout) or planning.TIMEOUT,
-        profiled=planning.Profiled(profile),
-        device=device,
-        gpu=gpu,
-        resume=resume,
-        on=place_of(on, gpus, partition, time, gpu=gpu, device=device),
-        energy=seconds_of_energy(asked=energy, seconds=energy_seconds),
+        target=script,
+        matrix=shapes.all(),
+        out=options.out or Path("reports/baseline") / script.stem,
+        backends=tuple(dict.fromkeys(names_in(options.backends))),
+        settings=method.settings(options.warmup_ms),
+        samples=options.samples,
+        seed=options.seed,
+        budget=parse_duration("--budget", options.budget),
+        timeout=parse_duration("--timeout", options.timeout) or planning.TIMEOUT,
+        profiled=planning.Profiled(options.profile),
+        device=where.device,
+        gpu=where.gpu,
+        resume=options.resume,
+        on=place.placement(where),
+        energy=energy.seconds(),
         command=("profkit", *sys.argv[1:]),
     )
     left = "measured configurations are saved: go on with --resume"
@@ -191,6 +252,12 @@ def status(folder: Path, format: PlainFormat = "terminal") -> None:
     Configurations by status, and of a measurement on several GPUs: what runs where and for how
     long, what was lost or given up, the rate and the remaining time.
 
+    Arguments:
+      folder (DIR): A baseline's folder.
+
+    Options:
+      format: Output format
+
     Examples:
       profkit baseline status reports/baseline/sdpa_sweep
     """
@@ -208,6 +275,9 @@ def cancel(folder: Path) -> None:
     Its driver may run on another host that shares the folder. Measured configurations stay: go on
     with baseline run --resume.
 
+    Arguments:
+      folder (DIR): A baseline's folder.
+
     Examples:
       profkit baseline cancel reports/baseline/sdpa_sweep
     """
@@ -220,7 +290,7 @@ def cancel(folder: Path) -> None:
 
 @baseline.command("import", cls=Reading)
 def import_(
-    files: list[Path],
+    files: list[RawLatencies],
     out: Path,
     matrix: Path | None = None,
     gpu: str | None = None,
@@ -232,6 +302,16 @@ def import_(
 
     Files have raw samples, one file per configuration. Shapes come from the files or from --matrix;
     others are unknown.
+
+    Arguments:
+      files (FILE...): Raw latencies, one file per configuration.
+
+    Options:
+      out (-o, --output DIR): The baseline's folder.
+      matrix (FILE): Shape matrix (YAML), in the order of the files.
+      gpu (NAME): GPU that they were measured on: L4, H200.
+      backend (NAME): Backend that they are of.
+      format: Format of the summary (json: summary.json)
 
     Examples:
       profkit baseline import config_*.json -o l4 --matrix l4_study.yaml --gpu L4
@@ -259,19 +339,6 @@ def _show(summary: Baseline, folder: Path, format: PlainFormat) -> None:
         put(read_text(folder / SUMMARY), None)
     elif plan := read_plan(folder):
         put(baseline_terminal(summary, plan, str(folder)), None)
-
-
-def _matrix(paths: list[Path], sizes: dict[str, list[Value]]) -> Matrix:
-    from profkit.study.matrix import combined, joined, matrix_of, read_matrix
-
-    if not paths:
-        return matrix_of("command line", "", combined(sizes))
-    if sizes:
-        name = min({"backward", "causal"} & set(sizes) or sizes)
-        option = "--seq" if name == "length" else f"--{name.replace('_', '-')}"
-        message = f"--matrix and {option} both set shapes"
-        raise UsageError(message, "leave out one of them")
-    return joined([read_matrix(path) for path in paths])
 
 
 def _sizes(option: str, text: str | None) -> list[Value]:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-from profkit.commands.choices import Cache, Device, TextFormat, Timer
+from msgspec import Meta
+
+from profkit.commands.choices import Count, TextFormat
+from profkit.commands.groups import OnDevice, Place, TimingMethod
+from profkit.commands.kinds import Script
 from profkit.commands.options import interruptible, put, warn
-from profkit.commands.places import place_of
 from profkit.core.errors import EnvironmentProblem, UsageError
 from profkit.core.timestamp import timestamp
 from profkit.ui.progress import stage_progress
@@ -19,17 +22,13 @@ if TYPE_CHECKING:
 
 
 def calibrate(
-    target: str | None = None,
-    comparisons: int = 100,
-    processes: int = 8,
-    timer: Timer = "events",
-    cache: Cache = "cold",
-    device: Device | None = None,
-    gpu: int | None = None,
-    on: str | None = None,
-    gpus: int | None = None,
-    partition: str | None = None,
-    time: int | None = None,
+    target: Script | None = None,
+    *,
+    comparisons: Annotated[int, Meta(ge=10)] = 100,
+    processes: Count = 8,
+    method: TimingMethod,
+    where: OnDevice,
+    place: Place,
     format: TextFormat = "terminal",
 ) -> None:
     """Measure this GPU's A/A noise floor for comparisons.
@@ -39,27 +38,34 @@ def calibrate(
     floor, at 95% confidence: fewer --processes make it larger. With --on the same call is timed on
     every GPU, in --processes runs each: the spread between GPUs of one kind, which baselines use.
 
+    Arguments:
+      target ([TARGET:VARIANT]): What to time against itself (default: a matrix product).
+
+    Options:
+      comparisons (N): A/A comparisons within one process.
+      processes (N): Pairs of interleaved processes.
+      on (PLACE): Spread between GPUs: local, ray, ray://HOST:PORT or slurm.
+
     Examples:
       profkit calibrate
       profkit calibrate targets/sdpa_s512.py:flash --comparisons 300
       profkit calibrate --on local
     """
-    from profkit.timing import calibration, calibration_target, measurement, stopwatch
+    from profkit.timing import calibration, calibration_target, measurement
     from profkit.timing.floor import Floor, keep_floor
 
     subject = measurement.subject_of(target or str(calibration_target.__file__))
-    if on is not None:  # a worker may start in another folder
+    if place.on is not None:  # a worker may start in another folder
         subject = replace(subject, path=subject.path.resolve())
     plan = measurement.TimingPlan(
         subjects=(subject,),
-        settings=stopwatch.Settings(stopwatch.Timer(timer), stopwatch.Cache(cache)),
+        settings=method.settings(),
         blocks=measurement.COMPARED_BLOCKS,
-        device=device,
-        gpu=gpu,
+        device=where.device,
+        gpu=where.gpu,
     )
-    if on is not None:
-        place = place_of(on, gpus, partition, time, gpu=gpu, device=device)
-        _spread(plan, place, processes, subject.labeled(subject.path.stem), format)
+    if place.on is not None:
+        _spread(plan, place.placement(where), processes, subject.labeled(subject.path.stem), format)
         return
     with interruptible(), stage_progress() as show:
         repeats = measurement.repeat(measurement.paired(plan), comparisons, processes, show)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from profkit.commands.choices import TextFormat
+from profkit.commands.choices import Number, TextFormat
 from profkit.commands.options import interruptible, put, warn
 from profkit.core.errors import EnvironmentProblem
 from profkit.ui.progress import stage_progress
 
 
 def ceilings(
-    gpu: int | None = None,
+    gpu: Number | None = None,
     only: str | None = None,
     output: Path | None = None,
     format: TextFormat | None = None,
@@ -21,6 +21,11 @@ def ceilings(
     DRAM, L2, FMA pipes and tensor cores by data type are measured with random data: in short
     bursts, and under a steady load, where the power cap may lower the clock. No clock is changed.
     It takes up to a minute. `profkit roofline --peaks measured` uses the rates of bursts.
+
+    Options:
+      only (NAME,...): Only these ceilings: dram, l2, fp32, tensor_fp16, ...; tensor: all tensor
+        ones.
+      format: Output format (default: terminal; json with --output)
 
     Examples:
       profkit ceilings

@@ -4,30 +4,38 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from profkit.commands.choices import TextFormat
+from profkit.commands.choices import Number, TextFormat
+from profkit.commands.groups import Advice, RuleOptions
+from profkit.commands.kinds import Recording
 from profkit.commands.options import put, width_of
 from profkit.core.errors import UsageError
 
-if TYPE_CHECKING:
-    from profkit.commands.reading import Advice
-
 
 def checklist(
-    path: Path,
-    top: int = 0,
+    path: Recording,
+    *,
+    top: Number = 0,
     every: bool = False,
     kernel: str | None = None,
     nvtx: str | None = None,
     format: TextFormat = "terminal",
     output: Path | None = None,
-    rules: Path | None = None,
-    disable: list[str] | None = None,
+    rules: RuleOptions,
 ) -> None:
     """List actions for kernels or for a step, largest estimated speedup first.
 
     An item has its estimated speedup, evidence, location, actions, and how to verify the fix.
+
+    Arguments:
+      path (FILE): A report (.ncu-rep, .ncu-repz), a run, or a timeline (.sqlite, .nsys-rep).
+
+    Options:
+      top (N): Only the first N items; 0: all.
+      every (--all): Include items too small to act on, and kernels at the roof.
+      nvtx (RANGE): Only launches inside this NVTX range, * and ? are wildcards; of a timeline the
+        range that is a step.
+      rules (PATH): Additional rules, a file or folder; a rule of a shipped rule's name replaces it.
 
     Examples:
       profkit checklist run.ncu-rep
@@ -35,12 +43,12 @@ def checklist(
       profkit checklist run.sqlite --nvtx step
     """
     from profkit.analysis.run_files import TIMELINE, TIMELINES, beside
-    from profkit.commands.reading import chosen_advice, read_report
+    from profkit.commands.reading import read_report
     from profkit.rules.checklist_format import checklist_json
     from profkit.rules.checklist_view import checklist_view
     from profkit.rules.finding_text import checklist_markdown
 
-    advice = chosen_advice(rules, disable, top or None)
+    advice = rules.advice(top or None)
     if path.suffix in TIMELINES:
         if kernel:
             raise UsageError("--kernel doesn't apply to a timeline", "leave it out")

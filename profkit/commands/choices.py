@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Any, Literal, get_args, get_origin
+
+from msgspec import Meta
 
 from profkit.core.errors import UsageError
 
@@ -16,6 +18,8 @@ Cache = Literal["cold", "warm"]
 Device = Literal["cuda", "cpu"]
 Unit = Literal["s", "ms", "us", "ns"]
 Preset = Literal["strict", "default", "permissive"]
+Number = Annotated[int, Meta(ge=0)]
+Count = Annotated[int, Meta(ge=1)]
 
 _FORMATS = {
     ".txt": ("terminal",),
@@ -33,6 +37,19 @@ _FORMATS = {
 }
 """Formats by ending, the first where several can be had; pictures are none."""
 _UNUSUAL = (".markdown", ".htm")
+
+
+def choices_of(hint: Any) -> list[str]:
+    """The words of a literal, or of a literal or None; [] for another type."""
+    literals = (part for part in parts_of(hint) if get_origin(part) is Literal)
+    return [word for literal in literals for word in get_args(literal)]
+
+
+def parts_of(hint: Any) -> Iterator[Any]:
+    """A type, the types that it is made of, and what these are annotated with."""
+    yield hint
+    for part in get_args(hint):
+        yield from parts_of(part)
 
 
 def format_of(

@@ -17,7 +17,8 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand
 
-from profkit.commands.options import Drawing, Reading, Verbs, WithProgram, described, verb_of
+from profkit.commands.options import Drawing, Reading, Verbs, WithProgram, verb_of
+from profkit.commands.parameters import flat
 from profkit.core.errors import EnvironmentProblem, ProfkitError, UsageError
 from profkit.core.suggestion import did_you_mean
 from profkit.core.version import __version__
@@ -74,10 +75,10 @@ def _loaded(name: str) -> Any:
     alone = typer.Typer(add_completion=False)
     if kind is None:
         for command in verb.registered_commands:
-            described(command.callback, f"{name} {command.name}")
+            command.callback = flat(command.callback)
         alone.add_typer(verb, name=name, cls=Verbs)
     else:
-        alone.command(cls=kind)(described(verb, name))
+        alone.command(cls=kind)(flat(verb))
     loaded: Any = typer.main.get_group(alone).commands[name]
     loaded.rich_help_panel = next(panel for panel, verbs in _PANELS.items() if name in verbs)
     _reflow(loaded)

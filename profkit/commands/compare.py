@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from profkit.commands.choices import Preset, TextFormat, Unit
+from profkit.commands.choices import TextFormat, Unit
+from profkit.commands.groups import VerdictOptions, share
+from profkit.commands.kinds import Latencies
 from profkit.commands.options import put
-from profkit.commands.time import share, thresholds_of
 from profkit.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -20,12 +21,12 @@ _INCONCLUSIVE = 3  # the exit code of `profkit --help`
 
 
 def compare(
-    a: Path,
-    b: Path,
-    variant: list[str] | None = None,
+    a: Latencies,
+    b: Latencies,
+    *,
+    variant: tuple[str, ...] = (),
     floor: str | None = None,
-    margin: str | None = None,
-    preset: Preset = "default",
+    verdicts: VerdictOptions,
     unit: Unit | None = None,
     force: bool = False,
     format: TextFormat = "terminal",
@@ -36,6 +37,15 @@ def compare(
     They were not interleaved, so a verdict needs a known A/A noise floor between runs (`profkit
     calibrate`). Exits with 3 if inconclusive, or if they were measured differently, for example on
     two GPUs.
+
+    Arguments:
+      a (A.json): Saved samples: the baseline.
+      b (B.json): Saved samples to compare with it.
+
+    Options:
+      variant (NAME): Only this variant of both files; repeatable.
+      floor (SHARE): A/A noise floor between runs, instead of this GPU's (`profkit calibrate`).
+      force: Compare latencies even if measured differently.
 
     Examples:
       profkit compare before.json after.json
@@ -50,11 +60,11 @@ def compare(
     before, after = (
         {row.label: analyze_latency(row, file.claimed) for row in file.latencies} for file in files
     )
-    thresholds = thresholds_of(preset, margin)
+    thresholds = verdicts.thresholds()
     known = None if floor is None else share(floor, "--floor")
     versions = (files[0].fingerprint.versions or {}, files[1].fingerprint.versions or {})
     pairs = []
-    labels = _matched(before, after, variant or [], (a, b))
+    labels = _matched(before, after, variant, (a, b))
     for label, other in labels:
         sides = (before[label], after[other])
         setups = {side.latency.measured_with for side in sides}

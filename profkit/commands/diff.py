@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import typer
 
+from profkit.commands.choices import Number
+from profkit.commands.groups import Matching
+from profkit.commands.kinds import ReportFile
 from profkit.commands.options import put, warn, width_of
 from profkit.core.errors import BadInput, ProfkitError, UsageError
 
@@ -28,19 +31,31 @@ _WITH_LINES = {"json", "sarif", "github"}
 """Formats that name the lines that findings blame."""
 
 
+@dataclass(frozen=True)
+class SavedReports:
+    """Reports that are saved to be compared with.
+
+    Options:
+      baseline (NAME): Compare one report with this saved baseline.
+      save_baseline (NAME): Save the later report as a baseline of this name, unless a gate fails.
+    """
+
+    baseline: str | None = None
+    save_baseline: str | None = None
+
+
 def diff(
-    before: Path,
-    after: Path | None = None,
-    kernel: str | None = None,
-    match: str = "auto",
-    top: int | None = None,
+    before: ReportFile,
+    after: ReportFile | None = None,
+    *,
+    matching: Matching,
+    top: Number | None = None,
     everything: bool = False,
     force: bool = False,
     format: ComparisonFormat = "terminal",
     output: Path | None = None,
-    fail_on: list[str] | None = None,
-    baseline: str | None = None,
-    save_baseline: str | None = None,
+    fail_on: tuple[str, ...] = (),
+    saved: SavedReports,
     ablation: str | None = None,
     with_host: bool = False,
 ) -> None:
@@ -50,6 +65,19 @@ def diff(
     of whole applications by their steps. Exits with 1 if a gate of --fail-on fails, with 3 if
     something can't be compared.
 
+    Arguments:
+      before (BEFORE): A report, a run, or a folder of reports.
+      after (AFTER): The same, after the change.
+
+    Options:
+      top (N): Kernels shown in detail, 0: all (default: 3).
+      everything (--all): Also show small changes and what only one side has.
+      force: Compare reports even if recorded differently.
+      fail_on (GATE,...): Gates: exit 1 on regression[:5%], new-finding, removed, metric:EXPRESSION;
+        exit 3 on inconclusive, incomparable; repeatable.
+      ablation (NAME): Write the change as a table of an ablation study of this name (Markdown).
+      with_host: Include full paths of this machine.
+
     Examples:
       profkit diff before.ncu-rep after.ncu-rep
       profkit diff runs_before/ runs_after/
@@ -58,7 +86,7 @@ def diff(
       profkit diff before.ncu-rep after.ncu-rep --ablation padding -o padding.md
     """
     from profkit.application.picks_file import is_application
-    from profkit.commands.reading import chosen_matching, read_report
+    from profkit.commands.reading import read_report
     from profkit.comparison.ablation import ablation_markdown
     from profkit.comparison.document import Document, Judged
     from profkit.comparison.gates import exit_code, failures, parse_gates
@@ -66,18 +94,19 @@ def diff(
 
     if ablation and format not in {"terminal", "markdown"}:
         raise UsageError(f"--ablation writes Markdown, not {format}", "leave out --format")
+    baseline, save_baseline = saved.baseline, saved.save_baseline
     check_name(save_baseline or "main")
     if after is not None and is_application(before) and is_application(after):
         from profkit.commands.diff_app import diff_applications
 
         diff_applications(before, after, top, format, output, fail_on, everything=everything)
         return
-    gates = parse_gates(fail_on or ())
-    mode, names = chosen_matching(match)
+    gates = parse_gates(fail_on)
+    mode, names = matching.method()
 
     @lru_cache(maxsize=1)
     def read(path: Path) -> Report:
-        return read_report(path, kernel)
+        return read_report(path, matching.kernel)
 
     earlier, later = _sides(before, after, baseline, save_baseline, read)
     if earlier is None:

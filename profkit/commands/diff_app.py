@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import typer
@@ -19,7 +20,7 @@ def diff_applications(
     top: int | None,
     format: str,
     output: Path | None,
-    fail_on: list[str] | None,
+    fail_on: Sequence[str],
     *,
     everything: bool,
 ) -> None:
@@ -30,7 +31,7 @@ def diff_applications(
     from profkit.comparison.gates import GateKind, parse_gates
     from profkit.timing.results import Verdict
 
-    kinds = {gate.kind for gate in parse_gates(fail_on or ())}
+    kinds = {gate.kind for gate in parse_gates(fail_on)}
     if others := kinds - {GateKind.regression, GateKind.inconclusive}:
         raise UsageError(
             f"--fail-on {min(others)} is not for applications", "use regression, inconclusive"

@@ -19,6 +19,10 @@ def doctor(
 
     Each failed check has a remedy.
 
+    Options:
+      require_gpu: Exit 4 if no GPU can be profiled here.
+      out (--runs DIR): Folder of runs, to check for free space.
+
     Examples:
       profkit doctor
       profkit doctor --require-gpu --format json

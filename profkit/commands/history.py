@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from profkit.commands import history_check
-from profkit.commands.choices import TextFormat
+from profkit.commands.choices import Number, TextFormat
 from profkit.commands.options import Picture, Reading, interruptible, put, report_failures, warn
 from profkit.core.errors import BadInput, EnvironmentProblem, UsageError
 
@@ -30,6 +30,7 @@ history = typer.Typer(
 @history.command("add", cls=Reading)
 def add(
     paths: list[Path],
+    *,
     store: Path = STORE,
     target: str | None = None,
     branch: str | None = None,
@@ -41,6 +42,16 @@ def add(
     Runs are those of profkit profile, files of profkit time --save, baselines, and JSON of
     pytest-benchmark and nvbench; folders are searched. A run counts once, however often it is
     added.
+
+    Arguments:
+      paths (PATH...): Runs, baselines, JSON files, or folders of them.
+
+    Options:
+      store (DIR): Folder of the history; a shared one has several writers.
+      target (NAME): Name of the target, instead of what the runs state.
+      branch (NAME): Branch that the runs are of, instead of what they state.
+      commit (SHA): Commit of runs that state none.
+      time (TIME): Time of runs that state none: 2026-11-23T08:00, UTC (default: of the file).
 
     Examples:
       profkit history add reports/sdpa_s512
@@ -72,9 +83,9 @@ def spread(do: Callable[[Any], list[Any]], chunks: Sequence[Any]) -> Sequence[li
 
 @history.command("list", cls=Reading)
 def list_(
-    words: list[str] | None = None,
+    words: tuple[str, ...] = (),
     store: Path = STORE,
-    top: int = _TOP,
+    top: Number = _TOP,
     format: TextFormat = "terminal",
     output: Path | None = None,
 ) -> None:
@@ -82,6 +93,13 @@ def list_(
 
     A series is a variant of a target at a shape, on a model of GPU and a branch. Words choose
     series by target, variant, shape, GPU or branch.
+
+    Arguments:
+      words ([WORD...]): Words of the series: target, variant, shape, GPU or branch.
+
+    Options:
+      store (DIR): Folder of the history.
+      top (N): Series listed, 0: all.
 
     Examples:
       profkit history list
@@ -93,7 +111,7 @@ def list_(
 
     rows = {row.series: row for row in Store(store).overviews()}
     _refuse_empty(store, rows)
-    chosen = [rows[series] for series in matching(words or [], rows)]
+    chosen = [rows[series] for series in matching(words, rows)]
     put(overviews_text(chosen, store, format, top=top, to_file=output is not None), output)
 
 
@@ -101,7 +119,7 @@ def list_(
 def show(
     words: list[str],
     store: Path = STORE,
-    top: int = _TOP,
+    top: Number = _TOP,
     format: TextFormat = "terminal",
     output: Path | None = None,
 ) -> None:
@@ -109,6 +127,13 @@ def show(
 
     Each with its commit, its median and the spread of its blocks, and what changed in the
     conditions of the measurement: GPU, driver, CUDA, clock policy, timer, cache, profkit.
+
+    Arguments:
+      words (WORD...): Words of one series: target, variant, shape, GPU or branch.
+
+    Options:
+      store (DIR): Folder of the history.
+      top (N): Last runs shown, 0: all.
 
     Examples:
       profkit history show sdpa_s512 flash
@@ -127,6 +152,13 @@ def plot(words: list[str], output: Path, store: Path = STORE) -> None:
     Each run is the median and the range of its blocks; lines are changes of the program, of the
     method of the measurement, and of hardware or driver.
 
+    Arguments:
+      words (WORD...): Words of one series: target, variant, shape, GPU or branch.
+
+    Options:
+      output (-o, --output FILE): The plot: .png, .svg or .pdf.
+      store (DIR): Folder of the history.
+
     Examples:
       profkit history plot sdpa_s512 flash -o flash.png
       profkit history plot sdpa_s512 flash main -o flash.svg
@@ -140,11 +172,18 @@ def plot(words: list[str], output: Path, store: Path = STORE) -> None:
 
 @history.command("page", cls=Reading)
 def page(
-    words: list[str] | None = None, output: Path = Path("history.html"), store: Path = STORE
+    words: tuple[str, ...] = (), output: Path = Path("history.html"), store: Path = STORE
 ) -> None:
     """Write all series of a history as one self-contained HTML page.
 
     It has a small plot of each series with its changes, worst first, and a search.
+
+    Arguments:
+      words ([WORD...]): Words of the series: target, variant, shape, GPU or branch.
+
+    Options:
+      output (-o, --output FILE): The page.
+      store (DIR): Folder of the history.
 
     Examples:
       profkit history page
@@ -158,7 +197,7 @@ def page(
     opened = Store(store)
     rows = {row.series: row.runs for row in opened.overviews()}
     _refuse_empty(store, rows)
-    chosen = matching(words or [], rows)
+    chosen = matching(words, rows)
     points = opened.points(chosen if words else None, last=points_of_a_series(len(chosen)))
     html = history_page(
         {series: (points[series], series_marks(points[series])) for series in chosen},
@@ -169,7 +208,7 @@ def page(
     typer.echo(f"Wrote {output} ({len(html.encode()) / 1e6:.1f} MB)", err=True)
 
 
-def _one_series(store: Path, words: list[str]) -> list[Point]:
+def _one_series(store: Path, words: Sequence[str]) -> list[Point]:
     """The points of the series that words name."""
     from profkit.history.selection import named
     from profkit.history.store import Store

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Literal
 
 import typer
 
+from profkit.commands.choices import Count, Number
+from profkit.commands.groups import share
 from profkit.commands.options import put
-from profkit.commands.time import share
 from profkit.core.errors import BadInput
 
 if TYPE_CHECKING:
@@ -23,13 +24,13 @@ _RECENT = 3  # chosen: as many runs as must agree on a change
 
 
 def check(
-    words: list[str] | None = None,
+    words: tuple[str, ...] = (),
     store: Path = _STORE,
-    fail_on: list[str] | None = None,
-    recent: int = _RECENT,
+    fail_on: tuple[str, ...] = (),
+    recent: Count = _RECENT,
     margin: str = "1%",
     bisect: bool = False,
-    top: int = _TOP,
+    top: Number = _TOP,
     format: CheckFormat = "terminal",
     output: Path | None = None,
 ) -> None:
@@ -38,6 +39,18 @@ def check(
     A change is real, or due to the method of measurement, to hardware or driver, or noise: only
     real ones are regressions. Three runs must agree on it. Exits with 1 if a gate of --fail-on
     fails, with 3 if what it forbids can't be decided.
+
+    Arguments:
+      words ([WORD...]): Words of the series: target, variant, shape, GPU or branch.
+
+    Options:
+      store (DIR): Folder of the history.
+      fail_on (GATE): Gates, comma-separated: regression[:5%], inconclusive (noise, too few runs),
+        incomparable (changes of method, hardware or driver).
+      recent (N): A change is news that was detected with the last N runs.
+      margin (SHARE): Smallest relevant change: 1% or 0.01.
+      bisect: Name the commits to measure next, from the repository of the current folder.
+      top (N): Series listed, 0: all.
 
     Examples:
       profkit history check
@@ -50,12 +63,12 @@ def check(
     from profkit.history.selection import matching
     from profkit.history.store import Store
 
-    gates = history_gates(fail_on or ())
+    gates = history_gates(fail_on)
     least = share(margin, "--margin")
     points = Store(store).points()
     if not points:
         raise BadInput(f"{store}: no runs in this store", "`profkit history add` adds them")
-    chosen = sorted(matching(words or [], points), key=astuple)
+    chosen = sorted(matching(words, points), key=astuple)
     checked = [check_series(points[series], least) for series in chosen]
     result = check_changes(checked, gates, recent, Path.cwd() if bisect else None)
     put(_text(result, format, top, to_file=output is not None), output)
@@ -63,7 +76,7 @@ def check(
         raise typer.Exit(result.exit_code)
 
 
-def _text(result: Check, format: CheckFormat, top: int, *, to_file: bool) -> str:
+def _text(result: Check, format: CheckFormat, top: Number, *, to_file: bool) -> str:
     if format == "json":
         from profkit.history.check_json import check_json
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 import stat
-from collections.abc import Collection
 from pathlib import Path
+from typing import Annotated, NamedTuple
 
 from profkit.core.errors import BadInput
 from profkit.core.regular_file import open_regular
@@ -95,12 +95,31 @@ def _kind_of_text(head: bytes) -> str | None:
     return "rules" if _RULES.search(head) else "text"
 
 
-def refuse_other_kinds(path: Path, wanted: str, kinds: Collection[str]) -> None:
-    """Raise BadInput for a file that is clearly of no kind in `kinds`; `wanted` names those.
+class Input(NamedTuple):
+    """What a verb reads: its name in a sentence, and the kinds of files that it may be."""
 
-    Unknown kinds and missing files are left to the reader.
-    """
-    kind = kind_of(path)
-    if kind is not None and kind not in kinds:
-        name, remedy = _KINDS[kind]
-        raise BadInput(f"{path}: {name}, not {wanted}", remedy)
+    name: str
+    kinds: frozenset[str]
+
+    def check(self, path: Path) -> None:
+        """Raise BadInput for a file that is clearly of another kind.
+
+        Unknown kinds and missing files are left to the reader.
+        """
+        kind = kind_of(path)
+        if kind is not None and kind not in self.kinds:
+            name, remedy = _KINDS[kind]
+            raise BadInput(f"{path}: {name}, not {self.name}", remedy)
+
+
+_MADE = frozenset({"ceilings", "latencies", "output", "rules", "text"})
+Ceilings = Annotated[Path, Input("measured ceilings", frozenset({"ceilings", "text"}))]
+Claims = Annotated[Path, Input("a file of claims", _MADE)]
+Latencies = Annotated[Path, Input("saved latencies", frozenset({"latencies", "text"}))]
+Program = Annotated[str, Input("a target script or a program", _MADE | {"target"})]
+RawLatencies = Annotated[Path, Input("raw latencies", _MADE | {"target"})]
+_REPORTS = frozenset({"archive", "database", "report"})
+Recording = Annotated[Path, Input("a report or a timeline", _REPORTS | {"timeline"})]
+ReportFile = Annotated[Path, Input("a report", _REPORTS)]
+RulesFile = Annotated[Path, Input("a rules file", frozenset({"rules", "text"}))]
+Script = Annotated[str, Input("a target script (.py)", frozenset({"target"}))]

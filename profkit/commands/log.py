@@ -14,6 +14,9 @@ def log(run: Path, format: TextFormat = "terminal", output: Path | None = None) 
 
     Verdicts are `profkit next`'s, from the counters and times of two runs.
 
+    Arguments:
+      run (RUN): The folder of a run.
+
     Examples:
       profkit log runs/attention/20260301T101500Z-3f2a91
       profkit log runs/attention/20260301T101500Z-3f2a91 --format markdown

@@ -5,11 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 
 
-def mcp(root: list[Path] | None = None, allow_run: bool = False) -> None:
+def mcp(root: tuple[Path, ...] = (), allow_run: bool = False) -> None:
     """Serve profkit's verbs to a coding agent, over stdin and stdout.
 
     Eight tools: doctor, profile, time, analyze, explain, diff, source, next. Files are read below
     --root alone, and programs are run only with --allow-run. Needs the extra `mcp`.
+
+    Options:
+      root (DIR): Folder whose files may be read, the first also to run in; repeatable (default: the
+        current folder).
+      allow_run: Allow profile and time, which run programs.
 
     Examples:
       profkit mcp --root .

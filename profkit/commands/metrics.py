@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from profkit.commands.choices import NumbersFormat
+from profkit.commands.kinds import ReportFile
 from profkit.commands.options import put, show
 from profkit.core.errors import UsageError
 
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def metrics(
-    path: Path | None = None,
+    path: ReportFile | None = None,
     kernel: str | None = None,
     grep: str | None = None,
     everything: bool = False,
@@ -24,6 +25,13 @@ def metrics(
     """List quantities derived from ncu metrics, and a report's own.
 
     With FILE each quantity is marked as recorded, derived or missing.
+
+    Arguments:
+      path ([FILE]): A report or a run whose quantities to list.
+
+    Options:
+      grep (WORD): Only quantities with this word in their name, meaning or ncu metrics.
+      everything (--all): With FILE: also every metric that ncu recorded for the launch.
 
     Examples:
       profkit metrics --grep conflict

@@ -8,7 +8,9 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from profkit.commands.choices import TextFormat
+from profkit.commands.choices import Count, TextFormat
+from profkit.commands.groups import Matching
+from profkit.commands.kinds import ReportFile
 from profkit.commands.options import put
 
 if TYPE_CHECKING:
@@ -25,11 +27,11 @@ _DEFAULTS = {
 
 
 def next(  # noqa: A001  (the verb's name)
-    before: Path,
-    after: Path | None = None,
-    kernel: str | None = None,
-    match: str = "auto",
-    top: int = 3,
+    before: ReportFile,
+    after: ReportFile | None = None,
+    *,
+    matching: Matching,
+    top: Count = 3,
     format: TextFormat = "terminal",
     output: Path | None = None,
 ) -> None:
@@ -38,6 +40,13 @@ def next(  # noqa: A001  (the verb's name)
     With one run: the change to try, which quantities move if the diagnosis is right and by how much
     the kernel gains, and what refutes it. With two: whether the prediction for the first held in
     the second, and what to try now. Runs keep both, as next.json; `profkit log` lists them.
+
+    Arguments:
+      before (RUN): A run or a report; with a second one, that before the change.
+      after (AFTER): The same, after the change.
+
+    Options:
+      top (N): Experiments listed, the first in full
 
     Examples:
       profkit next runs/attention/20260301T101500Z-3f2a91
@@ -50,7 +59,7 @@ def next(  # noqa: A001  (the verb's name)
         experiments_view,
     )
 
-    experiments = _experiments(before, after, kernel, match, top)
+    experiments = _experiments(before, after, matching, top)
     last = after or before
     if last.is_dir():
         write_experiments(last, experiments)
@@ -63,27 +72,25 @@ def next(  # noqa: A001  (the verb's name)
         put(experiments_view(experiments, measure), output)
 
 
-def _experiments(
-    before: Path, after: Path | None, kernel: str | None, match: str, top: int
-) -> Experiments:
-    from profkit.commands.reading import chosen_matching, read_report
+def _experiments(before: Path, after: Path | None, matching: Matching, top: int) -> Experiments:
+    from profkit.commands.reading import read_report
     from profkit.experiment.log import Experiments, Test, read_experiments, refuted, refuted_after
     from profkit.experiment.outcome import compared, renamed, tested
     from profkit.experiment.prediction import next_experiments
 
-    chosen_matching(match)
-    earlier = read_report(before, kernel)
+    method = matching.method()
+    earlier = read_report(before, matching.kernel)
     tried = refuted(before) if before.is_dir() else frozenset()
     if after is None:
         test = read_experiments(before).test if before.is_dir() else None
         return Experiments(test=test, proposed=next_experiments(earlier, top, tried))
-    later = read_report(after, kernel)
+    later = read_report(after, matching.kernel)
     proposed = read_experiments(before).proposed if before.is_dir() else ()
     proposed = proposed or next_experiments(earlier, top, tried)
     test = None
     if proposed:
         way = os.path.relpath(before, after if after.is_dir() else after.parent)
-        diff = compared(earlier, later, *chosen_matching(match))
+        diff = compared(earlier, later, *method)
         prediction, outcome = tested(proposed, diff)
         test = Test(before=way, prediction=prediction, outcome=outcome, renamed=renamed(diff))
         tried = refuted_after(tried, test)

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Annotated
 
 import typer
+from msgspec import Meta
 
 from profkit.commands import options
-from profkit.commands.choices import Cache, Device, PlainFormat, Timer
+from profkit.commands.choices import Number, PlainFormat
+from profkit.commands.groups import OnDevice, TimingMethod
+from profkit.commands.kinds import Script
 from profkit.core.duration import parse_duration
 from profkit.core.errors import EnvironmentProblem, UsageError
 from profkit.ui.progress import stage_progress
@@ -17,30 +21,38 @@ _INCONCLUSIVE = 3  # the exit code of `profkit --help`
 
 def optimize(
     context: typer.Context,
-    words: list[str],
+    words: list[Script],
+    *,
     baseline: str | None = None,
     target_speedup: float = 1.10,
     budget: str = "10m",
-    warmup_ms: float = 500,
-    timer: Timer = "events",
-    cache: Cache = "cold",
-    seed: int = 42,
+    warmup_ms: Annotated[float, Meta(ge=0)] = 500,
+    method: TimingMethod,
+    seed: Number = 42,
     format: PlainFormat = "terminal",
     output: Path | None = None,
-    device: Device | None = None,
-    gpu: int | None = None,
+    where: OnDevice,
 ) -> None:
     """Find the fastest variant of a target within a time limit.
 
     Interleaved blocks are timed until each variant is known to reach the target speedup or to miss
     it, or until the time limit. Exits with 0 also if no variant is faster, with 3 if inconclusive.
 
+    Arguments:
+      words (TARGET[:VARIANT,...] [-- ARGUMENT...]): A target script (.py) with the variants to try;
+        its arguments after --.
+
+    Options:
+      baseline (NAME): The variant in use (default: the first).
+      target_speedup (X): Minimum speedup that is worth a change.
+      budget (TIME): Time limit: 90s, 20m, 1h.
+
     Examples:
       profkit optimize targets/sdpa_s512.py
       profkit optimize targets/sdpa_sweep.py --budget 2m -- --length 4096 --causal
       profkit optimize targets/sdpa_s512.py --baseline flash --target-speedup 1.05
     """
-    from profkit.timing import measurement, optimum, stopwatch
+    from profkit.timing import measurement, optimum
     from profkit.timing.optimize_view import optimize_json, optimize_terminal
 
     if not 1 < target_speedup < 1000:
@@ -52,12 +64,10 @@ def optimize(
     plan = measurement.TimingPlan(
         subjects=(measurement.subject_of(words[0]),),
         arguments=tuple(words[1:]),
-        settings=stopwatch.Settings(
-            stopwatch.Timer(timer), stopwatch.Cache(cache), warmup_ms / 1e3
-        ),
+        settings=method.settings(warmup_ms),
         seed=seed,
-        device=device,
-        gpu=gpu,
+        device=where.device,
+        gpu=where.gpu,
     )
     seconds = parse_duration("--budget", budget) or 0.0
     with options.interruptible(), stage_progress() as show:

@@ -2,33 +2,27 @@
 
 from __future__ import annotations
 
-import inspect
 import io
-import json
 import os
+import re
 import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
-from functools import cache
 from pathlib import Path
 from types import FrameType
 from typing import (
     TYPE_CHECKING,
-    Annotated,
     Any,
-    Literal,
     NoReturn,
-    get_args,
-    get_origin,
     get_type_hints,
 )
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from profkit.commands.choices import format_of
-from profkit.commands.kinds import RECORDINGS, refuse_other_kinds
+from profkit.commands.choices import choices_of, format_of
+from profkit.commands.kinds import RECORDINGS
 from profkit.core.errors import BadInput, ProfkitError, UsageError
 from profkit.core.integrity import MANIFEST
 from profkit.core.regular_file import open_regular
@@ -41,7 +35,8 @@ if TYPE_CHECKING:
     from profkit.core.typed_file import Model
     from profkit.ui.document import Document
 
-_OUTPUTS = {"output", "out", "plot", "badge", "perfetto"}
+OUTPUTS = {"output", "out", "plot", "badge", "perfetto"}
+_FORMER = "out"  # the name, and the former flag, of what became --output, --save or --runs
 _ELSEWHERE = "write into an existing folder"
 _WORDS_AFTER = "profkit.words_after_the_dashes"
 _WORDS = {"targets", "words", "program"}
@@ -49,52 +44,6 @@ _INTERRUPTED = 130  # what a shell reports of a program that Ctrl-C ended: 128 +
 _ENDING = tuple(
     getattr(signal, name) for name in ("SIGTERM", "SIGHUP", "SIGQUIT") if hasattr(signal, name)
 )
-
-
-@cache
-def _tables() -> Mapping[str, Mapping[str, Any]]:
-    """What options.json says of parameters: by verb, shared by verbs, kinds of input files."""
-    text = Path(__file__).with_name("options.json").read_text(encoding="utf-8")
-    tables: Mapping[str, Mapping[str, Any]] = json.loads(text)
-    return tables
-
-
-def _entry(verb: str, name: str) -> Mapping[str, Any]:
-    entry: Mapping[str, Any] = _tables().get(verb, {}).get(name) or _tables()["shared"].get(
-        name, {}
-    )
-    return entry
-
-
-def described(function: Callable[..., Any], verb: str) -> Callable[..., Any]:
-    """The function of a verb, its parameters annotated with what options.json says of them."""
-    hints = get_type_hints(function)
-    for name, parameter in inspect.signature(function).parameters.items():
-        if hints[name] is not typer.Context:
-            info = _parameter(name, hints[name], parameter.default, _entry(verb, name))
-            function.__annotations__[name] = Annotated[hints[name], info]
-    return function
-
-
-def _parameter(name: str, hint: Any, default: object, entry: Mapping[str, Any]) -> Any:
-    settings = {key: entry[key] for key in ("metavar", "min", "help") if key in entry}
-    settings["rich_help_panel"] = entry.get("panel")
-    if choices := choices_of(hint):  # in the help, which wraps between words
-        settings.setdefault("metavar", name.upper())
-        settings["help"] = f"{entry['help']}: {', '.join(choices)}."
-    if "argument" in entry:
-        return typer.Argument(**settings)
-    # Without a name typer 0.27 and 0.28 take the metavar for one: --FORMAT.
-    option = name.replace("_", "-")
-    flags = entry.get("flags", [f"--{option}/--no-{option}" if default is True else f"--{option}"])
-    to_file = name in _OUTPUTS and settings.get("metavar") == "FILE"
-    return typer.Option(*flags, callback=writable if to_file else None, **settings)
-
-
-def choices_of(hint: Any) -> list[str]:
-    """The words of a literal, or of a literal or None; [] for another type."""
-    literals = (kind for kind in (hint, *get_args(hint)) if get_origin(kind) is Literal)
-    return [word for kind in literals for word in get_args(kind)]
 
 
 def plain_types(params: Any) -> Any:
@@ -108,13 +57,6 @@ def plain_types(params: Any) -> Any:
             param.display_type_rich = lambda **_: None
             param.get_usage_pieces = lambda *_, usage=usage: [usage]
     return params
-
-
-def seconds_of_energy(*, asked: bool, seconds: float | None) -> float | None:
-    """The seconds of a run of calls whose energy is measured, None where none was asked for."""
-    from profkit.timing.energy import SECONDS
-
-    return seconds or SECONDS if asked or seconds else None
 
 
 def verb_of(context: Any) -> str:
@@ -187,22 +129,17 @@ class Reading(TyperCommand):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse, with former spellings of options replaced."""
         own = args.index("--") if "--" in args else len(args)
-        new = {
-            entry["former"]: entry["flags"][-1]
-            for entry in _tables().get(verb_of(ctx), {}).values()
-            if "former" in entry
-        }
-        words = (word.partition("=") for word in args[:own])
-        renamed = ["".join((new.get(name, name), *rest)) for name, *rest in words]
-        return super().parse_args(ctx, [*renamed, *args[own:]])
+        new = next((each.opts[-1] for each in self.params if each.name == _FORMER), "")
+        words = [re.sub(rf"^--{_FORMER}(?==|$)", new, word) for word in args[:own]]
+        return super().parse_args(ctx, [*words, *args[own:]])
 
     def invoke(self, ctx: Any) -> Any:
         """Run it; raises UsageError and BadInput first for what it can't read or write."""
-        verb = verb_of(ctx)
-        for name, value in self._own_words(ctx).items():
-            if kind := _entry(verb, name).get("takes"):
-                for word in _listed(value):
-                    refuse_other_kinds(Path(word), **_tables()["inputs"][kind])
+        values = self._own_words(ctx)
+        verb: Any = self.callback
+        for name, kind in verb.inputs.items():
+            for word in _listed(values[name]):
+                kind.check(Path(word))
         _refuse_to_overwrite(ctx.params)
         output = ctx.params.get("output")
         if output is not None and output.suffix.lower() not in self.pictures:
@@ -251,9 +188,9 @@ def _listed(value: Any) -> Sequence[Any]:
 
 def _refuse_to_overwrite(params: Mapping[str, Any]) -> None:
     """Raise UsageError for an output file that is an input too, or another output."""
-    outputs = [path for name in sorted(_OUTPUTS) if isinstance(path := params.get(name), Path)]
+    outputs = [path for name in sorted(OUTPUTS) if isinstance(path := params.get(name), Path)]
     for output in outputs:
-        for name in params.keys() - _OUTPUTS if output.is_file() else ():
+        for name in params.keys() - OUTPUTS if output.is_file() else ():
             for path in _listed(params[name]):
                 if isinstance(path, Path) and path.exists() and output.samefile(path):
                     raise UsageError(f"{output}: is an input file", "write to another file")

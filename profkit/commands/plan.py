@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from profkit.commands.choices import NumbersFormat
+from profkit.commands.choices import Count, NumbersFormat
 from profkit.commands.options import show
 from profkit.core.amount import BYTES, TIMES, parse_amount
 from profkit.core.errors import UsageError
@@ -16,7 +16,7 @@ def plan(
     gpu: str | None = None,
     duration: str = "1ms",
     memory: str = "0MB",
-    launches: int = 1,
+    launches: Count = 1,
     format: NumbersFormat = "terminal",
     output: Path | None = None,
 ) -> None:
@@ -24,6 +24,15 @@ def plan(
 
     Each section or group of metrics is listed with the passes that it adds. Time is that of ncu
     alone: passes times the kernel's duration, its saved memory, and ncu's own time as recorded.
+
+    Options:
+      sections (--set SET): scout, lean, full, detailed, basic, ...; rules or catalog: what profkit
+        reads; or a file of sections and metrics (default: full).
+      metrics (NAME,...): These metrics of ncu instead of a set.
+      gpu (GPU): A product (H200, A100, RTX 4090) or chip (GH100); default: this machine's.
+      duration (TIME): Duration of a launch.
+      memory (SIZE): Memory that a launch writes to: ncu restores it before each pass.
+      launches (N): Launches to profile.
 
     Examples:
       profkit plan --gpu H200 --set full

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 import shlex
-from dataclasses import replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
+from msgspec import Meta
 
+from profkit.commands.choices import Count, Number
+from profkit.commands.kinds import Program
 from profkit.commands.options import (
     interruptible,
     is_explicit,
@@ -24,37 +27,102 @@ if TYPE_CHECKING:
     from profkit.recording.recording import Outcome
 
 
+@dataclass(frozen=True)
+class Collection:
+    """What is recorded of which launches.
+
+    ncu options:
+      sections (--set SET): What to collect: scout (1 pass), lean (12), full (38), auto (scout, then
+        more of the kernels that take 90% of the time), detailed, basic, or a file of sections and
+        metrics.
+      flop: With scout and auto: also count floating-point operations, for the roofline.
+      sampling: Also sample pipes and warps over time (7 passes).
+      then (SET): What auto collects of the kernels that take the time
+      max_time (SECONDS): Refuse to start where ncu would take longer, by the timeline; 0: no limit.
+      clock_control (MODE): SM clock during profiling
+      cache_control (MODE): Caches to flush before each replay pass
+      replay_mode (MODE): What is replayed for each pass
+      graph_profiling (UNIT): Profile a CUDA graph's kernels one by one, or the graph as a whole
+      target_processes (SCOPE): Processes to profile
+      kernel (REGEX): Only kernels whose demangled name matches this regular expression.
+      launch_skip (N): Skip the first N launches.
+      launch_count (N): Profile at most N launches.
+      nvtx (RANGE): Only launches inside this NVTX range.
+
+    What to record:
+      timeline (--nsys/--no-nsys): Also record a timeline with nsys.
+      import_source: Save the kernels' source in the report.
+    """
+
+    sections: str = "full"
+    flop: bool = False
+    sampling: bool = False
+    then: Literal["lean", "full"] = "lean"
+    max_time: Annotated[float, Meta(ge=0)] = 300.0
+    timeline: bool = True
+    clock_control: Literal["none", "base", "boost"] = "none"
+    cache_control: Literal["all", "none"] = "all"
+    replay_mode: Literal["kernel", "application", "range"] = "kernel"
+    graph_profiling: Literal["node", "graph"] = "node"
+    target_processes: Literal["all", "application-only"] = "all"
+    import_source: bool = True
+    kernel: str | None = None
+    launch_skip: Number | None = None
+    launch_count: Count | None = None
+    nvtx: str | None = None
+
+
+@dataclass(frozen=True)
+class Saving:
+    """How the program runs, and what is saved of it.
+
+    Options:
+      out (-o, --output DIR): Folder of runs, with a subfolder per target.
+      timeout (SECONDS): Time limit of each stage that runs the program.
+      samples (N): Latency samples per variant (default: 240, fewer for slow variants); 0: no
+        timing.
+      compress: Compress the report (.ncu-repz, zstd).
+      keep_nsys_rep: Keep the .nsys-rep, which contains private data of the host.
+      keep_variables (--keep-env NAME): Pass this environment variable to the program although it
+        looks secret; repeatable.
+    """
+
+    out: Path = Path("reports")
+    gpu: Number | None = None
+    timeout: float | None = None
+    samples: Number | None = None
+    compress: bool = True
+    keep_nsys_rep: bool = False
+    keep_variables: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Application:
+    """A whole application.
+
+    Applications:
+      app: Record the timeline of a whole application, then profile the kernels that explain its
+        steps (lean; --nvtx names the range of a step).
+      explain (SHARE): Pick kernels that explain this share of a step, at most 8.
+      budget (TIME): Time limit in all: 90s, 5m. Kernels that don't fit are left out.
+      collectives: Also profile the NCCL kernel that takes the most time; needs an ncu newer than
+        2025.3, which keeps ranks in lockstep.
+    """
+
+    app: bool = False
+    explain: str = "90%"
+    budget: str | None = None
+    collectives: bool = False
+
+
 def profile(
     context: typer.Context,
-    program: list[str],
-    variant: list[str] | None = None,
-    sections: str = "full",
-    flop: bool = False,
-    sampling: bool = False,
-    then: Literal["lean", "full"] = "lean",
-    max_time: float = 300.0,
-    timeline: bool = True,
-    clock_control: Literal["none", "base", "boost"] = "none",
-    cache_control: Literal["all", "none"] = "all",
-    replay_mode: Literal["kernel", "application", "range"] = "kernel",
-    graph_profiling: Literal["node", "graph"] = "node",
-    target_processes: Literal["all", "application-only"] = "all",
-    import_source: bool = True,
-    kernel: str | None = None,
-    launch_skip: int | None = None,
-    launch_count: int | None = None,
-    nvtx: str | None = None,
-    out: Path = Path("reports"),
-    gpu: int | None = None,
-    timeout: float | None = None,
-    samples: int | None = None,
-    compress: bool = True,
-    keep_nsys_rep: bool = False,
-    keep_variable: list[str] | None = None,
-    app: bool = False,
-    explain: str = "90%",
-    budget: str | None = None,
-    collectives: bool = False,
+    program: list[Program],
+    variants: tuple[str, ...] = (),
+    *,
+    collection: Collection,
+    saving: Saving,
+    application: Application,
     require_counters: bool = False,
 ) -> None:
     """Profile a target or program with ncu and nsys, and save the run.
@@ -63,6 +131,16 @@ def profile(
     secret are not passed to the program. With --app a timeline comes first: what the steps of a
     whole application are made of, then ncu on the kernels that explain them. Where counters are
     refused, the run is of what needs none, with a warning.
+
+    Arguments:
+      program (TARGET | -- PROGRAM ARGUMENT...): A target script (.py; its arguments after --), or
+        any program after --.
+
+    Options:
+      variants (--variant NAME): Only this variant of the target; repeatable.
+
+    ncu options:
+      require_counters: Fail where hardware counters are refused (exit code 4).
 
     Examples:
       profkit profile targets/sdpa_s512.py
@@ -74,44 +152,23 @@ def profile(
     from profkit.capture.ncu import NcuOptions
     from profkit.recording import recording
 
-    options = NcuOptions(
-        sections=sections,
-        flop=flop,
-        sampling=sampling,
-        graph_profiling=graph_profiling,
-        clock_control=clock_control,
-        cache_control=cache_control,
-        replay_mode=replay_mode,
-        target_processes=target_processes,
-        import_source=import_source,
-        kernel=kernel,
-        launch_skip=launch_skip,
-        launch_count=launch_count,
-        nvtx=nvtx,
-    )
+    given = asdict(collection) | {"max_time": collection.max_time or math.inf}
+    if application.app and not is_explicit(context, "sections"):
+        given["sections"] = "lean"
+    names = given.keys() & NcuOptions.__dataclass_fields__.keys()
     plan = recording.Plan(
         program=tuple(program),
-        variants=tuple(variant or ()),
-        options=options,
-        out=out,
-        gpu=gpu,
-        timeout=timeout,
-        timeline=timeline,
-        samples=samples,
-        keep_nsys_rep=keep_nsys_rep,
-        compress=compress,
-        max_time=max_time or math.inf,
-        then=then,
-        keep_variables=tuple(keep_variable or ()),
-        plain=app or len(program) <= words_after_dashes(context),
+        variants=variants,
+        options=NcuOptions(**{name: given.pop(name) for name in names}),
+        plain=application.app or len(program) <= words_after_dashes(context),
         require_counters=require_counters,
+        **given,
+        **asdict(saving),
     )
-    if app:
+    if application.app:
         from profkit.commands.profile_app import profile_app
 
-        if not is_explicit(context, "sections"):
-            plan = replace(plan, options=replace(options, sections="lean"))
-        profile_app(plan, explain, budget, collectives=collectives)
+        profile_app(plan, application)
         return
     for name in ("explain", "budget", "collectives"):
         if is_explicit(context, name):

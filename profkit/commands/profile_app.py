@@ -7,28 +7,32 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from profkit.commands.groups import share
 from profkit.commands.options import interruptible, put
-from profkit.commands.time import share
 from profkit.core.duration import parse_duration
 from profkit.ui.progress import stage_progress
 
 if TYPE_CHECKING:
+    from profkit.commands.profile import Application
     from profkit.recording.application import ApplicationOutcome
     from profkit.recording.recording import Plan
 
 
-def profile_app(plan: Plan, explain: str, budget: str | None, *, collectives: bool) -> None:
+def profile_app(plan: Plan, options: Application) -> None:
     """Record an application as planned, show the answer, and end with ncu's failure if it had
-    one; where counters are refused only if they are required."""
+    one; where counters are refused only if they are required.
+
+
+    """
     from profkit.capture.ncu import CountersRefused
     from profkit.recording.application import ApplicationPlan, profile_application
 
     application = ApplicationPlan(
         **{field.name: getattr(plan, field.name) for field in fields(plan)},
         step=plan.options.nvtx,
-        budget=parse_duration("--budget", budget),
-        explain=1.0 if explain in {"100%", "1"} else share(explain, "--explain"),
-        collectives=collectives,
+        budget=parse_duration("--budget", options.budget),
+        explain=1.0 if options.explain in {"100%", "1"} else share(options.explain, "--explain"),
+        collectives=options.collectives,
     )
     with interruptible(), stage_progress() as show:
         outcome = profile_application(application, show)

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from profkit.analysis.report import load
 from profkit.analysis.run_files import check_run_of, reports_in
+from profkit.commands.groups import Advice
 from profkit.commands.options import interruptible
 from profkit.core.errors import BadInput, EnvironmentProblem, ProfkitError, UsageError
 from profkit.core.suggestion import did_you_mean
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from profkit.analysis.report import Report
     from profkit.report.summary import Group, ReportSummary
     from profkit.rules.checklist import Checklist
-    from profkit.rules.rule_file import Rule
     from profkit.rules.score import PairNotes, Verdict
     from profkit.rules.story_score import StoryScore
     from profkit.timeline.events import Events
@@ -32,52 +32,6 @@ _RANKS: dict[str, Callable[[Group], Any]] = {
     "order": lambda group: group.launches[0].index,
 }
 _KEYS = ("time", *_RANKS)
-
-
-_MODES = ("auto", "name", "order", "nvtx")
-_NAMES = "write `old name: new name`, one per line"
-
-
-class Advice(NamedTuple):
-    """How to look for findings: the rules (None: the shipped ones), what of them to leave out, and
-    for how many findings to look up the lines to blame (None: all)."""
-
-    rules: tuple[Rule, ...] | None = None
-    disabled: frozenset[str] = frozenset()
-    blamed: int | None = None
-
-
-def chosen_matching(text: str) -> tuple[str, Mapping[str, str] | None]:
-    """The mode of matching; the new names of kernels by their old ones where a file has them."""
-    from profkit.core.yaml_files import read_yaml
-
-    if text in _MODES:
-        return text, None
-    path = Path(text)
-    if not path.is_file():
-        message = f"--match {text!r} is not {', '.join(_MODES)} or a file"
-        raise UsageError(message, "see profkit diff --help")
-    names = read_yaml(path, _NAMES)
-    if not isinstance(names, dict) or not all(isinstance(name, str) for name in names.values()):
-        raise BadInput(f"{path}: not names of kernels", _NAMES)
-    return "auto", {str(old): new for old, new in names.items()}
-
-
-def chosen_advice(own: Path | None, disabled: Sequence[str] | None, blamed: int | None) -> Advice:
-    """The advice that options ask for.
-
-    Raises BadInput for rules that can't be used, UsageError for a name that is no rule or category.
-    """
-    from profkit.rules.rule_file import shipped_rules, with_own
-
-    rules = with_own(own) if own else None
-    for name in disabled or ():
-        known = rules or shipped_rules()
-        names = {rule.name for rule in known} | {rule.category for rule in known}
-        if name not in names:
-            remedy = did_you_mean(name, sorted(names), "see `profkit rules list`", most=3)
-            raise UsageError(f"--disable {name!r} is not a rule or category", remedy)
-    return Advice(rules, frozenset(disabled or ()), blamed)
 
 
 def check_sort_key(key: str) -> None:

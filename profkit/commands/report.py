@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import typer
 
+from profkit.commands.choices import Number
+from profkit.commands.groups import Advice, RuleOptions
+from profkit.commands.kinds import ReportFile
 from profkit.commands.options import put, warn
-
-if TYPE_CHECKING:
-    from profkit.commands.reading import Advice
 
 
 def report(
-    path: Path,
+    path: ReportFile,
+    *,
     output: Path = Path("report.html"),
     open_it: bool = False,
     kernel: str | None = None,
-    top: int = 12,
-    rules: Path | None = None,
-    disable: list[str] | None = None,
+    top: Number = 12,
+    rules: RuleOptions,
     with_host: bool = False,
 ) -> None:
     """Write a report or run as one self-contained HTML page.
@@ -28,14 +27,21 @@ def report(
     It has bottlenecks with estimated speedups, verdicts on timed variants, the checklist, all
     kernels, a roofline, phases and source of each kernel, environment and provenance.
 
+    Arguments:
+      path (FILE): A report (.ncu-rep, .ncu-repz) or a run.
+
+    Options:
+      output (-o, --output FILE): Output file.
+      open_it (--open): Open the page in the browser.
+      top (N): Kernels shown in detail, 0: all.
+      rules (PATH): Additional rules, a file or folder; a rule of a shipped rule's name replaces it.
+      with_host: Include computer name, paths and full command line.
+
     Examples:
       profkit report reports/h200/sdpa_s512 --open
       profkit report run.ncu-rep -o run.html --kernel flash
     """
-    from profkit.commands.reading import chosen_advice
-
-    advice = chosen_advice(rules, disable, None)
-    html = page_of(path, kernel, None, top, advice, with_host=with_host)
+    html = page_of(path, kernel, None, top, rules.advice(None), with_host=with_host)
     put(html, output)
     hint = "" if open_it else "; open it in a browser"
     typer.echo(f"Wrote {output} ({len(html.encode()) / 1e6:.1f} MB){hint}", err=True)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from profkit.commands.choices import NumbersFormat
+from profkit.commands.kinds import Ceilings, Latencies, ReportFile
 from profkit.commands.options import put, report_failures
 from profkit.core.errors import NothingMatches, ProfkitError, UsageError
 from profkit.ui.picture import PICTURES, check_picture
@@ -25,12 +26,13 @@ class _Row(NamedTuple):
 
 
 def roofline(
-    paths: list[Path],
+    paths: list[ReportFile],
+    *,
     level: Literal["dram", "l2", "l1", "all"] = "all",
     precision: str | None = None,
     peaks: Literal["held", "datasheet", "measured"] = "held",
-    ceilings: Path | None = None,
-    latency: Path | None = None,
+    ceilings: Ceilings | None = None,
+    latency: Latencies | None = None,
     kernel: str | None = None,
     path: bool = False,
     table: bool = False,
@@ -41,6 +43,20 @@ def roofline(
 
     Each kernel is a point per memory level: its arithmetic intensity there, and its rate. Timed
     latencies of a run replace ncu's durations. Arrows connect two reports, before to after.
+
+    Arguments:
+      paths (FILE...): Reports (.ncu-rep, .ncu-repz), runs, or folders of them.
+
+    Options:
+      level: Memory level whose traffic is counted
+      precision (NAME): fp32, tensor_fp16, ... or all (default: the one nearest to its roof).
+      peaks: Roofs at the measured SM clock, of the datasheet, or of `profkit ceilings`
+      ceilings (FILE): Measured ceilings, instead of those saved of this GPU (`profkit ceilings`).
+      latency (FILE): Timed latencies (file or run), instead of those of the report's own run.
+      path: Connect the points of several reports in order, for a sweep.
+      table: Also print the numbers when a plot is written.
+      format: Format of the numbers
+      output (-o, --output FILE): A plot (.png, .svg, .pdf), or a file for the numbers.
 
     Examples:
       profkit roofline reports/sdpa_s512

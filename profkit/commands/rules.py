@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import typer
 
 from profkit.commands.choices import TextFormat
-from profkit.commands.kinds import kind_of
+from profkit.commands.groups import OwnRules, RuleOptions
+from profkit.commands.kinds import Recording, RulesFile, kind_of
 from profkit.commands.options import Reading, put, report_failures
 from profkit.core.errors import BadInput, UsageError
 from profkit.core.suggestion import did_you_mean
-
-if TYPE_CHECKING:
-    from profkit.rules.rule_file import Rule
 
 _RECORDED = "reports/*/pairs"
 _APPLICATIONS = "reports/*/apps"
@@ -31,7 +29,8 @@ rules = typer.Typer(
 def list_rules(
     format: Literal["terminal", "markdown"] = "terminal",
     output: Path | None = None,
-    own: Path | None = None,
+    *,
+    own: OwnRules,
 ) -> None:
     """List the rules.
 
@@ -43,20 +42,27 @@ def list_rules(
     """
     from profkit.rules.rules_view import list_view, rules_markdown
 
-    listed = _all(own)
+    listed = own.rules()
     put(rules_markdown(listed) if format == "markdown" else list_view(listed), output)
 
 
 @rules.command("explain", cls=Reading)
 def explain(
     rule: str,
-    on: Path | None = None,
+    on: Recording | None = None,
     kernel: str | None = None,
-    own: Path | None = None,
+    *,
+    own: OwnRules,
 ) -> None:
     """Explain a rule, and why it fires on a report's kernels or not.
 
     With --on, its conditions are evaluated on every kernel.
+
+    Arguments:
+      rule (RULE): Name of the rule.
+
+    Options:
+      on (FILE): Evaluate the rule on this report, run or timeline.
 
     Examples:
       profkit rules explain shared_bank_conflicts
@@ -68,7 +74,7 @@ def explain(
 
     if kernel and on is None:
         raise UsageError("--kernel needs a report", "add --on FILE")
-    by_name = {known.name: known for known in _all(own)}
+    by_name = {known.name: known for known in own.rules()}
     if rule not in by_name:
         remedy = did_you_mean(rule, by_name, "see `profkit rules list`", most=3)
         raise UsageError(f"no rule {rule!r}", remedy)
@@ -99,10 +105,13 @@ def explain(
 
 
 @rules.command("check", cls=Reading)
-def check(path: Path) -> None:
+def check(path: RulesFile) -> None:
     """Validate your own rules; print every error with file and line.
 
     Exits with 5 if there are errors.
+
+    Arguments:
+      path (PATH): A rules file, or a folder of them.
 
     Examples:
       profkit rules check my_rules/
@@ -124,8 +133,8 @@ def score(
     pairs: Path | None = None,
     format: TextFormat = "terminal",
     output: Path | None = None,
-    own: Path | None = None,
-    disable: list[str] | None = None,
+    *,
+    rules: RuleOptions,
 ) -> None:
     """Score the findings on pairs of kernels, with a known defect and fixed.
 
@@ -135,17 +144,21 @@ def score(
     Without it the durations in the reports are compared. A folder with times.json and timelines of
     an application before and after a fix is scored by the causes that are named and their ceilings.
 
+    Options:
+      pairs (DIR): Folder of recorded pairs (default: reports/*/pairs).
+      rules (PATH): Additional rules, a file or folder; a rule of a shipped rule's name replaces it.
+
     Examples:
       profkit rules score
       profkit rules score --pairs my_pairs/ -o score.json
     """
-    from profkit.commands.reading import chosen_advice, judge_pairs, judge_stories
+    from profkit.commands.reading import judge_pairs, judge_stories
     from profkit.core.typed_file import encode
     from profkit.rules.rules_view import score_markdown, score_view
     from profkit.rules.score import score as summed
     from profkit.rules.story_score import score_stories
 
-    advice = chosen_advice(own, disable, 0)
+    advice = rules.advice(0)
     folders = sorted(Path().glob(_RECORDED)) if pairs is None else [pairs]
     if not folders:
         raise UsageError(f"no {_RECORDED} here", "name a folder of recorded pairs: --pairs DIR")
@@ -189,9 +202,3 @@ def _step_quantities(path: Path) -> Mapping[str, float]:
     if measured := quantities(events, steady_steps(events)):
         return measured
     raise BadInput(f"{path}: no steps on this timeline", "record more steps of the program")
-
-
-def _all(own: Path | None) -> tuple[Rule, ...]:
-    from profkit.rules.rule_file import shipped_rules, with_own
-
-    return with_own(own) if own else shipped_rules()

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from profkit.commands.choices import PlainFormat
+from profkit.commands.choices import Number, PlainFormat
+from profkit.commands.kinds import ReportFile
 from profkit.commands.options import put, width_of
 from profkit.core.errors import BadInput, UsageError
 from profkit.ui.picture import check_picture
@@ -13,9 +14,9 @@ _TOP = 10  # chosen: with the sparklines they fit one screen
 
 
 def source(
-    path: Path,
+    path: ReportFile,
     kernel: str | None = None,
-    top: int = _TOP,
+    top: Number = _TOP,
     sass: bool = False,
     plot: Path | None = None,
     format: PlainFormat = "terminal",
@@ -25,6 +26,14 @@ def source(
 
     Prologue, steady state and tail need ncu's section PmSampling, lines need SourceCounters, and
     their text needs `nvcc -lineinfo` and `ncu --import-source yes`.
+
+    Arguments:
+      path (FILE): A report (.ncu-rep, .ncu-repz) or a run.
+
+    Options:
+      top (N): Source lines listed, 0: all (terminal).
+      sass: List SASS instructions instead of source lines (terminal).
+      plot (FILE): Plot its phases over time: .png, .svg or .pdf.
 
     Examples:
       profkit source run.ncu-rep

@@ -6,15 +6,17 @@ import os
 import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from msgspec import structs
+from msgspec import Meta
 
 from profkit.commands import options
-from profkit.commands.choices import Cache, Device, Preset, TextFormat, Timer, Unit, format_of
+from profkit.commands.choices import Count, Number, TextFormat, Unit, format_of
+from profkit.commands.groups import EnergyOptions, OnDevice, TimingMethod, VerdictOptions
+from profkit.commands.kinds import Latencies, Script
 from profkit.core.errors import EnvironmentProblem, UsageError
 from profkit.ui.picture import check_picture
 from profkit.ui.progress import stage_progress
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
     from profkit.timing.measurement import Subject, TimingPlan
     from profkit.timing.results import Thresholds
 
-    Subjects = tuple[tuple[Subject, ...], tuple[str, ...]]
+    Timed = tuple[tuple[Subject, ...], tuple[str, ...]]
 
 _GATE_FAILED, _INCONCLUSIVE = 1, 3
 _FEWEST_BLOCKS = 2  # fewer have no spread between blocks
@@ -36,38 +38,104 @@ _WHILE_TIMING = (
 _OUTPUTS = ("--save", "--out", "--output", "-o", "--plot", "--badge", "--format")
 
 
+@dataclass(frozen=True)
+class Subjects:
+    """What is timed, and what is compared.
+
+    Arguments:
+      targets ([TARGET[:VARIANT,...]]... [-- ARGUMENT...]): Target scripts (.py), each with the
+        variants to time; their arguments after --.
+
+    Options:
+      variant (NAME): Only this variant; repeatable.
+      compare (A,B,...): Compare variants with the first of them, or targets with TARGET:VARIANT.
+      against (GITREF): Compare with the target at this commit.
+    """
+
+    targets: tuple[Script, ...] = ()
+    variant: tuple[str, ...] = ()
+    compare: str | None = None
+    against: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sampling:
+    """How often and how variants are timed.
+
+    Options:
+      samples (N): Samples per variant; a comparison takes at least 30 per block.
+      blocks (N): Interleaved blocks per variant (default: 8 for a comparison).
+    """
+
+    samples: Count = 100
+    blocks: Count | None = None
+    warmup_ms: Annotated[float, Meta(ge=0)] = 500
+    method: TimingMethod
+    seed: Number = 42
+
+
+@dataclass(frozen=True)
+class Files:
+    """Files that are written besides the output.
+
+    Options:
+      out (--save FILE): Save samples and statistics as JSON, for `--from` and `profkit compare`.
+      plot (FILE): Plot samples and intervals: .png, .svg or .pdf.
+      badge (FILE): Write the verdict as a badge (.svg).
+    """
+
+    out: Path | None = None
+    plot: Path | None = None
+    badge: Path | None = None
+
+    def check(self) -> None:
+        """Raise UsageError for a name that another format has."""
+        if self.out is not None:
+            format_of(self.out, ("json",), None)
+        if self.plot is not None:
+            check_picture(self.plot)
+        if self.badge is not None and self.badge.suffix != ".svg":
+            raise UsageError(f"{self.badge}: not an .svg file", "use the extension .svg")
+
+    def write(self, report: LatencyReport) -> None:
+        """Write those that are asked for."""
+        from profkit.timing import latency_plot
+        from profkit.timing.latency_view import latency_json
+
+        if self.out is not None:
+            options.put(latency_json(report), self.out)
+        if self.plot is not None:
+            latency_plot.plot_latencies(report, self.plot)
+        if self.badge is not None:
+            options.put(latency_plot.badge(report), self.badge)
+
+
 def time(
     context: typer.Context,
-    targets: list[str] | None = None,
-    variant: list[str] | None = None,
-    compare: str | None = None,
-    against: str | None = None,
-    samples: int = 100,
-    blocks: int | None = None,
-    warmup_ms: float = 500,
-    timer: Timer = "events",
-    cache: Cache = "cold",
-    seed: int = 42,
-    margin: str | None = None,
-    preset: Preset = "default",
+    *,
+    subjects: Subjects,
+    sampling: Sampling,
+    verdicts: VerdictOptions,
     fail_on: str | None = None,
-    from_file: Path | None = None,
+    from_file: Latencies | None = None,
     unit: Unit | None = None,
     explain: bool = False,
-    out: Path | None = None,
-    plot: Path | None = None,
-    badge: Path | None = None,
+    files: Files,
     format: TextFormat = "terminal",
     output: Path | None = None,
-    energy: bool = False,
-    energy_seconds: float | None = None,
-    device: Device | None = None,
-    gpu: int | None = None,
+    energy: EnergyOptions,
+    where: OnDevice,
 ) -> None:
     """Time a target's variants, and test whether one is faster.
 
     Variants are checked against the reference, then timed in interleaved blocks. Without --fail-on,
     an inconclusive comparison exits with 3; an invalid measurement always exits with 4.
+
+    Options:
+      fail_on (GATE,...): Gates: exit 1 on regression, inconclusive.
+      from_file (--from FILE): Read saved samples instead of timing.
+      explain: Show the criteria of verdicts.
+      energy: Measure joules per call too, by NVML's energy counter: about 12 s a variant.
 
     Examples:
       profkit time targets/sdpa_s512.py --variant flash --variant cudnn
@@ -78,44 +146,37 @@ def time(
       profkit time --from samples.json --unit us
     """
     gates = _gates(fail_on)
-    if gates is not None and not compare and not against:
+    if gates is not None and not subjects.compare and not subjects.against:
         against_too = "" if from_file else " or --against GITREF"
         raise UsageError("--fail-on judges a comparison", f"add --compare A,B{against_too}")
-    thresholds = thresholds_of(preset, margin)
-    if out is not None:
-        format_of(out, ("json",), None)
-    if plot is not None:
-        check_picture(plot)
-    if badge is not None and badge.suffix != ".svg":
-        raise UsageError(f"{badge}: not an .svg file", "use the extension .svg")
+    thresholds = verdicts.thresholds()
+    files.check()
     if from_file is not None:
-        if targets or against:
+        if subjects.targets or subjects.against:
             raise UsageError("--from reads a file, without timing", "leave out the targets")
         _refuse_timing_options(context)
-        report = _saved(from_file, unit, compare, thresholds)
+        report = _saved(from_file, unit, subjects.compare, thresholds)
     else:
-        words = targets or []
+        words = subjects.targets
         count = len(words) - options.words_after_dashes(context)
         with options.interruptible(), ExitStack() as stack:
-            from profkit.timing import measurement, stopwatch
+            from profkit.timing import measurement
 
-            subjects, labels = _subjects(words[:count], variant or [], compare, against, stack)
+            timed, labels = _subjects(subjects, words[:count], stack)
             plan = measurement.TimingPlan(
-                subjects=subjects,
-                arguments=tuple(words[count:]),
-                settings=stopwatch.Settings(
-                    stopwatch.Timer(timer), stopwatch.Cache(cache), warmup_ms / 1e3
-                ),
-                samples=samples,
+                subjects=timed,
+                arguments=words[count:],
+                settings=sampling.method.settings(sampling.warmup_ms),
+                samples=sampling.samples,
                 margin=thresholds.margin,
-                seed=seed,
-                device=device,
-                gpu=gpu,
-                energy=options.seconds_of_energy(asked=energy, seconds=energy_seconds),
+                seed=sampling.seed,
+                device=where.device,
+                gpu=where.gpu,
+                energy=energy.seconds(),
             )
-            plan = _in_blocks(plan, blocks, compared=bool(labels))
+            plan = _in_blocks(plan, sampling.blocks, compared=bool(labels))
             if options.is_explicit(context, "samples"):
-                _warn_of_rounding(plan, samples)
+                _warn_of_rounding(plan, sampling.samples)
             with stage_progress() as show:
                 timing = measurement.time_targets(plan, show)
                 show("statistics", "")
@@ -131,7 +192,7 @@ def time(
         output,
         dense=True,
     )
-    _save(report, out, plot, badge)
+    files.write(report)
     _judge(report, gates)
     _refuse_too_few_steps(report)
 
@@ -142,25 +203,6 @@ def _refuse_too_few_steps(report: LatencyReport) -> None:
         if timed.without_energy:
             why, _, remedy = timed.without_energy.partition(": ")
             raise EnvironmentProblem(f"{timed.label}: no energy: {why}", remedy)
-
-
-def thresholds_of(preset: Preset, margin: str | None) -> Thresholds:
-    """The preset's thresholds, with another margin where one is given."""
-    from profkit.timing.results import PRESETS
-
-    chosen = PRESETS[preset]
-    return chosen if margin is None else structs.replace(chosen, margin=share(margin, "--margin"))
-
-
-def share(text: str, option: str, example: str = "1% or 0.01") -> float:
-    """`1%` or `0.01` as a share; raises UsageError for anything that is no share below 1."""
-    try:
-        value = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
-    except ValueError:
-        value = -1.0
-    if not 0 < value < 1:
-        raise UsageError(f"{option} {text!r} is not a share", f"write {example}")
-    return value
 
 
 def _refuse_timing_options(context: typer.Context) -> None:
@@ -181,18 +223,6 @@ def _warn_of_rounding(plan: TimingPlan, samples: int) -> None:
     if plan.samples > samples:
         why += ", the fewest samples per block for a comparison"
     options.warn(f"--samples {samples} rounded up to {count} per variant: {why}")
-
-
-def _save(report: LatencyReport, out: Path | None, plot: Path | None, badge: Path | None) -> None:
-    from profkit.timing import latency_plot
-    from profkit.timing.latency_view import latency_json
-
-    if out is not None:
-        options.put(latency_json(report), out)
-    if plot is not None:
-        latency_plot.plot_latencies(report, plot)
-    if badge is not None:
-        options.put(latency_plot.badge(report), badge)
 
 
 def _judge(report: LatencyReport, gates: Sequence[str] | None) -> None:
@@ -242,29 +272,24 @@ def _in_blocks(plan: TimingPlan, blocks: int | None, *, compared: bool) -> Timin
     return paired(replace(plan, blocks=blocks or COMPARED_BLOCKS))
 
 
-def _subjects(
-    scripts: Sequence[str],
-    variants: Sequence[str],
-    compare: str | None,
-    against: str | None,
-    stack: ExitStack,
-) -> Subjects:
+def _subjects(chosen: Subjects, scripts: Sequence[str], stack: ExitStack) -> Timed:
     """What to time, and the labels to compare, the reference first."""
     from profkit.timing.measurement import subject_of
 
+    compare, against = chosen.compare, chosen.against
     if compare is not None and ".py" in compare:
         if against or not scripts:
             raise UsageError(
                 "--compare with a target needs other targets",
                 "profkit time --compare targets/a.py:custom targets/b.py:custom",
             )
-        return _several([compare, *scripts], variants)
+        return _several([compare, *scripts], chosen.variant)
     if not scripts:
         raise UsageError("nothing to time", "give a target script, or --from FILE")
     if len(scripts) > 1:
         raise UsageError("several targets need --compare", "profkit time --compare A.py:x B.py:y")
     subject = subject_of(scripts[0])
-    subject = replace(subject, variants=subject.variants + tuple(variants))
+    subject = replace(subject, variants=subject.variants + chosen.variant)
     if against is not None:
         if compare is not None:
             raise UsageError("--against and --compare exclude each other", "leave one out")
@@ -278,7 +303,7 @@ def _subjects(
     return (replace(subject, variants=names),), names
 
 
-def _several(words: Sequence[str], variants: Sequence[str]) -> Subjects:
+def _several(words: Sequence[str], variants: Sequence[str]) -> Timed:
     from profkit.timing.measurement import subject_of
 
     subjects = []
@@ -299,7 +324,7 @@ def _several(words: Sequence[str], variants: Sequence[str]) -> Subjects:
     return tuple(subjects), tuple(subject.labeled(subject.variants[0]) for subject in subjects)
 
 
-def _two_commits(subject: Subject, reference: str, stack: ExitStack) -> Subjects:
+def _two_commits(subject: Subject, reference: str, stack: ExitStack) -> Timed:
     from profkit.timing.worktree import checked_out
 
     if len(subject.variants) != 1:

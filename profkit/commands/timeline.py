@@ -5,13 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
+from profkit.commands.groups import share
+from profkit.commands.kinds import Recording
 from profkit.commands.options import put, width_of
 
 TimelineFormat = Literal["terminal", "json", "markdown", "html"]
 
 
 def timeline(
-    path: Path,
+    path: Recording,
     nvtx: str | None = None,
     explain: str = "90%",
     perfetto: Path | None = None,
@@ -23,6 +25,15 @@ def timeline(
     Steps in steady state are found by an NVTX range or by the repeating pattern of launches; their
     wall time is divided into kernels, communication, copies and idle time by cause.
 
+    Arguments:
+      path (RUN|FILE): A timeline (.sqlite) or a run.
+
+    Options:
+      nvtx (NAME): The NVTX range that is a step (default: one that repeats, or the pattern of
+        launches).
+      explain (SHARE): Share of the kernels' time that the kernels to profile explain, 8 at most.
+      perfetto (FILE): Write the timeline for ui.perfetto.dev too (.pftrace).
+
     Examples:
       profkit timeline run.sqlite
       profkit timeline run.sqlite --nvtx step --format html -o step.html
@@ -32,7 +43,6 @@ def timeline(
     from profkit.application.application import read_application
     from profkit.application.picks_file import NODES, recorded_range
     from profkit.commands.reading import read_timeline
-    from profkit.commands.time import share
 
     explained = 1.0 if explain in {"100%", "1"} else share(explain, "--explain", "90% or 0.9")
     file = one_timeline(path)

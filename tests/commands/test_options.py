@@ -13,7 +13,7 @@ from typer.testing import Result
 
 from profkit.commands.choices import TextFormat
 from profkit.commands.cli import app
-from profkit.commands.options import described
+from profkit.commands.parameters import flat
 from tests.commands.test_docs import verbs_below
 
 _ENDED_WITHIN_EXEC = """
@@ -68,7 +68,8 @@ def test_former_option_names_still_work(
 def test_an_option_with_choices_is_named_as_its_parameter() -> None:
     """typer 0.27 and 0.28 name an option without flags after its metavar: --FORMAT."""
 
-    def verb(format: TextFormat = "terminal") -> None: ...
+    def verb(format: TextFormat = "terminal") -> None:
+        assert format == "json"
 
-    (option,) = described(verb, "time").__annotations__["format"].__metadata__
+    (option,) = flat(verb).__annotations__["format"].__metadata__
     assert "--format" in (option.default, *option.param_decls)

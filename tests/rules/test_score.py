@@ -18,7 +18,8 @@ from typer.testing import Result
 
 from kernels import pair
 from kernels.accuracy_page import accuracy_page
-from profkit.commands.reading import chosen_advice, judge_pairs, judge_stories
+from profkit.commands.groups import Advice
+from profkit.commands.reading import judge_pairs, judge_stories
 from profkit.core.typed_file import encode
 from profkit.rules.pair_archive import pack
 from profkit.rules.rules_view import score_markdown
@@ -64,7 +65,7 @@ def document(result: Result) -> dict[str, Any]:
 
 def test_the_verb_judges_recorded_pairs_as_they_were_judged_here() -> None:
     names = ("control_fma", "stray_double")  # the work of both is declared in their definition
-    advice = chosen_advice(None, None, 0)
+    advice = Advice(blamed=0)
     verdicts, notes, failures = judge_pairs([PAIRS / name for name in names], advice)
     assert not failures
     assert notes == read_notes(PAIRS)
@@ -156,7 +157,7 @@ def test_rows_sum_up() -> None:
 def test_the_page_is_what_the_recorded_pairs_say() -> None:
     page = (ROOT / "docs" / "reference" / "accuracy.md").read_text(encoding="utf-8")
     verdicts, notes = judged()
-    stories, failures = judge_stories([H200 / "apps"], chosen_advice(None, None, 0))
+    stories, failures = judge_stories([H200 / "apps"], Advice(blamed=0))
     assert not failures
     result = score(verdicts, notes, score_stories(stories))
     assert accuracy_page(score_markdown(result, notes.note)) == page, "run `make docs`"
