@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import shlex
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -12,6 +12,7 @@ import typer
 from msgspec import Meta
 
 from profkit.commands.choices import Count, Number
+from profkit.commands.groups import share
 from profkit.commands.kinds import Program
 from profkit.commands.options import (
     interruptible,
@@ -20,11 +21,13 @@ from profkit.commands.options import (
     width_of,
     words_after_dashes,
 )
+from profkit.core.duration import parse_duration
 from profkit.core.errors import UsageError
 from profkit.ui.progress import stage_progress
 
 if TYPE_CHECKING:
-    from profkit.recording.recording import Outcome
+    from profkit.recording.application import ApplicationOutcome
+    from profkit.recording.recording import Outcome, Plan
 
 
 @dataclass(frozen=True)
@@ -166,9 +169,7 @@ def profile(
         **asdict(saving),
     )
     if application.app:
-        from profkit.commands.profile_app import profile_app
-
-        profile_app(plan, application)
+        _profile_application(plan, application)
         return
     for name in ("explain", "budget", "collectives"):
         if is_explicit(context, name):
@@ -219,4 +220,39 @@ def _summary(outcome: Outcome) -> list[str]:
         f"Run     {outcome.folder}",
         f"Next    profkit {following[0]}",
         *(f"        profkit {verb}" for verb in following[1:]),
+    ]
+
+
+def _profile_application(plan: Plan, options: Application) -> None:
+    """Record an application as planned, show the answer, and end with ncu's failure if it had
+    one; where counters are refused only if they are required.
+
+
+    """
+    from profkit.application.answer_view import answer_view
+    from profkit.capture.ncu import CountersRefused
+    from profkit.recording.application import ApplicationPlan, profile_application
+
+    application = ApplicationPlan(
+        **{field.name: getattr(plan, field.name) for field in fields(plan)},
+        step=plan.options.nvtx,
+        budget=parse_duration("--budget", options.budget),
+        explain=1.0 if options.explain in {"100%", "1"} else share(options.explain, "--explain"),
+        collectives=options.collectives,
+    )
+    with interruptible(), stage_progress() as show:
+        outcome = profile_application(application, show)
+    put(answer_view(outcome.answer, str(outcome.folder)), None)
+    typer.echo("\n".join(_application_summary(outcome)))
+    refused = isinstance(outcome.failure, CountersRefused) and not plan.require_counters
+    if outcome.failure is not None and not refused:
+        raise typer.Exit(outcome.failure.exit_code)
+
+
+def _application_summary(outcome: ApplicationOutcome) -> list[str]:
+    stages = ", ".join(f"{stage.name} {stage.seconds:.1f} s" for stage in outcome.stages)
+    return [
+        *(f"! {warning}" for warning in outcome.warnings),
+        f"\nTime    {stages}",
+        f"Run     {outcome.folder}",
     ]
