@@ -112,7 +112,9 @@ class Table:
 
     The `title` is a heading, the `caption` a part of the table. `words` counts the leading columns
     that are aligned left; None for all. `dispensable` are columns that a narrow terminal goes
-    without, the first of them first; `legend` has the meanings of columns, by their names.
+    without, the first of them first; `legend` has the meanings of columns, by their names. `names`
+    are the columns whose cells a terminal shortens to the room that others leave. By row, `depths`
+    indent the first cell, `shares` draw a bar.
     """
 
     title: str
@@ -123,6 +125,9 @@ class Table:
     caption: str = ""
     dispensable: tuple[str, ...] = ()
     legend: tuple[tuple[str, str], ...] = ()
+    names: tuple[str, ...] = ()
+    depths: tuple[int, ...] = ()
+    shares: tuple[float, ...] = ()
 
     def remarks(self, columns: Sequence[str]) -> str:
         """The note, and the meanings of those columns that are shown."""

@@ -98,7 +98,9 @@ def _table(block: doc.Table) -> Iterator[str]:
     if block.caption:
         yield from (_folded(f"**{prose(block.caption)}**"), "")
     if block.rows:
-        rows = [tuple(prose(part, in_table=True) for part in row) for row in block.rows]
+        rows = [[prose(part, in_table=True) for part in row] for row in block.rows]
+        for row, depth in zip(rows, block.depths, strict=False):
+            row[0] = "&emsp;" * depth + row[0]
         head, rule, *body = table([escape(name) for name in block.columns], rows)
         if block.words is not None:
             marks = (

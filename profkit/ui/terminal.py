@@ -14,19 +14,14 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from profkit.ui import document as doc
-from profkit.ui.fit import fitted, trimmed
+from profkit.ui.fit import BAR, STYLES, fitted, trimmed
 from profkit.ui.text import bar
 
 PIPED_WIDTH = 100  # chosen: fits a page of text, a log and a review
 # Chosen: longer lines are hard to read, shorter ones break numbers from their units.
 _WIDEST, _NARROWEST = 120, 60
 _TWO_COLUMNS_FROM = 96  # chosen: two narrow panels with their bars
-_BAR = 10  # a character per 10%
 _GAP = 3  # blanks between columns
-_STYLES = {
-    doc.Style.strong: "bold", doc.Style.quiet: "dim", doc.Style.good: "green",
-    doc.Style.bad: "red", doc.Style.warning: "yellow",
-}  # fmt: skip
 
 
 def document_terminal(document: doc.Document, *, to_file: bool) -> str:
@@ -99,7 +94,7 @@ def _aside(block: doc.Block) -> Iterator[RenderableType]:
 def text_of(words: str) -> Text:
     """A text in its styles."""
     spans = doc.spans(words)
-    return Text.assemble(*((span.text, _STYLES.get(span.style, "")) for span in spans))
+    return Text.assemble(*((span.text, STYLES.get(span.style, "")) for span in spans))
 
 
 def _heading(block: doc.Heading) -> Text:
@@ -217,14 +212,14 @@ def _panel(panel: doc.Facts) -> RenderableType:
     if values:
         table.add_column(justify="right" if bars else "left", no_wrap=True)
     if bars:
-        table.add_column(width=_BAR, no_wrap=True)
+        table.add_column(width=BAR, no_wrap=True)
     table.add_column(overflow="fold")
     for row in panel.rows:
         cells = [Text(row.label)]
         if values:
             cells.append(Text(row.value))
         if bars:
-            cells.append(Text(bar(row.share, _BAR) if row.share is not None else "", "cyan"))
+            cells.append(Text(bar(row.share, BAR) if row.share is not None else "", "cyan"))
         cells.append(Text(row.note, "dim"))
         table.add_row(*cells)
     parts: list[RenderableType] = [Text(panel.title, "bold"), table]
@@ -240,11 +235,11 @@ class _Fitted:
     table: doc.Table
 
     def __rich_console__(self, _: Console, options: ConsoleOptions) -> RenderResult:
-        rows = tuple(tuple(map(doc.literal_lines, row)) for row in self.table.rows)
-        table = trimmed(replace(self.table, rows=rows), options.max_width)
+        table = trimmed(self.table, options.max_width)
         names, lines = fitted(table, options.max_width) if table.rows else ([], [])
-        yield from (Text(line, "dim") for line in names)
-        yield from map(Text, lines)
+        for name in names:
+            name.stylize("dim")
+        yield from (*names, *lines)
         if remarks := table.remarks(table.columns):
             yield Text(remarks, "dim")
 

@@ -1,0 +1,59 @@
+"""Names in few characters, those that differ looking different."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+
+from profkit.ui.text import cut, shorten
+
+_RETURNS_NOTHING = "void "
+_NAMESPACES = re.compile(r"(?:\b[A-Za-z_]\w*::|<unnamed>::|\(anonymous namespace\)::)+")
+_WORD = re.compile(r"[\w:]*\Z")
+
+
+def told_apart(names: Iterable[str], width: int) -> Mapping[str, str]:
+    """Kernel names in at most `width` characters, those that differ looking different.
+
+    What is too long loses its namespaces first and then its middle; where that makes names of
+    several kernels equal, they are shortened to their beginning and the place where they differ.
+    """
+    bare = {}
+    for name in names:
+        text = name.removeprefix(_RETURNS_NOTHING)
+        bare[name] = text if len(text) <= width else _NAMESPACES.sub("", text)
+    for group in _by_text(bare):
+        if len(group) > 1:
+            bare |= {name: name for name in group}
+    shown = {name: shorten(text, width) for name, text in bare.items()}
+    for group in _by_text(shown):
+        if len(group) > 1:
+            shown |= _distinct({name: bare[name] for name in group}, width)
+    return shown
+
+
+def _distinct(bare: Mapping[str, str], width: int) -> Mapping[str, str]:
+    """Names with equal beginnings and ends: the beginning and the text from where they differ."""
+    ends = zip(min(bare.values()), max(bare.values()), strict=False)
+    same = "".join(first for first, _ in itertools.takewhile(lambda pair: pair[0] == pair[1], ends))
+    word = _WORD.search(same)
+    head = max(1, width // 3)
+    start = max(head, word.start() if word else len(same))
+    if len(same) - start > width // 3:
+        start = len(same)
+    shown = {
+        name: f"{text[:head]}…{cut(text[start:], width - head - 1)}" for name, text in bare.items()
+    }
+    for group in _by_text(shown):
+        if 1 < len(group) < len(bare):
+            shown |= _distinct({name: bare[name] for name in group}, width)
+    return shown
+
+
+def _by_text(shown: Mapping[str, str]) -> Sequence[Sequence[str]]:
+    groups = defaultdict(list)
+    for name, text in shown.items():
+        groups[text].append(name)
+    return list(groups.values())
