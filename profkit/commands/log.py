@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from profkit.commands.choices import TextFormat
-from profkit.commands.options import put
+from profkit.commands.options import show
 from profkit.core.errors import BadInput
 
 
@@ -21,19 +21,10 @@ def log(run: Path, format: TextFormat = "terminal", output: Path | None = None) 
       profkit log runs/attention/20260301T101500Z-3f2a91
       profkit log runs/attention/20260301T101500Z-3f2a91 --format markdown
     """
-    from profkit.core.typed_file import encode
-    from profkit.experiment.log import Log, LogEntry, missing_before, tests
-    from profkit.experiment.view import log_markdown, log_view
+    from profkit.experiment.log import read_log
+    from profkit.experiment.view import log_document
 
     if not run.is_dir():
         raise BadInput(f"{run}: not a run's folder", "profkit next keeps a log in runs alone")
-    made = list(tests(run))
-    missing = missing_before(made)
-    if format == "json":
-        rows = tuple(LogEntry(run=str(folder), test=test) for folder, test in reversed(made))
-        gone = str(missing) if missing else None
-        put(encode(Log(experiments=rows, missing=gone), dense=False), output)
-    elif format == "markdown":
-        put(log_markdown(made, missing), output)
-    else:
-        put(log_view(made, missing), output)
+    result = read_log(run)
+    show(result, lambda: log_document(result), format, output)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from profkit.commands.choices import Count, TextFormat
 from profkit.commands.groups import Matching
 from profkit.commands.kinds import ReportFile
-from profkit.commands.options import put
+from profkit.commands.options import show
 
 if TYPE_CHECKING:
     from profkit.experiment.log import Experiments
@@ -52,24 +52,14 @@ def next(  # noqa: A001  (the verb's name)
       profkit next runs/attention/20260301T101500Z-3f2a91
       profkit next before.ncu-rep after.ncu-rep --format brief
     """
-    from profkit.core.typed_file import encode
     from profkit.experiment.log import write_experiments
-    from profkit.experiment.view import (
-        experiments_markdown,
-        experiments_view,
-    )
+    from profkit.experiment.view import experiments_document
 
     experiments = _experiments(before, after, matching, top)
     last = after or before
     if last.is_dir():
         write_experiments(last, experiments)
-    measure = _command(last)
-    if format == "json":
-        put(encode(experiments, dense=False), output)
-    elif format == "markdown":
-        put(experiments_markdown(experiments, measure), output)
-    else:
-        put(experiments_view(experiments, measure), output)
+    show(experiments, lambda: experiments_document(experiments, _command(last)), format, output)
 
 
 def _experiments(before: Path, after: Path | None, matching: Matching, top: int) -> Experiments:

@@ -7,7 +7,7 @@ earlier run, that prediction with its outcome and the way to that run: a chain o
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection
 from pathlib import Path
 
 from msgspec import field
@@ -70,35 +70,26 @@ def write_experiments(run: Path, experiments: Experiments) -> None:
     write_atomic(run / NEXT, encode(experiments, dense=False))
 
 
-def tests(run: Path) -> Iterator[tuple[Path, Test]]:
-    """The tests that led to a run, the latest first, each with the run that it was made in.
+def read_log(run: Path) -> Log:
+    """The tests that led to a run, each with the run that it was made in.
 
     A run that was compared with a later one again is listed once. Raises as `read_experiments`.
     """
+    entries: list[LogEntry] = []
     seen = set[Path]()
-    while (folder := run.resolve()) not in seen:
-        seen.add(folder)
-        test = read_experiments(run).test
-        if test is None:
-            return
-        yield run, test
-        run = _before(run, test)
-
-
-def missing_before(tests: Sequence[tuple[Path, Test]]) -> Path | None:
-    """The run before the first of some tests, latest first, where nothing is there any more."""
-    if not tests:
-        return None
-    before = _before(*tests[-1])
-    is_lost = before.suffix not in SUFFIXES and not before.exists()  # a report has no log
-    return before if is_lost else None
+    while run.resolve() not in seen and (test := read_experiments(run).test):
+        seen.add(run.resolve())
+        entries.insert(0, LogEntry(run=str(run), test=test))
+        run = Path(os.path.normpath(run / test.before))
+    is_lost = entries and run.suffix not in SUFFIXES and not run.exists()  # a report has no log
+    return Log(experiments=tuple(entries), missing=str(run) if is_lost else None)
 
 
 def refuted(run: Path) -> frozenset[Diagnosis]:
     """The diagnoses that the tests up to a run refuted, kernels by their names in it."""
     diagnoses: frozenset[Diagnosis] = frozenset()
-    for _, test in reversed(list(tests(run))):
-        diagnoses = refuted_after(diagnoses, test)
+    for entry in read_log(run).experiments:
+        diagnoses = refuted_after(diagnoses, entry.test)
     return diagnoses
 
 
@@ -108,7 +99,3 @@ def refuted_after(diagnoses: Collection[Diagnosis], test: Test) -> frozenset[Dia
     if test.outcome.verdict is Verdict.refuted:
         refuted.add((test.prediction.rule, test.prediction.kernel))
     return frozenset((rule, test.renamed.get(kernel, kernel)) for rule, kernel in refuted)
-
-
-def _before(run: Path, test: Test) -> Path:
-    return Path(os.path.normpath(run / test.before))

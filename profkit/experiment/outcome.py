@@ -9,7 +9,6 @@ measure stayed     not tested: the change did not do what it was to do, whatever
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 
@@ -18,7 +17,8 @@ from profkit.comparison.comparability import Aspect
 from profkit.comparison.comparison import Diff, KernelDiff
 from profkit.comparison.repeats import Change
 from profkit.comparison.reports import diff as compare
-from profkit.core.typed_file import Model, Number
+from profkit.core.projection import Projection
+from profkit.core.typed_file import Number, part
 from profkit.experiment.prediction import Expectation, Prediction
 from profkit.experiment.times import Scope, Times, times_of_kernel, times_of_report
 from profkit.report.summary import Group
@@ -42,7 +42,7 @@ class Verdict(StrEnum):
     open = "UNDECIDED"
 
 
-class Move(Model, frozen=True, kw_only=True):
+class Move(Projection, frozen=True, kw_only=True):
     """An expected quantity before and after; `share` is by how much it moved as predicted, of the
     larger side: below 0 the other way, None where a side did not record it."""
 
@@ -53,14 +53,14 @@ class Move(Model, frozen=True, kw_only=True):
     share: Number | None
 
 
-class UnmatchedKernel(Model, frozen=True, kw_only=True):
+class UnmatchedKernel(Projection, frozen=True, kw_only=True):
     """A kernel that only one side launches, with the seconds of its launches under ncu."""
 
     kernel: str
     duration: Number | None
 
 
-class Outcome(Model, frozen=True, kw_only=True):
+class Outcome(Projection, frozen=True, kw_only=True):
     """The verdict with its reason; `speedup` and its range are the measured ones, of timed
     latencies (`timed`) or else of ncu's durations; None where they can't be compared.
 
@@ -125,20 +125,15 @@ def outcome(prediction: Prediction, diff: Diff) -> Outcome:
         verdict=verdict,
         reason=reason,
         moves=moves,
-        change=times.change,
-        speedup=_known(times.speedup),
-        low=_known(times.low),
-        high=_known(times.high),
-        timed=times.timed,
-        scope=times.scope,
-        added=_unmatched(times.beside.added),
-        removed=_unmatched(times.beside.removed),
+        **part(times, "change", "speedup", "low", "high", "timed", "scope"),
+        added=_unmatched(times.added),
+        removed=_unmatched(times.removed),
     )
 
 
 def _unmatched(groups: Sequence[Group]) -> tuple[UnmatchedKernel, ...]:
     """The one of the most time first."""
-    kernels = (UnmatchedKernel(kernel=group.name, duration=_known(group.total)) for group in groups)
+    kernels = (UnmatchedKernel(kernel=group.name, duration=group.total) for group in groups)
     return tuple(sorted(kernels, key=lambda kernel: -(kernel.duration or 0.0)))
 
 
@@ -157,8 +152,9 @@ def _kernel(prediction: Prediction, kernels: Sequence[KernelDiff]) -> KernelDiff
 def _moves(expected: Sequence[Expectation], kernel: KernelDiff) -> Iterator[Move]:
     before, after = kernel.before.typical, kernel.after.typical
     for each in expected:
+        sides = before.get(each.quantity), after.get(each.quantity)
         share = Measure((each.quantity,), each.rises).gain(before, after, before)
-        yield _move(each, before.get(each.quantity), after.get(each.quantity), share)
+        yield _move(each, sides, share)
 
 
 def _sums(expected: Sequence[Expectation], diff: Diff) -> Iterator[Move]:
@@ -168,17 +164,12 @@ def _sums(expected: Sequence[Expectation], diff: Diff) -> Iterator[Move]:
             sum(launch.get(each.quantity) for launch in side.report.launches) for side in diff.sides
         )
         better = after - before if each.rises else before - after
-        yield _move(each, before, after, better / (max(abs(before), abs(after)) or 1.0))
+        yield _move(each, (before, after), better / (max(abs(before), abs(after)) or 1.0))
 
 
-def _move(each: Expectation, before: float, after: float, share: float) -> Move:
-    return Move(
-        quantity=each.quantity,
-        rises=each.rises,
-        before=_known(before),
-        after=_known(after),
-        share=_known(share),
-    )
+def _move(each: Expectation, sides: tuple[float, float], share: float) -> Move:
+    before, after = sides
+    return Move(**part(each, "quantity", "rises"), before=before, after=after, share=share)
 
 
 def _verdict(prediction: Prediction, times: Times, moved: float | None) -> tuple[Verdict, str]:
@@ -208,7 +199,3 @@ def _verdict(prediction: Prediction, times: Times, moved: float | None) -> tuple
     if times.low > times.scaled(prediction.high):
         return Verdict.partly, f"it moved as predicted; {subject} gained more than predicted"
     return Verdict.held, f"it moved as predicted, and {subject} gained what was predicted"
-
-
-def _known(value: float) -> float | None:
-    return value if math.isfinite(value) else None

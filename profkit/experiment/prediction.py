@@ -11,13 +11,11 @@ import math
 from collections.abc import Collection, Iterator, Sequence
 from itertools import islice
 
-from msgspec.structs import replace
-
 from profkit.analysis.report import Report
-from profkit.core.typed_file import Amount, Count, Model, Number
+from profkit.core.typed_file import Amount, Count, Model, Number, part
 from profkit.report.summary import Group, LaunchSummary
 from profkit.rules.engine import AT_THE_ROOF
-from profkit.rules.finding import Estimate, Finding
+from profkit.rules.finding import Finding
 from profkit.rules.measures import Measure, measures
 
 _ACTIONS = 3  # chosen: changes to try, of which the first is the usual one
@@ -57,80 +55,71 @@ class Prediction(Model, frozen=True, kw_only=True):
     chain: bool = False
 
 
-def predictions(report: Report, tried: Collection[tuple[str, str]] = ()) -> Iterator[Prediction]:
-    """Experiments, the one that tells most first: by the time that the report's launches save.
+def next_experiments(
+    report: Report, count: int, tried: Collection[tuple[str, str]] = ()
+) -> tuple[Prediction, ...]:
+    """The `count` experiments that tell most, by the time that the report's launches save.
 
     Those without an estimated speedup come last. Only findings whose measures were collected can be
     refuted, so others are left out, as are those in `tried`: pairs of rule and kernel whose
     diagnosis was refuted.
     """
-    launches = report.summary.launches
-    for item in report.checklist(blamed=0).findings:
-        prediction = None if item.rule.category == AT_THE_ROOF else _prediction(item, launches)
-        if prediction and (prediction.rule, prediction.kernel) not in tried:
-            yield prediction
+    predictions = (
+        _prediction(finding, report.summary.launches)
+        for finding in report.checklist(blamed=0).findings
+        if (finding.rule.name, finding.kernel) not in tried
+        if finding.rule.category != AT_THE_ROOF
+    )
+    return tuple(islice(filter(None, predictions), count))
 
 
-def next_experiments(
-    report: Report, count: int, tried: Collection[tuple[str, str]] = ()
-) -> tuple[Prediction, ...]:
-    """The first so many of them."""
-    return tuple(islice(predictions(report, tried), count))
-
-
-def _prediction(item: Finding, launches: Sequence[LaunchSummary]) -> Prediction | None:
-    estimate, group = item.estimate, item.group
+def _prediction(finding: Finding, launches: Sequence[LaunchSummary]) -> Prediction | None:
+    rule, group = finding.rule, finding.group
     if group is None or not math.isfinite(group.typical.duration):
         return None
-    chain = item.rule.spans == "chain"
-    expected = tuple(
-        replace(each, now=_sum(launches, each.quantity)) if chain else each
-        for each in _expectations(measures(item.rule.verify), group)
-    )
+    chain = rule.spans == "chain"
+    recorded = launches if chain else [group.typical]
+    expected = tuple(_expectations(measures(rule.verify), group, recorded))
     if not expected:
         return None
-    prediction = Prediction(
-        rule=item.rule.name,
-        category=item.rule.category,
-        title=item.title,
-        kernel=item.kernel,
+    low, likely, high, whole = _gains(finding)
+    return Prediction(
+        rule=rule.name,
+        **part(rule, "category", "title"),
+        kernel=finding.kernel,
         launch=group.typical.index,
         duration=group.typical.duration,
-        changes=item.actions[:_ACTIONS],
+        changes=finding.actions[:_ACTIONS],
         expected=expected,
-        assumes=item.assumes,
+        assumes=finding.assumes,
         chain=chain,
+        low=low,
+        likely=likely,
+        high=high,
+        whole=whole,
     )
-    return _with_gain(prediction, estimate) if estimate else prediction
 
 
-def _with_gain(prediction: Prediction, estimate: Estimate) -> Prediction:
-    low, likely, high = (
-        _of_whole(estimate, factor) if prediction.chain else factor
-        for factor in (estimate.low, estimate.likely, estimate.high)
-    )
-    return replace(prediction, low=low, likely=likely, high=high, whole=estimate.run)
+def _gains(finding: Finding) -> tuple[float | None, float | None, float | None, float | None]:
+    """The factors of a prediction; by Amdahl's law those of the whole report for a chain."""
+    estimate = finding.estimate
+    if estimate is None:
+        return None, None, None, None
+    low, likely, high = estimate.low, estimate.likely, estimate.high
+    if finding.rule.spans == "chain":
+        share = (1 - 1 / estimate.run) / (1 - 1 / likely) if likely > 1 else 0.0
+        low, likely, high = (1 / (1 - share * (1 - 1 / end)) for end in (low, likely, high))
+    return low, likely, high, estimate.run
 
 
-def _of_whole(estimate: Estimate, factor: float) -> float:
-    """A factor of the whole report from one of a part: Amdahl's law."""
-    if estimate.likely <= 1:
-        return 1.0
-    part = (1 - 1 / estimate.run) / (1 - 1 / estimate.likely)
-    return 1 / (1 - part * (1 - 1 / factor))
-
-
-def _sum(launches: Sequence[LaunchSummary], quantity: str) -> float | None:
-    """A quantity of all launches together; None where one did not record it."""
-    total = math.fsum(launch.get(quantity) for launch in launches)
-    return total if math.isfinite(total) else None
-
-
-def _expectations(moves: tuple[Measure, ...], group: Group) -> Iterator[Expectation]:
-    """The worst quantity of each measure that the report collected."""
+def _expectations(
+    moves: tuple[Measure, ...], group: Group, launches: Sequence[LaunchSummary]
+) -> Iterator[Expectation]:
+    """The worst quantity of each measure that the report collected, summed over some launches."""
     for measure in moves:
         names = [name for name in measure.names if name in group.typical.values]
-        if not names:
-            continue
-        name = measure.worst_quantity(group.typical) or names[0]
-        yield Expectation(quantity=name, rises=measure.rises, now=group.typical.values[name])
+        if names:
+            name = measure.worst_quantity(group.typical) or names[0]
+            now = math.fsum(launch.get(name) for launch in launches)
+            known = now if math.isfinite(now) else None
+            yield Expectation(quantity=name, rises=measure.rises, now=known)

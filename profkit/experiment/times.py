@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from profkit.comparison.comparison import Diff, KernelDiff, Side
@@ -34,25 +34,11 @@ class Scope(StrEnum):
 
 
 @dataclass(frozen=True)
-class Beside:
-    """The kernels beside one that a change added, removed or made slower."""
-
-    added: tuple[Group, ...] = ()
-    removed: tuple[Group, ...] = ()
-    slower: tuple[KernelDiff, ...] = ()
-
-    def __bool__(self) -> bool:
-        return bool(self.added or self.removed or self.slower)
-
-
-_ALONE = Beside()
-
-
-@dataclass(frozen=True)
 class Times:
     """What is known of the time: a verdict, and the factor with its range.
 
-    `share` is the part that the kernel had of that time before the change.
+    `share` is the part that the kernel had of that time before the change; `added` and `removed`
+    are the kernels beside it that only one side launches.
     """
 
     change: Change
@@ -63,7 +49,8 @@ class Times:
     obstacle: str = ""
     scope: Scope = Scope.kernel
     share: float = 1.0
-    beside: Beside = _ALONE
+    added: tuple[Group, ...] = ()
+    removed: tuple[Group, ...] = ()
 
     def scaled(self, factor: float) -> float:
         """What a factor of the kernel makes of this time: Amdahl's law."""
@@ -73,66 +60,59 @@ class Times:
 def times_of_kernel(kernel: KernelDiff, diff: Diff) -> Times:
     """The time by which a prediction for a kernel is judged: what a change did to it, and to what
     is called with it."""
-    own = _own(kernel)
-    if own.timed or own.change is Change.incomparable:
+    if kernel.change is Change.incomparable:
+        return Times(kernel.change, obstacle=kernel.obstacle_words)
+    low, high = (value if math.isfinite(value) else kernel.speedup for value in kernel.range)
+    own = Times(kernel.change, kernel.speedup, low, high, kernel.by_timing)
+    together = None if own.timed else _together(kernel, diff)
+    if own.timed or not (together or own.change is Change.improved):
         return own
-    beside = _beside(kernel, diff)
-    if not beside and own.change is not Change.improved:
-        return own
-    sums = _together(kernel, beside) if beside else own
-    call = _call(kernel, diff)
-    return _of_call(call, sums, beside, kernel, diff) if call else sums
+    return _of_call(kernel, diff, together or own)
 
 
 def times_of_report(diff: Diff) -> Times:
     """Of all launches: those of a chain have no counterparts where they were fused."""
-    if (call := _only_call(diff)) is not None:
-        return _timed(call, Scope.report)
+    for call in diff.timed:
+        labels = call.before.label, call.after.label
+        counts = [side.launches.get(label) for side, label in zip(diff.sides, labels, strict=True)]
+        if call.valid and counts == [len(side.report.launches) for side in diff.sides]:
+            return _timed(call, Scope.report)
     before, after = (side.report.total for side in diff.sides)
     return _sums(before, after, Scope.report)
 
 
-def _own(kernel: KernelDiff) -> Times:
-    if kernel.change is Change.incomparable:
-        return Times(kernel.change, obstacle=kernel.obstacle_words)
-    low, high = (value if math.isfinite(value) else kernel.speedup for value in kernel.range)
-    return Times(kernel.change, kernel.speedup, low, high, kernel.by_timing)
+def _together(kernel: KernelDiff, diff: Diff) -> Times | None:
+    """Of the kernel and those of its call, where the call is known, that the change added, removed
+    or made slower, by ncu's durations for each launch of it.
 
-
-def _beside(kernel: KernelDiff, diff: Diff) -> Beside:
-    """Those of its call, where the call is known; none where ncu was to profile other launches."""
+    None without such kernels, and where ncu was to profile other launches.
+    """
     options = [side.report.session.options for side in diff.sides]
     if any(options[0].get(name) != options[1].get(name) for name in _SELECTING):
-        return _ALONE
+        return None
     before, after = diff.sides
-    slower = (
+    added = tuple(group for group in diff.added if _is_beside(group, kernel.after, after))
+    removed = tuple(group for group in diff.removed if _is_beside(group, kernel.before, before))
+    slower = [
         other
         for other in diff.kernels
         if other is not kernel and other.change is Change.regressed
         if _is_beside(other.before, kernel.before, before)
         if _is_beside(other.after, kernel.after, after)
-    )
-    return Beside(
-        tuple(group for group in diff.added if _is_beside(group, kernel.after, after)),
-        tuple(group for group in diff.removed if _is_beside(group, kernel.before, before)),
-        tuple(slower),
-    )
+    ]
+    if not (added or removed or slower):
+        return None
+    pairs = (kernel, *slower)
+    seconds = _total([*(pair.before for pair in pairs), *removed], kernel) / kernel.before.count
+    seconds_after = _total([*(pair.after for pair in pairs), *added], kernel) / kernel.after.count
+    share = _total([kernel.before], kernel) / kernel.before.count / seconds
+    times = _sums(seconds, seconds_after, Scope.kernels)
+    return replace(times, share=share, added=added, removed=removed)
 
 
 def _is_beside(group: Group, kernel: Group, side: Side) -> bool:
     label = side.timings.label_of(kernel)
     return not label or side.timings.label_of(group) == label
-
-
-def _together(kernel: KernelDiff, beside: Beside) -> Times:
-    """Of the kernel and those beside it, by ncu's durations for each launch of it."""
-    pairs = (kernel, *beside.slower)
-    groups_before = [*(pair.before for pair in pairs), *beside.removed]
-    groups_after = [*(pair.after for pair in pairs), *beside.added]
-    before = _total(groups_before, kernel) / kernel.before.count
-    after = _total(groups_after, kernel) / kernel.after.count
-    share = _total([kernel.before], kernel) / kernel.before.count / before
-    return _sums(before, after, Scope.kernels, share, beside)
 
 
 def _total(groups: Iterable[Group], kernel: KernelDiff) -> float:
@@ -144,9 +124,7 @@ def _total(groups: Iterable[Group], kernel: KernelDiff) -> float:
     )
 
 
-def _sums(
-    before: float, after: float, scope: Scope, share: float = 1.0, beside: Beside = _ALONE
-) -> Times:
+def _sums(before: float, after: float, scope: Scope) -> Times:
     """The verdict on sums of ncu's durations (s)."""
     if not (before > 0 and after > 0):
         return Times(Change.incomparable, obstacle="no duration on a side")
@@ -154,50 +132,32 @@ def _sums(
     change = Change.improved if speedup > 1 else Change.regressed
     if within_noise(before, after):
         change = Change.same
-    low, high = speedup / (1 + spread), speedup * (1 + spread)
-    return Times(change, speedup, low, high, scope=scope, share=share, beside=beside)
+    return Times(change, speedup, speedup / (1 + spread), speedup * (1 + spread), scope=scope)
 
 
-def _call(kernel: KernelDiff, diff: Diff) -> TimedChange | None:
-    """The valid timed change of the variant that a kernel is of."""
-    groups = kernel.before, kernel.after
+def _of_call(kernel: KernelDiff, diff: Diff, sums: Times) -> Times:
+    """The valid timed change of the variant that a kernel is of; the sums without one, and where
+    their gain is too small a part of the call for its timing to show."""
+    groups, before = (kernel.before, kernel.after), diff.sides[0]
     labels = [side.timings.label_of(group) for side, group in zip(diff.sides, groups, strict=True)]
     pairs = (each for each in diff.timed if [each.before.label, each.after.label] == labels)
-    return next((each for each in pairs if each.valid), None)
-
-
-def _of_call(
-    call: TimedChange, sums: Times, beside: Beside, kernel: KernelDiff, diff: Diff
-) -> Times:
-    """The call's timed change, or the sums where their gain is too small a part of the call for its
-    timing to show."""
-    before, _ = diff.sides
-    launches = (
-        launch for launch in before.report.measured if call.before.label in launch.launch.nvtx
+    call = next((each for each in pairs if each.valid), None)
+    if call is None:
+        return sums
+    measured = before.report.measured
+    total = math.fsum(
+        launch.duration for launch in measured if call.before.label in launch.launch.nvtx
     )
-    total = math.fsum(launch.duration for launch in launches)
     part = kernel.before.total / sums.share / total
     is_seen = call.change in {Change.improved, Change.regressed}
     if not is_seen and part * abs(1 - 1 / sums.speedup) <= (call.margin or NOISE):
         return sums
     share = kernel.before.total / total
-    return _timed(call, Scope.call, share, beside)
+    times = _timed(call, Scope.call)
+    return replace(times, share=share, added=sums.added, removed=sums.removed)
 
 
-def _only_call(diff: Diff) -> TimedChange | None:
-    """The valid timed change of the variant that all launches of both sides are of."""
-    for change in diff.timed:
-        labels = change.before.label, change.after.label
-        counts = [side.launches.get(label) for side, label in zip(diff.sides, labels, strict=True)]
-        if change.valid and counts == [len(side.report.launches) for side in diff.sides]:
-            return change
-    return None
-
-
-def _timed(change: TimedChange, scope: Scope, share: float = 1.0, beside: Beside = _ALONE) -> Times:
+def _timed(change: TimedChange, scope: Scope) -> Times:
     ends = (change.low, change.high)
     low, high = (change.speedup if end is None else end for end in ends)
-    return Times(
-        change.change, change.speedup, low, high, timed=True, scope=scope, share=share,
-        beside=beside,
-    )  # fmt: skip
+    return Times(change.change, change.speedup, low, high, timed=True, scope=scope)

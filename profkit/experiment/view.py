@@ -1,25 +1,19 @@
-"""Experiments and their outcomes as text: rows of a label and a value, in each format."""
+"""The documents of `profkit next` and `profkit log`: experiments, and what became of them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from pathlib import Path
-
-from rich.console import Group, RenderableType
-from rich.text import Text
+from collections.abc import Iterator
 
 from profkit.comparison.repeats import Change
-from profkit.experiment.log import Experiments, Test
+from profkit.experiment.log import Experiments, Log
 from profkit.experiment.outcome import Move, Outcome
-from profkit.experiment.prediction import Expectation, Prediction
+from profkit.experiment.prediction import Prediction
 from profkit.experiment.times import Scope
 from profkit.report.catalog import catalog
 from profkit.rules.measures import MOVED
-from profkit.ui.markdown import escape
-from profkit.ui.terminal import rows_of
+from profkit.ui.document import Block, Document, Facts, Heading, Paragraph, Row
 from profkit.ui.text import factor, factor_range, literal, number, plural, shorten
 
-Rows = Iterator[tuple[str, str]]
 _NAME = 40  # characters of it beside other words, chosen likewise
 _KERNEL = 80  # characters of a kernel's name, chosen: it fits a row at 100 columns
 _BESIDE = 3  # kernels that were added or removed, chosen: the weightiest
@@ -30,114 +24,66 @@ _OF = {
     Scope.report: " of the report,",
 }
 NOTHING = "no experiment: no finding has a measure in this report"
-_NONE_YET = "no experiment was made up to this run"
 
 
-def experiments_view(experiments: Experiments, measure: str) -> RenderableType:
+def experiments_document(experiments: Experiments, measure: str) -> Document:
     """The outcome of the test, if any, then the next experiment with its `measure`, a command."""
-    parts: list[RenderableType] = []
-    for title, rows in _sections(experiments, measure):
-        parts += [Text(), Text(title, "bold"), rows_of(rows, 2)]
-    return Group(*parts[1:]) if parts else Text(NOTHING)
-
-
-def experiments_markdown(experiments: Experiments, measure: str) -> str:
-    """The same as Markdown."""
-    lines: list[str] = []
-    for title, rows in _sections(experiments, measure):
-        lines += [f"## {escape(title)}", ""]
-        lines += [
-            f"- {label}: {escape(value)}" if label else f"- {escape(value)}"
-            for label, value in rows
-        ]
-        lines.append("")
-    return "\n".join(lines) if lines else f"{NOTHING}\n"
-
-
-def log_view(tests: Sequence[tuple[Path, Test]], missing: Path | None) -> RenderableType:
-    """A chain of experiments, the first one first, after the run before it where that is gone."""
-    parts: list[RenderableType] = [Text(), Text(_gone(missing))] if missing else []
-    for place, (run, test) in enumerate(reversed(tests), 1):
-        parts += [
-            Text(),
-            Text(f"{place}. {test.outcome.verdict}: {test.prediction.title}", "bold"),
-            rows_of(
-                [("run", str(run)), *_kernel(test.prediction), *_outcome_rows(test.outcome)], 2
-            ),
-        ]
-    return Group(*parts[1:]) if parts else Text(_NONE_YET)
-
-
-def log_markdown(tests: Sequence[tuple[Path, Test]], missing: Path | None) -> str:
-    """The same as a table."""
-    if not tests:
-        return f"{_NONE_YET}\n"
-    lines = [f"{escape(_gone(missing))}\n"] if missing else []
-    lines += [
-        "| Experiment | Verdict | Predicted | Measured | Run |",
-        "|---|---|---|---|---|",
-    ]
-    for run, test in reversed(tests):
-        predicted, made = test.prediction, test.outcome
-        lines.append(
-            f"| {escape(predicted.title)} | {made.verdict} | {_predicted(predicted)} "
-            f"| {_measured(made) or 'not known'} | {escape(str(run))} |"
-        )
-    return "\n".join(lines) + "\n"
-
-
-def _gone(run: Path) -> str:
-    return f"{run}: moved or removed; the experiments before it are not listed"
-
-
-def _sections(
-    experiments: Experiments, measure: str
-) -> Iterator[tuple[str, list[tuple[str, str]]]]:
-    test = experiments.test
-    if test:
-        yield (
-            f"{test.outcome.verdict}: {test.prediction.title}",
-            [*_kernel(test.prediction), *_outcome_rows(test.outcome)],
-        )
-    first, *others = experiments.proposed or (None,)
-    if first:
-        rows = [*_kernel(first), *_prediction_rows(first), ("measure", measure)]
-        rows += [("else", _in_short(each)) for each in others if each]
-        yield f"Next experiment: {first.title}", rows
+    blocks: list[Block] = []
+    if test := experiments.test:
+        blocks.append(Heading(f"{test.outcome.verdict}: {test.prediction.title}"))
+        blocks.append(_facts(_kernel(test.prediction), *_outcome_rows(test.outcome)))
+    if experiments.proposed:
+        first, *others = experiments.proposed
+        rows = [*_prediction_rows(first), Row("measure", measure)]
+        for other in others:
+            name = shorten(literal(other.kernel), _NAME)
+            rows.append(Row("else", f"{_predicted(other)}  {other.title}: {name}"))
+        blocks += [Heading(f"Next experiment: {first.title}"), _facts(_kernel(first), *rows)]
     elif test:
-        yield "Next experiment", [("", NOTHING)]
+        blocks += [Heading("Next experiment"), _facts(Row("", NOTHING))]
+    return Document("Experiments", tuple(blocks or [Paragraph(NOTHING)]))
 
 
-def _kernel(prediction: Prediction) -> Rows:
+def log_document(log: Log) -> Document:
+    """A chain of experiments, the first one first, after the run before it where that is gone."""
+    blocks: list[Block] = []
+    if log.missing:
+        gone = "moved or removed; the experiments before it are not listed"
+        blocks.append(Paragraph(f"{log.missing}: {gone}"))
+    for place, entry in enumerate(log.experiments, 1):
+        prediction, made = entry.test.prediction, entry.test.outcome
+        blocks.append(Heading(f"{place}. {made.verdict}: {prediction.title}"))
+        predicted = Row("predicted", _predicted(prediction))
+        rows = Row("run", entry.run), _kernel(prediction), predicted, *_outcome_rows(made)
+        blocks.append(_facts(*rows))
+    return Document("Log", tuple(blocks or [Paragraph("no experiment was made up to this run")]))
+
+
+def _facts(*rows: Row) -> Facts:
+    return Facts("", rows, indent=2)
+
+
+def _kernel(prediction: Prediction) -> Row:
     name = shorten(literal(prediction.kernel), _KERNEL)
     whose = "a chain of kernels with " if prediction.chain else ""
-    yield "kernel", f"{whose}{name}, {number(prediction.duration, 's')} under ncu"
+    return Row("kernel", f"{whose}{name}, {number(prediction.duration, 's')} under ncu")
 
 
-def _in_short(prediction: Prediction) -> str:
-    name = shorten(literal(prediction.kernel), _NAME)
-    return f"{_predicted(prediction)}  {prediction.title}: {name}"
-
-
-def _prediction_rows(prediction: Prediction) -> Rows:
-    first, *others = prediction.changes
-    yield "change", first
-    yield from (("or", other) for other in others)
+def _prediction_rows(prediction: Prediction) -> Iterator[Row]:
+    for place, change in enumerate(prediction.changes):
+        yield Row("or" if place else "change", change)
     for each in prediction.expected:
-        yield "if right", _expectation(each)
+        moves = "rises" if each.rises else "falls"
+        yield Row("if right", f"{each.quantity} {moves} from {_value(each.quantity, each.now)}")
     what = "the report" if prediction.chain else "the kernel"
-    yield "", f"{what} becomes faster: {_predicted(prediction)}{_assumed(prediction)}"
-    first_of = "it" if len(prediction.expected) == 1 else "the first of these"
-    yield (
-        "refuted if",
-        f"{first_of} moves so by {MOVED:.0%} or more, and the time does not change",
-    )
-
-
-def _assumed(prediction: Prediction) -> str:
+    gain = f"{what} becomes faster: {_predicted(prediction)}"
     own, of_all = (factor(value or 1.0) for value in (prediction.likely, prediction.whole))
-    whole = f"; {of_all} for the whole report" if of_all != own and not prediction.chain else ""
-    return whole + (f"; assumes {prediction.assumes}" if prediction.assumes else "")
+    if of_all != own and not prediction.chain:
+        gain += f"; {of_all} for the whole report"
+    yield Row("", gain + (f"; assumes {prediction.assumes}" if prediction.assumes else ""))
+    first = "it" if len(prediction.expected) == 1 else "the first of these"
+    refuted = f"{first} moves so by {MOVED:.0%} or more, and the time does not change"
+    yield Row("refuted if", refuted)
 
 
 def _predicted(prediction: Prediction) -> str:
@@ -146,36 +92,22 @@ def _predicted(prediction: Prediction) -> str:
     return factor_range(prediction.likely, prediction.low, prediction.high)
 
 
-def _expectation(each: Expectation) -> str:
-    moves = "rises" if each.rises else "falls"
-    return f"{each.quantity} {moves} from {_value(each.quantity, each.now)}"
-
-
-def _outcome_rows(made: Outcome) -> Rows:
-    yield "because", made.reason
-    for move in made.moves:
-        yield "measure" if move is made.moves[0] else "", _moved(move)
-    if measured := _measured(made):
-        yield "time", measured
-    for label, groups in (("added", made.added), ("removed", made.removed)):
-        for place, each in enumerate(groups[:_BESIDE]):
+def _outcome_rows(made: Outcome) -> Iterator[Row]:
+    yield Row("because", made.reason)
+    for place, move in enumerate(made.moves):
+        yield Row("" if place else "measure", _moved(move))
+    if made.speedup is not None and made.change is not Change.incomparable:
+        low, high = (made.speedup if end is None else end for end in (made.low, made.high))
+        basis = "timed" if made.timed else "by ncu's durations"
+        gain = factor_range(made.speedup, low, high)
+        yield Row("time", f"{made.change}, {gain}{_OF[made.scope]} {basis}")
+    for label, kernels in (("added", made.added), ("removed", made.removed)):
+        for place, each in enumerate(kernels[:_BESIDE]):
             name = shorten(literal(each.kernel), _KERNEL)
-            yield "" if place else label, f"{name}, {_seconds(each.duration)} under ncu"
-        if len(groups) > _BESIDE:
-            yield "", f"and {plural(len(groups) - _BESIDE, 'more kernel')}"
-
-
-def _measured(made: Outcome) -> str:
-    if made.speedup is None or made.change is Change.incomparable:
-        return ""
-    low, high = (made.speedup if end is None else end for end in (made.low, made.high))
-    basis = "timed" if made.timed else "by ncu's durations"
-    gain = factor_range(made.speedup, low, high)
-    return f"{made.change}, {gain}{_OF[made.scope]} {basis}"
-
-
-def _seconds(duration: float | None) -> str:
-    return "unknown" if duration is None else number(duration, "s")
+            time = "unknown" if each.duration is None else number(each.duration, "s")
+            yield Row("" if place else label, f"{name}, {time} under ncu")
+        if len(kernels) > _BESIDE:
+            yield Row("", f"and {plural(len(kernels) - _BESIDE, 'more kernel')}")
 
 
 def _moved(move: Move) -> str:

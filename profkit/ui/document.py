@@ -144,12 +144,13 @@ class Table:
 @dataclass(frozen=True)
 class Facts:
     """Labeled values under a title. `wide` ones have long notes and want the whole width; others
-    are laid out two abreast where there is room."""
+    are laid out two abreast where there is room. Without a title they may have an `indent`."""
 
     title: str
     rows: tuple[Row, ...]
     note: str = ""
     wide: bool = False
+    indent: int = 0
 
 
 @dataclass(frozen=True)

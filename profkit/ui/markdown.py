@@ -37,8 +37,7 @@ def _lines(block: doc.Block, folder: str) -> Iterator[str]:
         case doc.Table():
             yield from _table(block)
         case doc.Facts(title=title):
-            rows = (f"- {row.label}: {escape(row.value)}" for row in block.rows)
-            yield from panel_lines(block) if title else rows
+            yield from panel_lines(block) if title else map(_labeled, block.rows)
         case doc.Fold(title=title, blocks=blocks):
             yield f"<details><summary>{prose(title)}</summary>"
             yield from ("", blocks_markdown(blocks, folder), "", "</details>")
@@ -87,8 +86,16 @@ def _items(block: doc.Items | doc.Bullets) -> Iterator[str]:
             _folded(mark + prose(item.head), "  ") if item is not entry else mark + prose(item.head)
         )
         indent = " " * (len(mark) if numbered else 2)
-        yield from (f"{indent}- {row.label}: {escape(row.value)}" for row in item.rows)
+        yield from (f"{indent}{_labeled(row, indent)}" for row in item.rows)
         yield from (f"{indent}- {prose(line)}" for line in item.lines)
+
+
+def _labeled(row: doc.Row, indent: str = "") -> str:
+    """A labeled value in a list; one of several lines is a list itself."""
+    lines = prose(row.value).split("\n")
+    if len(lines) > 1:
+        return "\n".join([f"- {row.label}:", *(f"{indent}  - {line}" for line in lines)])
+    return f"- {row.label}: {lines[0]}" if row.label else f"- {lines[0]}"
 
 
 def _table(block: doc.Table) -> Iterator[str]:

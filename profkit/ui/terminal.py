@@ -26,7 +26,7 @@ _GAP = 3  # blanks between columns
 
 def document_terminal(document: doc.Document, *, to_file: bool) -> str:
     """The document as text in the width that there is."""
-    return rendered(DocumentView(document.blocks), to_file=to_file)
+    return rendered(DocumentView(document.blocks), to_file=to_file).lstrip("\n")
 
 
 @dataclass(frozen=True)
@@ -158,9 +158,10 @@ def rows_of(rows: Iterable[tuple[str, str]], indent: int) -> RenderableType:
     return Padding(_labeled(row for row in rows if row[1]), (0, 0, 0, indent))
 
 
-def facts(panel: doc.Facts) -> RichTable:
+def facts(panel: doc.Facts) -> RenderableType:
     """A panel as two columns, labels and values."""
-    return _labeled((row.label, row.value) for row in panel.rows)
+    rows = _labeled((row.label, row.value) for row in panel.rows)
+    return Padding(rows, (0, 0, 0, panel.indent))
 
 
 def _labeled(rows: Iterable[tuple[str, str]]) -> RichTable:
