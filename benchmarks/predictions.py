@@ -16,7 +16,7 @@ from pathlib import Path
 from profkit.analysis.report import load
 from profkit.comparison.reports import diff
 from profkit.experiment.outcome import Outcome, Verdict, outcome
-from profkit.experiment.prediction import predictions
+from profkit.experiment.prediction import next_experiments
 from profkit.rules.pair_archive import unpacked
 from profkit.rules.score import RecordedPair, pairs_in, read_pair
 
@@ -28,7 +28,7 @@ def judged(pair: RecordedPair) -> Outcome | None:
     if pair.after is None or pair.category is None or pair.kind == "no_gain":
         return None
     before, after = load(pair.before), load(pair.after)
-    proposed = predictions(before)
+    proposed = next_experiments(before, sys.maxsize)
     prediction = next((each for each in proposed if each.category == pair.category), None)
     if prediction is None:
         return None
