@@ -7,7 +7,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from profkit.capture.cuda_source import TensorMap, compile_kernel
+from kernels.attention.tensor_map import tensor_map
+from profkit.capture.cuda_source import compile_kernel
 
 SOURCE = Path(__file__).parent / "hopper.cu"
 _ROWS = 64  # of a consumer
@@ -57,7 +58,7 @@ def hopper(q: Any, k: Any, v: Any, causal: bool, sms: int, tiles: Tiles | None =
     out = torch.empty_like(q)
     boxes = (rows, tiles.block_n, tiles.block_n, _ROWS)
     maps = [
-        TensorMap(tensor.view(batch * heads, length, dim), (1, box, _PART))
+        tensor_map(tensor.view(batch * heads, length, dim), (1, box, _PART))
         for tensor, box in zip((q, k, v, out), boxes, strict=True)
     ]
     blocks = math.ceil(length / rows) * batch * heads

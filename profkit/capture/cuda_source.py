@@ -10,9 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache, cached_property, lru_cache
-from itertools import accumulate
-from operator import mul
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -28,10 +26,7 @@ _ERROR = re.compile(
 _INT32 = range(-(2**31), 2**31)
 # Bytes of dynamic shared memory per block without an opt-in: CUDA C++ Programming Guide.
 _SHARED_BY_DEFAULT = 48 * 1024
-_TENSOR_MAP_BYTES = 128  # sizeof(CUtensorMap), cuda.h; aligned to 64 bytes
 _LARGEST_CODE = 256 << 20  # bytes of a cubin; cuDNN's largest have tens of MB
-_TENSOR_MAP_ALIGNMENT = 64
-_TENSOR_MAP_ELEMENT = 2  # bytes
 
 
 @dataclass(frozen=True)
@@ -49,47 +44,26 @@ class CudaKernel:
 
         `grid` in blocks, `block` in threads, up to three dimensions each; `shared_bytes` of dynamic
         shared memory per block. A CUDA tensor is passed as its address, a bool as bool, an int as
-        int (32 bits), a float as float; ctypes and NumPy scalars as what they are; a TensorMap
-        as the 128 bytes that TMA reads, beside which NumPy scalars are not taken. CUDA does not
-        check their count and types.
+        int (32 bits), a float as float; ctypes and NumPy scalars as what they are, structures of
+        ctypes too. CUDA does not check their count and types.
 
         Raises UsageError for an invalid argument, EnvironmentProblem where the device has less
-        shared memory per block.
+        shared memory per block or refuses the launch.
         """
         import torch
-        from cuda.core import Device, LaunchConfig, launch
+        from cuda.bindings import driver
+        from cuda.core import Device
 
         values = [_argument(argument) for argument in arguments]
+        addresses = (ctypes.c_void_p * len(values))(*map(ctypes.addressof, values))
         device = Device(torch.cuda.current_device())
         device.set_current()
         if shared_bytes > _SHARED_BY_DEFAULT:
-            self._allow_shared(shared_bytes, device.device_id)
-        if any(isinstance(argument, TensorMap) for argument in arguments):
-            self._launch_with_maps(grid, block, shared_bytes, values)
-            return
-        config = LaunchConfig(grid=tuple(grid), block=tuple(block), shmem_size=shared_bytes)
-        launch(device.create_stream(_TorchStream()), config, self._loaded, *values)
-
-    def _allow_shared(self, size: int, device: int) -> None:
-        """Opt in to more dynamic shared memory per block than the default."""
-        from cuda.bindings import driver
-
-        attribute = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-        (status,) = driver.cuKernelSetAttribute(attribute, size, self._loaded.handle, device)
-        if status != driver.CUresult.CUDA_SUCCESS:
-            raise EnvironmentProblem(
-                f"{self.name}: {size} bytes of shared memory per block refused ({status.name})"
+            attribute = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+            (status,) = driver.cuKernelSetAttribute(
+                attribute, shared_bytes, self._loaded.handle, device.device_id
             )
-
-    def _launch_with_maps(
-        self, grid: Sequence[int], block: Sequence[int], shared_bytes: int, arguments: Sequence[Any]
-    ) -> None:
-        """Launch by the arguments' addresses: cuda.core takes no structures of ctypes."""
-        import torch
-        from cuda.bindings import driver
-
-        values = [ctypes.c_void_p(arg) if isinstance(arg, int) else arg for arg in arguments]
-        addresses = (ctypes.c_void_p * len(values))(*map(ctypes.addressof, values))
+            self._check(status, f"{shared_bytes} bytes of shared memory per block refused")
         (status,) = driver.cuLaunchKernel(
             driver.CUfunction(int(self._loaded.handle)),
             *(*grid, 1, 1)[:3],
@@ -99,35 +73,17 @@ class CudaKernel:
             ctypes.addressof(addresses),
             0,
         )
-        if status != driver.CUresult.CUDA_SUCCESS:
-            raise EnvironmentProblem(f"{self.name} can't be launched: {status.name}")
+        self._check(status, "can't be launched")
+
+    def _check(self, status: Any, problem: str) -> None:
+        if status:
+            raise EnvironmentProblem(f"{self.name}: {problem} ({status.name})")
 
     @cached_property
     def _loaded(self) -> Any:
         from cuda.core import ObjectCode
 
         return ObjectCode.from_cubin(self.cubin, name=self.name).get_kernel(self.name)
-
-
-@dataclass(frozen=True, eq=False)
-class TensorMap:
-    """A contiguous tensor of 16-bit elements as TMA addresses it: by boxes of it.
-
-    `box` is outermost dimension first, as the tensor's shape. Its rows are at most 128 bytes, and
-    are swizzled by as many in shared memory. What is outside of the tensor reads as zero.
-    """
-
-    tensor: Any
-    box: tuple[int, ...]
-
-
-class _TorchStream:
-    """torch's current stream, in the protocol by which CUDA libraries take each other's."""
-
-    def __cuda_stream__(self) -> tuple[int, int]:
-        import torch
-
-        return 0, torch.cuda.current_stream().cuda_stream
 
 
 def compile_kernel(
@@ -277,6 +233,7 @@ def _no_compiler(error: BaseException) -> EnvironmentProblem:
 
 
 def _argument(value: Any) -> Any:
+    """An argument as a value of ctypes."""
     if isinstance(value, bool):
         return ctypes.c_bool(value)
     if isinstance(value, int):
@@ -285,56 +242,13 @@ def _argument(value: Any) -> Any:
         return ctypes.c_int32(value)
     if isinstance(value, float):
         return ctypes.c_float(value)
-    if isinstance(value, TensorMap):
-        return _map(value)
     if hasattr(value, "data_ptr"):
         if not value.is_cuda:
             raise UsageError(f"a kernel can't take a tensor on {value.device}")
-        return int(value.data_ptr())
+        return ctypes.c_void_p(value.data_ptr())
+    if hasattr(value, "tobytes"):
+        return ctypes.create_string_buffer(value.tobytes(), value.nbytes)
     return value
-
-
-def _map(tensor_map: TensorMap) -> Any:
-    """The encoded tensor map for TMA; raises UsageError for an unsuitable tensor."""
-    tensor, box = tensor_map.tensor, tensor_map.box
-    address, shape = _argument(tensor), tuple(tensor.shape)
-    if tensor.element_size() != _TENSOR_MAP_ELEMENT or not tensor.is_contiguous():
-        raise UsageError(
-            f"no tensor map for {tensor.dtype} with strides {tuple(tensor.stride())}",
-            "pass a contiguous tensor of 16-bit elements",
-        )
-    if len(shape) != len(box):
-        raise UsageError(f"a box of {len(box)} dimensions for a tensor of {len(shape)}")
-    return _encoded(address, shape, box)
-
-
-@lru_cache(maxsize=1024)
-def _encoded(address: int, shape: tuple[int, ...], box: tuple[int, ...]) -> Any:
-    """A tensor map's bytes; valid as long as the tensor's memory."""
-    from cuda.bindings import driver
-
-    rank = len(shape)
-    strides = [_TENSOR_MAP_ELEMENT * size for size in accumulate(shape[:0:-1], mul)]
-    room = ctypes.create_string_buffer(_TENSOR_MAP_BYTES + _TENSOR_MAP_ALIGNMENT)
-    offset = -ctypes.addressof(room) % _TENSOR_MAP_ALIGNMENT
-    encoded = (ctypes.c_char * _TENSOR_MAP_BYTES).from_buffer(room, offset)
-    status = ctypes.CDLL("libcuda.so.1").cuTensorMapEncodeTiled(
-        ctypes.byref(encoded),
-        driver.CUtensorMapDataType.CU_TENSOR_MAP_DATA_TYPE_FLOAT16.value,
-        rank,
-        ctypes.c_void_p(address),
-        (ctypes.c_uint64 * rank)(*reversed(shape)),
-        (ctypes.c_uint64 * (rank - 1))(*strides),
-        (ctypes.c_uint32 * rank)(*reversed(box)),
-        (ctypes.c_uint32 * rank)(*[1] * rank),
-        driver.CUtensorMapInterleave.CU_TENSOR_MAP_INTERLEAVE_NONE.value,
-        driver.CUtensorMapSwizzle.CU_TENSOR_MAP_SWIZZLE_128B.value,
-        driver.CUtensorMapL2promotion.CU_TENSOR_MAP_L2_PROMOTION_L2_256B.value,
-        driver.CUtensorMapFloatOOBfill.CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE.value,
-    )
-    if status != driver.CUresult.CUDA_SUCCESS.value:
-        raise UsageError(f"no tensor map for a tensor of {shape} in boxes of {box}: {status}")
-    return encoded
 
 
 def kernel_cache(environment: Mapping[str, str]) -> Path:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import ctypes
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from profkit.capture import cuda_source
-from profkit.capture.cuda_source import CudaKernel, TensorMap, compile_kernel
+from profkit.capture.cuda_source import CudaKernel, compile_kernel
 from profkit.core.errors import BadInput, EnvironmentProblem, TargetFailed, UsageError
 
 SERIAL_KV = Path(__file__).parent.parent.parent / "kernels" / "attention" / "serial_kv.cu"
@@ -112,6 +112,7 @@ def test_a_source_that_cannot_be_read_is_reported(tmp_path: Path) -> None:
 def test_arguments_are_passed_as_c_passes_them() -> None:
     passed = [cuda_source._argument(value) for value in (True, 3, 0.5)]
     assert [type(value).__name__ for value in passed] == ["c_bool", "c_int", "c_float"]
+    assert cuda_source._argument(np.int64(-2)).raw == (-2).to_bytes(8, "little", signed=True)
     with pytest.raises(UsageError, match="int64"):
         cuda_source._argument(2**31)
 
@@ -120,62 +121,6 @@ def test_a_tensor_on_the_cpu_is_refused() -> None:
     torch = pytest.importorskip("torch")
     with pytest.raises(UsageError, match="a kernel can't take a tensor on cpu"):
         cuda_source._argument(torch.zeros(1))
-
-
-class OnDevice:
-    """A tensor that claims to be on a GPU."""
-
-    is_cuda = True
-
-    def __init__(self, tensor: Any) -> None:
-        self.tensor = tensor
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.tensor, name)
-
-
-@pytest.fixture
-def encode(monkeypatch: pytest.MonkeyPatch) -> list[list[int]]:
-    """Stands in for the driver's encoder, which takes boxes of at most 256 rows; what it got."""
-    pytest.importorskip("cuda.bindings.driver")
-    seen: list[list[int]] = []
-
-    def encoder(*arguments: Any) -> int:
-        shape, strides, box = (list(arguments[at]) for at in (4, 5, 6))
-        seen.append([*shape, *strides, *box])
-        return 1 if max(box) > 256 else 0
-
-    driver = SimpleNamespace(cuTensorMapEncodeTiled=encoder)
-    monkeypatch.setattr(ctypes, "CDLL", lambda _: driver)
-    cuda_source._encoded.cache_clear()
-    return seen
-
-
-def test_a_tensor_map_has_its_innermost_dimension_first(encode: list[list[int]]) -> None:
-    torch = pytest.importorskip("torch")
-    tensor = OnDevice(torch.zeros(8, 512, 64, dtype=torch.float16))
-    encoded = cuda_source._argument(TensorMap(tensor, (1, 128, 64)))
-    assert ctypes.sizeof(encoded) == 128
-    assert ctypes.addressof(encoded) % 64 == 0
-    assert cuda_source._argument(TensorMap(tensor, (1, 128, 64))) is encoded
-    assert encode == [[64, 512, 8, *(128, 128 * 512), 64, 128, 1]]
-
-
-def test_what_no_tensor_map_can_be_of_is_refused(encode: list[list[int]]) -> None:
-    torch = pytest.importorskip("torch")
-    half = torch.zeros(8, 512, 64, dtype=torch.float16)
-    refused = [
-        (half, (1, 64, 64), "a kernel can't take a tensor on cpu"),
-        (OnDevice(half.float()), (1, 64, 64), "no tensor map for torch.float32"),
-        (OnDevice(half.mT), (1, 64, 64), r"strides \(32768, 1, 64\)"),
-        (OnDevice(half), (64, 64), "a box of 2 dimensions for a tensor of 3"),
-    ]
-    for tensor, box, why in refused:
-        with pytest.raises(UsageError, match=why):
-            cuda_source._argument(TensorMap(tensor, box))
-    assert not encode
-    with pytest.raises(UsageError, match=r"in boxes of \(1, 512, 64\)"):
-        cuda_source._argument(TensorMap(OnDevice(half), (1, 512, 64)))
 
 
 @pytest.mark.parametrize(
@@ -207,10 +152,16 @@ def stand_in_for_the_device(monkeypatch: pytest.MonkeyPatch, status: int) -> lis
         seen.append(size)
         return (driver.CUresult(status),)
 
-    device = SimpleNamespace(device_id=0, set_current=bool, create_stream=lambda _: None)
+    def launch(*values: Any) -> tuple[Any]:
+        seen.append(values[7])
+        return (driver.CUresult(0),)
+
+    device = SimpleNamespace(device_id=0, set_current=bool)
+    stream = SimpleNamespace(cuda_stream=0)
     monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
     monkeypatch.setattr(core, "Device", lambda _: device)
-    monkeypatch.setattr(core, "launch", lambda _stream, config, *_: seen.append(config.shmem_size))
+    monkeypatch.setattr(torch.cuda, "current_stream", lambda: stream)
+    monkeypatch.setattr(driver, "cuLaunchKernel", launch)
     monkeypatch.setattr(driver, "cuKernelSetAttribute", allow)
     monkeypatch.setattr(CudaKernel, "_loaded", SimpleNamespace(handle=0))
     return seen
