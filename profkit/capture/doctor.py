@@ -6,32 +6,28 @@ import os
 import platform
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+from msgspec import structs
 
 from profkit.capture.gpu import GpuState, NoDriver, states
 from profkit.capture.tools import Tool, find, installed_version
-from profkit.core.typed_file import File, encode
+from profkit.core.typed_file import File, Model
 from profkit.core.yaml_files import shipped_yaml
 from profkit.runs.run import free_room
-from profkit.ui.text import literal
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
+from profkit.ui import document as doc
 
 OK, WARNING, FAILS, NOT_NEEDED = "ok", "warning", "fails", "n/a"
 _NOT_FOUND = "not found"
-_STYLES = {OK: "green", WARNING: "yellow", FAILS: "red"}
+_STYLES = {OK: doc.Style.good, WARNING: doc.Style.warning, FAILS: doc.Style.bad}
 _ROOM = 2 << 30  # chosen: a full report of a large program with its timeline fits
 _CAP_SYS_ADMIN = 21  # linux/capability.h
 _advice = cache(lambda: shipped_yaml("profkit.capture", "doctor.yaml"))
 
 
-@dataclass(frozen=True)
-class Check:
+class Check(Model, frozen=True):
     """A check: its status, the finding, the consequence of a bad one, and the remedy."""
 
     name: str
@@ -139,7 +135,7 @@ def _settings(gpu: GpuState) -> Iterator[tuple[str, str, bool]]:
 def _tool(name: str, tool: Tool | None, has_gpu: bool) -> Check:
     missing = _bad(name, name, _NOT_FOUND)
     if tool is None:
-        return missing if has_gpu else replace(missing, status=NOT_NEEDED)
+        return missing if has_gpu else structs.replace(missing, status=NOT_NEEDED)
     return Check(name, OK, f"{tool.version_text}, {tool.path}", needed=missing.needed)
 
 
@@ -197,28 +193,17 @@ def _disk(out: Path) -> Check:
     return Check("disk", OK, room) if free >= _ROOM else _bad("disk", "disk", f"{room} in {folder}")
 
 
-def doctor_json(diagnosis: DoctorFile) -> str:
-    """The checks as a file."""
-    return encode(diagnosis, dense=False)
-
-
-def doctor_view(diagnosis: DoctorFile) -> RenderableType:
+def doctor_document(diagnosis: DoctorFile) -> doc.Document:
     """One line per check: status and finding, and below a bad one its consequence and remedy."""
-    from rich.console import Group
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table.grid(padding=(0, 2, 0, 0))
-    table.add_column(no_wrap=True)
-    table.add_column(no_wrap=True)
-    table.add_column(overflow="fold")
+    rows = []
     for check in diagnosis.checks:
-        status = Text(check.status, _STYLES.get(check.status, "dim"))
-        table.add_row(status, Text(check.name), Text(literal(check.state)))
+        status = doc.in_style(f"{check.status:<8}", _STYLES.get(check.status, doc.Style.quiet))
         advice = "; ".join(filter(None, (check.costs, check.remedy)))
-        if check.status != OK and advice:
-            table.add_row(Text(), Text(), Text(advice, "dim"))
-    return Group(table, Text(), Text(_verdict(diagnosis), "bold"))
+        bad = check.status != OK and advice
+        finding = doc.styled(check.state, "\n", doc.quiet(advice)) if bad else check.state
+        rows.append(doc.Row(doc.styled(status, check.name), finding))
+    verdict = doc.Heading(_verdict(diagnosis), 2)
+    return doc.Document("Doctor", (doc.Facts("", tuple(rows)), verdict))
 
 
 def _verdict(diagnosis: DoctorFile) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from profkit.commands.choices import PlainFormat
-from profkit.commands.options import put
+from profkit.commands.options import show
 from profkit.core.errors import EnvironmentProblem
 
 
@@ -27,10 +27,10 @@ def doctor(
       profkit doctor
       profkit doctor --require-gpu --format json
     """
-    from profkit.capture.doctor import diagnose, doctor_json, doctor_view
+    from profkit.capture.doctor import diagnose, doctor_document
 
     diagnosis = diagnose(out)
-    put(doctor_json(diagnosis) if format == "json" else doctor_view(diagnosis), output)
+    show(diagnosis, lambda: doctor_document(diagnosis), format, output)
     if require_gpu and diagnosis.can_profile is None:
         message = "can't tell whether a GPU can be profiled here"
         raise EnvironmentProblem(message, "pip install nvidia-ml-py")

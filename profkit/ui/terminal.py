@@ -169,7 +169,7 @@ def _labeled(rows: Iterable[tuple[str, str]]) -> RichTable:
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
     for label, value in rows:
-        table.add_row(Text(label, "dim"), text_of(value))
+        table.add_row(Text.assemble(text_of(label), style="dim"), text_of(value))
     return table
 
 

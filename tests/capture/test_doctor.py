@@ -31,7 +31,7 @@ def test_what_still_works_is_said(profkit_cli: Cli) -> None:
     result = profkit_cli("doctor")
     assert result.exit_code == 0
     assert "profkit analyze" in result.stdout
-    assert "fails  GPU" in result.stdout
+    assert "fails   GPU" in result.stdout
     assert "Can't profile: no usable GPU" in result.stdout
     assert max(map(len, result.stdout.splitlines())) <= 100
 
