@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from kernels.attention.tensor_map import tensor_map
+from kernels.attention.tensor_map import TensorMap
 from profkit.capture.cuda_source import compile_kernel
 
 SOURCE = Path(__file__).parent / "hopper.cu"
@@ -58,7 +58,7 @@ def hopper(q: Any, k: Any, v: Any, causal: bool, sms: int, tiles: Tiles | None =
     out = torch.empty_like(q)
     boxes = (rows, tiles.block_n, tiles.block_n, _ROWS)
     maps = [
-        tensor_map(tensor.view(batch * heads, length, dim), (1, box, _PART))
+        TensorMap(tensor.view(batch * heads, length, dim), (1, box, _PART))
         for tensor, box in zip((q, k, v, out), boxes, strict=True)
     ]
     blocks = math.ceil(length / rows) * batch * heads

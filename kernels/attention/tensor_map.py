@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate
 from operator import mul
@@ -15,25 +16,30 @@ _ALIGNMENT = 64
 _ELEMENT = 2  # bytes
 
 
-def tensor_map(tensor: Any, box: tuple[int, ...]) -> Any:
-    """The map of a contiguous tensor of 16-bit elements, by boxes of it: 128 bytes of ctypes.
+@dataclass(frozen=True, eq=False)
+class TensorMap:
+    """A contiguous tensor of 16-bit elements as TMA addresses it: by boxes of it.
 
     `box` is outermost dimension first, as the tensor's shape. Its rows are at most 128 bytes, and
     are swizzled by as many in shared memory. What is outside of the tensor reads as zero.
-
-    Raises UsageError for an unsuitable tensor or box.
     """
-    shape = tuple(tensor.shape)
-    if not tensor.is_cuda:
-        raise UsageError(f"no tensor map for a tensor on {tensor.device}")
-    if tensor.element_size() != _ELEMENT or not tensor.is_contiguous():
-        raise UsageError(
-            f"no tensor map for {tensor.dtype} with strides {tuple(tensor.stride())}",
-            "pass a contiguous tensor of 16-bit elements",
-        )
-    if len(shape) != len(box):
-        raise UsageError(f"a box of {len(box)} dimensions for a tensor of {len(shape)}")
-    return _encoded(tensor.data_ptr(), shape, box)
+
+    tensor: Any
+    box: tuple[int, ...]
+
+    def as_argument(self) -> Any:
+        """The 128 bytes of the map; raises UsageError for an unsuitable tensor or box."""
+        tensor, shape = self.tensor, tuple(self.tensor.shape)
+        if not tensor.is_cuda:
+            raise UsageError(f"no tensor map for a tensor on {tensor.device}")
+        if tensor.element_size() != _ELEMENT or not tensor.is_contiguous():
+            raise UsageError(
+                f"no tensor map for {tensor.dtype} with strides {tuple(tensor.stride())}",
+                "pass a contiguous tensor of 16-bit elements",
+            )
+        if len(shape) != len(self.box):
+            raise UsageError(f"a box of {len(self.box)} dimensions for a tensor of {len(shape)}")
+        return _encoded(tensor.data_ptr(), shape, self.box)
 
 
 @lru_cache(maxsize=1024)

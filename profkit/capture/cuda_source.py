@@ -44,8 +44,9 @@ class CudaKernel:
 
         `grid` in blocks, `block` in threads, up to three dimensions each; `shared_bytes` of dynamic
         shared memory per block. A CUDA tensor is passed as its address, a bool as bool, an int as
-        int (32 bits), a float as float; ctypes and NumPy scalars as what they are, structures of
-        ctypes too. CUDA does not check their count and types.
+        int (32 bits), a float as float; ctypes and NumPy scalars as what they are, an object with
+        `as_argument()` as the value of ctypes that this gives. CUDA does not check their count and
+        types.
 
         Raises UsageError for an invalid argument, EnvironmentProblem where the device has less
         shared memory per block or refuses the launch.
@@ -246,6 +247,8 @@ def _argument(value: Any) -> Any:
         if not value.is_cuda:
             raise UsageError(f"a kernel can't take a tensor on {value.device}")
         return ctypes.c_void_p(value.data_ptr())
+    if hasattr(value, "as_argument"):
+        return value.as_argument()
     if hasattr(value, "tobytes"):
         return ctypes.create_string_buffer(value.tobytes(), value.nbytes)
     return value

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from profkit.capture import cuda_source
+from kernels.attention import tensor_map
 from tests.emulator import TensorMap, emulate
 
 _BITS = {"torch.bfloat16": "uint16"}
@@ -44,7 +44,7 @@ class EmulatedKernel:
         )
 
     def _passed(self, argument: Any) -> Any:
-        if isinstance(argument, cuda_source.TensorMap):
+        if isinstance(argument, tensor_map.TensorMap):
             return TensorMap(self._array(argument.tensor), argument.box)
         return self._array(argument) if hasattr(argument, "data_ptr") else argument
 

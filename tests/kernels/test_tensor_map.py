@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from kernels.attention import tensor_map as module
-from kernels.attention.tensor_map import tensor_map
+from kernels.attention import tensor_map
+from kernels.attention.tensor_map import TensorMap
 from profkit.core.errors import UsageError
 
 
@@ -38,17 +38,17 @@ def encode(monkeypatch: pytest.MonkeyPatch) -> list[list[int]]:
 
     driver = SimpleNamespace(cuTensorMapEncodeTiled=encoder)
     monkeypatch.setattr(ctypes, "CDLL", lambda _: driver)
-    module._encoded.cache_clear()
+    tensor_map._encoded.cache_clear()
     return seen
 
 
 def test_a_tensor_map_has_its_innermost_dimension_first(encode: list[list[int]]) -> None:
     torch = pytest.importorskip("torch")
     tensor = OnDevice(torch.zeros(8, 512, 64, dtype=torch.float16))
-    encoded = tensor_map(tensor, (1, 128, 64))
+    encoded = TensorMap(tensor, (1, 128, 64)).as_argument()
     assert ctypes.sizeof(encoded) == 128
     assert ctypes.addressof(encoded) % 64 == 0
-    assert tensor_map(tensor, (1, 128, 64)) is encoded
+    assert TensorMap(tensor, (1, 128, 64)).as_argument() is encoded
     assert encode == [[64, 512, 8, *(128, 128 * 512), 64, 128, 1]]
 
 
@@ -63,7 +63,7 @@ def test_what_no_tensor_map_can_be_of_is_refused(encode: list[list[int]]) -> Non
     ]
     for tensor, box, why in refused:
         with pytest.raises(UsageError, match=why):
-            tensor_map(tensor, box)
+            TensorMap(tensor, box).as_argument()
     assert not encode
     with pytest.raises(UsageError, match=r"in boxes of \(1, 512, 64\)"):
-        tensor_map(OnDevice(half), (1, 512, 64))
+        TensorMap(OnDevice(half), (1, 512, 64)).as_argument()
