@@ -22,7 +22,7 @@ from pathlib import Path
 
 from profkit.commands.history import spread
 from profkit.history.addition import add_runs
-from profkit.history.content import Stated
+from profkit.history.readers import Stated
 from profkit.history.record import Conditions, Point, Series
 from profkit.history.store import Store
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -22,8 +22,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import signal
 
-from profkit.history.changes import check_series
-from profkit.history.marks import Kind
+from profkit.history.changes import Kind, check_series
 from profkit.history.record import Conditions, Point, Series
 from profkit.history.steps import FEWEST, LEAST
 
@@ -228,11 +227,10 @@ HELD_OUT: Mapping[str, Noise] = {
 def points_of(history: History) -> list[Point]:
     """A history as it would be read from a store, three runs a day, a commit each."""
     series = Series("target", "variant", "shape", "GPU", "main")
-    empty = Conditions("", "", "", "", "", "", "")
     return [
         Point(
             series,
-            replace(empty, driver=str(number)),
+            Conditions(driver=str(number)),
             datetime(2026, 1, 1, tzinfo=UTC) + timedelta(hours=8 * place),
             run=str(place),
             source="",
@@ -262,7 +260,7 @@ def detected(noise: Noise, seed: int, baseline: int) -> bool:
     history = simulated(noise, seed, baseline + WITHIN_RUNS)
     history.times[baseline:] += STEP
     return any(
-        change.kind is Kind.REAL and change.change > 0 and change.seen >= baseline
+        change.kind is Kind.REAL and change.change > 0 and change.runs_since < WITHIN_RUNS
         for change in check_series(points_of(history)).changes
     )
 

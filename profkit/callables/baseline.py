@@ -17,9 +17,8 @@ from profkit.callables.options import options_of
 from profkit.callables.run import Run
 from profkit.core.errors import BadInput
 from profkit.history.addition import parents_of
-from profkit.history.content import DIRTY, Content, Stated
-from profkit.history.latencies import import_latencies
-from profkit.history.record import Point
+from profkit.history.readers import Content, Stated, import_latencies
+from profkit.history.record import DIRTY, Point
 from profkit.history.store import DEFAULT, Store
 from profkit.timing.floor import read_floor
 from profkit.timing.latency_view import latency_json, latency_words, times_as_fast

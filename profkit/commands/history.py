@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from profkit.commands import history_check
+from profkit.commands import history_check, options
 from profkit.commands.choices import Number, TextFormat
 from profkit.commands.options import Picture, Reading, interruptible, put, report_failures, warn
 from profkit.core.errors import BadInput, EnvironmentProblem, UsageError
@@ -40,8 +40,7 @@ def add(
     """Add runs to a history.
 
     Runs are those of profkit profile, files of profkit time --save, baselines, and JSON of
-    pytest-benchmark and nvbench; folders are searched. A run counts once, however often it is
-    added.
+    pytest-benchmark; folders are searched. A run counts once, however often it is added.
 
     Arguments:
       paths (PATH...): Runs, baselines, JSON files, or folders of them.
@@ -59,9 +58,8 @@ def add(
       profkit history add runs/ --store /shared/history
     """
     from profkit.history.addition import add_runs
-    from profkit.history.content import Stated
+    from profkit.history.readers import Stated
     from profkit.history.store import Store
-    from profkit.history.view import addition_text
 
     stated = Stated(target or "", branch or "", commit or "", _time(time))
     with interruptible("runs that were added stay"):
@@ -69,7 +67,7 @@ def add(
     for note in result.notes:
         warn(note)
     if result.runs or result.present or not result.failures:
-        put(addition_text(result, store), None)
+        put(result.words(store), None)
     report_failures(result.failures)
 
 
@@ -105,14 +103,15 @@ def list_(
       profkit history list
       profkit history list sdpa_s512 H200 --store /shared/history
     """
-    from profkit.history.selection import matching
+    from profkit.history import view
+    from profkit.history.record import matching
     from profkit.history.store import Store
-    from profkit.history.view import overviews_text
 
     rows = {row.series: row for row in Store(store).overviews()}
     _refuse_empty(store, rows)
-    chosen = [rows[series] for series in matching(words, rows)]
-    put(overviews_text(chosen, store, format, top=top, to_file=output is not None), output)
+    chosen = tuple(rows[series] for series in matching(words, rows))
+    file = view.HistoryFile(str(store), chosen)
+    options.show(file, lambda: view.history_document(file, top), format, output, dense=True)
 
 
 @history.command("show", cls=Reading)
@@ -139,10 +138,10 @@ def show(
       profkit history show sdpa_s512 flash
       profkit history show sdpa_s512 flash main --top 0 --format json
     """
-    from profkit.history.view import points_text
+    from profkit.history import view
 
-    points = _one_series(store, words)
-    put(points_text(points, store, format, top=top, to_file=output is not None), output)
+    file = view.series_file(_one_series(store, words), store)
+    options.show(file, lambda: view.series_document(file, top), format, output, dense=True)
 
 
 @history.command("plot", cls=Picture)
@@ -191,7 +190,7 @@ def page(
     """
     from profkit.history.changes import series_marks
     from profkit.history.page import history_page, points_of_a_series
-    from profkit.history.selection import matching
+    from profkit.history.record import matching
     from profkit.history.store import Store
 
     opened = Store(store)
@@ -210,7 +209,7 @@ def page(
 
 def _one_series(store: Path, words: Sequence[str]) -> list[Point]:
     """The points of the series that words name."""
-    from profkit.history.selection import named
+    from profkit.history.record import named
     from profkit.history.store import Store
 
     opened = Store(store)

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from dataclasses import astuple
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import typer
 
 from profkit.commands.choices import Count, Number
 from profkit.commands.groups import share
-from profkit.commands.options import put
+from profkit.commands.options import put, show
 from profkit.core.errors import BadInput
-
-if TYPE_CHECKING:
-    from profkit.history.check import Check
 
 CheckFormat = Literal["terminal", "markdown", "json", "junit"]
 
@@ -29,7 +26,6 @@ def check(
     fail_on: tuple[str, ...] = (),
     recent: Count = _RECENT,
     margin: str = "1%",
-    bisect: bool = False,
     top: Number = _TOP,
     format: CheckFormat = "terminal",
     output: Path | None = None,
@@ -49,18 +45,18 @@ def check(
         incomparable (changes of method, hardware or driver).
       recent (N): A change is news that was detected with the last N runs.
       margin (SHARE): Smallest relevant change: 1% or 0.01.
-      bisect: Name the commits to measure next, from the repository of the current folder.
       top (N): Series listed, 0: all.
 
     Examples:
       profkit history check
-      profkit history check sdpa_s512 --fail-on regression:2% --bisect
+      profkit history check sdpa_s512 --fail-on regression:2%
       profkit history check --format markdown -o comment.md
     """
     from profkit.history.changes import check_series
     from profkit.history.check import check as check_changes
     from profkit.history.check import history_gates
-    from profkit.history.selection import matching
+    from profkit.history.check_view import check_document, check_junit
+    from profkit.history.record import matching
     from profkit.history.store import Store
 
     gates = history_gates(fail_on)
@@ -70,23 +66,10 @@ def check(
         raise BadInput(f"{store}: no runs in this store", "`profkit history add` adds them")
     chosen = sorted(matching(words, points), key=astuple)
     checked = [check_series(points[series], least) for series in chosen]
-    result = check_changes(checked, gates, recent, Path.cwd() if bisect else None)
-    put(_text(result, format, top, to_file=output is not None), output)
+    result = check_changes(checked, gates, recent)
+    if format == "junit":
+        put(check_junit(result), output)
+    else:
+        show(result, lambda: check_document(result, top), format, output, dense=True)
     if result.exit_code:
         raise typer.Exit(result.exit_code)
-
-
-def _text(result: Check, format: CheckFormat, top: Number, *, to_file: bool) -> str:
-    if format == "json":
-        from profkit.history.check_json import check_json
-
-        return check_json(result)
-    if format == "junit":
-        from profkit.history.check_junit import check_junit
-
-        return check_junit(result)
-    from profkit.history.check_view import check_markdown, check_terminal
-
-    if format == "markdown":
-        return check_markdown(result, top)
-    return check_terminal(result, top, to_file=to_file)

@@ -1,9 +1,10 @@
-"""The addition of runs to a store: each once, with the parents of their commits."""
+"""The addition of runs to a store: what paths name, each run once, with its commits' parents."""
 
 from __future__ import annotations
 
 import functools
 import itertools
+import os
 import re
 import subprocess
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -11,19 +12,137 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeAlias
 
+import msgspec
+
 from profkit.core.errors import BadInput, ProfkitError
-from profkit.history.content import DIRTY, Imported, Stated
-from profkit.history.importing import Job, import_run, jobs, no_runs
-from profkit.history.record import Series
+from profkit.core.integrity import MANIFEST, check_unchanged
+from profkit.history import readers
+from profkit.history.readers import Content, Imported, Stated
+from profkit.history.record import DIRTY, Series
 from profkit.history.store import Store
+from profkit.runs.manifest import Manifest
+from profkit.runs.run import read_manifest
+from profkit.study.folder import CELLS, PLAN, read_profiles
+from profkit.timing.cell import SCHEMA as CELL_SCHEMA
+from profkit.timing.latency_file import IN_A_RUN
+from profkit.timing.latency_format import SCHEMA
+from profkit.ui.text import literal, plural
 
-_Chunk: TypeAlias = Sequence[tuple[Path, Job]]
-_Outcome: TypeAlias = list[tuple[Path, Imported | ProfkitError] | None]
-
+_REMEDY = "give a run, a baseline, or a JSON file of profkit time or pytest-benchmark"
+_ADDED = 10  # series listed, chosen: those of a run
 _BATCH = 20_000  # runs written at once; chosen: 100 MB of points, and what an interruption loses
 _CHUNK = 500  # runs that a process imports at once; chosen: 0.3 s
 _COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _PATIENCE = 60.0  # s, chosen: git lists 5,000 commits in 0.1 s
+
+
+@dataclass(frozen=True)
+class Job:
+    """A file or a run's folder to import. Where it is not `named` itself, but below a folder that
+    is, it need not be a run; `source` is that of a cell."""
+
+    path: Path
+    named: bool = False
+    source: Path | None = None
+
+
+_Chunk: TypeAlias = Sequence[tuple[Path, Job]]
+_Outcome: TypeAlias = list[tuple[Path, Imported | ProfkitError] | None]
+
+
+def jobs(path: Path) -> Iterator[Job]:
+    """What a path names: a file, a run's folder, or what may be a run below any other folder.
+
+    Raises BadInput for a damaged list of profiles of a baseline.
+    """
+    if not path.is_dir():
+        yield Job(path, named=True)
+        return
+    for name, folders, files in os.walk(path):
+        folder = Path(name)
+        folders[:] = sorted(each for each in folders if not each.startswith("."))
+        if PLAN in files:
+            folders.clear()
+            yield from _cells(folder)
+        elif MANIFEST in files and _manifest(folder) is not None:
+            folders.clear()
+            yield Job(folder)
+        else:
+            names = sorted(file for file in files if file.endswith(".json"))
+            yield from (Job(folder / file) for file in names if not file.startswith("."))
+
+
+def _cells(folder: Path) -> Iterator[Job]:
+    """The cells of a baseline, each with the run that profiled it where there is one."""
+    profiles = {
+        row.id: place
+        for row in read_profiles(folder)
+        if row.folder and (place := folder / row.folder).is_dir()
+    }
+    for file in sorted((folder / CELLS).glob("[!.]*.json")):
+        yield Job(file, source=profiles.get(file.stem, file))
+
+
+def import_run(job: Job, stated: Stated) -> Imported | None:
+    """The run of a job; None for another file where it need not be one.
+
+    Raises BadInput for what is no run, and damaged and changed files.
+    """
+    path = job.path
+    if job.source is not None:
+        content = readers.content_of(path, stated)
+        return readers.import_cell(replace(content, source=str(job.source)))
+    if path.is_dir():
+        latencies = path / IN_A_RUN
+        run = _of_file(latencies, stated) if latencies.is_file() else None
+        return run or readers.import_profile(path, read_manifest(path), stated)
+    run = _of_file(path, stated)
+    if run is None and job.named:
+        raise BadInput(f"{path}: not a run", _REMEDY)
+    return run
+
+
+def _of_file(path: Path, stated: Stated) -> Imported | None:
+    """The run of a file; None for another file."""
+    content = readers.content_of(path, stated)
+    reader = _reader(content.data)
+    if reader is None:
+        return None
+    if (path.parent / MANIFEST).is_file():
+        check_unchanged(path)
+        manifest = _manifest(path.parent)
+        if manifest is not None and path.name == IN_A_RUN:
+            content = replace(content, source=str(path.parent), manifest=manifest)
+    return reader(content)
+
+
+def _manifest(folder: Path) -> Manifest | None:
+    """The manifest of a run's folder; None for another folder."""
+    try:
+        return read_manifest(folder)
+    except BadInput:
+        return None
+
+
+class _Head(msgspec.Struct):
+    """What tells kinds of JSON files apart."""
+
+    schema: object = ""
+    machine_info: msgspec.Raw = msgspec.Raw()
+    benchmarks: msgspec.Raw = msgspec.Raw()
+
+
+def _reader(data: bytes) -> Callable[[Content], Imported] | None:
+    try:
+        head = msgspec.json.decode(data, type=_Head)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return None
+    if head.schema == SCHEMA:
+        return readers.import_latencies
+    if head.schema == CELL_SCHEMA:
+        return readers.import_cell
+    is_pytest = bytes(head.benchmarks) and bytes(head.machine_info)
+    return readers.import_benchmarks if is_pytest and not head.schema else None
 
 
 @dataclass
@@ -35,6 +154,20 @@ class Addition:
     present: int = 0
     notes: list[str] = field(default_factory=list)
     failures: list[ProfkitError] = field(default_factory=list)
+
+    def words(self, store: Path) -> str:
+        """What was added to a store, in lines."""
+        line = (
+            f"Added {plural(sum(self.points.values()), 'point')} of {plural(self.runs, 'run')} in "
+            f"{plural(len(self.points), 'series')} to {literal(str(store))}"
+        )
+        if self.present:
+            line += f"; {self.present:,} {'was' if self.present == 1 else 'were'} there already"
+        rows = sorted((series.label, count) for series, count in self.points.items())
+        lines = [f"  {name}  {plural(count, 'point')}" for name, count in rows[:_ADDED]]
+        if len(rows) > _ADDED:
+            lines.append(f"  and {len(rows) - _ADDED:,} more")
+        return "\n".join([line, *lines, ""])
 
 
 def in_order(do: Callable[[_Chunk], _Outcome], chunks: Sequence[_Chunk]) -> list[_Outcome]:
@@ -63,10 +196,11 @@ def add_runs(
         parts = spread(run, chunks) if len(chunks) > 1 else in_order(run, chunks)
         outcomes = [each for part in parts for each in part if each is not None]
         empty -= {path for path, _ in outcomes}
-        failures = [each for _, each in outcomes if isinstance(each, ProfkitError)]
-        result.failures += failures
+        result.failures += [each for _, each in outcomes if isinstance(each, ProfkitError)]
         _write(store, [each for _, each in outcomes if isinstance(each, Imported)], result)
-    result.failures += [no_runs(path) for path in paths if path in empty]
+    result.failures += [
+        BadInput(f"{path}: no runs in this folder", _REMEDY) for path in paths if path in empty
+    ]
     return result
 
 
@@ -120,18 +254,10 @@ def parents_of(commits: Iterable[str], folder: Path) -> dict[str, str]:
     whole = [commit for commit in every if _COMMIT.fullmatch(commit)]
     if not whole:
         return parents
-    command = (
-        "git",
-        "-C",
-        str(folder),
-        "--no-optional-locks",
-        "rev-list",
-        "--no-walk",
-        "--parents",
-    )
+    git = ("git", "-C", str(folder), "--no-optional-locks")
     try:
         done = subprocess.run(
-            [*command, "--ignore-missing", "--stdin"],
+            [*git, "rev-list", "--no-walk", "--parents", "--ignore-missing", "--stdin"],
             input="\n".join(whole),
             capture_output=True,
             text=True,
@@ -140,8 +266,5 @@ def parents_of(commits: Iterable[str], folder: Path) -> dict[str, str]:
         )
     except (OSError, subprocess.SubprocessError, UnicodeDecodeError):
         return parents
-    for line in done.stdout.splitlines():
-        commit, *of_it = line.split()
-        if of_it:
-            parents[commit] = of_it[0]
-    return parents
+    rows = (line.split() for line in done.stdout.splitlines())
+    return parents | {commit: of_it[0] for commit, *of_it in rows if of_it}

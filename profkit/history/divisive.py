@@ -9,12 +9,10 @@ which those of one machine are not (docs/reference/methods/history.md).
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
-Array: TypeAlias = npt.NDArray[np.float64]
+from profkit.history.noise import Array
 
 
 def distances(runs: Sequence[Array]) -> Array:

@@ -12,11 +12,14 @@ import math
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
+from typing import TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from profkit.core.distributions import t_cdf
-from profkit.history.divisive import Array
+
+Array: TypeAlias = npt.NDArray[np.float64]
 
 # Chosen: correlations of neighboring runs, and the share of the variance that is correlated; finer
 # grids change no p-value by more than a tenth of itself.
@@ -34,11 +37,6 @@ class Step:
     scatter: float
     p_value: float
     likelihood: float
-
-    @property
-    def change(self) -> float:
-        """The relative change of time: 0.02 is 2% slower."""
-        return math.expm1(self.size)
 
 
 def step_at(values: Array, levels: Array, split: int, least_scatter: float) -> Step | None:

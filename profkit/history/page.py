@@ -10,10 +10,9 @@ from pathlib import Path
 
 from profkit.core.text_files import shipped_text
 from profkit.core.version import __version__
-from profkit.history.marks import NAMES, Kind, Mark
-from profkit.history.record import Point, Series
+from profkit.history.changes import NAMES, Kind, Mark
+from profkit.history.record import Point, Series, short_commit
 from profkit.history.store import median_of
-from profkit.history.view import short_commit, signed
 from profkit.ui.template import content_policy, embedded, templates
 from profkit.ui.text import literal, number, plural
 
@@ -121,7 +120,7 @@ def card(points: Sequence[Point], marks: Sequence[Mark], runs: int) -> Card:
     left = f", the last {len(points)} shown" if runs > len(points) else ""
     return Card(
         series=series,
-        name=literal(":".join(filter(None, (series.target, series.variant)))) or "(no name)",
+        name=literal(series.name) or "(no name)",
         about=" · ".join(
             filter(None, map(literal, (series.shape, series.gpu_model, series.branch)))
         ),
@@ -160,8 +159,8 @@ def card(points: Sequence[Point], marks: Sequence[Mark], runs: int) -> Card:
 def _change(worst: Mark | None, points: Sequence[Point], slowdown: float | None) -> str:
     """The largest slowdown of the program and since when, else that of the last runs."""
     if worst is not None and worst.change > 0:
-        return f"{signed(worst.change)} since {points[worst.index].time:%Y-%m-%d}"
-    return "" if slowdown is None else signed(slowdown)
+        return f"{worst.change:+.2%} since {points[worst.index].time:%Y-%m-%d}"
+    return "" if slowdown is None else f"{slowdown:+.2%}"
 
 
 def _tip(point: Point) -> str:

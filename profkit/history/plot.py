@@ -7,9 +7,8 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from profkit.history.marks import NAMES, Kind, Mark
+from profkit.history.changes import NAMES, Kind, Mark
 from profkit.history.record import Point
-from profkit.history.selection import label
 from profkit.history.store import median_of
 from profkit.ui.picture import check_picture, save_picture
 from profkit.ui.text import plural, shorten
@@ -44,9 +43,7 @@ def plot_series(points: Sequence[Point], marks: Sequence[Mark], path: Path) -> N
     _draw(axes, points, scale)
     _limit(axes, points, scale)
     _mark(axes, times, marks)
-    axes.set_title(
-        shorten(label(points[0].series), 90).replace("$", r"\$"), loc="left", fontsize=11
-    )
+    axes.set_title(shorten(points[0].series.label, 90).replace("$", r"\$"), loc="left", fontsize=11)
     axes.set_ylabel(f"median latency ({unit})")
     axes.ticklabel_format(axis="y", useOffset=False)
     axes.spines[["top", "right"]].set_visible(False)

@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 from numpy.lib.stride_tricks import sliding_window_view
 
-from profkit.history.divisive import Array, candidates, distances
-from profkit.history.noise import Step, step_at
+from profkit.history.divisive import candidates, distances
+from profkit.history.noise import Array, Step, step_at
 
 Places = npt.NDArray[np.intp]
 

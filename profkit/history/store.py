@@ -14,9 +14,9 @@ import glob
 import hashlib
 import stat
 import statistics
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, fields
+from dataclasses import astuple, fields
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,10 +24,12 @@ from typing import TYPE_CHECKING, Any
 from profkit.core.atomic_file import replacement
 from profkit.core.errors import BadInput, EnvironmentProblem
 from profkit.core.extras import require
+from profkit.core.typed_file import Count, Model, Number
 from profkit.history.record import Conditions, Point, Series
 
 if TYPE_CHECKING:
     import duckdb
+    import pyarrow as pa
 
 DEFAULT = Path(".profkit/history")
 SCHEMA = 1
@@ -38,11 +40,18 @@ RECENT = 20
 _KEY = "profkit.history"
 _SERIES = tuple(field.name for field in fields(Series))
 _CONDITIONS = tuple(field.name for field in fields(Conditions))
-_TEXTS = (*_SERIES, *_CONDITIONS, "run", "source", "commit", "parent")
+_NAMES = ", ".join(_SERIES)
 _TYPES = (
-    dict.fromkeys(_TEXTS, "VARCHAR")
-    | {"item": "INTEGER", "time": "TIMESTAMP", "median": "DOUBLE", "block_medians": "DOUBLE[]"}
+    dict.fromkeys((*_SERIES, *_CONDITIONS), "VARCHAR")
+    | {"item": "INTEGER", "time": "TIMESTAMP"}
+    | dict.fromkeys(("run", "source", "commit", "parent"), "VARCHAR")
+    | {"median": "DOUBLE", "block_medians": "DOUBLE[]"}
 )  # fmt: skip
+"""The columns of a part, and their types in DuckDB."""
+_POINT = (*_SERIES, *_CONDITIONS, "time", "run", "source", "commit", "block_medians", "parent")
+_SELECTED = ", ".join(f'"{name}"' for name in _POINT)
+_ONCE = "QUALIFY row_number() OVER (PARTITION BY run, item) = 1"
+_DIGITS = 24  # of a part's name; chosen: two of a million parts agree with probability 1e-17
 _MODE = 0o666  # file mode before the umask: a shared folder has several writers
 # parts of a month; chosen: reading 256 small ones takes 0.1 s
 _MOST_PARTS = 256
@@ -50,16 +59,14 @@ _GROUP = 8_192  # rows read at once; measured: one series of a million rows take
 _ATTEMPTS = 5  # chosen: a reader meets a merge of parts once in a while, not five times in a row
 
 
-@dataclass(frozen=True)
-class Overview:
-    """A series in short: its runs, the time of the first and the last, and the medians of the last
-    `RECENT` in the order of time."""
+class Overview(Model, frozen=True):
+    """A series in short; `recent` are the medians of its last runs in seconds, oldest first."""
 
     series: Series
-    runs: int
-    first: datetime
-    last: datetime
-    recent: tuple[float, ...]
+    runs: Count
+    first: str
+    last: str
+    recent: tuple[Number, ...]
 
 
 class Store:
@@ -101,31 +108,19 @@ class Store:
 
     def overviews(self) -> list[Overview]:
         """All series in the order of their names."""
-        names = ", ".join(_SERIES)
+        twice = "SELECT 1 FROM points GROUP BY run, item HAVING count(*) > 1 LIMIT 1"
+        source = f"(SELECT * FROM points {_ONCE})" if self._query(twice) else "points"
         sql = (
-            f"SELECT {names}, count(*), min(time), max(time), arg_max(median, time, {RECENT}) "
-            f"FROM points GROUP BY {names} ORDER BY {names}"
+            f"SELECT {_NAMES}, count(*), min(time), max(time), arg_max(median, time, {RECENT}) "
+            f"FROM {source} GROUP BY {_NAMES} ORDER BY {_NAMES}"
         )
-        doubled = self._doubled()
-        again = self.points(doubled) if doubled else {}
-        rows = []
-        for *key, runs, first, last, recent in self._query(sql):
-            series, medians = Series(*key), tuple(reversed(recent))
-            if series in again:
-                runs = len(again[series])
-                medians = tuple(median_of(point) for point in again[series][-RECENT:])
-            rows.append(Overview(series, runs, _utc(first), _utc(last), medians))
-        return rows
-
-    def _doubled(self) -> list[Series]:
-        """The series of points that two parts have. Counting the runs of each series instead takes
-        three times as long."""
-        twice = "SELECT hash(run, item) FROM points GROUP BY ALL HAVING count(*) > 1"
-        if not self._query(f"{twice} LIMIT 1"):
-            return []
-        names = ", ".join(_SERIES)
-        sql = f"SELECT DISTINCT {names} FROM points WHERE hash(run, item) IN ({twice})"
-        return [Series(*row) for row in self._query(sql)]
+        return [
+            Overview(
+                Series(*key), runs, _utc(first).isoformat(), _utc(last).isoformat(),
+                tuple(reversed(recent)),
+            )
+            for *key, runs, first, last, recent in self._query(sql)
+        ]  # fmt: skip
 
     def points(
         self, series: Iterable[Series] | None = None, last: int = 0
@@ -133,15 +128,11 @@ class Store:
         """The points of these series, or of all, each in the order of time; of each the `last`
         ones, 0: all."""
         where, values = _condition(series)
-        sql = (
-            f"SELECT {_SELECTED}, item FROM points{where} "
-            "QUALIFY row_number() OVER (PARTITION BY run, item) = 1"
-        )
+        sql = f"SELECT {_SELECTED}, item FROM points{where} {_ONCE}"
         if last:
             sql = (
-                f"SELECT {_SELECTED}, item FROM ({sql}) QUALIFY row_number() OVER "
-                f"(PARTITION BY {', '.join(_SERIES)} ORDER BY time DESC, run DESC, item DESC) "
-                f"<= {int(last)}"
+                f"SELECT * FROM ({sql}) QUALIFY row_number() OVER "
+                f"(PARTITION BY {_NAMES} ORDER BY time DESC, run DESC, item DESC) <= {int(last)}"
             )
         sql += " ORDER BY time, run, item"
         by_series: dict[Series, list[Point]] = {}
@@ -162,7 +153,8 @@ class Store:
                 return []
             try:
                 with _connection() as connection:
-                    return _rows(connection, parts, sql, values)
+                    _create_views(connection, parts)
+                    return connection.execute(sql, list(values)).fetchall()
             except duckdb.Error as error:
                 if all(map(Path.is_file, parts)):
                     message = " ".join(str(error).split())[:200]
@@ -186,14 +178,15 @@ class Store:
 
         The merged part is there before others go, and a point that two parts have counts once.
         """
+        import duckdb
+
         parts = [part for part in self._parts() if part.parent == month]
         if len(parts) <= _MOST_PARTS:
             return
         name = hashlib.sha256("\n".join(part.name for part in parts).encode()).hexdigest()
         merged = month / f"part-{name[:_DIGITS]}.parquet"
-        with suppress(OSError, BadInput):
-            rows = [(row[-1], _point(row[:-1])) for row in _merged_rows(parts)]
-            _write(merged, _columns(rows))
+        with suppress(OSError, BadInput, duckdb.Error):  # another process merges them
+            _write(merged, _merged(parts))
             try:
                 parts[0].unlink(missing_ok=True)
             except OSError:  # a folder where only the owner of a file may remove it
@@ -208,25 +201,15 @@ def median_of(point: Point) -> float:
     return statistics.median(point.block_medians)
 
 
-_DIGITS = 24  # of a part's name; chosen: two of a million parts agree with probability 1e-17
-_COLUMNS = (*_SERIES, *_CONDITIONS, "time", "run", "source", "commit", "parent", "block_medians")
-_SELECTED = ", ".join(f'"{name}"' for name in _COLUMNS)
-
-
 def _point(row: Sequence[Any]) -> Point:
-    """The point of a row of `_COLUMNS`; what an older part lacks is ""."""
-    texts = [text or "" for text in row[:12]]
-    time, run, source, commit, parent, medians = row[12:]
+    """The point of a row of `_POINT`; what an older part lacks is ""."""
+    series, conditions = len(_SERIES), len(_SERIES) + len(_CONDITIONS)
+    texts = [text or "" for text in row[:conditions]]
+    time, run, source, commit, medians, parent = row[conditions:]
     return Point(
-        series=Series(*texts[:5]),
-        conditions=Conditions(*texts[5:]),
-        time=_utc(time),
-        run=run,
-        source=source or "",
-        commit=commit or "",
-        parent=parent or "",
-        block_medians=tuple(medians),
-    )
+        Series(*texts[:series]), Conditions(*texts[series:]), _utc(time), run,
+        source or "", commit or "", tuple(medians), parent or "",
+    )  # fmt: skip
 
 
 def _utc(time: datetime) -> datetime:
@@ -237,60 +220,50 @@ def _condition(series: Iterable[Series] | None) -> tuple[str, list[str]]:
     """The condition of a query for points of these series, and its values."""
     if series is None:
         return "", []
-    rows = [_names(key) for key in series]
+    rows = [astuple(key) for key in series]
     if not rows:
         return " WHERE false", []
     if len(rows) == 1:  # DuckDB skips what can't be equal
         return f" WHERE {' AND '.join(f'{name} = ?' for name in _SERIES)}", list(rows[0])
     places = ", ".join(f"({', '.join('?' * len(row))})" for row in rows)
-    return f" WHERE ({', '.join(_SERIES)}) IN ({places})", [text for row in rows for text in row]
-
-
-def _names(series: Series) -> tuple[str, ...]:
-    return series.target, series.variant, series.shape, series.gpu_model, series.branch
-
-
-def _columns(rows: Sequence[tuple[int, Point]]) -> dict[str, list[Any]]:
-    columns: dict[str, list[Any]] = {
-        name: [getattr(point.series, name) for _, point in rows] for name in _SERIES
-    }
-    columns |= {
-        name: [getattr(point.conditions, name) for _, point in rows] for name in _CONDITIONS
-    }
-    columns["item"] = [item for item, _ in rows]
-    columns["time"] = [point.time.astimezone(UTC).replace(tzinfo=None) for _, point in rows]
-    for name in ("run", "source", "commit", "parent"):
-        columns[name] = [getattr(point, name) for _, point in rows]
-    columns["median"] = [median_of(point) for _, point in rows]
-    columns["block_medians"] = [point.block_medians for _, point in rows]
-    return columns
+    return f" WHERE ({_NAMES}) IN ({places})", [text for row in rows for text in row]
 
 
 def _write_part(month: Path, rows: Sequence[tuple[int, Point]]) -> None:
     import msgspec
+    import pyarrow as pa
 
-    columns = _columns(sorted(rows, key=lambda row: (_names(row[1].series), row[1].time)))
+    ordered = sorted(rows, key=lambda row: (astuple(row[1].series), row[1].time))
+    values = [
+        vars(point) | vars(point.series) | vars(point.conditions) | {
+            "item": item,
+            "time": point.time.astimezone(UTC).replace(tzinfo=None),
+            "median": median_of(point),
+        }
+        for item, point in ordered
+    ]  # fmt: skip
+    columns = {name: [row[name] for row in values] for name in _TYPES}
     name = hashlib.sha256(msgspec.json.encode(columns)).hexdigest()[:_DIGITS]
     part = month / f"part-{name}.parquet"
     if not part.exists():
-        _write(part, columns)
+        _write(part, pa.table(columns, schema=_schema()))
 
 
-def _write(part: Path, columns: Mapping[str, list[Any]]) -> None:
+def _schema() -> pa.Schema:
     import pyarrow as pa
-    from pyarrow import parquet
 
     types = {
-        "item": pa.int32(),
-        "time": pa.timestamp("us"),
-        "median": pa.float64(),
-        "block_medians": pa.list_(pa.float64()),
-    }
-    schema = pa.schema(
-        [(name, types.get(name, pa.string())) for name in columns], metadata={_KEY: str(SCHEMA)}
-    )
+        "VARCHAR": pa.string(), "INTEGER": pa.int32(), "TIMESTAMP": pa.timestamp("us"),
+        "DOUBLE": pa.float64(), "DOUBLE[]": pa.list_(pa.float64()),
+    }  # fmt: skip
+    fields = [(name, types[kind]) for name, kind in _TYPES.items()]
+    return pa.schema(fields, metadata={_KEY: str(SCHEMA)})
+
+
+def _write(part: Path, table: pa.Table) -> None:
+    from pyarrow import parquet
+
     with replacement(part, _MODE) as temporary:
-        table = pa.table(dict(columns), schema=schema)
         parquet.write_table(table, temporary, compression="zstd", row_group_size=_GROUP)
 
 
@@ -303,10 +276,8 @@ def _connection() -> duckdb.DuckDBPyConnection:
     )
 
 
-def _rows(
-    connection: duckdb.DuckDBPyConnection, parts: Sequence[Path], sql: str, values: Sequence[Any]
-) -> list[tuple[Any, ...]]:
-    """The rows of a query over `points`, the rows of these parts."""
+def _create_views(connection: duckdb.DuckDBPyConnection, parts: Sequence[Path]) -> None:
+    """Create the view `points`, the rows of these parts; raises BadInput for a newer schema."""
     names = [glob.escape(str(part)) for part in parts]
     _check_schemas(connection, names)
     connection.read_parquet(names, union_by_name=True).create_view("parts")
@@ -314,7 +285,6 @@ def _rows(
     connection.execute(
         f"CREATE VIEW points AS SELECT {typed} WHERE false UNION ALL BY NAME SELECT * FROM parts"
     )
-    return connection.execute(sql, list(values)).fetchall()
 
 
 def _check_schemas(connection: duckdb.DuckDBPyConnection, names: Sequence[str]) -> None:
@@ -329,15 +299,10 @@ def _check_schemas(connection: duckdb.DuckDBPyConnection, names: Sequence[str]) 
             )
 
 
-def _merged_rows(parts: Sequence[Path]) -> Iterator[tuple[Any, ...]]:
-    sql = (
-        f"SELECT {_SELECTED}, item FROM points QUALIFY row_number() OVER "
-        f"(PARTITION BY run, item) = 1 ORDER BY {', '.join(_SERIES)}, time, run, item"
-    )
-    import duckdb
-
-    try:
-        with _connection() as connection:
-            yield from _rows(connection, parts, sql, [])
-    except duckdb.Error:  # another process merges them
-        raise BadInput(f"{parts[0].parent}: can't be merged") from None
+def _merged(parts: Sequence[Path]) -> pa.Table:
+    """The points of parts as one, each once."""
+    columns = ", ".join(f'"{name}"' for name in _TYPES)
+    sql = f"SELECT {columns} FROM points {_ONCE} ORDER BY {_NAMES}, time, run, item"
+    with _connection() as connection:
+        _create_views(connection, parts)
+        return connection.sql(sql).to_arrow_table().cast(_schema())

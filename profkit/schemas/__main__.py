@@ -24,7 +24,7 @@ from profkit.comparison import application_view
 from profkit.comparison import json as comparison
 from profkit.core.typed_file import Model, json_schema
 from profkit.experiment import log
-from profkit.history import check_json
+from profkit.history import check as history_check
 from profkit.history import view as history
 from profkit.roofline import ceiling_file, roofline_json
 from profkit.rules import checklist_format, rule_file, score
@@ -65,7 +65,7 @@ FORMATS: Mapping[str, tuple[type[Model] | tuple[type[Model], ...], str]] = {
     "doctor": (doctor.DoctorFile, "profkit doctor --format json"),
     "gpu-spread": (gpu_spread.GpuSpreadFile, "profkit calibrate --on PLACE --format json"),
     "history": (history.SeriesFile, "profkit history show --format json"),
-    "history-check": (check_json.CheckFile, "profkit history check --format json"),
+    "history-check": (history_check.CheckFile, "profkit history check --format json"),
     "history-list": (history.HistoryFile, "profkit history list --format json"),
     "matrix": (matrix.MatrixFile, "A matrix of shapes (YAML)"),
     "metrics": (metrics.MetricsFile, "profkit metrics --format json"),

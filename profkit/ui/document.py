@@ -222,10 +222,14 @@ Block: TypeAlias = (
 
 @dataclass(frozen=True)
 class Document:
-    """Blocks in their order; `title` names the document, and is no block."""
+    """Blocks in their order; `title` names the document, and is no block.
+
+    `marker` is an HTML comment that its Markdown begins with, by which a bot finds it again.
+    """
 
     title: str
     blocks: tuple[Block, ...]
+    marker: str = ""
 
     @property
     def drawings(self) -> dict[str, str]:

@@ -14,7 +14,8 @@ _WIDTH = 110  # columns of a paragraph; chosen: two diffs fit side by side on a 
 
 def document_markdown(document: doc.Document, folder: str = "") -> str:
     """The document; `folder` holds its drawings, relative to the file."""
-    return blocks_markdown(document.blocks, folder) + "\n"
+    marker = f"{document.marker}\n" if document.marker else ""
+    return f"{marker}{blocks_markdown(document.blocks, folder)}\n"
 
 
 def blocks_markdown(blocks: Iterable[doc.Block], folder: str = "") -> str:

@@ -21,9 +21,8 @@ from benchmarks.history_alarms import (
     points_of,
     simulated,
 )
-from profkit.history.changes import Checked, check_series, series_marks
+from profkit.history.changes import Checked, Kind, check_series, series_marks
 from profkit.history.divisive import distances, statistic
-from profkit.history.marks import Kind
 from profkit.history.noise import step_at
 from profkit.history.record import Conditions, Point
 from profkit.history.steps import FEWEST, LEAST, detect, level_of
@@ -55,8 +54,8 @@ def calm(runs: int) -> list[Point]:
 def test_a_large_step_has_its_place_and_size(kind: str, factor: float) -> None:
     for history in range(12):
         points = slower(points_of(simulated(TUNED[kind], history, 60)), 40, factor)
-        found = [change for change in check_series(points).changes if abs(change.first - 40) <= 1]
-        assert [change.change for change in found] == [pytest.approx(factor - 1, rel=0.3)]
+        found = [mark for mark in series_marks(points) if abs(mark.index - 40) <= 1]
+        assert [mark.change for mark in found] == [pytest.approx(factor - 1, rel=0.3)]
 
 
 @pytest.mark.parametrize("between", [4, 6])
@@ -155,8 +154,8 @@ def test_a_step_of_two_percent_is_detected_within_three_runs() -> None:
 def test_a_change_names_the_runs_around_it() -> None:
     points = slower(calm(45), 40, 1.05)
     (change,) = check_series(points).changes
-    assert (change.kind, change.first, change.seen, change.age) == (Kind.REAL, 40, 42, 2)
-    assert (change.good, change.bad) == (points[39], points[40])
+    assert (change.kind, change.runs_since) == (Kind.REAL, 2)
+    assert [run.run for run in (change.good, change.bad)] == [points[39].run, points[40].run]
     assert change.change == pytest.approx(0.05, abs=0.01)
     (mark,) = series_marks(points)
     assert (mark.index, mark.kind) == (40, Kind.REAL)
@@ -166,8 +165,8 @@ def test_later_runs_move_no_change() -> None:
     points = slower(calm(80), 40, 1.03)
     early = check_series(points[:43]).changes
     late = check_series(points).changes
-    assert [change.first for change in early] == [change.first for change in late[:1]]
-    assert [change.seen for change in early] == [change.seen for change in late[:1]]
+    assert [change.bad for change in early] == [change.bad for change in late[:1]]
+    assert [change.runs_since for change in late[:1]] == [early[0].runs_since + 80 - 43]
 
 
 @pytest.mark.parametrize("runs", [1, 2, FEWEST + LEAST - 1])
@@ -196,7 +195,7 @@ def test_a_change_with_its_conditions_is_not_real(field: str, kind: Kind) -> Non
     (change,) = check_series(points).changes
     assert change.kind is kind
     assert "→ another" in change.why
-    assert change.bad == points[30]
+    assert change.bad.run == points[30].run
 
 
 def test_a_real_change_is_detected_on_each_of_several_gpus() -> None:
@@ -234,7 +233,7 @@ def test_points_of_one_run_count_once() -> None:
     points = slower(calm(40), 39, 1.1)
     points += [replace(points[-1], source=f"again {number}") for number in range(5)]
     checked = check_series(points)
-    assert len(checked.points) == 40
+    assert checked.runs == 40
     assert not checked.changes
 
 

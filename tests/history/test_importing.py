@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,9 +20,8 @@ from profkit.application.picks_file import PICKS, PicksFile
 from profkit.core.errors import BadInput
 from profkit.core.typed_file import encode
 from profkit.history import addition
-from profkit.history.addition import parents_of
-from profkit.history.content import Stated, medians_of
-from profkit.history.importing import import_run, jobs
+from profkit.history.addition import import_run, jobs, parents_of
+from profkit.history.readers import Stated, medians_of
 from profkit.history.record import Conditions, Point, Series
 from profkit.history.store import Store
 from profkit.runs.manifest import Manifest
@@ -147,31 +147,34 @@ def test_a_file_of_pytest_benchmark() -> None:
     assert backward.block_medians == (document["benchmarks"][1]["stats"]["median"],)
 
 
-def test_a_file_of_nvbench(tmp_path: Path) -> None:
+def test_a_file_of_nvbench_is_converted_by_the_script_of_its_page(tmp_path: Path) -> None:
     """With samples beside it, blocks of these; else its mean; skipped states are left out."""
-    shutil.copy(DATA / "nvbench.json", tmp_path / "copy.json")
+    page = (ROOT / "docs" / "reference" / "histories.md").read_text(encoding="utf-8")
+    script = page.split("```python\n")[1].split("```")[0]
+    source, target = tmp_path / "copy.json", tmp_path / "converted.json"
+    shutil.copy(DATA / "nvbench.json", source)
     samples = np.linspace(1e-6, 4e-6, 16, dtype="<f4")
     (tmp_path / "copy.json-bin").mkdir()
     (tmp_path / "copy.json-bin" / "0.bin").write_bytes(samples.tobytes())
+    subprocess.run([sys.executable, "-c", script, source, target], check=True)
     stated = Stated(branch="main", commit="c0ffee", time=datetime(2026, 11, 1, tzinfo=UTC))
-    h200, l4, host = points_in(tmp_path / "copy.json", stated)
+    h200, l4, host = points_in(target, stated)
     assert h200.series == Series("bench_copy", "copy", "Elements=1048576", "NVIDIA H200", "main")
     assert h200.block_medians == pytest.approx(samples.reshape(8, 2).mean(axis=1), rel=1e-6)
-    assert h200.conditions.timer == "nvbench 0.1.0 (cold, GPU, samples)"
+    assert h200.conditions.timer == "pytest-benchmark nvbench 0.1.0 samples"
     assert (h200.commit, h200.time) == ("c0ffee", stated.time)
     assert (l4.series.gpu_model, l4.block_medians) == ("NVIDIA L4", (1.5e-05,))
-    assert l4.conditions.timer == "nvbench 0.1.0 (cold, GPU, mean)"
-    assert (host.series.gpu_model, host.conditions.cache_policy) == ("", "")
-    (tmp_path / "copy.json-bin" / "0.bin").write_bytes(samples.tobytes()[:-1])
-    with pytest.raises(BadInput, match="samples"):
-        points_in(tmp_path / "copy.json")
+    assert l4.conditions.timer == "pytest-benchmark nvbench 0.1.0 nv/cold/time/gpu/mean"
+    assert host.series.gpu_model == ""
 
 
 def test_a_file_without_a_time_has_that_of_its_modification_and_says_so(
     tmp_path: Path, profkit_cli: Callable[..., Result]
 ) -> None:
-    path = tmp_path / "copy.json"
-    shutil.copy(DATA / "nvbench.json", path)
+    path = tmp_path / "timeless.json"
+    document = json.loads((DATA / "pytest_benchmark.json").read_text(encoding="utf-8"))
+    del document["datetime"]
+    path.write_text(json.dumps(document), encoding="utf-8")
     os.utime(path, (1.7e9, 1.7e9))
     result = profkit_cli("history", "add", path, "--store", tmp_path / "store")
     assert result.exit_code == 0
@@ -213,7 +216,7 @@ def changed(document: dict[str, Any]) -> dict[str, Any]:
         '{"schema": "profkit.ceilings/1"}',
         '{"benchmarks": [], "machine_info": 1, "datetime": 3}',
         '{"benchmarks": [{"name": "a"}], "machine_info": {}}',
-        '{"benchmarks": [{"name": "a", "states": 3}], "devices": []}',
+        '{"benchmarks": [{"fullname": "a", "stats": 3}], "machine_info": {}}',
         json.dumps(changed(json.loads((DATA / "pytest_benchmark.json").read_text("utf-8")))),
     ],
     ids=range(10),

@@ -53,7 +53,7 @@ def test_an_overview_has_the_runs_and_the_last_medians(tmp_path: Path) -> None:
     cudnn, flash = store.overviews()
     assert (cudnn.series, cudnn.runs) == (CUDNN, 1)
     assert (flash.series, flash.runs) == (FLASH, 25)
-    assert (flash.first, flash.last) == (point(0).time, point(24).time)
+    assert (flash.first, flash.last) == tuple(point(n).time.isoformat() for n in (0, 24))
     assert flash.recent == tuple(median_of(point(number)) for number in range(5, 25))
 
 
