@@ -72,8 +72,8 @@ def points(draw: random.Random, month: int, count: int) -> Iterator[Point]:
             f"{draw.getrandbits(256):064x}",
             f"runs/{month}/{number}.json",
             f"{draw.getrandbits(160):040x}",
-            f"{draw.getrandbits(160):040x}",
             tuple(draw.gauss(1e-4, 1e-6) for _ in range(BLOCKS)),
+            f"{draw.getrandbits(160):040x}",
         )
 
 

@@ -18,7 +18,7 @@ def stored(commit: str, median: float) -> Point:
     series = Series("test", "f", "", "", "main")
     conditions = Conditions("", "", "", "", "wall", "warm", "")
     time = datetime(2026, 1, 1, tzinfo=UTC)
-    return Point(series, conditions, time, "run", "", commit, "", (median,) * 8)
+    return Point(series, conditions, time, "run", "", commit, (median,) * 8)
 
 
 def test_an_improvement_between_commits_is_no_spread_of_one_build(
