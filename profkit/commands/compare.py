@@ -11,7 +11,7 @@ import typer
 from profkit.commands.choices import TextFormat, Unit
 from profkit.commands.groups import VerdictOptions, share
 from profkit.commands.kinds import Latencies
-from profkit.commands.options import put
+from profkit.commands.options import show
 from profkit.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def compare(
       profkit compare before.json after.json
       profkit compare before.json after.json --variant flash --floor 0.5%
     """
-    from profkit.timing.compare_view import saved_text
+    from profkit.timing.compare_view import compare_document, compare_result
     from profkit.timing.floor import floor_between_runs
     from profkit.timing.latency import analyze_latency, compare_saved
     from profkit.timing.latency_file import read_latencies
@@ -74,14 +74,15 @@ def compare(
                 *sides, thresholds=thresholds, floor=limit, force=force, versions=versions
             )
         )
-    unmatched: tuple[list[str], list[str]] = ([], [])
+    only: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
     if not variant:
-        unmatched = (
-            [label for label in before if label not in {first for first, _ in labels}],
-            [label for label in after if label not in {second for _, second in labels}],
+        matched_before, matched_after = zip(*labels, strict=True)
+        only = (
+            tuple(label for label in before if label not in matched_before),
+            tuple(label for label in after if label not in matched_after),
         )
-    names = (a.name, b.name)
-    put(saved_text(pairs, names, format, only=unmatched, to_file=output is not None), output)
+    file = compare_result(pairs, (a.name, b.name), only)
+    show(file, lambda: compare_document(pairs, file), format, output)
     if any(pair.open for pair in pairs):
         raise typer.Exit(_INCONCLUSIVE)
 

@@ -53,7 +53,7 @@ def optimize(
       profkit optimize targets/sdpa_s512.py --baseline flash --target-speedup 1.05
     """
     from profkit.timing import measurement, optimum
-    from profkit.timing.optimize_view import optimize_json, optimize_terminal
+    from profkit.timing.optimize_view import optimize_document, optimize_result
 
     if not 1 < target_speedup < 1000:
         raise UsageError(
@@ -72,10 +72,7 @@ def optimize(
     seconds = parse_duration("--budget", budget) or 0.0
     with options.interruptible(), stage_progress() as show:
         result = optimum.optimize(plan, baseline, target_speedup, seconds, show)
-    if format == "json":
-        options.put(optimize_json(result), output)
-    else:
-        options.put(optimize_terminal(result, to_file=output is not None), output)
+    options.show(optimize_result(result), lambda: optimize_document(result), format, output)
     outcome = result.decision.outcome
     if outcome is optimum.Outcome.invalid:
         message = "invalid measurement"

@@ -1,13 +1,10 @@
-"""Comparisons of two saved results: terminal, Markdown and `profkit.compare/1` JSON."""
+"""Comparisons of two saved results: their file, `profkit.compare/1`, and its document."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rich.console import Group
-from rich.text import Text
-
-from profkit.core.typed_file import File, Model, encode, part
+from profkit.core.typed_file import File, Model, part
 from profkit.core.version import __version__
 from profkit.timing.latency import SavedPair
 from profkit.timing.latency_view import (
@@ -20,9 +17,8 @@ from profkit.timing.latency_view import (
 )
 from profkit.timing.results import Classic, Margin, Source, Verdict
 from profkit.timing.verdict import Reason, reason_words
-from profkit.ui.markdown import escape
-from profkit.ui.terminal import rendered
-from profkit.ui.text import literal, percent, plural
+from profkit.ui import document as doc
+from profkit.ui.text import percent, plural
 
 _SETTLE = "for a verdict: time both interleaved, profkit time --compare or --against"
 _NOT_INTERLEAVED = "not interleaved: "
@@ -63,42 +59,30 @@ class CompareFile(File, frozen=True, kw_only=True, tag="profkit.compare/1"):
     only: tuple[tuple[str, ...], tuple[str, ...]]
 
 
-def saved_text(
+def compare_result(
     pairs: Sequence[SavedPair],
     names: tuple[str, str],
-    format: str,
-    *,
-    only: tuple[Sequence[str], Sequence[str]] = ((), ()),
-    to_file: bool,
-) -> str:
-    """The pairs as "terminal", "markdown" or "json".
+    only: tuple[tuple[str, ...], tuple[str, ...]],
+) -> CompareFile:
+    """The pairs as their file; `names` are those of the two files."""
+    return CompareFile(profkit=__version__, files=names, pairs=tuple(map(_pair, pairs)), only=only)
 
-    `names` are those of the two files, `only` the labels that are in one of them alone.
-    """
-    title = f"{literal(names[0])} → {literal(names[1])}"
-    if format == "json":
-        first, second = map(tuple, only)
-        rows = tuple(map(_pair, pairs))
-        file = CompareFile(profkit=__version__, files=names, pairs=rows, only=(first, second))
-        return encode(file, dense=False)
-    blocks = [_lines(pair) for pair in pairs]
-    sides = zip(names, only, strict=True)
-    left = [literal(f"only in {name}: {', '.join(labels)}") for name, labels in sides if labels]
+
+def compare_document(pairs: Sequence[SavedPair], file: CompareFile) -> doc.Document:
+    """Each pair with its evidence, and the labels that are in one file alone."""
+    title = " → ".join(file.files)
+    blocks: list[doc.Block] = [doc.Heading(title, 1)]
+    for pair in pairs:
+        heading, *lines = _lines(pair)
+        evidence = tuple(map(doc.quiet, lines))
+        blocks += [doc.Lines((doc.strong(heading),), gap=True), doc.Lines(evidence, indent=2)]
+    sides = zip(file.files, file.only, strict=True)
+    left = [f"only in {name}: {', '.join(labels)}" for name, labels in sides if labels]
     intervals = [side.interval for pair in pairs for side in (pair.a, pair.b)]
     if any(interval and interval.level is None for interval in intervals):
         left.append(WITHIN_RUN_NOTE)
-    if format == "markdown":
-        parts = [f"# {escape(title)}"]
-        for heading, *lines in blocks:
-            parts += ["", f"**{escape(heading)}**", "", *(f"- {escape(line)}" for line in lines)]
-        for line in left:
-            parts += ["", escape(line)]
-        return "\n".join(parts) + "\n"
-    texts = [Text(title, "bold")]
-    for heading, *lines in blocks:
-        texts += [Text(), Text(heading), *(Text(f"  {line}", "dim") for line in lines)]
-    texts += [Text(), *map(Text, left)] if left else []
-    return rendered(Group(*texts), to_file=to_file)
+    blocks += [doc.Lines(tuple(left), gap=True)] if left else []
+    return doc.Document(title, tuple(blocks))
 
 
 def _lines(pair: SavedPair) -> list[str]:
@@ -109,14 +93,14 @@ def _lines(pair: SavedPair) -> list[str]:
         ratio = times_as_fast(within.speedup, within.low, within.high)
     times = f"{latency_words(a)} → {latency_words(b)}"
     return [
-        f"{literal(label)}  {times}   {ratio}  {_verdict(pair).upper()}{_caveats(pair)}",
-        *(f"measured differently: {literal(fact)}" for fact in pair.obstacles),
+        f"{label}  {times}   {ratio}  {_verdict(pair).upper()}{_caveats(pair)}",
+        *(f"measured differently: {fact}" for fact in pair.obstacles),
         _standing(pair),
         classic_line(
             pair.classic,
             contradicted=pair.open or pair.within.verdict is not Verdict.IMPROVED,
         ),
-        *(f"measured with other versions: {literal(fact)}" for fact in pair.notes),
+        *(f"measured with other versions: {fact}" for fact in pair.notes),
         *_doubts(pair),
         *[_SETTLE] * pair.open,
     ]

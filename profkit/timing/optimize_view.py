@@ -1,21 +1,16 @@
-"""Which variant to use, for people and as `profkit.optimize/1` JSON."""
+"""Which variant to use: its file, `profkit.optimize/1`, and its document."""
 
 from __future__ import annotations
 
-from rich.console import Group, RenderableType
-from rich.text import Text
-
 from profkit.core.fingerprint import Fingerprint
-from profkit.core.typed_file import File, Model, encode, part
+from profkit.core.typed_file import File, Model, part
 from profkit.core.version import __version__
 from profkit.timing.latency_format import Declared
 from profkit.timing.latency_view import change, latency_words
 from profkit.timing.optimum import LOOKS, Candidate, Optimum, Outcome, Standing
 from profkit.timing.results import Verdict
 from profkit.timing.verdict import Reason
-from profkit.ui.terminal import rendered, table_of
-from profkit.ui.text import literal
-from profkit.ui.view import Grid
+from profkit.ui import document as doc
 
 _VISIBLE = 0.05  # chosen: a ratio of medians that differs by 5% from that of blocks needs a note
 _STANDING = {
@@ -26,23 +21,20 @@ _STANDING = {
 }
 
 
-def optimize_terminal(optimum: Optimum, *, to_file: bool = False) -> str:
+def optimize_document(optimum: Optimum) -> doc.Document:
     """The verdict first, then every variant."""
     work = (optimum.target.work.what if optimum.target.work else "") or ""
-    parts: list[RenderableType] = [
-        Text(literal(f"{optimum.target.name}  {work}"), "bold"),
-        Text(literal(verdict_words(optimum))),
+    lines = [verdict_words(optimum), *([f"  {setting}"] if (setting := _setting(optimum)) else [])]
+    times = f"{_seconds(optimum.seconds)} of {_seconds(optimum.budget)}, {optimum.blocks} blocks"
+    blocks: list[doc.Block] = [
+        doc.Heading(f"{optimum.target.name}  {work}", 1),
+        doc.Lines(tuple(lines)),
+        _table(optimum),
+        *([doc.Lines((), gap=True)] if optimum.left_out else []),
+        *(doc.Note(f"{name}: {why}") for name, why in optimum.left_out.items()),
+        doc.Lines((f"Time    {times}",), gap=True),
     ]
-    if setting := _setting(optimum):
-        parts.append(Text(literal(f"  {setting}"), "cyan"))
-    parts.append(table_of(_grid(optimum), numbers=True))
-    if optimum.left_out:
-        parts.append(Text())
-    obstacles = optimum.left_out.items()
-    parts += [Text(literal(f"! {name}: {why}"), "yellow") for name, why in obstacles]
-    times = f"{_seconds(optimum.seconds)} of {_seconds(optimum.budget)}"
-    parts += [Text(), Text(f"Time    {times}, {optimum.blocks} blocks")]
-    return rendered(Group(*parts), to_file=to_file)
+    return doc.Document(f"Variants of {optimum.target.name}", tuple(blocks))
 
 
 def _seconds(value: float) -> str:
@@ -80,24 +72,25 @@ def _setting(optimum: Optimum) -> str | None:
     return optimum.settings.get(_use(optimum) or "")
 
 
-def _grid(optimum: Optimum) -> Grid:
+def _table(optimum: Optimum) -> doc.Table:
     in_use, ranking = optimum.in_use, _ranking(optimum)
-    rows = [(literal(in_use.label), latency_words(in_use), "in use", "")]
+    rows = [(in_use.label, latency_words(in_use), "in use", "")]
     for candidate in ranking:
         words = latency_words(candidate.pair.b), change(candidate.comparison)
-        rows.append((literal(candidate.label), *words, _STANDING[candidate.standing]))
+        rows.append((candidate.label, *words, _STANDING[candidate.standing]))
     differ = any(
         abs(in_use.summary.median / each.pair.b.summary.median / each.comparison.speedup - 1)
         > _VISIBLE
         for each in ranking
     )
-    return Grid(
+    return doc.Table(
         f"Variants (target speedup {optimum.speedup:.2f}x)",
-        ("Variant", "Median", f"vs {literal(in_use.label)}", ""),
+        ("Variant", "Median", f"vs {in_use.label}", ""),
         tuple(rows),
         "Ratios: geometric mean over interleaved blocks; medians: over all samples"
         if differ
         else "",
+        words=1,
     )
 
 
@@ -148,7 +141,7 @@ class OptimizeFile(File, frozen=True, kw_only=True, tag="profkit.optimize/1"):
     fingerprint_sha256: str
 
 
-def optimize_json(optimum: Optimum) -> str:
+def optimize_result(optimum: Optimum) -> OptimizeFile:
     """The decision with its evidence."""
     candidates = tuple(
         TimedCandidate(
@@ -159,7 +152,7 @@ def optimize_json(optimum: Optimum) -> str:
         )
         for candidate in _ranking(optimum)
     )
-    file = OptimizeFile(
+    return OptimizeFile(
         profkit=__version__,
         in_use=optimum.in_use.label,
         target_speedup=optimum.speedup,
@@ -173,4 +166,3 @@ def optimize_json(optimum: Optimum) -> str:
         **part(optimum, "target", "chosen", "blocks", "budget", "seconds"),
         **part(optimum, "fingerprint", "fingerprint_sha256"),
     )
-    return encode(file, dense=False)

@@ -31,8 +31,8 @@ def _lines(block: doc.Block, folder: str) -> Iterator[str]:
             yield from ["", escape(note)] if note else []
         case doc.Paragraph(text=words):
             yield _folded(prose(words))
-        case doc.Lines(lines=lines):
-            yield from (f"{prose(line)}  " for line in lines)
+        case doc.Lines(lines=lines, indent=indent):
+            yield from (f"- {prose(line)}" if indent else f"{prose(line)}  " for line in lines)
         case doc.Items() | doc.Bullets():
             yield from _items(block)
         case doc.Table():
