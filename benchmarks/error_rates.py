@@ -33,7 +33,7 @@ from benchmarks.series import (
     skewed,
     table,
 )
-from profkit.timing.calibration import difference_bound, run_bound
+from profkit.calibration.floors import difference_bound, run_bound
 from profkit.timing.resolution import common_tick, common_value, log_shift, open_ticks
 from profkit.timing.results import DEFAULT, Summary, Verdict
 from profkit.timing.statistics import summarize

@@ -124,8 +124,8 @@ def _without_counters(
 ) -> str:
     from profkit.analysis import without_counters
     from profkit.analysis import without_counters_view as views
+    from profkit.calibration.ceilings import read_ceilings, unfit
     from profkit.commands.reading import read_timeline
-    from profkit.roofline.ceiling_file import read_ceilings, unfit
     from profkit.ui.terminal import rendered
 
     if len(paths) > 1 or format in {"csv", "html"}:

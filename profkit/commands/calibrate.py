@@ -6,14 +6,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from msgspec import Meta
+from msgspec import Meta, structs
 
 from profkit.commands.choices import Count, TextFormat
 from profkit.commands.groups import OnDevice, Place, TimingMethod
 from profkit.commands.kinds import Script
-from profkit.commands.options import interruptible, put, warn
-from profkit.core.errors import EnvironmentProblem, UsageError
-from profkit.core.timestamp import timestamp
+from profkit.commands.options import interruptible, kept, show
+from profkit.core.errors import UsageError
 from profkit.ui.progress import stage_progress
 
 if TYPE_CHECKING:
@@ -51,10 +50,12 @@ def calibrate(
       profkit calibrate targets/sdpa_s512.py:flash --comparisons 300
       profkit calibrate --on local
     """
-    from profkit.timing import calibration, calibration_target, measurement
-    from profkit.timing.floor import Floor, keep_floor
+    from profkit.calibration import floors
+    from profkit.calibration import target as product
+    from profkit.timing import measurement
+    from profkit.timing.floor import keep_floor
 
-    subject = measurement.subject_of(target or str(calibration_target.__file__))
+    subject = measurement.subject_of(target or str(product.__file__))
     if place.on is not None:  # a worker may start in another folder
         subject = replace(subject, path=subject.path.resolve())
     plan = measurement.TimingPlan(
@@ -67,31 +68,12 @@ def calibrate(
     if place.on is not None:
         _spread(plan, place.placement(where), processes, subject.labeled(subject.path.stem), format)
         return
-    with interruptible(), stage_progress() as show:
-        repeats = measurement.repeat(measurement.paired(plan), comparisons, processes, show)
-    within = calibration.differences(repeats.within)
-    between = calibration.differences(repeats.between, within.typical_width)
-    sample = repeats.runs[0]
-    gpu_id, timer_name, l2 = sample.measured_with
-    floor = Floor(
-        gpu=gpu_id,
-        timer=timer_name,
-        cache=l2,
-        name=sample.gpu.name or "the CPU",
-        within_process=within.floor,
-        between_processes=max(within.floor, between.floor),
-        between_runs=max(within.floor, between.floor, calibration.between_runs(repeats.runs)),
-        comparisons=comparisons,
-        processes=processes,
-        created=timestamp(),
-    )
-    saved: Path | None = None
-    try:
-        saved = keep_floor(floor)
-    except EnvironmentProblem as error:
-        warn(error)
-    render = calibration.calibration_json if format == "json" else calibration.calibration_text
-    put(render(floor, within, between, repeats.seconds, saved), None)
+    with interruptible(), stage_progress() as tell:
+        repeats = measurement.repeat(measurement.paired(plan), comparisons, processes, tell)
+    file = floors.calibrate(repeats)
+    saved = kept(lambda: keep_floor(file.floor))
+    file = structs.replace(file, kept=saved is not None)
+    show(file, lambda: floors.calibration_document(file, saved), format, None)
 
 
 def _spread(
@@ -102,25 +84,24 @@ def _spread(
     from tempfile import mkdtemp
     from time import monotonic
 
-    from profkit.core.typed_file import encode
-    from profkit.core.version import __version__
-    from profkit.timing.gpu_spread import (
+    from profkit.calibration.gpu_spread import (
         GpuSpreadFile,
         keep_spread,
         measure_spread,
-        spread_text,
+        spread_document,
         spreads_of,
     )
+    from profkit.core.version import __version__
 
     assert place is not None
     if runs < 2:
         raise UsageError(f"--processes {runs}: one run has no scatter", "give 2 or more")
     started = monotonic()
-    with interruptible(), stage_progress() as show:
+    with interruptible(), stage_progress() as tell:
         # on slurm jobs write here: a folder that all hosts see
         folder = Path(mkdtemp(prefix="profkit-calibrate-", dir=Path.cwd()))
         try:
-            times, state = measure_spread(plan, place, runs, folder, show)
+            times, state = measure_spread(plan, place, runs, folder, tell)
         finally:
             rmtree(folder, ignore_errors=True)
     file = GpuSpreadFile(
@@ -130,9 +111,5 @@ def _spread(
         unused={**state.excluded, **state.given_up},
         seconds=monotonic() - started,
     )
-    saved: list[Path] = []
-    try:
-        saved = [keep_spread(spread) for spread in file.spreads]
-    except EnvironmentProblem as error:
-        warn(error)
-    put(encode(file, dense=False) if format == "json" else spread_text(file, saved), None)
+    saved = kept(lambda: [keep_spread(spread) for spread in file.spreads]) or []
+    show(file, lambda: spread_document(file, saved), format, None)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from profkit.commands.choices import Number, TextFormat
-from profkit.commands.options import interruptible, put, warn
-from profkit.core.errors import EnvironmentProblem
+from profkit.commands.options import interruptible, kept, show
 from profkit.ui.progress import stage_progress
 
 
@@ -32,21 +31,12 @@ def ceilings(
       profkit ceilings --only dram,tensor_fp16 --format json
       profkit ceilings --gpu 1 -o ceilings.json
     """
-    from profkit.roofline.ceiling_file import ceilings_json, keep_ceilings
-    from profkit.roofline.ceiling_measurement import measure_ceilings, roofs_named
-    from profkit.roofline.ceilings_view import ceilings_markdown, ceilings_terminal
+    from profkit.calibration.ceiling_measurement import measure_ceilings, roofs_named
+    from profkit.calibration.ceilings import ceilings_document, keep_ceilings
 
     names = roofs_named(only)
-    with interruptible(), stage_progress() as show:
-        measured = measure_ceilings(names, gpu, show)
-    saved: Path | None = None
-    try:
-        saved = keep_ceilings(measured)
-    except EnvironmentProblem as error:
-        warn(error)
-    if format == "json" or (format is None and output):
-        put(ceilings_json(measured), output)
-    elif format == "markdown":
-        put(ceilings_markdown(measured), output)
-    else:
-        put(ceilings_terminal(measured, saved, to_file=output is not None), output)
+    with interruptible(), stage_progress() as tell:
+        measured = measure_ceilings(names, gpu, tell)
+    saved = kept(lambda: keep_ceilings(measured))
+    chosen = format or ("json" if output else "terminal")
+    show(measured, lambda: ceilings_document(measured, saved), chosen, output)

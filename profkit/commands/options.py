@@ -15,6 +15,7 @@ from typing import (
     TYPE_CHECKING,
     Any,
     NoReturn,
+    TypeVar,
     get_type_hints,
 )
 
@@ -23,7 +24,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from profkit.commands.choices import choices_of, format_of
 from profkit.commands.kinds import RECORDINGS
-from profkit.core.errors import BadInput, ProfkitError, UsageError
+from profkit.core.errors import BadInput, EnvironmentProblem, ProfkitError, UsageError
 from profkit.core.integrity import MANIFEST
 from profkit.core.regular_file import open_regular
 from profkit.core.text_files import read_json
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 
     from profkit.core.typed_file import Model
     from profkit.ui.document import Document
+
+T = TypeVar("T")
 
 OUTPUTS = {"output", "out", "plot", "badge", "perfetto"}
 _FORMER = "out"  # the name, and the former flag, of what became --output, --save or --runs
@@ -283,6 +286,15 @@ def names_in(text: str | None) -> tuple[str, ...]:
 def warn(message: object) -> None:
     """One line on stderr."""
     typer.echo(f"profkit: {message}", err=True)
+
+
+def kept(keep: Callable[[], T]) -> T | None:
+    """What saving state returns; a warning and None where nothing can be written."""
+    try:
+        return keep()
+    except EnvironmentProblem as error:
+        warn(error)
+        return None
 
 
 def report_failures(failures: Sequence[ProfkitError]) -> None:

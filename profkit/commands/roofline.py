@@ -113,8 +113,8 @@ def _measured(ceilings: Path | None, report: Report) -> Mapping[str, float]:
     Raises EnvironmentProblem where none are saved of it, UsageError for those of another GPU.
     """
     from profkit.analysis.run_files import latencies_of
+    from profkit.calibration.ceilings import find_ceilings, read_ceilings, unfit
     from profkit.core.typed_file import plain
-    from profkit.roofline.ceiling_file import find_ceilings, read_ceilings, unfit
 
     saved = latencies_of(report.path)
     timed = next((row.gpu for row in saved.latencies if row.gpu), None) if saved else None

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
+from typing import TypeVar
 
 from profkit.core.atomic_file import write_atomic
-from profkit.core.errors import EnvironmentProblem
+from profkit.core.errors import BadInput, EnvironmentProblem
+from profkit.core.typed_file import Model, read_file
+
+M = TypeVar("M", bound=Model)
 
 
 def state_folder(kind: str) -> Path:
@@ -25,3 +30,12 @@ def write_state(path: Path, text: str) -> None:
             f"{path}: can't be written ({error.strerror})",
             "set XDG_STATE_HOME to a writable directory",
         ) from None
+
+
+def read_state(kind: str, model: type[M]) -> list[M]:
+    """The files of a kind, those that can't be read left out."""
+    files = []
+    for path in sorted(state_folder(kind).glob("*.json")):
+        with suppress(BadInput):
+            files.append(read_file(path, model))
+    return files

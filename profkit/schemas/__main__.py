@@ -19,6 +19,7 @@ from profkit.analysis import (
 from profkit.application import answer_view, picks_file
 from profkit.application import json as application
 from profkit.audit import view as audit
+from profkit.calibration import ceilings, floors, gpu_spread
 from profkit.capture import doctor, target_format
 from profkit.comparison import application_view
 from profkit.comparison import json as comparison
@@ -26,16 +27,14 @@ from profkit.core.typed_file import Model, json_schema
 from profkit.experiment import log
 from profkit.history import check as history_check
 from profkit.history import view as history
-from profkit.roofline import ceiling_file, roofline_json
+from profkit.roofline import roofline_json
 from profkit.rules import checklist_format, rule_file, score
 from profkit.runs import manifest
 from profkit.study import json as study
 from profkit.study import matrix, plan_format, progress
 from profkit.timing import (
-    calibration,
     cell,
     compare_view,
-    gpu_spread,
     latency_format,
     optimize_view,
 )
@@ -55,8 +54,8 @@ FORMATS: Mapping[str, tuple[type[Model] | tuple[type[Model], ...], str]] = {
     "baseline-plan": (plan_format.PlanFile, "A baseline's plan: its baseline.json"),
     "baseline-progress": (progress.ProgressFile, "progress.json of a baseline on several GPUs"),
     "baseline-status": (progress.StatusFile, "profkit baseline status --format json"),
-    "calibrate": (calibration.CalibrationFile, "profkit calibrate --format json"),
-    "ceilings": (ceiling_file.CeilingFile, "profkit ceilings --format json, and -o"),
+    "calibrate": (floors.CalibrationFile, "profkit calibrate --format json"),
+    "ceilings": (ceilings.CeilingFile, "profkit ceilings --format json, and -o"),
     "cell": (cell.Cell, "A cell of a baseline: cells/SHAPE.BACKEND.json"),
     "check": (target_format.CheckFile, "TARGET.py --check --report FILE, and a run's check.json"),
     "checklist": (checklist_format.ChecklistFile, "profkit checklist --format json"),

@@ -12,6 +12,7 @@ from typing import Any
 
 from msgspec import structs
 
+from profkit.calibration.gpu_spread import GpuSpread
 from profkit.core.fingerprint import Device, Fingerprint
 from profkit.core.timestamp import timestamp
 from profkit.core.typed_file import Amount, Count, File, Model, encode, known, part, plain
@@ -20,7 +21,6 @@ from profkit.study.matrix import Matrix
 from profkit.study.plan_format import Backend, Origin, PlanFile, ProfiledCell, Program, Run
 from profkit.study.summary import Baseline, Best, Contrast, Row, Scaling
 from profkit.timing.cell import Cell, CellStatus
-from profkit.timing.gpu_spread import GpuSpread
 from profkit.timing.statistics import summarize
 
 _NOT_IN_THE_TABLE = ("arguments", "throttled", "dependence", "flags")

@@ -6,10 +6,10 @@ from typing import Literal, TypeAlias
 
 from msgspec import UNSET, UnsetType
 
+from profkit.calibration.gpu_spread import GpuSpread
 from profkit.core.fingerprint import Device
 from profkit.core.typed_file import Amount, Count, Facts, File, Maybe, Model
 from profkit.study.matrix import Matrix
-from profkit.timing.gpu_spread import GpuSpread
 
 IMPORTED = "imported"
 Origin: TypeAlias = Literal["measured", "said", "none"]

@@ -15,6 +15,7 @@ from typing import Any
 from msgspec import UNSET
 from msgspec.structs import replace
 
+from profkit.calibration.gpu_spread import read_spread
 from profkit.capture.program_files import program_digest
 from profkit.core.errors import BadInput, ProfkitError, UsageError
 from profkit.core.extras import lacking
@@ -47,7 +48,6 @@ from profkit.study.progress import forget_progress
 from profkit.study.summary import Baseline, Row, derive, top_rows
 from profkit.timing.cell import MISSING, Cell, CellStatus
 from profkit.timing.floor import read_floor
-from profkit.timing.gpu_spread import read_spread
 from profkit.timing.measurement import Tell, lock_of
 from profkit.timing.turns import Died, Silent
 

@@ -17,12 +17,12 @@ from typing import Any, Literal, TypeAlias, TypeVar
 
 from msgspec import UNSET, UnsetType, field, structs
 
+from profkit.calibration.gpu_spread import GpuSpread, kind_of
 from profkit.capture.gpu import VISIBLE
 from profkit.core.fingerprint import Device, Fingerprint
 from profkit.core.typed_file import Count, Model, known, part
 from profkit.report.gpus import Datasheet
 from profkit.timing.cell import Cell, CellStatus
-from profkit.timing.gpu_spread import GpuSpread, kind_of
 from profkit.timing.latency import (
     FEWEST_IN_A_BLOCK,
     Pair,

@@ -19,13 +19,13 @@ torch = pytest.importorskip("torch", reason="loads are launched on torch's tenso
 if not torch.cuda.is_available():
     pytest.skip("no CUDA device", allow_module_level=True)
 
+from profkit.calibration.ceilings import LABELS, read_ceilings  # noqa: E402
+from profkit.calibration.loads import loads  # noqa: E402
+from profkit.calibration.loads.counts import Machine  # noqa: E402
 from profkit.capture.cuda_source import compile_kernel  # noqa: E402
 from profkit.capture.target import Unsupported  # noqa: E402
-from profkit.roofline.ceiling_file import LABELS, read_ceilings  # noqa: E402
-from profkit.roofline.loads import loads  # noqa: E402
-from profkit.roofline.loads.counts import Machine  # noqa: E402
 
-KERNELS = ROOT / "profkit" / "roofline" / "loads"
+KERNELS = ROOT / "profkit" / "calibration" / "loads"
 PLAUSIBLE = (0.55, 1.0)  # of the datasheet's peak
 FAR_FROM_ITS_PEAK = {"tensor_int8": 0.4}  # torch._int_mm is not the fastest that could be written
 

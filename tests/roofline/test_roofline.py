@@ -22,10 +22,10 @@ from msgspec import structs
 from typer.testing import Result
 
 import profkit
+from profkit.calibration.ceilings import CeilingFile, CeilingRow, ceilings_json
 from profkit.core.errors import BadInput, UsageError
 from profkit.core.fingerprint import Device
 from profkit.report.summary import groups
-from profkit.roofline.ceiling_file import CeilingFile, CeilingRow, ceilings_json
 from profkit.roofline.plot import figure_of, plot_rooflines
 from profkit.roofline.roofline import Outside, Point, Roofline, roofline
 from profkit.roofline.roofs import Peaks

@@ -22,6 +22,15 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from profkit.calibration.gpu_spread import (
+    GpuSpreadFile,
+    GpuTimes,
+    keep_spread,
+    measure_spread,
+    read_spread,
+    spread_document,
+    spreads_of,
+)
 from profkit.commands.cli import app
 from profkit.core.errors import EnvironmentProblem
 from profkit.core.fingerprint import Device
@@ -33,16 +42,8 @@ from profkit.study.plan import BaselinePlan
 from profkit.study.progress import read_status, status_text
 from profkit.study.run import run_baseline
 from profkit.study.summary import Baseline
-from profkit.timing.gpu_spread import (
-    GpuSpreadFile,
-    GpuTimes,
-    keep_spread,
-    measure_spread,
-    read_spread,
-    spread_text,
-    spreads_of,
-)
 from profkit.timing.measurement import Subject, TimingPlan
+from profkit.ui.terminal import document_terminal
 from tests.conftest import ROOT
 from tests.simulated_gpus import (
     PROGRAM,
@@ -58,6 +59,10 @@ pytestmark = pytest.mark.usefixtures("new_processes")  # a driver has threads, w
 LOCAL = Placement("local")
 needs_ray = pytest.mark.skipif(not find_spec("ray"), reason="pip install 'profkit[ray]'")
 needs_slurm = pytest.mark.skipif(not find_spec("submitit"), reason="pip install 'profkit[slurm]'")
+
+
+def text_of(file: GpuSpreadFile) -> str:
+    return document_terminal(spread_document(file, ()), to_file=True)
 
 
 @pytest.fixture
@@ -439,8 +444,10 @@ def test_a_spread_of_few_runs_says_what_more_would_make_of_it() -> None:
     ]
     spreads = spreads_of(times, plan, "made")
     file = GpuSpreadFile(profkit="", times=tuple(times), spreads=spreads, unused={}, seconds=1.0)
-    assert "--processes 8 would make it about 4." in spread_text(file, ())
+    assert "--processes 8 would make it about 4." in document_terminal(
+        spread_document(file, ()), to_file=True
+    )
     times = [msgspec.structs.replace(each, medians=each.medians * 32) for each in times]
     spreads = spreads_of(times, plan, "made")
     file = GpuSpreadFile(profkit="", times=tuple(times), spreads=spreads, unused={}, seconds=1.0)
-    assert "--processes" not in spread_text(file, ())
+    assert "--processes" not in text_of(file)

@@ -12,10 +12,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from profkit.calibration.loads import counts
+from profkit.calibration.loads.counts import Machine
 from profkit.capture.cuda_source import compile_kernel
 from profkit.capture.target import Unsupported
-from profkit.roofline.loads import counts
-from profkit.roofline.loads.counts import Machine
 
 _FOLDER = Path(__file__).parent
 _RESIDENT = 8  # blocks of 256 threads per SM: 2,048 threads, the most of any SM

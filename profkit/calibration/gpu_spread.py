@@ -10,20 +10,21 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-from msgspec import json
+from msgspec import UNSET, json, structs
 
-from profkit.core.errors import BadInput, EnvironmentProblem
+from profkit.calibration.floors import CONFIDENCE, EXCEEDED, bound_factor
+from profkit.core.errors import EnvironmentProblem
 from profkit.core.fingerprint import Device
-from profkit.core.state_folder import state_folder, write_state
+from profkit.core.state_folder import read_state, state_folder, write_state
 from profkit.core.timestamp import timestamp
-from profkit.core.typed_file import Amount, Count, File, Model, encode, known, read_file
+from profkit.core.typed_file import Amount, Count, File, Model, encode, known, part
 from profkit.execution.driver import Reply, State, drive
 from profkit.execution.executors import executor_of
 from profkit.execution.placement import Placement
 from profkit.execution.protocol import Outcome, Task
-from profkit.timing.calibration import CONFIDENCE, EXCEEDED, bound_factor
 from profkit.timing.measurement import Tell, TimingPlan, time_targets
-from profkit.ui.text import literal, number, plural
+from profkit.ui import document as doc
+from profkit.ui.text import number, plural
 
 _MORE, _LARGE = 4, 1.2  # chosen: it is worth saying that 4 times the runs reduce it by a fifth
 _MOST = 100  # runs, chosen: few will wait for more
@@ -179,8 +180,7 @@ def spreads_of(times: Sequence[GpuTimes], plan: TimingPlan, call: str) -> tuple[
 
 def kind_of(gpu: Device) -> Device:
     """What GPUs must have in common to be compared: model, driver, clock and power settings."""
-    values = {name: getattr(gpu, name) for name in Device.__struct_fields__ if name != "uuid"}
-    return Device(**values)
+    return structs.replace(gpu, uuid=UNSET)
 
 
 def _spread(group: Sequence[GpuTimes], plan: TimingPlan, call: str) -> GpuSpread:
@@ -209,8 +209,7 @@ def keep_spread(spread: GpuSpread) -> Path:
     parts = (spread.timer, spread.cache, *spread.gpus)
     name = hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
     path = state_folder("spreads") / f"{name}.json"
-    fields = {name: getattr(spread, name) for name in GpuSpread.__struct_fields__}
-    write_state(path, encode(SavedSpread(**fields)))
+    write_state(path, encode(SavedSpread(**part(spread, *GpuSpread.__struct_fields__))))
     return path
 
 
@@ -218,34 +217,26 @@ def read_spread(gpus: Sequence[Device], timer: str, cache: str) -> GpuSpread | N
     """The latest spread that was measured on all these GPUs, as they are set now; None without
     one."""
     uuids, kinds = {known(gpu.uuid) or "" for gpu in gpus}, {kind_of(gpu) for gpu in gpus}
-    spreads = []
-    for path in sorted(state_folder("spreads").glob("*.json")):
-        try:
-            spread = read_file(path, SavedSpread)
-        except BadInput:
-            continue
-        is_same_call = (spread.timer, spread.cache) == (timer, cache)
-        if is_same_call and uuids <= set(spread.gpus) and kinds == {spread.kind}:
-            spreads.append(spread)
+    spreads = [
+        spread
+        for spread in read_state("spreads", SavedSpread)
+        if (spread.timer, spread.cache) == (timer, cache)
+        and uuids <= set(spread.gpus)
+        and kinds == {spread.kind}
+    ]
     if not spreads:
         return None
     latest = max(spreads, key=lambda spread: spread.created)
-    return GpuSpread(**{name: getattr(latest, name) for name in GpuSpread.__struct_fields__})
+    return GpuSpread(**part(latest, *GpuSpread.__struct_fields__))
 
 
-def spread_text(file: GpuSpreadFile, saved: Sequence[Path]) -> str:
+def spread_document(file: GpuSpreadFile, saved: Sequence[Path]) -> doc.Document:
     """The times of all GPUs and the spreads."""
-    lines = []
-    for each in sorted(file.times, key=lambda each: float(np.median(each.medians))):
-        low, high = min(each.medians), max(each.medians)
-        lines.append(
-            f"{literal(each.uuid)}  {each.worker:8}  {number(float(np.median(each.medians)), 's')}"
-            f"  {plural(len(each.medians), 'run')}, {high / low - 1:.2%} apart"
-        )
+    times = sorted(file.times, key=lambda each: float(np.median(each.medians)))
+    blocks: list[doc.Block] = [doc.Lines(tuple(map(_times, times)))]
     for spread in file.spreads:
-        lines += [
-            "",
-            f"{literal(spread.name)}, {plural(len(spread.gpus), 'GPU')}: {spread.call}",
+        lines = [
+            f"{spread.name}, {plural(len(spread.gpus), 'GPU')}: {spread.call}",
             f"largest difference between GPUs  {spread.largest:6.2%}",
             f"between-GPU spread               {spread.bound:6.2%}   of runs on two of these GPUs; "
             f"at most {EXCEEDED:.0%} exceed it, at {CONFIDENCE:.0%} confidence",
@@ -256,8 +247,18 @@ def spread_text(file: GpuSpreadFile, saved: Sequence[Path]) -> str:
                 f"{'':33}--processes {_MORE * spread.runs} would make it about {more:.1%}, "
                 f"{_MOST} {most:.1%}"
             )
+        blocks.append(doc.Lines(tuple(lines), gap=True))
     if not file.spreads:
-        lines += ["", "No spread: it takes two GPUs of one model, driver and clock policy."]
-    lines += [f"! {name} not used: {reason}" for name, reason in file.unused.items()]
-    lines += ["", f"Time  {file.seconds:.1f} s", *(f"Saved {path}" for path in saved)]
-    return "\n".join(lines) + "\n"
+        none = "No spread: it takes two GPUs of one model, driver and clock policy."
+        blocks.append(doc.Lines((none,), gap=True))
+    blocks += [doc.Note(f"{name} not used: {reason}") for name, reason in file.unused.items()]
+    last = (f"Time  {file.seconds:.1f} s", *(f"Saved {path}" for path in saved))
+    return doc.Document("Spread between GPUs", (*blocks, doc.Lines(last, gap=True)))
+
+
+def _times(gpu: GpuTimes) -> str:
+    low, high = min(gpu.medians), max(gpu.medians)
+    return (
+        f"{gpu.uuid}  {gpu.worker:8}  {number(float(np.median(gpu.medians)), 's')}"
+        f"  {plural(len(gpu.medians), 'run')}, {high / low - 1:.2%} apart"
+    )

@@ -1,6 +1,6 @@
 """A process that measures roofs when it is told to: the loads, one after the other.
 
-    python -m profkit.roofline.loads.worker FD
+    python -m profkit.calibration.loads.worker FD
 
 It is asked and answers as `profkit.timing.worker` does.
 """
@@ -15,13 +15,13 @@ from collections.abc import Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
+from profkit.calibration.loads.counts import Machine
+from profkit.calibration.loads.loads import Load, loads
 from profkit.capture.environment import fingerprint, lock
 from profkit.capture.gpu import Watch
 from profkit.capture.target import Unsupported, without_torch
 from profkit.core.errors import EnvironmentProblem, TargetFailed
 from profkit.core.typed_file import plain
-from profkit.roofline.loads.counts import Machine
-from profkit.roofline.loads.loads import Load, loads
 from profkit.timing.stopwatch import Block, Cache, Ready, Settings, Stopwatch, Timer
 from profkit.timing.worker import main, watch
 

@@ -8,13 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from profkit.calibration.loads import loads
+from profkit.calibration.loads.counts import Machine
 from profkit.capture.target import Unsupported
-from profkit.roofline.loads import loads
-from profkit.roofline.loads.counts import Machine
 from tests.emulator import emulate, missing
 from tests.emulator.kernel import EmulatedKernel
 
-KERNELS = Path(__file__).parents[2] / "profkit" / "roofline" / "loads"
+KERNELS = Path(__file__).parents[2] / "profkit" / "calibration" / "loads"
 pytestmark = pytest.mark.skipif(missing() is not None, reason=str(missing()))
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from profkit.timing.calibration import bound_factor, difference_bound, enlarged_bound, run_bound
+from profkit.calibration.floors import bound_factor, difference_bound, enlarged_bound, run_bound
 from profkit.timing.results import Verdict
 from profkit.timing.verdict import judge, margin_of
 

@@ -1,9 +1,10 @@
-"""Measured roofs of a GPU: rates from samples, their checks, their file, those saved per GPU."""
+"""Measured roofs of a GPU: rates from samples, their checks, their file and document, those saved
+per GPU."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from reprlib import repr as brief
@@ -17,17 +18,19 @@ from profkit.core import typed_file
 from profkit.core.errors import BadInput, EnvironmentProblem
 from profkit.core.file_name import file_name
 from profkit.core.fingerprint import Device, Fingerprint
-from profkit.core.state_folder import state_folder, write_state
+from profkit.core.state_folder import read_state, state_folder, write_state
 from profkit.core.typed_file import Amount, Count, Model
 from profkit.core.version import __version__
 from profkit.core.yaml_files import shipped_yaml
 from profkit.report.gpus import Datasheet
 from profkit.timing.statistics import summarize
+from profkit.ui import document as doc
+from profkit.ui.text import number, percent, plural
 
 BYTES, FLOP, OPERATIONS = "B/s", "FLOP/s", "op/s"
 MMA_SYNC = "_mma_sync"
 
-LABELS: Mapping[str, str] = shipped_yaml("profkit.roofline", "roofs.yaml")
+LABELS: Mapping[str, str] = shipped_yaml("profkit.calibration", "ceilings.yaml")
 """Every roof that can be measured, and its label."""
 
 STATISTIC = (
@@ -43,6 +46,9 @@ _SETTINGS = (
     "name", "uuid", "multiprocessors", "memory_bytes", "mig", "ecc", "power_limit", "sm_clock_max",
     "sm_clock_application",
 )  # fmt: skip
+_COLUMNS = ("Ceiling", "Rate", "Interval", "Of datasheet", "SM clock", "Steady", "Power")
+_CAP = "software power cap"
+_GAP = doc.Lines((), gap=True)
 _L1_FILL = 64  # bytes per cycle and SM from L2 into L1, on every GPU from Volta on
 
 if TYPE_CHECKING:
@@ -299,7 +305,7 @@ def find_ceilings(gpu: Mapping[str, Any]) -> CeilingFile:
     Raises EnvironmentProblem where there are none, or none that still hold.
     """
     name = str(gpu.get("name") or "unknown GPU")
-    saved = [file for file in _all_saved() if file.gpu.name == name]
+    saved = [file for file in read_state("ceilings", CeilingFile) if file.gpu.name == name]
     if not saved:
         raise EnvironmentProblem(f"no measured ceilings of {name} are saved here", _REMEDY)
     fitting = [file for file in saved if not unfit(file, gpu)]
@@ -330,11 +336,81 @@ def _merged(ceilings: CeilingFile, path: Path) -> CeilingFile:
     )
 
 
-def _all_saved() -> list[CeilingFile]:
-    saved = []
-    for path in sorted(state_folder("ceilings").glob("*.json")):
-        try:
-            saved.append(read_ceilings(path))
-        except BadInput:
-            continue
-    return saved
+def ceilings_document(ceilings: CeilingFile, path: Path | None) -> doc.Document:
+    """The roofs with their caveats; `path` is the file that they are saved in."""
+    title = f"{ceilings.gpu.name or ''}: measured ceilings"
+    methods = tuple(doc.Row(row.label, row.method) for row in ceilings.ceilings)
+    notes = warnings(ceilings)
+    last = (f"Time  {ceilings.seconds:.1f} s", *([f"Saved {path}"] if path else []))
+    blocks: tuple[doc.Block, ...] = (
+        doc.Heading(title, 1),
+        _rates(ceilings),
+        doc.Lines(tuple(_notes(ceilings))),
+        _GAP,
+        doc.Facts("", methods),
+        *([_GAP] if notes else []),
+        *map(doc.Note, notes),
+        doc.Lines(last, gap=True),
+    )
+    return doc.Document(title, blocks)
+
+
+def warnings(ceilings: CeilingFile) -> tuple[str, ...]:
+    """Caveats of the ceilings, and those that could not be measured."""
+    return tuple(_warnings(ceilings))
+
+
+def _warnings(ceilings: CeilingFile) -> Iterator[str]:
+    for row in ceilings.ceilings:
+        if row.problem:
+            yield f"{row.label}: impossible, {row.problem}"
+    for row in ceilings.ceilings:
+        reasons = dict.fromkeys((*row.throttled_by, *row.steady_throttled_by))
+        if throttled := ", ".join(reason for reason in reasons if reason != _CAP):
+            yield f"{row.label}: SM clock throttled ({throttled})"
+        if row.doubtful:
+            yield f"{row.label}: bursts slower than the steady load, the SM clock rose late"
+    if ceilings.other_processes:
+        others = plural(ceilings.other_processes, "other process")
+        yield f"{others} on the GPU: actual ceilings may be higher"
+    for name, reason in ceilings.left_out.items():
+        yield f"{LABELS[name]}: not measured, {reason}"
+
+
+def _rates(ceilings: CeilingFile) -> doc.Table:
+    rows = tuple(
+        (
+            row.label,
+            number(row.rate, row.unit),
+            _interval(row),
+            percent(row.share) + ("" if row.verified or math.isnan(row.share) else "?"),
+            _whole(row.sm_clock / 1e6, "MHz"),
+            number(row.steady, row.unit) + (" *" if _CAP in row.steady_throttled_by else ""),
+            _whole(row.steady_power, "W"),
+        )
+        for row in ceilings.ceilings
+    )
+    return doc.Table("Rates", _COLUMNS, rows, words=1)
+
+
+def _interval(row: CeilingRow) -> str:
+    """Half of the interval against the rate; ≈ where no confidence level is stated."""
+    if math.isnan(row.low):
+        return "n/a"
+    half = (row.high - row.low) / 2 / row.rate
+    return f"{'≈' if math.isnan(row.level) else '±'}{half:.2%}"
+
+
+def _whole(value: float, unit: str) -> str:
+    return "n/a" if math.isnan(value) else f"{value:.0f} {unit}"
+
+
+def _notes(ceilings: CeilingFile) -> Iterable[str]:
+    rows = ceilings.ceilings
+    yield "Rate and SM clock: short bursts. Steady rate and power: continuous load."
+    if any(_CAP in row.steady_throttled_by for row in rows):
+        yield "* SM clock limited by the power cap under continuous load."
+    if capped := "; ".join(row.label for row in rows if _CAP in row.throttled_by):
+        yield f"SM clock limited by the power cap in bursts too: {capped}."
+    if any(not row.verified and not math.isnan(row.peak) for row in rows):
+        yield "? share of an unverified datasheet figure."

@@ -10,6 +10,7 @@ from typing import Any
 
 from msgspec import structs
 
+from profkit.calibration.ceilings import LABELS, CeilingFile, Measured, ceiling, cross_checked
 from profkit.capture.gpu import VISIBLE, GpuState, Moment, NoDriver, chosen, lock_name, visibility
 from profkit.core.errors import EnvironmentProblem, UsageError
 from profkit.core.fingerprint import Device, Fingerprint
@@ -17,12 +18,11 @@ from profkit.core.lock import gpu_lock
 from profkit.core.timestamp import timestamp
 from profkit.core.typed_file import convert
 from profkit.report.gpus import find_datasheet
-from profkit.roofline.ceiling_file import LABELS, CeilingFile, Measured, ceiling, cross_checked
 from profkit.timing.turns import worker
 
 SEED = 42  # chosen: any; the same data in every measurement
 
-_WORKER = "profkit.roofline.loads.worker"
+_WORKER = "profkit.calibration.loads.worker"
 Tell = Callable[[str, str], None]
 
 

@@ -1,13 +1,11 @@
-"""Calibration: differences between runs of one build, as bounds for future runs.
-
-The A/A floors are printed, or written as `profkit.calibrate/1`.
-"""
+"""A/A floors: differences between runs of one build, as bounds for future runs; their file,
+`profkit.calibrate/1`, and its document."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
 
@@ -15,13 +13,16 @@ import numpy as np
 
 from profkit.core.distributions import chi_square_quantile, normal_quantile
 from profkit.core.errors import EnvironmentProblem
-from profkit.core.typed_file import File, Model, encode
+from profkit.core.timestamp import timestamp
+from profkit.core.typed_file import File, Model
 from profkit.core.version import __version__
 from profkit.timing.floor import Floor
 from profkit.timing.latency import analyze_latency, compare_with
 from profkit.timing.latency_format import Latency
+from profkit.timing.measurement import Repeats
 from profkit.timing.results import Verdict
-from profkit.ui.text import literal, plural
+from profkit.ui import document as doc
+from profkit.ui.text import plural
 
 # Chosen: an interval this many times the median width belongs to a disturbed comparison.
 _DISTURBED_WIDTH = 5
@@ -160,68 +161,81 @@ class CalibrationFile(File, frozen=True, kw_only=True, tag="profkit.calibrate/1"
     sharper: tuple[Sharper, ...]
 
 
-def calibration_text(
-    floor: Floor, within: Differences, between: Differences, seconds: float, kept: Path | None
-) -> str:
-    """The floors, and the comparisons behind them."""
-    lines = [
-        f"{literal(floor.name)}: A/A floors (smaller differences are noise on this GPU)",
-        "",
-        f"within a process    {_share(floor.within_process)}   from "
-        f"{plural(floor.comparisons, 'A/A comparison')}, largest {_share(within.largest).strip()}: "
-        f"{_verdicts(within.verdicts)}",
-        f"between processes   {_share(floor.between_processes)}   from "
-        f"{plural(floor.processes, 'pair')} of processes, largest "
-        f"{_share(between.largest).strip()}: {_verdicts(between.verdicts)}",
-        f"between saved runs  {_share(floor.between_runs)}   from the medians of "
-        f"{2 * floor.processes} runs",
-        "",
-        f"At most {EXCEEDED:.0%} of comparisons of a build with itself exceed these, at "
-        f"{CONFIDENCE:.0%} confidence.",
-        *_plans(floor, between),
-    ]
-    disturbed = within.disturbed + between.disturbed
-    if disturbed:
-        lines.append(
-            f"! {plural(disturbed, 'comparison')} excluded as disturbed: intervals over "
-            f"{_DISTURBED_WIDTH} times the median width"
-        )
-    lines += ["", f"Time  {seconds:.1f} s", *([f"Saved {kept}"] if kept else [])]
-    return "\n".join(lines) + "\n"
-
-
-def calibration_json(
-    floor: Floor, within: Differences, between: Differences, seconds: float, kept: Path | None
-) -> str:
-    """The floors and every difference, shares of a latency."""
-    file = CalibrationFile(
+def calibrate(repeats: Repeats) -> CalibrationFile:
+    """The floors of A/A runs; raises EnvironmentProblem where all comparisons were disturbed."""
+    within = differences(repeats.within)
+    between = differences(repeats.between, within.typical_width)
+    first = repeats.runs[0]
+    gpu, timer, cache = first.measured_with
+    floor = max(within.floor, between.floor)
+    return CalibrationFile(
         profkit=__version__,
-        floor=floor,
+        floor=Floor(
+            gpu=gpu,
+            timer=timer,
+            cache=cache,
+            name=first.gpu.name or "the CPU",
+            within_process=within.floor,
+            between_processes=floor,
+            between_runs=max(floor, between_runs(repeats.runs)),
+            comparisons=len(repeats.within),
+            processes=len(repeats.between),
+            created=timestamp(),
+        ),
         within_process=within,
         between_processes=between,
-        seconds=seconds,
-        kept=kept is not None,
+        seconds=repeats.seconds,
+        kept=False,
         sharper=sharper(between),
     )
-    return encode(file, dense=False)
 
 
-def _plans(floor: Floor, between: Differences) -> list[str]:
+def calibration_document(file: CalibrationFile, saved: Path | None) -> doc.Document:
+    """The floors, and the comparisons behind them."""
+    floor, within, between = file.floor, file.within_process, file.between_processes
+    inside = plural(floor.comparisons, "A/A comparison")
+    across = f"{plural(floor.processes, 'pair')} of processes"
+    after = f"from the medians of {2 * floor.processes} runs"
+    rows = (
+        doc.Row("within a process", _origin(floor.within_process, inside, within)),
+        doc.Row("between processes", _origin(floor.between_processes, across, between)),
+        doc.Row("between saved runs", f"{floor.between_runs:6.2%}   {after}"),
+    )
+    notes = (
+        f"At most {EXCEEDED:.0%} of comparisons of a build with itself exceed these, at "
+        f"{CONFIDENCE:.0%} confidence.",
+        *_plans(file),
+    )
+    title = f"{floor.name}: A/A floors (smaller differences are noise on this GPU)"
+    blocks: list[doc.Block] = [
+        *(doc.Heading(title, 1), doc.Lines((), gap=True)),
+        *(doc.Facts("", rows), doc.Lines(notes, gap=True)),
+    ]
+    if disturbed := within.disturbed + between.disturbed:
+        blocks.append(
+            doc.Note(
+                f"{plural(disturbed, 'comparison')} excluded as disturbed: intervals over "
+                f"{_DISTURBED_WIDTH} times the median width"
+            )
+        )
+    last = (f"Time  {file.seconds:.1f} s", *([f"Saved {saved}"] if saved else []))
+    return doc.Document(title, (*blocks, doc.Lines(last, gap=True)))
+
+
+def _origin(floor: float, comparisons: str, differences: Differences) -> str:
+    counts = sorted(differences.verdicts.items())
+    verdicts = ", ".join(f"{count} {name}" for name, count in counts)
+    return f"{floor:6.2%}   from {comparisons}, largest {differences.largest:.2%}: {verdicts}"
+
+
+def _plans(file: CalibrationFile) -> list[str]:
     """Lower floors with more pairs; no floor is below the one within a process."""
-    plans, known = [], floor.between_processes
-    for plan in sharper(between):
-        bound = max(plan.bound, floor.within_process)
-        if _share(bound) != _share(known):
-            plans.append(f"{_share(bound).strip()} (--processes {plan.processes})")
+    plans, known = [], file.floor.between_processes
+    for plan in file.sharper:
+        bound = max(plan.bound, file.floor.within_process)
+        if f"{bound:.2%}" != f"{known:.2%}":
+            plans.append(f"{bound:.2%} (--processes {plan.processes})")
             known = bound
     return [f"At the same scatter, more pairs would give about {' and '.join(plans)}."] * bool(
         plans
     )
-
-
-def _share(share: float) -> str:
-    return f"{share:6.2%}"
-
-
-def _verdicts(counts: Mapping[str, int]) -> str:
-    return ", ".join(f"{count} {name}" for name, count in sorted(counts.items()))

@@ -15,27 +15,30 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
 
-from profkit.capture.gpu import Moment
-from profkit.core.errors import BadInput, EnvironmentProblem, UsageError
-from profkit.core.fingerprint import Device, Fingerprint
-from profkit.core.typed_file import convert
-from profkit.report.gpus import Datasheet, find_datasheet
-from profkit.roofline.ceiling_file import (
+from profkit.calibration.ceiling_measurement import roofs_named
+from profkit.calibration.ceilings import (
     LABELS,
     CeilingFile,
     Measured,
     ceiling,
+    ceilings_document,
     ceilings_json,
     cross_checked,
     find_ceilings,
     keep_ceilings,
     read_ceilings,
     unfit,
+    warnings,
 )
-from profkit.roofline.ceiling_measurement import roofs_named
-from profkit.roofline.ceilings_view import ceilings_markdown, ceilings_terminal, warnings
-from profkit.roofline.loads import counts
-from profkit.roofline.loads.counts import Machine
+from profkit.calibration.loads import counts
+from profkit.calibration.loads.counts import Machine
+from profkit.capture.gpu import Moment
+from profkit.core.errors import BadInput, EnvironmentProblem, UsageError
+from profkit.core.fingerprint import Device, Fingerprint
+from profkit.core.typed_file import convert
+from profkit.report.gpus import Datasheet, find_datasheet
+from profkit.ui.markdown import document_markdown
+from profkit.ui.terminal import document_terminal
 from tests.conftest import ROOT
 
 SCHEMA = json.loads((ROOT / "profkit" / "schemas" / "ceilings.json").read_text(encoding="utf-8"))
@@ -351,8 +354,16 @@ def shown(**change: Any) -> CeilingFile:
     return CeilingFile(gpu=gpu, ceilings=rows, seconds=41.2, **change)
 
 
+def terminal(ceilings: CeilingFile, path: Path | None = None) -> str:
+    return document_terminal(ceilings_document(ceilings, path), to_file=True)
+
+
+def markdown(ceilings: CeilingFile) -> str:
+    return document_markdown(ceilings_document(ceilings, None))
+
+
 def test_the_terminal_shows_rates_and_how_they_were_had() -> None:
-    text = ceilings_terminal(shown(), Path("/kept/GPU-1.json"), to_file=True)
+    text = terminal(shown(), Path("/kept/GPU-1.json"))
     lines = text.splitlines()
     assert max(map(len, lines)) <= 100
     (copy,) = (line for line in lines if line.startswith("DRAM copy") and "TB/s" in line)
@@ -379,7 +390,7 @@ def test_what_speaks_against_roofs_is_shown() -> None:
         "1 other process on the GPU: actual ceilings may be higher",
         "tensor FP8: not measured, no such type",
     )
-    for text in (ceilings_terminal(whole, None, to_file=True), ceilings_markdown(whole)):
+    for text in (terminal(whole), markdown(whole)):
         assert "impossible, hits" in text
 
 
@@ -387,7 +398,7 @@ def test_a_power_cap_that_holds_bursts_down_is_said() -> None:
     whole = shown()
     capped = structs.replace(whole.rates["tensor_fp16"], throttled_by=(CAP,))
     whole = structs.replace(whole, ceilings=(whole.ceilings[0], capped))
-    text = ceilings_terminal(whole, None, to_file=True)
+    text = terminal(whole)
     assert "SM clock limited by the power cap in bursts too: tensor FP16." in text
 
 
@@ -395,12 +406,12 @@ def test_all_columns_fit_with_the_longest_name() -> None:
     name = "tensor_bf16_mma_sync"
     row = ceiling(name, [timed(1.7e-3, 1.0995e12)], sheet(), 132)
     whole = structs.replace(shown(), ceilings=(row,))
-    (line,) = (line for line in ceilings_terminal(whole, None, to_file=True).splitlines()
+    (line,) = (line for line in terminal(whole).splitlines()
               if line.startswith("tensor BF16, mma.sync") and "646.8" in line)  # fmt: skip
     assert line.endswith("517.4 TFLOP/s *  685 W")
 
 
 def test_markdown_is_a_table() -> None:
-    text = ceilings_markdown(shown())
+    text = markdown(shown())
     assert "| DRAM copy | 4.310 TB/s |" in text
     assert "- DRAM copy: copy.cu" in text

@@ -14,7 +14,7 @@ import jsonschema
 import pytest
 from typer.testing import Result
 
-from profkit.roofline.ceiling_file import find_ceilings
+from profkit.calibration.ceilings import find_ceilings
 from tests.conftest import ROOT
 
 
@@ -78,7 +78,7 @@ def made_h200(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, profkit_cli: Callable[..., Result]
 ) -> Callable[..., Result]:
     monkeypatch.setattr(
-        "profkit.roofline.ceiling_measurement._WORKER", "tests.stand_in.ceilings_worker"
+        "profkit.calibration.ceiling_measurement._WORKER", "tests.stand_in.ceilings_worker"
     )
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
