@@ -12,9 +12,8 @@ import pytest
 from msgspec import structs
 
 from profkit.callables.calls import invocations, measure_calls
-from profkit.callables.measurement import WRONG
 from profkit.callables.options import options_of
-from profkit.callables.run import Run
+from profkit.callables.run import WRONG, Run
 from profkit.core.errors import BadInput
 from profkit.history.addition import parents_of
 from profkit.history.readers import Content, Stated, import_latencies

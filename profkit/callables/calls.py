@@ -27,14 +27,15 @@ from profkit.callables.examination import Examination, Invocation, agreement, ex
 from profkit.callables.options import Keywords, Options, options_of
 from profkit.callables.recording import record
 from profkit.callables.run import Run
-from profkit.callables.script import stop_at_measurement
 from profkit.callables.surroundings import Surroundings, surroundings, wait_for
-from profkit.callables.timekeeper import CallableTimekeeper, Declaration
+from profkit.callables.timekeeper import CallableTimekeeper
+from profkit.callables.transfer import stop_at_measurement
 from profkit.capture import driver
 from profkit.capture.correctness import Status, Verdict
 from profkit.capture.gpu import NoDriver, states
 from profkit.capture.work import Work
 from profkit.core.errors import UsageError
+from profkit.core.typed_file import plain
 from profkit.timing.budget import FEWEST_IN_A_BLOCK
 from profkit.timing.latency import LatencyReport
 from profkit.timing.measurement import (
@@ -220,14 +221,16 @@ def _timed(
     calls: Sequence[Invocation],
     options: Options,
     environment: Surroundings,
-    declaration: Declaration,
+    declaration: Mapping[str, Any],
     checks: Sequence[Verdict],
     notes: list[str],
 ) -> LatencyReport:
     """Times, and verdicts on all against the first; by the host clock where events see nothing."""
     timer = environment.timer(options.timer)
     around = environment.around(options.stream, timer)
-    keeper = CallableTimekeeper(calls, declaration, environment, around, checks)
+    keeper = CallableTimekeeper(
+        calls, declaration, environment, around, checks, _folder(calls[-1].function)
+    )
     labels = tuple(call.name for call in calls) if len(calls) > 1 else ()
     plan = TimingPlan(
         subjects=(Subject(Path(calls[0].name), tuple(call.name for call in calls)),),
@@ -278,20 +281,18 @@ def _settings(options: Options, timer: Timer) -> Settings:
 
 def _declaration(
     calls: Sequence[Invocation], examination: Examination, options: Options
-) -> Declaration:
-    """What the first call's arguments say, and the names of all."""
+) -> dict[str, Any]:
+    """What the first call's arguments say, and the names of all, as a target declares it."""
     first = calls[0]
     arrays = [*first.arrays, *leaves(examination.result)]
     work = options.work
     if work is not None and not isinstance(work, Work):
         work = work(*first.args, **first.kwargs)
-    return Declaration(
-        name=" → ".join(call.name for call in calls),
-        shapes=dict(_shapes(first)),
-        dtype=dtype_of(arrays[0]) if arrays else "",
-        work=work,
-        folder=_folder(calls[-1].function),
-    )
+    return {
+        "name": " → ".join(call.name for call in calls),
+        "shapes": dict(_shapes(first)),
+        "work": plain(work) if work else None,
+    } | ({"dtype": dtype_of(arrays[0])} if arrays else {})
 
 
 def _folder(function: Callable[..., Any]) -> Path | None:

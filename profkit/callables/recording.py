@@ -31,7 +31,7 @@ import os, sys
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 sys.path[:] = {path!r}
 from pathlib import Path
-from profkit.callables.child import main
+from profkit.callables.transfer import main
 main(Path({file!r}))
 """
 

@@ -18,52 +18,32 @@ from profkit.callables.examination import Invocation
 from profkit.callables.surroundings import Surroundings
 from profkit.capture.correctness import Verdict
 from profkit.capture.environment import digest
-from profkit.capture.work import Work
 from profkit.core.typed_file import plain
 from profkit.timing.stopwatch import Cache, Settings, Timer
 from profkit.timing.stopwatches import Stopwatches, TimedCall
 from profkit.timing.worker import watch
 
 
-@dataclass(frozen=True)
-class Declaration:
-    """What is known of callables: shapes and type of their arguments, their work, and the folder
-    of the file that defines them."""
+@dataclass
+class CallableTimekeeper:
+    """Times callables of this process by their names.
 
-    name: str
-    shapes: Mapping[str, Any]
-    dtype: str
-    work: Work | None
+    `declaration` is what a target's declaration says: name, shapes, type and work; `folder` is that
+    of the file that defines them. `around` is what makes the work seen.
+    """
+
+    calls: Sequence[Invocation]
+    declaration: Mapping[str, Any]
+    environment: Surroundings
+    around: Callable[[], AbstractContextManager[object]]
+    checks: Sequence[Verdict] = ()
     folder: Path | None = None
 
-    def described(self, variants: Sequence[str]) -> dict[str, Any]:
-        """As a target's declaration has it."""
-        return {
-            "name": self.name,
-            "shapes": dict(self.shapes),
-            "work": plain(self.work) if self.work else None,
-            "variants": list(variants),
-        } | ({"dtype": self.dtype} if self.dtype else {})
-
-
-class CallableTimekeeper:
-    """Times callables of this process by their names."""
-
-    def __init__(
-        self,
-        calls: Sequence[Invocation],
-        declaration: Declaration,
-        environment: Surroundings,
-        around: Callable[[], AbstractContextManager[object]],
-        checks: Sequence[Verdict],
-    ) -> None:
+    def __post_init__(self) -> None:
         self._calls = {
-            call.name: TimedCall(call.direct, around, environment.wait) for call in calls
+            call.name: TimedCall(call.direct, self.around, self.environment.wait)
+            for call in self.calls
         }
-        self._declaration = declaration
-        self._environment = environment
-        self._around = around
-        self._checks = checks
         self._stopwatches: Stopwatches
 
     def ask(self, do: str, **arguments: Any) -> Any:
@@ -73,14 +53,14 @@ class CallableTimekeeper:
     def open(self, **_: Any) -> Mapping[str, Any]:
         """What the callables are and where they run."""
         started = time.perf_counter()
-        device = self._environment.device
-        with self._around():
-            surroundings = self._environment.fingerprint(self._declaration.folder)
+        device = self.environment.device
+        with self.around():
+            surroundings = self.environment.fingerprint(self.folder)
         self._stopwatches = Stopwatches(device, watch(surroundings) if device == "cuda" else None)
         return {
-            "target": self._declaration.described(list(self._calls)),
+            "target": {**self.declaration, "variants": list(self._calls)},
             "device": device,
-            "checks": [plain(check) for check in self._checks],
+            "checks": [plain(check) for check in self.checks],
             "variants": {},
             "fingerprint": surroundings,
             "fingerprint_sha256": digest(surroundings),

@@ -2,28 +2,36 @@
 
 By value (cloudpickle) nothing of a program is run again. What has no value that could be passed,
 as a kernel of Triton's, is found at its place: its script is run again until its first measurement.
-The file holds two pickles: the place, None by value, then name, function and arguments.
+The file holds two pickles: the place, None by value, then name, function and arguments. `main` is
+the program of the child process.
 """
 
 from __future__ import annotations
 
+import importlib.util
 import io
 import pickle
 import sys
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import reduce
-from importlib.util import find_spec
 from pathlib import Path
 from pkgutil import resolve_name
+from types import ModuleType
 from typing import Any
 
+from profkit.callables.arrays import leaves
 from profkit.callables.examination import Invocation
-from profkit.callables.script import run_to_measurement
-from profkit.core.errors import EnvironmentProblem, TargetFailed
+from profkit.callables.surroundings import wait_for
+from profkit.capture import driver
+from profkit.core.errors import EnvironmentProblem, ProfkitError, TargetFailed
 
+_MAIN = "__profkit_main__"  # not "__main__": what a script guards so is not run again
 _LOCAL = "<locals>"
 _LONGEST_REASON = 200  # characters, chosen: two lines of a terminal
+
+_running = False
 
 
 @dataclass(frozen=True)
@@ -42,7 +50,7 @@ class Place:
 def dumped(call: Invocation) -> bytes:
     """A call as a file; raises EnvironmentProblem for a function or arguments that can't be."""
     reason = "it has no place in a file, and cloudpickle is not installed"
-    if find_spec("cloudpickle"):
+    if importlib.util.find_spec("cloudpickle"):
         import cloudpickle
 
         try:
@@ -111,3 +119,54 @@ def _place(function: Callable[..., Any]) -> Place | None:
         return Place(module.__name__, name, decorated=decorated)
     file = getattr(module, "__file__", None)
     return Place(module.__name__, name, str(Path(file).resolve()), decorated) if file else None
+
+
+class Reached(BaseException):
+    """A script has reached its first measurement; no `except Exception` of it stops that."""
+
+
+def stop_at_measurement() -> None:
+    """Raise Reached where this is a script that is run for its functions; called before one."""
+    if _running:
+        raise Reached
+
+
+def run_to_measurement(path: Path) -> ModuleType:
+    """Run a script until its first measurement, or its end; its module, which is "__main__" then.
+
+    Raises TargetFailed for a script that can't be read as Python.
+    """
+    global _running
+    spec = importlib.util.spec_from_file_location(_MAIN, path)
+    if spec is None or spec.loader is None:
+        raise TargetFailed(f"{path}: not a Python file", "name it with the extension .py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[_MAIN] = sys.modules["__main__"] = module  # where pickled arguments look
+    _running = True
+    try:
+        spec.loader.exec_module(module)
+    except (Reached, SystemExit):
+        pass
+    finally:
+        _running = False
+    return module
+
+
+def main(path: Path) -> None:
+    """Call what the file holds, warmed up, inside the region that ncu records."""
+    try:
+        call = loaded(path)
+    except ProfkitError as error:
+        sys.exit(f"profkit: {error}")
+    _called(call)
+    driver.start_profiler()
+    torch = sys.modules.get("torch")
+    by_torch = torch is not None and torch.cuda.is_initialized()
+    with torch.cuda.nvtx.range(call.name) if torch and by_torch else nullcontext():
+        _called(call)
+    driver.stop_profiler()
+
+
+def _called(call: Invocation) -> None:
+    result = call()
+    wait_for(result, [*call.arrays, *leaves(result)])

@@ -126,7 +126,7 @@ def latency_document(
     lines = [variant_line(timed) for timed in report.timed]
     if not report.pairs and len(report.timed) > 1:
         lines.append(doc.quiet("no comparison requested: add --compare A,B"))
-    blocks += [doc.Lines(tuple(lines), gap=True), *_tables(report)]
+    blocks += [doc.Lines(tuple(lines), gap=True), *latency_tables(report)]
     if notes := warnings(report):
         blocks += [_GAP, *map(doc.Note, notes)]
     if explain:
@@ -307,7 +307,7 @@ def _flop_rate(rate: Rate) -> str:
     return f"{value}, {percent(rate.share)}{excess} of {of_peak}"
 
 
-def _tables(report: LatencyReport) -> tuple[doc.Table, ...]:
+def latency_tables(report: LatencyReport) -> tuple[doc.Table, ...]:
     """Times and rates, energy, sample statistics, the GPU where it is known."""
     machine = [
         timed for timed in report.timed if timed.latency.moments or timed.latency.ready.memory
