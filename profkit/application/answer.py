@@ -5,9 +5,9 @@ program: the parts of the step, the findings on its picked kernels, and end-to-e
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -28,15 +28,14 @@ from profkit.application.parts import (
 )
 from profkit.application.picks_file import PickEntry
 from profkit.application.ranking import KernelUse
-from profkit.application.ranks import Ranks, ranks_of
 from profkit.application.run import ApplicationRun
 from profkit.application.what_if import Change, Group, WhatIf
-from profkit.report.summary import LaunchSummary
-from profkit.rules.checklist import Checklist, application_items
+from profkit.core.typed_file import Count, Model, Output, Real
+from profkit.core.version import __version__
+from profkit.rules.checklist import application_items
 from profkit.rules.engine import AT_THE_ROOF
-from profkit.rules.finding import Estimate, Finding
+from profkit.rules.finding import Finding
 from profkit.rules.rule_file import shipped_rules
-from profkit.timeline.events import LaunchConfiguration
 
 WORTH = 1.02
 """Factors of the step from which a fix is in the plan: as `rules.checklist.WORTH_ACTING`."""
@@ -57,29 +56,39 @@ _UNKNOWN_KERNELS = "CUDA graphs, whose kernels are unknown"
 _ROUNDING = 1e-6  # of the step, chosen: what is left of sums of shares
 
 
-@dataclass(frozen=True)
-class AnswerRow:
-    """A part of the step: seconds and share of the step's time, the share in which it also ran
-    hidden behind others, the finding, the estimated speedup of its kernel from fixing it, and the
-    most that this gives the program. `note` is why something is not known; NaN is unknown. `grid`
-    is that of a picked kernel."""
+class StepFacts(Model, frozen=True, kw_only=True):
+    """The steps: how they were found, seconds of the median one, its middle half, warm-up left
+    out."""
+
+    basis: str
+    count: Count
+    seconds: float
+    low: float
+    high: float
+    left_out: str
+
+
+class AnswerRow(Model, frozen=True, kw_only=True):
+    """A part of the step: seconds, and the share of the step in which it ran alone or `hidden`
+    behind other work. `speedup` is the estimate of its kernel, likely, low and high, `ceiling` the
+    most that this gives the step; `note` is why something is not known. `grid` is that of a picked
+    kernel."""
 
     group: str
     name: str
-    kind: str
+    kind: str = ""
     seconds: float
     share: float
     hidden: float = 0.0
     finding: str = ""
-    kernel_estimate: Estimate | None = None
-    ceiling: float = math.nan
+    speedup: tuple[float, float, float] | None = None
+    ceiling: Real = math.nan
     note: str = ""
     grid: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True)
-class PlanItem:
-    """A fix: what it is of, its finding, the step's speedup, likely and at most, and actions."""
+class PlanItem(Model, frozen=True, kw_only=True):
+    """A fix of the plan, with its likely and its highest speedup of the step."""
 
     part: str
     finding: str
@@ -88,100 +97,95 @@ class PlanItem:
     actions: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class Answer:
-    """What to know of an application, and to do: rows that sum to the step's time, a plan in order,
-    and what all of the plan gives at most. `step` is the median step's seconds, `spread` its
-    middle half; `ranks` are the processes that ceilings are of."""
+class Answer(Output, frozen=True, kw_only=True, tag="profkit.answer/1"):
+    """An application's step: its parts, which sum to its time, and a plan in order; `together` is
+    what all of the plan gives at most."""
 
-    application: ApplicationRun
-    ranks: Ranks
-    step: float
-    spread: tuple[float, float]
+    profkit: str
+    name: str
+    gpus: tuple[str, ...]
+    ranks: Count
+    steps: StepFacts
     rows: tuple[AnswerRow, ...]
     plan: tuple[PlanItem, ...]
-    together: float
+    together: Real
 
 
 @dataclass(frozen=True)
 class _Kernel:
-    """A picked kernel: its entry, indices in the events' tables, share, and what was found."""
+    """A picked kernel: its entry, indices in the events' tables, share, what was found, and what a
+    fix of it gives the step at most."""
 
     entry: PickEntry
     group: Group
     share: float
-    item: Finding | None
-    launch: LaunchSummary | None
-    ceiling: float
+    item: Finding | None = None
+    ceiling: float = math.nan
 
 
-def answer(application: ApplicationRun) -> Answer:
+def answer(run: ApplicationRun) -> Answer:
     """The answer for a recorded application."""
-    return _Reader(application).answer()
+    return _Reader(run).answer()
 
 
 class _Reader:
-    def __init__(self, application: ApplicationRun) -> None:
-        self._application = application
-        self._parts = application.parts
-        self._step = self._parts.steps.median
-        self._exchanges = exchanges(application.events, self._parts.steps)
-        self._quantities = causes.quantities(application.events, application.steps)
-        self._items = {
-            item.rule.category: item
-            for item in application_items(self._quantities, shipped_rules())
-        }
+    def __init__(self, run: ApplicationRun) -> None:
+        self._run = run
+        self._parts = run.parts
+        self._step = run.parts.steps.median
+        self._exchanges = exchanges(run.events, run.parts.steps)
+        quantities = causes.quantities(run.events, run.steps)
+        self._what_if = WhatIf(run.events, run.steps) if quantities else None
+        found = application_items(quantities, shipped_rules())
+        self._items = {item.rule.category: item for item in found}
+        self._causes = [
+            item
+            for category, item in self._items.items()
+            if category != _BUSY_KERNELS and item.range[1] >= WORTH
+        ]
+        self._checklist = run.report.checklist() if run.report else None
+        self._kernels = tuple(self._picked())
 
     def answer(self) -> Answer:
-        low, high = (np.quantile(self._parts.wall, (0.25, 0.75)) / 1e9).tolist()
-        plan = tuple(sorted(self._plan(), key=lambda item: -item.ceiling))
+        run, parts = self._run, self._parts
+        low, high = (np.quantile(parts.wall, (0.25, 0.75)) / 1e9).tolist()
         rows = (*self._kernel_rows(), *self._other_rows())
         return Answer(
-            self._application,
-            ranks_of(self._application.events, self._application.steps),
-            self._step,
-            (low, high),
-            tuple(sorted(rows, key=lambda row: -row.share)),
-            plan,
-            self._together(),
+            profkit=__version__,
+            name=run.name,
+            gpus=tuple(gpu.name for gpu in run.events.gpus),
+            ranks=len(run.ranks.steps),
+            steps=StepFacts(
+                basis=str(parts.steps.basis),
+                count=len(parts.wall),
+                seconds=self._step,
+                low=low,
+                high=high,
+                left_out=parts.steps.warm_up,
+            ),
+            rows=tuple(sorted(rows, key=lambda row: -row.share)),
+            plan=tuple(sorted(self._plan(), key=lambda item: -item.ceiling)),
+            together=self._together(),
         )
 
     # Kernels
 
-    @cached_property
-    def _what_if(self) -> WhatIf | None:
-        return (
-            WhatIf(self._application.events, self._application.steps) if self._quantities else None
-        )
-
-    @cached_property
-    def _checklist(self) -> Checklist | None:
-        report = self._application.report
-        return report.checklist() if report else None
-
-    @cached_property
-    def _kernels(self) -> tuple[_Kernel, ...]:
-        application = self._application
-        named = application.named
-        places = {
-            (
-                named.kernel_names[use.name].name,
-                *_sizes(named.configurations[use.configuration]),
-            ): use
-            for use in reversed(application.ranking.kernels)  # of equal ones the first counts
-        }
-        kernels = []
-        for entry in application.picks:
-            use = places.get((entry.kernel, entry.grid, entry.block))
-            if use is not None:
-                group = use.name, use.configuration
-                kernels.append(self._kernel(entry, group, use.share * application.scale))
-        return tuple(kernels)
+    def _picked(self) -> Iterator[_Kernel]:
+        named = self._run.named
+        places = {}
+        for use in reversed(self._run.ranking.kernels):  # of equal ones the first counts
+            shape = named.configurations[use.configuration]
+            places[named.kernel_names[use.name].name, shape.grid, shape.block] = use
+        for entry in self._run.picks:
+            known = places.get((entry.kernel, entry.grid, entry.block))
+            if known is not None:
+                yield self._kernel(entry, (known.name, known.configuration), known.share)
 
     def _kernel(self, entry: PickEntry, group: Group, share: float) -> _Kernel:
-        report = self._application.report
+        share *= self._run.scale
+        report = self._run.report
         if report is None or entry.launch is None or self._checklist is None:
-            return _Kernel(entry, group, share, None, None, math.nan)
+            return _Kernel(entry, group, share)
         launch = report.summary.launches[entry.launch]
         findings = (
             item
@@ -191,57 +195,55 @@ class _Reader:
         item = next(findings, None)
         gain = item.range[1] if item else math.nan
         ceiling = math.nan if math.isnan(gain) else self._end_to_end(group, share, gain)
-        return _Kernel(entry, group, share, item, launch, ceiling)
+        return _Kernel(entry, group, share, item, ceiling)
 
     def _end_to_end(self, group: Group, share: float, gain: float) -> float:
         """What a kernel that is faster by a factor gives the step at most."""
         amdahl = 1 / (1 - share * (1 - 1 / gain))
-        if self._what_if is None or self._application.named is not self._application.events:
+        if self._what_if is None or self._run.named is not self._run.events:
             return amdahl
         return min(amdahl, self._what_if.ceiling(Change(kernels={group: 1 / gain})))
 
     def _kernel_rows(self) -> Iterator[AnswerRow]:
-        parts = self._parts
-        share = self._application.kernel_share
+        share = self._run.kernel_share
         for kernel in self._kernels:
             item, entry = kernel.item, kernel.entry
-            yield AnswerRow(
+            estimate = item.estimate if item else None
+            is_profiled = self._checklist is not None and entry.launch is not None
+            yield self._row(
                 KERNELS,
                 entry.kernel,
-                kernel_kind(entry.kernel),
-                kernel.share * self._step,
                 kernel.share,
-                finding=item.title if item else "no finding" if kernel.launch else "",
-                kernel_estimate=item.estimate if item else None,
+                kind=kernel_kind(entry.kernel),
+                finding=item.title if item else "no finding" if is_profiled else "",
+                speedup=(estimate.likely, estimate.low, estimate.high) if estimate else None,
                 ceiling=kernel.ceiling,
                 note=entry.reason,
                 grid=entry.grid,
             )
             share -= kernel.share
-        like, others = self._not_picked
-        alike = min(max(share, 0.0), sum(use.share for use in like) * self._application.scale)
+        like, others = self._not_picked()
+        alike = min(max(share, 0.0), sum(use.share for use in like) * self._run.scale)
         if like and alike > 0:
             yield self._summed(f"{len(like)} more kernels of these families", alike)
         if others and share > alike:
             yield self._summed(f"{len(others)} other kernels", share - alike)
-        elif parts.group(KERNELS) and share - alike > _ROUNDING:
-            seconds = (share - alike) * self._step
-            yield AnswerRow(KERNELS, _UNKNOWN_KERNELS, GRAPH, seconds, share - alike)
+        elif self._parts.group(KERNELS) and share - alike > _ROUNDING:
+            yield self._row(KERNELS, _UNKNOWN_KERNELS, share - alike, kind=GRAPH)
+
+    def _row(self, group: str, name: str, share: float, **facts: Any) -> AnswerRow:
+        seconds = share * self._step
+        return AnswerRow(group=group, name=name, seconds=seconds, share=share, **facts)
 
     def _summed(self, kernels: str, share: float) -> AnswerRow:
-        name = f"{kernels}, by name and launch configuration"
-        return AnswerRow(KERNELS, name, "", share * self._step, share)
+        return self._row(KERNELS, f"{kernels}, by name and launch configuration", share)
 
-    @property
     def _not_picked(self) -> tuple[list[KernelUse], list[KernelUse]]:
         """The kernels that are not picked: of the families of those that are, and others."""
         families = {kernel_family(kernel.entry.kernel) for kernel in self._kernels}
         picked = {kernel.group for kernel in self._kernels}
-        left = [
-            use
-            for use in self._application.ranking.kernels
-            if (use.name, use.configuration) not in picked
-        ]
+        uses = self._run.ranking.kernels
+        left = [use for use in uses if (use.name, use.configuration) not in picked]
         like = [use for use in left if use.family in families]
         return like, [use for use in left if use.family not in families]
 
@@ -256,21 +258,18 @@ class _Reader:
             if share < _SMALL:
                 small += share
                 continue
-            hidden = float(part.hidden.sum()) / self._parts.total
             about = self._item_of(part)
-            yield AnswerRow(
+            yield self._row(
                 part.group,
                 part.name,
-                "",
-                share * self._step,
                 share,
-                hidden,
-                about.title if about else "",
+                hidden=float(part.hidden.sum()) / self._parts.total,
+                finding=about.title if about else "",
                 ceiling=about.range[1] if about else math.nan,
                 note=self._note(part),
             )
         if small > 0:
-            yield AnswerRow(GAPS, "all else", "", small * self._step, small)
+            yield self._row(GAPS, "all else", small)
 
     def _note(self, part: Part) -> str:
         exchange = self._exchanges.get(part.name) if part.group == COMMUNICATION else None
@@ -284,34 +283,31 @@ class _Reader:
 
     def _plan(self) -> Iterator[PlanItem]:
         for cause in self._causes:
-            yield PlanItem("", cause.title, cause.speedup, cause.range[1], cause.actions)
+            yield PlanItem(
+                part="",
+                finding=cause.title,
+                likely=cause.speedup,
+                ceiling=cause.range[1],
+                actions=cause.actions,
+            )
         for kernel in self._kernels:
             item = kernel.item
             if item and item.rule.category != AT_THE_ROOF and kernel.ceiling >= WORTH:
                 likely = 1 / (1 - kernel.share * (1 - 1 / item.speedup))
                 yield PlanItem(
-                    kernel.entry.kernel,
-                    item.title,
-                    min(likely, kernel.ceiling),
-                    kernel.ceiling,
-                    item.actions,
+                    part=kernel.entry.kernel,
+                    finding=item.title,
+                    likely=min(likely, kernel.ceiling),
+                    ceiling=kernel.ceiling,
+                    actions=item.actions,
                 )
-
-    @property
-    def _causes(self) -> list[Finding]:
-        """The findings on the step as a whole that are in the plan."""
-        return [
-            item
-            for category, item in self._items.items()
-            if category != _BUSY_KERNELS and item.range[1] >= WORTH
-        ]
 
     def _together(self) -> float:
         """What all fixes of the plan give at most."""
         if self._what_if is None:
             return math.nan
         change = causes.plan(name for item in self._causes for name in item.rule.relieves)
-        if self._application.named is self._application.events:
+        if self._run.named is self._run.events:
             gains = {
                 kernel.group: 1 / kernel.item.range[1]
                 for kernel in self._kernels
@@ -319,12 +315,3 @@ class _Reader:
             }
             change = replace(change, kernels=gains)
         return self._what_if.ceiling(change)
-
-
-def _sizes(shape: LaunchConfiguration) -> tuple[tuple[int, int, int], tuple[int, int, int]]:
-    return shape.grid, shape.block
-
-
-def summed(rows: Iterable[AnswerRow]) -> float:
-    """The share of the step that rows have together."""
-    return math.fsum(row.share for row in rows)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from msgspec import field
 
 from profkit.application.collectives import Exchange, exchanges
 from profkit.application.kernel_kinds import COMMUNICATION, GRAPH
@@ -15,7 +16,6 @@ from profkit.application.parts import (
     FILLS,
     GAPS,
     KERNELS,
-    MEANINGS,
     RANK_WAIT,
     UNRECORDED,
     Amounts,
@@ -23,10 +23,11 @@ from profkit.application.parts import (
     StepParts,
     step_parts,
 )
-from profkit.application.ranking import EXPLAINED, KernelUse, Ranking, ranking
+from profkit.application.ranking import EXPLAINED, KernelUse, Pick, Ranking, ranking
 from profkit.application.steps import Steps, rank_order, steady_steps
 from profkit.core.errors import BadInput
-from profkit.timeline.events import Events
+from profkit.core.typed_file import Amount, Count, File, Model
+from profkit.timeline.events import Events, Times
 from profkit.timeline.lost_work import lost_work
 
 TITLES = {
@@ -42,6 +43,83 @@ _TOP_OF_GRAPH = 8  # kernels listed of graphs; chosen: as many as are picked
 _SHOWN_FROM = 0.001  # share of the step from which a row is shown; chosen
 
 
+Extent = tuple[Count, Count, Count]
+
+
+class StepPartRow(Model, frozen=True, kw_only=True):
+    """A part of the step: seconds in each step, and of what is hidden behind other work; `share` is
+    of the wall time of all steps, and shares add up to 1. Of a collective operation whose messages
+    are recorded `bus_bandwidth` is in B/s as by NCCL's tests, `link_bandwidth` that of NVLink's
+    datasheet in one direction; null where unknown."""
+
+    group: str
+    name: str
+    share: Amount
+    count: Count
+    seconds: tuple[Amount, ...]
+    hidden: tuple[Amount, ...] = field(name="hidden_seconds")
+    bus_bandwidth: Amount | None
+    link_bandwidth: Amount | None
+
+
+class StepKernelRow(Model, frozen=True, kw_only=True):
+    """A kernel with a launch configuration in all steps: its time on the GPU's critical path, in
+    which overlapping kernels share, and that as `share` of the wall time."""
+
+    name: str
+    kind: str
+    family: str
+    grid: Extent
+    block: Extent
+    launches: Count
+    seconds: Amount
+    median: Amount = field(name="median_s")
+    share: Amount
+
+
+class PickRow(Model, frozen=True, kw_only=True):
+    """A launch that represents a kernel: its index among the launches of its process, and among
+    those of its name, from 0; the NVTX ranges around it, outermost first."""
+
+    name: str
+    grid: Extent
+    block: Extent
+    share: Amount
+    launch_index: Count
+    skip: Count
+    nvtx: tuple[str, ...]
+
+
+class ProcessRow(Model, frozen=True, kw_only=True):
+    """The steps of a process on its GPU: the wall time of each, the parts that sum to it, kernels
+    and picked launches. `explained` is the share of the kernels' time that the families of picked
+    kernels have, `explained_alone` that of equal kernels; `left_out` counts the `unit` before the
+    first step, `untypical` steps with other work."""
+
+    device: int
+    steps: str
+    wall: tuple[Amount, ...] = field(name="wall_s")
+    start: tuple[Amount, ...] = field(name="start_s")
+    left_out: Count
+    unit: str
+    reason: str | None
+    untypical: Count
+    parts: tuple[StepPartRow, ...]
+    kernels: tuple[StepKernelRow, ...]
+    picks: tuple[PickRow, ...]
+    explained: Amount
+    explained_alone: Amount
+
+
+class ApplicationFile(File, frozen=True, kw_only=True, tag="profkit.application/1"):
+    """What the steps of an application are made of, by process. Times are in seconds; starts from
+    the first event of the recording."""
+
+    file: str
+    gpus: tuple[str, ...]
+    processes: tuple[ProcessRow, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Row:
     """A line of the table: its depth below a group, share of the wall time, means over steps.
@@ -53,9 +131,8 @@ class Row:
     label: str
     time: float
     share: float
-    hidden: float
-    count: float
-    note: str = ""
+    hidden: float = 0.0
+    count: float = 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,6 +152,11 @@ class Process:
     @property
     def steps(self) -> Steps:
         return self.parts.steps
+
+    @property
+    def mean(self) -> float:
+        """Seconds of the mean step."""
+        return self.parts.total / len(self.parts.wall) / 1e9
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,59 +215,35 @@ def _named(process: Process, named: Events, steps: Steps | None, explain: float)
     return replace(process, ranking=scaled, named=named, apart=True)
 
 
-def wall_row(process: Process) -> Row:
-    """The step's wall time."""
-    return Row(0, "Step", _wall(process), 1.0, 0.0, 1.0)
-
-
 def table(process: Process) -> list[Row]:
-    """The parts of a step, largest group first, kernels by kind with those that take most."""
+    """The parts of a step, largest group first, kernels by kind with those that take most; last the
+    step."""
     groups = []
     for group, title in TITLES.items():
         parts = process.parts.group(group)
         if not parts:
             continue
-        whole = _summed(process, title, parts)
-        rows = [whole]
-        single = len(parts) == 1 and parts[0].name == group
-        for part in () if single else parts:
-            row = _row(process, 1, part.name, part.times, part.hidden, part.count)
-            if max(row.share, row.hidden / _wall(process)) < _SHOWN_FROM:
-                continue
-            rows.append(_noted(row, MEANINGS.get(part.name, "")))
-            rows += _kernels_of(process, part.name) if group == KERNELS else ()
+        named = [part for part in parts if part.name != group]
+        rows = [_row(process, 0, title, parts)]
+        for part in named:
+            row = _row(process, 1, part.name, (part,))
+            if max(row.share, row.hidden / process.mean) >= _SHOWN_FROM:
+                rows.append(row)
+                rows += _kernels_of(process, part.name) if group == KERNELS else ()
         groups.append(rows)
     groups.sort(key=lambda rows: -rows[0].share)
-    return [row for rows in groups for row in rows]
+    return [*(row for rows in groups for row in rows), Row(0, "Step", process.mean, 1.0)]
 
 
-def _noted(row: Row, note: str) -> Row:
-    return replace(row, note=note)
-
-
-def _wall(process: Process) -> float:
-    return process.parts.total / len(process.parts.wall) / 1e9
-
-
-def _summed(process: Process, title: str, parts: tuple[Part, ...]) -> Row:
-    times, hidden = (
-        np.sum([getattr(part, column) for part in parts], axis=0) for column in ("times", "hidden")
+def _row(process: Process, depth: int, label: str, parts: Sequence[Part]) -> Row:
+    steps = len(process.parts.wall)
+    time, hidden = (
+        float(np.sum([getattr(part, column) for part in parts])) / steps / 1e9
+        for column in ("times", "hidden")
     )
-    count = sum(part.count for part in parts if part.name != RANK_WAIT)  # a part of collectives
-    return _row(process, 0, title, times, hidden, count)
-
-
-def _row(
-    process: Process, depth: int, label: str, times: Amounts, hidden: Amounts, count: int
-) -> Row:
-    return Row(
-        depth=depth,
-        label=label,
-        time=float(times.mean()) / 1e9,
-        share=float(times.sum()) / process.parts.total,
-        hidden=float(hidden.mean()) / 1e9,
-        count=count / len(process.parts.wall),
-    )
+    several = len(parts) > 1  # a wait for a rank is a part of collectives
+    count = sum(part.count for part in parts if not several or part.name != RANK_WAIT)
+    return Row(depth, label, time, time / process.mean, hidden, count / steps)
 
 
 def _kernels_of(process: Process, kind: str) -> list[Row]:
@@ -195,13 +253,87 @@ def _kernels_of(process: Process, kind: str) -> list[Row]:
     for use in process.ranking.kernels:
         if use.kind == kind or inside:
             by_name.setdefault(use.name, []).append(use)
-    wall, steps = _wall(process), process.ranking.steps
     rows = []
     for name, uses in by_name.items():
         share = sum(use.share for use in uses)
-        count = sum(use.launches for use in uses) / steps
+        count = sum(use.launches for use in uses) / process.ranking.steps
         label = process.named.kernel_names[name].name
-        rows.append(Row(2, label, share * wall, share, 0.0, count))
+        rows.append(Row(2, label, share * process.mean, share, count=count))
     rows.sort(key=lambda row: -row.share)
     shown = _TOP_OF_GRAPH if inside else _TOP_OF_KIND
     return [row for row in rows[:shown] if row.share >= _SHOWN_FROM]
+
+
+def application_result(application: Application, file: str) -> ApplicationFile:
+    """The application as its file."""
+    return ApplicationFile(
+        file=file,
+        gpus=tuple(gpu.name for gpu in application.events.gpus),
+        processes=tuple(map(_process, application.processes)),
+    )
+
+
+def _process(process: Process) -> ProcessRow:
+    steps, parts, ranking = process.steps, process.parts, process.ranking
+    return ProcessRow(
+        device=steps.device,
+        steps=str(steps.basis),
+        wall=_seconds(parts.wall),
+        start=_seconds(steps.bounds[:-1][steps.typical]),
+        left_out=steps.before,
+        unit=steps.unit,
+        reason=steps.why or None,
+        untypical=int((~steps.typical).sum()),
+        parts=tuple(_part(process, part) for part in parts.parts),
+        kernels=tuple(_kernel(process.named, use) for use in ranking.kernels),
+        picks=tuple(_pick(process.named, pick) for pick in ranking.picks),
+        explained=ranking.explained,
+        explained_alone=ranking.own,
+    )
+
+
+def _seconds(times: Times | Amounts) -> tuple[float, ...]:
+    return tuple(np.round(times / 1e9, 12).tolist())
+
+
+def _part(process: Process, part: Part) -> StepPartRow:
+    exchange = process.exchanges.get(part.name) if part.group == COMMUNICATION else None
+    known = exchange if exchange and not exchange.reason else None
+    return StepPartRow(
+        group=part.group,
+        name=part.name,
+        share=process.parts.share(part),
+        count=part.count,
+        seconds=_seconds(part.times),
+        hidden=_seconds(part.hidden),
+        bus_bandwidth=known.bandwidth if known else None,
+        link_bandwidth=known.link or None if known else None,
+    )
+
+
+def _kernel(events: Events, use: KernelUse) -> StepKernelRow:
+    shape = events.configurations[use.configuration]
+    return StepKernelRow(
+        name=events.kernel_names[use.name].name,
+        kind=use.kind,
+        family=use.family,
+        grid=shape.grid,
+        block=shape.block,
+        launches=use.launches,
+        seconds=use.time / 1e9,
+        median=use.median / 1e9,
+        share=use.share,
+    )
+
+
+def _pick(events: Events, pick: Pick) -> PickRow:
+    shape = events.configurations[pick.configuration]
+    return PickRow(
+        name=events.kernel_names[pick.name].name,
+        grid=shape.grid,
+        block=shape.block,
+        share=pick.share,
+        launch_index=pick.launch_index,
+        skip=pick.skip,
+        nvtx=pick.nvtx,
+    )

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import html
-import json
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -15,7 +12,9 @@ from profkit.application.application import Application, Process
 from profkit.application.kernel_kinds import GRAPH, kernel_kind
 from profkit.application.parts import memory_name
 from profkit.core.text_files import shipped_text
-from profkit.timeline.events import Events, Intervals
+from profkit.timeline.events import Events, Indices, Intervals, Times
+from profkit.ui.document import Widget
+from profkit.ui.template import embedded
 from profkit.ui.text import literal
 
 MOST_SLICES = 40_000
@@ -24,7 +23,6 @@ _STEPS = 3  # steps in a view, if so many fit; chosen: how one follows another i
 _PROCESSES = 4  # processes in a view; chosen: a screen
 _LONGEST_NAME = 300  # characters; chosen: what a hint shows
 _DEEPEST = 8  # rows of nested ranges or calls; chosen
-_HARMLESS = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})
 _CALLS = (
     ("launch call", ("Launch",)),
     ("synchronization", ("Synchronize", "EventQuery", "StreamQuery")),
@@ -33,22 +31,8 @@ _CALLS = (
 )
 
 
-def timeline_script() -> str:
-    """The script of all views of a page."""
-    return shipped_text("profkit.application", "assets/timeline.js")
-
-
-def timeline_style() -> str:
-    """The style of all views of a page, in the colors of the report page."""
-    return shipped_text("profkit.application", "assets/timeline.css")
-
-
-def timeline_html_fragment(application: Application) -> str:
-    """A view of a few steps: streams, host threads and NVTX ranges on one axis.
-
-    The page also needs `timeline_style()` and, after it, `timeline_script()`.
-    """
-    data = json.dumps(view_data(application), separators=(",", ":")).translate(_HARMLESS)
+def timeline_widget(application: Application) -> Widget:
+    """A view of a few steps: streams, host threads and NVTX ranges on one axis."""
     buttons = "".join(
         f'<button type="button" data-key="{key}" aria-label="{title}">{text}</button>'
         for key, title, text in (
@@ -59,46 +43,35 @@ def timeline_html_fragment(application: Application) -> str:
             ("0", "Show all", "All"),
         )
     )
-    name = html.escape(f"Timeline of {_range_words(application)}; keys: + and - zoom, arrows move")
-    return (
+    name = f"Timeline of {_range_words(application)}; keys: + and - zoom, arrows move"
+    markup = (
         f'<div class="timeline"><div class="bar">{buttons}<span>Drag to move; Ctrl and wheel, or '
         "+ and -, zoom.</span></div>"
         f'<canvas tabindex="0" role="img" aria-label="{name}"></canvas>'
         '<div class="tip" role="status" hidden></div><div class="keys"></div>'
-        f'<script type="application/json">{data}</script></div>'
+        f'<script type="application/json">{embedded(view_data(application))}</script></div>'
     )
-
-
-@dataclass
-class _Names:
-    """Names with their kinds, numbered."""
-
-    numbers: dict[tuple[str, str], int] = field(default_factory=dict)
-    kinds: dict[str, int] = field(default_factory=dict)
-
-    def number(self, name: str, kind: str) -> int:
-        self.kinds.setdefault(kind, len(self.kinds))
-        return self.numbers.setdefault((literal(name)[:_LONGEST_NAME], kind), len(self.numbers))
+    style, script = (
+        shipped_text("profkit.application", f"assets/timeline.{kind}") for kind in ("css", "js")
+    )
+    return Widget(markup, style, script)
 
 
 def view_data(application: Application) -> dict[str, Any]:
     """What the script draws: times in ns from the first shown step, starts as differences."""
-    events = application.events
     low, high, numbers = _window(application)
-    names = _Names()
+    view = _View(application.events, low, high)
     processes = application.processes[:_PROCESSES]
-    tracks = [
-        track for process in processes for track in _tracks(events, process, low, high, names)
-    ]
+    tracks = [track for process in processes for track in view.tracks(process)]
     bounds = processes[0].steps.bounds
     return {
         "span": high - low,
         "steps": [
             {"name": f"step {number}", "time": int(bounds[number]) - low} for number in numbers
         ],
-        "names": [name for name, _ in names.numbers],
-        "kind": [names.kinds[kind] for _, kind in names.numbers],
-        "kinds": list(names.kinds),
+        "names": [name for name, _ in view.numbers],
+        "kind": [view.kinds[kind] for _, kind in view.numbers],
+        "kinds": list(view.kinds),
         "tracks": tracks,
     }
 
@@ -142,94 +115,103 @@ def _rows(table: Intervals, low: int, high: int) -> npt.NDArray[np.int64]:
     return np.flatnonzero(table.end[:last] > low)
 
 
-def _tracks(
-    events: Events, process: Process, low: int, high: int, names: _Names
-) -> Iterable[dict[str, Any]]:
-    number = process.steps.process
-    several = f"GPU {process.steps.device}"
-    for stream_number, stream in enumerate(events.streams):
-        if stream.process == number:
-            slices = _stream_slices(events, stream_number, low, high, names)
-            if slices:
-                yield _track(f"{several}, stream {stream.number}", slices, low, high, light=False)
-    for thread_number, thread in enumerate(events.threads):
-        if thread.process != number:
-            continue
-        rows = _rows(events.ranges, low, high)
-        rows = rows[events.ranges.thread[rows] == thread_number]
-        slices = [
-            (start, end, names.number(events.range_names[name], "NVTX range"))
-            for start, end, name in _columns(events.ranges, rows, events.ranges.name)
+class _View:
+    """The tracks of a window; names with their kinds are numbered."""
+
+    def __init__(self, events: Events, low: int, high: int) -> None:
+        self._events = events
+        self._low, self._high = low, high
+        self.numbers: dict[tuple[str, str], int] = {}
+        self.kinds: dict[str, int] = {}
+
+    def tracks(self, process: Process) -> Iterator[dict[str, Any]]:
+        """The streams of a process, and of each host thread its NVTX ranges and CUDA calls."""
+        events, number = self._events, process.steps.process
+        kernels, memory, graphs = events.kernels, events.memory_operations, events.graphs
+        for index, stream in enumerate(events.streams):
+            if stream.process == number:
+                slices = [
+                    *self._slices(kernels, kernels.stream == index, kernels.name, self._kernel),
+                    *self._slices(memory, memory.stream == index, memory.kind, self._copy),
+                    *self._slices(graphs, graphs.stream == index, graphs.graph, _graph),
+                ]
+                name = f"GPU {process.steps.device}, stream {stream.number}"
+                yield from self._track(name, sorted(slices), light=False)
+        for index, thread in enumerate(events.threads):
+            if thread.process == number:
+                label = f"host thread {thread.number}"
+                for name, table, named in (
+                    ("NVTX", events.ranges, self._range),
+                    ("CUDA calls", events.calls, self._call),
+                ):
+                    slices = self._slices(table, table.thread == index, table.name, named)
+                    yield from self._track(f"{label}, {name}", slices, light=True)
+
+    def _slices(
+        self,
+        table: Intervals,
+        chosen: npt.NDArray[np.bool_],
+        codes: Indices | Times,
+        named: Callable[[int], tuple[str, str]],
+    ) -> list[tuple[int, int, int]]:
+        """Start, end and number of the name of each chosen interval that runs in the window."""
+        rows = _rows(table, self._low, self._high)
+        rows = rows[chosen[rows]]
+        columns = (table.start[rows], table.end[rows], codes[rows])
+        return [
+            (start, end, self._number(*named(code)))
+            for start, end, code in zip(*(column.tolist() for column in columns), strict=True)
         ]
-        label = f"host thread {thread.number}"
+
+    def _number(self, name: str, kind: str) -> int:
+        self.kinds.setdefault(kind, len(self.kinds))
+        return self.numbers.setdefault((literal(name)[:_LONGEST_NAME], kind), len(self.numbers))
+
+    def _kernel(self, code: int) -> tuple[str, str]:
+        name = self._events.kernel_names[code].name
+        return name, kernel_kind(name)
+
+    def _copy(self, code: int) -> tuple[str, str]:
+        name = memory_name(self._events.memory_kinds[code])
+        return name, "memset" if name == "memset" else "memory copy"
+
+    def _range(self, code: int) -> tuple[str, str]:
+        return self._events.range_names[code], "NVTX range"
+
+    def _call(self, code: int) -> tuple[str, str]:
+        name = self._events.call_names[code]
+        kinds = (kind for kind, words in _CALLS if any(word in name for word in words))
+        return name, next(kinds, "CUDA call")
+
+    def _track(
+        self, name: str, slices: list[tuple[int, int, int]], *, light: bool
+    ) -> Iterator[dict[str, Any]]:
+        """Slices in order of start, if any; what overlaps has rows of its own."""
+        low, high = self._low, self._high
+        starts, lengths, numbers, rows = [], [], [], []
+        free = [low - 1] * _DEEPEST
+        before = 0
+        for start, end, number in slices:
+            begin, finish = max(start, low), min(end, high)
+            row = next((row for row in range(_DEEPEST) if free[row] <= begin), _DEEPEST - 1)
+            free[row] = finish
+            starts.append(begin - low - before)
+            before = begin - low
+            lengths.append(finish - begin)
+            numbers.append(number)
+            rows.append(row)
         if slices:
-            yield _track(f"{label}, NVTX", slices, low, high, light=True)
-        rows = _rows(events.calls, low, high)
-        rows = rows[events.calls.thread[rows] == thread_number]
-        slices = [
-            (start, end, names.number(events.call_names[name], _call_kind(events.call_names[name])))
-            for start, end, name in _columns(events.calls, rows, events.calls.name)
-        ]
-        if slices:
-            yield _track(f"{label}, CUDA calls", slices, low, high, light=True)
+            yield {
+                "name": name,
+                "light": light,
+                "rows": max(rows) + 1,
+                "longest": max(lengths),
+                "start": starts,
+                "length": lengths,
+                "name_of": numbers,
+                **({"row": rows} if max(rows) else {}),
+            }
 
 
-def _columns(
-    table: Intervals, rows: npt.NDArray[np.int64], name: npt.NDArray[Any]
-) -> Iterable[tuple[int, int, int]]:
-    columns = (table.start[rows], table.end[rows], name[rows])
-    return zip(*(column.tolist() for column in columns), strict=True)
-
-
-def _stream_slices(
-    events: Events, stream: int, low: int, high: int, names: _Names
-) -> list[tuple[int, int, int]]:
-    kernels, memory, graphs = events.kernels, events.memory_operations, events.graphs
-    slices = []
-    rows = _rows(kernels, low, high)
-    for start, end, number in _columns(kernels, rows[kernels.stream[rows] == stream], kernels.name):
-        name = events.kernel_names[number].name
-        slices.append((start, end, names.number(name, kernel_kind(name))))
-    rows = _rows(memory, low, high)
-    for start, end, number in _columns(memory, rows[memory.stream[rows] == stream], memory.kind):
-        name = memory_name(events.memory_kinds[number])
-        kind = "memset" if name == "memset" else "memory copy"
-        slices.append((start, end, names.number(name, kind)))
-    rows = _rows(graphs, low, high)
-    for start, end, number in _columns(graphs, rows[graphs.stream[rows] == stream], graphs.graph):
-        slices.append((start, end, names.number(f"CUDA graph {number}", GRAPH)))
-    return sorted(slices)
-
-
-def _call_kind(name: str) -> str:
-    kinds = (kind for kind, words in _CALLS if any(word in name for word in words))
-    return next(kinds, "CUDA call")
-
-
-def _track(
-    name: str, slices: list[tuple[int, int, int]], low: int, high: int, *, light: bool
-) -> dict[str, Any]:
-    """Slices in order of start; what overlaps has rows of its own."""
-    starts, lengths, numbers, rows = [], [], [], []
-    free = [low - 1] * _DEEPEST
-    before = 0
-    for start, end, number in slices:
-        begin, finish = max(start, low), min(end, high)
-        row = next((row for row in range(_DEEPEST) if free[row] <= begin), _DEEPEST - 1)
-        free[row] = finish
-        starts.append(begin - low - before)
-        before = begin - low
-        lengths.append(finish - begin)
-        numbers.append(number)
-        rows.append(row)
-    deepest = max(rows)
-    return {
-        "name": name,
-        "light": light,
-        "rows": deepest + 1,
-        "longest": max(lengths),
-        "start": starts,
-        "length": lengths,
-        "name_of": numbers,
-        **({"row": rows} if deepest else {}),
-    }
+def _graph(code: int) -> tuple[str, str]:
+    return f"CUDA graph {code}", GRAPH

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from profkit.analysis.report import Report, load
@@ -10,6 +11,7 @@ from profkit.analysis.run_files import SUFFIXES
 from profkit.application.parts import KERNELS, StepParts, step_parts
 from profkit.application.picks_file import NODES, PICKS, PickEntry, PicksFile, is_application
 from profkit.application.ranking import Ranking, ranking
+from profkit.application.ranks import Ranks, ranks_of
 from profkit.application.steps import Steps, steady_steps
 from profkit.application.steps import first_rank as first_rank
 from profkit.core.errors import BadInput
@@ -38,6 +40,11 @@ class ApplicationRun:
     nvtx: str | None
     picks: tuple[PickEntry, ...]
     report: Report | None
+
+    @cached_property
+    def ranks(self) -> Ranks:
+        """The ranks of the program on the first GPU."""
+        return ranks_of(self.events, self.steps)
 
     @property
     def kernel_share(self) -> float:

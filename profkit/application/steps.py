@@ -116,6 +116,12 @@ class Steps:
         """The median of these times in seconds: the step's time wherever one number is shown."""
         return float(np.median(self.wall)) / 1e9
 
+    @property
+    def warm_up(self) -> str:
+        """What is left out before the first step, and why; "" for nothing."""
+        why = f" ({self.why})" if self.why else ""
+        return f"the first {plural(self.before, self.unit)}{why}" if self.before else ""
+
 
 @dataclass(frozen=True, eq=False)
 class _Sequence:

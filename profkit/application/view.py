@@ -1,89 +1,68 @@
-"""An application's timeline for a terminal and as Markdown."""
+"""An application's timeline as a document."""
 
 from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
-from rich.console import Group, RenderableType
-from rich.table import Table
-from rich.text import Text
 
-from profkit.application.application import Application, Process, Row, table, wall_row
+from profkit.application.application import Application, Process, Row, table
 from profkit.application.collectives import bandwidth_words
-from profkit.application.parts import others_share
+from profkit.application.drawing import timeline_widget
+from profkit.application.parts import MEANINGS, others_share
 from profkit.application.steps import BasisKind, Steps
 from profkit.application.work import other_devices
-from profkit.report.names import told_apart
 from profkit.timeline.lost_work import REMEDY, lost_work
-from profkit.ui.markdown import code, escape
-from profkit.ui.terminal import facts, note
-from profkit.ui.text import bar, extent, literal, number, percent, plural, shorten
-from profkit.ui.view import Panel
-from profkit.ui.view import Row as Fact
+from profkit.ui import document as doc
+from profkit.ui.text import extent, literal, number, percent, plural
 
-_BAR = 10  # characters, chosen: a tenth each
-_NUMBERS = 46  # characters of the columns beside the label
-_NARROWEST = 24  # characters of a label
 _FEWEST_LAUNCHES = 2  # of a step that may be a part of one; chosen: a loop of one or two kernels
 _FEW = 5  # steps, below which the range is shown, not quartiles; chosen
-_COLUMNS = ("", "ms/step", "Share", "", "Hidden", "Count")
-NOTE = (
+_NOTE = (
     "Each instant belongs to one part: to kernels, else communication, copies, memset, idle. "
     "ms/step and Count are means over steps. Hidden: overlapped by other work."
 )
 
 
-def application_view(application: Application, path: str, width: int) -> RenderableType:
-    """The table of an application, of its first process; the others in a line each."""
+def application_document(
+    application: Application, path: str, *, is_page: bool = False
+) -> doc.Document:
+    """The first process of an application, the others in a line each; a page also has steps to zoom
+    into and what the parts mean."""
     first, *others = application.processes
-    parts: list[RenderableType] = [
-        Text(headline(first), "bold"),
-        facts(Panel("", tuple(recording_facts(application, path)))),
-        Text(),
-        Text(f"What a step is made of{whose(application)}", "bold"),
-        _table(first, width),
-        Text(NOTE, "dim"),
+    rows = table(first)
+    headline = _headline(first)
+    parts = doc.Table(
+        f"What a step is made of{_whose(application)}",
+        ("Part", "ms/step", "Share", "Hidden", "Count"),
+        tuple(map(_cells, rows)),
+        _NOTE,
+        words=1,
+        names=("Part",),
+        depths=tuple(row.depth for row in rows),
+        shares=tuple(row.share if row.depth < 2 else 0.0 for row in rows),
+    )
+    blocks: list[doc.Block] = [
+        doc.Heading(headline, 1),
+        doc.Facts("", tuple(_recording(application, path))),
     ]
+    if is_page:
+        blocks += [doc.Heading("Timeline"), timeline_widget(application)]
+    blocks.append(parts)
+    if is_page:
+        meanings = (doc.Row(row.label, MEANINGS.get(row.label, "")) for row in rows)
+        known = tuple(meaning for meaning in meanings if meaning.value)
+        blocks += [doc.Fold("Meaning of parts", (doc.Facts("", known),))] if known else []
     if others:
-        parts += [Text(), Text("Other processes", "bold")]
-        parts += [Text(_in_short(process)) for process in others]
-    parts += [Text(), Text("Kernels to profile", "bold"), Text(explained(first), "dim")]
-    parts += [Text(line) for line in _picks(first, width)]
-    if lines := tuple(notes(application)):
-        parts += [Text(), *map(note, lines)]
-    parts += [Text(), Text(f"Next: {_command(first)}")]
-    return Group(*parts)
+        blocks += [doc.Heading("Other processes"), doc.Lines(tuple(map(_in_short, others)))]
+    blocks += [_picks(first), doc.Lines((), gap=True), *map(doc.Note, notes(application))]
+    blocks.append(doc.Lines((doc.styled("Next: ", doc.code(_command(first))),), gap=True))
+    return doc.Document(f"{Path(path).name}: {headline}", tuple(blocks))
 
 
-def application_markdown(application: Application, path: str) -> str:
-    """The same as Markdown."""
-    first, *others = application.processes
-    lines = [f"# {code(path)}", "", escape(headline(first)), ""]
-    lines += [
-        f"- {fact.label}: {escape(fact.value)}" for fact in recording_facts(application, path)
-    ]
-    lines += ["", f"## What a step is made of{escape(whose(application))}", ""]
-    lines += ["| Part | ms/step | Share | Hidden | Count |", "|---|---:|---:|---:|---:|"]
-    for row in [*table(first), wall_row(first)]:
-        label = code(row.label, in_table=True) if row.depth == 2 else escape(_label(row))
-        cells = row_cells(row)
-        lines.append(f"| {'&emsp;' * row.depth}{label} | {' | '.join(cells)} |")
-    lines += ["", escape(NOTE)]
-    if others:
-        lines += ["", "## Other processes", ""]
-        lines += [f"- {escape(_in_short(process))}" for process in others]
-    lines += ["", "## Kernels to profile", "", escape(explained(first)), ""]
-    for pick in first.ranking.picks:
-        name = first.named.kernel_names[pick.name].name
-        lines.append(f"- {percent(pick.share)}, launch {pick.launch_index:,}: {code(name)}")
-    lines += [f"\n> {escape(text)}" for text in notes(application)]
-    lines += ["", f"Next: {code(_command(first))}"]
-    return "\n".join(lines) + "\n"
-
-
-def headline(process: Process) -> str:
+def _headline(process: Process) -> str:
     wall = process.parts.wall / 1e9
     few = len(wall) < _FEW
     middle = process.steps.median
@@ -95,21 +74,20 @@ def headline(process: Process) -> str:
     return f"{number(middle, 's')} per step{spread}, {plural(len(wall), 'step')}"
 
 
-def whose(application: Application) -> str:
-    if len(application.processes) == 1:
-        return ""
-    device, count = application.processes[0].steps.device, len(application.processes)
-    return f" (GPU {device}, 1 of {count} processes)"
+def _whose(application: Application) -> str:
+    count = len(application.processes)
+    device = application.processes[0].steps.device
+    return f" (GPU {device}, 1 of {count} processes)" if count > 1 else ""
 
 
-def recording_facts(application: Application, path: str) -> Iterator[Fact]:
+def _recording(application: Application, path: str) -> Iterator[doc.Row]:
     events, steps = application.events, application.processes[0].steps
-    yield Fact("Timeline", literal(path))
+    yield doc.Row("Timeline", literal(path))
     names = dict.fromkeys(literal(gpu.name) for gpu in events.gpus)
-    yield Fact("GPU", ", ".join(names) or "unknown")
-    yield Fact("Steps", literal(str(steps.basis)))
+    yield doc.Row("GPU", ", ".join(names) or "unknown")
+    yield doc.Row("Steps", literal(str(steps.basis)))
     if left_out := _left_out(steps):
-        yield Fact("Left out", left_out)
+        yield doc.Row("Left out", left_out)
 
 
 def _left_out(steps: Steps) -> str:
@@ -123,43 +101,15 @@ def _left_out(steps: Steps) -> str:
     return "; ".join(texts)
 
 
-def _label(row: Row) -> str:
-    return literal(row.label)
-
-
-def row_cells(row: Row) -> tuple[str, str, str, str]:
-    """Milliseconds, share, hidden milliseconds and count of a row."""
+def _cells(row: Row) -> tuple[str, ...]:
+    style = (doc.Style.strong, doc.Style.plain, doc.Style.code)[row.depth]
     return (
+        doc.in_style(row.label, style),
         f"{row.time * 1e3:,.3f}",
         percent(row.share),
         f"{row.hidden * 1e3:,.3f}" if row.hidden * 1e3 >= 0.0005 else "",  # as shown
         f"{row.count:,.1f}".removesuffix(".0"),
     )
-
-
-def _table(process: Process, width: int) -> Table:
-    rows = table(process)
-    room = max(_NARROWEST, width - _NUMBERS)
-    names = told_apart([literal(row.label) for row in rows if row.depth == 2], room - 4)
-    grid = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-    for name in _COLUMNS:
-        words = not name
-        grid.add_column(name, justify="left" if words else "right", no_wrap=True)
-    for row in rows:
-        label = names[literal(row.label)] if row.depth == 2 else _label(row)
-        style = ("bold", "", "dim")[row.depth]
-        milliseconds, share, hidden, amount = row_cells(row)
-        drawn = Text(bar(row.share, _BAR), "cyan") if row.depth < 2 else Text()
-        text = Text(f"{'  ' * row.depth}{shorten(label, room - 2 * row.depth)}", style)
-        grid.add_row(text, milliseconds, share, drawn, hidden, amount)
-    wall = wall_row(process)
-    grid.add_row(Text("Step", "bold"), *row_cells(wall)[:2], "", "", "")
-    return grid
-
-
-def short_lines(application: Application) -> Iterator[str]:
-    """The other processes, in a line each."""
-    return map(_in_short, application.processes[1:])
 
 
 def _in_short(process: Process) -> str:
@@ -168,34 +118,34 @@ def _in_short(process: Process) -> str:
         f"{group} {percent(sum(map(parts.share, parts.group(group))))}"
         for group in dict.fromkeys(part.group for part in parts.parts)
     ]
-    return f"GPU {process.steps.device}: {headline(process)}; {', '.join(shares)}"
+    return f"GPU {process.steps.device}: {_headline(process)}; {', '.join(shares)}"
 
 
-def explained(process: Process) -> str:
-    ranking = process.ranking
-    families = dict.fromkeys(pick.family for pick in ranking.picks)
-    if not families:
-        return "none: no kernel of the step is known"
-    return (
-        f"{plural(len(families), 'family')} of kernels with {percent(ranking.explained)} of the "
-        f"kernels' time, represented by {plural(len(ranking.picks), 'launch')} (equal ones: "
-        f"{percent(ranking.own)})"
+def _picks(process: Process) -> doc.Table:
+    events, ranking = process.named, process.ranking
+    rows = []
+    for pick in ranking.picks:
+        shape = events.configurations[pick.configuration]
+        sizes = f"{extent(shape.grid)} / {extent(shape.block)}"
+        name = doc.code(events.kernel_names[pick.name].name)
+        rows.append((name, percent(pick.share), sizes, f"{pick.launch_index:,}"))
+    families = plural(len({pick.family for pick in ranking.picks}), "family")
+    note = (
+        f"{families} of kernels with {percent(ranking.explained)} of the kernels' time, "
+        f"represented by {plural(len(rows), 'launch')} (equal ones: {percent(ranking.own)})"
+    )
+    return doc.Table(
+        "Kernels to profile",
+        ("Kernel", "Share", "Grid / block", "Launch"),
+        tuple(rows),
+        note if rows else "none: no kernel of the step is known",
+        words=1,
+        names=("Kernel",),
     )
 
 
-def _picks(process: Process, width: int) -> Iterator[str]:
-    events = process.named
-    picks = process.ranking.picks
-    names = told_apart([literal(events.kernel_names[pick.name].name) for pick in picks], width - 46)
-    for pick in picks:
-        shape = events.configurations[pick.configuration]
-        name = names[literal(events.kernel_names[pick.name].name)]
-        sizes = f"{extent(shape.grid)} / {extent(shape.block)}"
-        share = f"{percent(pick.share):>6}"
-        yield f"{share}  {name:{width - 46}}  {sizes:20}  launch {pick.launch_index:,}"
-
-
 def notes(application: Application) -> Iterator[str]:
+    """What limits the meaning of the table."""
     first = application.processes[0]
     if lost := lost_work(application.events, first.steps.process):
         yield f"{lost}, and the GPU is not known to be idle without it: {REMEDY}"

@@ -18,6 +18,7 @@ from profkit.commands.options import (
     interruptible,
     is_explicit,
     put,
+    show,
     width_of,
     words_after_dashes,
 )
@@ -229,7 +230,7 @@ def _profile_application(plan: Plan, options: Application) -> None:
 
 
     """
-    from profkit.application.answer_view import answer_view
+    from profkit.application.answer_view import answer_document
     from profkit.capture.ncu import CountersRefused
     from profkit.recording.application import ApplicationPlan, profile_application
 
@@ -240,9 +241,15 @@ def _profile_application(plan: Plan, options: Application) -> None:
         explain=1.0 if options.explain in {"100%", "1"} else share(options.explain, "--explain"),
         collectives=options.collectives,
     )
-    with interruptible(), stage_progress() as show:
-        outcome = profile_application(application, show)
-    put(answer_view(outcome.answer, str(outcome.folder)), None)
+    with interruptible(), stage_progress() as tell:
+        outcome = profile_application(application, tell)
+    folder = str(outcome.folder)
+    show(
+        outcome.answer,
+        lambda: answer_document(outcome.answer, outcome.run, folder, actions=1),
+        "terminal",
+        None,
+    )
     typer.echo("\n".join(_application_summary(outcome)))
     refused = isinstance(outcome.failure, CountersRefused) and not plan.require_counters
     if outcome.failure is not None and not refused:

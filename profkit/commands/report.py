@@ -73,10 +73,10 @@ def page_of(
         from profkit.application.run import read_run
         from profkit.page.application import application_section, page_without_report
 
-        result = answer(read_run(path))
-        if result.application.report is None:
-            return page_without_report(result)
-        application = application_section(result)
+        run = read_run(path)
+        if run.report is None:
+            return page_without_report(run)
+        application = application_section(run, answer(run))
     report = read_report(path, kernel, nvtx)
     groups = sorted_groups(report.summary, sort)
     items = report.checklist(*advice)

@@ -7,7 +7,7 @@ from typing import Literal
 
 from profkit.commands.groups import share
 from profkit.commands.kinds import Recording
-from profkit.commands.options import put, width_of
+from profkit.commands.options import show
 
 TimelineFormat = Literal["terminal", "json", "markdown", "html"]
 
@@ -40,8 +40,9 @@ def timeline(
       profkit timeline run.sqlite --perfetto run.pftrace
     """
     from profkit.analysis.run_files import one_timeline
-    from profkit.application.application import read_application
+    from profkit.application.application import application_result, read_application
     from profkit.application.picks_file import NODES, recorded_range
+    from profkit.application.view import application_document
     from profkit.commands.reading import read_timeline
 
     explained = 1.0 if explain in {"100%", "1"} else share(explain, "--explain", "90% or 0.9")
@@ -53,22 +54,14 @@ def timeline(
         explained,
         read_timeline(named) if path.is_dir() and named.is_file() else None,
     )
-    if format == "json":
-        from profkit.application.json import application_json
-
-        put(application_json(application, file.name), output)
-    elif format == "markdown":
-        from profkit.application.view import application_markdown
-
-        put(application_markdown(application, file.name), output)
-    elif format == "html":
-        from profkit.application.page import application_html
-
-        put(application_html(application, file.name), output)
-    else:
-        from profkit.application.view import application_view
-
-        put(application_view(application, str(file), width_of(output)), output)
+    name = str(file) if format == "terminal" else file.name
+    show(
+        application_result(application, file.name),
+        lambda: application_document(application, name, is_page=format == "html"),
+        format,
+        output,
+        dense=True,
+    )
     if perfetto is not None:
         from profkit.timeline.perfetto import write
 

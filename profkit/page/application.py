@@ -5,20 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from profkit.application.answer import Answer
-from profkit.application.answer_view import (
-    NOTHING,
-    facts,
-    gain,
-    grid,
-    kernel_name,
-    reasons,
-    title,
-)
-from profkit.application.application import Application, read_application
-from profkit.application.drawing import timeline_html_fragment, timeline_script, timeline_style
+from profkit.application.answer_view import answer_document
+from profkit.application.application import read_application
+from profkit.application.drawing import timeline_widget
+from profkit.application.run import ApplicationRun
+from profkit.application.view import application_document
 from profkit.core.text_files import shipped_text
-from profkit.ui.template import templates
-from profkit.ui.text import factor
+from profkit.ui.html import document_cell, document_html
 
 
 @dataclass(frozen=True)
@@ -30,41 +23,19 @@ class ApplicationSection:
     script: str
 
 
-def page_without_report(answer: Answer) -> str:
+def page_without_report(run: ApplicationRun) -> str:
     """The page of an application whose kernels were not profiled."""
-    from profkit.application.page import application_html
-
-    events = answer.application.events
-    return application_html(
-        read_application(events, answer.application.nvtx), answer.application.name
-    )
+    application = read_application(run.events, run.nvtx)
+    return document_html(application_document(application, run.name, is_page=True))
 
 
-def application_section(answer: Answer) -> ApplicationSection:
+def application_section(run: ApplicationRun, answer: Answer) -> ApplicationSection:
     """The sections of an application's answer and timeline."""
-    from markupsafe import Markup
-
-    page = templates("profkit.page", {"factor": factor}).get_template("application.html.j2")
-    html = page.render(
-        title=title(answer),
-        facts=facts(answer),
-        grid=grid(answer),
-        reasons=reasons(answer),
-        plan=[
-            (gain(item.likely, item.ceiling), item, kernel_name(answer, item.part))
-            for item in answer.plan
-        ],
-        nothing=NOTHING,
-        together=answer.together if len(answer.plan) > 1 else None,
-        fragment=Markup(
-            timeline_html_fragment(
-                read_application(answer.application.events, answer.application.nvtx)
-            )
-        ),
+    widget = timeline_widget(read_application(run.events, run.nvtx))
+    html = (
+        f'<section id="application" class="summary">\n'
+        f"{document_cell(answer_document(answer, run).blocks)}</section>\n"
+        f'<section id="timeline">\n<h2>Timeline of a few steps</h2>\n{widget.markup}\n</section>\n'
     )
-    style = shipped_text("profkit.page", "assets/application.css") + timeline_style()
-    return ApplicationSection(html, style, timeline_script())
-
-
-def _timeline(answer: Answer) -> Application:
-    return read_application(answer.application.events, answer.application.nvtx)
+    style = shipped_text("profkit.page", "assets/application.css") + widget.style
+    return ApplicationSection(html, style, widget.script)

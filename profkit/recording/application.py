@@ -17,7 +17,6 @@ from msgspec import structs
 
 from profkit.analysis.report import Report, load
 from profkit.application.answer import Answer, answer
-from profkit.application.answer_view import answer_json
 from profkit.application.kernel_kinds import COMMUNICATION, kernel_kind
 from profkit.application.parts import step_parts
 from profkit.application.picks_file import (
@@ -30,7 +29,7 @@ from profkit.application.picks_file import (
     identified,
 )
 from profkit.application.ranking import EXPLAINED, Pick, ranking
-from profkit.application.run import application, first_rank
+from profkit.application.run import ApplicationRun, application, first_rank
 from profkit.application.steps import Steps, steady_steps
 from profkit.capture import ncu, nsys
 from profkit.capture.gpu import GpuState
@@ -83,6 +82,7 @@ class ApplicationOutcome:
     """A saved run: its folder, seconds by stage, warnings, and why ncu recorded no report."""
 
     folder: Path
+    run: ApplicationRun
     answer: Answer
     stages: tuple[Stage, ...]
     warnings: tuple[str, ...]
@@ -165,9 +165,10 @@ class _Application(Profiling):
             )
             (folder / PICKS).write_text(encode(file, dense=False), encoding="utf-8")
             with self.stage("answer"):
-                result = answer(application(plan.name, events, nodes or events, file, report))
+                program_run = application(plan.name, events, nodes or events, file, report)
+                result = answer(program_run)
             with self.stage("write"):
-                (folder / ANSWER).write_text(answer_json(result), encoding="utf-8")
+                (folder / ANSWER).write_text(encode(result, dense=False), encoding="utf-8")
                 checklist = report.checklist() if report else None
                 if report and checklist:
                     self.write_tables(folder, report, checklist)
@@ -183,15 +184,17 @@ class _Application(Profiling):
                         report,
                         checklist,
                         run=parts,
-                        application=application_section(result),
+                        application=application_section(program_run, result),
                     )
                     if report and checklist
-                    else page_without_report(result)
+                    else page_without_report(program_run)
                 )
                 (folder / "report.html").write_text(page, encoding="utf-8")
                 saved = keep(run_draft, manifest)
         shown = plan.out / saved.relative_to(self.out)
-        return ApplicationOutcome(shown, result, tuple(self.stages), tuple(self.warnings), failure)
+        return ApplicationOutcome(
+            shown, program_run, result, tuple(self.stages), tuple(self.warnings), failure
+        )
 
     def _check_collectives(self, tool: Tool) -> None:
         """Raise EnvironmentProblem where ncu can't replay kernels that wait for other ranks."""

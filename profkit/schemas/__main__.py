@@ -16,8 +16,7 @@ from profkit.analysis import (
     timeline_json,
     without_counters_view,
 )
-from profkit.application import answer_view, picks_file
-from profkit.application import json as application
+from profkit.application import answer, application, picks_file
 from profkit.audit import view as audit
 from profkit.calibration import ceilings, floors, gpu_spread
 from profkit.capture import doctor, target_format
@@ -44,7 +43,7 @@ _WIDTH = 96  # characters: chosen as for the code
 FORMATS: Mapping[str, tuple[type[Model] | tuple[type[Model], ...], str]] = {
     "analyze": ((analysis.AnalysisFile, analysis.AnalysesFile), "profkit analyze --format json"),
     "application": (application.ApplicationFile, "profkit timeline --format json"),
-    "answer": (answer_view.AnswerFile, "answer.json of a run of `profkit profile --app`"),
+    "answer": (answer.Answer, "answer.json of a run of `profkit profile --app`"),
     "application-diff": (
         application_view.ApplicationDiffFile,
         "profkit diff --format json, of two runs of applications",

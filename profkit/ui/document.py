@@ -207,6 +207,15 @@ class Badges:
 
 
 @dataclass(frozen=True)
+class Widget:
+    """An interactive drawing, which pages alone have: its HTML, style and script."""
+
+    markup: str
+    style: str
+    script: str
+
+
+@dataclass(frozen=True)
 class Fold:
     """Blocks that a page folds under a title."""
 
@@ -216,7 +225,7 @@ class Fold:
 
 Block: TypeAlias = (
     Heading | Paragraph | Lines | Bullets | Items | Table | Facts | Figure | Code | Note | Next
-    | Badges | Fold
+    | Badges | Widget | Fold
 )  # fmt: skip
 
 

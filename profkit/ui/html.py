@@ -9,6 +9,7 @@ from typing import Any
 
 from profkit.core.text_files import shipped_text
 from profkit.ui import document as doc
+from profkit.ui.template import script_hashes
 
 _MOST_ROWS = 12  # of a table or list; chosen: longer ones are folded, so that figures are near
 _NOT_BROKEN = 18  # characters of a cell on one line: chosen, `1.20x [1.09, 1.20]` is one
@@ -19,7 +20,14 @@ def document_html(document: doc.Document) -> str:
     """The document as a page: all text is escaped, long tables and lists are folded."""
     headings = (block for block in document.blocks if isinstance(block, doc.Heading))
     sections = [block.text for block in headings if block.level == 2]
-    page = _rendered(_figure_first(document.blocks), title=document.title, sections=sections)
+    widgets = [block for block in document.blocks if isinstance(block, doc.Widget)]
+    page = _rendered(
+        _figure_first(document.blocks),
+        title=document.title,
+        sections=sections,
+        sheets=dict.fromkeys(widget.style for widget in widgets),
+        scripts=dict.fromkeys(widget.script for widget in widgets),
+    )
     return f"{page}\n"
 
 
@@ -40,6 +48,7 @@ def _rendered(blocks: Sequence[doc.Block], **names: Any) -> str:
         "cell": lambda words: Markup(_cell(words)),
         "drawing": lambda svg, name: Markup(_drawing(svg, name)),
         "slug": slug,
+        "hashes": script_hashes,
     }
     template = environment.from_string(shipped_text("profkit.ui", "templates/document.html.j2"))
     kind = {"kind": lambda block: type(block).__name__, "most_rows": _MOST_ROWS}

@@ -10,16 +10,17 @@ import pytest
 
 import profkit
 from profkit.analysis.report import Report
-from profkit.application.answer import Answer, answer, summed
-from profkit.application.answer_view import answer_json, answer_markdown, answer_view
+from profkit.application.answer import Answer, answer
+from profkit.application.answer_view import answer_document
 from profkit.application.parts import KERNELS, step_parts
 from profkit.application.picks_file import PickEntry, PicksFile, entry, identified
 from profkit.application.ranking import ranking
-from profkit.application.run import application
+from profkit.application.run import ApplicationRun, application
 from profkit.application.score import side_of
 from profkit.application.steps import steady_steps
+from profkit.core.typed_file import encode
 from profkit.timeline.events import Events
-from profkit.ui.terminal import rendered
+from profkit.ui.terminal import document_terminal
 from tests.analysis.test_views import schema
 from tests.application.synthetic import MS, US, Host, Recording
 from tests.conftest import H200, story_folder
@@ -57,32 +58,37 @@ def picked(events: Events) -> tuple[PickEntry, ...]:
     )
 
 
-def answered(events: Events, *, profiled: bool = True) -> Answer:
+def recorded(events: Events, *, profiled: bool = True) -> ApplicationRun:
     picks = picked(events)
     found = report() if profiled else None
     picks = identified(picks, found.summary) if found else picks
-    return answer(application("train", events, events, PicksFile(explain=0.9, picks=picks), found))
+    return application("train", events, events, PicksFile(explain=0.9, picks=picks), found)
+
+
+def answered(events: Events) -> Answer:
+    return answer(recorded(events))
 
 
 @pytest.mark.parametrize("story", STORIES)
 def test_the_rows_of_a_recorded_program_sum_to_its_step(story: str) -> None:
     events = side_of(story_folder(story), "before")
-    result = answered(events, profiled=False)
-    assert summed(result.rows) == pytest.approx(1)
-    assert sum(row.seconds for row in result.rows) == pytest.approx(result.step)
-    file = json.loads(answer_json(result))
-    schema("answer").validate(file)
-    assert rendered(answer_view(result, "run"), to_file=True)
-    assert answer_markdown(result).startswith(f"# {result.application.name} on ")
+    run = recorded(events, profiled=False)
+    result = answer(run)
+    assert sum(row.share for row in result.rows) == pytest.approx(1)
+    assert sum(row.seconds for row in result.rows) == pytest.approx(result.steps.seconds)
+    schema("answer").validate(json.loads(encode(result, dense=False)))
+    text = document_terminal(answer_document(result, run, "run"), to_file=True)
+    assert text.startswith("train on ")
+    assert "Next  profkit timeline run" in text
 
 
 def test_a_picked_kernel_has_its_finding_and_no_more_than_amdahl_gives() -> None:
     result = answered(program())
-    kernels = [row for row in result.rows if row.kernel_estimate]
+    kernels = [row for row in result.rows if row.speedup]
     assert any("tensor cores" in row.finding for row in kernels)
     for row in kernels:
-        assert row.kernel_estimate
-        amdahl = 1 / (1 - row.share * (1 - 1 / row.kernel_estimate.high))
+        assert row.speedup
+        amdahl = 1 / (1 - row.share * (1 - 1 / row.speedup[2]))
         assert 1 <= row.ceiling <= amdahl * 1.001
     assert [item.ceiling for item in result.plan] == sorted(
         (item.ceiling for item in result.plan), reverse=True

@@ -14,13 +14,14 @@ import pytest
 from typer.testing import Result
 
 from profkit.application import drawing
-from profkit.application.application import Application, read_application
-from profkit.application.drawing import timeline_html_fragment, view_data
-from profkit.application.json import application_json
-from profkit.application.page import application_html
-from profkit.application.view import application_markdown, application_view
+from profkit.application.application import Application, application_result, read_application
+from profkit.application.drawing import timeline_widget, view_data
+from profkit.application.view import application_document
 from profkit.core.errors import BadInput
-from profkit.ui.terminal import rendered
+from profkit.core.typed_file import encode
+from profkit.ui.html import document_html
+from profkit.ui.markdown import document_markdown
+from profkit.ui.terminal import document_terminal
 from tests.application.synthetic import US, Host, Recording, training
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -32,7 +33,7 @@ def application() -> Application:
 
 
 def test_the_table_fits_100_columns(application: Application) -> None:
-    text = rendered(application_view(application, "x.sqlite", 100), to_file=True)
+    text = document_terminal(application_document(application, "x.sqlite"), to_file=True)
     assert max(map(len, text.splitlines())) <= 100
     assert re.search(r"^Kernels +1\.060 +75\.7%", text, re.M)
     assert re.search(r"^  host code without CUDA calls +0\.300 +21\.4%", text, re.M)
@@ -40,12 +41,12 @@ def test_the_table_fits_100_columns(application: Application) -> None:
 
 
 def test_markdown_has_the_same_rows(application: Application) -> None:
-    text = application_markdown(application, "x.sqlite")
-    assert "| Kernels | 1.060 | 75.7% |  | 31 |" in text
+    text = document_markdown(application_document(application, "x.sqlite"))
+    assert "| **Kernels** | 1.060 | 75.7% |  | 31 |" in text
 
 
 def test_json_sums_to_the_wall_time(application: Application) -> None:
-    document = json.loads(application_json(application, "x.sqlite"))
+    document = json.loads(encode(application_result(application, "x.sqlite")))
     process = document["processes"][0]
     total = np.sum([part["seconds"] for part in process["parts"]], axis=0)
     assert total == pytest.approx(process["wall_s"])
@@ -85,7 +86,7 @@ def test_names_can_not_end_the_data() -> None:
     for _ in range(10):
         host.launch("</script><script>alert(1)</script>", 20 * US)
         host.synchronize()
-    text = timeline_html_fragment(read_application(host.recording.events()))
+    text = timeline_widget(read_application(host.recording.events())).markup
     assert text.count("</script>") == 1
 
 
@@ -97,7 +98,8 @@ def test_a_browser_draws_zooms_and_names(tmp_path: Path, application: Applicatio
     from playwright.sync_api import sync_playwright
 
     page_file = tmp_path / "timeline.html"
-    page_file.write_text(application_html(application, "x.sqlite"), encoding="utf-8")
+    document = application_document(application, "x.sqlite", is_page=True)
+    page_file.write_text(document_html(document), encoding="utf-8")
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         page = browser.new_page(viewport={"width": 390, "height": 800})
@@ -146,5 +148,7 @@ def test_work_on_another_gpu_of_the_process_is_named() -> None:
         for device, host in enumerate(hosts):
             host.launch("gemm()", (200 - 100 * device) * US)
             host.synchronize()
-    text = application_markdown(read_application(recording.events()), "run.sqlite")
+    text = document_markdown(
+        application_document(read_application(recording.events()), "run.sqlite")
+    )
     assert "also has work on GPU 1" in text

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from profkit.application.application import read_application
 from profkit.application.repetition import repetition
 from profkit.application.steps import BasisKind, StepBasis, Steps, steady_steps
-from profkit.application.view import application_markdown
+from profkit.application.view import application_document
 from profkit.core.errors import UsageError
+from profkit.ui.markdown import document_markdown
 from tests.application.synthetic import DEVICE, MS, PINNED, US, Host, Recording, training
 
 
@@ -80,7 +81,7 @@ def test_work_outside_of_the_range_is_no_secret() -> None:
     steps = only(steady_steps(events, "forward"))
     assert steps.wall.tolist() == [MS] * 7
     assert steps.outside == pytest.approx(0.8)
-    text = application_markdown(read_application(events, "forward"), "x.sqlite")
+    text = document_markdown(application_document(read_application(events, "forward"), "x.sqlite"))
     assert "80.0% of its GPU work is submitted outside of that range" in text
 
 
@@ -297,7 +298,7 @@ def test_a_range_is_a_field_of_the_basis_whatever_its_name() -> None:
     application = read_application(host.recording.events())
     (process,) = application.processes
     assert process.steps.basis == StepBasis(BasisKind.range, range='step "no repetition"')
-    text = application_markdown(application, "x.sqlite")
+    text = document_markdown(application_document(application, "x.sqlite"))
     assert """profkit profile --app --nvtx 'step "no repetition"' -- PROGRAM""" in text
     assert "no step was found" not in text
 
@@ -369,7 +370,7 @@ def test_pauses_within_a_whole_step_are_no_steps() -> None:
 def test_a_loop_that_nothing_separates_asks_for_a_range() -> None:
     application = read_application(loop(loop_of_one_kernel, 8).events())
     assert application.processes[0].steps.basis.launches == 1
-    text = application_markdown(application, "x.sqlite")
+    text = document_markdown(application_document(application, "x.sqlite"))
     assert "a step is 1 launch, as nothing else separates launches: name" in text
 
 
