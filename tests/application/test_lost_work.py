@@ -96,7 +96,7 @@ def test_a_recording_of_jax_that_lost_its_launches_says_so(
 ) -> None:
     path = story_folder("jax_dispatch") / "before.sqlite"
     shown = profkit_cli("timeline", path, "--format", "markdown").stdout
-    assert "| Not recorded: idle, or lost work |" in shown
+    assert "| **Not recorded: idle, or lost work** |" in shown
     assert "GPU idle" not in shown
     assert "the GPU work of 457 of 460 launched XLA modules is not recorded" in shown
     shown = profkit_cli("analyze", path, "--format", "markdown").stdout
