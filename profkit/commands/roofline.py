@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from profkit.commands.choices import NumbersFormat
 from profkit.commands.kinds import Ceilings, Latencies, ReportFile
-from profkit.commands.options import put, report_failures
+from profkit.commands.options import report_failures, show
 from profkit.core.errors import NothingMatches, ProfkitError, UsageError
 from profkit.ui.picture import PICTURES, check_picture
 
@@ -67,6 +67,7 @@ def roofline(
     from profkit.analysis.run_files import variants_of
     from profkit.commands.reading import find_reports, read_report
     from profkit.roofline.roofline import known_names
+    from profkit.roofline.roofline_view import rooflines_document, rooflines_result
     from profkit.roofline.roofs import LEVELS
 
     if ceilings is not None and peaks != "measured":
@@ -102,8 +103,13 @@ def roofline(
         if picture is not None:
             _plot(rows, picture, path=path)
         if picture is None or table or format != "terminal":
-            numbers = None if picture else output
-            put(_text([row.roofline for row in rows], format, to_file=numbers is not None), numbers)
+            rooflines = [row.roofline for row in rows]
+            show(
+                rooflines_result(rooflines),
+                lambda: rooflines_document(rooflines, brief=format == "terminal"),
+                format,
+                None if picture else output,
+            )
     report_failures(failures)
 
 
@@ -143,18 +149,6 @@ def _differing(rows: Sequence[_Row]) -> list[str]:
     """The names of the shapes that are not the same in all reports."""
     names = dict.fromkeys(name for row in rows for name in row.shapes)
     return [name for name in names if len({str(row.shapes.get(name)) for row in rows}) > 1]
-
-
-def _text(rooflines: Sequence[Roofline], format: NumbersFormat, *, to_file: bool) -> str:
-    if format == "json":
-        from profkit.roofline.roofline_json import rooflines_json
-
-        return rooflines_json(rooflines)
-    from profkit.roofline.roofline_view import rooflines_markdown, rooflines_terminal
-
-    if format == "markdown":
-        return rooflines_markdown(rooflines)
-    return rooflines_terminal(rooflines, to_file=to_file)
 
 
 def _plot(rows: Sequence[_Row], picture: Path, *, path: bool) -> None:

@@ -1,4 +1,4 @@
-"""Rooflines as numbers: roofs with ridge points, kernels, and kernels without a point."""
+"""Rooflines as numbers: their file, `profkit.roofline/1`, and their document."""
 
 from __future__ import annotations
 
@@ -7,18 +7,14 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from rich.console import Group, RenderableType
-from rich.text import Text
-
+from profkit.core.typed_file import Model, Output, Real, part
+from profkit.core.version import __version__
 from profkit.report.names import file_name, own_names, told_apart
 from profkit.report.resources import PRECISIONS
 from profkit.roofline.roofline import Outside, Point, Roofline, or_least
 from profkit.roofline.roofs import LEVEL_LABELS, Peaks, Roof, split
-from profkit.ui.markdown import escape
-from profkit.ui.markdown import table_of as markdown_table
-from profkit.ui.terminal import console, note, rendered, table_of
-from profkit.ui.text import literal, number, percent, seconds_between, shorten
-from profkit.ui.view import Grid
+from profkit.ui import document as doc
+from profkit.ui.text import literal, number, percent, seconds_between
 
 # Chosen: six columns of numbers beside a short name fit 100 columns; Markdown has more room.
 _LONGEST_NAME, _WHOLE_NAME = 22, 60
@@ -44,36 +40,65 @@ _SHARES = (
 _RANGE = "range"  # the name that ncu gives to a profiled range
 
 
-def rooflines_terminal(rooflines: Sequence[Roofline], *, to_file: bool) -> str:
-    """The numbers for a terminal, or as they would stand there when they go to a file."""
-    width = console(to_file=to_file).width
-    views = [rendered(_view(roofline, width), to_file=to_file) for roofline in rooflines]
-    return "\n".join(views)
+class Ridge(Model, frozen=True):
+    """Where a level's line meets a compute roof, FLOP/B."""
+
+    level: str
+    roof: str
+    intensity: float
 
 
-def rooflines_markdown(rooflines: Sequence[Roofline]) -> str:
-    """The numbers in Markdown, without the host."""
-    return "\n".join(_markdown(roofline) for roofline in rooflines)
+class ReportRoofline(Model, frozen=True, kw_only=True):
+    """One report's roofs and points; `sm_clock` (Hz) is that of the roofs."""
+
+    report: str
+    gpu: str
+    sm_clock: Real
+    roofs: tuple[Roof, ...]
+    ridges: tuple[Ridge, ...]
+    points: tuple[Point, ...]
+    outside: tuple[Outside, ...]
+    notes: tuple[str, ...]
 
 
-def _view(roofline: Roofline, width: int) -> RenderableType:
-    parts: list[RenderableType] = [
-        Text(shorten(literal(roofline.title), width), "bold"),
-        Text(about(roofline)),
-        *(note(literal(text)) for text in roofline.notes),
-    ]
-    parts += [table_of(grid) for grid in _grids(roofline, _LONGEST_NAME)]
-    parts += [Text(f"× {line}", "red") for line in flag_lines(roofline)]
-    return Group(*parts)
+class RooflineFile(Output, frozen=True, kw_only=True, tag="profkit.roofline/1"):
+    """Kernels under their roofs. SI units, shares of 1, null where unknown. It contains nothing
+    about the host."""
+
+    profkit: str
+    reports: tuple[ReportRoofline, ...]
 
 
-def _markdown(roofline: Roofline) -> str:
-    lines = [f"# Roofline of {escape(file_name(roofline.title, with_host=False))}", ""]
-    lines += [escape(about(roofline)), *(f"\n> {escape(note)}" for note in roofline.notes)]
-    for grid in _grids(roofline, _WHOLE_NAME):
-        lines += ["", *markdown_table(grid)]
-    lines += [f"\n> × {escape(line)}" for line in flag_lines(roofline)]
-    return "\n".join(lines) + "\n"
+def rooflines_result(rooflines: Sequence[Roofline]) -> RooflineFile:
+    """All rooflines in one file."""
+    return RooflineFile(profkit=__version__, reports=tuple(map(_report, rooflines)))
+
+
+def _report(roofline: Roofline) -> ReportRoofline:
+    memory, compute = split(roofline.roofs)
+    ridges = (Ridge(line.key, top.key, top.rate / line.rate) for line in memory for top in compute)
+    return ReportRoofline(
+        report=file_name(roofline.title, with_host=False),
+        ridges=tuple(ridges),
+        **part(roofline, "gpu", "sm_clock", "roofs", "points", "outside", "notes"),
+    )
+
+
+def rooflines_document(rooflines: Sequence[Roofline], *, brief: bool) -> doc.Document:
+    """The numbers of each report; `brief`: with names for a terminal, and the report's path."""
+    blocks: list[doc.Block] = []
+    for roofline in rooflines:
+        title = roofline.title if brief else file_name(roofline.title, with_host=False)
+        longest = _LONGEST_NAME if brief else _WHOLE_NAME
+        flags = (doc.in_style(f"× {line}", doc.Style.bad) for line in flag_lines(roofline))
+        blocks += [doc.Lines((), gap=True)] if blocks else []
+        blocks += [doc.Heading(title, 1), doc.Paragraph(about(roofline))]
+        blocks += map(doc.Note, roofline.notes)
+        blocks += [
+            *_tables(roofline, longest),
+            doc.Lines(tuple(flags)),
+        ]
+    return doc.Document("Roofline", tuple(blocks))
 
 
 def about(roofline: Roofline) -> str:
@@ -84,20 +109,19 @@ def about(roofline: Roofline) -> str:
     words = ", ".join(
         f"{_ROOFS[source].format(which)}{clock * (source is Peaks.held)}" for source in sources
     )
-    return literal(f"{roofline.gpu}; {words or 'roofs unknown'}")
+    return f"{roofline.gpu}; {words or 'roofs unknown'}"
 
 
 def flag_lines(roofline: Roofline) -> list[str]:
     """Each point that can't be where it is, and why."""
     return [
-        f"{literal(point.name)}, "
-        f"{'algorithmic' if point.algorithmic else LEVEL_LABELS[point.level]}: {flag}"
+        f"{point.name}, {'algorithmic' if point.algorithmic else LEVEL_LABELS[point.level]}: {flag}"
         for point in roofline.points
         for flag in point.flags
     ]
 
 
-def _grids(roofline: Roofline, longest: int) -> Iterable[Grid]:
+def _tables(roofline: Roofline, longest: int) -> Iterable[doc.Table]:
     if roofline.roofs:
         yield _roofs(roofline.roofs, roofline.nominal)
     if kernels := subjects(roofline.points, longest):
@@ -107,7 +131,7 @@ def _grids(roofline: Roofline, longest: int) -> Iterable[Grid]:
         yield _outside(roofline.outside, longest)
 
 
-def _roofs(roofs: Sequence[Roof], nominal: Sequence[str]) -> Grid:
+def _roofs(roofs: Sequence[Roof], nominal: Sequence[str]) -> doc.Table:
     """Roofs of memory and of arithmetic, the latter with the ridge of each level."""
     memory, _ = split(roofs)
     rows = []
@@ -125,7 +149,7 @@ def _roofs(roofs: Sequence[Roof], nominal: Sequence[str]) -> Grid:
     has_ridges = len(memory) < len(roofs)
     if not has_ridges:
         columns, rows = columns[:3], [row[:3] for row in rows]
-    return Grid("Roofs", columns, tuple(rows), "Ridge: ridge point in FLOP/B" * has_ridges)
+    return doc.Table("Roofs", columns, tuple(rows), "Ridge: ridge point in FLOP/B" * has_ridges)
 
 
 def _bare(intensity: float) -> str:
@@ -175,7 +199,7 @@ def subjects(points: Sequence[Point], longest: int) -> list[Subject]:
     return rows
 
 
-def _kernels(roofline: Roofline, kernels: Sequence[Subject]) -> Grid:
+def _kernels(roofline: Roofline, kernels: Sequence[Subject]) -> doc.Table:
     def share_of(share: float, key: str | None) -> str:
         """`17.9% of DRAM`."""
         roof = roofline.roof(key)
@@ -194,10 +218,10 @@ def _kernels(roofline: Roofline, kernels: Sequence[Subject]) -> Grid:
         own = share_of(point.of_roof, point.roof)
         rows.append((kernel.text, time_words(point), rate, own, nearest))
     columns = ("Kernel", "Time", "Rate", "Share of its roof", "Share of nearest roof")
-    return Grid("Kernels", columns, tuple(rows), _UNDER)
+    return doc.Table("Kernels", columns, tuple(rows), _UNDER)
 
 
-def _levels(roofline: Roofline, kernels: Sequence[Subject]) -> Grid:
+def _levels(roofline: Roofline, kernels: Sequence[Subject]) -> doc.Table:
     """Intensity at each level and the attained share; the algorithmic intensity of declared
     work."""
     levels = list(dict.fromkeys(point.level for kernel in kernels for point in kernel.points))
@@ -229,7 +253,9 @@ def _levels(roofline: Roofline, kernels: Sequence[Subject]) -> Grid:
         )
     if twins:
         notes.append("algorithmic: from declared work")
-    return Grid("Arithmetic intensity", columns, tuple(rows), "; ".join(notes))
+    return doc.Table(
+        "Arithmetic intensity", columns, tuple(rows), "; ".join(notes), names=columns[:1]
+    )
 
 
 def _bypasses_l1(kernel: Subject) -> bool:
@@ -238,7 +264,7 @@ def _bypasses_l1(kernel: Subject) -> bool:
     return intensity.get("l1", 0.0) > intensity.get("l2", math.inf)
 
 
-def _outside(outside: Sequence[Outside], longest: int) -> Grid:
+def _outside(outside: Sequence[Outside], longest: int) -> doc.Table:
     names = short_names((kernel.name for kernel in outside), longest)
     counts = Counter(kernel.name for kernel in outside)
     levels = list(dict.fromkeys(level for kernel in outside for level in kernel.memory))
@@ -253,7 +279,7 @@ def _outside(outside: Sequence[Outside], longest: int) -> Grid:
     )
     columns = ("Kernel", *(_OUTPUTS[level] for level in levels), "Time", "Reason")
     note = _SHARES if {"l1", "l2"}.intersection(levels) else ""
-    return Grid("Kernels not on the roofline", columns, rows, note)
+    return doc.Table("Kernels not on the roofline", columns, rows, note)
 
 
 def short_names(names: Iterable[str], width: int) -> dict[str, str]:

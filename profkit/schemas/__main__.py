@@ -26,7 +26,7 @@ from profkit.core.typed_file import Model, json_schema
 from profkit.experiment import log
 from profkit.history import check as history_check
 from profkit.history import view as history
-from profkit.roofline import roofline_json
+from profkit.roofline import roofline_view
 from profkit.rules import checklist_format, rule_file, score
 from profkit.runs import manifest
 from profkit.study import json as study
@@ -72,7 +72,7 @@ FORMATS: Mapping[str, tuple[type[Model] | tuple[type[Model], ...], str]] = {
     "log": (log.Log, "profkit log --format json"),
     "picks": (picks_file.PicksFile, "picks.json of a run of `profkit profile --app`"),
     "plan": (replay_plan.ReplayPlanFile, "profkit plan --format json"),
-    "roofline": (roofline_json.RooflineFile, "profkit roofline --format json"),
+    "roofline": (roofline_view.RooflineFile, "profkit roofline --format json"),
     "rules": (rule_file.RulesFile, "A rules file (YAML)"),
     "run": (manifest.Manifest, "A run's manifest.json"),
     "score": (score.Score, "profkit rules score --format json"),
