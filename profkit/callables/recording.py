@@ -17,7 +17,6 @@ from profkit.callables.examination import Invocation
 from profkit.callables.options import Options
 from profkit.callables.transfer import dumped
 from profkit.capture import ncu
-from profkit.capture.tools import Tool
 from profkit.core.file_name import file_name
 from profkit.recording.recording import Plan, Profiling, Tell, profile
 
@@ -87,14 +86,12 @@ class _Attached(Profiling):
         self._call = call
         self._wait = wait
 
-    def run_ncu(
-        self, tool: Tool, options: ncu.NcuOptions, report: Path, **limits: Any
-    ) -> tuple[str, ...]:
+    def run_ncu(self, options: ncu.NcuOptions, report: Path, **limits: Any) -> tuple[str, ...]:
         """ncu attaches in another thread, since it ends after the call.
 
         Raises its error where it ends at once: a call would wait for it without an end.
         """
-        words = ncu.attaching(tool, options, report, os.getpid())
+        words = ncu.attaching(self.tool, options, report, os.getpid())
         with ThreadPoolExecutor(1) as pool:
             with self._library.profiling():
                 ended = pool.submit(

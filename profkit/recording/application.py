@@ -6,7 +6,6 @@ The result is a run directory, also where ncu failed: the timeline alone answers
 from __future__ import annotations
 
 import math
-import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -32,20 +31,18 @@ from profkit.application.ranking import EXPLAINED, Pick, ranking
 from profkit.application.run import ApplicationRun, application, first_rank
 from profkit.application.steps import Steps, steady_steps
 from profkit.capture import ncu, nsys
-from profkit.capture.gpu import GpuState
 from profkit.capture.process import run
-from profkit.capture.tools import Tool, find
+from profkit.capture.tools import find
 from profkit.capture.watchdog import Stalled, Watchdog
 from profkit.core.errors import BadInput, EnvironmentProblem, ProfkitError, TargetFailed, UsageError
 from profkit.core.typed_file import encode
 from profkit.page.application import application_section, page_without_report
 from profkit.page.page import RunParts, page_html
 from profkit.recording.launch_filter import LaunchFilter, launch_filter, own_device
-from profkit.recording.recording import Plan, Profiling, Tell, refuse_nonsense, tool_versions
+from profkit.recording.recording import Plan, Profiling, Recorded, Tell, refuse_nonsense
 from profkit.recording.selection import cost, passes
 from profkit.report.join import join
-from profkit.runs.manifest import FileEntry, Stage
-from profkit.runs.run import keep, listed
+from profkit.runs.manifest import Manifest
 from profkit.timeline import RUN_FILE
 from profkit.timeline.events import Events
 from profkit.timeline.lost_work import lost_work
@@ -77,15 +74,12 @@ class ApplicationPlan(Plan):
     collectives: bool = False
 
 
-@dataclass(frozen=True)
-class ApplicationOutcome:
-    """A saved run: its folder, seconds by stage, warnings, and why ncu recorded no report."""
+@dataclass(frozen=True, kw_only=True)
+class ApplicationOutcome(Recorded):
+    """A saved run of an application, and why ncu recorded no report."""
 
-    folder: Path
     run: ApplicationRun
     answer: Answer
-    stages: tuple[Stage, ...]
-    warnings: tuple[str, ...]
     failure: ProfkitError | None
 
 
@@ -130,78 +124,66 @@ class _Application(Profiling):
     plan: ApplicationPlan
 
     def application(self) -> ApplicationOutcome:
-        try:
-            return self._application()
-        except OSError as error:
-            raise EnvironmentProblem(
-                f"{self.plan.out}: {error.strerror or error}",
-                "free disk space, or give --output another disk",
-            ) from error
-
-    def _application(self) -> ApplicationOutcome:
         plan = self.plan
         self._began = time.monotonic()
-        tool, gpu, sections = self.prepare()
-        recorder = find("nsys")
-        if recorder is None:
-            raise EnvironmentProblem(
-                "nsys was not found", "install Nsight Systems, see `profkit doctor`"
-            )
-        if plan.collectives:
-            self._check_collectives(tool)
-        with self.locked_draft(gpu) as run_draft:
-            folder = run_draft.folder
-            events, nodes, seconds = self._timelines(recorder, folder)
+        with self.draft() as run_draft:
+            events, nodes, seconds = self._timelines()
             with self.stage("steps"):
                 kernels = nodes or events
                 steps = steady_steps(kernels, plan.step)
                 picks = _picks(kernels, steps, plan.explain)
                 if plan.collectives:
                     picks += _collectives(kernels, first_rank(steps))
-            program = _Program(kernels, steps, seconds)
-            entries, report, failure = self._profiled(tool, folder, gpu, program, picks)
+            entries, report, failure = self._profiled(_Program(kernels, steps, seconds), picks)
             file = PicksFile(
                 nvtx=plan.step, explain=plan.explain, budget=plan.budget, picks=entries
             )
-            (folder / PICKS).write_text(encode(file, dense=False), encoding="utf-8")
+            self.write(PICKS, encode(file, dense=False))
             with self.stage("answer"):
                 program_run = application(plan.name, events, nodes or events, file, report)
                 result = answer(program_run)
             with self.stage("write"):
-                (folder / ANSWER).write_text(encode(result, dense=False), encoding="utf-8")
-                checklist = report.checklist() if report else None
-                if report and checklist:
-                    self.write_tables(folder, report, checklist)
-                    self.draw(folder, report, None, None)
-                manifest = self.manifest(tool_versions(tool, recorder), gpu, None, report, sections)
-                if report:
-                    size = FileEntry(launches=len(report), bytes=0, sha256="")
-                    manifest = structs.replace(manifest, files={report.path.name: size})
-                files = listed(folder, manifest.files)
-                parts = RunParts(None, None, structs.replace(manifest, files=files))
-                page = (
-                    page_html(
-                        report,
-                        checklist,
-                        run=parts,
-                        application=application_section(program_run, result),
-                    )
-                    if report and checklist
-                    else page_without_report(program_run)
-                )
-                (folder / "report.html").write_text(page, encoding="utf-8")
-                saved = keep(run_draft, manifest)
-        shown = plan.out / saved.relative_to(self.out)
+                self.write(ANSWER, encode(result, dense=False))
+                folder = self.save(run_draft, self._write_report(program_run, result, report))
         return ApplicationOutcome(
-            shown, program_run, result, tuple(self.stages), tuple(self.warnings), failure
+            folder=folder,
+            stages=tuple(self.stages),
+            warnings=tuple(self.warnings),
+            run=program_run,
+            answer=result,
+            failure=failure,
         )
 
-    def _check_collectives(self, tool: Tool) -> None:
+    def _prepare(self) -> None:
+        super()._prepare()
+        self.nsys_tool = find("nsys")
+        if self.nsys_tool is None:
+            message = "nsys was not found"
+            raise EnvironmentProblem(message, "install Nsight Systems, see `profkit doctor`")
+        if self.plan.collectives:
+            self._check_collectives()
+
+    def _write_report(
+        self, program: ApplicationRun, result: Answer, report: Report | None
+    ) -> Manifest:
+        """Write the page, and what ncu's report says of the kernels; the run's manifest."""
+        checklist = report.checklist() if report else None
+        if report is None or not checklist:
+            self.write("report.html", page_without_report(program))
+            return self.manifest(report, report.path.name if report else "")
+        self.write_tables(report, checklist)
+        self.draw(report)
+        manifest = self.manifest(report, report.path.name)
+        parts, section = RunParts(None, None, manifest), application_section(program, result)
+        self.write("report.html", page_html(report, checklist, run=parts, application=section))
+        return manifest
+
+    def _check_collectives(self) -> None:
         """Raise EnvironmentProblem where ncu can't replay kernels that wait for other ranks."""
-        text = run([tool.path, "--help"], environment=self.environment).output
+        text = run([self.tool.path, "--help"], environment=self.environment).output
         if not all(word in text for word in _LOCKSTEP):
             raise EnvironmentProblem(
-                f"ncu {tool.version_text} can't profile collectives: their replay hangs",
+                f"ncu {self.tool.version_text} can't profile collectives: their replay hangs",
                 "leave out --collectives, or install an ncu whose --help lists "
                 f"{' and '.join(_LOCKSTEP)}",
             )
@@ -214,22 +196,22 @@ class _Application(Profiling):
 
     # The timelines
 
-    def _timelines(self, tool: Tool, folder: Path) -> tuple[Events, Events | None, float]:
+    def _timelines(self) -> tuple[Events, Events | None, float]:
         """The events with graphs as a whole, those by node where there are graphs, and how long
         the program took. Where nsys loses graphs as a whole, the events are those by node."""
         began = time.monotonic()
-        events = self._recorded(tool, folder / RUN_FILE, "graph")
+        events = self._recorded(RUN_FILE, "graph")
         seconds = time.monotonic() - began
         if lost_work(events):
             self.warn(
                 "nsys lost GPU work of CUDA graphs as a whole: recorded again by kernel, which "
                 "slows them"
             )
-            return self._recorded(tool, folder / RUN_FILE, "node"), None, seconds
+            return self._recorded(RUN_FILE, "node"), None, seconds
         if not len(events.graphs):
             return events, None, seconds
         try:
-            return events, self._recorded(tool, folder / NODES, "node"), seconds
+            return events, self._recorded(NODES, "node"), seconds
         except (EnvironmentProblem, BadInput) as error:
             self.warn(
                 f"the kernels of CUDA graphs are unknown: {error}",
@@ -237,17 +219,19 @@ class _Application(Profiling):
             )
             return events, None, seconds
 
-    def _recorded(self, tool: Tool, database: Path, graphs: str) -> Events:
+    def _recorded(self, name: str, graphs: str) -> Events:
         """The events of a run of the program; raises EnvironmentProblem, TargetFailed, BadInput."""
+        database = self.folder / name
         duration = self.plan.budget and self.plan.budget * _TIMELINE_SHARE
         options = nsys.NsysOptions(TRACE, graphs, duration=duration, primary=True)
-        name = "nsys" if graphs == "graph" else "nsys by node"
-        with (
-            self.stage(name),
-            tempfile.TemporaryDirectory(prefix=".nsys-", dir=database.parent) as temporary,
-        ):
+        with self.stage("nsys" if graphs == "graph" else "nsys by node"):
             try:
-                self._traced(tool, Path(temporary), database, options)
+                try:
+                    self.export_timeline(database, options)
+                except nsys.ProgramFailed:
+                    raise
+                except nsys.NoTimeline:  # not every installation can trace libraries
+                    self.export_timeline(database, replace(options, trace=_PLAIN_TRACE))
             except nsys.ProgramFailed as error:
                 raise TargetFailed(
                     f"the program ended with status {error.status}: {error.last}",
@@ -256,32 +240,16 @@ class _Application(Profiling):
         with self.stage("timeline"):
             return read(database)
 
-    def _traced(
-        self, tool: Tool, temporary: Path, database: Path, options: nsys.NsysOptions
-    ) -> None:
-        try:
-            self.export_timeline(tool, temporary, database, options)
-        except nsys.ProgramFailed:
-            raise
-        except nsys.NoTimeline:  # not every installation can trace libraries
-            plain = replace(options, trace=_PLAIN_TRACE)
-            self.export_timeline(tool, temporary, database, plain)
-
     # The picked kernels
 
     def _profiled(
-        self,
-        tool: Tool,
-        folder: Path,
-        gpu: GpuState | None,
-        program: _Program,
-        picks: Sequence[Pick],
+        self, program: _Program, picks: Sequence[Pick]
     ) -> tuple[tuple[PickEntry, ...], Report | None, ProfkitError | None]:
         """The picks as far as they were profiled, ncu's report, and why there is none."""
         if not picks:
             self.warn("no kernel was profiled: the timeline has none")
             return (), None, None
-        options = replace(self.options(gpu), nvtx=None)
+        options = replace(self.options(), nvtx=None)
         chosen, selection = self._fitting(program, picks, options)
         entries = tuple(
             entry(program.events, pick, "" if place < chosen else _LEFT_OUT)
@@ -292,8 +260,8 @@ class _Application(Profiling):
             return entries, None, None
         if chosen < len(picks):
             self.warn(f"{plural(len(picks) - chosen, 'kernel')} left out: --budget")
-        path = folder / f"{self.plan.name}.ncu-rep"
-        report, failure = self._replayed(tool, path, options, selection, program)
+        name = f"{self.plan.name}.ncu-rep"
+        report, failure = self._replayed(name, options, selection, program)
         late = isinstance(failure, _OutOfTime)
         if report is None:
             reason = f"not profiled: {failure.message}" if failure else "not profiled"
@@ -304,7 +272,7 @@ class _Application(Profiling):
         elif failure is None:
             for _ in range(_REPEATS):
                 rest = [pick for pick, row in zip(picks, profiled, strict=False) if row.reason]
-                fuller = self._with_missed(tool, report, options, program, rest)
+                fuller = self._with_missed(report, options, program, rest)
                 if fuller is None:
                     break
                 report = fuller
@@ -313,7 +281,6 @@ class _Application(Profiling):
 
     def _with_missed(
         self,
-        tool: Tool,
         report: Report,
         options: ncu.NcuOptions,
         program: _Program,
@@ -330,14 +297,13 @@ class _Application(Profiling):
         if program.seconds + cost(selection.durations, passes(options)).seconds > self._left():
             self.warn(f"{plural(len(missed), 'kernel')} not identified: no time within --budget")
             return None
-        path = report.path.with_name("missed.ncu-rep")
-        more, _ = self._replayed(tool, path, options, selection, program)
+        more, _ = self._replayed("missed.ncu-rep", options, selection, program)
         if more is None:
             return None
         wanted = [entry(program.events, pick) for pick in missed]
         fuller = None
         if any(row.launch is not None for row in identified(wanted, more.summary)):
-            joined = path.with_name("joined.ncu-rep")
+            joined = self.folder / "joined.ncu-rep"
             join([report.path, more.path], joined)
             report.path.unlink()
             fuller = load(self._packed(joined.rename(report.path.with_suffix(joined.suffix))))
@@ -356,12 +322,7 @@ class _Application(Profiling):
         return 0, None
 
     def _replayed(
-        self,
-        tool: Tool,
-        path: Path,
-        options: ncu.NcuOptions,
-        selection: LaunchFilter,
-        program: _Program,
+        self, name: str, options: ncu.NcuOptions, selection: LaunchFilter, program: _Program
     ) -> tuple[Report | None, ProfkitError | None]:
         """ncu's report, also one of a run that was ended, as far as it can be read."""
         plan = self.plan
@@ -378,8 +339,9 @@ class _Application(Profiling):
         silent = plan.patience + _SLOWER * program.seconds
         watchdog = Watchdog(idle=plan.patience, silent=silent, limit=self._left())
         failure: ProfkitError | None = None
+        path = self.folder / name
         try:
-            path = self.record(tool, path, options, selection.launches, "ncu", watchdog)
+            path = self.record(name, options, selection.launches, "ncu", watchdog)
         except Stalled as stalled:
             kind = _OutOfTime if stalled.late else TargetFailed
             failure = kind(f"ncu was ended: {stalled}", _remedy(stalled))

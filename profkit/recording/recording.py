@@ -19,13 +19,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-from msgspec import structs
+from typing import Any
 
 from profkit.analysis.json import report_json
 from profkit.analysis.report import Report, load
 from profkit.analysis.run_files import SCOUT
+from profkit.analysis.without_counters import Analysis, analyze_timeline, save_code
+from profkit.analysis.without_counters_view import without_counters_json
 from profkit.capture import ncu, nsys
 from profkit.capture.correctness import Status
 from profkit.capture.doctor import WARNING, gpu_checks
@@ -41,27 +41,37 @@ from profkit.core.extras import lacking
 from profkit.core.fingerprint import Device, Fingerprint
 from profkit.core.lock import gpu_lock
 from profkit.core.regular_file import digest as file_digest
+from profkit.core.regular_file import open_regular
 from profkit.core.timestamp import timestamp
 from profkit.core.typed_file import convert, part, plain, read_file
 from profkit.core.version import __version__
-from profkit.recording.compression import PACKED, compressed
+from profkit.page.page import RunParts, page_html
 from profkit.recording.selection import check_autotuner, check_cost, choose, passes, selected
 from profkit.report.summary import ReportSummary
+from profkit.roofline.roofline import roofline
 from profkit.rules.checklist import Checklist
 from profkit.rules.finding_text import checklist_markdown
 from profkit.runs.manifest import DriverGpu, FileEntry, Manifest, Policy, Stage
 from profkit.runs.run import Draft, draft, free_room, keep, listed
 from profkit.timeline import RUN_FILE
+from profkit.timeline.events import Events
+from profkit.timeline.reader import read
+from profkit.timeline.redaction import scrub
 from profkit.timeline.summary import TimelineSummary, summarize_timeline
+from profkit.timing.latency import LatencyReport
+from profkit.timing.latency_view import latency_json
+from profkit.timing.measurement import (
+    COMPARED_BLOCKS,
+    Subject,
+    TimingPlan,
+    latency_report,
+    measure,
+)
 from profkit.timing.results import DEFAULT
-from profkit.timing.variants import Variants, read_variants
+from profkit.timing.variants import read_variants
 
-if TYPE_CHECKING:
-    from profkit.analysis.without_counters import Analysis
-    from profkit.timeline.events import Events
-    from profkit.timing.latency import LatencyReport
-    from profkit.timing.measurement import TimingPlan
-
+PACKED = ".ncu-repz"
+_LEVEL = 3  # zstd; 79 MB become 5.7 MB in 0.3 s on two cores; at level 19 3.6 MB in 11 s
 _ROOM_WANTED = 256 << 20  # bytes, chosen: a report and a timeline of some hundred launches fit
 # Share of the half-precision roof, chosen: below it the disassembler (a third of a second) is not
 # used to check FP16 counters, see profkit.report.quantities.evaluate.
@@ -122,22 +132,26 @@ class Plan:
         return next(scripts, program.name)
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """A saved run: its folder, what it holds, seconds by stage, warnings.
-
-    Where counters were refused, it has an analysis without them in place of report and checklist.
-    """
+@dataclass(frozen=True, kw_only=True)
+class Recorded:
+    """A saved run: its folder, seconds by stage, warnings."""
 
     folder: Path
-    report: ReportSummary | None
-    checklist: Checklist | None
-    without_counters: Analysis | None
+    stages: tuple[Stage, ...]
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome(Recorded):
+    """What a run holds; where counters were refused, an analysis without them in place of report
+    and checklist."""
+
+    report: ReportSummary | None = None
+    checklist: Checklist | None = None
+    without_counters: Analysis | None = None
     timeline: TimelineSummary | None
     checked: CheckFile | None
     latency: LatencyReport | None
-    stages: tuple[Stage, ...]
-    warnings: tuple[str, ...]
 
 
 def profile(plan: Plan, tell: Tell) -> Outcome:
@@ -152,8 +166,6 @@ def profile(plan: Plan, tell: Tell) -> Outcome:
 
 def timing_of(plan: Plan, variants: Sequence[str]) -> TimingPlan:
     """How the variants of a profile are timed: so that a verdict is possible, in bounded time."""
-    from profkit.timing.measurement import COMPARED_BLOCKS, Subject, TimingPlan
-
     return TimingPlan(
         subjects=(Subject(Path(plan.program[0]), tuple(variants)),),
         arguments=plan.program[1:],
@@ -215,7 +227,15 @@ def _not_a_program(word: str) -> ProfkitError:
 
 
 class Profiling:
-    """One profile on its way; the stages share the plan, the clock and the warnings."""
+    """One profile on its way: what its stages share."""
+
+    tool: Tool
+    gpu: GpuState | None
+    folder: Path
+    nsys_tool: Tool | None = None
+    _checked: CheckFile | None = None
+    _latency: LatencyReport | None = None
+    _summary: TimelineSummary | None = None
 
     def __init__(self, plan: Plan, tell: Tell) -> None:
         self.plan = plan
@@ -228,143 +248,113 @@ class Profiling:
         self._visible = os.environ.get(VISIBLE)
 
     def run(self) -> Outcome:
-        try:
-            return self._run()
-        except OSError as error:
-            raise EnvironmentProblem(
-                f"{self.plan.out}: {error.strerror or error}",
-                "free disk space, or give --output another disk",
-            ) from error
-
-    def _run(self) -> Outcome:
-        from profkit.page.page import RunParts, page_html
-
         plan = self.plan
-        tool, gpu, sections = self.prepare()
-        with self.locked_draft(gpu) as run_draft:
-            folder = run_draft.folder
-            checked = self._check(folder, gpu) if plan.is_target else None
-            latency = self._time(folder, checked) if checked and plan.samples != 0 else None
-            recorded_timeline = self._record_timeline(folder) if plan.timeline else None
-            timeline = self._read_timeline(recorded_timeline) if recorded_timeline else None
+        with self.draft() as run:
+            self._checked = self._check() if plan.is_target else None
+            if self._checked and plan.samples != 0:
+                self._latency = self._time(self._checked)
+            events = self._timeline() if plan.timeline else None
             try:
-                recorded = self._record_report(tool, folder, gpu, timeline)
+                recorded = self._report(events)
             except ncu.CountersRefused as refused:
-                if plan.require_counters or timeline is None:
+                if plan.require_counters or events is None:
                     raise
                 self.warn(
                     f"{refused.message}: analyzed without them; {refused.remedy}", refused.message
                 )
-                manifest = self.manifest(tool_versions(tool, find("nsys")), gpu, checked, None, {})
-                return self._without_counters(run_draft, manifest, timeline, checked, latency)
+                return self._without_counters(run, events)
             with self.stage("read"):
                 report = load(recorded, check_half_from=_CHECK_HALF_FROM)
                 report.summary  # noqa: B018  (analysis is part of this stage's time)
-                summary = summarize_timeline(timeline) if timeline else None
+                self._summary = summarize_timeline(events) if events else None
             if plan.compress:
                 recorded = self.compress(recorded)
             with self.stage("write"):
-                variants = read_variants(folder)
-                quantities = summary.quantities if summary else {}
+                variants = read_variants(self.folder)
+                quantities = self._summary.quantities if self._summary else {}
                 checklist = report.checklist(variants=variants, timeline=quantities)
-                self.write_tables(folder, report, checklist)
-                self.draw(folder, report, latency, variants)
-                versions = tool_versions(tool, find("nsys") if timeline else None)
-                manifest = self.manifest(versions, gpu, checked, report, sections)
-                size = FileEntry(launches=len(report), bytes=0, sha256="")
-                manifest = structs.replace(manifest, files={recorded.name: size})
-                files = listed(folder, manifest.files)
-                parts = RunParts(latency, variants, structs.replace(manifest, files=files))
-                page = page_html(report, checklist, run=parts)
-                (folder / "report.html").write_text(page, encoding="utf-8")
-                saved = keep(run_draft, manifest)
-        shown = plan.out / saved.relative_to(self.out)
+                self.write_tables(report, checklist)
+                self.draw(report)
+                manifest = self.manifest(report, recorded.name)
+                parts = RunParts(self._latency, variants, manifest)
+                self.write("report.html", page_html(report, checklist, run=parts))
+                folder = self.save(run, manifest)
+        summary = replace(report.summary, path=str(folder / recorded.name))
+        return self._outcome(folder, report=summary, checklist=checklist)
+
+    def _outcome(self, folder: Path, **content: Any) -> Outcome:
         return Outcome(
-            shown,
-            replace(report.summary, path=str(shown / recorded.name)),
-            checklist,
-            None,
-            summary,
-            checked,
-            latency,
-            tuple(self.stages),
-            tuple(self.warnings),
+            folder=folder,
+            stages=tuple(self.stages),
+            warnings=tuple(self.warnings),
+            timeline=self._summary,
+            checked=self._checked,
+            latency=self._latency,
+            **content,
         )
 
-    def _record_report(
-        self, tool: Tool, folder: Path, gpu: GpuState | None, timeline: Events | None
-    ) -> Path:
+    def _report(self, timeline: Events | None) -> Path:
         """ncu's report of the launches that a timeline tells."""
-        options = self.options(gpu)
+        options = self.options()
         kernels = selected(timeline, options) if timeline else None
         if timeline and kernels is not None:
             check_autotuner(timeline, kernels, options)
             check_cost(timeline, kernels, options, self.plan.max_time)
         expected = None if kernels is None else len(kernels)
         if options.sections == AUTO:
-            options, expected = self._scout(tool, folder, options, expected)
-        return self.record(tool, folder / f"{self.plan.name}.ncu-rep", options, expected)
+            options, expected = self._scout(options, expected)
+        return self.record(f"{self.plan.name}.ncu-rep", options, expected)
 
-    def _without_counters(
-        self,
-        run_draft: Draft,
-        manifest: Manifest,
-        timeline: Events,
-        checked: CheckFile | None,
-        latency: LatencyReport | None,
-    ) -> Outcome:
+    def _without_counters(self, run: Draft, timeline: Events) -> Outcome:
         """The run of what needs no counters: timing, timeline, and code where it can be had."""
-        from profkit.analysis.without_counters import analyze_timeline, save_code
-        from profkit.analysis.without_counters_view import without_counters_json
-
-        folder = run_draft.folder
-        for report in folder.glob("*.ncu-rep*"):
+        for report in self.folder.glob("*.ncu-rep*"):
             report.unlink()
         with self.stage("read"):
-            save_code(timeline, folder, self.environment, self.program())
-            analysis = analyze_timeline(timeline, folder / RUN_FILE)
-            summary = summarize_timeline(timeline)
+            save_code(timeline, self.folder, self.environment, self.program())
+            analysis = analyze_timeline(timeline, self.folder / RUN_FILE)
+            self._summary = summarize_timeline(timeline)
         with self.stage("write"):
             text = without_counters_json(replace(analysis, path=self.plan.name))
-            (folder / "without_counters.json").write_text(text, encoding="utf-8")
-            saved = keep(run_draft, structs.replace(manifest, stages=tuple(self.stages)))
-        shown = self.plan.out / saved.relative_to(self.out)
-        return Outcome(
-            shown,
-            None,
-            None,
-            replace(analysis, path=str(shown)),
-            summary,
-            checked,
-            latency,
-            tuple(self.stages),
-            tuple(self.warnings),
-        )
-
-    def prepare(self) -> tuple[Tool, GpuState | None, dict[str, str]]:
-        """ncu, the GPU's state, and the set for the manifest."""
-        with self.stage("prepare"):
-            if (tool := find("ncu")) is None:
-                raise EnvironmentProblem(
-                    "ncu was not found", "install Nsight Compute, see `profkit doctor`"
-                )
-            gpu = self.gpu()
-            check_room(self.out)
-            sections = _sections(self.plan.options.sections)
-            for name in self.plan.keep_variables:
-                if name not in os.environ:
-                    unset = "a variable of --keep-env is not set"
-                    self.warn(f"--keep-env {name}: it is not set", unset)
-        return tool, gpu, sections
+            self.write("without_counters.json", text)
+            folder = self.save(run, self.manifest())
+        return self._outcome(folder, without_counters=replace(analysis, path=str(folder)))
 
     @contextmanager
-    def locked_draft(self, gpu: GpuState | None) -> Iterator[Draft]:
-        """A folder for the run, while no other profile uses the GPU."""
-        with (
-            gpu_lock(lock_name(gpu, self.plan.gpu, self._visible)),
-            draft(self.out, self.plan.name) as run_draft,
-        ):
-            yield run_draft
+    def draft(self) -> Iterator[Draft]:
+        """A folder for the run, while no other profile uses the GPU; raises EnvironmentProblem for
+        what a system refuses."""
+        try:
+            with self.stage("prepare"):
+                self._prepare()
+            locked = gpu_lock(lock_name(self.gpu, self.plan.gpu, self._visible))
+            with locked, draft(self.out, self.plan.name) as run:
+                self.folder = run.folder
+                yield run
+        except OSError as error:
+            raise EnvironmentProblem(
+                f"{self.plan.out}: {error.strerror or error}",
+                "free disk space, or give --output another disk",
+            ) from error
+
+    def _prepare(self) -> None:
+        if (tool := find("ncu")) is None:
+            message = "ncu was not found"
+            raise EnvironmentProblem(message, "install Nsight Compute, see `profkit doctor`")
+        self.tool, self.gpu = tool, self._gpu()
+        check_room(self.out)
+        self._sections = _sections(self.plan.options.sections)
+        for name in self.plan.keep_variables:
+            if name not in os.environ:
+                unset = "a variable of --keep-env is not set"
+                self.warn(f"--keep-env {name}: it is not set", unset)
+
+    def write(self, name: str, text: str) -> None:
+        """Write a file of the run."""
+        (self.folder / name).write_text(text, encoding="utf-8")
+
+    def save(self, run: Draft, manifest: Manifest) -> Path:
+        """Make the draft a run; its folder, from the current one."""
+        return self.plan.out / keep(run, manifest).relative_to(self.out)
 
     def warn(self, warning: str, shareable: str = "") -> None:
         """Show a warning; `shareable` goes into the manifest where `warning` may be private."""
@@ -378,7 +368,7 @@ class Profiling:
         yield
         self.stages.append(Stage(name, time.monotonic() - started))
 
-    def gpu(self) -> GpuState | None:
+    def _gpu(self) -> GpuState | None:
         """The GPU that is locked and, for a target or with --gpu, used; None where unknown."""
         try:
             gpu = chosen(self.plan.gpu, self._visible)
@@ -403,8 +393,8 @@ class Profiling:
     def program(self) -> list[str]:
         return self._target() if self.plan.is_target else list(self.plan.program)
 
-    def _check(self, folder: Path, gpu: GpuState | None) -> CheckFile:
-        path, name = folder / "check.json", self.plan.name
+    def _check(self) -> CheckFile:
+        path, name, gpu = self.folder / "check.json", self.plan.name, self.gpu
         with self.stage("check"):
             try:
                 finished = run(
@@ -451,11 +441,8 @@ class Profiling:
             self.warn(f"the target ran on another GPU than the requested GPU {gpu.index}")
         return checked
 
-    def _time(self, folder: Path, checked: CheckFile) -> LatencyReport | None:
+    def _time(self, checked: CheckFile) -> LatencyReport | None:
         """Latencies of the variants; a failure causes a warning, not the end of the run."""
-        from profkit.timing.latency_view import latency_json
-        from profkit.timing.measurement import latency_report, measure
-
         right = [row.name for row in checked.variants if row.status is Status.passed]
         plan = timing_of(self.plan, right)
         try:
@@ -476,27 +463,26 @@ class Profiling:
                 f"{_SAMPLING:g} s; for a verdict use `profkit time --compare`",
                 "slow variants have fewer samples than a verdict needs",
             )
-        (folder / "latency.json").write_text(latency_json(report), encoding="utf-8")
+        self.write("latency.json", latency_json(report))
         return report
 
-    def options(self, gpu: GpuState | None) -> ncu.NcuOptions:
+    def options(self) -> ncu.NcuOptions:
         return replace(
             self.plan.options,
-            capability=gpu.compute_capability if gpu else None,
+            capability=self.gpu.compute_capability if self.gpu else None,
             profile_from_start=not (self.plan.is_target or self.plan.marked),
         )
 
     def _scout(
-        self, tool: Tool, folder: Path, options: ncu.NcuOptions, launches: int | None
+        self, options: ncu.NcuOptions, launches: int | None
     ) -> tuple[ncu.NcuOptions, int | None]:
         """Record all launches with few counters; the options that record the kernels that take
         the time in detail, and how many launches these are."""
         first = replace(options, sections="scout", sampling=False)
-        report = self.record(tool, folder / f"{SCOUT}.ncu-rep", first, launches, SCOUT)
+        report = self.record(f"{SCOUT}.ncu-rep", first, launches, SCOUT)
         detailed = replace(options, sections=self.plan.then, flop=False)
         with self.stage("choose"):
-            replays = passes(detailed)
-            choice = choose(load(report).summary, replays, self.plan.max_time)
+            choice = choose(load(report).summary, passes(detailed), self.plan.max_time)
         if self.plan.compress:
             report = self.compress(report)
         self.warn(f"recorded in detail: {choice.text}; all launches are in {report.name}")
@@ -507,20 +493,30 @@ class Profiling:
         """The report compressed, as ncu or else profkit compressed it."""
         if report.suffix == PACKED:
             return report
-        with self.stage("compress"):
-            return compressed(report)
+        import zstandard
+
+        packed = report.with_suffix(PACKED)
+        with (
+            self.stage("compress"),
+            open_regular(report) as source,
+            packed.open("wb") as target,
+        ):
+            compressor = zstandard.ZstdCompressor(level=_LEVEL, threads=-1)
+            compressor.copy_stream(source, target, size=report.stat().st_size)
+        report.unlink()
+        return packed
 
     def record(
         self,
-        tool: Tool,
-        report: Path,
+        name: str,
         options: ncu.NcuOptions,
         launches: int | None,
         stage: str = "ncu",
         watchdog: Watchdog | None = None,
     ) -> Path:
         """Record the program with ncu; the report's path, which may have another ending."""
-        if self.plan.compress and ncu.can_compress(tool, self.environment):
+        report = self.folder / name
+        if self.plan.compress and ncu.can_compress(self.tool, self.environment):
             report = report.with_suffix(PACKED)
 
         def show(progress: ncu.Progress) -> None:
@@ -529,145 +525,104 @@ class Profiling:
             kernel = f"kernel {progress.kernels}{total} {progress.name}"
             self.tell(stage, f"{kernel}, {progress.passes} passes done")
 
+        limits = {"timeout": self.plan.timeout, "on_progress": show, "watchdog": watchdog}
         with self.stage(stage):
-            errors = self.run_ncu(
-                tool,
-                options,
-                report,
-                timeout=self.plan.timeout,
-                on_progress=show,
-                watchdog=watchdog,
-            )
+            errors = self.run_ncu(options, report, **limits)
         if errors:
             self.warn(f"ncu reported an error: {errors[-1][:300]}", "ncu reported an error")
         return report
 
-    def run_ncu(
-        self, tool: Tool, options: ncu.NcuOptions, report: Path, **limits: Any
-    ) -> tuple[str, ...]:
+    def run_ncu(self, options: ncu.NcuOptions, report: Path, **limits: Any) -> tuple[str, ...]:
         """Run the program under ncu; the errors that ncu printed; see `ncu.profile`."""
-        words = ncu.command(tool, options, report, self.program())
+        words = ncu.command(self.tool, options, report, self.program())
         return ncu.profile(words, report, environment=self.environment, **limits)
 
-    def _record_timeline(self, folder: Path) -> Path | None:
+    def _timeline(self) -> Events | None:
         """The redacted timeline; a failure causes a warning, not the end of the run."""
-        if (tool := find("nsys")) is None:
+        self.nsys_tool = find("nsys")
+        if self.nsys_tool is None:
             self.warn("no timeline: nsys was not found (see `profkit doctor`)")
             return None
-        database = folder / "timeline.sqlite"
-        with (
-            self.stage("nsys"),
-            tempfile.TemporaryDirectory(prefix=".nsys-", dir=folder) as temporary,
-        ):
-            try:
+        database = self.folder / RUN_FILE
+        try:
+            with self.stage("nsys"):
                 options = nsys.NsysOptions(profiled_region_only=self.plan.is_target)
-                self.export_timeline(tool, Path(temporary), database, options)
-                return database
-            except nsys.NoTimeline as error:
-                self.warn(f"no timeline: {error}", f"no timeline: {error.reason}")
-            except EnvironmentProblem as error:
-                self.warn(f"no timeline: {error}", "no timeline: nsys can't be run")
-            except BadInput as error:
-                self.warn(f"no timeline: {error}", _UNREADABLE)
-            except OSError as error:
-                problem = error.strerror or error
-                self.warn(f"no timeline: {problem}", "no timeline: it can't be written")
-            database.unlink(missing_ok=True)
-        return None
-
-    def _read_timeline(self, database: Path) -> Events | None:
-        from profkit.timeline.reader import read
-
-        with self.stage("timeline"):
-            try:
+                self.export_timeline(database, options)
+            with self.stage("timeline"):
                 return read(database)
-            except BadInput as error:
-                database.unlink(missing_ok=True)
-                self.warn(f"no timeline: {error}", _UNREADABLE)
-                return None
+        except (EnvironmentProblem, BadInput, OSError) as error:
+            reason = (error.strerror or error) if isinstance(error, OSError) else error
+            self.warn(f"no timeline: {reason}", f"no timeline: {_without_details(error)}")
+            database.unlink(missing_ok=True)
+            self.nsys_tool = None
+            return None
 
-    def export_timeline(
-        self, tool: Tool, temporary: Path, database: Path, options: nsys.NsysOptions
-    ) -> None:
+    def export_timeline(self, database: Path, options: nsys.NsysOptions) -> None:
         """Record the program and export its timeline, redacted, to `database`."""
-        from profkit.timeline.redaction import scrub
+        assert self.nsys_tool is not None
+        limits: Any = {"environment": self.environment, "timeout": self.plan.timeout}
+        with tempfile.TemporaryDirectory(prefix=".nsys-", dir=self.folder) as temporary:
+            place = Path(temporary) / "timeline"
+            recorded = nsys.record(self.nsys_tool, self.program(), place, options, **limits)
+            exported = place.with_suffix(".sqlite")
+            nsys.export(self.nsys_tool, recorded, exported, **limits)
+            scrub(exported)
+            shutil.copyfile(exported, database)
+            if self.plan.keep_nsys_rep:
+                kept = shutil.copyfile(recorded, database.with_suffix(".nsys-rep"))
+                self.warn(f"{kept.name} contains host, user and environment: don't share it")
 
-        recorded = nsys.record(
-            tool,
-            self.program(),
-            temporary / "timeline",
-            options,
-            environment=self.environment,
-            timeout=self.plan.timeout,
-        )
-        exported = temporary / "timeline.sqlite"
-        nsys.export(
-            tool, recorded, exported, environment=self.environment, timeout=self.plan.timeout
-        )
-        scrub(exported)
-        shutil.copyfile(exported, database)
-        if self.plan.keep_nsys_rep:
-            shutil.copyfile(recorded, database.with_suffix(".nsys-rep"))
-            name = f"{database.stem}.nsys-rep"
-            self.warn(f"{name} contains host, user and environment: don't share it")
-
-    def write_tables(self, folder: Path, report: Report, checklist: Checklist) -> None:
+    def write_tables(self, report: Report, checklist: Checklist) -> None:
         summary = report.summary
-        text = report_json([(summary, summary.groups, checklist)], 0, with_host=False)
-        (folder / "analysis.json").write_text(text, encoding="utf-8")
-        text = checklist_markdown(summary, checklist, 0)
-        (folder / "checklist.md").write_text(text, encoding="utf-8")
+        rows = [(summary, summary.groups, checklist)]
+        self.write("analysis.json", report_json(rows, 0, with_host=False))
+        self.write("checklist.md", checklist_markdown(summary, checklist, 0))
         if problem := lacking("a table", "pandas", "pyarrow"):
             self.warn(f"no kernels.parquet: {problem}", f"no kernels.parquet: {problem.message}")
         else:
-            report.kernels.to_parquet(folder / "kernels.parquet")
+            report.kernels.to_parquet(self.folder / "kernels.parquet")
 
-    def draw(
-        self,
-        folder: Path,
-        report: Report,
-        latency: LatencyReport | None,
-        variants: Variants | None,
-    ) -> None:
+    def draw(self, report: Report) -> None:
         """The roofline plot, if a kernel has a point; `profkit roofline` prints why where none
         has."""
         if problem := lacking("a plot", "matplotlib"):
             self.warn(f"no roofline.png: {problem}", f"no roofline.png: {problem.message}")
             return
         from profkit.roofline.plot import plot_rooflines
-        from profkit.roofline.roofline import roofline
 
-        timed = latency.timed if latency else ()
+        timed = self._latency.timed if self._latency else ()
+        variants = read_variants(self.folder)
         points = roofline(report.summary, latencies=timed, variants=variants)
         for suffix in (".png", ".svg") if points.points else ():
-            path = folder / f"roofline{suffix}"
+            path = self.folder / f"roofline{suffix}"
             plot_rooflines([points], path, title=self.plan.name)
 
-    def manifest(
-        self,
-        versions: Mapping[str, str | None],
-        gpu: GpuState | None,
-        checked: CheckFile | None,
-        report: Report | None,
-        sections: Mapping[str, str],
-    ) -> Manifest:
-        session = report.session if report else None
-        fingerprint = (checked.fingerprint if checked else None) or convert(
+    def manifest(self, report: Report | None = None, name: str = "") -> Manifest:
+        """The manifest of the files so far; `name` is that of the report."""
+        session, gpu = report.session if report else None, self.gpu
+        versions = {
+            "profkit": __version__,
+            "python": platform.python_version(),
+            "ncu": self.tool.version_text,
+            "nsys": self.nsys_tool.version_text if self.nsys_tool else None,
+        }
+        fingerprint = (self._checked.fingerprint if self._checked else None) or convert(
             fingerprint_without_torch(
                 gpu.uuid if gpu else None, {"ncu": versions["ncu"]}, self.environment
             ),
             Fingerprint,
         )
+        launches = FileEntry(launches=len(report), bytes=0, sha256="") if report else None
         return Manifest(
             created=timestamp(),
             target=self.plan.name,
             command=session.shareable_command() if session else Path(self.plan.program[0]).name,
-            versions=dict(versions),
+            versions=versions,
             gpu=DriverGpu(**part(gpu, *DriverGpu.__struct_fields__)) if gpu else None,
             fingerprint=fingerprint,
             fingerprint_sha256=digest(plain(fingerprint)),
             policy=Policy(
-                **sections,
+                **self._sections,
                 clock_control=session.clock_control,
                 cache_control=session.cache_control,
                 replay_mode=session.replay_mode,
@@ -677,17 +632,17 @@ class Profiling:
             launches=len(report) if report else None,
             stages=tuple(self.stages),
             warnings=tuple(self.shareable_warnings),
+            files=listed(self.folder, {name: launches} if launches else {}),
         )
 
 
-def tool_versions(ncu_tool: Tool, nsys_tool: Tool | None) -> dict[str, str | None]:
-    """The versions of what recorded a run."""
-    return {
-        "profkit": __version__,
-        "python": platform.python_version(),
-        "ncu": ncu_tool.version_text,
-        "nsys": nsys_tool.version_text if nsys_tool else None,
-    }
+def _without_details(error: Exception) -> str:
+    """Why there is no timeline, without output that may be private."""
+    if isinstance(error, nsys.NoTimeline):
+        return error.reason
+    if isinstance(error, EnvironmentProblem):
+        return "nsys can't be run"
+    return "it can't be read" if isinstance(error, BadInput) else "it can't be written"
 
 
 def _sections(sections: str) -> dict[str, str]:
