@@ -7,10 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from profkit.commands.choices import Number
-from profkit.commands.groups import Advice, RuleOptions
+from profkit.commands import groups
 from profkit.commands.kinds import Ceilings, Recording
-from profkit.commands.options import put, report_failures, width_of
+from profkit.commands.options import report_failures, width_of
 from profkit.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -29,11 +28,10 @@ def analyze(
     *,
     kernel: str | None = None,
     nvtx: str | None = None,
-    top: Number | None = None,
+    top: groups.Number | None = None,
     sort: str = _BY_TIME,
-    format: AnalysisFormat = "terminal",
-    output: Path | None = None,
-    rules: RuleOptions,
+    output: groups.Output[AnalysisFormat],
+    rules: groups.RuleOptions,
     with_host: bool = False,
     without_counters: bool = False,
     ceilings: Ceilings | None = None,
@@ -50,7 +48,6 @@ def analyze(
       nvtx (RANGE): Only launches inside this NVTX range; * and ? are wildcards.
       top (N): Kernels shown in detail, 0: all (default: 3; html: 12; json, csv: all).
       sort (KEY): Sort by time, name, count, order, or a quantity such as dram_busy (largest first).
-      rules (PATH): Additional rules, a file or folder; a rule of a shipped rule's name replaces it.
       with_host: Include computer name, paths and full command line in json, markdown, html.
       without_counters: Use only launches, durations, machine code and declared work: what is known
         where counters are locked.
@@ -73,33 +70,33 @@ def analyze(
         if rules or sort != _BY_TIME:
             message = "--sort, --rules and --disable don't apply to --without-counters"
             raise UsageError(message, "leave them out")
-        put(_without_counters(paths, kernel, nvtx, top, format, output, ceilings), output)
+        output.put(_without_counters(paths, kernel, nvtx, top, output, ceilings))
         return
     if ceilings:
         raise UsageError("--ceilings: only without counters", "add --without-counters")
     if any(path.suffix in TIMELINES for path in paths):
         filtered = bool(kernel or nvtx) or top is not None or sort != _BY_TIME
         advice = rules.advice(None)
-        put(_timelines(paths, advice, format, output, with_host, filtered=filtered), output)
+        output.put(_timelines(paths, advice, output, with_host, filtered=filtered))
         return
     from profkit.report.catalog import catalog
     from profkit.rules.checklist_view import SHOWN
 
     reading.check_sort_key(sort)
-    shown = _TOP_SHOWN.get(format, 0) if top is None else top
-    is_overview = format == "terminal" and top is None and kernel is None
-    located = (0 if is_overview else SHOWN) if format == "terminal" else None
+    shown = _TOP_SHOWN.get(output.format, 0) if top is None else top
+    is_overview = output.format == "terminal" and top is None and kernel is None
+    located = (0 if is_overview else SHOWN) if output.format == "terminal" else None
     advice = rules.advice(located)
-    if format == "html":
+    if output.format == "html":
         from profkit.commands.report import page_of
 
         if len(paths) > 1:
             message = f"--format html: one report per page, not {len(paths)}"
             raise UsageError(message, "name one of them")
         page = page_of(paths[0], kernel, nvtx, shown, advice, with_host=with_host, sort=sort)
-        put(page, output)
+        output.put(page)
         return
-    all_checked = format != "terminal" or sort in catalog().checked
+    all_checked = output.format != "terminal" or sort in catalog().checked
     half_from = 0.0 if all_checked else _CHECK_HALF_FROM
     reports, failures = reading.read_reports(
         paths, advice, kernel=kernel, nvtx=nvtx, check_half_from=half_from
@@ -107,9 +104,9 @@ def analyze(
     rows = [(report, reading.sorted_groups(report, sort), items) for report, items in reports]
     if rows:
         if is_overview:
-            put(_overview(rows, paths, output, sort, nvtx), output)
+            output.put(_overview(rows, paths, output.file, sort, nvtx))
         else:
-            put(_text(rows, shown, format, output, with_host, sort), output)
+            output.put(_text(rows, shown, output, with_host, sort))
     report_failures(failures)
 
 
@@ -118,8 +115,7 @@ def _without_counters(
     kernel: str | None,
     nvtx: str | None,
     top: int | None,
-    format: AnalysisFormat,
-    output: Path | None,
+    output: groups.Output[AnalysisFormat],
     ceilings: Path | None,
 ) -> str:
     from profkit.analysis import without_counters
@@ -128,7 +124,7 @@ def _without_counters(
     from profkit.commands.reading import read_timeline
     from profkit.ui.terminal import rendered
 
-    if len(paths) > 1 or format in {"csv", "html"}:
+    if len(paths) > 1 or output.format in {"csv", "html"}:
         message = "--without-counters: one report or run, as terminal, brief, markdown or json"
         raise UsageError(message, "name one of them")
     source = without_counters.source_of(paths[0])
@@ -145,25 +141,24 @@ def _without_counters(
         raise UsageError(f"{ceilings}: not the ceilings of {other}", "measure them on it")
     made = replace(made, path=str(paths[0]))
     shown = _TOP_SHOWN["terminal"] if top is None else top
-    if format == "json":
+    if output.format == "json":
         return views.without_counters_json(made)
-    if format == "markdown":
+    if output.format == "markdown":
         return views.without_counters_markdown(made, shown)
-    return rendered(views.without_counters_view(made, shown), to_file=output is not None)
+    return rendered(views.without_counters_view(made, shown), to_file=output.to_file)
 
 
 def _timelines(
     paths: Sequence[Path],
-    advice: Advice,
-    format: AnalysisFormat,
-    output: Path | None,
+    advice: groups.Advice,
+    output: groups.Output[AnalysisFormat],
     with_host: bool,
     *,
     filtered: bool,
 ) -> str:
     from profkit.analysis.run_files import TIMELINES
 
-    if format == "html":
+    if output.format == "html":
         message = "--format html: a timeline has no page of its own"
         raise UsageError(message, "give the report or run it belongs to")
     if not all(path.suffix in TIMELINES for path in paths):
@@ -182,7 +177,7 @@ def _timelines(
     for events, path in timelines:
         summary, items = with_findings(events, rules, advice.disabled)
         reports.append((summary, path, items))
-    return timelines_text(reports, format, with_host=with_host, to_file=output is not None)
+    return timelines_text(reports, output.format, with_host=with_host, to_file=output.to_file)
 
 
 def _overview(
@@ -197,9 +192,9 @@ def _overview(
     from profkit.ui.terminal import rendered
 
     texts = []
-    for report, groups, items in reports:
+    for report, listed, items in reports:
         path = str(paths[0]) if len(paths) == len(reports) == 1 else report.path
-        whole, files = replace(report, groups=groups), beside(Path(report.path))
+        whole, files = replace(report, groups=listed), beside(Path(report.path))
         view = report_overview(whole, path, width_of(output), sort, files, items, nvtx)
         texts.append(rendered(view, to_file=output is not None))
     return "\n".join(texts)
@@ -208,20 +203,19 @@ def _overview(
 def _text(
     reports: Sequence[tuple[ReportSummary, tuple[Group, ...], Checklist]],
     top: int,
-    format: AnalysisFormat,
-    output: Path | None,
+    output: groups.Output[AnalysisFormat],
     with_host: bool,
     sort: str,
 ) -> str:
-    if format == "json":
+    if output.format == "json":
         from profkit.analysis.json import report_json
 
         return report_json(reports, top, with_host=with_host)
-    if format == "csv":
+    if output.format == "csv":
         from profkit.report.csv import reports_csv
 
-        return reports_csv([(report, groups) for report, groups, _ in reports], top)
-    if format == "markdown":
+        return reports_csv([(report, listed) for report, listed, _ in reports], top)
+    if output.format == "markdown":
         from profkit.analysis.markdown import report_markdown
 
         return "\n".join(report_markdown(*row, top, with_host=with_host) for row in reports)
@@ -230,8 +224,8 @@ def _text(
     from profkit.ui.terminal import rendered
 
     texts = []
-    for report, groups, items in reports:
-        whole, files = replace(report, groups=groups), beside(Path(report.path))
-        view = report_view(whole, groups[: top or None], width_of(output), sort, files, items)
-        texts.append(rendered(view, to_file=output is not None))
+    for report, listed, items in reports:
+        whole, files = replace(report, groups=listed), beside(Path(report.path))
+        view = report_view(whole, listed[: top or None], output.width, sort, files, items)
+        texts.append(rendered(view, to_file=output.to_file))
     return "\n".join(texts)

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import typer
 
-from profkit.commands.choices import NumbersFormat
+from profkit.commands.groups import NumbersFormat, Output
 from profkit.commands.kinds import Claims
-from profkit.commands.options import show
 from profkit.core.errors import BadInput, UsageError
 
 _CONTRADICTED = 1
@@ -17,8 +14,8 @@ _CONTRADICTED = 1
 def audit(
     path: Claims,
     gpu: str | None = None,
-    format: NumbersFormat = "terminal",
-    output: Path | None = None,
+    *,
+    output: Output[NumbersFormat],
 ) -> None:
     """Check claimed figures against each other and datasheets.
 
@@ -55,6 +52,6 @@ def audit(
             "name the GPU (--gpu), shape and figures by the keys in docs/reference/claims.md",
         )
     file = audit_result(claims, result)
-    show(file, lambda: audit_document(file, result), format, output, dense=True)
+    output.show(file, lambda: audit_document(file, result), dense=True)
     if result.contradictions:
         raise typer.Exit(_CONTRADICTED)

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 from msgspec import Meta
 
-from profkit.commands.choices import Count, Number, PlainFormat, Unit
-from profkit.commands.groups import EnergyOptions, OnDevice, Place, TimingMethod
+from profkit.commands import groups
 from profkit.commands.kinds import RawLatencies, Script
 from profkit.commands.options import (
     Reading,
@@ -43,7 +42,7 @@ baseline = typer.Typer(
 def report(
     folder: Path,
     format: Literal["markdown", "html"] | None = None,
-    output: Path | None = None,
+    file: Path | None = None,
     price: Annotated[float, Meta(ge=0)] | None = None,
     ablation: Path | None = None,
 ) -> None:
@@ -57,7 +56,7 @@ def report(
 
     Options:
       format: Output format (default: by the file's extension, else markdown)
-      output (-o, --output FILE): Output file; plots go into a folder beside it.
+      file (-o, --output FILE): Output file; plots go into a folder beside it.
       price (USD): Price of a GPU hour.
       ablation (DIR): A recording of interleaved variants, for the ablation table.
 
@@ -76,18 +75,18 @@ def report(
         require("baseline report", "matplotlib")
         show("write the report", "")
         document = report_document(content)
-    name = f"{file_name(output.stem, '._', '-')}-drawings" if output else "drawings"
+    name = f"{file_name(file.stem, '._', '-')}-drawings" if file else "drawings"
     if format == "html":
-        put(document_html(document), output)
+        put(document_html(document), file)
         return
-    put(document_markdown(document, name), output)
-    if output is None:
+    put(document_markdown(document, name), file)
+    if file is None:
         return
-    drawings = output.with_name(name)
+    drawings = file.with_name(name)
     try:
         drawings.mkdir(exist_ok=True)
-        for file, svg in document.drawings.items():
-            (drawings / file).write_text(svg, encoding="utf-8")
+        for drawing, svg in document.drawings.items():
+            (drawings / drawing).write_text(svg, encoding="utf-8")
     except OSError as error:
         raise UsageError(f"{drawings}: can't be written ({error.strerror})") from None
 
@@ -166,8 +165,8 @@ class Measurement:
     """
 
     backends: str | None = None
-    samples: Count = 100
-    seed: Number = 42
+    samples: groups.Count = 100
+    seed: groups.Number = 42
     budget: str | None = None
     timeout: str | None = None
     profile: Literal["none", "top", "all"] = "none"
@@ -182,11 +181,11 @@ def run(
     *,
     shapes: Shapes,
     options: Measurement,
-    method: TimingMethod,
-    energy: EnergyOptions,
-    where: OnDevice,
-    place: Place,
-    format: PlainFormat = "terminal",
+    method: groups.TimingMethod,
+    energy: groups.EnergyOptions,
+    where: groups.OnDevice,
+    place: groups.Place,
+    format: groups.PlainFormat = "terminal",
 ) -> None:
     """Measure every backend of a target over a matrix of shapes.
 
@@ -246,7 +245,7 @@ def run(
 
 
 @baseline.command("status", cls=Reading)
-def status(folder: Path, format: PlainFormat = "terminal") -> None:
+def status(folder: Path, format: groups.PlainFormat = "terminal") -> None:
     """Show how far a baseline is.
 
     Configurations by status, and of a measurement on several GPUs: what runs where and for how
@@ -295,8 +294,8 @@ def import_(
     matrix: Path | None = None,
     gpu: str | None = None,
     backend: str = "default",
-    unit: Unit | None = None,
-    format: PlainFormat = "terminal",
+    unit: groups.Unit | None = None,
+    format: groups.PlainFormat = "terminal",
 ) -> None:
     """Make a baseline of latencies measured elsewhere.
 
@@ -328,7 +327,7 @@ def import_(
     _show(summarize(out), out, format)
 
 
-def _show(summary: Baseline, folder: Path, format: PlainFormat) -> None:
+def _show(summary: Baseline, folder: Path, format: groups.PlainFormat) -> None:
     from profkit.core.text_files import read_text
     from profkit.study.folder import SUMMARY, read_plan
     from profkit.study.view import baseline_terminal

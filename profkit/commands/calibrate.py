@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from msgspec import Meta, structs
 
-from profkit.commands.choices import Count, TextFormat
-from profkit.commands.groups import OnDevice, Place, TimingMethod
+from profkit.commands import groups
 from profkit.commands.kinds import Script
 from profkit.commands.options import interruptible, kept, show
 from profkit.core.errors import UsageError
@@ -24,11 +23,11 @@ def calibrate(
     target: Script | None = None,
     *,
     comparisons: Annotated[int, Meta(ge=10)] = 100,
-    processes: Count = 8,
-    method: TimingMethod,
-    where: OnDevice,
-    place: Place,
-    format: TextFormat = "terminal",
+    processes: groups.Count = 8,
+    method: groups.TimingMethod,
+    where: groups.OnDevice,
+    place: groups.Place,
+    format: groups.TextFormat = "terminal",
 ) -> None:
     """Measure this GPU's A/A noise floor for comparisons.
 
@@ -77,7 +76,7 @@ def calibrate(
 
 
 def _spread(
-    plan: TimingPlan, place: Placement | None, runs: int, call: str, format: TextFormat
+    plan: TimingPlan, place: Placement | None, runs: int, call: str, format: groups.TextFormat
 ) -> None:
     """Measure the spread between GPUs, save it and print it."""
     from shutil import rmtree

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from profkit.commands.choices import Number, TextFormat
-from profkit.commands.options import interruptible, kept, show
+from profkit.commands.groups import Number, Output, TextFormat
+from profkit.commands.options import interruptible, kept
 from profkit.ui.progress import stage_progress
 
 
 def ceilings(
     gpu: Number | None = None,
     only: str | None = None,
-    output: Path | None = None,
+    file: Path | None = None,
     format: TextFormat | None = None,
 ) -> None:
     """Measure this GPU's bandwidth and compute ceilings.
@@ -38,5 +38,5 @@ def ceilings(
     with interruptible(), stage_progress() as tell:
         measured = measure_ceilings(names, gpu, tell)
     saved = kept(lambda: keep_ceilings(measured))
-    chosen = format or ("json" if output else "terminal")
-    show(measured, lambda: ceilings_document(measured, saved), chosen, output)
+    output = Output(format or ("json" if file else "terminal"), file)
+    output.show(measured, lambda: ceilings_document(measured, saved))

@@ -5,23 +5,20 @@ from __future__ import annotations
 import shlex
 from pathlib import Path
 
-from profkit.commands.choices import Number, TextFormat
-from profkit.commands.groups import Advice, RuleOptions
+from profkit.commands import groups
 from profkit.commands.kinds import Recording
-from profkit.commands.options import put, width_of
 from profkit.core.errors import UsageError
 
 
 def checklist(
     path: Recording,
     *,
-    top: Number = 0,
+    top: groups.Number = 0,
     every: bool = False,
     kernel: str | None = None,
     nvtx: str | None = None,
-    format: TextFormat = "terminal",
-    output: Path | None = None,
-    rules: RuleOptions,
+    output: groups.Output[groups.TextFormat],
+    rules: groups.RuleOptions,
 ) -> None:
     """List actions for kernels or for a step, largest estimated speedup first.
 
@@ -35,7 +32,6 @@ def checklist(
       every (--all): Include items too small to act on, and kernels at the roof.
       nvtx (RANGE): Only launches inside this NVTX range, * and ? are wildcards; of a timeline the
         range that is a step.
-      rules (PATH): Additional rules, a file or folder; a rule of a shipped rule's name replaces it.
 
     Examples:
       profkit checklist run.ncu-rep
@@ -52,30 +48,29 @@ def checklist(
     if path.suffix in TIMELINES:
         if kernel:
             raise UsageError("--kernel doesn't apply to a timeline", "leave it out")
-        put(_of_timeline(path, nvtx, top, advice, format, output, every=every), output)
+        output.put(_of_timeline(path, nvtx, top, advice, output, every=every))
         return
     report = read_report(path, kernel, nvtx)
     items = report.checklist(*advice)
     timelines = [file for file in beside(Path(report.summary.path)) if file.name == TIMELINE]
-    if format == "json":
+    if output.format == "json":
         name = next((file.name for file in timelines), None)
-        put(checklist_json(report.summary, items, top, name), output)
-    elif format == "markdown":
-        put(checklist_markdown(report.summary, items, top, whole=every), output)
+        output.put(checklist_json(report.summary, items, top, name))
+    elif output.format == "markdown":
+        output.put(checklist_markdown(report.summary, items, top, whole=every))
     else:
         command = next((f"profkit analyze {shlex.quote(str(file))}" for file in timelines), "")
-        width = width_of(output)
+        width = output.width
         view = checklist_view(report.summary, items, top, width, command, whole=every)
-        put(view, output)
+        output.put(view)
 
 
 def _of_timeline(
     path: Path,
     nvtx: str | None,
     top: int,
-    advice: Advice,
-    format: TextFormat,
-    output: Path | None,
+    advice: groups.Advice,
+    output: groups.Output[groups.TextFormat],
     *,
     every: bool,
 ) -> str:
@@ -92,10 +87,10 @@ def _of_timeline(
     summary, findings = with_findings(events, rules, advice.disabled, nvtx)
     items = [item for item in findings if every or item.range[1] >= 1 + WORTH_ACTING]
     report = summary, str(path), tuple(items[: top or None])
-    to_file = output is not None
-    if format == "json":
-        return timelines_text([report], format, with_host=False, to_file=to_file)
+    to_file = output.to_file
+    if output.format == "json":
+        return timelines_text([report], output.format, with_host=False, to_file=to_file)
     left = len(findings) - len(report[2])
     option = "--top 0" if len(report[2]) < len(items) else "--all"
     more = f"{plural(left, 'more finding')}; {option} lists them" if left else ""
-    return checklist_text(report, format, more=more, to_file=to_file)
+    return checklist_text(report, output.format, more=more, to_file=to_file)

@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from profkit.commands.choices import TextFormat, Unit
-from profkit.commands.groups import VerdictOptions, share
+from profkit.commands import groups
 from profkit.commands.kinds import Latencies
-from profkit.commands.options import show
 from profkit.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -26,11 +24,10 @@ def compare(
     *,
     variant: tuple[str, ...] = (),
     floor: str | None = None,
-    verdicts: VerdictOptions,
-    unit: Unit | None = None,
+    verdicts: groups.VerdictOptions,
+    unit: groups.Unit | None = None,
     force: bool = False,
-    format: TextFormat = "terminal",
-    output: Path | None = None,
+    output: groups.Output[groups.TextFormat],
 ) -> None:
     """Compare two latency results saved in separate runs.
 
@@ -61,7 +58,7 @@ def compare(
         {row.label: analyze_latency(row, file.claimed) for row in file.latencies} for file in files
     )
     thresholds = verdicts.thresholds()
-    known = None if floor is None else share(floor, "--floor")
+    known = None if floor is None else groups.share(floor, "--floor")
     versions = (files[0].fingerprint.versions or {}, files[1].fingerprint.versions or {})
     pairs = []
     labels = _matched(before, after, variant, (a, b))
@@ -82,7 +79,7 @@ def compare(
             tuple(label for label in after if label not in matched_after),
         )
     file = compare_result(pairs, (a.name, b.name), only)
-    show(file, lambda: compare_document(pairs, file), format, output)
+    output.show(file, lambda: compare_document(pairs, file))
     if any(pair.open for pair in pairs):
         raise typer.Exit(_INCONCLUSIVE)
 

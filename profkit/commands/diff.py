@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Literal
 
 import typer
 
-from profkit.commands.choices import Number
-from profkit.commands.groups import Matching
+from profkit.commands.groups import Matching, Number, Output
 from profkit.commands.kinds import ReportFile
-from profkit.commands.options import put, warn, width_of
+from profkit.commands.options import warn, width_of
 from profkit.core.errors import BadInput, ProfkitError, UsageError
 
 if TYPE_CHECKING:
@@ -26,6 +25,8 @@ ComparisonFormat = Literal[
     "terminal", "brief", "markdown", "json", "html", "sarif", "junit", "github"
 ]
 
+_INCONCLUSIVE = 3
+_KERNELS_SHOWN = 10  # chosen: parts and kernels fit a screen
 _TOP_SHOWN = 3  # chosen: details of three kernels are two screens
 _WITH_LINES = {"json", "sarif", "github"}
 """Formats that name the lines that findings blame."""
@@ -52,8 +53,7 @@ def diff(
     top: Number | None = None,
     everything: bool = False,
     force: bool = False,
-    format: ComparisonFormat = "terminal",
-    output: Path | None = None,
+    output: Output[ComparisonFormat],
     fail_on: tuple[str, ...] = (),
     saved: SavedReports,
     ablation: str | None = None,
@@ -92,14 +92,12 @@ def diff(
     from profkit.comparison.gates import exit_code, failures, parse_gates
     from profkit.comparison.saved_reports import check_name
 
-    if ablation and format not in {"terminal", "markdown"}:
-        raise UsageError(f"--ablation writes Markdown, not {format}", "leave out --format")
+    if ablation and output.format not in {"terminal", "markdown"}:
+        raise UsageError(f"--ablation writes Markdown, not {output.format}", "leave out --format")
     baseline, save_baseline = saved.baseline, saved.save_baseline
     check_name(save_baseline or "main")
     if after is not None and is_application(before) and is_application(after):
-        from profkit.commands.diff_app import diff_applications
-
-        diff_applications(before, after, top, format, output, fail_on, everything=everything)
+        _diff_applications(before, after, top, output, fail_on, everything=everything)
         return
     gates = parse_gates(fail_on)
     mode, names = matching.method()
@@ -117,18 +115,18 @@ def diff(
     texts: list[str] = []
     judged: list[Judged] = []
     for label, reports in _readable(pairs, read, damaged):
-        lines = format in _WITH_LINES
+        lines = output.format in _WITH_LINES
         change = _compare(reports, mode, names, force=force, with_lines=lines)
         judged.append(Judged(label, change, failures(change, gates)))
         if ablation:
             rooflines = (reports[0].roofline(), reports[1].roofline())
             texts.append(ablation_markdown(ablation, change, rooflines, 1 if top is None else top))
-        elif format == "terminal":
-            texts.append(_terminal(judged[-1], shown, output, everything=everything))
+        elif output.format == "terminal":
+            texts.append(_terminal(judged[-1], shown, output.file, everything=everything))
     _warn_of(damaged, nothing_else=not judged)
     _warn_without_lines()
     alone = [(side, path.name) for side, path in left_out]
-    _put(texts, Document(judged, shown, everything, with_host, alone), format, output)
+    _put(texts, Document(judged, shown, everything, with_host, alone), output)
     failed = [failure for row in judged for failure in row.failures]
     code = exit_code([row.diff for row in judged], failed)
     if code := code or (BadInput.exit_code if damaged else 0):
@@ -137,15 +135,13 @@ def diff(
         _save(save_baseline, later, read)
 
 
-def _put(
-    texts: Sequence[str], document: Document, format: ComparisonFormat, output: Path | None
-) -> None:
+def _put(texts: Sequence[str], document: Document, output: Output[ComparisonFormat]) -> None:
     """Write the texts of the pairs, or without any the whole document."""
     if not texts:
-        put(_text(document, format), output)
+        output.put(_text(document, output.format))
         return
     alone = [f"only in {side}: {name}\n" for side, name in document.left_out]
-    put("\n".join([*texts, *alone]), output)
+    output.put("\n".join([*texts, *alone]))
 
 
 def _readable(
@@ -330,3 +326,43 @@ def _name(path: Path, file: Path) -> str:
     from profkit.ui.text import literal
 
     return literal(file.name if path == file else path.name or str(path))
+
+
+def _diff_applications(
+    before: Path,
+    after: Path,
+    top: int | None,
+    output: Output[str],
+    fail_on: Sequence[str],
+    *,
+    everything: bool,
+) -> None:
+    """Compare two runs of applications, and exit with 1 or 3 if a gate fails."""
+    from profkit.application.run import read_run
+    from profkit.comparison import application_view as view
+    from profkit.comparison.application import compare_applications
+    from profkit.comparison.gates import GateKind, parse_gates
+    from profkit.timing.results import Verdict
+
+    kinds = {gate.kind for gate in parse_gates(fail_on)}
+    if others := kinds - {GateKind.regression, GateKind.inconclusive}:
+        raise UsageError(
+            f"--fail-on {min(others)} is not for applications", "use regression, inconclusive"
+        )
+    if output.format not in {"terminal", "markdown", "json"}:
+        raise UsageError(
+            f"two applications can't be written as {output.format}",
+            "use terminal, markdown or json",
+        )
+    diff = compare_applications(read_run(before), read_run(after))
+    names = (str(before), str(after))
+    shown = _KERNELS_SHOWN if top is None else top
+    output.show(
+        view.application_diff_result(diff),
+        lambda: view.application_diff_document(diff, names, shown, everything=everything),
+    )
+    verdict = diff.within.verdict
+    if verdict is Verdict.REGRESSED and GateKind.regression in kinds:
+        raise typer.Exit(1)
+    if verdict is Verdict.INCONCLUSIVE and GateKind.inconclusive in kinds:
+        raise typer.Exit(_INCONCLUSIVE)

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from profkit.commands.choices import PlainFormat
-from profkit.commands.options import show
+from profkit.commands.groups import Output, PlainFormat
 from profkit.core.errors import EnvironmentProblem
 
 
 def doctor(
     require_gpu: bool = False,
     out: Path = Path("reports"),
-    format: PlainFormat = "terminal",
-    output: Path | None = None,
+    *,
+    output: Output[PlainFormat],
 ) -> None:
     """Check GPU, driver, tools, permissions and disk space.
 
@@ -30,7 +29,7 @@ def doctor(
     from profkit.capture.doctor import diagnose, doctor_document
 
     diagnosis = diagnose(out)
-    show(diagnosis, lambda: doctor_document(diagnosis), format, output)
+    output.show(diagnosis, lambda: doctor_document(diagnosis))
     if require_gpu and diagnosis.can_profile is None:
         message = "can't tell whether a GPU can be profiled here"
         raise EnvironmentProblem(message, "pip install nvidia-ml-py")

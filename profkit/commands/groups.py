@@ -2,7 +2,7 @@
 
 Options:
   format: Output format
-  output (-o, --output FILE): Output file instead of stdout; its extension selects the format.
+  file (-o, --output FILE): Output file instead of stdout; its extension selects the format.
   kernel (REGEX): Only kernels whose demangled name matches this regular expression.
   gpu (N): GPU index.
   seed (N): Random seed of the inputs.
@@ -15,24 +15,41 @@ Options:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Generic, Literal, NamedTuple, TypeVar
 
 from msgspec import Meta, structs
 
-from profkit.commands.choices import Cache, Count, Device, Number, Preset, Timer
 from profkit.commands.kinds import RulesFile
+from profkit.commands.options import put, show, width_of
 from profkit.core.errors import BadInput, UsageError
 from profkit.core.suggestion import did_you_mean
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from profkit.core.typed_file import Model
     from profkit.execution.placement import Placement
     from profkit.rules.rule_file import Rule
     from profkit.timing.results import Thresholds
     from profkit.timing.stopwatch import Settings
+    from profkit.ui.document import Document
 
+PlainFormat = Literal["terminal", "brief", "json"]
+TextFormat = Literal["terminal", "brief", "markdown", "json"]
+NumbersFormat = Literal["terminal", "json", "markdown"]  # --help lists them in this order
+Timer = Literal["events", "graph", "cupti"]
+Cache = Literal["cold", "warm"]
+Device = Literal["cuda", "cpu"]
+Unit = Literal["s", "ms", "us", "ns"]
+Preset = Literal["strict", "default", "permissive"]
+Number = Annotated[int, Meta(ge=0)]
+Count = Annotated[int, Meta(ge=1)]
+
+Format = TypeVar("Format", bound=str, covariant=True)
+_TERMINAL: Any = "terminal"
 _MODES = ("auto", "name", "order", "nvtx")
 _NAMES = "write `old name: new name`, one per line"
 
@@ -44,6 +61,31 @@ class Advice(NamedTuple):
     rules: tuple[Rule, ...] | None = None
     disabled: frozenset[str] = frozenset()
     blamed: int | None = None
+
+
+@dataclass(frozen=True)
+class Output(Generic[Format]):
+    """Where a verb's result goes, and in which format."""
+
+    format: Format = _TERMINAL
+    file: Path | None = None
+
+    @property
+    def to_file(self) -> bool:
+        return self.file is not None
+
+    @property
+    def width(self) -> int:
+        """Columns of what is written there."""
+        return width_of(self.file)
+
+    def put(self, content: RenderableType) -> None:
+        """Write text, or a view as text; raises UsageError where that fails."""
+        put(content, self.file)
+
+    def show(self, result: Model, document: Callable[[], Document], *, dense: bool = False) -> None:
+        """Write a result: as JSON, or its document; raises UsageError where that fails."""
+        show(result, document, self.format, self.file, dense=dense)
 
 
 @dataclass(frozen=True)

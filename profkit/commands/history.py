@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence, Sized
+from dataclasses import astuple
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import typer
 
-from profkit.commands import history_check, options
-from profkit.commands.choices import Number, TextFormat
+from profkit.commands import groups
 from profkit.commands.options import Picture, Reading, interruptible, put, report_failures, warn
 from profkit.core.errors import BadInput, EnvironmentProblem, UsageError
 
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from profkit.history.record import Point
 
 STORE = Path(".profkit/history")
+CheckFormat = Literal["terminal", "markdown", "json", "junit"]
+_RECENT = 3  # chosen: as many runs as must agree on a change
 _TOP = 40  # chosen: a screen
 
 history = typer.Typer(
@@ -83,9 +85,9 @@ def spread(do: Callable[[Any], list[Any]], chunks: Sequence[Any]) -> Sequence[li
 def list_(
     words: tuple[str, ...] = (),
     store: Path = STORE,
-    top: Number = _TOP,
-    format: TextFormat = "terminal",
-    output: Path | None = None,
+    top: groups.Number = _TOP,
+    *,
+    output: groups.Output[groups.TextFormat],
 ) -> None:
     """List the series of a history.
 
@@ -111,16 +113,16 @@ def list_(
     _refuse_empty(store, rows)
     chosen = tuple(rows[series] for series in matching(words, rows))
     file = view.HistoryFile(str(store), chosen)
-    options.show(file, lambda: view.history_document(file, top), format, output, dense=True)
+    output.show(file, lambda: view.history_document(file, top), dense=True)
 
 
 @history.command("show", cls=Reading)
 def show(
     words: list[str],
     store: Path = STORE,
-    top: Number = _TOP,
-    format: TextFormat = "terminal",
-    output: Path | None = None,
+    top: groups.Number = _TOP,
+    *,
+    output: groups.Output[groups.TextFormat],
 ) -> None:
     """Show the runs of a series in the order of time.
 
@@ -141,11 +143,11 @@ def show(
     from profkit.history import view
 
     file = view.series_file(_one_series(store, words), store)
-    options.show(file, lambda: view.series_document(file, top), format, output, dense=True)
+    output.show(file, lambda: view.series_document(file, top), dense=True)
 
 
 @history.command("plot", cls=Picture)
-def plot(words: list[str], output: Path, store: Path = STORE) -> None:
+def plot(words: list[str], file: Path, store: Path = STORE) -> None:
     """Plot a series over time, with its changes.
 
     Each run is the median and the range of its blocks; lines are changes of the program, of the
@@ -155,7 +157,7 @@ def plot(words: list[str], output: Path, store: Path = STORE) -> None:
       words (WORD...): Words of one series: target, variant, shape, GPU or branch.
 
     Options:
-      output (-o, --output FILE): The plot: .png, .svg or .pdf.
+      file (-o, --output FILE): The plot: .png, .svg or .pdf.
       store (DIR): Folder of the history.
 
     Examples:
@@ -166,12 +168,12 @@ def plot(words: list[str], output: Path, store: Path = STORE) -> None:
     from profkit.history.plot import plot_series
 
     points = _one_series(store, words)
-    plot_series(points, series_marks(points), output)
+    plot_series(points, series_marks(points), file)
 
 
 @history.command("page", cls=Reading)
 def page(
-    words: tuple[str, ...] = (), output: Path = Path("history.html"), store: Path = STORE
+    words: tuple[str, ...] = (), file: Path = Path("history.html"), store: Path = STORE
 ) -> None:
     """Write all series of a history as one self-contained HTML page.
 
@@ -181,7 +183,7 @@ def page(
       words ([WORD...]): Words of the series: target, variant, shape, GPU or branch.
 
     Options:
-      output (-o, --output FILE): The page.
+      file (-o, --output FILE): The page.
       store (DIR): Folder of the history.
 
     Examples:
@@ -203,8 +205,8 @@ def page(
         {series: rows[series] for series in chosen},
         store,
     )
-    put(html, output)
-    typer.echo(f"Wrote {output} ({len(html.encode()) / 1e6:.1f} MB)", err=True)
+    put(html, file)
+    typer.echo(f"Wrote {file} ({len(html.encode()) / 1e6:.1f} MB)", err=True)
 
 
 def _one_series(store: Path, words: Sequence[str]) -> list[Point]:
@@ -219,7 +221,59 @@ def _one_series(store: Path, words: Sequence[str]) -> list[Point]:
     return opened.points([series])[series]
 
 
-history.command("check", cls=Reading)(history_check.check)
+@history.command("check", cls=Reading)
+def check(
+    words: tuple[str, ...] = (),
+    store: Path = STORE,
+    fail_on: tuple[str, ...] = (),
+    recent: groups.Count = _RECENT,
+    margin: str = "1%",
+    top: groups.Number = _TOP,
+    *,
+    output: groups.Output[CheckFormat],
+) -> None:
+    """Check a history for changes, and say what they are due to.
+
+    A change is real, or due to the method of measurement, to hardware or driver, or noise: only
+    real ones are regressions. Three runs must agree on it. Exits with 1 if a gate of --fail-on
+    fails, with 3 if what it forbids can't be decided.
+
+    Arguments:
+      words ([WORD...]): Words of the series: target, variant, shape, GPU or branch.
+
+    Options:
+      store (DIR): Folder of the history.
+      fail_on (GATE): Gates, comma-separated: regression[:5%], inconclusive (noise, too few runs),
+        incomparable (changes of method, hardware or driver).
+      recent (N): A change is news that was detected with the last N runs.
+      margin (SHARE): Smallest relevant change: 1% or 0.01.
+      top (N): Series listed, 0: all.
+
+    Examples:
+      profkit history check
+      profkit history check sdpa_s512 --fail-on regression:2%
+      profkit history check --format markdown -o comment.md
+    """
+    from profkit.history.changes import check_series
+    from profkit.history.check import check as check_changes
+    from profkit.history.check import history_gates
+    from profkit.history.check_view import check_document, check_junit
+    from profkit.history.record import matching
+    from profkit.history.store import Store
+
+    gates = history_gates(fail_on)
+    least = groups.share(margin, "--margin")
+    points = Store(store).points()
+    _refuse_empty(store, points)
+    chosen = sorted(matching(words, points), key=astuple)
+    checked = [check_series(points[series], least) for series in chosen]
+    result = check_changes(checked, gates, recent)
+    if output.format == "junit":
+        output.put(check_junit(result))
+    else:
+        output.show(result, lambda: check_document(result, top), dense=True)
+    if result.exit_code:
+        raise typer.Exit(result.exit_code)
 
 
 def _refuse_empty(store: Path, series: Sized) -> None:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from profkit.commands.choices import TextFormat
-from profkit.commands.options import show
+from profkit.commands.groups import Output, TextFormat
 from profkit.core.errors import BadInput
 
 
-def log(run: Path, format: TextFormat = "terminal", output: Path | None = None) -> None:
+def log(run: Path, *, output: Output[TextFormat]) -> None:
     """List the experiments that led to a run, with what was predicted and measured.
 
     Verdicts are `profkit next`'s, from the counters and times of two runs.
@@ -27,4 +26,4 @@ def log(run: Path, format: TextFormat = "terminal", output: Path | None = None) 
     if not run.is_dir():
         raise BadInput(f"{run}: not a run's folder", "profkit next keeps a log in runs alone")
     result = read_log(run)
-    show(result, lambda: log_document(result), format, output)
+    output.show(result, lambda: log_document(result))

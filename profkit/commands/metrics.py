@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from profkit.commands.choices import NumbersFormat
+from profkit.commands.groups import NumbersFormat, Output
 from profkit.commands.kinds import ReportFile
-from profkit.commands.options import put, show
 from profkit.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -19,8 +18,8 @@ def metrics(
     kernel: str | None = None,
     grep: str | None = None,
     everything: bool = False,
-    format: NumbersFormat = "terminal",
-    output: Path | None = None,
+    *,
+    output: Output[NumbersFormat],
 ) -> None:
     """List quantities derived from ncu metrics, and a report's own.
 
@@ -39,7 +38,7 @@ def metrics(
       profkit metrics run.ncu-rep --all --grep l1tex__
     """
     if path is not None:
-        _report(path, kernel, grep, everything, format, output)
+        _report(path, kernel, grep, everything, output)
         return
     if kernel or everything:
         raise UsageError("--kernel and --all need a report", "add FILE")
@@ -50,13 +49,13 @@ def metrics(
     chosen = _chosen(grep)
     if grep and not chosen:
         raise UsageError(f"no quantity contains {grep!r}", "`profkit metrics` lists all")
-    if format == "markdown":
+    if output.format == "markdown":
         if grep:
             raise UsageError("--format markdown writes the whole catalog", "leave out --grep")
-        put(catalog_markdown(catalog()), output)
+        output.put(catalog_markdown(catalog()))
         return
     result = catalog_metrics(chosen)
-    show(result, lambda: catalog_document(result), format, output)
+    output.show(result, lambda: catalog_document(result))
 
 
 def _report(
@@ -64,13 +63,12 @@ def _report(
     kernel: str | None,
     grep: str | None,
     everything: bool,
-    format: NumbersFormat,
-    output: Path | None,
+    output: Output[NumbersFormat],
 ) -> None:
     from profkit.analysis.metrics import report_document, report_metrics
     from profkit.commands.reading import read_report
 
-    if format == "markdown":
+    if output.format == "markdown":
         raise UsageError("--format markdown writes the catalog", "leave out FILE, or use json")
     report = read_report(path, kernel)
     first, chosen = report.summary.launches[0], _chosen(grep)
@@ -85,7 +83,7 @@ def _report(
             "leave out --grep" if everything else "add --all for every metric that ncu recorded",
         )
     result = report_metrics(report.summary, chosen, recorded)
-    show(result, lambda: report_document(result, first), format, output)
+    output.show(result, lambda: report_document(result, first))
 
 
 def _chosen(grep: str | None) -> list[Quantity]:

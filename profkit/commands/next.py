@@ -8,10 +8,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from profkit.commands.choices import Count, TextFormat
-from profkit.commands.groups import Matching
+from profkit.commands import groups
 from profkit.commands.kinds import ReportFile
-from profkit.commands.options import show
 
 if TYPE_CHECKING:
     from profkit.experiment.log import Experiments
@@ -30,10 +28,9 @@ def next(  # noqa: A001  (the verb's name)
     before: ReportFile,
     after: ReportFile | None = None,
     *,
-    matching: Matching,
-    top: Count = 3,
-    format: TextFormat = "terminal",
-    output: Path | None = None,
+    matching: groups.Matching,
+    top: groups.Count = 3,
+    output: groups.Output[groups.TextFormat],
 ) -> None:
     """Propose the next experiment, and judge the last one.
 
@@ -59,10 +56,12 @@ def next(  # noqa: A001  (the verb's name)
     last = after or before
     if last.is_dir():
         write_experiments(last, experiments)
-    show(experiments, lambda: experiments_document(experiments, _command(last)), format, output)
+    output.show(experiments, lambda: experiments_document(experiments, _command(last)))
 
 
-def _experiments(before: Path, after: Path | None, matching: Matching, top: int) -> Experiments:
+def _experiments(
+    before: Path, after: Path | None, matching: groups.Matching, top: int
+) -> Experiments:
     from profkit.commands.reading import read_report
     from profkit.experiment.log import Experiments, Test, read_experiments, refuted, refuted_after
     from profkit.experiment.outcome import compared, renamed, tested

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 from msgspec import Meta
 
-from profkit.commands import options
-from profkit.commands.choices import Number, PlainFormat
-from profkit.commands.groups import OnDevice, TimingMethod
+from profkit.commands import groups, options
 from profkit.commands.kinds import Script
 from profkit.core.duration import parse_duration
 from profkit.core.errors import EnvironmentProblem, UsageError
@@ -27,11 +24,10 @@ def optimize(
     target_speedup: float = 1.10,
     budget: str = "10m",
     warmup_ms: Annotated[float, Meta(ge=0)] = 500,
-    method: TimingMethod,
-    seed: Number = 42,
-    format: PlainFormat = "terminal",
-    output: Path | None = None,
-    where: OnDevice,
+    method: groups.TimingMethod,
+    seed: groups.Number = 42,
+    output: groups.Output[groups.PlainFormat],
+    where: groups.OnDevice,
 ) -> None:
     """Find the fastest variant of a target within a time limit.
 
@@ -72,7 +68,7 @@ def optimize(
     seconds = parse_duration("--budget", budget) or 0.0
     with options.interruptible(), stage_progress() as show:
         result = optimum.optimize(plan, baseline, target_speedup, seconds, show)
-    options.show(optimize_result(result), lambda: optimize_document(result), format, output)
+    output.show(optimize_result(result), lambda: optimize_document(result))
     outcome = result.decision.outcome
     if outcome is optimum.Outcome.invalid:
         message = "invalid measurement"

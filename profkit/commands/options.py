@@ -14,15 +14,17 @@ from types import FrameType
 from typing import (
     TYPE_CHECKING,
     Any,
+    Literal,
     NoReturn,
     TypeVar,
+    get_args,
+    get_origin,
     get_type_hints,
 )
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from profkit.commands.choices import choices_of, format_of
 from profkit.commands.kinds import RECORDINGS
 from profkit.core.errors import BadInput, EnvironmentProblem, ProfkitError, UsageError
 from profkit.core.integrity import MANIFEST
@@ -36,9 +38,26 @@ if TYPE_CHECKING:
     from profkit.core.typed_file import Model
     from profkit.ui.document import Document
 
+
 T = TypeVar("T")
 
-OUTPUTS = {"output", "out", "plot", "badge", "perfetto"}
+_FORMATS = {
+    ".txt": ("terminal",),
+    ".json": ("json", "sarif"),
+    ".md": ("markdown",),
+    ".markdown": ("markdown",),
+    ".html": ("html",),
+    ".htm": ("html",),
+    ".csv": ("csv",),
+    ".sarif": ("sarif",),
+    ".xml": ("junit",),
+    ".png": (),
+    ".svg": (),
+    ".pdf": (),
+}
+"""Formats by ending, the first where several can be had; pictures are none."""
+_UNUSUAL = (".markdown", ".htm")
+OUTPUTS = {"file", "out", "plot", "badge", "perfetto"}
 _FORMER = "out"  # the name, and the former flag, of what became --output, --save or --runs
 _ELSEWHERE = "write into an existing folder"
 _WORDS_AFTER = "profkit.words_after_the_dashes"
@@ -60,6 +79,55 @@ def plain_types(params: Any) -> Any:
             param.display_type_rich = lambda **_: None
             param.get_usage_pieces = lambda *_, usage=usage: [usage]
     return params
+
+
+def choices_of(hint: Any) -> list[str]:
+    """The words of a literal, or of a literal or None; [] for another type."""
+    literals = (part for part in parts_of(hint) if get_origin(part) is Literal)
+    return [word for literal in literals for word in get_args(literal)]
+
+
+def parts_of(hint: Any) -> Iterator[Any]:
+    """A type, the types that it is made of, and what these are annotated with."""
+    yield hint
+    for part in get_args(hint):
+        yield from parts_of(part)
+
+
+def format_of(
+    output: Path, formats: Sequence[str], requested: str | None, pictures: Sequence[str] = ()
+) -> str | None:
+    """The format to write a file in; None where its name has no ending and none was requested.
+
+    `pictures` are endings that the verb draws, which are no formats.
+
+    Raises UsageError where the ending contradicts the format requested, or where none was requested
+    and it is of no format that there is. Pipes and devices may have any name.
+    """
+    ending = output.suffix.lower()
+    if not ending or (output.exists() and not output.is_file()):
+        return requested
+    candidates = _FORMATS.get(ending)
+    if requested is None:
+        for name in candidates or ():
+            if name in formats:
+                return name
+        remedy = _file_names(*formats, pictures=pictures)
+        raise UsageError(f"{output}: {ending} is not a format of this verb", remedy)
+    if candidates is not None and requested not in candidates and ending != ".txt":
+        message = f"{output}: its extension contradicts --format {requested}"
+        raise UsageError(message, _file_names(requested))
+    return requested
+
+
+def _file_names(*formats: str, pictures: Sequence[str] = ()) -> str:
+    endings = [
+        ending
+        for ending, names in _FORMATS.items()
+        if names[:1] and names[0] in formats and ending not in _UNUSUAL
+    ]
+    endings += pictures
+    return f"use {' or '.join(endings)}" if endings else "leave out --format or the extension"
 
 
 def verb_of(context: Any) -> str:
@@ -144,7 +212,7 @@ class Reading(TyperCommand):
             for word in _listed(values[name]):
                 kind.check(Path(word))
         _refuse_to_overwrite(ctx.params)
-        output = ctx.params.get("output")
+        output = ctx.params.get("file")
         if output is not None and output.suffix.lower() not in self.pictures:
             self._choose_format(ctx, output)
         if ctx.params.get("format") == "brief":
@@ -156,7 +224,7 @@ class Reading(TyperCommand):
         from profkit.ui.brief import COLUMNS, first_page
 
         os.environ["COLUMNS"] = str(COLUMNS)
-        ctx.params |= {"format": "terminal"} | ({"output": None} if output else {})
+        ctx.params |= {"format": "terminal"} | ({"file": None} if output else {})
         text = io.StringIO()
         try:
             with redirect_stdout(text):
@@ -261,14 +329,14 @@ def show(
     result: Model,
     document: Callable[[], Document],
     format: str,
-    output: Path | None,
+    file: Path | None,
     *,
     dense: bool = False,
 ) -> None:
     """Write a verb's result: as JSON, or its document; raises UsageError where that fails."""
     from profkit.ui.output import shown
 
-    put(shown(result, document, format, to_file=output is not None, dense=dense), output)
+    put(shown(result, document, format, to_file=file is not None, dense=dense), file)
 
 
 def width_of(output: Path | None) -> int:

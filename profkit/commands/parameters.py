@@ -25,9 +25,8 @@ import typer
 from msgspec import Meta
 
 from profkit.commands import groups
-from profkit.commands.choices import choices_of, parts_of
 from profkit.commands.kinds import Input
-from profkit.commands.options import OUTPUTS, writable
+from profkit.commands.options import OUTPUTS, choices_of, parts_of, writable
 
 _PARAMETER = re.compile(r"^  (\w+)(?: \((.+?)\))?: (.+(?:\n    .+)*)", re.MULTILINE)
 _FLAGS = re.compile(r"((?:--?[\w/-]+,? ?)*)(.*)")
@@ -74,17 +73,17 @@ def _call(owner: Any, values: Mapping[str, Any]) -> Any:
 
 
 def _parameters(
-    owner: Any, documented: Mapping[str, _Entry]
+    owner: Any, documented: Mapping[str, _Entry], choices: Any = None
 ) -> Iterator[tuple[inspect.Parameter, Input | None]]:
     """The parameters of a verb or a struct, with what their files must be; `documented` is what
-    the verb says of them."""
+    the verb says of them, `choices` the type that a type variable stands for."""
     entries = {**_common(), **_documented(owner.__doc__)[1], **documented}
     plain, hints = get_type_hints(owner), get_type_hints(owner, include_extras=True)
     for name, parameter in inspect.signature(owner).parameters.items():
-        hint = plain[name]
+        hint = choices if isinstance(plain[name], TypeVar) else plain[name]
         kind = get_origin(hint) or hint
         if is_dataclass(kind):
-            yield from _parameters(kind, documented)
+            yield from _parameters(kind, documented, next(iter(get_args(hint)), None))
             continue
         default = parameter.default
         if kind is tuple:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-from profkit.commands.choices import Count, NumbersFormat
-from profkit.commands.options import show
+from profkit.commands.groups import Count, NumbersFormat, Output
 from profkit.core.amount import BYTES, TIMES, parse_amount
 from profkit.core.errors import UsageError
 
@@ -17,8 +14,8 @@ def plan(
     duration: str = "1ms",
     memory: str = "0MB",
     launches: Count = 1,
-    format: NumbersFormat = "terminal",
-    output: Path | None = None,
+    *,
+    output: Output[NumbersFormat],
 ) -> None:
     """Count the replay passes of a capture before it is made, without a GPU.
 
@@ -57,7 +54,7 @@ def plan(
         collected = sections or "full"
         sets = replay_plan.parts_of_set(collected, subject)
         result = replay_plan.replay_plan(subject, f"Set {collected}", sets, work)
-    show(result, lambda: replay_plan.plan_document(result), format, output, dense=True)
+    output.show(result, lambda: replay_plan.plan_document(result), dense=True)
 
 
 def _this_gpu() -> str:

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 from msgspec import Meta
 
-from profkit.commands.choices import Count, Number
-from profkit.commands.groups import share
+from profkit.commands.groups import Count, Number, share
 from profkit.commands.kinds import Program
 from profkit.commands.options import (
     interruptible,

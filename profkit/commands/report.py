@@ -6,8 +6,7 @@ from pathlib import Path
 
 import typer
 
-from profkit.commands.choices import Number
-from profkit.commands.groups import Advice, RuleOptions
+from profkit.commands.groups import Advice, Number, RuleOptions
 from profkit.commands.kinds import ReportFile
 from profkit.commands.options import put, warn
 
@@ -15,7 +14,7 @@ from profkit.commands.options import put, warn
 def report(
     path: ReportFile,
     *,
-    output: Path = Path("report.html"),
+    file: Path = Path("report.html"),
     open_it: bool = False,
     kernel: str | None = None,
     top: Number = 12,
@@ -31,10 +30,9 @@ def report(
       path (FILE): A report (.ncu-rep, .ncu-repz) or a run.
 
     Options:
-      output (-o, --output FILE): Output file.
+      file (-o, --output FILE): Output file.
       open_it (--open): Open the page in the browser.
       top (N): Kernels shown in detail, 0: all.
-      rules (PATH): Additional rules, a file or folder; a rule of a shipped rule's name replaces it.
       with_host: Include computer name, paths and full command line.
 
     Examples:
@@ -42,14 +40,14 @@ def report(
       profkit report run.ncu-rep -o run.html --kernel flash
     """
     html = page_of(path, kernel, None, top, rules.advice(None), with_host=with_host)
-    put(html, output)
+    put(html, file)
     hint = "" if open_it else "; open it in a browser"
-    typer.echo(f"Wrote {output} ({len(html.encode()) / 1e6:.1f} MB){hint}", err=True)
+    typer.echo(f"Wrote {file} ({len(html.encode()) / 1e6:.1f} MB){hint}", err=True)
     if open_it:
         import webbrowser
 
-        if not webbrowser.open(output.absolute().as_uri()):
-            warn(f"no browser could be started; open {output} in a browser")
+        if not webbrowser.open(file.absolute().as_uri()):
+            warn(f"no browser could be started; open {file} in a browser")
 
 
 def page_of(

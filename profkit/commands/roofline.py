@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from profkit.commands.choices import NumbersFormat
+from profkit.commands.groups import NumbersFormat, Output
 from profkit.commands.kinds import Ceilings, Latencies, ReportFile
 from profkit.commands.options import report_failures, show
 from profkit.core.errors import NothingMatches, ProfkitError, UsageError
@@ -36,8 +36,7 @@ def roofline(
     kernel: str | None = None,
     path: bool = False,
     table: bool = False,
-    format: NumbersFormat = "terminal",
-    output: Path | None = None,
+    output: Output[NumbersFormat],
 ) -> None:
     """Place kernels on their GPU's roofline, as numbers or a plot.
 
@@ -56,7 +55,7 @@ def roofline(
       path: Connect the points of several reports in order, for a sweep.
       table: Also print the numbers when a plot is written.
       format: Format of the numbers
-      output (-o, --output FILE): A plot (.png, .svg, .pdf), or a file for the numbers.
+      file (-o, --output FILE): A plot (.png, .svg, .pdf), or a file for the numbers.
 
     Examples:
       profkit roofline reports/sdpa_s512
@@ -72,7 +71,11 @@ def roofline(
 
     if ceilings is not None and peaks != "measured":
         raise UsageError("--ceilings: only for measured roofs", "add --peaks measured")
-    picture = output if output and (output.suffix in PICTURES or format == "terminal") else None
+    picture = (
+        output.file
+        if output.file and (output.file.suffix in PICTURES or output.format == "terminal")
+        else None
+    )
     if picture is not None:
         check_picture(picture)
     levels = LEVELS if level == "all" else (level,)
@@ -102,13 +105,13 @@ def roofline(
         failures = [error for error in failures if not isinstance(error, NothingMatches)]
         if picture is not None:
             _plot(rows, picture, path=path)
-        if picture is None or table or format != "terminal":
+        if picture is None or table or output.format != "terminal":
             rooflines = [row.roofline for row in rows]
             show(
                 rooflines_result(rooflines),
-                lambda: rooflines_document(rooflines, brief=format == "terminal"),
-                format,
-                None if picture else output,
+                lambda: rooflines_document(rooflines, brief=output.format == "terminal"),
+                output.format,
+                None if picture else output.file,
             )
     report_failures(failures)
 

@@ -8,8 +8,7 @@ from typing import Literal
 
 import typer
 
-from profkit.commands.choices import TextFormat
-from profkit.commands.groups import OwnRules, RuleOptions
+from profkit.commands.groups import Output, OwnRules, RuleOptions, TextFormat
 from profkit.commands.kinds import Recording, RulesFile, kind_of
 from profkit.commands.options import Reading, put, report_failures
 from profkit.core.errors import BadInput, UsageError
@@ -27,8 +26,7 @@ rules = typer.Typer(
 
 @rules.command("list", cls=Reading)
 def list_rules(
-    format: Literal["terminal", "markdown"] = "terminal",
-    output: Path | None = None,
+    output: Output[Literal["terminal", "markdown"]],
     *,
     own: OwnRules,
 ) -> None:
@@ -43,7 +41,7 @@ def list_rules(
     from profkit.rules.rules_view import list_view, rules_markdown
 
     listed = own.rules()
-    put(rules_markdown(listed) if format == "markdown" else list_view(listed), output)
+    output.put(rules_markdown(listed) if output.format == "markdown" else list_view(listed))
 
 
 @rules.command("explain", cls=Reading)
@@ -131,9 +129,8 @@ def check(path: RulesFile) -> None:
 @rules.command("score", cls=Reading)
 def score(
     pairs: Path | None = None,
-    format: TextFormat = "terminal",
-    output: Path | None = None,
     *,
+    output: Output[TextFormat],
     rules: RuleOptions,
 ) -> None:
     """Score the findings on pairs of kernels, with a known defect and fixed.
@@ -146,7 +143,6 @@ def score(
 
     Options:
       pairs (DIR): Folder of recorded pairs (default: reports/*/pairs).
-      rules (PATH): Additional rules, a file or folder; a rule of a shipped rule's name replaces it.
 
     Examples:
       profkit rules score
@@ -168,12 +164,12 @@ def score(
     failures += broken
     if judged or stories:
         result = summed(judged, notes, score_stories(stories) if stories else None)
-        if format == "json":
-            put(encode(result, dense=False), output)
-        elif format == "markdown":
-            put(score_markdown(result, notes.note), output)
+        if output.format == "json":
+            output.put(encode(result, dense=False))
+        elif output.format == "markdown":
+            output.put(score_markdown(result, notes.note))
         else:
-            put(score_view(result), output)
+            output.put(score_view(result))
     report_failures(failures)
 
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from profkit.commands.choices import Number, PlainFormat
+from profkit.commands.groups import Number, Output, PlainFormat
 from profkit.commands.kinds import ReportFile
-from profkit.commands.options import put, width_of
 from profkit.core.errors import BadInput, UsageError
 from profkit.ui.picture import check_picture
 
@@ -19,8 +18,8 @@ def source(
     top: Number = _TOP,
     sass: bool = False,
     plot: Path | None = None,
-    format: PlainFormat = "terminal",
-    output: Path | None = None,
+    *,
+    output: Output[PlainFormat],
 ) -> None:
     """Show phases and hottest source lines of the longest kernel.
 
@@ -46,7 +45,7 @@ def source(
     from profkit.analysis.source_view import Inside
     from profkit.commands.reading import read_report
 
-    if format == "json" and (sass or top != _TOP):
+    if output.format == "json" and (sass or top != _TOP):
         raise UsageError("--sass, --top: JSON has all lines and instructions", "leave them out")
     if plot is not None:
         check_picture(plot)
@@ -65,8 +64,8 @@ def source(
                 "record with `ncu --section PmSampling`",
             )
         plot_timeline(inside.timeline, plot, inside.launch.name)
-    if format == "json":
-        put(source_json(report.summary, inside, items), output)
+    if output.format == "json":
+        output.put(source_json(report.summary, inside, items))
         return
-    width = width_of(output)
-    put(inside_view(report.summary, inside, items, top=top, sass=sass, width=width), output)
+    width = output.width
+    output.put(inside_view(report.summary, inside, items, top=top, sass=sass, width=width))

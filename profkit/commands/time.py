@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from msgspec import Meta
 
-from profkit.commands import options
-from profkit.commands.choices import Count, Number, TextFormat, Unit, format_of
-from profkit.commands.groups import EnergyOptions, OnDevice, TimingMethod, VerdictOptions
+from profkit.commands import groups, options
 from profkit.commands.kinds import Latencies, Script
+from profkit.commands.options import format_of
 from profkit.core.errors import EnvironmentProblem, UsageError
 from profkit.ui.picture import check_picture
 from profkit.ui.progress import stage_progress
@@ -67,11 +66,11 @@ class Sampling:
       blocks (N): Interleaved blocks per variant (default: 8 for a comparison).
     """
 
-    samples: Count = 100
-    blocks: Count | None = None
+    samples: groups.Count = 100
+    blocks: groups.Count | None = None
     warmup_ms: Annotated[float, Meta(ge=0)] = 500
-    method: TimingMethod
-    seed: Number = 42
+    method: groups.TimingMethod
+    seed: groups.Number = 42
 
 
 @dataclass(frozen=True)
@@ -115,16 +114,15 @@ def time(
     *,
     subjects: Subjects,
     sampling: Sampling,
-    verdicts: VerdictOptions,
+    verdicts: groups.VerdictOptions,
     fail_on: str | None = None,
     from_file: Latencies | None = None,
-    unit: Unit | None = None,
+    unit: groups.Unit | None = None,
     explain: bool = False,
     files: Files,
-    format: TextFormat = "terminal",
-    output: Path | None = None,
-    energy: EnergyOptions,
-    where: OnDevice,
+    output: groups.Output[groups.TextFormat],
+    energy: groups.EnergyOptions,
+    where: groups.OnDevice,
 ) -> None:
     """Time a target's variants, and test whether one is faster.
 
@@ -185,11 +183,9 @@ def time(
                 )
     from profkit.timing.latency_view import latency_document, latency_result
 
-    options.show(
+    output.show(
         latency_result(report),
-        lambda: latency_document(report, explain=explain, sentences=format == "markdown"),
-        format,
-        output,
+        lambda: latency_document(report, explain=explain, sentences=output.format == "markdown"),
         dense=True,
     )
     files.write(report)
@@ -349,7 +345,7 @@ def _two_commits(subject: Subject, reference: str, stack: ExitStack) -> Timed:
 
 
 def _saved(
-    path: Path, unit: Unit | None, compare: str | None, thresholds: Thresholds
+    path: Path, unit: groups.Unit | None, compare: str | None, thresholds: Thresholds
 ) -> LatencyReport:
     """The report of a file, with the comparison that `compare` names or else the run's own.
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
-from profkit.commands.groups import share
+from profkit.commands.groups import Output, share
 from profkit.commands.kinds import Recording
-from profkit.commands.options import show
 
 TimelineFormat = Literal["terminal", "json", "markdown", "html"]
 
@@ -17,8 +16,8 @@ def timeline(
     nvtx: str | None = None,
     explain: str = "90%",
     perfetto: Path | None = None,
-    format: TimelineFormat = "terminal",
-    output: Path | None = None,
+    *,
+    output: Output[TimelineFormat],
 ) -> None:
     """Show what the steps of a program are made of, from an nsys timeline.
 
@@ -54,12 +53,10 @@ def timeline(
         explained,
         read_timeline(named) if path.is_dir() and named.is_file() else None,
     )
-    name = str(file) if format == "terminal" else file.name
-    show(
+    name = str(file) if output.format == "terminal" else file.name
+    output.show(
         application_result(application, file.name),
-        lambda: application_document(application, name, is_page=format == "html"),
-        format,
-        output,
+        lambda: application_document(application, name, is_page=output.format == "html"),
         dense=True,
     )
     if perfetto is not None:

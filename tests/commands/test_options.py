@@ -11,8 +11,8 @@ import pytest
 import typer
 from typer.testing import Result
 
-from profkit.commands.choices import TextFormat
 from profkit.commands.cli import app
+from profkit.commands.groups import TextFormat
 from profkit.commands.parameters import flat
 from tests.commands.test_docs import verbs_below
 
