@@ -10,11 +10,11 @@ from typing import Literal
 from msgspec import UNSET, field
 
 from profkit.core.typed_file import Count, Maybe, Model, Output, Real, known, part
+from profkit.report.action import READER_MISSING, has_reader
 from profkit.report.catalog import NEWEST, Quantity, catalog
 from profkit.report.formula import parse
 from profkit.report.names import file_name
 from profkit.report.summary import LaunchSummary, ReportSummary
-from profkit.report.vendor import READER_MISSING, has_reader
 from profkit.ui import document as doc
 from profkit.ui.text import count, number, plural, shorten
 

@@ -17,10 +17,10 @@ from profkit.machine_code.blame import AWAITED, COUNTED, EXECUTED, SAMPLES, Samp
 from profkit.machine_code.flow import Flow
 from profkit.machine_code.operation import parse
 from profkit.report import source_lines
+from profkit.report.action import WITHOUT_READER, has_reader
 from profkit.report.catalog import catalog
 from profkit.report.phases import KernelTimeline
 from profkit.report.summary import LaunchSummary
-from profkit.report.vendor import WITHOUT_READER, has_reader
 from profkit.rules.checklist import Checklist
 
 SAMPLED = "samples"

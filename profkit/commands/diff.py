@@ -169,7 +169,7 @@ def _warn_of(damaged: Sequence[ProfkitError], *, nothing_else: bool) -> None:
 
 
 def _warn_without_lines() -> None:
-    from profkit.report.vendor import WITHOUT_READER, has_reader
+    from profkit.report.action import WITHOUT_READER, has_reader
 
     if not has_reader():
         warn(WITHOUT_READER)

@@ -11,9 +11,8 @@ from msgspec import field
 
 from profkit.comparison.problem_size import SizeEvidence, size_evidence
 from profkit.core.typed_file import Model
-from profkit.report.clocks import clocks_apart
 from profkit.report.session import Session
-from profkit.report.summary import Group, ReportSummary
+from profkit.report.summary import Group, ReportSummary, clocks_apart
 from profkit.timing.latency_format import Declared
 from profkit.ui.text import plural
 

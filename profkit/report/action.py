@@ -13,7 +13,8 @@ import weakref
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cached_property
+from functools import cache, cached_property
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -21,9 +22,11 @@ from profkit.core.errors import BadInput
 from profkit.core.regular_file import read_at
 from profkit.report import wire
 from profkit.report.framing import MAGIC, REPEAT, ZSTD_MAGIC, Kind, Record, damaged
-from profkit.report.launch_message import LaunchMessage, Metric
+from profkit.report.launch_message import MANGLED, LaunchMessage, Metric, integers
 from profkit.report.memory import NamelessFile, available, ensure_room, too_large, try_reading
-from profkit.report.vendor import has_reader
+
+READER_MISSING = "NVIDIA's reader (ncu-report) is not installed here"
+WITHOUT_READER = f"machine code and source lines are not available: {READER_MISSING}"
 
 _NUMBER, _FILES = 1, 8  # of a source
 _FILE, _FILE_NAME, _FILE_TEXT = 1, 1, 2  # of its files
@@ -33,6 +36,12 @@ _NAME = 1  # of its table of names
 _FILE_VERSION = 7  # of the format, in the file's header: that of all of 158 reports
 _CACHED_LAUNCHES = 16  # chosen: a report of a few is read once
 _CACHED_BYTES = 16 << 20  # of them, chosen: a tenth of what reading one takes the vendor's reader
+
+
+@cache
+def has_reader() -> bool:
+    """Whether NVIDIA's reader of reports, which not every platform has, is installed."""
+    return find_spec("ncu_report") is not None
 
 
 class Action:
@@ -96,9 +105,9 @@ class Action:
         recorded = self.metric_by_name(metric)
         if recorded is None:
             return None
-        addresses = {recorded.as_uint64(place) for place in range(recorded.num_instances())}
+        addresses = set(integers(recorded.instances.values))
         if len(addresses) > 1:
-            addresses &= self._program.functions.get(self.message.mangled(), set())
+            addresses &= self._program.functions.get(self.message.kernel_name(MANGLED), set())
         return addresses.pop() if len(addresses) == 1 else None
 
     def units(self) -> Mapping[str, str]:

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import NamedTuple, TypeVar
@@ -58,13 +59,22 @@ _FIELDS = {
     Kind.command_list: _Fields(4, 10, 21, frozenset({1, 2, 6, 11, 12, 17}), references=17),
     Kind.graph: _Fields(4, 10, 22, frozenset({1, 2, 6, 11, 12, 15}), references=15),
 }
-_MANGLED, _FUNCTION, _DEMANGLED = 5, 6, 7  # of a kernel
+MANGLED, FUNCTION, DEMANGLED = 5, 6, 7  # of a kernel
 _WORDS = {Kind.range: "range", Kind.command_list: "command list", Kind.graph: "graph"}
 _SOURCE_NUMBER = 1  # of a source, and of what names it
 _DOMAINS, _THREADS, _STARTED = 1, 2, 3  # of an NVTX state
 _STACKS = 2  # of a thread
 _NUMBER_OF, _ENTRIES = 1, 3  # of a domain's ranges; a domain has its number in the same field
 _PUSHED_NAME, _STARTED_NAME = 1, 2  # of a range
+
+_RULE, _RULE_NAME, _BODY, _SECTION = 1, 2, 3, 4  # of the result of a rule
+_ITEMS = 1  # of its body
+_MESSAGE, _SPEEDUP = 1, 10  # of an item
+_TEXT, _RULE_KIND, _TITLE = 1, 2, 4  # of a message
+_SCOPE, _ESTIMATE = 1, 2  # of a speedup
+_RULE_KINDS = {0: "none", 1: "ok", 2: "warning", 3: "error", 4: "optimization"}
+_SCOPES = {1: "local", 2: "global"}
+_MARK = re.compile(r"@(?P<kind>[a-z]+):(?P<first>[^:@]*):(?P<second>[^@]*)@")
 
 
 class Instances(NamedTuple):
@@ -76,7 +86,7 @@ class Instances(NamedTuple):
 
 
 class Metric:
-    """A metric of a launch as recorded; answers as ncu_report's IMetric does."""
+    """A metric of a launch as recorded."""
 
     def __init__(self, message: LaunchMessage, span: wire.Span) -> None:
         self._message = message
@@ -87,29 +97,9 @@ class Metric:
         """Those of its parts: instructions, opcodes, moments."""
         return self._message.decoded(_instances, self._span)
 
-    def value(self, index: int | None = None) -> Value | None:
-        """The value, or that of an instance; None where there is none."""
-        if index is not None:
-            return self.instances.values[index]
+    def value(self) -> Value | None:
+        """The value; None where there is none."""
         return self._message.decoded(_first_value, self._span)
-
-    def has_value(self) -> bool:
-        return self.value() is not None
-
-    def as_double(self, index: int | None = None) -> float:
-        """The number, 0 where it is none."""
-        value = self.value(index)
-        return 0.0 if value is None or isinstance(value, str) else float(value)
-
-    def as_uint64(self, index: int | None = None) -> int:
-        """The number, 0 where it is none."""
-        return _integer(self.value(index))
-
-    def num_instances(self) -> int:
-        return len(self.instances.values)
-
-    def has_correlation_ids(self) -> bool:
-        return bool(self.instances.ids)
 
     def numbers(self) -> list[float]:
         """The values of its instances, 0 for what is no number."""
@@ -117,12 +107,14 @@ class Metric:
 
     def addresses(self) -> list[int]:
         """What its instances belong to, as program counters."""
-        return list(map(_integer, self.instances.ids))
+        return integers(self.instances.ids)
 
 
-def _integer(value: Value | None) -> int:
-    known = isinstance(value, int) or (isinstance(value, float) and math.isfinite(value))
-    return int(value or 0) if known else 0
+def integers(values: Iterable[Value]) -> list[int]:
+    """Numbers as integers, 0 for what is none."""
+    return [
+        0 if isinstance(value, str) or not math.isfinite(value) else int(value) for value in values
+    ]
 
 
 def _first_value(data: bytes, start: int, end: int) -> Value | None:
@@ -256,10 +248,8 @@ class LaunchMessage:
 
     def decoded(self, decode: Callable[[bytes, int, int], _Decoded], span: wire.Span) -> _Decoded:
         """What a function makes of a part of the bytes."""
-        try:
+        with self.damage():
             return decode(self.data, *span)
-        except (ValueError, IndexError) as error:
-            raise damaged(self._path, str(error)) from None
 
     @cached_property
     def metrics(self) -> Mapping[str, wire.Span]:
@@ -271,18 +261,6 @@ class LaunchMessage:
         """A metric; None where it was not recorded."""
         span = self.metrics.get(name)
         return Metric(self, span) if span else None
-
-    def function(self) -> str:
-        """The name of the kernel's function; of other work, what it is."""
-        return self._kernel(_FUNCTION)
-
-    def demangled(self) -> str:
-        """The demangled name of the kernel; of other work, what it is."""
-        return self._kernel(_DEMANGLED)
-
-    def mangled(self) -> str:
-        """The mangled name of the kernel; of other work, what it is."""
-        return self._kernel(_MANGLED)
 
     def nvtx(self) -> tuple[str, ...]:
         """The names of the enclosing NVTX ranges, by domain, outermost first."""
@@ -324,11 +302,12 @@ class LaunchMessage:
             for value in self._values(field)
         )
 
-    def _kernel(self, field: int) -> str:
-        """A name of the kernel; the mangled name where it is empty."""
+    def kernel_name(self, field: int) -> str:
+        """A name of the kernel (MANGLED, FUNCTION or DEMANGLED), the mangled one where it is empty;
+        of other work, what it is."""
         if self.kind is not Kind.kernel:
             return _WORDS[self.kind]
-        names = [self._all(number)[-1:] for number in (field, _MANGLED)]
+        names = [self._all(number)[-1:] for number in (field, MANGLED)]
         with self.damage():
             if [] in names:
                 raise ValueError("a launch without a name")
@@ -343,3 +322,57 @@ class LaunchMessage:
     def _values(self, field: int) -> list[int | bytes]:
         spans = self._parts.get(field, ())
         return [start if end < 0 else self.data[start:end] for start, end in spans]
+
+
+@dataclass(frozen=True)
+class RuleResult:
+    """The result of one of ncu's rules for a launch.
+
+    `kind` is "none", "ok", "optimization", "warning" or "error". `speedup` is ncu's own estimate as
+    a share of the run time (0.3 = 30% less), `scope` "global" (run time of the kernel), "local"
+    (efficiency of one unit in isolation, not time) or "" where there is none.
+    """
+
+    rule: str
+    section: str
+    kind: str
+    title: str
+    message: str
+    speedup: float | None
+    scope: str
+
+
+def rule_results(recorded: Iterable[bytes]) -> tuple[RuleResult, ...]:
+    """The results of messages, one for each of their items; undecodable ones are left out."""
+    return tuple(result for data in recorded for result in _results(data))
+
+
+def _results(data: bytes) -> Iterator[RuleResult]:
+    try:
+        result = wire.decode(data)
+    except ValueError:
+        return
+    for body in wire.messages(result, _BODY):
+        for item in wire.messages(body, _ITEMS):
+            yield _result(result, item)
+
+
+def _result(result: wire.Message, item: wire.Message) -> RuleResult:
+    message = (wire.messages(item, _MESSAGE) or [{}])[-1]
+    speedup = (wire.messages(item, _SPEEDUP) or [{}])[-1]
+    estimates = [value for value in speedup.get(_ESTIMATE, ()) if isinstance(value, bytes)]
+    return RuleResult(
+        rule=wire.text(result, _RULE),
+        section=wire.text(result, _SECTION),
+        kind=_RULE_KINDS.get(wire.number(message, _RULE_KIND), "none"),
+        title=without_homes(wire.text(message, _TITLE) or wire.text(result, _RULE_NAME)),
+        message=plain_text(wire.text(message, _TEXT)),
+        speedup=wire.floating(estimates[-1], 0, len(estimates[-1])) / 100 if estimates else None,
+        scope=_SCOPES.get(wire.number(speedup, _SCOPE), ""),
+    )
+
+
+def plain_text(message: str) -> str:
+    """A message without marks of links, of which ncu shows the address or the text."""
+    text = _MARK.sub(lambda mark: mark["first" if mark["kind"] == "url" else "second"], message)
+    return without_homes(text.strip())

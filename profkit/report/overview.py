@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from profkit.report import panels
 from profkit.report.catalog import Quantity, catalog
-from profkit.report.clocks import span
 from profkit.report.quantities import NOT_COLLECTED, NOT_IN_VERSION
+from profkit.report.summary import span
 from profkit.ui.text import extent, literal, number, percent, plural
 from profkit.ui.view import Grid, Panel, Row
 

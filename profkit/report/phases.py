@@ -82,7 +82,7 @@ def series(action: Action, ending: str) -> Series | None:
         if not (separator and not rest and sampled):
             continue
         metric = action.metric_by_name(name)
-        if metric and metric.has_correlation_ids():
+        if metric and metric.instances.ids:
             return _read(metric, unit_of(name))
     return None
 

@@ -13,9 +13,15 @@ from profkit.core.errors import BadInput
 from profkit.core.regular_file import open_regular
 from profkit.report.action import Action, ReportFile
 from profkit.report.framing import REPEAT, Framing, Kind, Record, check, damaged, walk
-from profkit.report.launch_message import LaunchMessage, Metric
+from profkit.report.launch_message import (
+    DEMANGLED,
+    FUNCTION,
+    LaunchMessage,
+    Metric,
+    RuleResult,
+    rule_results,
+)
 from profkit.report.paths import without_homes
-from profkit.report.rule_results import RuleResult, rule_results
 from profkit.report.session import Session, decode
 
 if TYPE_CHECKING:
@@ -196,7 +202,7 @@ Values = dict[int, float]
 def by_address(action: Action | LaunchMessage, metric_name: str) -> Values | None:
     """The values (SI) of a metric by program counter; None where the launch has none."""
     metric = action.metric_by_name(metric_name)
-    if metric is None or not metric.has_correlation_ids():
+    if metric is None or not metric.instances.ids:
         return None
     unit = unit_of(metric_name)
     values: Values = {}
@@ -214,7 +220,7 @@ def _number(metric: Metric | None, unit: str) -> float:
         return _ABSENT
     value = metric.value()
     if value is None:
-        return _ABSENT if metric.num_instances() else float("nan")
+        return _ABSENT if metric.instances.values else float("nan")
     return _ABSENT if isinstance(value, str) else to_si(float(value), unit)
 
 
@@ -226,8 +232,8 @@ def _launch(index: int, message: LaunchMessage, request: Request) -> Launch:
     }
     return Launch(
         index=index,
-        name=message.demangled(),
-        function=message.function(),
+        name=message.kernel_name(DEMANGLED),
+        function=message.kernel_name(FUNCTION),
         workload=_WORKLOADS[message.kind],
         nvtx=message.nvtx(),
         rule_results=message.rules(),

@@ -11,10 +11,9 @@ from functools import cache
 
 from profkit.machine_code.blame import Instruction
 from profkit.machine_code.opcodes import unguarded
-from profkit.report.action import Action
+from profkit.report.action import Action, has_reader
 from profkit.report.paths import posix
 from profkit.report.reader import by_address
-from profkit.report.vendor import has_reader
 
 
 def machine_code(action: Action, address: int) -> str:
@@ -65,7 +64,7 @@ def _location(action: Action, address: int) -> tuple[str, int]:
 def counted(action: Action, metric_name: str) -> int:
     """How many instructions a metric has a value for."""
     metric = action.metric_by_name(metric_name)
-    return int(metric.num_instances()) if metric and metric.has_correlation_ids() else 0
+    return len(metric.instances.ids) if metric else 0
 
 
 def recorded(action: Action, metric_name: str) -> bool:

@@ -9,10 +9,16 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from profkit.core.typed_file import Model
-from profkit.report.clocks import is_read, span
 from profkit.report.gpus import units_source
 from profkit.report.resources import PRECISIONS
-from profkit.report.summary import LaunchSummary, ReportSummary, Work, held_peak
+from profkit.report.summary import (
+    LaunchSummary,
+    ReportSummary,
+    Work,
+    held_peak,
+    is_clock_measured,
+    span,
+)
 
 LEVELS = ("dram", "l2", "l1")
 MMA_SYNC = "_mma_sync"
@@ -153,7 +159,11 @@ class Roofs:
             for roof in drawn
             if roof.key != "l2"
         )
-        return self.reference is not None and any(depend) and not is_read(self.reference, clock)
+        return (
+            self.reference is not None
+            and any(depend)
+            and not is_clock_measured(self.reference, clock)
+        )
 
 
 def _held(launch: LaunchSummary, key: str) -> tuple[float, bool]:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 from profkit.core.unit_words import is_word, unit_after
 from profkit.machine_code.blame import SAMPLES
 from profkit.report import names
+from profkit.report.action import WITHOUT_READER, has_reader
 from profkit.report.floors import LAUNCH, WORTH, floors
 from profkit.report.resources import RESOURCES
-from profkit.report.vendor import WITHOUT_READER, has_reader
 from profkit.rules.calibration import LEVEL
 from profkit.rules.finding import (
     SECTOR,

@@ -5,9 +5,16 @@ from __future__ import annotations
 import pytest
 
 from profkit.comparison.comparability import Aspect, kernels_apart
-from profkit.report.clocks import CLOCK_ERROR, clock_error, clocks_apart, is_read
 from profkit.report.quantities import TOO_SHORT, evaluate
-from profkit.report.summary import LaunchSummary, groups, summarize
+from profkit.report.summary import (
+    CLOCK_ERROR,
+    LaunchSummary,
+    clock_error,
+    clocks_apart,
+    groups,
+    is_clock_measured,
+    summarize,
+)
 from tests.report.test_quantities import raw
 
 V100_BYTES = 1024  # a cycle of the DRAM, read off a report
@@ -37,10 +44,10 @@ def test_roofs_of_a_short_launch_stand_at_the_nominal_clock() -> None:
     assert short.get("peak_rate_fp32") == pytest.approx(10240 * 1.53e9)
     assert long.get("peak_rate_fp32") == pytest.approx(10240 * 1.4e9)
     assert short.get("dram_clock") == 415.8e6
-    assert not is_read(short, "sm_clock")
-    assert not is_read(short, "dram_clock")
-    assert is_read(long, "sm_clock")
-    assert is_read(long, "dram_clock")
+    assert not is_clock_measured(short, "sm_clock")
+    assert not is_clock_measured(short, "dram_clock")
+    assert is_clock_measured(long, "sm_clock")
+    assert is_clock_measured(long, "dram_clock")
 
 
 def test_a_short_launch_has_no_roof_of_a_clock_without_a_nominal_one() -> None:

@@ -31,7 +31,7 @@ TABLED = [H200 / f"{name}.ncu-repz" for name in FULL] + sorted(CORPUS.glob("*.nc
 
 def table(action: Action, name: str) -> dict[int, float]:
     metric = action.metric_by_name(name)
-    if metric is None or not metric.has_correlation_ids():
+    if metric is None or not metric.instances.ids:
         return {}
     return dict(zip(metric.addresses(), metric.numbers(), strict=True))
 

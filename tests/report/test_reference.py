@@ -13,11 +13,16 @@ from typing import Any
 
 import pytest
 
-from profkit.report.launch_message import LaunchMessage, Metric
+from profkit.report.launch_message import (
+    LaunchMessage,
+    Metric,
+    RuleResult,
+    plain_text,
+    rule_results,
+)
 from profkit.report.paths import without_homes
 from profkit.report.quantities import request
 from profkit.report.reader import read, unit_of
-from profkit.report.rule_results import RuleResult, plain_text, rule_results
 from tests.conftest import CORPUS, NIGHTLY, ROOT, apart
 
 ncu_report = pytest.importorskip("ncu_report", reason="NVIDIA's reader is hidden")
