@@ -9,9 +9,10 @@ from typing import Literal
 
 from msgspec import UNSET, field
 
+from profkit.core.compute_capability import NEWEST
 from profkit.core.typed_file import Count, Maybe, Model, Output, Real, known, part
 from profkit.report.action import READER_MISSING, has_reader
-from profkit.report.catalog import NEWEST, Quantity, catalog
+from profkit.report.catalog import Quantity, catalog
 from profkit.report.formula import parse
 from profkit.report.names import file_name
 from profkit.report.summary import LaunchSummary, ReportSummary

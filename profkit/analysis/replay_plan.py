@@ -12,11 +12,12 @@ from profkit.capture.ncu import listed_names
 from profkit.capture.passes import passes_of_each
 from profkit.capture.sections import section_names, set_sections
 from profkit.capture.sets import OWN_SETS, capture_set
+from profkit.core.compute_capability import ComputeCapability, parse_capability
 from profkit.core.errors import UsageError
 from profkit.core.suggestion import did_you_mean
 from profkit.core.typed_file import Amount, Count, File, Model
 from profkit.report.catalog import TENSOR_CODE, catalog
-from profkit.report.gpus import ComputeCapability, datasheets_named, parse_capability
+from profkit.report.gpus import datasheets_named
 from profkit.rules.rule_file import shipped_rules
 from profkit.ui import document as doc
 from profkit.ui.text import number, plural

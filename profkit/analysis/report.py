@@ -196,7 +196,7 @@ class Kernel:
             self.summary.index,
             self.duration,
             sampled,
-            schedulers=self.summary.gpu.schedulers_per_sm,
+            schedulers=self.summary.gpu.chip.schedulers,
             counters=self.summary.values,
             several=self.summary.launch.workload == "range",
         )

@@ -13,12 +13,12 @@ from profkit.capture.sets import (
     NCU_SETS,
     NOTHING,
     OWN_SETS,
-    Capability,
     CaptureSet,
     capture_set,
 )
 from profkit.capture.tools import Tool
 from profkit.capture.watchdog import Watchdog
+from profkit.core.compute_capability import ComputeCapability
 from profkit.core.errors import BadInput, EnvironmentProblem, ProfkitError, TargetFailed, UsageError
 from profkit.core.text_files import MissingFile, read_text
 from profkit.core.yaml_files import shipped_yaml
@@ -54,7 +54,7 @@ class NcuOptions:
     sections: str = "full"
     flop: bool = False
     sampling: bool = False
-    capability: Capability | None = None
+    capability: ComputeCapability | None = None
     graph_profiling: str = "node"
     clock_control: str = "none"
     cache_control: str = "all"

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from profkit.core.compute_capability import ComputeCapability, parse_range
 from profkit.core.yaml_files import shipped_yaml
 
 NCU_SETS = ("full", "detailed", "basic")
@@ -15,9 +16,6 @@ OWN_SETS = ("scout", "lean")
 """Sets of profkit's."""
 AUTO = "auto"
 """Two recordings: scout, and more of the launches that take the time."""
-
-Capability = tuple[int, int]
-_NEWEST: Capability = (99, 9)
 
 
 @dataclass(frozen=True)
@@ -46,7 +44,7 @@ NOTHING = CaptureSet((), (), 0)
 
 
 def capture_set(
-    name: str, capability: Capability | None = None, *, by_instruction: bool = True
+    name: str, capability: ComputeCapability | None = None, *, by_instruction: bool = True
 ) -> CaptureSet:
     """A set or addition of `sets.yaml`, for a compute capability; None: what all have.
 
@@ -66,23 +64,11 @@ def passes_of(name: str) -> int:
     return passes
 
 
-def _group_metrics(name: str, capability: Capability | None) -> Iterator[str]:
+def _group_metrics(name: str, capability: ComputeCapability | None) -> Iterator[str]:
     group = _file()["groups"][name]
-    spans = [_span(text) for text in group.get("cc", ())]
-    here = any(low <= capability <= high for low, high in spans) if capability else False
-    if here or not spans:
+    ranges = map(parse_range, group.get("cc", ()))
+    if "cc" not in group or any(capability in span for span in ranges):
         yield from group["metrics"]
-
-
-def _span(text: str) -> tuple[Capability, Capability]:
-    """A range of compute capabilities: `9.0`, `8.0-8.9` or `10.0-` (and newer)."""
-    low, dash, high = text.partition("-")
-    return _parsed(low), (_parsed(high) if high else _NEWEST) if dash else _parsed(low)
-
-
-def _parsed(text: str) -> Capability:
-    major, _, minor = text.partition(".")
-    return int(major), int(minor)
 
 
 @cache

@@ -14,14 +14,13 @@ from functools import cached_property
 
 from profkit.machine_code.flow import Flow, Loop
 from profkit.machine_code.opcodes import opcodes
-from profkit.machine_code.operation import Operation, parse
+from profkit.machine_code.operation import GLOBAL_LOADS, Operation, parse, unless_loaded
 
 EXECUTED = "instructions_executed"
 SAMPLES = "samples_"
 LONG, SHORT, FIXED = "long_scoreboard", "short_scoreboard", "wait"
 
 
-GLOBAL_LOADS = opcodes("global_loads")
 _SLOW: Mapping[str, frozenset[str]] = {LONG: opcodes("global_loads", LONG), SHORT: opcodes(SHORT)}
 _ALL_SLOW = _SLOW[LONG] | _SLOW[SHORT]
 _STORES = opcodes("memory_stores")
@@ -63,6 +62,7 @@ class Samples:
 
     def __init__(self, rows: Sequence[Instruction]) -> None:
         self.rows = tuple(rows)
+        self._waits: dict[str, tuple[Wait, ...]] = {}
 
     @cached_property
     def flow(self) -> Flow:
@@ -105,10 +105,6 @@ class Samples:
         if reason not in self._waits:
             self._waits[reason] = tuple(self._causes(reason))
         return self._waits[reason]
-
-    @cached_property
-    def _waits(self) -> dict[str, tuple[Wait, ...]]:
-        return {}
 
     def _causes(self, reason: str) -> Iterator[Wait]:
         for index, row in enumerate(self.rows):
@@ -176,20 +172,15 @@ class Samples:
         around = [number for number in sorted(loop.blocks) if number not in before] if loop else []
         for block in (blocks[number] for number in [*before[::-1], *around[::-1]]):
             end = min(block.end, index) if block.start <= index else block.end
-            copies = [
-                place
-                for place in range(block.start, end)
-                if self.flow.operations[place].base == "LDGSTS"
-            ]
+            places = reversed(range(block.start, end))
+            copies = tuple(i for i in places if self.flow.operations[i].base == "LDGSTS")
             if copies:
-                return tuple(copies[::-1])
+                return copies
         return ()
 
     def feeding(self, index: int) -> tuple[int, ...]:
         """The loads whose results make up the address of this one, inside its innermost loop."""
-        return self._loads_above(
-            index, lambda step: () if step.base in GLOBAL_LOADS else step.reads
-        )
+        return self._loads_above(index, unless_loaded)
 
     def is_linked(self, index: int) -> bool:
         """Whether a load's address rests on a chain of loads, each needing the one before: the walk

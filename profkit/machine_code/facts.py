@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from profkit.machine_code.lane_addresses import accesses
 from profkit.machine_code.opcodes import class_of, half_flop_of_move, opcodes
+from profkit.machine_code.operation import GLOBAL_LOADS, Operation, unless_loaded
 from profkit.machine_code.spare_work import is_division_check
 
 if TYPE_CHECKING:
@@ -25,9 +26,7 @@ LOOP_WEIGHT = 8
 """The times that a loop runs its body, chosen: the usual guess of a compiler is 8 to 10."""
 
 _DEEPEST = 4  # nested loops that count, chosen: what is deeper hides nothing of the others
-_LOADS = opcodes("global_loads")
 _SIXTY_FOUR = frozenset({"F64", "64H", "64"})
-_FUSABLE = frozenset({"FADD", "FMUL", "FFMA", "DADD", "DMUL", "DFMA"})
 _EXITS = frozenset({"BRA", "BREAK", "EXIT"})
 # Cycles of a warp's instruction in a scheduler's part of a unit, CC 9.0: 32 lanes of FP32, 16 of
 # integers and of FP64, 4 of special functions and conversions; one access of all four schedulers
@@ -55,60 +54,47 @@ class CodeFacts:
 
     def __init__(self, flow: Flow, block: Sequence[int], grid: Sequence[int]) -> None:
         self._flow = flow
+        self._steps = flow.operations
         self._accesses = accesses(flow, block, grid)
+        depths = [
+            sum(number in loop.blocks for loop in flow.loops) for number in range(len(flow.blocks))
+        ]
+        # How often each instruction is taken to run.
+        self._weights: tuple[int, ...] = tuple(
+            LOOP_WEIGHT ** min(_DEEPEST, depths[flow.block_of(i)]) for i in range(len(self._steps))
+        )
+        self._total = sum(self._weights)
 
     @cached_property
     def values(self) -> Mapping[str, float]:
         """The facts by name: those of `code` in rules/vocabulary.yaml."""
-        operations = self._flow.operations
-        facts = {
-            "code_instructions": float(len(operations)),
-            "code_loop_share": self._share(lambda i, _: self._flow.loop_of(i) is not None),
-            "code_loop_depth": max((loop.depth + 1 for loop in self._flow.loops), default=0),
+        flow = self._flow
+        return {
+            "code_instructions": float(len(self._steps)),
+            "code_loop_share": self._share(lambda i, _: flow.loop_of(i) is not None),
+            "code_loop_depth": max((loop.depth + 1 for loop in flow.loops), default=0),
+            **self._mix(),
+            **self._unit_cycles(),
+            **self._address_facts(),
+            **self._load_facts(),
+            **self._control_facts(),
+            "code_half_share": self._share(lambda _, step: _is_half(step)),
+            "code_carried_cycles": self._carried_cycles(),
+            "code_unfused_share": self._share(self._is_unfused),
+            "code_division_share": self._share(lambda _, step: is_division_check(step)),
         }
-        facts |= self._mix | self._unit_cycles | self._address_facts | self._load_facts
-        return (
-            facts
-            | self._control_facts
-            | {
-                "code_half_share": self._share(lambda _, step: _is_half(step)),
-                "code_carried_cycles": self._carried_cycles,
-                "code_unfused_share": self._share(self._is_unfused),
-                "code_division_share": self._share(lambda _, step: is_division_check(step)),
-            }
-        )
-
-    @cached_property
-    def _weights(self) -> tuple[int, ...]:
-        """How often each instruction is taken to run."""
-        by_block = {
-            number: LOOP_WEIGHT ** min(_DEEPEST, sum(number in loop.blocks for loop in self._loops))
-            for number in range(len(self._flow.blocks))
-        }
-        return tuple(by_block[self._flow.block_of(i)] for i in range(len(self._flow.operations)))
-
-    @property
-    def _loops(self) -> Sequence[Loop]:
-        return self._flow.loops
-
-    @cached_property
-    def _total(self) -> int:
-        return sum(self._weights)
 
     def _share(self, fits: Callable[[int, Operation], bool]) -> float:
         """The share of the instructions that fit, by weight."""
-        rows = zip(enumerate(self._flow.operations), self._weights, strict=True)
+        rows = zip(enumerate(self._steps), self._weights, strict=True)
         return sum(weight for (index, step), weight in rows if fits(index, step)) / self._total
 
-    @cached_property
     def _mix(self) -> dict[str, float]:
         """Shares of kinds of instructions."""
         kinds: Counter[str] = Counter()
-        for step, weight in zip(self._flow.operations, self._weights, strict=True):
-            base = step.base
-            kind = class_of(base)
-            kinds[kind] += weight
-            kinds[base] += weight
+        for step, weight in zip(self._steps, self._weights, strict=True):
+            kinds.update({class_of(step.base): weight})
+            kinds.update({step.base: weight})
 
         def of(*names: str) -> float:
             return sum(kinds[name] for name in names) / self._total
@@ -126,18 +112,16 @@ class CodeFacts:
             "code_barrier_share": of("barrier"),
         }
 
-    @cached_property
     def _unit_cycles(self) -> dict[str, float]:
         """Cycles of each unit per instruction."""
         cycles: Counter[str] = Counter()
-        for step, weight in zip(self._flow.operations, self._weights, strict=True):
+        for step, weight in zip(self._steps, self._weights, strict=True):
             unit, each = unit_of(step)
             cycles[unit] += each * weight
         units = ("fma", "alu", "xu", "fp64", "lsu")
         facts = {f"code_{unit}_cycles": cycles[unit] / self._total for unit in units}
         return {**facts, "code_busiest_cycles": max(1.0, *facts.values())}
 
-    @cached_property
     def _address_facts(self) -> dict[str, float]:
         """What the addresses of a warp's lanes show: bank conflicts, sectors that hold nothing."""
         conflicts = shared = excess = sectors = 0.0
@@ -148,7 +132,7 @@ class CodeFacts:
             if not access.is_shared:
                 sectors += weight * access.sectors
                 excess += weight * (access.sectors - access.needed_sectors)
-            elif self._flow.operations[access.index].base in _WORD_ACCESSES:
+            elif self._steps[access.index].base in _WORD_ACCESSES:
                 shared += weight * access.wavefronts
                 conflicts += weight * (access.wavefronts - access.needed_wavefronts)
         return {
@@ -158,46 +142,37 @@ class CodeFacts:
             "code_excess_share": excess / sectors if sectors else 0.0,
         }
 
-    @cached_property
     def _load_facts(self) -> dict[str, float]:
         """Loads from global memory: in flight at once, and linked by their own results."""
-        operations = self._flow.operations
-        loads = [index for index, step in enumerate(operations) if step.base in _LOADS]
+        loads = [index for index, step in enumerate(self._steps) if step.base in GLOBAL_LOADS]
         total = sum(self._weights[index] for index in loads)
         linked = sum(self._weights[index] for index in loads if self._is_linked(index))
         batches = [(len(batch), len(batch) * self._weights[batch[0]]) for batch in self._batches()]
         batched = sum(weight for _, weight in batches)
+        in_flight = sum(size * weight for size, weight in batches)
         return {
             "code_linked_share": linked / total if total else 0.0,
-            "code_loads_in_flight": (
-                sum(size * weight for size, weight in batches) / batched if batched else 0.0
-            ),
+            "code_loads_in_flight": in_flight / batched if batched else 0.0,
         }
 
     def _is_linked(self, load: int) -> bool:
         """Whether a load's address rests on its own result of the round before."""
         loop = self._flow.loop_of(load)
-        if loop is None:
-            return False
-        reads = [(load, self._flow.operations[load].addresses)]
-        return load in self._flow.sources(reads, loop.blocks, self._unless_loaded)
-
-    @staticmethod
-    def _unless_loaded(step: Operation) -> Sequence[str]:
-        return () if step.base in _LOADS else step.reads
+        reads = [(load, self._steps[load].addresses)]
+        return loop is not None and load in self._flow.sources(reads, loop.blocks, unless_loaded)
 
     def _batches(self) -> Iterator[list[int]]:
         """Loads in the order of the code, parted where one's result is read or a loop begins."""
         batch: list[int] = []
         pending: set[str] = set()
         previous: Loop | None = None
-        for index, step in enumerate(self._flow.operations):
+        for index, step in enumerate(self._steps):
             loop = self._flow.loop_of(index)
             if batch and (not pending.isdisjoint(step.reads) or loop is not previous):
                 yield batch
                 batch, pending = [], set()
             previous = loop
-            if step.base in _LOADS:
+            if step.base in GLOBAL_LOADS:
                 batch.append(index)
                 pending.update(step.writes)
         if batch:
@@ -208,36 +183,34 @@ class CodeFacts:
         if step.base != "FADD":
             return False
         writers = {place for name in step.reads for place in self._flow.producers(name, index)}
-        return any(self._flow.operations[place].base == "FMUL" for place in writers)
+        return any(self._steps[place].base == "FMUL" for place in writers)
 
-    @cached_property
     def _control_facts(self) -> dict[str, float]:
         """Branches and loops that loaded data or the block's place decide."""
         by_data = by_block = 0
-        for loop in self._loops:
+        for loop in self._flow.loops:
             places = list(self._places(loop.blocks))
             inner = sum(self._weights[i] for i in places if self._flow.loop_of(i) == loop)
             deciding = self._deciding(i for i in places if self._leaves(i, loop))
-            terms = {term for place in deciding for term in self._flow.operations[place].terms}
-            by_data += inner * any(self._flow.operations[i].base in _LOADS for i in deciding)
+            terms = {term for place in deciding for term in self._steps[place].terms}
+            by_data += inner * any(self._steps[i].base in GLOBAL_LOADS for i in deciding)
             names = {term.partition(".")[0] for term in terms}
             by_block += inner * ("SR_CTAID" in names and "SR_TID" not in names)
         return {
             "code_loops_on_data": by_data / self._total,
             "code_loops_on_block": by_block / self._total,
-            "code_branches_on_data": min(1.0, self._skipped_by_data / self._total),
+            "code_branches_on_data": min(1.0, self._skipped_by_data() / self._total),
         }
 
-    @cached_property
     def _skipped_by_data(self) -> float:
         """Instructions that a branch skips by what was loaded."""
         places = {address: place for place, address in enumerate(self._flow.addresses)}
         skipped = 0
-        for index, step in enumerate(self._flow.operations):
+        for index, step in enumerate(self._steps):
             target = places.get(step.target or 0, 0)
             if step.base == "BRA" and step.guard and target > index:
                 deciding = self._deciding([index])
-                if any(self._flow.operations[place].base in _LOADS for place in deciding):
+                if any(self._steps[place].base in GLOBAL_LOADS for place in deciding):
                     skipped += sum(self._weights[index:target])
         return skipped
 
@@ -247,7 +220,7 @@ class CodeFacts:
 
     def _leaves(self, index: int, loop: Loop) -> bool:
         """Whether an instruction may end a loop."""
-        step = self._flow.operations[index]
+        step = self._steps[index]
         if step.base not in _EXITS or not step.guard:
             return False
         after = self._flow.blocks[self._flow.block_of(index)].successors
@@ -255,15 +228,13 @@ class CodeFacts:
 
     def _deciding(self, branches: Iterator[int] | Sequence[int]) -> tuple[int, ...]:
         """What the predicates of branches rest on, as far as loads."""
-        operations = self._flow.operations
-        reads = [(index, [operations[index].guard.lstrip("!")]) for index in branches]
-        return self._flow.sources(reads, None, self._unless_loaded)
+        reads = [(index, [self._steps[index].guard.lstrip("!")]) for index in branches]
+        return self._flow.sources(reads, None, unless_loaded)
 
-    @cached_property
     def _carried_cycles(self) -> float:
         """Cycles per instruction that the rounds of a loop wait for one another, mean of loops."""
         weight = waited = 0.0
-        for loop in self._loops:
+        for loop in self._flow.loops:
             places = [i for i in self._places(loop.blocks) if self._flow.loop_of(i) == loop]
             if places:
                 each = self._weights[places[0]]
@@ -278,7 +249,7 @@ class CodeFacts:
         end = 0
         for _ in range(_ROUNDS):
             for index in places:
-                step = self._flow.operations[index]
+                step = self._steps[index]
                 start = max((ready.get(name, 0) for name in step.reads), default=0)
                 ready.update(dict.fromkeys(step.writes, start + _latency(step)))
                 end = max(end, start + _latency(step))
@@ -306,7 +277,7 @@ def unit_of(step: Operation) -> tuple[str, int]:
 
 
 def _latency(step: Operation) -> int:
-    if step.base in _LOADS or step.base == "LDL":
+    if step.base in GLOBAL_LOADS or step.base == "LDL":
         return LOAD_LATENCY
     if step.base in _SHORT or step.base.endswith("MMA"):
         return _SHORT_LATENCY

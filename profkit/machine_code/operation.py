@@ -17,6 +17,8 @@ from profkit.machine_code.opcodes import opcodes
 WARP = 32
 """Threads of a warp (CUDA C++ Programming Guide)."""
 
+GLOBAL_LOADS = opcodes("global_loads")
+
 Slot = tuple[int, int]
 """A place in constant memory: bank and byte offset. Kernel parameters are in bank 0."""
 
@@ -53,6 +55,11 @@ class Operation:
     def conditional(self) -> bool:
         """Whether it may have no effect."""
         return bool(self.guard)
+
+
+def unless_loaded(step: Operation) -> Sequence[str]:
+    """What an operation reads, nothing of a load from global memory."""
+    return () if step.base in GLOBAL_LOADS else step.reads
 
 
 _REGISTER = re.compile(r"(?<![\w\]])(UR|UP|R|P)(\d+)(?![\dx])")

@@ -10,29 +10,15 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any
 
+from profkit.core.compute_capability import ComputeCapability, Range, parse_range
 from profkit.core.yaml_files import shipped_yaml
 from profkit.machine_code.opcodes import HALF_ACCUMULATE, HMMA, KINDS, SPARSE
 from profkit.report.formula import Formula, parse
-from profkit.report.gpus import ComputeCapability, parse_capability
 
 TENSOR_CODE: Mapping[str, str] = {
     f"code_tensor_{kind}": kind for kind in (*KINDS, HMMA, SPARSE, HALF_ACCUMULATE)
 }
 """Tensor operations by machine code, as formulas name them, and their kinds."""
-
-OLDEST: ComputeCapability = (7, 0)
-NEWEST: ComputeCapability = (99, 9)
-
-
-@dataclass(frozen=True)
-class Range:
-    """Compute capabilities from `low` to `high`, both included."""
-
-    low: ComputeCapability
-    high: ComputeCapability
-
-    def __contains__(self, cc: object) -> bool:
-        return isinstance(cc, tuple) and self.low <= cc <= self.high
 
 
 @dataclass(frozen=True)
@@ -189,15 +175,6 @@ def _alternative(item: str | Mapping[str, Any]) -> Alternative:
     span = parse_range(row.get("cc", "7.0-"))
     formula, lead, shortest = parse(row["formula"]), row.get("lead", False), row.get("from", 0.0)
     return Alternative(formula, span, lead, shortest, row.get("proxy", False))
-
-
-def parse_range(text: str) -> Range:
-    """Read `9.0`, `8.0-8.9` or `10.0-` (and newer)."""
-    low, dash, high = text.partition("-")
-    first = parse_capability(low)
-    if not dash:
-        return Range(first, first)
-    return Range(first, parse_capability(high) if high else NEWEST)
 
 
 def _recorded(entries: Mapping[str, Any], section: str) -> Mapping[str, Recorded]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from profkit.core.compute_capability import NEWEST, OLDEST, Range
 from profkit.core.text_files import shipped_text
-from profkit.report.catalog import NEWEST, OLDEST, Catalog, Quantity, Range, Recorded
+from profkit.report.catalog import Catalog, Quantity, Recorded
 from profkit.ui.markdown import table
 
 

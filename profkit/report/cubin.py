@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from profkit.core.compute_capability import ComputeCapability
 from profkit.core.errors import BadInput
 from profkit.core.regular_file import read_limited
 from profkit.machine_code.flow import Flow
@@ -21,7 +22,6 @@ from profkit.report import wire
 from profkit.report.action import Action, Opened
 from profkit.report.catalog import catalog
 from profkit.report.framing import Kind
-from profkit.report.gpus import ComputeCapability
 
 _INSTRUCTION = 16  # bytes from CC 7.0 on
 _LONGEST = 20_000  # instructions, chosen: reading them takes a second

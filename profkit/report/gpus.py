@@ -10,11 +10,10 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, TypeVar
 
+from profkit.core.compute_capability import ComputeCapability, parse_capability
 from profkit.core.errors import UsageError
 from profkit.core.yaml_files import shipped_yaml
 from profkit.report.occupancy import Chip
-
-ComputeCapability = tuple[int, int]
 
 _Value = TypeVar("_Value")
 _MAKER = {"nvidia", "tesla", "geforce", "quadro", "gpu", "tensor", "core"}
@@ -22,6 +21,7 @@ _BRANDS = {"nvidia", "tesla", "geforce"}
 # Words that make another product of a name: without them a name never means such a product.
 _TIERS = {"ti", "super", "laptop", "mobile", "max", "ada", "pro"}
 _PART = re.compile(r"\bMIG\b|-\d+[QCAB]\b")
+_NUMBERED = re.compile(r"\S*\d\S*")  # the word of a product's name that has a number: `l4`, `4090`
 # The highest clock that the driver offers over the boost clock of the specifications, of an RTX
 # 2080 Ti: 2,100 over 1,545 MHz (an RTX 4090 has 3,105 over 2,520, an RTX 3090 2,100 over 1,695).
 _CARD_CLOCKS = 1.36
@@ -170,19 +170,9 @@ class Gpu:
     memory_bus_bits: int
     memory_bytes: int
     l2_bytes: int
-    warps_per_sm: int
-    threads_per_sm: int
-    blocks_per_sm: int
-    registers_per_sm: int
-    shared_per_sm: int
-    schedulers_per_sm: int
+    chip: Chip
     datasheet: Datasheet | None
     datasheet_note: str
-
-    @property
-    def chip(self) -> Chip:
-        units = ("warps", "blocks", "registers", "shared", "schedulers")
-        return Chip(*(getattr(self, f"{unit}_per_sm") for unit in units))
 
     @property
     def dram_peak(self) -> float:
@@ -213,21 +203,13 @@ class Gpu:
         return self.per_cycle("tensor_fp16") / full if full else 1.0
 
 
-def parse_capability(text: str) -> ComputeCapability:
-    """Read `9.0`."""
-    major, _, minor = text.partition(".")
-    return int(major), int(minor)
-
-
 def capability(device: Mapping[str, str | float]) -> ComputeCapability:
     """The compute capability of a launch's device; (0, 0) when the report does not say."""
     return int(device.get("cc_major", 0)), int(device.get("cc_minor", 0))
 
 
-_COUNTS = (
-    "sm_count", "memory_bus_bits", "memory_bytes", "l2_bytes", "warps_per_sm", "threads_per_sm",
-    "blocks_per_sm", "registers_per_sm", "shared_per_sm", "schedulers_per_sm",
-)  # fmt: skip
+_COUNTS = ("sm_count", "memory_bus_bits", "memory_bytes", "l2_bytes")
+_UNITS = ("warps", "blocks", "registers", "shared", "schedulers")
 
 
 def gpu_of(device: Mapping[str, str | float]) -> Gpu:
@@ -238,6 +220,7 @@ def gpu_of(device: Mapping[str, str | float]) -> Gpu:
 
     name, cc = str(device.get("name", "unknown GPU")), capability(device)
     counts = {key: number(key) for key in _COUNTS}
+    chip = Chip(*(number(f"{unit}_per_sm") for unit in _UNITS))
     clock, memory_clock = number("clock_khz") * 1e3, number("memory_clock_khz") * 1e3
     dram = _dram_rate(memory_clock, counts["memory_bus_bits"])
     sheet, note = find_datasheet(name, cc, counts["sm_count"], counts["memory_bytes"], dram)
@@ -247,7 +230,7 @@ def gpu_of(device: Mapping[str, str | float]) -> Gpu:
             f"the max SM clock of this GPU is {clock / 1e6:.0f} MHz"
         )
     return Gpu(
-        name, cc, clock=clock, memory_clock=memory_clock, **counts,
+        name, cc, clock=clock, memory_clock=memory_clock, **counts, chip=chip,
         datasheet=sheet, datasheet_note=note,
     )  # fmt: skip
 
@@ -315,7 +298,7 @@ def datasheets_named(name: str) -> tuple[Datasheet, ...]:
     return tuple(
         _datasheet(row)
         for row in _document()["gpus"]
-        if _chip(row["name"]) in asked
+        if _NUMBERED.findall(row["name"].lower())[0] in asked
         and asked <= _known_words(row)
         and _words(row["name"]) & _TIERS <= asked
     )
@@ -325,11 +308,6 @@ def datasheets_named(name: str) -> tuple[Datasheet, ...]:
 def all_datasheets() -> tuple[Datasheet, ...]:
     """Every product of the table."""
     return tuple(map(_datasheet, _document()["gpus"]))
-
-
-def _chip(name: str) -> str:
-    """The word of a product's name that has a number: `l4`, `4090`."""
-    return next(word for word in name.lower().split() if re.search(r"\d", word))
 
 
 def _words(text: str) -> set[str]:

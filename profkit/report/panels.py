@@ -361,7 +361,7 @@ def _step(launch: LaunchSummary, occupancy: Occupancy) -> list[Row]:
     ]
     if step.carveout:
         changes.append("larger shared-memory carve-out (chosen by the driver)")
-    share = step.warps / launch.gpu.warps_per_sm
+    share = step.warps / launch.gpu.chip.warps
     return [Row("next step", percent(share), "; ".join(changes))]
 
 

@@ -18,6 +18,7 @@ import yaml
 from msgspec import Meta, convert, field
 from msgspec.structs import fields, force_setattr
 
+from profkit.core.compute_capability import ComputeCapability
 from profkit.core.errors import BadInput
 from profkit.core.expression import Expression, parse
 from profkit.core.suggestion import did_you_mean
@@ -26,7 +27,6 @@ from profkit.core.typed_file import Model, Place, fault
 from profkit.core.yaml_files import compose_yaml
 from profkit.machine_code.blame import AWAITED, COUNTED, SAMPLES
 from profkit.report.catalog import catalog
-from profkit.report.gpus import ComputeCapability
 from profkit.report.resources import RESOURCES
 from profkit.rules.samples import APPLICATION, CATEGORIES, CHAIN, SAMPLED, SAVINGS, Match
 from profkit.timeline import region

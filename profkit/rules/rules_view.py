@@ -11,8 +11,8 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from profkit.core.compute_capability import NEWEST, OLDEST
 from profkit.core.text_files import shipped_text
-from profkit.report.catalog import NEWEST, OLDEST
 from profkit.report.floors import WORTH
 from profkit.report.names import told_apart
 from profkit.report.resources import RESOURCES

@@ -20,7 +20,8 @@ from msgspec import Meta
 
 from profkit.core.typed_file import Model
 from profkit.core.yaml_files import shipped_yaml
-from profkit.machine_code.blame import GLOBAL_LOADS, LONG, Samples, Wait
+from profkit.machine_code.blame import LONG, Samples, Wait
+from profkit.machine_code.operation import GLOBAL_LOADS
 from profkit.machine_code.spare_work import (
     division_share,
     overhead_share,

@@ -446,7 +446,7 @@ def test_ampere_has_resident_warps_and_tracks_of_two_passes() -> None:
     warps, l2 = found.track("warps_active"), found.track("l2_busy")
     assert warps is not None
     assert l2 is not None
-    whole = 2 * kernel.summary.gpu.warps_per_sm * kernel["occupancy_achieved"]
+    whole = 2 * kernel.summary.gpu.chip.warps * kernel["occupancy_achieved"]
     assert np.median(warps.values) == pytest.approx(whole, rel=0.05)
     assert l2.times[-1] <= found.end
     assert any("sampled in another pass" in note for note in found.notes)

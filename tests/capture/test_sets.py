@@ -11,8 +11,8 @@ from profkit.capture.chips import chip_of
 from profkit.capture.passes import Passes, passes
 from profkit.capture.perfworks import library_path
 from profkit.capture.sets import NCU_SETS, NOTHING, OWN_SETS, capture_set, passes_of
+from profkit.core.compute_capability import parse_capability
 from profkit.core.yaml_files import shipped_yaml
-from profkit.report.gpus import parse_capability
 
 CAPABILITIES = [parse_capability(text) for text in sorted(set(CHIPS.values()))]
 needs_library = pytest.mark.skipif(

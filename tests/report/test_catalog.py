@@ -8,7 +8,8 @@ import re
 import pytest
 import yaml
 
-from profkit.report.catalog import build, catalog, parse_range
+from profkit.core.compute_capability import parse_range
+from profkit.report.catalog import build, catalog
 from tests.conftest import FULL, ROOT, export, h200
 
 FIXED = [

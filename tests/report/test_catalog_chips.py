@@ -9,8 +9,8 @@ import pytest
 from profkit.capture.chips import CAPABILITIES
 from profkit.capture.passes import passes
 from profkit.capture.perfworks import Chip, Library, library_path
+from profkit.core.compute_capability import parse_capability
 from profkit.report.catalog import TENSOR_CODE, Quantity, catalog
-from profkit.report.gpus import parse_capability
 
 PATH = library_path()
 WITHOUT = dict.fromkeys(("TU116", "TU117"), "no tensor cores")

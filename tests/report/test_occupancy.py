@@ -37,7 +37,7 @@ def table(action: Action, name: str) -> dict[int, float]:
 
 
 def chip_of(gpu: Gpu) -> Chip:
-    return Chip(gpu.warps_per_sm, gpu.blocks_per_sm, gpu.registers_per_sm, gpu.shared_per_sm, 4)
+    return dataclasses.replace(gpu.chip, schedulers=4)
 
 
 @cache

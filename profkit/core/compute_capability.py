@@ -1,0 +1,35 @@
+"""Compute capabilities of GPUs, and ranges of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+ComputeCapability = tuple[int, int]
+OLDEST: ComputeCapability = (7, 0)
+NEWEST: ComputeCapability = (99, 9)
+
+
+@dataclass(frozen=True)
+class Range:
+    """Compute capabilities from `low` to `high`, both included."""
+
+    low: ComputeCapability
+    high: ComputeCapability
+
+    def __contains__(self, cc: object) -> bool:
+        return isinstance(cc, tuple) and self.low <= cc <= self.high
+
+
+def parse_capability(text: str) -> ComputeCapability:
+    """Read `9.0`."""
+    major, _, minor = text.partition(".")
+    return int(major), int(minor)
+
+
+def parse_range(text: str) -> Range:
+    """Read `9.0`, `8.0-8.9` or `10.0-` (and newer)."""
+    low, dash, high = text.partition("-")
+    first = parse_capability(low)
+    if not dash:
+        return Range(first, first)
+    return Range(first, parse_capability(high) if high else NEWEST)
