@@ -15,7 +15,7 @@ from typing import Any
 
 import ncu_report
 
-from profkit.capture.chips import CAPABILITIES
+from profkit.capture.sections import CAPABILITIES
 
 FILE = Path("profkit/capture/sections.json")
 

@@ -18,11 +18,15 @@ from typing import Any
 import numpy as np
 from scipy.optimize import nnls
 
-from profkit.capture.chips import CAPABILITIES
-from profkit.capture.pass_table import SASS
-from profkit.capture.passes import passes_of_each
+from profkit.capture.passes import SASS, passes_of_each
 from profkit.capture.perfworks import Chip, Library, LibraryUnusable, library_path, ordered
-from profkit.capture.sections import section_metrics, section_names, set_sections, underived
+from profkit.capture.sections import (
+    CAPABILITIES,
+    section_metrics,
+    section_names,
+    set_sections,
+    underived,
+)
 from profkit.report.catalog import catalog
 
 FILE = Path("profkit/capture/pass_table.json")

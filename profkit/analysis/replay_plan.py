@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from profkit.capture.chips import CAPABILITIES, chip_of
 from profkit.capture.ncu import listed_names
 from profkit.capture.passes import passes_of_each
-from profkit.capture.sections import section_names, set_sections
+from profkit.capture.sections import CAPABILITIES, chip_of, section_names, set_sections
 from profkit.capture.sets import OWN_SETS, capture_set
 from profkit.core.compute_capability import ComputeCapability, parse_capability
 from profkit.core.errors import UsageError

@@ -3,35 +3,44 @@
 Five kinds of metrics take passes of their own: those that hardware counts, which NVIDIA's PerfWorks
 library schedules; those of patched machine code, by counter and by instruction; warp samples; and
 samples over time. Metrics of the launch and of the device take none.
+
+Without the library a table made with it gives an estimate: `pass_table.json`, which
+`kernels/pass_table.py` writes.
 """
 
 from __future__ import annotations
 
-import json
+import math
 import subprocess
 import sys
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Literal
+from typing import Literal
 
-from profkit.capture.chips import CAPABILITIES
-from profkit.capture.pass_table import estimated, named
-from profkit.capture.perfworks import library_path
+import msgspec
+
+from profkit.capture.perfworks import Answer, Question, Schedule, Subject, library_path
 from profkit.capture.sections import (
+    CAPABILITIES,
     OVER_TIME,
     kind,
     section_metrics,
     section_names,
+    set_sections,
     underived,
 )
+from profkit.core.text_files import shipped_text
 
 Source = Literal["library", "table"]
 """What a count comes from: NVIDIA's PerfWorks library, or the table that comes with profkit."""
+SASS = "sass"
+"""The part of a chip that counters of patched machine code are of."""
 
 _TIMEOUT = 60.0  # s, chosen: the slowest chip takes 3 s for every set
 _PATCHED = 33  # counters of one pass with patched code: 33 took one on an H200, 48 took two
+_UNLISTED = 0.5  # passes of a metric that the table doesn't have, chosen: most pairs of metrics fit
 
 
 @dataclass(frozen=True)
@@ -43,20 +52,37 @@ class Passes:
 
     count: int
     unknown: tuple[str, ...]
-    source: Source
     problem: str = ""
 
+    @property
+    def source(self) -> Source:
+        return "table" if self.problem else "library"
 
-@dataclass(frozen=True)
-class _Parts:
-    """Metrics by what counts them. Those sampled over time are scheduled by group; `composed` are
-    groups that ncu's authors made for a pass each."""
 
-    hardware: Sequence[str]
-    by_instruction: bool
-    samples: bool
-    composed: int
-    over_time: Sequence[Sequence[str]]
+class _Family(msgspec.Struct, frozen=True):
+    """Chips with the same counters: parts with the shares of a pass that a counter takes, beside
+    others of its unit and at least; the part of each counter, the counters of each metric of the
+    table ("-": not on these chips), and the passes of sections and sets."""
+
+    chips: list[str] = []
+    named: dict[str, int] = {}
+    parts: list[tuple[str, float, float]] = []
+    counters: list[int] = []
+    metrics: str = ""
+
+    @property
+    def by_metric(self) -> Mapping[str, Sequence[int]]:
+        rows = zip(_table().names, self.metrics.split(";"), strict=False)
+        return {name: [int(n) for n in row.split(",") if n] for name, row in rows if row != "-"}
+
+
+class _Table(msgspec.Struct, frozen=True):
+    metrics: str
+    families: list[_Family]
+
+    @property
+    def names(self) -> list[str]:
+        return self.metrics.split()
 
 
 def passes(chip: str, metrics: Sequence[str]) -> Passes:
@@ -66,19 +92,16 @@ def passes(chip: str, metrics: Sequence[str]) -> Passes:
 
 def passes_of_each(chip: str, lists: Sequence[Sequence[str]]) -> list[Passes]:
     """The passes of each of several lists of metrics and sections."""
-    parts = [_parts(_expanded(chip, names)) for names in lists]
-    questions = [(part.hardware, part.over_time) for part in parts]
-    asked = _asked(chip, json.dumps(questions))
-    problem = asked.get("problem", "")
-    schedules, absent = asked["schedules"], set(asked["unknown"])
+    subjects, own = zip(*(_subject(_expanded(chip, names)) for names in lists), strict=True)
+    answer = _answer(chip, subjects)
+    absent = set(answer.unknown)
     return [
         Passes(
-            (named(chip, names) if problem else None) or _count(part, schedule),
+            (_named(chip, names) if answer.problem else None) or _count(schedule, others),
             tuple(name for name in names if _is_unknown(name, absent)),
-            "table" if problem else "library",
-            problem,
+            answer.problem,
         )
-        for names, part, schedule in zip(lists, parts, schedules, strict=True)
+        for names, schedule, others in zip(lists, answer.schedules, own, strict=True)
     ]
 
 
@@ -92,7 +115,10 @@ def _expanded(chip: str, names: Iterable[str]) -> list[str]:
     return underived(metrics)
 
 
-def _parts(metrics: Iterable[str]) -> _Parts:
+def _subject(metrics: Iterable[str]) -> tuple[Subject, int]:
+    """What is to be scheduled of metrics, and the passes of the others: one of those by
+    instruction, one of samples, and one of each group sampled over time that ncu's authors made for
+    a pass."""
     by_kind: dict[str, set[str]] = defaultdict(set)
     for name in metrics:
         by_kind[kind(name)].add(name)
@@ -104,26 +130,14 @@ def _parts(metrics: Iterable[str]) -> _Parts:
             over_time.setdefault(group, []).append(metric)
         else:
             composed.add(metric)
-    return _Parts(
-        sorted(by_kind["hardware"]),
-        bool(by_kind["by_instruction"]),
-        bool(by_kind["samples"]),
-        len(composed),
-        list(over_time.values()),
-    )
+    own = bool(by_kind["by_instruction"]) + bool(by_kind["samples"]) + len(composed)
+    return (tuple(sorted(by_kind["hardware"])), tuple(map(tuple, over_time.values()))), own
 
 
-def _count(part: _Parts, schedule: Mapping[str, int]) -> int:
+def _count(schedule: Schedule, own: int) -> int:
     """ncu's count, which is one more than the parts take where those are several: so measured on an
     H200 with each section and set alone."""
-    count = (
-        schedule["hardware"]
-        + -(-schedule["patched"] // _PATCHED)
-        + part.by_instruction
-        + part.samples
-        + part.composed
-        + schedule["sampled"]
-    )
+    count = schedule.hardware + math.ceil(schedule.patched / _PATCHED) + schedule.sampled + own
     return count + 1 if count > 1 else 1
 
 
@@ -131,38 +145,77 @@ def _is_unknown(name: str, absent: Container[str]) -> bool:
     """Whether a name that was asked for is no section, and stands for no metric of the chip."""
     if name in section_names():
         return False
-    part = _parts(underived([name]))
-    return any(
-        metric in absent for metrics in (part.hardware, *part.over_time) for metric in metrics
-    )
+    hardware, over_time = _subject(underived([name]))[0]
+    return any(metric in absent for metrics in (hardware, *over_time) for metric in metrics)
 
 
 @cache
-def _asked(chip: str, questions: str) -> Mapping[str, Any]:
+def _answer(chip: str, subjects: tuple[Subject, ...]) -> Answer:
     """The answer of the library, or of the table with the `problem` that there is none."""
-    answer = _from_library(chip, questions)
-    if "problem" not in answer:
-        return answer
-    return answer | estimated(chip, json.loads(questions))
+    answer = _from_library(chip, subjects)
+    return _estimate(chip, subjects, answer.problem) if answer.problem else answer
 
 
-def _from_library(chip: str, questions: str) -> dict[str, Any]:
+def _from_library(chip: str, subjects: Sequence[Subject]) -> Answer:
     path = library_path()
     if path is None:
-        return {"problem": "the ncu-report package has no PerfWorks library"}
-    question = {"library": str(path), "chip": chip, "lists": json.loads(questions)}
+        return Answer(problem="the ncu-report package has no PerfWorks library")
     try:
         finished = subprocess.run(
             [sys.executable, "-m", "profkit.capture.perfworks"],
-            input=json.dumps(question),
+            input=msgspec.json.encode(Question(str(path), chip, list(subjects))),
             capture_output=True,
-            text=True,
             timeout=_TIMEOUT,
             check=False,
         )
-        answer: dict[str, Any] = json.loads(finished.stdout)
+        return msgspec.json.decode(finished.stdout, type=Answer)
     except subprocess.TimeoutExpired:
-        return {"problem": f"the PerfWorks library didn't answer within {_TIMEOUT:.0f} s"}
+        return Answer(problem=f"the PerfWorks library didn't answer within {_TIMEOUT:.0f} s")
     except (OSError, ValueError):
-        return {"problem": "the PerfWorks library failed"}
-    return answer
+        return Answer(problem="the PerfWorks library failed")
+
+
+def _estimate(chip: str, subjects: Sequence[Subject], problem: str) -> Answer:
+    """Schedules by the table."""
+    family, listed = _family(chip), frozenset(_table().names)
+    by_metric = family.by_metric
+
+    def estimated(metrics: Iterable[str]) -> tuple[int, int]:
+        """Passes of the fullest part of the chip, and counters of patched machine code."""
+        names = set(metrics)
+        numbers = {number for name in names for number in by_metric.get(name, ())}
+        shares: dict[str, float] = defaultdict(float)
+        shares["sm"] = _UNLISTED * len(names - listed)
+        fullest, patched = 0.0, 0
+        for part, count in Counter(family.counters[number] for number in numbers).items():
+            unit, beside, least = family.parts[part]
+            if unit == SASS:
+                patched += count
+            else:
+                shares[unit] += count * beside
+                fullest = max(fullest, count * least)
+        return math.ceil(max(fullest, *shares.values())), patched
+
+    schedules = [
+        Schedule(*estimated(hardware), sum(max(1, estimated(group)[0]) for group in groups))
+        for hardware, groups in subjects
+    ]
+    names = {name for hardware, _ in subjects for name in hardware}
+    unknown = [name for name in names if name in listed and name not in by_metric]
+    return Answer(schedules, unknown, problem)
+
+
+def _named(chip: str, names: Iterable[str]) -> int | None:
+    """The passes of a section or a set of ncu's, by the table; None for any other list."""
+    wanted = set(names)
+    keys = [key for key, sections in set_sections().items() if set(sections) == wanted]
+    return _family(chip).named.get(keys[0] if keys else wanted.pop() if len(wanted) == 1 else "")
+
+
+def _family(chip: str) -> _Family:
+    return next((row for row in _table().families if chip in row.chips), _Family())
+
+
+@cache
+def _table() -> _Table:
+    return msgspec.json.decode(shipped_text("profkit.capture", "pass_table.json"), type=_Table)

@@ -7,13 +7,14 @@ a program it answers one question on stdin: a fault of the library ends that pro
 from __future__ import annotations
 
 import ctypes
-import json
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 FILE = "libnvperf_host.so"
 
@@ -24,6 +25,36 @@ _ROLLUPS = (".sum", ".ratio", ".pct")
 _Field = tuple[str, Any]
 _CONFIG: _Field = ("config", _POINTER)
 _DOMAINS = [_CONFIG, ("count", _SIZE), ("domains", _POINTER)]
+
+
+Subject = tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]
+"""Metrics to schedule: those that hardware counts, and groups sampled over time."""
+
+
+class Question(msgspec.Struct, frozen=True):
+    """What is asked about a chip: the path of the library, and what to schedule."""
+
+    library: str
+    chip: str
+    subjects: list[Subject]
+
+
+class Schedule(msgspec.Struct, frozen=True):
+    """Passes of the metrics that hardware counts, counters that patched machine code counts, and
+    passes of the groups of metrics sampled over time."""
+
+    hardware: int
+    patched: int
+    sampled: int
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """The schedule of each subject, and the names that the chip doesn't know; or why there is
+    none."""
+
+    schedules: list[Schedule] = []
+    unknown: list[str] = []
+    problem: str = ""
 
 
 class LibraryUnusable(Exception):
@@ -218,19 +249,13 @@ def ordered(chip: Chip, metrics: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(counter for counters in known for counter in counters))
 
 
-def schedule(
-    chip: Chip, hardware: Sequence[str], over_time: Sequence[Sequence[str]]
-) -> dict[str, int]:
-    """Passes of the metrics that hardware counts, counters that patched machine code counts, and
-    passes of the groups of metrics sampled over time."""
+def schedule(chip: Chip, hardware: Sequence[str], groups: Sequence[Sequence[str]]) -> Schedule:
+    """The schedule of the metrics that hardware counts and of groups sampled over time."""
     counters = ordered(chip, hardware)
     patched = {name for name in counters if chip.domains(name) == (_SASS,)}
     counted = tuple(name for name in counters if name not in patched)
-    return {
-        "hardware": chip.passes(counted),
-        "patched": len(patched),
-        "sampled": sum(_sampled(chip, group) for group in over_time),
-    }
+    sampled = sum(_sampled(chip, group) for group in groups)
+    return Schedule(chip.passes(counted), len(patched), sampled)
 
 
 def _sampled(chip: Chip, group: Sequence[str]) -> int:
@@ -242,20 +267,20 @@ def _sampled(chip: Chip, group: Sequence[str]) -> int:
         return 1
 
 
-def answer(question: Mapping[str, Any]) -> dict[str, Any]:
-    """The schedule of each list of metrics on a chip, and the names that the chip doesn't know."""
-    chip = Chip(Library(Path(question["library"])), question["chip"])
-    lists = question["lists"]
-    groups = (group for hardware, over_time in lists for group in (hardware, *over_time))
-    names = dict.fromkeys(name for group in groups for name in group)
-    return {
-        "schedules": [schedule(chip, hardware, over_time) for hardware, over_time in lists],
-        "unknown": [name for name in names if chip.counters(name) is None],
-    }
+def answer(question: Question) -> Answer:
+    """The schedule of each subject on a chip, and the names that the chip doesn't know."""
+    try:
+        chip = Chip(Library(Path(question.library)), question.chip)
+        groups = (group for hardware, others in question.subjects for group in (hardware, *others))
+        names = dict.fromkeys(name for group in groups for name in group)
+        return Answer(
+            [schedule(chip, *subject) for subject in question.subjects],
+            [name for name in names if chip.counters(name) is None],
+        )
+    except LibraryUnusable as problem:
+        return Answer(problem=str(problem))
 
 
 if __name__ == "__main__":
-    try:
-        print(json.dumps(answer(json.load(sys.stdin))))
-    except LibraryUnusable as problem:
-        print(json.dumps({"problem": str(problem)}))
+    asked = msgspec.json.decode(sys.stdin.buffer.read(), type=Question)
+    print(msgspec.json.encode(answer(asked)).decode())

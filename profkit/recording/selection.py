@@ -15,9 +15,9 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from profkit.analysis.replay_plan import PER_PASS
-from profkit.capture.chips import chip_of
 from profkit.capture.ncu import SETS, NcuOptions, listed_names
 from profkit.capture.passes import passes as schedule
+from profkit.capture.sections import chip_of
 from profkit.capture.sets import AUTO, passes_of
 from profkit.core.errors import UsageError
 from profkit.report.summary import NAME_WIDTH, Group, ReportSummary

@@ -12,10 +12,15 @@ from pathlib import Path
 import pytest
 from typer.testing import Result
 
-from profkit.capture.chips import CAPABILITIES, chip_of
 from profkit.capture.passes import passes, passes_of_each
 from profkit.capture.perfworks import FILE, library_path
-from profkit.capture.sections import section_metrics, section_names, set_sections
+from profkit.capture.sections import (
+    CAPABILITIES,
+    chip_of,
+    section_metrics,
+    section_names,
+    set_sections,
+)
 from tests.conftest import NIGHTLY, ROOT
 
 Cli = Callable[..., Result]

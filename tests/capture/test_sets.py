@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import pytest
 
-from profkit.capture.chips import CAPABILITIES as CHIPS
-from profkit.capture.chips import chip_of
 from profkit.capture.passes import Passes, passes
 from profkit.capture.perfworks import library_path
+from profkit.capture.sections import CAPABILITIES as CHIPS
+from profkit.capture.sections import chip_of
 from profkit.capture.sets import NCU_SETS, NOTHING, OWN_SETS, capture_set, passes_of
 from profkit.core.compute_capability import parse_capability
 from profkit.core.yaml_files import shipped_yaml
