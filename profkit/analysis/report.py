@@ -225,8 +225,7 @@ class Kernel:
         rows = instructions(self._action, names)
         if not rows:
             raise self._not_recorded("instructions_executed", catalog().lines)
-        recorded = source_lines.recorded
-        present = {name for name, metric in names.items() if recorded(self._action, metric)}
+        present = {name for name, metric in names.items() if self._action.metric_by_name(metric)}
         return source_view(
             self.summary.index,
             rows,

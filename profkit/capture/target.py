@@ -158,7 +158,7 @@ class Target:
         known = [variant.name for variant in self.variants]
         for name in names:
             if name not in known:
-                raise UsageError(f"{self.name}: no variant {name!r}", f"use {listed(known)}")
+                raise UsageError(f"{self.name}: no variant {name!r}", f"use {', '.join(known)}")
         return tuple(variant for variant in self.variants if not names or variant.name in names)
 
     def described(self) -> dict[str, Any]:
@@ -259,7 +259,7 @@ class Target:
             print(verdict.line(width))
         failed = [verdict.name for verdict in verdicts if verdict.status is Status.failed]
         if failed:
-            raise TargetFailed(f"{self.name}: {listed(failed)} failed the check")
+            raise TargetFailed(f"{self.name}: {', '.join(failed)} failed the check")
         if all(verdict.status is Status.unsupported for verdict in verdicts):
             raise self._none_runs()
         return 0
@@ -310,7 +310,7 @@ class Target:
         except RuntimeError:
             return verdict  # the variant took the device with it, and has failed for that
         if changed and verdict.status is not Status.failed:
-            reason = f"writes to its inputs ({listed(changed)})"
+            reason = f"writes to its inputs ({', '.join(changed)})"
             return Verdict(variant.name, Status.failed, None, verdict.bound, reason)
         return verdict
 
@@ -441,11 +441,6 @@ def load_target(path: Path, arguments: Sequence[str] = ()) -> Target:
     return target
 
 
-def listed(names: Sequence[str]) -> str:
-    """Names in a sentence."""
-    return ", ".join(names)
-
-
 class _Parser(argparse.ArgumentParser):
     """A parser with one-line errors."""
 
@@ -462,7 +457,7 @@ def _arguments(
         parents=[] if options is None else [options],
         allow_abbrev=False,
     )
-    variants = listed([variant.name for variant in target.variants])
+    variants = ", ".join(variant.name for variant in target.variants)
     text = f"only this one, may be repeated: {variants}"
     parser.add_argument("--variant", action="append", default=[], metavar="NAME", help=text)
     parser.add_argument("--check", action="store_true", help="compare with the reference instead")

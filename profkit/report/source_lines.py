@@ -67,11 +67,6 @@ def counted(action: Action, metric_name: str) -> int:
     return len(metric.instances.ids) if metric else 0
 
 
-def recorded(action: Action, metric_name: str) -> bool:
-    """Whether a launch recorded a metric; one that holds no instruction is 0 at all of them."""
-    return action.metric_by_name(metric_name) is not None
-
-
 def source_files(action: Action) -> Mapping[str, tuple[str, ...]]:
     """The lines of each source file that the launch recorded the text of, by its name."""
     texts = action.source_files().items()
