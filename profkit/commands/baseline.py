@@ -198,7 +198,6 @@ def run(
       target (TARGET): A target script (.py).
 
     Options:
-      energy: Measure joules per call too, by NVML's energy counter: about 12 s a variant.
       format: Format of the summary (json: summary.json)
 
     Examples:

@@ -44,7 +44,7 @@ class _Entry(NamedTuple):
 def flat(verb: Callable[..., None]) -> Callable[..., None]:
     """The verb with the options of its structs as parameters of its own, annotated for typer.
 
-    Its `inputs` are the kinds of files that parameters take.
+    Its `inputs` are the kinds of files that parameters take, `documented` those of its docstring.
     """
 
     def run(**values: Any) -> None:
@@ -56,6 +56,7 @@ def flat(verb: Callable[..., None]) -> Callable[..., None]:
     flattened.__name__, flattened.__doc__ = verb.__name__, text
     flattened.__signature__ = inspect.Signature([parameter for parameter, _ in parameters])
     flattened.__annotations__ = {each.name: each.annotation for each, _ in parameters}
+    flattened.documented = entries.keys()
     flattened.inputs = {each.name: kind for each, kind in parameters if kind}
     return run
 

@@ -133,7 +133,6 @@ def time(
       fail_on (GATE,...): Gates: exit 1 on regression, inconclusive.
       from_file (--from FILE): Read saved samples instead of timing.
       explain: Show the criteria of verdicts.
-      energy: Measure joules per call too, by NVML's energy counter: about 12 s a variant.
 
     Examples:
       profkit time targets/sdpa_s512.py --variant flash --variant cudnn

@@ -73,3 +73,9 @@ def test_an_option_with_choices_is_named_as_its_parameter() -> None:
 
     (option,) = flat(verb).__annotations__["format"].__metadata__
     assert "--format" in (option.default, *option.param_decls)
+
+
+@pytest.mark.parametrize("verb", verbs_below(typer.main.get_command(app)))
+def test_a_docstring_documents_no_parameter_that_is_not_there(verb: str) -> None:
+    command = verbs_below(typer.main.get_command(app))[verb]
+    assert command.callback.documented <= {each.name for each in command.params}
