@@ -28,9 +28,8 @@ from kernels.attention_archive import complete
 from profkit.commands.cli import app
 from profkit.core.typed_file import encode
 from profkit.rules.pair_archive import unpack
-from profkit.study.json import BaselineFile
 from profkit.study.run import derived_summary
-from profkit.study.summary import Baseline
+from profkit.study.summary_format import BaselineFile
 from tests import forks
 from tests.recorded import reports_are_read_once  # noqa: F401  (a fixture for all)
 
@@ -168,7 +167,7 @@ def recorded_summary(name: str) -> Path:
 
     def write(part: Path) -> None:
         part.mkdir()
-        text = encode(recorded_baseline(name)[1], indent=1)
+        text = encode(recorded_baseline(name), indent=1)
         (part / "summary.json").write_text(text, encoding="utf-8")
 
     return written_once(scratch() / f"summary_{name}", write) / "summary.json"
@@ -185,7 +184,7 @@ def sweep_folder() -> Path:
 
 
 @cache
-def recorded_baseline(name: str) -> tuple[Baseline, BaselineFile]:
+def recorded_baseline(name: str) -> BaselineFile:
     """A recorded baseline and its summary, derived once for all tests."""
     return derived_summary(baseline_folder(name))
 

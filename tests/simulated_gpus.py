@@ -17,7 +17,9 @@ from typing import Any
 
 from profkit.execution.placement import Placement
 from profkit.study.matrix import matrix_of
-from profkit.study.plan import BaselinePlan
+from profkit.study.measurement import BaselinePlan
+from profkit.timing.measurement import COMPARED_BLOCKS, Subject, TimingPlan
+from profkit.timing.stopwatch import Settings
 from tests.conftest import ROOT
 
 PROGRAM = "tests.stand_in.timing_worker"
@@ -35,13 +37,17 @@ def plan_of(
     target = folder / "made.py"
     target.write_text("# its process is simulated\n", encoding="utf-8")
     return BaselinePlan(
-        target=target,
+        timing=TimingPlan(
+            (Subject(target),),
+            settings=Settings(warmup=0.2),
+            samples=80,
+            blocks=COMPARED_BLOCKS,
+            program=PROGRAM,
+        ),
         matrix=matrix_of("made", "", [{"n": n + 1} for n in range(shapes)]),
         out=folder / "out",
         backends=tuple(backends),
-        samples=80,
         on=place,
-        program=PROGRAM,
         resume=resume,
         command=("profkit", "baseline", "run", "made.py"),
     )

@@ -17,7 +17,9 @@ from profkit.commands.options import (
     interruptible,
     names_in,
     put,
+    show,
     warn,
+    width_of,
 )
 from profkit.core.duration import parse_duration
 from profkit.core.errors import BadInput, EnvironmentProblem, TargetFailed, UsageError
@@ -27,7 +29,7 @@ from profkit.ui.progress import stage_progress
 
 if TYPE_CHECKING:
     from profkit.study.matrix import Matrix, Value
-    from profkit.study.summary import Baseline
+    from profkit.study.summary_format import BaselineFile
 
 _MASKS = (("no", False), ("yes", True))
 
@@ -69,11 +71,11 @@ def report(
     from profkit.ui.html import document_html
     from profkit.ui.markdown import document_markdown
 
-    with stage_progress() as show:
-        show("read the baseline", "")
+    with stage_progress() as tell:
+        tell("read the baseline", "")
         content = gather(folder, price=price, ladder=ablation)
         require("baseline report", "matplotlib")
-        show("write the report", "")
+        tell("write the report", "")
         document = report_document(content)
     name = f"{file_name(file.stem, '._', '-')}-drawings" if file else "drawings"
     if format == "html":
@@ -206,39 +208,44 @@ def run(
       profkit baseline run targets/sdpa_sweep.py --budget 20m --resume
       profkit baseline run targets/sdpa_sweep.py --on slurm --partition gpu
     """
-    from profkit.study import plan as planning
+    from profkit.study.measurement import TIMEOUT, BaselinePlan
     from profkit.study.run import run_baseline
+    from profkit.timing.measurement import COMPARED_BLOCKS, Subject, TimingPlan
 
     script = Path(target)
     if script.suffix != ".py" or not script.is_file():
         raise BadInput(f"{target}: no such target", "give a target script, targets/NAME.py")
-    plan = planning.BaselinePlan(
-        target=script,
-        matrix=shapes.all(),
-        out=options.out or Path("reports/baseline") / script.stem,
-        backends=tuple(dict.fromkeys(names_in(options.backends))),
+    timing = TimingPlan(
+        subjects=(Subject(script),),
         settings=method.settings(options.warmup_ms),
         samples=options.samples,
+        blocks=COMPARED_BLOCKS,
         seed=options.seed,
-        budget=parse_duration("--budget", options.budget),
-        timeout=parse_duration("--timeout", options.timeout) or planning.TIMEOUT,
-        profiled=planning.Profiled(options.profile),
         device=where.device,
         gpu=where.gpu,
+        energy=energy.seconds(),
+    )
+    plan = BaselinePlan(
+        timing,
+        shapes.all(),
+        options.out or Path("reports/baseline") / script.stem,
+        backends=tuple(dict.fromkeys(names_in(options.backends))),
+        budget=parse_duration("--budget", options.budget),
+        timeout=parse_duration("--timeout", options.timeout) or TIMEOUT,
+        profiled=options.profile,
         resume=options.resume,
         on=place.placement(where),
-        energy=energy.seconds(),
         command=("profkit", *sys.argv[1:]),
     )
     left = "measured configurations are saved: go on with --resume"
-    with interruptible(left), stage_progress() as show:
-        summary = run_baseline(plan, show)
+    with interruptible(left), stage_progress() as tell:
+        summary = run_baseline(plan, tell)
     _show(summary, plan.out, format)
-    if any(row.is_timed for row in summary.rows):
+    if any(row.is_timed for row in summary.cells):
         return
-    if not summary.rows:
+    if not summary.cells:
         raise EnvironmentProblem("nothing was measured", "give a larger --budget")
-    first = summary.rows[0]
+    first = summary.cells[0]
     kind = TargetFailed if first.status.value in {"wrong", "failed"} else EnvironmentProblem
     raise kind(f"nothing could be measured; {first.id}: {first.reason}", "see the list above")
 
@@ -259,11 +266,10 @@ def status(folder: Path, format: groups.PlainFormat = "terminal") -> None:
     Examples:
       profkit baseline status reports/baseline/sdpa_sweep
     """
-    from profkit.core.typed_file import encode
-    from profkit.study.progress import read_status, status_text
+    from profkit.study.progress import read_status, status_document
 
     state = read_status(folder)
-    put(encode(state, dense=False) if format == "json" else status_text(state), None)
+    show(state, lambda: status_document(state), format, None)
 
 
 @baseline.command("cancel", cls=Reading)
@@ -326,17 +332,18 @@ def import_(
     _show(summarize(out), out, format)
 
 
-def _show(summary: Baseline, folder: Path, format: groups.PlainFormat) -> None:
-    from profkit.core.text_files import read_text
-    from profkit.study.folder import SUMMARY, read_plan
-    from profkit.study.view import baseline_terminal
+def _show(summary: BaselineFile, folder: Path, format: groups.PlainFormat) -> None:
+    from profkit.core.typed_file import encode
+    from profkit.study.view import baseline_document
+    from profkit.ui.terminal import document_terminal
 
     if problem := lacking("a table", "pandas", "pyarrow"):
         warn(f"no cells.parquet: {problem}")
     if format == "json":
-        put(read_text(folder / SUMMARY), None)
-    elif plan := read_plan(folder):
-        put(baseline_terminal(summary, plan, str(folder)), None)
+        put(encode(summary, indent=1), None)
+    else:
+        document = baseline_document(summary, str(folder), width_of(None))
+        put(document_terminal(document, to_file=False), None)
 
 
 def _sizes(option: str, text: str | None) -> list[Value]:

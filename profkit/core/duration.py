@@ -1,4 +1,4 @@
-"""Durations on the command line: `90s`, `20m`, `1h`."""
+"""Durations: on the command line (`90s`, `20m`, `1h`), and in words."""
 
 from __future__ import annotations
 
@@ -21,3 +21,12 @@ def parse_duration(option: str, text: str | None) -> float | None:
     if not 0 < seconds < _LONGEST:
         raise UsageError(f"{option} {text!r} is not a valid duration", "write 90s, 20m or 1h")
     return seconds
+
+
+def duration(seconds: float) -> str:
+    """Seconds, minutes or hours, to two digits or more."""
+    if seconds < 10:
+        return f"{seconds:.2g} s"
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"

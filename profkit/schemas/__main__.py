@@ -29,8 +29,8 @@ from profkit.history import view as history
 from profkit.roofline import roofline_view
 from profkit.rules import checklist_format, rule_file, score
 from profkit.runs import manifest
-from profkit.study import json as study
 from profkit.study import matrix, plan_format, progress
+from profkit.study.summary_format import BaselineFile
 from profkit.timing import (
     cell,
     compare_view,
@@ -49,7 +49,7 @@ FORMATS: Mapping[str, tuple[type[Model] | tuple[type[Model], ...], str]] = {
         "profkit diff --format json, of two runs of applications",
     ),
     "audit": (audit.AuditFile, "profkit audit --format json"),
-    "baseline": (study.BaselineFile, "summary.json of a baseline"),
+    "baseline": (BaselineFile, "summary.json of a baseline"),
     "baseline-plan": (plan_format.PlanFile, "A baseline's plan: its baseline.json"),
     "baseline-progress": (progress.ProgressFile, "progress.json of a baseline on several GPUs"),
     "baseline-status": (progress.StatusFile, "profkit baseline status --format json"),

@@ -1,82 +1,83 @@
 """A baseline on several GPUs: a shape with all its backends goes to one GPU, shapes to all.
 
-The driver alone writes the folder; results come back as bytes.
+The driver alone writes the folder; results come back as bytes. A worker measures on one GPU, in one
+process that lasts over many shapes.
 """
 
 from __future__ import annotations
 
 import math
 import os
+import threading
 import time
-from collections.abc import Sequence
-from contextlib import suppress
-from dataclasses import replace
-from typing import Any, Literal
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, replace
+from typing import Literal
 
-from msgspec import UNSET, Struct, UnsetType, json, structs
+from msgspec import UNSET, Struct, json, structs
 
+from profkit.capture.gpu import VISIBLE, NoDriver, chosen
+from profkit.capture.program_files import program_digest
+from profkit.core.errors import EnvironmentProblem
 from profkit.core.fingerprint import Device
+from profkit.core.lock import gpu_lock
 from profkit.core.timestamp import timestamp
-from profkit.core.typed_file import known
+from profkit.core.typed_file import Model, convert, known, part
+from profkit.core.version import __version__
 from profkit.execution.driver import Reply, State, drive
 from profkit.execution.executors import executor_of
 from profkit.execution.placement import Placement
-from profkit.execution.protocol import Executor, Fate, MakeWorker, Outcome, host_name
+from profkit.execution.protocol import Executor, Fate, MakeWorker, Outcome, Task, host_name
 from profkit.execution.slurm import cancel_jobs, collected
-from profkit.study.cell_worker import CellResult, CellTask, MakeCellWorker, Setup, unlike
-from profkit.study.folder import AGAIN, cell_file, write_whole
-from profkit.study.json import cell_json
+from profkit.study import folder as files
 from profkit.study.matrix import Matrix
-from profkit.study.measurement import FolderStore, Round, cell_key, cell_of
-from profkit.study.plan import BaselinePlan, Declared
-from profkit.study.plan_format import PlanFile, Run
+from profkit.study.measurement import (
+    Account,
+    Crashed,
+    Measuring,
+    Process,
+    Round,
+    Setup,
+    cell_key,
+    cell_of,
+)  # fmt: skip
+from profkit.study.plan_format import MeasuredOn
 from profkit.study.progress import CANCEL, JOBS, ProgressFile, Running, Unused, write_progress
-from profkit.timing.cell import CellStatus
-from profkit.timing.measurement import Tell
+from profkit.timing.cell import Cell, CellStatus
+from profkit.timing.measurement import Tell, lock_of, of_device
 
 _SAVED = 1.0  # s, chosen: how old the progress may be
 _PLAN_SAVED = 30.0  # s, chosen: a plan of 10,000 shapes takes a tenth of a second to write
+_End = Literal["running", "finished", "canceled", "failed"]
 
 
-def distribute(
-    plan: BaselinePlan,
-    place: Placement,
-    declared: Declared,
-    file: PlanFile,
-    rounds: Sequence[Round],
-    tell: Tell,
-) -> None:
+def distribute(setup: Setup, place: Placement, rounds: Sequence[Round], tell: Tell) -> None:
     """Measure rounds; each is saved when its result comes.
 
     Raises EnvironmentProblem where no GPU can be used.
     """
-    folder = plan.out
+    plan = setup.plan
+    folder, empty = plan.out, Matrix(plan.matrix.name, "", ())
     (folder / CANCEL).unlink(missing_ok=True)
-    empty = Matrix(plan.matrix.name, "", ())
-    bare = structs.replace(
-        file,
-        asked=structs.replace(file.asked, matrix=empty),
-        measured_on=None,
-        gpu=None,
-        runs=UNSET,
+    subject = replace(plan.timing.subjects[0], path=plan.target.resolve())
+    asked = structs.replace(setup.file.asked, matrix=empty)
+    for_all = Setup(
+        replace(plan, timing=replace(plan.timing, subjects=(subject,)), matrix=empty, on=None),
+        replace(setup.declared, flop={}),
+        structs.replace(setup.file, asked=asked, measured_on=None, gpu=None, runs=UNSET),
     )
-    setup = Setup(
-        plan=replace(plan, target=plan.target.resolve(), matrix=empty, on=None),
-        file=bare,
-        declared=replace(declared, flop={}),
-        target=file.target.sha256 or "",
-    )
-    make: MakeWorker = MakeCellWorker(setup)
-    study = _Study(plan, declared, file, rounds, tell)
-    study.save_plan()
-    (folder / AGAIN).mkdir(exist_ok=True)
+    make: MakeWorker = MakeCellWorker(for_all)
+    study = _Study(setup, rounds, tell)
+    study.account.save()
+    (folder / files.AGAIN).mkdir(exist_ok=True)
     cancel_jobs(folder / JOBS, place.cluster)
     for outcome in collected(folder / JOBS):  # of jobs that outlived an earlier driver
         study.accept_left(outcome)
     tasks = [each.shape.name for each in rounds if each.shape.name not in study.settled]
-    executor = executor_of(place, make, folder / JOBS, on_cpu=plan.device == "cpu")
+    executor = executor_of(place, make, folder / JOBS, on_cpu=plan.timing.device == "cpu")
     study.executor = executor
-    end: Literal["finished", "canceled", "failed"] = "failed"
+    end: _End = "failed"
     try:
         drive(executor, tasks, study)
         end = "finished"
@@ -85,15 +86,41 @@ def distribute(
         raise
     finally:
         executor.close()
-        study.save_plan()
+        study.account.save()
         study.save_progress(end)
         (folder / CANCEL).unlink(missing_ok=True)
         with suppress(OSError):
-            (folder / AGAIN).rmdir()
+            (folder / files.AGAIN).rmdir()
 
 
 class Canceled(KeyboardInterrupt):
     """Ended by `profkit baseline cancel`."""
+
+
+@dataclass(frozen=True)
+class CellTask:
+    """A round, the FLOP of its shape, the GPU whose like it must be measured on; None: unknown,
+    any. `share` (s) of the budget is what its samples may take, `elapsed` (s) what has passed."""
+
+    round: Round
+    flop: float | None
+    gpu: Device | None
+    share: float
+    elapsed: float
+
+
+class CellResult(Model, frozen=True, kw_only=True):
+    """The texts of cells by id, of those measured again by id and round, and the GPU.
+
+    `crashed` is why there are none, `process` which process of the worker measured them.
+    """
+
+    cells: dict[str, str]
+    again: dict[str, str]
+    measured_on: MeasuredOn | None
+    gpu: Device | None
+    crashed: str
+    process: int
 
 
 class _Study:
@@ -101,29 +128,18 @@ class _Study:
 
     executor: Executor
 
-    def __init__(
-        self,
-        plan: BaselinePlan,
-        declared: Declared,
-        file: PlanFile,
-        rounds: Sequence[Round],
-        tell: Tell,
-    ) -> None:
-        self._plan, self._declared, self._file, self._tell = plan, declared, file, tell
+    def __init__(self, setup: Setup, rounds: Sequence[Round], tell: Tell) -> None:
+        self._setup, self._plan, self._tell = setup, setup.plan, tell
         self._rounds = {each.shape.name: each for each in rounds}
-        self._started = time.monotonic()
-        self._created = timestamp()
-        self._before, self._runs = file.seconds or 0.0, known(file.runs) or ()
-        self._processes: set[tuple[str, int]] = set()
-        self._store = FolderStore(plan.out)
+        self.account = Account(setup, lambda file: files.write_plan(setup.plan.out, file))
         self._state = State(len(rounds))
-        self._progress_saved = self._plan_saved = 0.0
+        self._progress_saved, self._plan_saved = 0.0, time.monotonic()
         self.settled: set[str] = set()
 
     def content(self, task: str, _: int) -> CellTask | None:
         """The round; None where the budget is spent."""
         round_, budget, share = self._rounds[task], self._plan.budget, math.inf
-        elapsed = time.monotonic() - self._started
+        elapsed = time.monotonic() - self.account.started
         if budget is not None:
             left = budget - elapsed
             if left <= 0:
@@ -132,22 +148,22 @@ class _Study:
                 return None
             shapes = self._state.total - self._state.finished
             share = left * max(1, self.executor.workers) / max(1, shapes)
-        return CellTask(round_, self._declared.flop.get(task), self._file.gpu, share, elapsed)
+        flop, gpu = self._setup.declared.flop.get(task), self.account.file.gpu
+        return CellTask(round_, flop, gpu, share, elapsed)
 
     def accept(self, _: str, outcome: Outcome) -> Reply:
         """Write the cells, of a GPU like that of the others."""
-        result = json.decode(outcome.result, type=CellResult)
+        result, gpu = json.decode(outcome.result, type=CellResult), self.account.file.gpu
         if result.crashed:
             return Reply(failed=result.crashed)
-        if result.gpu and (other := self._other_gpu(result.gpu)):
+        if result.gpu and gpu and (other := unlike(gpu, result.gpu)):
             return Reply(excluded=other)
-        self._processes.add((outcome.worker, result.process))
-        if self._note_gpu(result):
-            self.save_plan()
+        self.account.processes.add((outcome.worker, result.process))
+        self._note_gpu(result)
         for name, text in result.again.items():
-            write_whole(self._plan.out / AGAIN / f"{name}.json", text)
+            files.write_whole(self._plan.out / files.AGAIN / f"{name}.json", text)
         for name, text in result.cells.items():
-            write_whole(cell_file(self._plan.out, name), text)
+            files.write_whole(files.cell_file(self._plan.out, name), text)
         return Reply()
 
     def accept_left(self, outcome: Outcome) -> None:
@@ -156,12 +172,10 @@ class _Study:
         if round_ is None or round_.again or outcome.fate is not Fate.done:
             return
         cells = json.decode(outcome.result, type=CellResult).cells
-        target = self._file.target.sha256
+        backends = [self._setup.declared.about(name) for name in round_.names]
         keys = {
-            f"{outcome.task}.{name}": cell_key(
-                target, self._plan, round_.shape, self._declared.about(name)
-            )
-            for name in round_.names
+            f"{outcome.task}.{backend.name}": cell_key(self._setup, round_.shape, backend)
+            for backend in backends
         }
         measured = {name: json.decode(text, type=_Key).key for name, text in cells.items()}
         if measured == keys and self.accept(outcome.task, outcome) == Reply():
@@ -181,78 +195,183 @@ class _Study:
             raise Canceled
         self.save_progress("running")
         if now - self._plan_saved > _PLAN_SAVED:
-            self.save_plan()
+            self._plan_saved = now
+            self.account.save()
         left = "" if state.remaining is None else f"  about {state.remaining:.0f} s left"
         self._tell(f"{state.finished} of {state.total}{left}", ", ".join(state.running))
 
-    def save_progress(self, end: Literal["running", "finished", "canceled", "failed"]) -> None:
+    def save_progress(self, end: _End) -> None:
         """Write progress.json."""
-        state, now = self._state, time.monotonic()
+        state, now, goes_on = self._state, time.monotonic(), end == "running"
         running = [
             Running(shape=task, worker=worker, seconds=now - state.since.get(task, now))
             for task, worker in state.running.items()
-            if end == "running"
         ]
         progress = ProgressFile(
             executor=self.executor.name,
             host=host_name(),
             process=os.getpid(),
-            started=self._created,
+            started=self.account.created,
             updated=timestamp(),
             state=end,
             total=state.total,
             finished=state.finished,
             waiting=state.waiting,
             lost=state.lost,
-            running=tuple(running),
+            running=tuple(running) if goes_on else (),
             given_up=_unused(state.given_up),
             excluded=_unused(state.excluded),
             rate=state.rate,
-            remaining=state.remaining if end == "running" else None,
+            remaining=state.remaining if goes_on else None,
         )
         with suppress(OSError):  # of use, but no result
             write_progress(self._plan.out, progress)
 
-    def save_plan(self) -> None:
-        """Write baseline.json, with the time so far and the GPUs."""
-        runs: tuple[Run, ...] | UnsetType = self._runs or UNSET
-        if self._processes:
-            count = len(self._processes)
-            run = Run(command=self._plan.command, created=self._created, processes=count)
-            runs = (*self._runs, run)
-        self._plan_saved = time.monotonic()
-        seconds = self._before + self._plan_saved - self._started
-        self._file = structs.replace(self._file, seconds=seconds, runs=runs)
-        self._store.save_plan(self._file)
-
-    def _other_gpu(self, gpu: Device) -> str:
-        return unlike(self._file.gpu, gpu) if self._file.gpu else ""
-
-    def _note_gpu(self, result: CellResult) -> bool:
-        """Whether the plan has changed."""
-        if self._file.measured_on is None:
-            self._file = structs.replace(self._file, measured_on=result.measured_on, gpu=result.gpu)
-        gpus = known(self._file.gpus) or ((self._file.gpu,) if self._file.gpu else ())
-        uuids = [gpu.uuid for gpu in gpus]
-        if result.gpu is None or (result.gpu.uuid in uuids and self._file.gpus is not UNSET):
-            return False
-        if result.gpu.uuid not in uuids:
+    def _note_gpu(self, result: CellResult) -> None:
+        """Save a GPU that the plan lacks."""
+        file = self.account.file
+        if file.measured_on is None:
+            file = structs.replace(file, measured_on=result.measured_on, gpu=result.gpu)
+        gpus = known(file.gpus) or ((file.gpu,) if file.gpu else ())
+        if result.gpu and result.gpu.uuid not in [gpu.uuid for gpu in gpus]:
             gpus = (*gpus, result.gpu)
-        self._file = structs.replace(self._file, gpus=gpus)
-        return True
+        file = structs.replace(file, gpus=gpus or UNSET)
+        if file != self.account.file:
+            self.account.save(**part(file, "measured_on", "gpu", "gpus"))
 
     def _leave(self, round_: Round, status: CellStatus, reason: str) -> None:
-        target = self._file.target.sha256
         for name in round_.names:
             if name not in round_.again:
-                backend = self._declared.about(name)
-                cell = cell_of(self._plan, target, backend, round_, status=status, reason=reason)
-                write_whole(cell_file(self._plan.out, cell.id), cell_json(cell))
+                cell = cell_of(self._setup, name, round_, status=status, reason=reason)
+                files.write_cell(self._plan.out, cell)
 
 
 class _Key(Struct):
     key: str | None
 
 
-def _unused(reasons: Any) -> tuple[Unused, ...]:
+def _unused(reasons: Mapping[str, str]) -> tuple[Unused, ...]:
     return tuple(Unused(name=name, reason=reason) for name, reason in reasons.items())
+
+
+@dataclass(frozen=True)
+class MakeCellWorker:
+    """Makes workers of a baseline, whose `setup` has no shapes."""
+
+    setup: Setup
+    version: str = __version__
+
+    @contextmanager
+    def __call__(self, gpu: int | None) -> Iterator[CellWorker]:
+        """A worker, its process ended with the block."""
+        with ExitStack() as stack:
+            yield CellWorker(self, gpu, stack)
+
+
+class CellWorker:
+    """Measures on the GPU of a number; None: the first that is visible."""
+
+    def __init__(self, made_by: MakeCellWorker, gpu: int | None, stack: ExitStack) -> None:
+        self._version, self._stack = made_by.version, stack
+        setup, plan = made_by.setup, made_by.setup.plan
+        if gpu is not None:
+            plan = replace(plan, timing=replace(plan.timing, gpu=gpu))
+        self._plan = plan
+        self._setup = replace(setup, plan=self._plan)
+        self._process = stack.enter_context(Process(self._plan))
+        self._gpu: Device | None = None
+        self._turn = threading.Lock()
+
+    def stop(self) -> None:
+        """End the process."""
+        self._process.stop()
+
+    def __call__(self, task: Task) -> bytes:
+        """Measure a round; encoded as a CellResult, while the GPU may go on with another: the
+        statistics of cells take milliseconds."""
+        with self._turn:
+            self._prepare(task.content.gpu)
+            result, cells = self._measure(task.content, last=task.attempt > 1)
+        for cell, again in cells:
+            if not again:
+                result.cells[cell.id] = files.cell_json(cell)
+            elif cell.latency:
+                result.again[f"{cell.id}.{cell.round}"] = files.cell_json(cell)
+        return json.encode(result)
+
+    def _prepare(self, like: Device | None) -> None:
+        """Check this machine, and have its GPU alone."""
+        if self._version != __version__:
+            raise EnvironmentProblem(
+                f"has profkit {__version__}, the driver {self._version}",
+                "install the same version everywhere",
+            )
+        if self._gpu is None:
+            file = self._plan.target
+            if not file.is_file() or program_digest(file) != self._setup.file.target.sha256:
+                raise EnvironmentProblem(
+                    f"{file}: {'another file' if file.is_file() else 'no such file'} there",
+                    "have the target at the same path everywhere",
+                )
+            answer = self._process.turn.ask("where", device=self._plan.timing.device)
+            gpu = convert(of_device(answer)["gpu"] or {}, Device)
+            self._stack.enter_context(gpu_lock(self._lock_name(gpu)))
+            self._gpu = gpu
+        if like and (other := unlike(like, self._gpu)):
+            raise EnvironmentProblem(other, "measure each kind of GPU into its own folder")
+
+    def _lock_name(self, gpu: Device) -> str:
+        """As `lock_of`; where NVML knows no GPU the UUID that the process sees."""
+        try:
+            named = chosen(self._plan.timing.gpu, os.environ.get(VISIBLE))
+        except NoDriver:
+            named = None
+        uuid = known(gpu.uuid)
+        return uuid if uuid and not named else lock_of(self._plan.timing)
+
+    def _measure(
+        self, task: CellTask, *, last: bool
+    ) -> tuple[CellResult, Sequence[tuple[Cell, bool]]]:
+        flop = {} if task.flop is None else {task.round.shape.name: task.flop}
+        setup = replace(self._setup, declared=replace(self._setup.declared, flop=flop))
+        account = Account(setup, lambda _: None, time.monotonic() - task.elapsed)
+        cells: list[tuple[Cell, bool]] = []
+        work = Measuring(
+            setup,
+            self._process,
+            account,
+            [task.round],
+            lambda *cell: cells.append(cell),
+            lambda _stage, _detail: None,
+            tried_again=not last,
+            share=task.share,
+        )
+        crashed = ""
+        try:
+            work.run()
+        except Crashed as error:
+            crashed, cells = str(error), []
+        result = CellResult(
+            cells={},
+            again={},
+            measured_on=account.file.measured_on,
+            gpu=account.file.gpu,
+            crashed=crashed,
+            process=self._process.number,
+        )
+        return result, cells
+
+
+def unlike(gpu: Device, other: Device) -> str:
+    """What sets two GPUs apart beside their UUIDs; "" where nothing does."""
+    pairs = {name: (known(getattr(gpu, name)), known(getattr(other, name)))
+             for name in Device.__struct_fields__ if name != "uuid"}  # fmt: skip
+    return ", ".join(
+        f"{name} {_word(second)} instead of {_word(first)}"
+        for name, (first, second) in pairs.items()
+        if first != second
+    )
+
+
+def _word(value: object) -> str:
+    return "unknown" if value is None else str(value)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from profkit.study.summary import GAPS, Row, Scaling
+from profkit.study.summary_format import GAPS, Row, Scaling
 from profkit.ui.text import literal, number
 
 _COLORS = (

@@ -15,6 +15,7 @@ from functools import partial
 from pathlib import Path
 
 import msgspec
+from msgspec import structs
 
 from profkit.core.atomic_file import PART, write_atomic
 from profkit.core.errors import BadInput, EnvironmentProblem
@@ -22,6 +23,7 @@ from profkit.core.lock import file_lock
 from profkit.core.regular_file import read_limited
 from profkit.core.text_files import MissingFile, read_json
 from profkit.core.typed_file import convert, encode, plain, read_file
+from profkit.core.version import __version__
 from profkit.study.plan_format import PlanFile, ProfiledCell
 from profkit.timing.cell import Cell, read_cell
 
@@ -91,13 +93,25 @@ def cell_file(folder: Path, cell_id: str) -> Path:
     return folder / CELLS / f"{cell_id}.json"
 
 
-def keep_again(folder: Path, cell: Cell, content: str) -> None:
-    """Save a repeated cell, the reference of others that were interleaved with it."""
-    try:
-        (folder / AGAIN).mkdir(exist_ok=True)
-    except OSError as error:
-        raise _unwritable(folder / AGAIN, error) from None
-    write_whole(folder / AGAIN / f"{cell.id}.{cell.round}.json", content)
+def cell_json(cell: Cell) -> str:
+    """A cell with its samples and their statistics."""
+    from profkit.timing.statistics import summarize
+
+    statistics = summarize(cell.latency.samples) if cell.latency else None
+    return encode(structs.replace(cell, profkit=__version__, statistics=statistics), indent=0)
+
+
+def write_cell(folder: Path, cell: Cell, again: bool = False) -> None:
+    """Save a cell; one that was measured again, the reference of others, in a folder of its own,
+    if it has a time."""
+    if not again:
+        write_whole(cell_file(folder, cell.id), cell_json(cell))
+    elif cell.latency:
+        try:
+            (folder / AGAIN).mkdir(exist_ok=True)
+        except OSError as error:
+            raise _unwritable(folder / AGAIN, error) from None
+        write_whole(folder / AGAIN / f"{cell.id}.{cell.round}.json", cell_json(cell))
 
 
 def read_again(folder: Path) -> tuple[Cell, ...]:

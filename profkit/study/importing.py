@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from statistics import median
@@ -19,15 +19,7 @@ from profkit.core.text_files import read_json
 from profkit.core.timestamp import timestamp
 from profkit.core.typed_file import convert
 from profkit.report.gpus import Datasheet, datasheet_named, datasheets_named
-from profkit.study.folder import (
-    cell_file,
-    drop_unplanned,
-    held,
-    read_plan,
-    write_plan,
-    write_whole,
-)
-from profkit.study.json import cell_json
+from profkit.study.folder import drop_unplanned, held, read_plan, write_cell, write_plan
 from profkit.study.matrix import (
     Matrix,
     MatrixShape,
@@ -38,6 +30,7 @@ from profkit.study.matrix import (
     shape_name,
 )
 from profkit.study.plan_format import IMPORTED, Asked, Backend, PlanFile, Program
+from profkit.study.summary import grouped
 from profkit.timing.cell import Cell, CellStatus, Source
 from profkit.timing.latency_file import read_latencies
 from profkit.timing.latency_format import Declared, MemoryUse
@@ -97,123 +90,107 @@ def import_latencies(
             f"{len(files)} files for the {len(matrix.shapes)} shapes of {matrix.name}",
             "name the files in the order of its shapes",
         )
-    imports = [_Import(path, document, _facts(document)) for path in files
-               for document in [_document(path)]]  # fmt: skip
-    sizes = [_sizes(path, document) for path, document, _ in imports]
-    shapes = matrix or _own_shapes(files, sizes)
-    for path, arguments, shape in zip(files, sizes, shapes.shapes, strict=True):
-        for name, value in arguments.items():
+    imports = [_read(path) for path in files]
+    shapes = matrix or _own_shapes(imports)
+    for source, shape in zip(imports, shapes.shapes, strict=True):
+        for name, value in source.sizes.items():
             if shape.arguments.get(name, value) != value:
                 raise UsageError(
-                    f"{path}: {name} {value}, but {shape.name} has {shape.arguments[name]}",
+                    f"{source.path}: {name} {value}, but {shape.name} has {shape.arguments[name]}",
                     "name the files in the order of the matrix",
                 )
     sheet = _datasheet(gpu, imports)
-    cells = [
-        _cell(source, place, shape, backend, sheet, unit)
-        for place, (source, shape) in enumerate(zip(imports, shapes.shapes, strict=True))
-    ]
-    if any(source.facts.has_environment for source in imports):
-        cells = [
-            _with_environment(cell, source.facts, sheet)
-            for cell, source in zip(cells, imports, strict=True)
-        ]
+    stated = any(source.gpu or source.driver or source.versions for source in imports)
+    cells = []
+    for place, (source, shape) in enumerate(zip(imports, shapes.shapes, strict=True)):
+        cell = _cell(source, place, shape, backend, sheet, unit)
+        cells.append(_with_environment(cell, source, sheet) if stated else cell)
     with held(folder):
         drop_unplanned(folder)
         for cell in cells:
-            write_whole(cell_file(folder, cell.id), cell_json(cell))
+            write_cell(folder, cell)
         write_plan(folder, _plan(shapes, cells, backend, sheet, command))  # without it it is none
 
 
-class _Facts(NamedTuple):
-    """The metadata of a file: GPU, versions and time, "" or None where not stated."""
+class _File(NamedTuple):
+    """A file of latencies: its content without the samples, its shape, and the metadata that it
+    states, "" or None where it does not."""
 
+    path: Path
+    document: Mapping[str, Any]
+    sizes: Mapping[str, Value]
     gpu: str
     driver: str
     versions: Mapping[str, str]
     time: str
     peak_memory: int | None
 
-    @property
-    def has_environment(self) -> bool:
-        return bool(self.gpu or self.driver or self.versions)
 
+def _read(path: Path) -> _File:
+    """A file, with metadata from its top level or one below, under any of the usual keys."""
+    document = _document(path)
+    levels = [document, *(value for value in document.values() if isinstance(value, Mapping))]
 
-class _Import(NamedTuple):
-    path: Path
-    document: Mapping[str, Any]
-    facts: _Facts
+    def stated(*spellings: str) -> str:
+        values = (level.get(name) for level in levels for name in spellings)
+        texts = (value for value in values if isinstance(value, str))
+        return next((" ".join(text.split()) for text in texts if _is_short(text)), "")
 
-
-def _facts(document: Mapping[str, Any]) -> _Facts:
-    """Metadata at the top level of a file or one below, under any of the usual keys."""
-    gpu, versions = document.get("gpu"), {}
-    for name, spellings in _VERSIONS.items():
-        if version := _text(document, spellings):
-            versions[name] = version
+    versions = {name: stated(*spellings) for name, spellings in _VERSIONS.items()}
+    gpu = document.get("gpu")
+    named = gpu.get("name") if isinstance(gpu, Mapping) else stated(*_GPU)
     peaks = (
         round(value * unit)
-        for level in _levels(document)
+        for level in levels
         for name, unit in _PEAKS.items()
         if isinstance(value := level.get(name), int | float) and 1 < value * unit < _MOST_MEMORY
     )
-    return _Facts(
-        gpu=_text({"name": gpu.get("name")}, ("name",))
-        if isinstance(gpu, Mapping)
-        else _text(document, _GPU),
-        driver=_text(document, _DRIVER),
-        versions=versions,
-        time=_text(document, _TIMES),
+    return _File(
+        path,
+        document,
+        _sizes(path, document),
+        gpu=" ".join(named.split()) if isinstance(named, str) and _is_short(named) else "",
+        driver=stated(*_DRIVER),
+        versions={name: version for name, version in versions.items() if version},
+        time=stated(*_TIMES),
         peak_memory=next(peaks, None),
     )
 
 
-def _text(document: Mapping[str, Any], spellings: tuple[str, ...]) -> str:
-    for level in _levels(document):
-        for name in spellings:
-            value = level.get(name)
-            if isinstance(value, str) and 0 < len(value.strip()) <= _LONGEST:
-                return " ".join(value.split())
-    return ""
+def _is_short(text: str) -> bool:
+    return 0 < len(text.strip()) <= _LONGEST
 
 
-def _levels(document: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    yield document
-    yield from (value for value in document.values() if isinstance(value, Mapping))
-
-
-def _datasheet(gpu: str | None, imports: Sequence[_Import]) -> Datasheet | None:
+def _datasheet(gpu: str | None, imports: Sequence[_File]) -> Datasheet | None:
     """The datasheet that is asked for, else that of the GPU which all files name.
 
     Raises UsageError where none is of the name, or a file names another GPU.
     """
     if not gpu:
-        names = {source.facts.gpu for source in imports}
+        names = {source.gpu for source in imports}
         with suppress(UsageError):
             return datasheet_named(names.pop() if len(names) == 1 else "")
         return None
     sheet = datasheet_named(gpu)
     if sheet is None:
         raise UsageError(f"--gpu {gpu!r}: no datasheet", "leave --gpu out")
-    for path, _, facts in imports:
-        meant = datasheets_named(facts.gpu)
+    for source in imports:
+        meant = datasheets_named(source.gpu)
         if meant and sheet not in meant:
             raise UsageError(
-                f"{path}: states the GPU {facts.gpu}, not {sheet.name}", "leave --gpu out"
+                f"{source.path}: states the GPU {source.gpu}, not {sheet.name}", "leave --gpu out"
             )
     return sheet
 
 
-def _with_environment(cell: Cell, facts: _Facts, sheet: Datasheet | None) -> Cell:
+def _with_environment(cell: Cell, source: _File, sheet: Datasheet | None) -> Cell:
     """The cell with the environment that its file states, where it has no fingerprint."""
     if cell.fingerprint or cell.latency is None:
         return cell
+    name = source.gpu or (sheet.name if sheet else "") or "not known"
     fingerprint = {
-        "gpu": {
-            "name": facts.gpu or (sheet.name if sheet else "") or "not known",
-            "driver": facts.driver or None,
-        },
-        "versions": dict(facts.versions),
+        "gpu": {"name": name, "driver": source.driver or None},
+        "versions": dict(source.versions),
         "compiler": None,
         "dtype": cell.latency.target.dtype or None,
         "flags": None,
@@ -243,11 +220,11 @@ def _document(path: Path) -> Mapping[str, Any]:
     }
 
 
-def _own_shapes(files: Sequence[Path], sizes: Sequence[Mapping[str, Value]]) -> Matrix:
-    rows = [arguments or {"file": path.stem} for path, arguments in zip(files, sizes, strict=True)]
-    by_shape: dict[str, list[str]] = {}
-    for path, row in zip(files, rows, strict=True):
-        by_shape.setdefault(shape_name(row), []).append(str(path))
+def _own_shapes(imports: Sequence[_File]) -> Matrix:
+    rows = [source.sizes or {"file": source.path.stem} for source in imports]
+    by_shape = grouped(
+        (shape_name(row), str(source.path)) for source, row in zip(imports, rows, strict=True)
+    )
     for name, paths in by_shape.items():
         if len(paths) > 1:
             raise UsageError(
@@ -284,15 +261,14 @@ def _size(path: Path, name: str, value: Any) -> Value:
 
 
 def _cell(
-    source: _Import,
+    source: _File,
     place: int,
     shape: MatrixShape,
     backend: str,
     sheet: Datasheet | None,
     unit: str | None,
 ) -> Cell:
-    path, document, facts = source
-    saved = read_latencies(path, unit)
+    path, saved = source.path, read_latencies(source.path, unit)
     if len(saved.latencies) > 1:
         raise UsageError(
             f"{path}: contains {len(saved.latencies)} series", "import files of one series each"
@@ -309,10 +285,13 @@ def _cell(
         target = latency.target or _target(shape)
     except ValueError as error:
         raise BadInput(f"{path}: {error}", _REMEDY) from None
-    ready = latency.ready
-    if facts.peak_memory and ready.memory is UNSET:
-        ready = structs.replace(ready, memory=MemoryUse(peak_allocated=facts.peak_memory))
-    device = latency.gpu or (_device(sheet) if sheet else Device())
+    ready, device = latency.ready, latency.gpu or Device()
+    if source.peak_memory and ready.memory is UNSET:
+        ready = structs.replace(ready, memory=MemoryUse(peak_allocated=source.peak_memory))
+    if sheet and not device:  # of which the file knows nothing
+        capability = f"{sheet.cc[0]}.{sheet.cc[1]}"
+        device = Device(name=sheet.name, compute_capability=capability,
+                        multiprocessors=sheet.sm_count, memory_bytes=0)  # fmt: skip
     return Cell(
         shape=shape.name,
         at=place,
@@ -326,9 +305,9 @@ def _cell(
         source=Source(
             file=path.name,
             sha256=digest(path),
-            said=dict(document),
+            said=dict(source.document),
             median=claimed,
-            taken=facts.time or None,
+            taken=source.time or None,
         ),
     )
 
@@ -338,17 +317,8 @@ def _target(shape: MatrixShape) -> Declared:
     sizes = dict(shape.arguments)
     work = attention_work(sizes)
     dtype = sizes.pop("dtype", None)
-    name = None if dtype is None else str(dtype)
-    return Declared(name=IMPORTED, shapes=sizes, dtype=name, work=work)
-
-
-def _device(sheet: Datasheet) -> Device:
-    """A product as a device of a fingerprint, without unknown values."""
-    return Device(
-        name=sheet.name,
-        compute_capability=f"{sheet.cc[0]}.{sheet.cc[1]}",
-        multiprocessors=sheet.sm_count,
-        memory_bytes=0,
+    return Declared(
+        name=IMPORTED, shapes=sizes, dtype=None if dtype is None else str(dtype), work=work
     )
 
 
@@ -363,23 +333,12 @@ def _plan(
     own = next((latency.gpu for latency in latencies if latency.gpu), None)
     return PlanFile(
         asked=Asked(
-            matrix=matrix,
-            samples=None,
-            blocks=None,
-            seed=None,
-            timer=latencies[0].timer,
-            cache=latencies[0].cache,
-            warmup=None,
-            device=None,
-            backends=(backend,),
+            matrix=matrix, timer=latencies[0].timer, cache=latencies[0].cache, backends=(backend,)
         ),
-        target=Program(name=None, file=None, sha256=None),
+        target=Program(),
         gpu=own,
         gpu_from="said" if sheet else ("measured" if own else "none"),
-        measured_on=None,
-        budget=None,
         command=tuple(command),
         created=timestamp(),
-        seconds=None,
-        backends=(Backend(name=backend, available=True, reason="", setting=""),),
+        backends=(Backend(name=backend, available=True),),
     )

@@ -11,23 +11,24 @@ import random
 import re
 import secrets
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal
 
 from msgspec import UNSET, structs
 
 from profkit.capture.environment import digest
+from profkit.core.duration import duration
 from profkit.core.errors import BadInput, EnvironmentProblem, ProfkitError
 from profkit.core.fingerprint import Device, Fingerprint
 from profkit.core.timestamp import timestamp
 from profkit.core.typed_file import convert, known, part
-from profkit.study.folder import cell_file, keep_again, read_cells, write_plan, write_whole
-from profkit.study.json import cell_json
-from profkit.study.matrix import MatrixShape
-from profkit.study.plan import BaselinePlan, Declared
+from profkit.execution.placement import Placement
+from profkit.study.folder import cell_file, read_cells
+from profkit.study.matrix import Matrix, MatrixShape
 from profkit.study.plan_format import Backend, MeasuredOn, PlanFile, Run
 from profkit.timing.budget import GPU_PROBES, Outlook, Todo
 from profkit.timing.cell import MISSING, Cell, CellStatus
@@ -36,6 +37,7 @@ from profkit.timing.measurement import (
     Opened,
     Series,
     Tell,
+    TimingPlan,
     environment_of,
     of_device,
     open_target,
@@ -47,6 +49,7 @@ from profkit.timing.turns import Died, Silent, Turn
 _OUT_OF_MEMORY = re.compile(r"OutOfMemoryError|out of memory|can't allocate memory", re.IGNORECASE)
 _DEVICE_LOST = re.compile(r"CUDA error|CUDA_ERROR|AcceleratorError|illegal memory access")
 _RAISED = re.compile(r"\w+: ")
+TIMEOUT = 600.0  # s, chosen: above the compilation of any kernel
 
 
 class Process:
@@ -100,32 +103,82 @@ class _Lost(Exception):
         self.why = why
 
 
-class Store(Protocol):
-    """Where cells and the plan are saved."""
+@dataclass(frozen=True)
+class BaselinePlan:
+    """Shapes and backends to measure, and how: each shape as by `timing`, of one target.
 
-    def save_cell(self, cell: Cell, again: bool) -> None:
-        """Save a cell, or one that was measured again beside others."""
+    `backends` are variants of the target, all where none is named. `budget` and `timeout` (for a
+    response of a cell) are in seconds. `profiled` cells get a profile. `command` is saved with the
+    results. `on` is where, None: on one GPU of this machine.
+    """
 
-    def save_plan(self, file: PlanFile) -> None:
-        """Save the plan."""
+    timing: TimingPlan
+    matrix: Matrix
+    out: Path
+    backends: tuple[str, ...] = ()
+    budget: float | None = None
+    timeout: float = TIMEOUT
+    profiled: Literal["none", "top", "all"] = "none"
+    resume: bool = False
+    command: tuple[str, ...] = ()
+    on: Placement | None = None
+
+    @property
+    def target(self) -> Path:
+        """The target's script."""
+        return self.timing.subjects[0].path
 
 
-class FolderStore:
-    """The folder of a baseline."""
+@dataclass(frozen=True)
+class Declared:
+    """The target's declaration: its name, the backends to measure, the FLOP of each shape."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    name: str
+    backends: tuple[Backend, ...]
+    flop: Mapping[str, float]
 
-    def save_cell(self, cell: Cell, again: bool) -> None:
-        """Write the cell's file; a repeated cell goes to a separate folder, if it has a time."""
-        if not again:
-            write_whole(cell_file(self._folder, cell.id), cell_json(cell))
-        elif cell.latency:
-            keep_again(self._folder, cell, cell_json(cell))
+    def about(self, name: str) -> Backend:
+        """A backend."""
+        return next(backend for backend in self.backends if backend.name == name)
 
-    def save_plan(self, file: PlanFile) -> None:
-        """Write baseline.json."""
-        write_plan(self._folder, file)
+    @property
+    def available(self) -> list[str]:
+        return [backend.name for backend in self.backends if backend.available]
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What all measurements of a baseline share: the request, the target's declaration, and the
+    plan file as it was when they began."""
+
+    plan: BaselinePlan
+    declared: Declared
+    file: PlanFile
+
+
+class Account:
+    """The plan file of a baseline while it is measured: the time and the `processes` of this run,
+    which `save` adds to it."""
+
+    def __init__(
+        self, setup: Setup, save: Callable[[PlanFile], None], started: float | None = None
+    ) -> None:
+        self.file, self._command = setup.file, setup.plan.command
+        self.started = time.monotonic() if started is None else started
+        self.created = timestamp()
+        self.processes: set[Hashable] = set()
+        self._save, self._before, self._runs = save, self.file.seconds or 0.0, self.file.runs or ()
+        if self.file.runs is UNSET and self.file.measured_on is not None:  # it kept no account
+            first = Run(command=self.file.command, created=self.file.created, processes=None)
+            self._runs = (first,)
+
+    def save(self, **changes: Any) -> None:
+        """Save the plan with changes, and the time so far."""
+        seconds, runs = self._before + time.monotonic() - self.started, self._runs
+        if count := len(self.processes):
+            runs = (*runs, Run(command=self._command, created=self.created, processes=count))
+        self.file = structs.replace(self.file, seconds=seconds, runs=runs, **changes)
+        self._save(self.file)
 
 
 @dataclass(frozen=True)
@@ -143,29 +196,30 @@ class Round:
         return self.shape.name, self.names
 
 
-def cell_key(target: str | None, plan: BaselinePlan, shape: MatrixShape, backend: Backend) -> str:
-    """What a cell is of, as a SHA-256: a cell of another key is another; `target` is its hash."""
-    settings = plan.settings
+def cell_key(setup: Setup, shape: MatrixShape, backend: Backend) -> str:
+    """What a cell is of, as a SHA-256: a cell of another key is another."""
+    timing, settings = setup.plan.timing, setup.plan.timing.settings
     return digest(
         {
-            "target": target,
+            "target": setup.file.target.sha256,
             "arguments": shape.arguments,
             "backend": backend.name,
             "version": backend.version,
-            **part(plan, "samples", "blocks", "seed", "device"),
+            **part(timing, "samples", "blocks", "seed", "device"),
             "settings": [settings.timer.value, settings.cache.value, settings.warmup],
-            **({"energy": plan.energy} if plan.energy else {}),
+            **({"energy": timing.energy} if timing.energy else {}),
         }
     )
 
 
-def missing_rounds(plan: BaselinePlan, declared: Declared, target: str | None) -> list[Round]:
+def missing_rounds(setup: Setup) -> list[Round]:
     """The backends to measure at each shape with missing cells, in the shuffled order.
 
     In addition the first one with a time, their reference: its earlier blocks are not
     interleaved with theirs. Where the first is missing, all that are compared with it. Raises
     BadInput for a cell of another shape.
     """
+    plan, declared = setup.plan, setup.declared
     available, shapes = declared.available, {shape.name: shape for shape in plan.matrix.shapes}
     saved = read_cells(plan.out)
     for cell in saved:
@@ -180,12 +234,12 @@ def missing_rounds(plan: BaselinePlan, declared: Declared, target: str | None) -
         for cell in saved
         if cell.key is None  # of an older profkit
         or cell.backend not in available
-        or cell.key == cell_key(target, plan, shapes[cell.shape], declared.about(cell.backend))
+        or cell.key == cell_key(setup, shapes[cell.shape], declared.about(cell.backend))
     ]
     done = {cell.id for cell in cells if cell.status not in MISSING}
     timed = {cell.id for cell in cells if cell.latency}
     order = list(enumerate(plan.matrix.shapes))
-    random.Random(plan.seed).shuffle(order)
+    random.Random(plan.timing.seed).shuffle(order)
     rounds = []
     for place, shape in order:
         names = [name for name in available if f"{shape.name}.{name}" not in done]
@@ -203,43 +257,31 @@ class Crashed(Exception):
 
 
 class Measuring:
-    """The work on rounds of a baseline.
+    """The work on rounds of a baseline, whose cells `save` gets, with whether they were `again`.
 
-    `file` is the plan to be saved, with the recorded backends. A crash ends it where it is to be
-    `tried_again`: it raises Crashed. `share` (s) of the budget is what the samples may take.
+    A crash ends it where it is to be `tried_again`: it raises Crashed. `share` (s) of the budget is
+    what the samples may take.
     """
 
     def __init__(
         self,
-        plan: BaselinePlan,
+        setup: Setup,
         process: Process,
-        declared: Declared,
-        file: PlanFile,
-        started: float,
-        tell: Tell,
+        account: Account,
         rounds: Sequence[Round],
-        store: Store,
+        save: Callable[[Cell, bool], None],
+        tell: Tell,
         *,
         tried_again: bool = False,
         share: float = math.inf,
     ) -> None:
-        self._plan = plan
-        self._store = store
-        self._tried_again = tried_again
-        self._share = share
+        self._setup, self._plan, self._account = setup, setup.plan, account
+        self._timing = plan = setup.plan.timing
+        self._save_cell, self._tell = save, tell
+        self._tried_again, self._share = tried_again, share
         self._process = process
-        self._declared = declared
-        self._file = file
-        self._started = started
-        self._before = file.seconds or 0.0
-        self._runs = file.runs or ()
-        if file.runs is UNSET and file.measured_on is not None:  # a run that kept no account
-            self._runs = (Run(command=file.command, created=file.created, processes=None),)
-        self._measured_by: set[int] = set()
-        self._created = timestamp()
-        self._tell = tell
         self._outlook = Outlook(
-            declared.flop,
+            setup.declared.flop,
             plan.samples,
             plan.blocks,
             plan.settings.warmup,
@@ -247,25 +289,24 @@ class Measuring:
             behind=RUNS * (LEAD_IN + plan.energy) if plan.energy else 0.0,
         )
         self._stage = ""
-        self._about = {backend.name: backend for backend in declared.backends}
         self.todo = rounds
 
     def check_device(self) -> None:
         """Raises EnvironmentProblem without a device, and on another than that of earlier cells."""
-        answer = self._process.turn.ask("where", device=self._plan.device)
-        if self._file.measured_on is not None:
+        answer = self._process.turn.ask("where", device=self._timing.device)
+        if self._account.file.measured_on is not None:
             self._check_device(answer)
 
     def run(self) -> None:
         """Measure all missing cells; raises EnvironmentProblem on another GPU than before."""
-        self._note_time()
+        self._account.save()
         for index, round_ in enumerate(self.todo):
             later = [other.todo for other in self.todo[index + 1 :]]
             rest = self._left_words([round_.todo, *later])
             self._stage = f"{index + 1} of {len(self.todo)}  {round_.shape.name}{rest}"
             self._tell(self._stage, "")
             self._shape(round_, later)
-            self._note_time()
+            self._account.save()
 
     def _shape(self, round_: Round, later: Sequence[Todo]) -> None:
         """Measure a shape, again without the culprit where one crashes the process."""
@@ -273,8 +314,8 @@ class Measuring:
         left = list(round_.names)
         while not set(left) <= set(round_.again):
             if not self._outlook.fits((round_.shape.name, left), self._budget_left()):
-                spent = "on other cells" if self._measured_by else "before the first cell"
-                reason = f"the budget of {_minutes(self._plan.budget or 0.0)} was spent {spent}"
+                spent = "on other cells" if self._account.processes else "before the first cell"
+                reason = f"the budget of {duration(self._plan.budget or 0.0)} was spent {spent}"
                 self._give_up(round_, left, CellStatus.no_time, reason)
                 return
             try:
@@ -303,23 +344,23 @@ class Measuring:
         samples = {series.variant: series.sample_seconds for series in ready}
         left = min(self._share, self._budget_left())
         wanted = self._outlook.samples(samples, later, left)
-        random.Random(f"{self._plan.seed} {round_.shape.name}").shuffle(ready)
+        random.Random(f"{self._timing.seed} {round_.shape.name}").shuffle(ready)
         measured = self._take_energy(round_, self._take_turns(round_, ready, wanted))
-        if self._process.number not in self._measured_by:  # before the cells are saved
-            self._measured_by.add(self._process.number)
-            self._note_time()
+        if self._process.number not in self._account.processes:  # before the cells are saved
+            self._account.processes.add(self._process.number)
+            self._account.save()
         for series in sorted(measured, key=lambda series: series.variant not in round_.again):
-            latency = series.latency(self._plan.timing)
+            latency = series.latency(self._timing)
             count, fewer = len(latency.samples), ""
-            if count < self._plan.samples:
-                budget = _minutes(self._plan.budget or 0.0)
-                fewer = f"{count} of {self._plan.samples}, for the budget of {budget}"
+            if count < self._timing.samples:
+                budget = duration(self._plan.budget or 0.0)
+                fewer = f"{count} of {self._timing.samples}, for the budget of {budget}"
             self._save(round_, series.variant, opened.answer, status=CellStatus.measured,
                        latency=latency, fewer=fewer)  # fmt: skip
 
     def _opened(self, round_: Round, names: Sequence[str]) -> Opened | None:
         """The target at a shape; failures are saved as cells; None: nothing can be measured."""
-        timing = self._plan.timing
+        timing = self._timing
         subject = replace(timing.subjects[0], variants=tuple(names))
         timing = replace(timing, arguments=round_.shape.words)
         try:
@@ -334,7 +375,7 @@ class Measuring:
             self._give_up(round_, names, _status_of(error.message), error.message)
             return None
         self._check_device(opened.answer)
-        if self._plan.energy:
+        if self._timing.energy:
             self._process.turn.ask("check_energy")
         lost = next((name for name, why in opened.wrong.items() if _DEVICE_LOST.search(why)), None)
         if lost is not None:
@@ -354,10 +395,9 @@ class Measuring:
             uuid=known(gpu.uuid),
             multiprocessors=known(gpu.multiprocessors),
         )
-        before = self._file.measured_on
+        before = self._account.file.measured_on
         if before is None:
-            self._file = structs.replace(self._file, measured_on=identity, gpu=gpu or None)
-            self._note_time()
+            self._account.save(measured_on=identity, gpu=gpu or None)
         elif before != identity:
             raise EnvironmentProblem(
                 f"{self._plan.out}: was measured on {_device_words(before)}, "
@@ -369,8 +409,7 @@ class Measuring:
         ready = []
         for series in opened.series:
             self._show("warm up", series.variant)
-            with self._saved_when_it_fails(round_, series, opened.answer):
-                series.prepare(self._plan.timing)
+            if self._succeeds(round_, series, partial(series.prepare, self._timing)):
                 ready.append(series)
                 call = float(series.ready["rough"])
                 self._outlook.saw_call(round_.shape.name, series.variant, call)
@@ -383,18 +422,13 @@ class Measuring:
         series that did not fail."""
         live = list(ready)
         turn = 0
-        for block in range(self._plan.blocks):
+        for block in range(self._timing.blocks):
             for series in [live[place] for place in order(len(live), block)]:
-                variant = series.variant
-                self._show("time", f"block {block + 1} of {self._plan.blocks}, {variant}")
-                failed = True
-                with self._saved_when_it_fails(round_, series, series.answer):
-                    if len(live) == 1 and block:
-                        series.spacer(wanted[variant])
-                        turn += 1
-                    series.block(wanted[variant], turn)
-                    failed = False
-                if failed:
+                count = wanted[series.variant]
+                self._show("time", f"block {block + 1} of {self._timing.blocks}, {series.variant}")
+                alone = block > 0 and len(live) == 1
+                turn += alone
+                if not self._succeeds(round_, series, partial(_block, series, count, turn, alone)):
                     live.remove(series)
                 turn += 1
             if self._budget_left() <= 0:
@@ -409,51 +443,48 @@ class Measuring:
         """The energy of calls where it was asked for, until the budget is spent; the series that
         did not fail."""
         live = list(ready)
-        for run in range(RUNS if self._plan.energy else 0):
+        for run in range(RUNS if self._timing.energy else 0):
             for series in [live[place] for place in order(len(live), run)]:
                 if self._budget_left() <= 0:
                     return live
                 self._show("energy", f"run {run + 1} of {RUNS}, {series.variant}")
-                failed = True
-                with self._saved_when_it_fails(round_, series, series.answer):
-                    series.draw(self._plan.energy or 0.0)
-                    failed = False
-                if failed:
+                if not self._succeeds(
+                    round_, series, partial(series.draw, self._timing.energy or 0.0)
+                ):
                     live.remove(series)
         return live
 
-    @contextmanager
-    def _saved_when_it_fails(
-        self, round_: Round, series: Series, answer: Mapping[str, Any]
-    ) -> Iterator[None]:
-        """A failure of one backend is saved as its cell; raises _Lost where it crashed the
-        process."""
+    def _succeeds(self, round_: Round, series: Series, step: Callable[[], None]) -> bool:
+        """Whether a step of one backend does not fail; a failure is saved as its cell. Raises _Lost
+        where it crashed the process."""
         try:
-            yield
+            step()
         except Died as error:
             raise _Lost(series.variant, self._words(error)) from None
         except ProfkitError as error:
             if _DEVICE_LOST.search(error.message):
                 raise _Lost(series.variant, error.message) from None
             status = _status_of(error.message)
-            self._give_up(round_, [series.variant], status, error.message, answer)
+            self._give_up(round_, [series.variant], status, error.message, series.answer)
+            return False
+        return True
 
     def _words(self, error: Died) -> str:
         if isinstance(error, Silent):
-            return f"no answer for {_minutes(self._plan.timeout)}, ended"
+            return f"no answer for {duration(self._plan.timeout)}, ended"
         return error.message
 
     def _budget_left(self) -> float:
         if self._plan.budget is None:
             return math.inf
-        return self._plan.budget - (time.monotonic() - self._started)
+        return self._plan.budget - (time.monotonic() - self._account.started)
 
     def _left_words(self, later: Sequence[Todo]) -> str:
         """The estimated remaining time, once known."""
         if not self._outlook.knows:
             return ""
         rest = min(self._outlook.seconds(later), max(0.0, self._budget_left()))
-        return f"  about {_minutes(rest)} left"
+        return f"  about {duration(rest)} left"
 
     def _show(self, stage: str, detail: str) -> None:
         self._tell(self._stage, f"{stage} {detail}")
@@ -472,9 +503,8 @@ class Measuring:
     def _save(self, round_: Round, name: str, answer: Mapping[str, Any], **outcome: Any) -> None:
         surroundings = dict(of_device(answer)) if answer else {}
         cell = cell_of(
-            self._plan,
-            self._file.target.sha256,
-            self._about[name],
+            self._setup,
+            name,
             round_,
             chosen=answer.get("variants", {}).get(name, {}).get("chosen"),
             fingerprint=convert(surroundings, Fingerprint),
@@ -482,32 +512,28 @@ class Measuring:
             seconds=time.monotonic() - self._round_started,
             **outcome,
         )
-        self._store.save_cell(cell, cell.backend in round_.again)
-
-    def _note_time(self) -> None:
-        """Save the time so far, and the GPU."""
-        count, runs = len(self._measured_by), self._runs
-        if count:
-            run = Run(command=self._plan.command, created=self._created, processes=count)
-            runs = (*runs, run)
-        seconds = self._before + time.monotonic() - self._started
-        self._file = structs.replace(self._file, seconds=seconds, runs=runs)
-        self._store.save_plan(self._file)
+        self._save_cell(cell, cell.backend in round_.again)
 
 
-def cell_of(
-    plan: BaselinePlan, target: str | None, backend: Backend, round_: Round, **outcome: Any
-) -> Cell:
-    """A cell of a round, as it came out; `target` is the hash of the script."""
+def _block(series: Series, count: int, turn: int, spaced: bool) -> None:
+    """Take a block; `spaced`: after untimed calls, for no other series does that."""
+    if spaced:
+        series.spacer(count)
+    series.block(count, turn)
+
+
+def cell_of(setup: Setup, name: str, round_: Round, **outcome: Any) -> Cell:
+    """A backend's cell of a round, as it came out."""
+    backend = setup.declared.about(name)
     return Cell(
-        key=cell_key(target, plan, round_.shape, backend),
+        key=cell_key(setup, round_.shape, backend),
         shape=round_.shape.name,
         at=round_.place,
         arguments=dict(round_.shape.arguments),
-        backend=backend.name,
+        backend=name,
         version=backend.version,
         setting=backend.setting,
-        asked=plan.samples,
+        asked=setup.plan.timing.samples,
         round=round_.id,
         created=timestamp(),
         **outcome,
@@ -528,9 +554,3 @@ def _device_words(identity: MeasuredOn) -> str:
     if identity.device == "cpu":
         return "the CPU"
     return f"{identity.name or 'a GPU'} {identity.uuid or ''}".strip()
-
-
-def _minutes(seconds: float) -> str:
-    if seconds < 10:
-        return f"{seconds:.2g} s"
-    return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"

@@ -22,8 +22,8 @@ class Backend(Model, frozen=True, kw_only=True):
     name: str
     version: str | None = None
     available: bool
-    reason: str
-    setting: str
+    reason: str = ""
+    setting: str = ""
     gone: str | UnsetType = UNSET
 
 
@@ -38,9 +38,9 @@ class Run(Model, frozen=True, kw_only=True):
 class Program(Model, frozen=True, kw_only=True):
     """The target: its name and its script's, null for imported latencies."""
 
-    name: str | None
-    file: str | None
-    sha256: str | None
+    name: str | None = None
+    file: str | None = None
+    sha256: str | None = None
 
 
 class Asked(Model, frozen=True, kw_only=True):
@@ -49,13 +49,13 @@ class Asked(Model, frozen=True, kw_only=True):
 
     target: str | None = None
     matrix: Matrix
-    samples: Count | None
-    blocks: Count | None
-    seed: int | None
+    samples: Count | None = None
+    blocks: Count | None = None
+    seed: int | None = None
     timer: str
     cache: str
-    warmup: Amount | None
-    device: str | None
+    warmup: Amount | None = None
+    device: str | None = None
     backends: tuple[str, ...]
     energy: Amount | UnsetType = UNSET
 
@@ -79,22 +79,17 @@ class PlanFile(File, frozen=True, kw_only=True, tag="profkit.baseline-plan/1"):
 
     asked: Asked
     target: Program
-    gpu: Device | None
+    gpu: Device | None = None
     gpu_from: Origin | UnsetType = UNSET
     gpus: tuple[Device, ...] | UnsetType = UNSET
     gpu_spread: GpuSpread | UnsetType = UNSET
-    measured_on: MeasuredOn | None
-    budget: Amount | None
+    measured_on: MeasuredOn | None = None
+    budget: Amount | None = None
     command: tuple[str, ...]
     created: str
-    seconds: Amount | None
+    seconds: Amount | None = None
     backends: tuple[Backend, ...]
     runs: tuple[Run, ...] | UnsetType = UNSET
-
-    @property
-    def name_parts(self) -> tuple[str, ...]:
-        """The name of a baseline: its target, and the matrix where that has another name."""
-        return tuple(dict.fromkeys((self.target.name or IMPORTED, self.asked.matrix.name)))
 
 
 class ProfiledCell(Model, frozen=True, kw_only=True):

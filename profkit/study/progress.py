@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,6 +13,7 @@ from typing import Literal
 from msgspec import UNSET, UnsetType
 
 from profkit.core.atomic_file import write_atomic
+from profkit.core.duration import duration
 from profkit.core.errors import BadInput, EnvironmentProblem
 from profkit.core.lock import file_lock
 from profkit.core.text_files import MissingFile
@@ -21,6 +22,7 @@ from profkit.core.typed_file import Amount, Count, File, Model, encode, known, r
 from profkit.execution.protocol import host_name
 from profkit.execution.slurm import cancel_jobs
 from profkit.study.folder import cell_statuses, read_plan
+from profkit.ui.document import Block, Document, Facts, Lines, Row
 from profkit.ui.text import plural
 
 PROGRESS, CANCEL, JOBS = "progress.json", "cancel", "jobs"
@@ -137,45 +139,41 @@ def _age(moment: str) -> float:
     return (datetime.now(UTC) - then).total_seconds()
 
 
-def status_text(status: StatusFile) -> str:
+def status_document(status: StatusFile) -> Document:
     """The status in words."""
     done = sum(count for name, count in status.counts.items() if name != "no_time")
     lines = [f"{status.folder}: {done} of {plural(status.planned, 'configuration')}"]
     if status.counts:
         lines.append("  " + ", ".join(f"{n} {name}" for name, n in sorted(status.counts.items())))
-    progress = status.progress
-    if progress is None:
+    blocks: list[Block] = []
+    if status.progress is not None:
+        blocks = [Lines((), gap=True), Facts("", tuple(_rows(status.progress, bool(status.alive))))]
+    else:
         lines += filter(None, [known(status.unreadable)])
         lines += ["A process of this machine measures them"] if status.alive else []
-        return "\n".join(lines) + "\n"
-    state: str = progress.state
-    if state == "running" and not status.alive:
-        state = "ended without a word (go on with --resume)"
-    lines += [
-        "",
-        f"Driver   {progress.host}, process {progress.process}, --on {progress.executor}: {state}",
-        f"Shapes   {progress.finished} of {progress.total} of this run, "
-        f"{progress.waiting} waiting, {len(progress.running)} running, "
-        f"{progress.lost} lost and taken by others",
-    ]
+    return Document(f"Status of {status.folder}", (Lines(tuple(lines)), *blocks))
+
+
+def _rows(progress: ProgressFile, alive: bool) -> Iterator[Row]:
+    """The last run on several GPUs; `alive` while it goes on."""
+    ended = progress.state == "running" and not alive
+    state = "ended without a word (go on with --resume)" if ended else progress.state
+    driver = f"{progress.host}, process {progress.process}, --on {progress.executor}: {state}"
+    yield Row("Driver", driver)
+    yield Row(
+        "Shapes",
+        f"{progress.finished} of {progress.total} of this run, {progress.waiting} waiting, "
+        f"{len(progress.running)} running, {progress.lost} lost and taken by others",
+    )
     if progress.rate:
-        left = f", about {_duration(progress.remaining)} left" if status.alive else ""
-        lines.append(f"Rate     {progress.rate * 60:.3g} shapes a minute{left}")
-    if status.alive:
-        for place, each in enumerate(progress.running):
-            words = f"{each.shape} on {each.worker}, {each.seconds:.0f} s"
-            lines.append(f"{'' if place else 'Running':9}{words}")
+        unknown = progress.remaining is None
+        left = f", about {'?' if unknown else duration(progress.remaining or 0.0)} left"
+        yield Row("Rate", f"{progress.rate * 60:.3g} shapes a minute{left * alive}")
+    for place, each in enumerate(progress.running if alive else ()):
+        words = f"{each.shape} on {each.worker}, {each.seconds:.0f} s"
+        yield Row("" if place else "Running", words)
     for label, several in (("Given up", progress.given_up), ("Not used", progress.excluded)):
-        lines += [f"{label:9}{each.name}: {each.reason}" for each in several]
-    return "\n".join(lines) + "\n"
-
-
-def _duration(seconds: float | None) -> str:
-    if seconds is None:
-        return "?"
-    if seconds < 100:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"
+        yield from (Row(label, f"{each.name}: {each.reason}") for each in several)
 
 
 def ask_to_cancel(folder: Path, wait: Callable[[float], None], seconds: float = 15.0) -> str:

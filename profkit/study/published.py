@@ -21,7 +21,7 @@ from profkit.core.typed_file import known
 from profkit.core.yaml_files import shipped_yaml
 from profkit.report.gpus import datasheet_named
 from profkit.study.matrix import attention_work
-from profkit.study.summary import Row
+from profkit.study.summary_format import Row
 from profkit.timing.cell import CellStatus
 from profkit.timing.latency import POWER_CAP, compute_peak
 

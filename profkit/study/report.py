@@ -10,33 +10,21 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from msgspec import structs
-
 from profkit.analysis.run_files import LATENCY, SUFFIXES, one_report
 from profkit.audit.audit import Outcome
 from profkit.capture.backends import SHIPPED
 from profkit.comparison.comparison import Diff
 from profkit.core.errors import BadInput, ProfkitError
-from profkit.core.fingerprint import Device
 from profkit.core.text_files import MissingFile, read_json
 from profkit.core.typed_file import part, plain, read_file
 from profkit.report.floors import Floor, floors
 from profkit.rules.checklist import Checklist
 from profkit.rules.finding import Finding
 from profkit.study.folder import SUMMARY, read_again, read_cells
-from profkit.study.json import BaselineFile, derived
 from profkit.study.plan_format import ProfiledCell
 from profkit.study.published import PublishedPair, published_pairs, wrong_claims
-from profkit.study.summary import (
-    GAPS,
-    THRESHOLDS,
-    Baseline,
-    Contrast,
-    Row,
-    derive,
-    is_same_kernel,
-    top_rows,
-)
+from profkit.study.summary import THRESHOLDS, derive, is_same_kernel, top_rows
+from profkit.study.summary_format import GAPS, BaselineFile, Contrast, Row
 from profkit.timing.cell import MISSING, Cell, CellStatus, Source
 from profkit.timing.latency import Pair, analyze_latency, compare_with
 from profkit.timing.latency_file import read_latencies
@@ -206,8 +194,8 @@ def gather(folder: Path, *, price: float | None = None, ladder: Path | None = No
     `price` is of a GPU hour; `ladder` is a recording of interleaved variants. Raises
     BadInput for a folder without a whole baseline, and where its summary is not of its cells.
     """
-    summary, cells, baseline = _whole(folder)
-    rows, sheet, seconds = baseline.rows, baseline.datasheet, summary.seconds
+    summary, cells = _whole(folder)
+    rows, sheet, seconds = summary.cells, summary.datasheet, summary.seconds
     pairs = published_pairs(rows, sheet.name if sheet else None, summary.gpu)
     names = [backend.name for backend in SHIPPED]
     own = not set(summary.options.backends) <= set(names)
@@ -218,7 +206,7 @@ def gather(folder: Path, *, price: float | None = None, ladder: Path | None = No
         faults=faults(rows),
         goals=tuple(goal(row) for row in top_rows(rows)),
         published=pairs,
-        same=same_kernel(rows, baseline.comparisons),
+        same=same_kernel(rows, summary.comparisons),
         claims=wrong_claims(pairs),
         profiles=tuple(_profile(folder, profile) for profile in summary.profiles),
         steps=_steps(ladder, {backend.name for backend in summary.backends}) if ladder else (),
@@ -263,8 +251,8 @@ def goal(row: Row) -> Goal:
     return Goal(row, median if low is None else min(median, low), low)
 
 
-def _whole(folder: Path) -> tuple[BaselineFile, list[Cell], Baseline]:
-    """The summary, saved or derived, its cells and the baseline derived from them.
+def _whole(folder: Path) -> tuple[BaselineFile, list[Cell]]:
+    """The summary, saved or derived, and its cells.
 
     Raises BadInput where a saved one differs from the cells.
     """
@@ -274,21 +262,17 @@ def _whole(folder: Path) -> tuple[BaselineFile, list[Cell], Baseline]:
     except MissingFile:
         from profkit.study.run import derived_summary
 
-        baseline, summary = derived_summary(folder)
-        return summary, _cells(folder, summary), baseline
-    cells, again = _cells(folder, summary), read_again(folder)
-    order = [backend.name for backend in summary.backends]
+        summary = derived_summary(folder)
+        return summary, _cells(folder, summary)
+    cells = _cells(folder, summary)
     # The cells don't know the A/A floor that the verdicts were held against. Every margin is at
     # least the floor, so that it is the least of them, where it counted at all.
     margins = [pair.margin for pair in summary.comparisons if pair.margin is not None]
     floor = min(margins, default=None)
-    baseline = derive(cells, summary.gpu or Device(), order=order, floor=floor, again=again)
-    right = structs.replace(
-        summary, **derived(baseline, [*cells, *again], summary.matrix, summary.backends)
-    )
+    right = derive(summary, cells, again=read_again(folder), floor=floor)
     for place, saved, value in _differences(read_json(path, _REMEDY), plain(right), ""):
         raise BadInput(f"{path}: {place} is {saved}, the saved samples give {value}", _REMEDY)
-    return right, cells, baseline
+    return right, cells
 
 
 def _cells(folder: Path, summary: BaselineFile) -> list[Cell]:

@@ -15,22 +15,32 @@ from markupsafe import Markup
 
 from profkit.capture.work import BACKWARD_FLOP
 from profkit.comparison import text as diff_words
-from profkit.core import typed_file
+from profkit.core import duration, typed_file
 from profkit.core.text_files import shipped_text
 from profkit.rules import finding_text
 from profkit.study import drawings, report_words, summary
-from profkit.study.plan import BLOCKS
 from profkit.study.published import overclaims
 from profkit.study.report import Report, Step
 from profkit.timing import latency_view, statistics, verdict
 from profkit.timing.latency import FEWEST_BLOCKS
 from profkit.timing.latency_format import TRIMMED
+from profkit.timing.measurement import COMPARED_BLOCKS
 from profkit.ui import document, text
 from profkit.ui.document import Block, Bullets, Document, Heading, Paragraph, Table, marked
 
 _CAUSES = 3  # chosen: of a change under ncu, fits the cell of a table
 _MARK = re.compile("\ue000(\\d+)\ue001")
-_MODULES = (typed_file, summary, drawings, statistics, latency_view, document, text, report_words)
+_MODULES = (
+    duration,
+    typed_file,
+    summary,
+    drawings,
+    statistics,
+    latency_view,
+    document,
+    text,
+    report_words,
+)
 
 
 def report_document(report: Report) -> Document:
@@ -74,7 +84,7 @@ def report_environment(values: list[Any]) -> Environment:
     functions = {name: value for name, value in names.items() if callable(value)}
     environment.globals |= names | {
         "BACKWARD_FLOP": BACKWARD_FLOP,
-        "BLOCKS": BLOCKS,
+        "BLOCKS": COMPARED_BLOCKS,
         "CAUSES": _CAUSES,
         "DEPENDENT_ALPHA": verdict.DEPENDENT_ALPHA,
         "FEWEST_BLOCKS": FEWEST_BLOCKS,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET, structs
 
-from profkit.study.summary import GAPS, Row
+from profkit.study.summary_format import GAPS, Row
 from profkit.timing.cell import CellStatus
 from profkit.ui.badge import badge_svg
 from profkit.ui.document import Badge, Badges, unmarked, verbatim
@@ -355,12 +355,6 @@ def floor_milliseconds(seconds: float) -> str:
 
 def millisecond_ends(low: float, high: float) -> str:
     return f"[{milliseconds(low, 5)}, {milliseconds(high, 5)}] ms"
-
-
-def duration(seconds: float) -> str:
-    if seconds < 120:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
 
 
 def report_command(report: Report) -> str:

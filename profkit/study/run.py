@@ -5,10 +5,13 @@ The folder is sufficient to resume after any interruption.
 
 from __future__ import annotations
 
+import io
+import json
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +22,10 @@ from profkit.calibration.gpu_spread import read_spread
 from profkit.capture.program_files import program_digest
 from profkit.core.errors import BadInput, ProfkitError, UsageError
 from profkit.core.extras import lacking
-from profkit.core.fingerprint import Device
 from profkit.core.lock import gpu_lock
 from profkit.core.timestamp import timestamp
-from profkit.core.typed_file import encode, known, part
+from profkit.core.typed_file import encode, known, part, plain
+from profkit.core.version import __version__
 from profkit.recording import recording
 from profkit.study.distribution import distribute
 from profkit.study.folder import (
@@ -35,24 +38,32 @@ from profkit.study.folder import (
     read_cells,
     read_plan,
     read_profiles,
+    write_cell,
     write_plan,
     write_profiles,
     write_whole,
 )
-from profkit.study.json import BaselineFile, cells_parquet, summary_file
 from profkit.study.matrix import MatrixShape
-from profkit.study.measurement import FolderStore, Measuring, Process, missing_rounds
-from profkit.study.plan import BaselinePlan, Declared, Profiled
+from profkit.study.measurement import (
+    Account,
+    BaselinePlan,
+    Declared,
+    Measuring,
+    Process,
+    Setup,
+    missing_rounds,
+)  # fmt: skip
 from profkit.study.plan_format import Asked, Backend, PlanFile, ProfiledCell, Program
 from profkit.study.progress import forget_progress
-from profkit.study.summary import Baseline, Row, derive, top_rows
+from profkit.study.summary import derive, top_rows
+from profkit.study.summary_format import BaselineFile, Options, Row, name_parts
 from profkit.timing.cell import MISSING, Cell, CellStatus
 from profkit.timing.floor import read_floor
 from profkit.timing.measurement import Tell, lock_of
 from profkit.timing.turns import Died, Silent
 
 
-def run_baseline(plan: BaselinePlan, tell: Tell) -> Baseline:
+def run_baseline(plan: BaselinePlan, tell: Tell) -> BaselineFile:
     """Measure the missing cells of the plan's folder, profile as planned, and derive the summary.
 
     Every cell is saved as soon as it is measured. `tell` gets (stage, detail). Raises UsageError
@@ -62,11 +73,11 @@ def run_baseline(plan: BaselinePlan, tell: Tell) -> Baseline:
     started = time.monotonic()
     measure_missing(plan, started, tell)
     _note_spread(plan.out)
-    baseline = summarize(plan.out)
-    if plan.profiled is Profiled.none:
-        return baseline
-    timed = [row for row in baseline.rows if row.is_timed]
-    if plan.profiled is Profiled.top:
+    summary = summarize(plan.out)
+    if plan.profiled == "none":
+        return summary
+    timed = [row for row in summary.cells if row.is_timed]
+    if plan.profiled == "top":
         timed = list(top_rows(row for row in timed if row.flop_rate))
     _profile_cells(plan, timed, started, tell)
     return summarize(plan.out)
@@ -87,12 +98,8 @@ def measure_missing(plan: BaselinePlan, started: float, tell: Tell) -> None:
         file = before or PlanFile(
             asked=_asked(plan),
             target=Program(
-                name=declared.name,
-                file=plan.target.name,
-                sha256=program_digest(plan.target),
+                name=declared.name, file=plan.target.name, sha256=program_digest(plan.target)
             ),
-            gpu=None,
-            measured_on=None,
             budget=plan.budget,
             command=plan.command,
             created=timestamp(),
@@ -100,16 +107,18 @@ def measure_missing(plan: BaselinePlan, started: float, tell: Tell) -> None:
             backends=(),
         )
         backends = _recorded_backends(plan, file.backends, declared.backends)
-        rounds = missing_rounds(plan, declared, file.target.sha256)
         unchanged = backends == file.backends and before is not None
-        file, store = replace(file, backends=backends), FolderStore(plan.out)
+        setup = Setup(plan, declared, replace(file, backends=backends))
+        rounds = missing_rounds(setup)
         if plan.on is not None:
             process.end()
             if rounds or not unchanged:
-                distribute(plan, plan.on, declared, file, rounds, tell)
+                distribute(setup, plan.on, rounds, tell)
             return
-        work = Measuring(plan, process, declared, file, started, tell, rounds, store)
-        if rounds or not unchanged or plan.profiled is not Profiled.none:
+        account = Account(setup, partial(write_plan, plan.out), started)
+        save = partial(write_cell, plan.out)
+        work = Measuring(setup, process, account, rounds, save, tell)
+        if rounds or not unchanged or plan.profiled != "none":
             work.check_device()
         if rounds or not unchanged:
             work.run()
@@ -155,13 +164,15 @@ def _continued(plan: BaselinePlan) -> PlanFile | None:
 
 
 def _asked(plan: BaselinePlan) -> Asked:
+    timing = plan.timing
     return Asked(
         target=plan.target.name,
-        **part(plan, "matrix", "samples", "blocks", "seed", "device", "backends"),
-        timer=plan.settings.timer.value,
-        cache=plan.settings.cache.value,
-        warmup=plan.settings.warmup,
-        energy=plan.energy or UNSET,
+        **part(plan, "matrix", "backends"),
+        **part(timing, "samples", "blocks", "seed", "device"),
+        timer=timing.settings.timer.value,
+        cache=timing.settings.cache.value,
+        warmup=timing.settings.warmup,
+        energy=timing.energy or UNSET,
     )
 
 
@@ -200,7 +211,7 @@ def _declared(plan: BaselinePlan, process: Process, before: PlanFile | None) -> 
 def _backend(name: str, about: Mapping[str, Any] | None) -> Backend:
     if about is None:
         gone = "no longer in the target"
-        return Backend(name=name, available=False, reason=gone, setting="")
+        return Backend(name=name, available=False, reason=gone)
     return Backend(
         name=name,
         version=about["version"],
@@ -270,7 +281,7 @@ def _profile(plan: BaselinePlan, row: Row, started: float, stage: str, tell: Tel
             program=(str(plan.target), *MatrixShape(row.shape, row.arguments).words),
             variants=(row.backend,),
             out=plan.out / PROFILES,
-            gpu=plan.gpu,
+            gpu=plan.timing.gpu,
             timeout=left,
             timeline=False,
             samples=0,
@@ -280,46 +291,72 @@ def _profile(plan: BaselinePlan, row: Row, started: float, stage: str, tell: Tel
     return str(outcome.folder.relative_to(plan.out))
 
 
-def summarize(folder: Path) -> Baseline:
+def summarize(folder: Path) -> BaselineFile:
     """Derive the summary from the cells in a folder and save it: summary.json, and cells.parquet if
     pandas and pyarrow are installed.
 
     Raises BadInput for a folder without a plan or with a cell that can't be read.
     """
-    baseline, file = derived_summary(folder)
-    write_whole(folder / SUMMARY, encode(file, indent=1))
+    summary = derived_summary(folder)
+    write_whole(folder / SUMMARY, encode(summary, indent=1))
     if lacking("a table", "pandas", "pyarrow"):
         (folder / TABLE).unlink(missing_ok=True)  # it would be of other cells
     else:
-        write_whole(folder / TABLE, cells_parquet(baseline))
-    return baseline
+        write_whole(folder / TABLE, _parquet(summary.cells))
+    return summary
 
 
-def derived_summary(folder: Path) -> tuple[Baseline, BaselineFile]:
-    """The baseline of the cells in a folder, and its summary.
+def _parquet(rows: Sequence[Row]) -> bytes:
+    """The rows as a Parquet table, lists and mappings as JSON."""
+    import pandas as pd
 
-    Raises BadInput as `summarize` does.
-    """
+    flat = [plain(row) for row in rows]
+    for row in flat:
+        energy = row.pop("energy", {})
+        row |= {f"energy_{name}": value for name, value in energy.items()}
+    frame = pd.DataFrame(flat)
+    for name in ("arguments", "throttled", "dependence", "flags"):
+        frame[name] = [json.dumps(value) for value in frame[name]]
+    numbers = [
+        name
+        for name, kind in Row.__annotations__.items()
+        if kind.startswith(("float", "int")) and name not in {"at", "gpus"}
+    ]
+    table = io.BytesIO()
+    frame.astype(dict.fromkeys(numbers, "float64")).to_parquet(table, index=False)
+    return table.getvalue()
+
+
+def derived_summary(folder: Path) -> BaselineFile:
+    """The summary of the cells in a folder; raises BadInput as `summarize` does."""
     plan = read_plan(folder)
     if plan is None:
         raise BadInput(
             f"{folder}: contains no baseline", "make one with profkit baseline run or import"
         )
+    asked, profiles = plan.asked, read_profiles(folder)
+    summary = BaselineFile(
+        profkit=__version__,
+        name=" ".join(name_parts(plan.target, asked.matrix)),
+        created=timestamp(),
+        matrix=asked.matrix,
+        options=Options(
+            **part(asked, "samples", "blocks", "seed", "timer", "cache", "warmup", "backends"),
+            device=known(plan.measured_on.device) if plan.measured_on else None,
+            budget=plan.budget,
+        ),
+        **part(plan, "target", "command", "gpu", "backends", "seconds"),
+        runs=known(plan.runs),
+        gpu_from=plan.gpu_from or ("measured" if plan.gpu else "none"),
+        gpus=tuple(known(gpu.uuid) or "" for gpu in known(plan.gpus) or ()) or None,
+        gpu_spread=known(plan.gpu_spread),
+        profiles=profiles,
+    )
     cells = _with_unavailable(read_cells(folder), plan)
-    order = [backend.name for backend in plan.backends]
-    again = read_again(folder)
     measured = [cell.latency for cell in cells if cell.latency]
     saved_floor = read_floor(*measured[0].measured_with) if measured else None
-    baseline = derive(
-        cells,
-        plan.gpu or Device(),
-        order=order,
-        floor=saved_floor.within_process if saved_floor else None,
-        again=again,
-        spread=known(plan.gpu_spread),
-    )
-    profiles = read_profiles(folder)
-    return baseline, summary_file(baseline, [*cells, *again], plan, profiles)
+    floor = saved_floor.within_process if saved_floor else None
+    return derive(summary, cells, again=read_again(folder), floor=floor)
 
 
 def _with_unavailable(cells: Sequence[Cell], plan: PlanFile) -> tuple[Cell, ...]:

@@ -11,17 +11,27 @@ import json
 import math
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from statistics import median
 from typing import Any, Literal, TypeAlias, TypeVar
 
-from msgspec import UNSET, UnsetType, field, structs
+from msgspec import UNSET, structs
 
 from profkit.calibration.gpu_spread import GpuSpread, kind_of
 from profkit.capture.gpu import VISIBLE
 from profkit.core.fingerprint import Device, Fingerprint
-from profkit.core.typed_file import Count, Model, known, part
+from profkit.core.typed_file import known, part
 from profkit.report.gpus import Datasheet
+from profkit.study.summary_format import (
+    COUNTED,
+    GAPS,
+    BaselineFile,
+    Best,
+    Contrast,
+    Quoted,
+    Row,
+    Scaling,
+)  # fmt: skip
 from profkit.timing.cell import Cell, CellStatus
 from profkit.timing.latency import (
     FEWEST_IN_A_BLOCK,
@@ -33,20 +43,19 @@ from profkit.timing.latency import (
     datasheet_of,
     median_clock,
 )
-from profkit.timing.latency_format import EnergyPerCall, Latency, MemoryUse
-from profkit.timing.results import DEFAULT, Comparison, Interval, State, Thresholds, Verdict
+from profkit.timing.latency_format import MemoryUse
+from profkit.timing.results import DEFAULT, Comparison, State, Thresholds, Verdict
 from profkit.timing.statistics import DRIFT_MATTERS, intervals_apart
 from profkit.timing.verdict import Reason, holm
 
 T = TypeVar("T")
 Key = TypeVar("Key", bound=Hashable)
+_Kind: TypeAlias = Literal["backend", "batch", "length"]
+_Measure: TypeAlias = Literal["seconds", "flop_rate"]
 
 THRESHOLDS: Thresholds = structs.replace(DEFAULT, samples=FEWEST_IN_A_BLOCK)
 _SIZES = ("batch", "heads", "kv_heads", "length", "dim")
 _KNOWN_OPTIONS = frozenset({*_SIZES, "dtype", "causal", "backward"})
-COUNTED, READ = "device", "driver"
-GAPS = "gaps"
-"""The claim of an interval of which too many samples may include host launch gaps: invalid."""
 GAPS_MATTER = 0.1
 """The share of such samples above which the interval is invalid.
 
@@ -66,193 +75,6 @@ _OF_THE_VERDICT = (
 _OF_THE_SAMPLES = (
     "n", "mean", "cv", "outliers", "startup", "autocorrelation", "effective_n", "tick"
 )  # fmt: skip
-
-
-class Row(Model, frozen=True, kw_only=True):
-    """A cell and the values derived from it.
-
-    `seconds` is the median, `low` and `high` the ends of its interval: between-block at `level`,
-    else within-run (`run_low`, `run_high`), without a level. `bytes` is the compulsory traffic.
-    `sm_clock` is the median of the blocks' clocks, `clock_by` whether the device measured them or
-    the driver (NVML) read them before each block; `clocked` blocks have device measurements, and
-    `cycles` are the SM cycles of a call. `held_peak` is the dense peak at the measured clock
-    (cycles over the median time, else `sm_clock`), `empty` (s) the timer overhead, `ridge` the
-    intensity (FLOP/B) above which compute is the lower roof. `overtaken` samples may include host
-    launch gaps. `power` (W) is the median of NVML readings before blocks. `steady`: the clock was
-    stable at the end of the warm-up; `launch_bound`: host launch overhead above GPU time. `flags`
-    are caveats. `energy` is absent where it was not asked for or not available.
-    """
-
-    id: str
-    shape: str
-    at: int
-    backend: str
-    status: CellStatus
-    reason: str
-    arguments: dict[str, Any]
-    gpu: str | None
-    gpus: int = 1
-    gpu_uuid: str | None = None
-    version: str | None = None
-    chosen: str | None = None
-    file: str | None = None
-    round: str | None = None
-    batch: int | None = None
-    heads: int | None = None
-    kv_heads: int | None = None
-    length: int | None = None
-    dim: int | None = None
-    causal: bool | None = None
-    backward: bool | None = None
-    dtype: str | None = None
-    timer: str = ""
-    cache: str = ""
-    n: int | None = None
-    blocks: int | None = None
-    asked: int | None = None
-    fewer: str = ""
-    seconds: float | None = None
-    low: float | None = None
-    high: float | None = None
-    level: float | None = None
-    claim: Literal["holds", "within run", "widened", "gaps", "if independent"] | None = None
-    refused: str | None = None
-    blocks_low: float | None = None
-    blocks_high: float | None = None
-    run_low: float | None = None
-    run_high: float | None = None
-    mean: float | None = None
-    cv: float | None = None
-    outliers: int | None = None
-    startup: int | None = None
-    autocorrelation: float | None = None
-    effective_n: float | None = None
-    drift: float | None = None
-    independence: str | None = None
-    dependence: tuple[str, ...] = ()
-    overtaken: int | None = None
-    tick: float | None = None
-    empty: float | None = None
-    flop: float | None = None
-    bytes: float | None = None
-    intensity: float | None = None
-    flop_rate: float | None = None
-    flop_rate_low: float | None = None
-    flop_rate_high: float | None = None
-    bandwidth: float | None = None
-    tokens_per_second: float | None = None
-    sm_clock: float | None = None
-    clock_by: Literal["device", "driver"] | None = None
-    clocked: int | None = None
-    cycles: float | None = None
-    throttled: dict[str, int] = field(default_factory=dict)
-    power: float | None = None
-    steady: bool | None = None
-    launch_bound: bool | None = None
-    precision: str | None = None
-    held_peak: float | None = None
-    share_of_held: float | None = None
-    datasheet_peak: float | None = None
-    share_of_datasheet: float | None = None
-    verified: bool | None = None
-    dram_peak: float | None = None
-    share_of_dram: float | None = None
-    ridge: float | None = None
-    regime: Literal["compute", "memory"] | None = None
-    peak_memory: int | None = None
-    flags: tuple[str, ...] = ()
-    energy: EnergyPerCall | UnsetType = UNSET
-
-    @property
-    def is_timed(self) -> bool:
-        return self.seconds is not None
-
-    @property
-    def clock_is_read(self) -> bool:
-        """Whether the SM clock is an NVML reading from before the samples."""
-        return self.sm_clock is not None and self.clock_by != COUNTED
-
-
-class Contrast(Model, frozen=True, kw_only=True):
-    """The verdict on backend `b` against `a` at a shape.
-
-    `speedup` is time of a over that of b. `p_adjusted` is Holm's, over all comparisons, `overlap`
-    that of the intervals of the medians, `delta` Cliff's. `claimable`: b is faster by the classic
-    rule, with a confidence level for both intervals, and by the verdict. `details` are the reasons
-    for INVALID.
-    """
-
-    shape: str
-    a: str
-    b: str
-    verdict: Verdict
-    reason: str
-    details: tuple[str, ...] = ()
-    speedup: float
-    low: float | None
-    high: float | None
-    p_value: float | None
-    p_adjusted: float | None
-    margin: float | None
-    overlap: bool | None
-    delta: float
-    claimable: bool
-    blocks: Count
-    samples_in_a_block: Count
-
-
-class Scaling(Model, frozen=True, kw_only=True):
-    """Two adjacent cells of a backend that differ in the size `along`.
-
-    `exponent` is that of time over the size, log(time ratio) / log(size ratio); `flop_exponent`
-    that of the work.
-    """
-
-    before: str = field(name="from")
-    after: str = field(name="to")
-    backend: str
-    along: str
-    factor: float
-    time_ratio: float
-    flop_ratio: float | None
-    exponent: float
-    flop_exponent: float | None
-
-
-class Best(Model, frozen=True):
-    """The best of `among` cells that have `where` in common: by `by`, which is `measure`.
-
-    `tied` are the others (their ids) that may be equal: backends without a verdict that they are
-    slower, sizes whose intervals of the rate overlap.
-    """
-
-    kind: Literal["backend", "batch", "length"] = field(name="what")
-    where: dict[str, Any]
-    among: int
-    id: str
-    backend: str
-    value: str | int
-    by: Literal["seconds", "flop_rate"]
-    measure: float
-    tied: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Baseline:
-    """Everything derived from a baseline's cells."""
-
-    rows: tuple[Row, ...]
-    comparisons: tuple[Contrast, ...]
-    scaling: tuple[Scaling, ...]
-    best: tuple[Best, ...]
-    datasheet: Datasheet | None
-    datasheet_note: str
-    notes: tuple[str, ...]
-
-    @property
-    def counts(self) -> dict[str, int]:
-        """Cells by status."""
-        return dict(Counter(row.status.value for row in self.rows))
 
 
 def grouped(pairs: Iterable[tuple[Key, T]]) -> dict[Key, list[T]]:
@@ -288,43 +110,54 @@ def top_rows(rows: Iterable[Row], most: int = 3) -> tuple[Row, ...]:
 
 
 def derive(
+    summary: BaselineFile,
     cells: Sequence[Cell],
-    gpu: Device,
     *,
-    order: Sequence[str] = (),
-    floor: float | None = None,
     again: Sequence[Cell] = (),
-    spread: GpuSpread | None = None,
-) -> Baseline:
-    """Derive all from cells on a GPU (empty for none).
+    floor: float | None = None,
+) -> BaselineFile:
+    """The summary, with all that follows from its cells.
 
-    `order` is that of the backends: the first that a shape has is compared with the others. `floor`
-    is the A/A floor of the GPU. `again` are repeated cells, interleaved with others that came
-    later: the references of these, and nothing else. Cells of different GPUs are compared within
-    their `spread` alone. Raises BadInput for invalid samples.
+    The first of its backends that a shape has is compared with the others. `floor` is the A/A floor
+    of the GPU. `again` are repeated cells, interleaved with others that came later: the references
+    of these, and nothing else. Cells of different GPUs are compared within their spread alone.
+    Raises BadInput for invalid samples.
     """
+    gpu, spread = summary.gpu or Device(), summary.gpu_spread
     sheet, note = datasheet_of(gpu)
-    timed = {cell.id: analyze_latency(cell.latency) for cell in cells if cell.latency}
-    own = [_row(cell, timed.get(cell.id), gpu, sheet) for cell in cells]
+    timed = [(cell, analyze_latency(cell.latency)) for cell in cells if cell.latency]
+    repeated = [(cell, analyze_latency(cell.latency)) for cell in again if cell.latency]
+    by_id = {cell.id: each for cell, each in timed}
+    own = [_row(cell, by_id.get(cell.id), gpu, sheet) for cell in cells]
     rows = _with_siblings(cells, own, sheet)
-    rounds = _rounds(
-        [(cell, timed[cell.id]) for cell in cells if cell.id in timed]
-        + [(cell, analyze_latency(cell.latency)) for cell in again if cell.latency]
-    )
-    references = _references(rounds, order)
-    return Baseline(
-        rows=rows,
-        comparisons=_comparisons(rounds, references, rows, order, floor),
-        scaling=tuple(_scaling(rows, spread)),
-        best=(*_best_backends(rows, rounds, floor), *_best_sizes(rows, spread)),
-        datasheet=sheet,
+    order = [backend.name for backend in summary.backends]
+    rounds = _Rounds([*timed, *repeated], rows, order, floor)
+    counts = dict(Counter(row.status.value for row in rows))
+    every = [*cells, *again]
+    wanted = len(summary.matrix.shapes) * len(order)
+    notes = (*_notes(every, rows), *_gpu_notes(rows, spread), *rounds.not_compared())
+    return structs.replace(
+        summary,
+        complete=len(rows) == wanted and CellStatus.no_time not in counts,
+        datasheet=_quoted(sheet) if sheet else None,
         datasheet_note=note,
-        notes=(
-            *_notes([*cells, *again], rows),
-            *_gpu_notes(rows, spread),
-            *_not_compared(rounds, references),
-        ),
+        fingerprints={
+            cell.fingerprint_sha256: cell.fingerprint for cell in every if cell.fingerprint_sha256
+        },
+        counts=counts,
+        cells=rows,
+        comparisons=rounds.comparisons(),
+        scaling=tuple(_scaling(rows, spread)),
+        best=(*rounds.best(), *_best_sizes(rows, spread)),
+        notes=notes,
     )
+
+
+def _quoted(sheet: Datasheet) -> Quoted:
+    peaks = sheet.peaks.items()
+    unverified = tuple(name for name, peak in peaks if not peak.verified)
+    values = {name: peak.value for name, peak in peaks}
+    return Quoted(name=sheet.name, peaks=values, unverified=unverified)
 
 
 def _row(cell: Cell, timed: Timed | None, gpu: Device, sheet: Datasheet | None) -> Row:
@@ -358,37 +191,40 @@ def _sizes(options: Mapping[str, Any]) -> dict[str, Any]:
 
 def _with_statistics(row: Row, timed: Timed) -> Row:
     summary, latency = timed.summary, timed.latency
-    interval, over, within = timed.interval, timed.over_blocks, summary.interval
-    overtaken = _overtaken(timed)
-    claim = _claim(interval, overtaken, summary.n)
+    within, over, interval = summary.interval, timed.over_blocks, timed.interval
+    counts = [block.overtaken for block in latency.blocks if block.overtaken is not None]
+    overtaken = sum(counts) if counts else None
+    claim = GAPS if (overtaken or 0) > GAPS_MATTER * summary.n else None
+    powers = [block.gpu.power for block in latency.blocks if block.gpu and block.gpu.power]
+    ends = {
+        f"{name}{end}": getattr(each, end)
+        for name, each in (("", interval), ("blocks_", over), ("run_", within))
+        for end in ("low", "high")
+        if each
+    }
     return structs.replace(
         row,
+        **ends,
+        **part(summary, *_OF_THE_SAMPLES),
         dtype=latency.target.dtype or row.dtype,
         timer=latency.timer,
         cache=latency.cache,
         blocks=len(latency.blocks),
         seconds=summary.median,
-        low=interval.low if interval else None,
-        high=interval.high if interval else None,
         level=interval.level if interval and claim != GAPS else None,
-        claim=claim,
+        claim=claim or (interval.claim.value if interval else None),
         refused=summary.refused.value if summary.refused and interval is None else None,
-        blocks_low=over.low if over else None,
-        blocks_high=over.high if over else None,
-        run_low=within.low if within else None,
-        run_high=within.high if within else None,
-        **part(summary, *_OF_THE_SAMPLES),
         drift=summary.drift.relative if summary.drift else None,
         independence=summary.independence.state.value,
         dependence=tuple(reason.value for reason in summary.independence.reasons),
         overtaken=overtaken,
         sm_clock=median_clock(timed),
-        clock_by=_clock_by(latency),
+        clock_by=COUNTED if latency.clocks_counted else "driver" if latency.clocks_read else None,
         clocked=sum(bool(block.sm_clock) for block in latency.blocks),
         cycles=median(latency.cycles) if latency.cycles else None,
         empty=latency.ready.empty or None,
         throttled=dict(timed.throttled),
-        power=_power(latency),
+        power=median(powers) if powers else None,
         steady=known(latency.ready.steady),
         launch_bound=timed.launch_bound,
         peak_memory=known((latency.ready.memory or MemoryUse()).peak_allocated),
@@ -396,42 +232,23 @@ def _with_statistics(row: Row, timed: Timed) -> Row:
     )
 
 
-def _clock_by(latency: Latency) -> str | None:
-    if latency.clocks_counted:
-        return COUNTED
-    return READ if latency.clocks_read else None
-
-
-def _claim(interval: Interval | None, overtaken: int | None, n: int) -> str | None:
-    if (overtaken or 0) > GAPS_MATTER * n:
-        return GAPS
-    return interval.claim.value if interval else None
-
-
-def _power(latency: Latency) -> float | None:
-    """The median (W) of NVML readings before the blocks; None without any."""
-    powers = [block.gpu.power for block in latency.blocks if block.gpu and block.gpu.power]
-    return median(powers) if powers else None
-
-
-def _overtaken(timed: Timed) -> int | None:
-    """Late-submitted samples: the GPU started them first; None where not counted."""
-    counts = [block.overtaken for block in timed.latency.blocks if block.overtaken is not None]
-    return sum(counts) if counts else None
-
-
 def _with_rates(row: Row, timed: Timed, sheet: Datasheet | None) -> Row:
     work, seconds = timed.latency.target.work, timed.summary.median
     flop, moved = (work.flop, work.bytes) if work else (None, None)
     peaks = sheet.peaks if sheet else {}
     precision = compute_peak(row.dtype or "", peaks)
-    rate = _over(flop, seconds)
-    bandwidth = _over(moved, seconds)
-    quoted = peaks[precision].value if precision else None
-    clock = row.sm_clock if row.cycles is None else row.cycles / seconds
-    held = _held_peak(sheet, precision, clock)
-    dram = peaks["dram"].value if "dram" in peaks else None
+    peak, dram = peaks.get(precision), peaks["dram"].value if peaks else None
+    quoted = peak.value if peak else None
+    clock, held = row.sm_clock if row.cycles is None else row.cycles / seconds, None
+    if sheet and peak and clock:
+        held = sheet.sm_count * sheet.per_cycle(precision) * clock or None
+    rate, bandwidth = _over(flop, seconds), _over(moved, seconds)
     intensity, ridge = _over(flop, moved), _over(held or quoted, dram)
+    regime = None
+    if intensity is not None and ridge is not None:
+        regime = "compute" if intensity >= ridge else "memory"
+    # Above the DRAM peak, with bytes that fit: L2 served them.
+    served = sheet and (bandwidth or 0.0) > (dram or 0.0) and (moved or 0.0) <= sheet.l2.value
     return structs.replace(
         row,
         flop=flop,
@@ -447,14 +264,12 @@ def _with_rates(row: Row, timed: Timed, sheet: Datasheet | None) -> Row:
         share_of_held=_over(rate, held),
         datasheet_peak=quoted,
         share_of_datasheet=_over(rate, quoted),
-        verified=peaks[precision].verified if precision else None,
-        cache=row.cache or ("warm" if _caches_served(moved, bandwidth, sheet) else ""),
+        verified=peak.verified if peak else None,
+        cache=row.cache or ("warm" if served else ""),
         dram_peak=dram,
         share_of_dram=_over(bandwidth, dram),
         ridge=ridge,
-        regime=None
-        if intensity is None or ridge is None
-        else ("compute" if intensity >= ridge else "memory"),
+        regime=regime,
     )
 
 
@@ -480,20 +295,6 @@ def _with_siblings(
         else row
         for row in rows
     )
-
-
-def _caches_served(moved: float | None, rate: float | None, sheet: Datasheet | None) -> bool:
-    """Whether the rate is above the DRAM peak and the bytes fit in L2: then L2 served them."""
-    if sheet is None or moved is None or rate is None:
-        return False
-    return rate > sheet.peaks["dram"].value and moved <= sheet.l2.value
-
-
-def _held_peak(sheet: Datasheet | None, precision: str, clock: float | None) -> float | None:
-    """FLOP/s of all SMs at a clock: SMs x FLOP per cycle and SM x clock."""
-    if sheet is None or not precision or not clock:
-        return None
-    return sheet.sm_count * sheet.per_cycle(precision) * clock or None
 
 
 def _tokens(row: Row) -> float | None:
@@ -542,107 +343,128 @@ _FEWEST_BLOCKS = 2  # a comparison needs a standard deviation over blocks
 _ROUNDED = 0.001  # chosen: stated medians are rounded to three digits or more
 
 
-Rounds: TypeAlias = Mapping[str, Sequence[Mapping[str, Timed]]]
-"""Of each shape, the interleaved backends of every round."""
+class _Rounds:
+    """Of each shape, the interleaved backends of every round, and the reference of its comparisons:
+    the backend interleaved with the most others, among several the first in the `order`."""
 
-
-def _rounds(measured: Iterable[tuple[Cell, Timed]]) -> Rounds:
-    rounds = grouped(
-        ((cell.shape, cell.round), (cell.backend, timed)) for cell, timed in measured if cell.round
-    )
-    return grouped((shape, dict(backends)) for (shape, _), backends in rounds.items())
-
-
-def _references(rounds: Rounds, order: Sequence[str]) -> dict[str, str]:
-    """Of each shape the backend interleaved with the most others; among several the first."""
-
-    def others(groups: Sequence[Mapping[str, Timed]], name: str) -> int:
-        return len({other for group in groups if name in group for other in group})
-
-    return {
-        shape: min(
-            {name for group in groups for name in group},
-            key=lambda name: (-others(groups, name), *_place(name, order)),
+    def __init__(
+        self,
+        measured: Sequence[tuple[Cell, Timed]],
+        rows: Sequence[Row],
+        order: Sequence[str],
+        floor: float | None,
+    ) -> None:
+        rounds = grouped(
+            ((cell.shape, cell.round), (cell.backend, timed))
+            for cell, timed in measured
+            if cell.round
         )
-        for shape, groups in rounds.items()
-    }
+        self._of_shape = grouped((shape, dict(round_)) for (shape, _), round_ in rounds.items())
+        self._rows, self._order, self._floor = rows, order, floor
+        self._references = {
+            shape: min(
+                {name for round_ in several for name in round_},
+                key=lambda name: (-len(_together(several, name)), *self._place(name)),
+            )
+            for shape, several in self._of_shape.items()
+        }
+
+    def _place(self, name: str) -> tuple[int, str]:
+        return (self._order.index(name) if name in self._order else len(self._order)), name
+
+    def not_compared(self) -> Iterator[str]:
+        """A note on backends that were not interleaved with their reference."""
+        apart = []
+        for shape, several in self._of_shape.items():
+            beside = _together(several, self._references[shape])
+            every = dict.fromkeys(name for round_ in several for name in round_)
+            apart += [f"{shape}.{name}" for name in every if name not in beside]
+        if apart:
+            who = f"{apart[0]} and {len(apart) - 1} more are" if apart[1:] else f"{apart[0]} is"
+            yield f"{who} not compared: not interleaved with the reference"
+
+    def comparisons(self) -> tuple[Contrast, ...]:
+        """Backends of a shape, interleaved with its reference, against that; corrected for all."""
+        versus: list[tuple[str, Pair]] = []
+        for shape, several in self._of_shape.items():
+            reference = self._references[shape]
+            done = {reference}
+            for round_ in several:
+                names = sorted(round_.keys() - done, key=self._place)
+                pairs = self._against(shape, reference, round_, names)
+                done |= {pair.b.label for pair in pairs}
+                versus += [(shape, pair) for pair in pairs]
+        corrected = holm([pair.comparison for _, pair in versus])
+        claiming = {row.id for row in self._rows if row.level is not None}
+        return tuple(
+            _contrast(shape, pair, comparison, claiming)
+            for (shape, pair), comparison in zip(versus, corrected, strict=True)
+        )
+
+    def best(self) -> Iterator[Best]:
+        """The fastest backend of each shape by the medians, and the others that may be as fast.
+
+        Every other is tested against it in the round of both, corrected for all tests.
+        """
+        groups = grouped((row.shape, row) for row in self._rows if row.is_timed).values()
+        leaders = [min(group, key=lambda row: row.seconds or math.inf) for group in groups]
+        tests = []
+        for leader in leaders:
+            several, name = self._of_shape.get(leader.shape, ()), leader.backend
+            round_ = next((round_ for round_ in several if name in round_), {})
+            others = [other for other in round_ if other != name]
+            pairs = self._against(leader.shape, name, round_, others)
+            tests += [(f"{leader.shape}.{pair.b.label}", pair.comparison) for pair in pairs]
+        corrected = holm([comparison for _, comparison in tests])
+        slower = {
+            cell
+            for (cell, _), comparison in zip(tests, corrected, strict=True)
+            if comparison.verdict is Verdict.REGRESSED
+        }
+        for group, leader in zip(groups, leaders, strict=True):
+            tied = [row for row in group if row is not leader and row.id not in slower]
+            yield _best("backend", {"shape": leader.shape}, group, leader, tied)
+
+    def _against(
+        self, shape: str, name: str, round_: Mapping[str, Timed], others: Sequence[str]
+    ) -> Sequence[Pair]:
+        """Pairs of a round with one of its backends; the margin is at least the A/A difference of
+        backends that run its kernel.
+
+        An A/A pair that is invalid or has an outlier block does not count.
+        """
+        first = round_.get(name)
+        if first is None or len(first.latency.blocks) < _FEWEST_BLOCKS:
+            return ()
+        timed = [round_[other] for other in others]
+        plain = compare_with(first, timed, thresholds=THRESHOLDS, floor=self._floor)
+        same_kernel = {other for other in others if is_same_kernel(shape, name, other, self._rows)}
+        apart = [
+            math.expm1(abs(math.log(pair.comparison.speedup)))
+            for pair in plain
+            if pair.b.label in same_kernel
+            and pair.comparison.verdict is not Verdict.INVALID
+            and pair.comparison.reason is not Reason.WILD_BLOCK
+        ]
+        if not apart:
+            return plain
+        known = max(self._floor or 0.0, *apart)
+        strict = compare_with(first, timed, thresholds=THRESHOLDS, floor=known)
+        return [
+            pair if pair.b.label in same_kernel else _withheld(pair, harder)
+            for pair, harder in zip(plain, strict, strict=True)
+        ]
 
 
-def _place(name: str, order: Sequence[str]) -> tuple[int, str]:
-    return (order.index(name) if name in order else len(order)), name
-
-
-def _not_compared(rounds: Rounds, references: Mapping[str, str]) -> Iterator[str]:
-    apart = []
-    for shape, groups in rounds.items():
-        beside = {name for group in groups if references[shape] in group for name in group}
-        every = dict.fromkeys(name for group in groups for name in group)
-        apart += [f"{shape}.{name}" for name in every if name not in beside]
-    if apart:
-        who = f"{apart[0]} and {len(apart) - 1} more are" if apart[1:] else f"{apart[0]} is"
-        yield f"{who} not compared: not interleaved with the reference"
-
-
-def _comparisons(
-    rounds: Rounds,
-    references: Mapping[str, str],
-    rows: Sequence[Row],
-    order: Sequence[str],
-    floor: float | None,
-) -> tuple[Contrast, ...]:
-    """Backends of a shape, interleaved with its reference, against that; corrected for all."""
-    versus: list[tuple[str, Pair]] = []
-    for shape, groups in rounds.items():
-        done = {references[shape]}
-        for group in groups:
-            first = group.get(references[shape])
-            if first is None or len(first.latency.blocks) < _FEWEST_BLOCKS:
-                continue
-            names = sorted(set(group) - done, key=lambda name: _place(name, order))
-            done |= set(names)
-            same_kernel = {
-                name for name in names if is_same_kernel(shape, references[shape], name, rows)
-            }
-            pairs = _against_first(first, [group[name] for name in names], same_kernel, floor)
-            versus += [(shape, pair) for pair in pairs]
-    corrected = holm([pair.comparison for _, pair in versus])
-    claiming = {row.id for row in rows if row.level is not None}
-    return tuple(
-        _contrast(shape, pair, comparison, claiming)
-        for (shape, pair), comparison in zip(versus, corrected, strict=True)
-    )
+def _together(rounds: Sequence[Mapping[str, Timed]], name: str) -> set[str]:
+    """A backend and those that were interleaved with it."""
+    return {other for round_ in rounds if name in round_ for other in round_}
 
 
 def is_same_kernel(shape: str, backend: str, other: str, rows: Sequence[Row]) -> bool:
     """Whether one of two backends dispatched to the other at a shape."""
     chosen = {row.backend: row.chosen for row in rows if row.shape == shape}
     return chosen.get(backend) == other or chosen.get(other) == backend
-
-
-def _against_first(
-    first: Timed, others: Sequence[Timed], same_kernel: Set[str], floor: float | None
-) -> Sequence[Pair]:
-    """Pairs with the first; the margin is at least the A/A difference of backends that run its
-    kernel.
-
-    An A/A pair that is invalid or has an outlier block does not count.
-    """
-    plain = compare_with(first, others, thresholds=THRESHOLDS, floor=floor)
-    apart = [
-        math.expm1(abs(math.log(pair.comparison.speedup)))
-        for pair in plain
-        if pair.b.label in same_kernel
-        and pair.comparison.verdict is not Verdict.INVALID
-        and pair.comparison.reason is not Reason.WILD_BLOCK
-    ]
-    if not apart:
-        return plain
-    known = max(floor or 0.0, *apart)
-    strict = compare_with(first, others, thresholds=THRESHOLDS, floor=known)
-    return [
-        pair if pair.b.label in same_kernel else _withheld(pair, harder)
-        for pair, harder in zip(plain, strict, strict=True)
-    ]
 
 
 def _withheld(pair: Pair, strict: Pair) -> Pair:
@@ -672,6 +494,17 @@ def _contrast(shape: str, pair: Pair, comparison: Comparison, claiming: Set[str]
         delta=comparison.classic.delta,
         claimable=faster and {f"{shape}.{pair.a.label}", f"{shape}.{pair.b.label}"} <= claiming,
         samples_in_a_block=pair.samples_in_a_block,
+    )
+
+
+def _best(
+    kind: _Kind, where: Mapping[str, Any], group: Sequence[Row], best: Row, tied: Sequence[Row]
+) -> Best:
+    by: _Measure = "seconds" if kind == "backend" else "flop_rate"
+    ids = tuple(row.id for row in tied)
+    measure = getattr(best, by) or math.nan
+    return Best(
+        kind, dict(where), len(group), best.id, best.backend, getattr(best, kind), by, measure, ids
     )
 
 
@@ -748,53 +581,6 @@ def _step(row: Row, other: Row, along: str) -> Scaling | None:
     )
 
 
-def _best_backends(rows: Sequence[Row], rounds: Rounds, floor: float | None) -> Iterator[Best]:
-    """The fastest backend of each shape by the medians, and the others that may be as fast.
-
-    Every other is tested against it in the round of both, corrected for all tests.
-    """
-    groups = grouped((row.shape, row) for row in rows if row.is_timed).values()
-    leaders = [min(group, key=lambda row: row.seconds or math.inf) for group in groups]
-    tests = [
-        (leader, pair)
-        for leader in leaders
-        for pair in _against_leader(leader, rounds.get(leader.shape, ()), rows, floor)
-    ]
-    corrected = holm([pair.comparison for _, pair in tests])
-    slower = {
-        f"{leader.shape}.{pair.b.label}"
-        for (leader, pair), comparison in zip(tests, corrected, strict=True)
-        if comparison.verdict is Verdict.REGRESSED
-    }
-    for group, leader in zip(groups, leaders, strict=True):
-        yield Best(
-            "backend",
-            {"shape": leader.shape},
-            len(group),
-            leader.id,
-            leader.backend,
-            leader.backend,
-            "seconds",
-            leader.seconds or math.nan,
-            tuple(row.id for row in group if row.id not in {leader.id, *slower}),
-        )
-
-
-def _against_leader(
-    leader: Row, groups: Sequence[Mapping[str, Timed]], rows: Sequence[Row], floor: float | None
-) -> Sequence[Pair]:
-    """The other backends of the round that the leader's cell is from, against it."""
-    group = next((group for group in groups if leader.backend in group), {})
-    first = group.get(leader.backend)
-    if first is None or len(first.latency.blocks) < _FEWEST_BLOCKS:
-        return ()
-    others = [name for name in group if name != leader.backend]
-    same_kernel = {
-        name for name in others if is_same_kernel(leader.shape, leader.backend, name, rows)
-    }
-    return _against_first(first, [group[name] for name in others], same_kernel, floor)
-
-
 def _comparable(row: Row, spread: GpuSpread | None) -> str | None:
     """What rows that are compared must share: a GPU, unless the spread of its like covers it."""
     return None if spread and row.gpu_uuid in spread.gpus else row.gpu_uuid
@@ -803,21 +589,13 @@ def _comparable(row: Row, spread: GpuSpread | None) -> str | None:
 def _best_sizes(rows: Sequence[Row], spread: GpuSpread | None) -> Iterator[Best]:
     """Along batch and length the cell of a backend with the highest FLOP rate."""
     timed = [row for row in rows if row.flop_rate is not None]
-    for along in ("batch", "length"):
+    sizes: tuple[_Kind, ...] = ("batch", "length")
+    for along in sizes:
         for common, group in _adjacent(timed, along, spread):
             best = max(group, key=lambda row: row.flop_rate or 0.0)
             where = {name: value for name, value in common.items() if value is not None}
-            yield Best(
-                along,
-                where,
-                len(group),
-                best.id,
-                best.backend,
-                getattr(best, along),
-                "flop_rate",
-                best.flop_rate or math.nan,
-                tuple(row.id for row in group if row is not best and _may_reach(row, best, spread)),
-            )
+            tied = [row for row in group if row is not best and _may_reach(row, best, spread)]
+            yield _best(along, where, group, best, tied)
 
 
 def _may_reach(row: Row, best: Row, spread: GpuSpread | None) -> bool:

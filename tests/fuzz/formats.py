@@ -199,7 +199,7 @@ def _write_baseline(folder: Path) -> None:
         for cell in (BASELINE / "cells").glob(f"{shape['name']}.*.json"):
             (folder / "cells" / cell.name).symlink_to(cell)
     (folder / "summary.json").write_text(
-        encode(derived_summary(folder)[1], indent=1), encoding="utf-8"
+        encode(derived_summary(folder), indent=1), encoding="utf-8"
     )
 
 

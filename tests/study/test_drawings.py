@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 from msgspec.structs import replace
 
 from profkit.study.drawings import drawings
-from profkit.study.summary import Row
+from profkit.study.summary_format import Row
 from profkit.timing.cell import CellStatus
 
 

@@ -36,12 +36,12 @@ from profkit.core.errors import EnvironmentProblem
 from profkit.core.fingerprint import Device
 from profkit.execution.placement import Placement
 from profkit.execution.protocol import Fate, Outcome
-from profkit.study.cell_worker import CellResult
+from profkit.study.distribution import CellResult
 from profkit.study.folder import held
-from profkit.study.plan import BaselinePlan
-from profkit.study.progress import read_status, status_text
+from profkit.study.measurement import BaselinePlan
+from profkit.study.progress import read_status, status_document
 from profkit.study.run import run_baseline
-from profkit.study.summary import Baseline
+from profkit.study.summary_format import BaselineFile
 from profkit.timing.measurement import Subject, TimingPlan
 from profkit.ui.terminal import document_terminal
 from tests.conftest import ROOT
@@ -83,7 +83,7 @@ def forgotten() -> Iterator[None]:
     sys.modules.pop("pynvml", None)
 
 
-def run(plan: BaselinePlan) -> Baseline:
+def run(plan: BaselinePlan) -> BaselineFile:
     return run_baseline(plan, lambda _stage, _detail: None)
 
 
@@ -100,7 +100,7 @@ def test_backends_of_a_shape_share_a_gpu_and_one_that_crashes_twice_is_passed_ov
     monkeypatch.setenv("PROFKIT_STAND_IN_CRASH", "3")
     baseline = run(plan_of(two_gpus, 21, LOCAL))
     assert baseline.counts == {"measured": 40, "failed": 2}
-    failed = [row for row in baseline.rows if row.status == "failed"]
+    failed = [row for row in baseline.cells if row.status == "failed"]
     assert {row.shape for row in failed} == {"n3"}
     assert all("ended with status 3" in row.reason for row in failed)
     gpus, rounds = defaultdict(set), defaultdict(set)
@@ -126,7 +126,7 @@ def test_sizes_on_different_gpus_are_compared_within_a_measured_spread_alone(
     plan = plan_of(two_gpus, 12, LOCAL)
     plan = replace(plan, matrix=with_batches(plan))
     baseline = run(plan)
-    uuids = {row.id: row.gpu_uuid for row in baseline.rows}
+    uuids = {row.id: row.gpu_uuid for row in baseline.cells}
     assert baseline.scaling
     assert all(uuids[step.before] == uuids[step.after] for step in baseline.scaling)
     (note,) = [note for note in baseline.notes if "2 GPUs" in note]
@@ -200,7 +200,9 @@ def test_a_killed_driver_loses_nothing_and_repeats_nothing(two_gpus: Path) -> No
     driver.wait()
     saved = {file: file.read_bytes() for file in cells.glob("[!.]*.json")}
     assert 20 <= len(saved) < 120
-    assert "ended without a word" in status_text(read_status(plan.out))
+    assert "ended without a word" in document_terminal(
+        status_document(read_status(plan.out)), to_file=True
+    )
     baseline = run(replace(plan, resume=True))
     assert baseline.counts == {"measured": 120}
     assert all(file.read_bytes() == content for file, content in saved.items())
@@ -361,7 +363,7 @@ def test_results_of_jobs_that_outlived_their_driver_are_taken(two_gpus: Path) ->
                 name: text.replace(cells[name]["key"], "0" * 64) for name, text in texts.items()
             }
         result = CellResult(
-            cells=texts, again={}, measured_on=None, gpu=None, crashed="", process=1, seconds=1.0
+            cells=texts, again={}, measured_on=None, gpu=None, crashed="", process=1
         )
         outcome = Outcome(shape, Fate.done, "job 1", msgspec.json.encode(result))
         (results / f"{shape}.1").write_bytes(pickle.dumps(outcome))

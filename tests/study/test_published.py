@@ -18,7 +18,8 @@ from profkit.study.published import (
     wrong_claims,
 )
 from profkit.study.report import faults, goal
-from profkit.study.summary import Row, top_rows
+from profkit.study.summary import top_rows
+from profkit.study.summary_format import Row
 from profkit.timing.cell import CellStatus
 from tests.conftest import ROOT
 

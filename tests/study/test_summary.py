@@ -15,9 +15,12 @@ from profkit.core.fingerprint import Device, Fingerprint
 from profkit.core.typed_file import convert
 from profkit.report.gpus import datasheet_named
 from profkit.study import summary
+from profkit.study.matrix import Matrix
+from profkit.study.plan_format import Backend, Program
 from profkit.study.report import goal
-from profkit.study.summary import Baseline, Best, Row
+from profkit.study.summary_format import BaselineFile, Best, Options, Row
 from profkit.timing.cell import Cell, CellStatus
+from profkit.timing.gpu_spread import GpuSpread
 from profkit.timing.latency_format import Latency
 
 H200 = {
@@ -114,12 +117,38 @@ def cell(
     )
 
 
-def derive(cells: Sequence[Cell], gpu: Mapping[str, Any], **more: Any) -> Baseline:
-    return summary.derive(cells, convert(gpu, Device), **more)
+def derive(
+    cells: Sequence[Cell],
+    gpu: Mapping[str, Any],
+    order: Sequence[str] = (),
+    spread: GpuSpread | None = None,
+    **more: Any,
+) -> BaselineFile:
+    frame = BaselineFile(
+        profkit="",
+        name="",
+        created="",
+        target=Program(name=None, file=None, sha256=None),
+        matrix=Matrix("made", "", ()),
+        options=Options(
+            samples=None, blocks=None, seed=None, timer="", cache="", warmup=None, backends=(),
+            device=None, budget=None,
+        ),
+        command=(),
+        gpu=convert(gpu, Device) or None,
+        gpu_from="measured",
+        gpu_spread=spread,
+        backends=tuple(
+            Backend(name=name, available=True, reason="", setting="") for name in order
+        ),
+        profiles=(),
+        seconds=None,
+    )  # fmt: skip
+    return summary.derive(frame, cells, **more)
 
 
 def row(one: Cell, gpu: Mapping[str, Any] = H200) -> Row:
-    (found,) = derive([one], gpu).rows
+    (found,) = derive([one], gpu).cells
     return found
 
 
@@ -300,7 +329,7 @@ def test_no_share_of_dram_beside_a_cell_that_a_warm_cache_surely_served() -> Non
         cell(100e-6, gpu=l4, cache="", length=256),  # 33.6 MB, 336 GB/s of 300
         cell(320e-6, gpu=l4, cache="", length=512),  # 67.1 MB: more than L2 holds
     ]
-    fits, served, larger = derive(cells, l4).rows
+    fits, served, larger = derive(cells, l4).cells
     assert (served.cache, fits.cache) == ("warm", "")
     assert fits.share_of_dram is None
     assert fits.bandwidth == pytest.approx(280e9, rel=0.01)
@@ -309,7 +338,7 @@ def test_no_share_of_dram_beside_a_cell_that_a_warm_cache_surely_served() -> Non
     )
     assert larger.share_of_dram == pytest.approx(0.699, abs=1e-3)
     assert larger.flags == ()
-    alone, _ = derive([cells[0], cells[2]], l4).rows
+    alone, _ = derive([cells[0], cells[2]], l4).cells
     assert alone.share_of_dram == pytest.approx(0.932, abs=1e-3)
 
 
@@ -380,7 +409,7 @@ def test_holm_runs_over_all_comparisons_of_a_baseline() -> None:
     assert adjusted[0] == pytest.approx(4 * raw[0])
 
 
-def scaling_of(found: Baseline, along: str) -> list[tuple[float, float, float | None]]:
+def scaling_of(found: BaselineFile, along: str) -> list[tuple[float, float, float | None]]:
     return [
         (step.factor, step.exponent, step.flop_exponent)
         for step in found.scaling

@@ -16,8 +16,7 @@ from jinja2 import nodes
 from profkit.core.errors import BadInput
 from profkit.core.text_files import shipped_text
 from profkit.core.typed_file import convert
-from profkit.study.folder import cell_file, write_plan
-from profkit.study.json import cell_json
+from profkit.study.folder import cell_file, cell_json, write_plan
 from profkit.study.plan_format import PlanFile
 from profkit.study.report import Report, gather
 from profkit.study.report_document import report_document, report_environment

@@ -236,13 +236,14 @@ def simulated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]
 
 @pytest.mark.usefixtures("new_processes")
 def test_a_baseline_has_the_energy_of_every_cell(simulated: Path) -> None:
-    plan = replace(plan_of(simulated, 2, Placement("local")), energy=5.0)
+    plan = plan_of(simulated, 2, Placement("local"))
+    plan = replace(plan, timing=replace(plan.timing, energy=5.0))
     baseline = run_baseline(plan, lambda *_: None)
-    assert {row.backend: row.energy and row.energy.power for row in baseline.rows} == {
+    assert {row.backend: row.energy and row.energy.power for row in baseline.cells} == {
         "a": 300.0,
         "b": 450.0,
     }
-    energy = baseline.rows[0].energy
+    energy = baseline.cells[0].energy
     assert energy
     assert energy.joules == pytest.approx(0.3)  # 300 W for 1 ms
     assert (energy.low, energy.high) == pytest.approx((0.294, 0.306))
