@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from profkit.study.summary import grouped
 from profkit.study.summary_format import GAPS, Row, Scaling
 from profkit.ui.text import literal, number
 
@@ -24,18 +25,38 @@ _DETERMINISTIC: Any = {
     "font.sans-serif": ["DejaVu Sans"], "font.size": 9,
 }  # fmt: skip
 
-Measure = Callable[[Row], float | None]
-
 
 @dataclass(frozen=True)
-class _Axis:
-    """The y axis: label, value, and the ends of its interval, if any."""
+class _Plot:
+    """What a drawing has on its axes: the fields of cells on the y axis, times `scale`, with the
+    ends of its interval if any, and on the x axis; `more` adds to a panel.
+
+    It is drawn where a cell has the fields that it `needs`, by default the one on the y axis.
+    """
 
     label: str
-    value: Measure
-    low: Measure | None = None
-    high: Measure | None = None
+    y: str
+    scale: float
+    low: str = ""
+    high: str = ""
     log: bool = True
+    more: Callable[[Any, Sequence[Row]], Any] = lambda *_: None
+    x: str = "length"
+    x_label: str = "sequence length S"
+    needs: tuple[str, ...] = ()
+
+    def value(self, row: Row, name: str) -> float | None:
+        """A field of a cell on the y axis."""
+        value = getattr(row, name) if name else None
+        return None if value is None else value * self.scale
+
+    def point(self, row: Row) -> tuple[Any, Any]:
+        """Where a cell is; either may be missing."""
+        return getattr(row, self.x), self.value(row, self.y)
+
+    def has(self, row: Row) -> bool:
+        """Whether a cell has what the drawing needs."""
+        return all(getattr(row, name) is not None for name in self.needs or (self.y,))
 
 
 def drawings(rows: Sequence[Row], scaling: Sequence[Scaling]) -> dict[str, str]:
@@ -44,45 +65,23 @@ def drawings(rows: Sequence[Row], scaling: Sequence[Scaling]) -> dict[str, str]:
     if not timed or any(row.length is None for row in timed):
         return {"latency.svg": _dots(timed)} if timed else {}
     scale, unit = _time_scale(timed)
-    svgs = {
-        "latency.svg": _panels(
-            timed,
-            scaling,
-            _Axis(
-                f"latency ({unit})",
-                lambda row: _times(row.seconds, scale),
-                lambda row: _times(row.low, scale),
-                lambda row: _times(row.high, scale),
-            ),
-        )
-    }
-    if any(row.share_of_datasheet is not None for row in timed):
-        label = "% of the dense datasheet peak"
-        axis = _Axis(label, lambda row: _times(row.share_of_datasheet, 100), log=False)
-        svgs["peak.svg"] = _panels(timed, scaling, axis, lambda axes, _: axes.set_ylim(bottom=0))
-    if any(row.bandwidth for row in timed):
-        label = "compulsory traffic / latency (GB/s)"
-        axis = _Axis(label, lambda row: _times(row.bandwidth, 1e-9))
-        svgs["bandwidth.svg"] = _panels(timed, scaling, axis, _dram_line)
-    if any(row.dram_peak and row.datasheet_peak for row in timed):
-        svgs["roofline.svg"] = _panels(
-            timed,
-            scaling,
-            _Axis(
-                "TFLOP/s",
-                lambda row: _times(row.flop_rate, 1e-12),
-                lambda row: _times(row.flop_rate_low, 1e-12),
-                lambda row: _times(row.flop_rate_high, 1e-12),
-            ),
-            _roofs,
-            across=lambda row: row.intensity,
-            across_label="FLOP per byte of compulsory traffic",
-        )
-    return svgs
-
-
-def _times(value: float | None, scale: float) -> float | None:
-    return None if value is None else value * scale
+    plots = {
+        "latency.svg": _Plot(f"latency ({unit})", "seconds", scale, "low", "high"),
+        "peak.svg": _Plot(
+            "% of the dense datasheet peak", "share_of_datasheet", 100, log=False,
+            more=lambda axes, _: axes.set_ylim(bottom=0),
+        ),
+        "bandwidth.svg": _Plot(
+            "compulsory traffic / latency (GB/s)", "bandwidth", 1e-9, more=_dram_line
+        ),
+        "roofline.svg": _Plot(
+            "TFLOP/s", "flop_rate", 1e-12, "flop_rate_low", "flop_rate_high", more=_roofs,
+            x="intensity", x_label="FLOP per byte of compulsory traffic",
+            needs=("dram_peak", "datasheet_peak"),
+        ),
+    }  # fmt: skip
+    drawn = {name: plot for name, plot in plots.items() if any(map(plot.has, timed))}
+    return {name: _panels(timed, scaling, plot) for name, plot in drawn.items()}
 
 
 def _time_scale(rows: Sequence[Row]) -> tuple[float, str]:
@@ -106,20 +105,12 @@ def _facet_title(facet: tuple[Any, ...]) -> str:
     return ", ".join(filter(None, parts))
 
 
-def _panels(
-    rows: Sequence[Row],
-    scaling: Sequence[Scaling],
-    axis: _Axis,
-    more: Callable[[Any, Sequence[Row]], Any] | None = None,
-    *,
-    across: Measure = lambda row: row.length,
-    across_label: str = "sequence length S",
-) -> str:
+def _panels(rows: Sequence[Row], scaling: Sequence[Scaling], plot: _Plot) -> str:
     """A panel for each kind of cell: points with intervals, neighbors in length joined."""
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
-    facets = list(dict.fromkeys(map(_facet, rows)))
+    facets = grouped((_facet(row), row) for row in rows)
     wide = min(_ACROSS, len(facets))
     high = -(-len(facets) // wide)
     width = _PANEL * wide if wide > 1 else 6.2
@@ -127,14 +118,12 @@ def _panels(
     with rc_context(_DETERMINISTIC):
         figure = Figure(figsize=(width, _HEIGHT * high + 0.5), layout="constrained")
         grid = figure.subplots(high, wide, squeeze=False)
-        for axes, facet in zip(grid.flat, facets, strict=False):
-            _panel(axes, [row for row in rows if _facet(row) == facet], scaling, axis, across,
-                   backends)  # fmt: skip
-            if more is not None:
-                more(axes, [row for row in rows if _facet(row) == facet])
+        for axes, (facet, cells) in zip(grid.flat, facets.items(), strict=False):
+            _panel(axes, cells, scaling, plot, backends)
+            plot.more(axes, cells)
             axes.set_title(_facet_title(facet).replace("$", r"\$"), loc="left", fontsize=9)
-            axes.set_xlabel(across_label)
-            axes.set_ylabel(axis.label)
+            axes.set_xlabel(plot.x_label)
+            axes.set_ylabel(plot.label)
         for axes in list(grid.flat)[len(facets) :]:
             axes.set_visible(False)
         handles = {
@@ -142,14 +131,8 @@ def _panels(
             for axes in grid.flat
             for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
         }
-        figure.legend(
-            handles.values(),
-            handles.keys(),
-            loc="outside lower center",
-            fontsize=8,
-            ncols=_columns(list(handles), width),
-            frameon=False,
-        )
+        figure.legend(handles.values(), handles.keys(), loc="outside lower center", fontsize=8,
+                      ncols=_columns(list(handles), width), frameon=False)  # fmt: skip
         return _svg(figure)
 
 
@@ -160,67 +143,46 @@ def _columns(labels: Sequence[str], width: float) -> int:
 
 
 def _panel(
-    axes: Any,
-    rows: Sequence[Row],
-    scaling: Sequence[Scaling],
-    axis: _Axis,
-    across: Measure,
-    backends: Sequence[str],
+    axes: Any, rows: Sequence[Row], scaling: Sequence[Scaling], plot: _Plot, backends: Sequence[str]
 ) -> None:
     from matplotlib.ticker import LogLocator
 
     steps = list(_steps(scaling, {row.id: row for row in rows}))
     kinds = {row.batch == other.batch for row, other in steps}
     for row, other in steps:
-        pairs = [(across(end), axis.value(end)) for end in (row, other)]
-        if all(x and y for x, y in pairs):
+        points = [plot.point(end) for end in (row, other)]
+        if all(x and y for x, y in points):
             aside = len(kinds) > 1 and row.batch != other.batch
-            axes.plot(
-                *zip(*pairs, strict=True),
-                color=_COLORS[backends.index(row.backend) % len(_COLORS)],
-                linestyle=":" if aside else "-",
-                linewidth=1.1,
-                alpha=0.75,
-                zorder=2,
-            )
+            color = _COLORS[backends.index(row.backend) % len(_COLORS)]
+            axes.plot(*zip(*points, strict=True), color=color, linestyle=":" if aside else "-",
+                      linewidth=1.1, alpha=0.75, zorder=2)  # fmt: skip
     for place, backend in enumerate(backends):
         color, marker = _COLORS[place % len(_COLORS)], _MARKERS[place % len(_MARKERS)]
-        own = [row for row in rows if row.backend == backend and across(row) and axis.value(row)]
+        own = [row for row in rows if row.backend == backend and all(plot.point(row))]
+        size = max(4.0, 8.0 - place)  # those behind others are larger
         for refused in (False, True):
-            shown = [row for row in own if bool(row.refused) == refused]
-            if shown:
+            points = [plot.point(row) for row in own if bool(row.refused) == refused]
+            if points:
                 name = literal(backend) + (", no interval" if refused else "")
-                axes.plot([across(row) for row in shown], [axis.value(row) for row in shown],
-                          marker, color=color, markersize=_size(place), zorder=3, linestyle="none",
-                          markerfacecolor="white" if refused else color,
-                          label=name.replace("$", r"\$"))  # fmt: skip
-        _whiskers(axes, own, axis, across, color)
+                axes.plot(*zip(*points, strict=True), marker, color=color, markersize=size,
+                          zorder=3, linestyle="none", label=name.replace("$", r"\$"),
+                          markerfacecolor="white" if refused else color)  # fmt: skip
+        for row in own:
+            ends = (plot.value(row, plot.low), plot.value(row, plot.high))
+            if None not in ends:
+                style = ":" if row.claim in _NO_LEVEL else "-"
+                axes.plot([plot.point(row)[0]] * 2, ends, color=color, linewidth=1.6,
+                          linestyle=style, marker="_", markersize=6, zorder=4)  # fmt: skip
     axes.set_xscale("log", base=2)
     axes.xaxis.set_major_locator(LogLocator(base=2, numticks=8))
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
-    if axis.log:
+    if plot.log:
         axes.set_yscale("log", subs=[])
         axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
         axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
     axes.grid(color=_GRID, linewidth=0.6, which="major")
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
-
-
-def _size(place: int) -> float:
-    """Of the markers of the backend in that place: those behind others are larger."""
-    return max(4.0, 8.0 - place)
-
-
-def _whiskers(axes: Any, rows: Sequence[Row], axis: _Axis, across: Measure, color: str) -> None:
-    if axis.low is None or axis.high is None:
-        return
-    for row in rows:
-        ends = (axis.low(row), axis.high(row))
-        if None not in ends:
-            style = ":" if row.claim in _NO_LEVEL else "-"
-            axes.plot([across(row)] * 2, ends, color=color, linewidth=1.6, linestyle=style,
-                      marker="_", markersize=6, zorder=4)  # fmt: skip
 
 
 def _steps(scaling: Sequence[Scaling], by_id: dict[str, Row]) -> Iterator[tuple[Row, Row]]:

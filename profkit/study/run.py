@@ -27,32 +27,10 @@ from profkit.core.timestamp import timestamp
 from profkit.core.typed_file import encode, known, part, plain
 from profkit.core.version import __version__
 from profkit.recording import recording
+from profkit.study import folder as files
+from profkit.study import measurement
 from profkit.study.distribution import distribute
-from profkit.study.folder import (
-    PROFILES,
-    SUMMARY,
-    TABLE,
-    has_cells,
-    held,
-    read_again,
-    read_cells,
-    read_plan,
-    read_profiles,
-    write_cell,
-    write_plan,
-    write_profiles,
-    write_whole,
-)
 from profkit.study.matrix import MatrixShape
-from profkit.study.measurement import (
-    Account,
-    BaselinePlan,
-    Declared,
-    Measuring,
-    Process,
-    Setup,
-    missing_rounds,
-)  # fmt: skip
 from profkit.study.plan_format import Asked, Backend, PlanFile, ProfiledCell, Program
 from profkit.study.progress import forget_progress
 from profkit.study.summary import derive, top_rows
@@ -63,7 +41,7 @@ from profkit.timing.measurement import Tell, lock_of
 from profkit.timing.turns import Died, Silent
 
 
-def run_baseline(plan: BaselinePlan, tell: Tell) -> BaselineFile:
+def run_baseline(plan: measurement.BaselinePlan, tell: Tell) -> BaselineFile:
     """Measure the missing cells of the plan's folder, profile as planned, and derive the summary.
 
     Every cell is saved as soon as it is measured. `tell` gets (stage, detail). Raises UsageError
@@ -83,16 +61,16 @@ def run_baseline(plan: BaselinePlan, tell: Tell) -> BaselineFile:
     return summarize(plan.out)
 
 
-def measure_missing(plan: BaselinePlan, started: float, tell: Tell) -> None:
+def measure_missing(plan: measurement.BaselinePlan, started: float, tell: Tell) -> None:
     """Measure what the plan's folder lacks; raises as `run_baseline`."""
     before = _continued(plan)
     with ExitStack() as stack:
         if plan.on is None:
             stack.enter_context(gpu_lock(lock_of(plan.timing)))
-        stack.enter_context(held(plan.out))
+        stack.enter_context(files.held(plan.out))
         if plan.on is None:
             forget_progress(plan.out)
-        process = stack.enter_context(Process(plan))
+        process = stack.enter_context(measurement.Process(plan))
         tell("start", "")
         declared = _declared(plan, process, before)
         file = before or PlanFile(
@@ -108,16 +86,16 @@ def measure_missing(plan: BaselinePlan, started: float, tell: Tell) -> None:
         )
         backends = _recorded_backends(plan, file.backends, declared.backends)
         unchanged = backends == file.backends and before is not None
-        setup = Setup(plan, declared, replace(file, backends=backends))
-        rounds = missing_rounds(setup)
+        setup = measurement.Setup(plan, declared, replace(file, backends=backends))
+        rounds = measurement.missing_rounds(setup)
         if plan.on is not None:
             process.end()
             if rounds or not unchanged:
                 distribute(setup, plan.on, rounds, tell)
             return
-        account = Account(setup, partial(write_plan, plan.out), started)
-        save = partial(write_cell, plan.out)
-        work = Measuring(setup, process, account, rounds, save, tell)
+        account = measurement.Account(setup, partial(files.write_plan, plan.out), started)
+        save = partial(files.write_cell, plan.out)
+        work = measurement.Measuring(setup, process, account, rounds, save, tell)
         if rounds or not unchanged or plan.profiled != "none":
             work.check_device()
         if rounds or not unchanged:
@@ -126,19 +104,19 @@ def measure_missing(plan: BaselinePlan, started: float, tell: Tell) -> None:
 
 def _note_spread(folder: Path) -> None:
     """Save the spread between the GPUs of a baseline with it, once it is known."""
-    file = read_plan(folder)
+    file = files.read_plan(folder)
     gpus = known(file.gpus) if file else None
     if file is None or not gpus or len(gpus) < 2:
         return
     spread = read_spread(gpus, file.asked.timer, file.asked.cache)
     if spread is not None and spread != known(file.gpu_spread):
-        write_plan(folder, replace(file, gpu_spread=spread))
+        files.write_plan(folder, replace(file, gpu_spread=spread))
 
 
-def _continued(plan: BaselinePlan) -> PlanFile | None:
+def _continued(plan: measurement.BaselinePlan) -> PlanFile | None:
     """The plan of the baseline to resume; raises UsageError without --resume."""
-    before = read_plan(plan.out)
-    if before is None or (not plan.resume and not has_cells(plan.out)):
+    before = files.read_plan(plan.out)
+    if before is None or (not plan.resume and not files.has_cells(plan.out)):
         return None
     if not plan.resume:
         raise UsageError(
@@ -163,7 +141,7 @@ def _continued(plan: BaselinePlan) -> PlanFile | None:
     return before
 
 
-def _asked(plan: BaselinePlan) -> Asked:
+def _asked(plan: measurement.BaselinePlan) -> Asked:
     timing = plan.timing
     return Asked(
         target=plan.target.name,
@@ -176,7 +154,9 @@ def _asked(plan: BaselinePlan) -> Asked:
     )
 
 
-def _declared(plan: BaselinePlan, process: Process, before: PlanFile | None) -> Declared:
+def _declared(
+    plan: measurement.BaselinePlan, process: measurement.Process, before: PlanFile | None
+) -> measurement.Declared:
     """The target's declaration; raises its error where no shape works, UsageError for an unknown
     backend."""
     flop: dict[str, float] = {}
@@ -205,7 +185,9 @@ def _declared(plan: BaselinePlan, process: Process, before: PlanFile | None) -> 
     for name in names:
         if name not in known and name not in begun:
             raise UsageError(f"{target}: no backend {name!r}", f"use {', '.join(known)}")
-    return Declared(target, tuple(_backend(name, known.get(name)) for name in names), flop)
+    return measurement.Declared(
+        target, tuple(_backend(name, known.get(name)) for name in names), flop
+    )
 
 
 def _backend(name: str, about: Mapping[str, Any] | None) -> Backend:
@@ -222,14 +204,16 @@ def _backend(name: str, about: Mapping[str, Any] | None) -> Backend:
 
 
 def _recorded_backends(
-    plan: BaselinePlan, before: Sequence[Backend], now: Sequence[Backend]
+    plan: measurement.BaselinePlan, before: Sequence[Backend], now: Sequence[Backend]
 ) -> tuple[Backend, ...]:
     """The backends `now`; those with cells as they were when these were measured.
 
     `gone` is the reason why a backend with missing cells is no longer available.
     """
     old = {backend.name: backend for backend in before}
-    settled = Counter(cell.backend for cell in read_cells(plan.out) if cell.status not in MISSING)
+    settled = Counter(
+        cell.backend for cell in files.read_cells(plan.out) if cell.status not in MISSING
+    )
     backends = []
     for backend in now:
         count, recorded = settled[backend.name], old.get(backend.name)
@@ -245,16 +229,18 @@ def _recorded_backends(
     return tuple(backends)
 
 
-def _profile_cells(plan: BaselinePlan, rows: Sequence[Row], started: float, tell: Tell) -> None:
+def _profile_cells(
+    plan: measurement.BaselinePlan, rows: Sequence[Row], started: float, tell: Tell
+) -> None:
     """Profile the cells that have no profile; failures are saved with their reason.
 
     The plan's budget counts from `started`, of the monotonic clock.
     """
-    profiles = [profile for profile in read_profiles(plan.out) if profile.folder]
+    profiles = [profile for profile in files.read_profiles(plan.out) if profile.folder]
     done = {profile.id for profile in profiles}
     todo = [row for row in rows if row.id not in done]
-    with held(plan.out):
-        (plan.out / PROFILES).mkdir(exist_ok=True)
+    with files.held(plan.out):
+        (plan.out / files.PROFILES).mkdir(exist_ok=True)
         for number, row in enumerate(todo, 1):
             stage = f"profile {number} of {len(todo)}  {row.id}"
             try:
@@ -264,10 +250,12 @@ def _profile_cells(plan: BaselinePlan, rows: Sequence[Row], started: float, tell
             except ProfkitError as error:
                 folder, reason = None, error.message
             profiles.append(ProfiledCell(id=row.id, folder=folder, reason=reason))
-            write_profiles(plan.out, profiles)
+            files.write_profiles(plan.out, profiles)
 
 
-def _profile(plan: BaselinePlan, row: Row, started: float, stage: str, tell: Tell) -> str:
+def _profile(
+    plan: measurement.BaselinePlan, row: Row, started: float, stage: str, tell: Tell
+) -> str:
     """The folder of a profile, in the baseline's."""
 
     def show(_: str, detail: str) -> None:
@@ -280,7 +268,7 @@ def _profile(plan: BaselinePlan, row: Row, started: float, stage: str, tell: Tel
         recording.Plan(
             program=(str(plan.target), *MatrixShape(row.shape, row.arguments).words),
             variants=(row.backend,),
-            out=plan.out / PROFILES,
+            out=plan.out / files.PROFILES,
             gpu=plan.timing.gpu,
             timeout=left,
             timeline=False,
@@ -298,11 +286,11 @@ def summarize(folder: Path) -> BaselineFile:
     Raises BadInput for a folder without a plan or with a cell that can't be read.
     """
     summary = derived_summary(folder)
-    write_whole(folder / SUMMARY, encode(summary, indent=1))
+    files.write_whole(folder / files.SUMMARY, encode(summary, indent=1))
     if lacking("a table", "pandas", "pyarrow"):
-        (folder / TABLE).unlink(missing_ok=True)  # it would be of other cells
+        (folder / files.TABLE).unlink(missing_ok=True)  # it would be of other cells
     else:
-        write_whole(folder / TABLE, _parquet(summary.cells))
+        files.write_whole(folder / files.TABLE, _parquet(summary.cells))
     return summary
 
 
@@ -329,12 +317,12 @@ def _parquet(rows: Sequence[Row]) -> bytes:
 
 def derived_summary(folder: Path) -> BaselineFile:
     """The summary of the cells in a folder; raises BadInput as `summarize` does."""
-    plan = read_plan(folder)
+    plan = files.read_plan(folder)
     if plan is None:
         raise BadInput(
             f"{folder}: contains no baseline", "make one with profkit baseline run or import"
         )
-    asked, profiles = plan.asked, read_profiles(folder)
+    asked, profiles = plan.asked, files.read_profiles(folder)
     summary = BaselineFile(
         profkit=__version__,
         name=" ".join(name_parts(plan.target, asked.matrix)),
@@ -352,11 +340,11 @@ def derived_summary(folder: Path) -> BaselineFile:
         gpu_spread=known(plan.gpu_spread),
         profiles=profiles,
     )
-    cells = _with_unavailable(read_cells(folder), plan)
+    cells = _with_unavailable(files.read_cells(folder), plan)
     measured = [cell.latency for cell in cells if cell.latency]
     saved_floor = read_floor(*measured[0].measured_with) if measured else None
     floor = saved_floor.within_process if saved_floor else None
-    return derive(summary, cells, again=read_again(folder), floor=floor)
+    return derive(summary, cells, again=files.read_again(folder), floor=floor)
 
 
 def _with_unavailable(cells: Sequence[Cell], plan: PlanFile) -> tuple[Cell, ...]:
