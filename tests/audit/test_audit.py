@@ -152,9 +152,7 @@ def test_a_wrong_row_ends_with_1_in_every_format(
     assert "counted twice" in found["cause"]
     output = tmp_path / "audit.md"
     assert profkit_cli("audit", rows, "--format", "markdown", "-o", output).exit_code == 1
-    assert "- ✗ 107000 GFLOP/s   check: amount over time" in output.read_text(
-        encoding="utf-8"
-    )
+    assert "- ✗ 107000 GFLOP/s   check: amount over time" in output.read_text(encoding="utf-8")
     shown = profkit_cli("audit", rows)
     assert shown.exit_code == 1
     assert "17.18 GFLOP / 321.0 µs = 53.52 TFLOP/s" in shown.stdout
