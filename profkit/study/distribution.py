@@ -214,14 +214,10 @@ class _Study:
             started=self.account.created,
             updated=timestamp(),
             state=end,
-            total=state.total,
-            finished=state.finished,
-            waiting=state.waiting,
-            lost=state.lost,
+            **part(state, "total", "finished", "waiting", "lost", "rate"),
             running=tuple(running) if goes_on else (),
             given_up=_unused(state.given_up),
             excluded=_unused(state.excluded),
-            rate=state.rate,
             remaining=state.remaining if goes_on else None,
         )
         with suppress(OSError):  # of use, but no result

@@ -42,8 +42,9 @@ from profkit.timing.measurement import (
     of_device,
     open_target,
     process_of,
+    take_energy,
+    take_turns,
 )
-from profkit.timing.orders import order
 from profkit.timing.turns import Died, Silent, Turn
 
 _OUT_OF_MEMORY = re.compile(r"OutOfMemoryError|out of memory|can't allocate memory", re.IGNORECASE)
@@ -345,7 +346,7 @@ class Measuring:
         left = min(self._share, self._budget_left())
         wanted = self._outlook.samples(samples, later, left)
         random.Random(f"{self._timing.seed} {round_.shape.name}").shuffle(ready)
-        measured = self._take_energy(round_, self._take_turns(round_, ready, wanted))
+        measured = self._take(round_, ready, wanted)
         if self._process.number not in self._account.processes:  # before the cells are saved
             self._account.processes.add(self._process.number)
             self._account.save()
@@ -415,44 +416,24 @@ class Measuring:
                 self._outlook.saw_call(round_.shape.name, series.variant, call)
         return ready
 
-    def _take_turns(
+    def _take(
         self, round_: Round, ready: Sequence[Series], wanted: Mapping[str, int]
     ) -> list[Series]:
-        """Interleaved blocks, in varying order, until all are done or the budget is spent; the
-        series that did not fail."""
-        live = list(ready)
-        turn = 0
-        for block in range(self._timing.blocks):
-            for series in [live[place] for place in order(len(live), block)]:
-                count = wanted[series.variant]
-                self._show("time", f"block {block + 1} of {self._timing.blocks}, {series.variant}")
-                alone = block > 0 and len(live) == 1
-                turn += alone
-                if not self._succeeds(round_, series, partial(_block, series, count, turn, alone)):
-                    live.remove(series)
-                turn += 1
-            if self._budget_left() <= 0:
-                break
+        """Blocks, then energy where it was asked for, until all are done or the budget is spent;
+        the series that did not fail."""
+        live, attempt = list(ready), partial(self._succeeds, round_)
+        take_turns(live, self._timing, self._show, samples=wanted, attempt=attempt,
+                   spent=self._is_spent)  # fmt: skip
         for series in live:
             samples = sum(len(block["samples"]) for block in series.blocks)
             seconds = sum(block["seconds"] - sum(block["samples"]) for block in series.blocks)
             self._outlook.saw_gap(seconds / samples)
+        if energy := self._timing.energy:
+            take_energy(live, energy, self._show, attempt=attempt, spent=self._is_spent)
         return live
 
-    def _take_energy(self, round_: Round, ready: Sequence[Series]) -> list[Series]:
-        """The energy of calls where it was asked for, until the budget is spent; the series that
-        did not fail."""
-        live = list(ready)
-        for run in range(RUNS if self._timing.energy else 0):
-            for series in [live[place] for place in order(len(live), run)]:
-                if self._budget_left() <= 0:
-                    return live
-                self._show("energy", f"run {run + 1} of {RUNS}, {series.variant}")
-                if not self._succeeds(
-                    round_, series, partial(series.draw, self._timing.energy or 0.0)
-                ):
-                    live.remove(series)
-        return live
+    def _is_spent(self) -> bool:
+        return self._budget_left() <= 0
 
     def _succeeds(self, round_: Round, series: Series, step: Callable[[], None]) -> bool:
         """Whether a step of one backend does not fail; a failure is saved as its cell. Raises _Lost
@@ -513,13 +494,6 @@ class Measuring:
             **outcome,
         )
         self._save_cell(cell, cell.backend in round_.again)
-
-
-def _block(series: Series, count: int, turn: int, spaced: bool) -> None:
-    """Take a block; `spaced`: after untimed calls, for no other series does that."""
-    if spaced:
-        series.spacer(count)
-    series.block(count, turn)
 
 
 def cell_of(setup: Setup, name: str, round_: Round, **outcome: Any) -> Cell:

@@ -242,12 +242,8 @@ def published() -> tuple[Figure, ...]:
 
 
 def _figure(series: Mapping[str, Any], values: Mapping[str, Any]) -> Figure:
-    shape = {
-        "kv_heads": values["heads"],
-        "dtype": series["dtype"],
-        "causal": series.get("causal", False),
-        "backward": series.get("backward", False),
-    } | {name: value for name, value in values.items() if name in _SHAPE}
+    stated = {"kv_heads": values["heads"], "causal": False, "backward": False, **series, **values}
+    shape = {name: stated[name] for name in _SHAPE}
     seconds, low, high = (
         values[name] / 1e3 if name in values else None
         for name in ("median_ms", "low_ms", "high_ms")
@@ -270,5 +266,5 @@ def _figure(series: Mapping[str, Any], values: Mapping[str, Any]) -> Figure:
         high=high,
         flop_rate=rate,
         share=rate / sheet.peaks[key].value if sheet and key else None,
-        study=series.get("study", ""),
+        study=stated.get("study", ""),
     )

@@ -165,7 +165,7 @@ def _row(cell: Cell, timed: Timed | None, gpu: Device, sheet: Datasheet | None) 
     row = Row(
         **part(cell, *_OF_THE_CELL),
         gpu=known(gpu.name),
-        gpu_uuid=_uuid(cell),
+        gpu_uuid=known((known(cell.fingerprint.gpu) or Device()).uuid),
         file=None if cell.status is CellStatus.unavailable else f"cells/{cell.id}.json",
         **_sizes({**cell.arguments, **shapes}),
     )
@@ -523,22 +523,18 @@ def _adjacent(
 
     Of one GPU, or of several whose spread is known.
     """
-    groups = grouped(
-        ((tuple(_common(row, along).items()), _other_options(row), _comparable(row, spread)), row)
-        for row in rows
-        if _size(row, along) is not None
-    )
-    for (key, _, _), group in groups.items():
+
+    def key(row: Row) -> tuple[Any, ...]:
+        others = {name: row.arguments[name] for name in row.arguments.keys() - _KNOWN_OPTIONS}
+        gpu = None if spread and row.gpu_uuid in spread.gpus else row.gpu_uuid
+        return tuple(_common(row, along).items()), json.dumps(others, sort_keys=True), gpu
+
+    groups = grouped((key(row), row) for row in rows if _size(row, along) is not None)
+    for (common, _, _), group in groups.items():
         group.sort(key=lambda row: _size(row, along) or 0)
         sizes = [_size(row, along) for row in group]
         if len(group) > 1 and len(set(sizes)) == len(sizes):
-            yield dict(key), group
-
-
-def _other_options(row: Row) -> str:
-    """The other options of the target, which adjacent cells must share."""
-    others = {key: value for key, value in row.arguments.items() if key not in _KNOWN_OPTIONS}
-    return json.dumps(others, sort_keys=True)
+            yield dict(common), group
 
 
 def _size(row: Row, along: str) -> int | None:
@@ -581,11 +577,6 @@ def _step(row: Row, other: Row, along: str) -> Scaling | None:
     )
 
 
-def _comparable(row: Row, spread: GpuSpread | None) -> str | None:
-    """What rows that are compared must share: a GPU, unless the spread of its like covers it."""
-    return None if spread and row.gpu_uuid in spread.gpus else row.gpu_uuid
-
-
 def _best_sizes(rows: Sequence[Row], spread: GpuSpread | None) -> Iterator[Best]:
     """Along batch and length the cell of a backend with the highest FLOP rate."""
     timed = [row for row in rows if row.flop_rate is not None]
@@ -608,11 +599,6 @@ def _may_reach(row: Row, best: Row, spread: GpuSpread | None) -> bool:
         return True
     apart = spread.bound if spread and row.gpu_uuid != best.gpu_uuid else 0.0
     return highest * (1 + apart) >= least
-
-
-def _uuid(cell: Cell) -> str | None:
-    gpu = known(cell.fingerprint.gpu)
-    return known(gpu.uuid) if gpu else None
 
 
 def _gpu_notes(rows: Sequence[Row], spread: GpuSpread | None) -> Iterator[str]:

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import asdict, dataclass, field, replace
-from itertools import count
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -265,8 +265,10 @@ class Series:
             self._group(plan, find_tick(samples) or 0.0, float(np.median(samples)))
         self.preparation = time.monotonic() - started
 
-    def block(self, samples: int, turn: int) -> None:
-        """Take one block, by its place among all."""
+    def block(self, samples: int, turn: int, *, spaced: bool = False) -> None:
+        """Take one block, by its place among all; `spaced`: after untimed calls."""
+        if spaced:
+            self.spacer(samples)
         self.blocks.append({**self._samples(samples), "turn": turn})
 
     def spacer(self, samples: int) -> None:
@@ -451,28 +453,60 @@ def of_device(answer: Mapping[str, Any]) -> Mapping[str, Any]:
     return surroundings if answer["device"] == "cuda" else {**surroundings, "gpu": None}
 
 
-def take_turns(series: Sequence[Series], plan: TimingPlan, tell: Tell) -> None:
+Attempt = Callable[[Series, Callable[[], None]], bool]
+"""Takes a step of a series; whether it did not fail."""
+
+
+def _must(_: Series, step: Callable[[], None]) -> bool:
+    step()
+    return True
+
+
+def take_turns(
+    series: list[Series],
+    plan: TimingPlan,
+    tell: Tell,
+    *,
+    samples: Mapping[str, int] | None = None,
+    attempt: Attempt = _must,
+    spent: Callable[[], bool] = lambda: False,
+) -> None:
     """All series, block by block, in varying order: a drift affects all equally.
 
-    A single one is interleaved with untimed calls of its own.
+    A single one is interleaved with untimed calls of its own. `samples` are those of a block by
+    variant, by default as planned. A series whose `attempt` fails is removed. It ends with the
+    block at which the time is `spent`.
     """
-    turns = count()
+    turn = 0
     for block in range(plan.blocks):
-        for each in (series[place] for place in order(len(series), block)):
+        for each in [series[place] for place in order(len(series), block)]:
             tell("time", f"block {block + 1} of {plan.blocks}, {each.label}")
-            samples = each.samples_in_a_block(plan)
-            if len(series) == 1 and block:
-                each.spacer(samples)
-                next(turns)
-            each.block(samples, next(turns))
+            amount = samples[each.variant] if samples else each.samples_in_a_block(plan)
+            alone = len(series) == 1 and block > 0
+            turn += 1 + alone
+            if not attempt(each, partial(each.block, amount, turn - 1, spaced=alone)):
+                series.remove(each)
+        if spent():
+            return
 
 
-def take_energy(series: Sequence[Series], seconds: float, tell: Tell) -> None:
-    """The energy of all series, in runs of some seconds of calls, in varying order."""
+def take_energy(
+    series: list[Series],
+    seconds: float,
+    tell: Tell,
+    *,
+    attempt: Attempt = _must,
+    spent: Callable[[], bool] = lambda: False,
+) -> None:
+    """The energy of all series, in runs of some seconds of calls, in varying order; `attempt` and
+    `spent` as of `take_turns`."""
     for run in range(RUNS):
-        for each in (series[place] for place in order(len(series), run)):
+        for each in [series[place] for place in order(len(series), run)]:
+            if spent():
+                return
             tell("energy", f"run {run + 1} of {RUNS}, {each.label}")
-            each.draw(seconds)
+            if not attempt(each, partial(each.draw, seconds)):
+                series.remove(each)
 
 
 def _spans(
