@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from profkit.audit import launches, peaks, statistics, work
+from profkit.audit.check import Check, Contradiction
 from profkit.audit.claim import Claim
-from profkit.audit.contradiction import Check, Contradiction
 from profkit.audit.subject import Subject, sheets_of, subjects
 
 

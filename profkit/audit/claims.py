@@ -8,17 +8,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from profkit.audit import printed_numbers as printed
 from profkit.audit.claim import QUANTITIES, SHAPE, Claim
 from profkit.audit.claim_text import DTYPES, context, time_unit, understood
 from profkit.audit.phrases import SECONDS, VOCABULARY, WORDS, scale_of
-from profkit.audit.printed_numbers import (
-    NUMBER,
-    Commented,
-    Figure,
-    Printed,
-    as_printed,
-    read_printed,
-)
 from profkit.core.errors import BadInput
 
 
@@ -36,10 +29,10 @@ _Entry = Claim | tuple[str, str]
 
 def read_claims(path: Path) -> Claims:
     """The claims of a YAML or JSON file; raises BadInput for one without, or that can't be read."""
-    document = read_printed(path)
+    document = printed.read_printed(path)
     try:
         # A program wrote what says by which schema: its texts are names and settings.
-        items = document.items if isinstance(document, Commented) else {}
+        items = document.items if isinstance(document, printed.Commented) else {}
         record = any(isinstance(items.get(key), str) for key in ("schema", "$schema"))
         entries = list(_walk(document, _Place("", "", {}, record=record)))
     except BadInput as error:
@@ -51,7 +44,7 @@ def read_claims(path: Path) -> Claims:
         if isinstance(entry, Claim)
     )
     if not any(claim.says_something for claim in claims):
-        is_empty = not document or document == Commented({})
+        is_empty = not document or document == printed.Commented({})
         why = "no claims: the file is empty" if is_empty else "no claims"
         raise BadInput(f"{path}: {why}", "see `profkit audit --help`")
     unread = (entry for entry in entries if not isinstance(entry, Claim))
@@ -66,7 +59,7 @@ _QUANTITIES = {
     for name, quantity in QUANTITIES.items()
     for key, unit in quantity.keys.items()
 }
-_RATIO = re.compile(rf"({NUMBER})\s*[x×](?:\s*(?:faster|speed-?up|as fast))?", re.I)
+_RATIO = re.compile(rf"({printed.NUMBER})\s*[x×](?:\s*(?:faster|speed-?up|as fast))?", re.I)
 _TIMES: dict[str, str] = VOCABULARY["times"]
 _INTERVALS = ("ci", "interval")
 _WORDS: dict[str, list[str]] = VOCABULARY["words"]
@@ -76,7 +69,7 @@ _INHERITED = (
     "gpus", "dtype", "path", "operation", *SHAPE, "kv_heads", "causal", "backward", "cache",
     "peak_of",
 )  # fmt: skip
-_AMOUNT = re.compile(rf"[<>≤≥~≈]?[-+]?{NUMBER}[A-Za-zµμ%×/]+")
+_AMOUNT = re.compile(rf"[<>≤≥~≈]?[-+]?{printed.NUMBER}[A-Za-zµμ%×/]+")
 _LARGEST_SIZE = 10**9  # chosen: no batch or sequence is longer; a typo is
 
 
@@ -153,7 +146,7 @@ def _unit_of(words: str) -> str:
 
 def _walk(value: Any, place: _Place) -> Iterator[_Entry]:
     """All claims below a value, and every other value with its place."""
-    if isinstance(value, Commented):
+    if isinstance(value, printed.Commented):
         yield from _mapping(value, place)
     elif isinstance(value, list):
         for index, item in enumerate(value):
@@ -161,7 +154,7 @@ def _walk(value: Any, place: _Place) -> Iterator[_Entry]:
                 yield from _row(dict(zip(place.columns, item, strict=True)), place.item(index))
             else:
                 yield from _walk(item, place.item(index))
-    elif isinstance(value, Printed):
+    elif isinstance(value, printed.Printed):
         yield from _bare(value, place)
     elif isinstance(value, str):
         yield from _text(value, place)
@@ -192,10 +185,10 @@ def _may_claim(word: str, place: _Place) -> bool:
         return True
     if _AMOUNT.fullmatch(word) or Claim.of_values(understood(word)[0]).says_something:
         return True
-    return not place.record and as_printed(word) is not None
+    return not place.record and printed.as_printed(word) is not None
 
 
-def _mapping(value: Commented, place: _Place) -> Iterator[_Entry]:
+def _mapping(value: printed.Commented, place: _Place) -> Iterator[_Entry]:
     items = dict(_spread(value))
     own, rest = _own_fields(items, place)
     inner = place.knowing({name: item for name, item in own.items() if name in _INHERITED})
@@ -210,9 +203,9 @@ def _mapping(value: Commented, place: _Place) -> Iterator[_Entry]:
     lengths = all(re.fullmatch(r"[1-9]\d{0,6}", name) for name in value.items)
     for key, item in rest.items():
         below = inner.below(key, value.comments.get(key, ""))
-        if isinstance(item, (Commented, list)):
+        if isinstance(item, (printed.Commented, list)):
             below = replace(below, study=place.path)
-        elif lengths and isinstance(item, Printed):
+        elif lengths and isinstance(item, printed.Printed):
             below = below.knowing({"length": int(key)})
         yield from _walk(item, below)
 
@@ -222,13 +215,13 @@ def _claimed(own: Mapping[str, Any]) -> bool:
     return bool(own.keys() - {*_INHERITED, "n"})
 
 
-def _spread(value: Commented) -> Iterator[tuple[str, Any]]:
+def _spread(value: printed.Commented) -> Iterator[tuple[str, Any]]:
     """A mapping's items, those of `shape`, `peak`, `time` and `percent_of_peak` beside them."""
     for key, item in value.items.items():
-        inner = item.items if isinstance(item, Commented) else {}
+        inner = item.items if isinstance(item, printed.Commented) else {}
         if key == "gpu" and isinstance(inner.get("name"), str):
             yield key, inner["name"]  # what else is told of it is measured, not claimed
-        elif key in VOCABULARY["nested"] and isinstance(item, Commented):
+        elif key in VOCABULARY["nested"] and isinstance(item, printed.Commented):
             unit = inner.get("unit", "s")
             for name, each in inner.items():
                 if (key, name) != ("time", "unit"):
@@ -259,10 +252,10 @@ _REPEATED = {"seconds": "time", "flop_rate": "flop_rate"}
 def _record_fields(rest: dict[str, Any], items: Mapping[str, Any], place: _Place) -> dict[str, Any]:
     """What only records have: means of a cell, and of which cells a figure was made."""
     name, repeated = items.get("id"), items.get("by")
-    if isinstance(items.get("seconds"), Printed) and isinstance(name, str):
-        ends: tuple[Figure, ...] = ()
+    if isinstance(items.get("seconds"), printed.Printed) and isinstance(name, str):
+        ends: tuple[printed.Figure, ...] = ()
         for keys in (("blocks_low", "blocks_high"), ("run_low", "run_high")):
-            if all(isinstance(rest.get(key), Printed) for key in keys):
+            if all(isinstance(rest.get(key), printed.Printed) for key in keys):
                 figures = _taken(rest, place, {key: (key, "s") for key in keys})
                 ends += tuple(figures.values())
         figures = _taken(rest, place, {"mean": ("mean", "s"), "cv": ("deviation", "")})
@@ -277,18 +270,18 @@ def _record_fields(rest: dict[str, Any], items: Mapping[str, Any], place: _Place
 
 def _taken(
     rest: dict[str, Any], place: _Place, names: Mapping[str, tuple[str, str]]
-) -> dict[str, Figure]:
+) -> dict[str, printed.Figure]:
     """Figures out of the rest of a mapping."""
     return {
         name: _figure(rest.pop(key), unit, place.path_of(key))
         for key, (name, unit) in names.items()
-        if isinstance(rest.get(key), Printed)
+        if isinstance(rest.get(key), printed.Printed)
     }
 
 
 def _field(key: str, value: Any, items: Mapping[str, Any], place: _Place) -> dict[str, Any] | None:
     """What a key says of a claim; {} where its value is null, None for a key that says nothing."""
-    if key in _SIZES and isinstance(value, Printed):
+    if key in _SIZES and isinstance(value, printed.Printed):
         return {_SIZES[key]: _whole(value, place.path_of(key))}
     if key in ("low", "high") and "seconds" in items:
         return _figures({key: value}, "s", place.path_of(key))
@@ -313,16 +306,16 @@ def _word(key: str, value: str | bool) -> dict[str, Any] | None:
     return {key: value} if key in _WORDS and value in (_WORDS[key] or (value,)) else None
 
 
-def _ratio(key: str, text: str) -> Printed | None:
+def _ratio(key: str, text: str) -> printed.Printed | None:
     """The number of `3x`, `3.0 ×` or `3x faster` where the key is a ratio's; None for another."""
     match = _RATIO.fullmatch(text.strip()) if _QUANTITIES.get(key, "")[-1:] == ("x",) else None
-    return as_printed(match.group(1)) if match else None
+    return printed.as_printed(match.group(1)) if match else None
 
 
-def _quantity(key: str, value: Any, path: str) -> dict[str, Figure] | None:
+def _quantity(key: str, value: Any, path: str) -> dict[str, printed.Figure] | None:
     if key in _QUANTITIES:
         name, unit = _QUANTITIES[key]
-        if name in _EXPONENTS and isinstance(value, Printed) and value.value <= 0:
+        if name in _EXPONENTS and isinstance(value, printed.Printed) and value.value <= 0:
             return {}  # of what shrinks as it grows, nothing is checked
         return _figures({name: value}, unit, path)
     stem, _, unit = key.rpartition("_")
@@ -335,22 +328,22 @@ def _quantity(key: str, value: Any, path: str) -> dict[str, Figure] | None:
     return None
 
 
-def _figures(values: Mapping[str, Any], unit: str, path: str) -> dict[str, Figure] | None:
+def _figures(values: Mapping[str, Any], unit: str, path: str) -> dict[str, printed.Figure] | None:
     """Figures by name; without those that are null, None where one is no number."""
     known = {name: value for name, value in values.items() if value is not None}
-    if not all(isinstance(value, Printed) for value in known.values()):
+    if not all(isinstance(value, printed.Printed) for value in known.values()):
         return None
     return {name: _figure(value, unit, path) for name, value in known.items()}
 
 
-def _figure(value: Printed, unit: str, path: str) -> Figure:
+def _figure(value: printed.Printed, unit: str, path: str) -> printed.Figure:
     try:
         return value.figure(scale_of(unit), unit)
     except ValueError:
         raise BadInput(f"{path} is {value.text}, not a positive number") from None
 
 
-def _whole(value: Printed, path: str) -> int:
+def _whole(value: printed.Printed, path: str) -> int:
     if not 1 <= value.value <= _LARGEST_SIZE or value.value != int(value.value):
         raise BadInput(f"{path} is {value.text}, not a whole number from 1 to {_LARGEST_SIZE:g}")
     return int(value.value)
@@ -365,7 +358,7 @@ def _row(items: Mapping[str, Any], place: _Place) -> Iterator[_Entry]:
         yield from _walk(value, place.knowing(own).below(key))
 
 
-def _bare(value: Printed, place: _Place) -> Iterator[_Entry]:
+def _bare(value: printed.Printed, place: _Place) -> Iterator[_Entry]:
     """A number that its key's unit names; another is listed, unless it is a version or a seed."""
     stem = "time_" if place.unit in SECONDS else ""
     if place.unit and (figures := _quantity(f"{stem}{place.unit}", value, place.path)):

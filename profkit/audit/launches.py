@@ -6,8 +6,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import replace
 
-from profkit.audit.contradiction import Check, Rule
-from profkit.audit.span import Span, amount
+from profkit.audit.check import Check, Rule, Span, amount
 from profkit.audit.subject import Subject
 from profkit.machine_code.operation import WARP
 from profkit.report.gpus import SmLimits, all_sm_limits, datasheets_named, sm_limits

@@ -8,9 +8,8 @@ from dataclasses import replace
 from functools import partial
 from itertools import product
 
-from profkit.audit.contradiction import Check
+from profkit.audit.check import Check, Span, amount, quotients
 from profkit.audit.printed_numbers import Figure
-from profkit.audit.span import Span, amount, quotients
 from profkit.audit.subject import PEAK_SLACK, SLACK, Subject, sheets_of
 from profkit.audit.work import byte_spans, flop_spans
 from profkit.report.gpus import Datasheet, all_datasheets

@@ -7,10 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 
+from profkit.audit.check import Check, Span, amount
 from profkit.audit.claim import Change, Claim, Share
-from profkit.audit.contradiction import Check
 from profkit.audit.printed_numbers import Figure
-from profkit.audit.span import Span, amount
 from profkit.audit.subject import SLACK, Subject, figure_words
 from profkit.core.distributions import binomial_above
 

@@ -8,10 +8,9 @@ from dataclasses import dataclass, replace
 
 from msgspec import structs
 
+from profkit.audit.check import Check, Contradiction, Rule, Span, amount
 from profkit.audit.claim import SHAPE, UNITS, Claim
-from profkit.audit.contradiction import Check, Contradiction, Rule
 from profkit.audit.printed_numbers import Figure
-from profkit.audit.span import Span, amount
 from profkit.capture.work import Work
 from profkit.report.gpus import Datasheet, datasheets_named
 
@@ -222,14 +221,13 @@ def _peaks(sheet: Datasheet, key: str, claim: Claim) -> list[float]:
 
 def _attention(claim: Claim, element_bytes: int) -> Work:
     """Of K and V there may be fewer heads than of Q: half of the traffic each."""
-    full, fewer = (
-        Work.attention(
-            claim.batch or 0, heads or 0, claim.length or 0, claim.dim or 0,
-            element_bytes=element_bytes, causal=bool(claim.causal), backward=bool(claim.backward),
-        )
-        for heads in (claim.heads, claim.kv_heads or claim.heads)
+    batch, heads, length, dim = (size or 0 for size in claim.shape)
+    work = Work.attention(
+        batch, heads, length, dim,
+        element_bytes=element_bytes, causal=bool(claim.causal), backward=bool(claim.backward),
     )  # fmt: skip
-    return structs.replace(full, bytes=(full.bytes + fewer.bytes) / 2)
+    shared = claim.kv_heads or heads
+    return structs.replace(work, bytes=work.bytes * (heads + shared) / (2 * heads))
 
 
 def _is_meant(key: str, claim: Claim) -> bool:

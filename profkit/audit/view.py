@@ -8,23 +8,11 @@ from typing import Annotated
 from msgspec import Meta
 
 from profkit.audit.audit import Audit, Outcome
+from profkit.audit.check import Contradiction
 from profkit.audit.claims import Claims
-from profkit.audit.contradiction import Contradiction
 from profkit.core.typed_file import Count, File, Model
 from profkit.core.version import __version__
-from profkit.ui.document import (
-    Block,
-    Document,
-    Facts,
-    Heading,
-    Item,
-    Items,
-    Lines,
-    Row,
-    Style,
-    in_style,
-    quiet,
-)
+from profkit.ui import document as doc
 from profkit.ui.text import plural
 
 _SHOWN = 20  # chosen: half a screen
@@ -113,32 +101,38 @@ def _rule(finding: Contradiction) -> str:
     return f"check: {_CHECKS.get(finding.rule, finding.rule.replace('_', ' '))}"
 
 
-def _item(finding: Contradiction, *, doubt: bool) -> Item:
+def _item(finding: Contradiction, *, doubt: bool) -> doc.Item:
     """A finding with the implied value, the likely cause, and the expected value."""
-    mark, style = ("?", Style.warning) if doubt else ("✗", Style.bad)
+    mark, style = ("?", doc.Style.warning) if doubt else ("✗", doc.Style.bad)
     rows = (
-        Row("implied", finding.follows),
-        Row("likely cause", finding.cause or ""),
-        Row("expected", finding.should_be or ""),
+        doc.Row("implied", finding.follows),
+        doc.Row("likely cause", finding.cause or ""),
+        doc.Row("expected", finding.should_be or ""),
     )
-    head = in_style(f"{mark} {finding.claimed}   {_rule(finding)}", style)
-    return Item(head, tuple(row for row in rows if row.value))
+    head = doc.in_style(f"{mark} {finding.claimed}   {_rule(finding)}", style)
+    return doc.Item(head, tuple(row for row in rows if row.value))
 
 
-def audit_document(file: AuditFile, audit: Audit) -> Document:
+def audit_document(file: AuditFile, audit: Audit) -> doc.Document:
     """The contradictions by claim, and what was not checked."""
-    blocks: list[Block] = [
-        Heading(file.file, 1),
-        Lines((in_style(_summary(file), Style.bad if file.contradictions else Style.good),)),
+    blocks: list[doc.Block] = [
+        doc.Heading(file.file, 1),
+        doc.Lines(
+            (
+                doc.in_style(
+                    _summary(file), doc.Style.bad if file.contradictions else doc.Style.good
+                ),
+            )
+        ),
     ]
     for outcome in audit.outcomes:
         if outcome.findings:
             items = tuple(_item(finding, doubt=doubt) for finding, doubt in outcome.findings)
-            blocks += [Heading(_title(outcome)), Items(items)]
+            blocks += [doc.Heading(_title(outcome)), doc.Items(items)]
     if file.unchecked:
-        rows = tuple(Row(left.where, left.why) for left in file.unchecked[:_SHOWN])
-        blocks += [Heading("Not checked"), Facts("", rows)]
+        rows = tuple(doc.Row(left.where, left.why) for left in file.unchecked[:_SHOWN])
+        blocks += [doc.Heading("Not checked"), doc.Facts("", rows)]
         if len(file.unchecked) > _SHOWN:
             more = f"{len(file.unchecked) - _SHOWN:,} more: --format json lists all"
-            blocks.append(Lines((quiet(more),)))
-    return Document(f"Audit of {Path(file.file).name}", tuple(blocks))
+            blocks.append(doc.Lines((doc.quiet(more),)))
+    return doc.Document(f"Audit of {Path(file.file).name}", tuple(blocks))

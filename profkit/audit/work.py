@@ -6,9 +6,8 @@ import math
 from collections.abc import Iterator
 from dataclasses import replace
 
+from profkit.audit.check import Check, Span, amount, quotients
 from profkit.audit.claim import SHAPE, UNITS
-from profkit.audit.contradiction import Check
-from profkit.audit.span import Span, amount, quotients
 from profkit.audit.subject import PEAK_SLACK, SLACK, Subject
 
 # What sentences round away besides their digits: 2.3 for 2.25 tokens.

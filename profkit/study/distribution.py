@@ -31,17 +31,8 @@ from profkit.execution.placement import Placement
 from profkit.execution.protocol import Executor, Fate, MakeWorker, Outcome, Task, host_name
 from profkit.execution.slurm import cancel_jobs, collected
 from profkit.study import folder as files
+from profkit.study import measurement
 from profkit.study.matrix import Matrix
-from profkit.study.measurement import (
-    Account,
-    Crashed,
-    Measuring,
-    Process,
-    Round,
-    Setup,
-    cell_key,
-    cell_of,
-)  # fmt: skip
 from profkit.study.plan_format import MeasuredOn
 from profkit.study.progress import CANCEL, JOBS, ProgressFile, Running, Unused, write_progress
 from profkit.timing.cell import Cell, CellStatus
@@ -52,7 +43,9 @@ _PLAN_SAVED = 30.0  # s, chosen: a plan of 10,000 shapes takes a tenth of a seco
 _End = Literal["running", "finished", "canceled", "failed"]
 
 
-def distribute(setup: Setup, place: Placement, rounds: Sequence[Round], tell: Tell) -> None:
+def distribute(
+    setup: measurement.Setup, place: Placement, rounds: Sequence[measurement.Round], tell: Tell
+) -> None:
     """Measure rounds; each is saved when its result comes.
 
     Raises EnvironmentProblem where no GPU can be used.
@@ -62,7 +55,7 @@ def distribute(setup: Setup, place: Placement, rounds: Sequence[Round], tell: Te
     (folder / CANCEL).unlink(missing_ok=True)
     subject = replace(plan.timing.subjects[0], path=plan.target.resolve())
     asked = structs.replace(setup.file.asked, matrix=empty)
-    for_all = Setup(
+    for_all = measurement.Setup(
         replace(plan, timing=replace(plan.timing, subjects=(subject,)), matrix=empty, on=None),
         replace(setup.declared, flop={}),
         structs.replace(setup.file, asked=asked, measured_on=None, gpu=None, runs=UNSET),
@@ -102,7 +95,7 @@ class CellTask:
     """A round, the FLOP of its shape, the GPU whose like it must be measured on; None: unknown,
     any. `share` (s) of the budget is what its samples may take, `elapsed` (s) what has passed."""
 
-    round: Round
+    round: measurement.Round
     flop: float | None
     gpu: Device | None
     share: float
@@ -128,10 +121,14 @@ class _Study:
 
     executor: Executor
 
-    def __init__(self, setup: Setup, rounds: Sequence[Round], tell: Tell) -> None:
+    def __init__(
+        self, setup: measurement.Setup, rounds: Sequence[measurement.Round], tell: Tell
+    ) -> None:
         self._setup, self._plan, self._tell = setup, setup.plan, tell
         self._rounds = {each.shape.name: each for each in rounds}
-        self.account = Account(setup, lambda file: files.write_plan(setup.plan.out, file))
+        self.account = measurement.Account(
+            setup, lambda file: files.write_plan(setup.plan.out, file)
+        )
         self._state = State(len(rounds))
         self._progress_saved, self._plan_saved = 0.0, time.monotonic()
         self.settled: set[str] = set()
@@ -174,7 +171,9 @@ class _Study:
         cells = json.decode(outcome.result, type=CellResult).cells
         backends = [self._setup.declared.about(name) for name in round_.names]
         keys = {
-            f"{outcome.task}.{backend.name}": cell_key(self._setup, round_.shape, backend)
+            f"{outcome.task}.{backend.name}": measurement.cell_key(
+                self._setup, round_.shape, backend
+            )
             for backend in backends
         }
         measured = {name: json.decode(text, type=_Key).key for name, text in cells.items()}
@@ -235,10 +234,10 @@ class _Study:
         if file != self.account.file:
             self.account.save(**part(file, "measured_on", "gpu", "gpus"))
 
-    def _leave(self, round_: Round, status: CellStatus, reason: str) -> None:
+    def _leave(self, round_: measurement.Round, status: CellStatus, reason: str) -> None:
         for name in round_.names:
             if name not in round_.again:
-                cell = cell_of(self._setup, name, round_, status=status, reason=reason)
+                cell = measurement.cell_of(self._setup, name, round_, status=status, reason=reason)
                 files.write_cell(self._plan.out, cell)
 
 
@@ -254,7 +253,7 @@ def _unused(reasons: Mapping[str, str]) -> tuple[Unused, ...]:
 class MakeCellWorker:
     """Makes workers of a baseline, whose `setup` has no shapes."""
 
-    setup: Setup
+    setup: measurement.Setup
     version: str = __version__
 
     @contextmanager
@@ -274,7 +273,7 @@ class CellWorker:
             plan = replace(plan, timing=replace(plan.timing, gpu=gpu))
         self._plan = plan
         self._setup = replace(setup, plan=self._plan)
-        self._process = stack.enter_context(Process(self._plan))
+        self._process = stack.enter_context(measurement.Process(self._plan))
         self._gpu: Device | None = None
         self._turn = threading.Lock()
 
@@ -330,9 +329,9 @@ class CellWorker:
     ) -> tuple[CellResult, Sequence[tuple[Cell, bool]]]:
         flop = {} if task.flop is None else {task.round.shape.name: task.flop}
         setup = replace(self._setup, declared=replace(self._setup.declared, flop=flop))
-        account = Account(setup, lambda _: None, time.monotonic() - task.elapsed)
+        account = measurement.Account(setup, lambda _: None, time.monotonic() - task.elapsed)
         cells: list[tuple[Cell, bool]] = []
-        work = Measuring(
+        work = measurement.Measuring(
             setup,
             self._process,
             account,
@@ -345,7 +344,7 @@ class CellWorker:
         crashed = ""
         try:
             work.run()
-        except Crashed as error:
+        except measurement.Crashed as error:
             crashed, cells = str(error), []
         result = CellResult(
             cells={},

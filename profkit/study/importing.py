@@ -19,16 +19,8 @@ from profkit.core.text_files import read_json
 from profkit.core.timestamp import timestamp
 from profkit.core.typed_file import convert
 from profkit.report.gpus import Datasheet, datasheet_named, datasheets_named
+from profkit.study import matrix as matrices
 from profkit.study.folder import drop_unplanned, held, read_plan, write_cell, write_plan
-from profkit.study.matrix import (
-    Matrix,
-    MatrixShape,
-    Value,
-    attention_work,
-    dtype_named,
-    matrix_of,
-    shape_name,
-)
 from profkit.study.plan_format import IMPORTED, Asked, Backend, PlanFile, Program
 from profkit.study.summary import grouped
 from profkit.timing.cell import Cell, CellStatus, Source
@@ -67,7 +59,7 @@ def import_latencies(
     files: Sequence[Path],
     folder: Path,
     *,
-    matrix: Matrix | None,
+    matrix: matrices.Matrix | None,
     gpu: str | None,
     backend: str,
     unit: str | None,
@@ -118,7 +110,7 @@ class _File(NamedTuple):
 
     path: Path
     document: Mapping[str, Any]
-    sizes: Mapping[str, Value]
+    sizes: Mapping[str, matrices.Value]
     gpu: str
     driver: str
     versions: Mapping[str, str]
@@ -220,10 +212,11 @@ def _document(path: Path) -> Mapping[str, Any]:
     }
 
 
-def _own_shapes(imports: Sequence[_File]) -> Matrix:
+def _own_shapes(imports: Sequence[_File]) -> matrices.Matrix:
     rows = [source.sizes or {"file": source.path.stem} for source in imports]
     by_shape = grouped(
-        (shape_name(row), str(source.path)) for source, row in zip(imports, rows, strict=True)
+        (matrices.shape_name(row), str(source.path))
+        for source, row in zip(imports, rows, strict=True)
     )
     for name, paths in by_shape.items():
         if len(paths) > 1:
@@ -231,10 +224,10 @@ def _own_shapes(imports: Sequence[_File]) -> Matrix:
                 f"{', '.join(paths)} all have the shape {name}",
                 "import one of them, the others into another baseline",
             )
-    return matrix_of(IMPORTED, "", rows)
+    return matrices.matrix_of(IMPORTED, "", rows)
 
 
-def _sizes(path: Path, document: Mapping[str, Any]) -> dict[str, Value]:
+def _sizes(path: Path, document: Mapping[str, Any]) -> dict[str, matrices.Value]:
     """The shape of a file, under `config` or at its top level; raises BadInput for an invalid
     one."""
     config = document.get("config")
@@ -246,9 +239,9 @@ def _sizes(path: Path, document: Mapping[str, Any]) -> dict[str, Value]:
     return {name: _size(path, name, value) for name, value in values.items() if value is not None}
 
 
-def _size(path: Path, name: str, value: Any) -> Value:
+def _size(path: Path, name: str, value: Any) -> matrices.Value:
     if name == "dtype":
-        dtype = dtype_named(value) if isinstance(value, str) else None
+        dtype = matrices.dtype_named(value) if isinstance(value, str) else None
         if dtype is None:
             raise BadInput(f"{path}: dtype {value!r} is unknown", _REMEDY)
         return dtype
@@ -263,7 +256,7 @@ def _size(path: Path, name: str, value: Any) -> Value:
 def _cell(
     source: _File,
     place: int,
-    shape: MatrixShape,
+    shape: matrices.MatrixShape,
     backend: str,
     sheet: Datasheet | None,
     unit: str | None,
@@ -312,10 +305,10 @@ def _cell(
     )
 
 
-def _target(shape: MatrixShape) -> Declared:
+def _target(shape: matrices.MatrixShape) -> Declared:
     """A target of these sizes, with the work of attention where all of them are known."""
     sizes = dict(shape.arguments)
-    work = attention_work(sizes)
+    work = matrices.attention_work(sizes)
     dtype = sizes.pop("dtype", None)
     return Declared(
         name=IMPORTED, shapes=sizes, dtype=None if dtype is None else str(dtype), work=work
@@ -323,7 +316,7 @@ def _target(shape: MatrixShape) -> Declared:
 
 
 def _plan(
-    matrix: Matrix,
+    matrix: matrices.Matrix,
     cells: Sequence[Cell],
     backend: str,
     sheet: Datasheet | None,

@@ -18,7 +18,7 @@ from profkit.ui.text import compact, number, percent, seconds_between, supported
 
 if TYPE_CHECKING:
     from profkit.audit.audit import Outcome
-    from profkit.audit.contradiction import Contradiction
+    from profkit.audit.check import Contradiction
     from profkit.core.fingerprint import Fingerprint
     from profkit.study.published import Shortfall
     from profkit.study.report import Report, Standing

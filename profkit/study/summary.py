@@ -32,17 +32,8 @@ from profkit.study.summary_format import (
     Row,
     Scaling,
 )  # fmt: skip
+from profkit.timing import latency as latencies
 from profkit.timing.cell import Cell, CellStatus
-from profkit.timing.latency import (
-    FEWEST_IN_A_BLOCK,
-    Pair,
-    Timed,
-    analyze_latency,
-    compare_with,
-    compute_peak,
-    datasheet_of,
-    median_clock,
-)
 from profkit.timing.latency_format import MemoryUse
 from profkit.timing.results import DEFAULT, Comparison, State, Thresholds, Verdict
 from profkit.timing.statistics import DRIFT_MATTERS, intervals_apart
@@ -53,7 +44,7 @@ Key = TypeVar("Key", bound=Hashable)
 _Kind: TypeAlias = Literal["backend", "batch", "length"]
 _Measure: TypeAlias = Literal["seconds", "flop_rate"]
 
-THRESHOLDS: Thresholds = structs.replace(DEFAULT, samples=FEWEST_IN_A_BLOCK)
+THRESHOLDS: Thresholds = structs.replace(DEFAULT, samples=latencies.FEWEST_IN_A_BLOCK)
 _SIZES = ("batch", "heads", "kv_heads", "length", "dim")
 _KNOWN_OPTIONS = frozenset({*_SIZES, "dtype", "causal", "backward"})
 GAPS_MATTER = 0.1
@@ -124,9 +115,9 @@ def derive(
     Raises BadInput for invalid samples.
     """
     gpu, spread = summary.gpu or Device(), summary.gpu_spread
-    sheet, note = datasheet_of(gpu)
-    timed = [(cell, analyze_latency(cell.latency)) for cell in cells if cell.latency]
-    repeated = [(cell, analyze_latency(cell.latency)) for cell in again if cell.latency]
+    sheet, note = latencies.datasheet_of(gpu)
+    timed = [(cell, latencies.analyze_latency(cell.latency)) for cell in cells if cell.latency]
+    repeated = [(cell, latencies.analyze_latency(cell.latency)) for cell in again if cell.latency]
     by_id = {cell.id: each for cell, each in timed}
     own = [_row(cell, by_id.get(cell.id), gpu, sheet) for cell in cells]
     rows = _with_siblings(cells, own, sheet)
@@ -160,7 +151,7 @@ def _quoted(sheet: Datasheet) -> Quoted:
     return Quoted(name=sheet.name, peaks=values, unverified=unverified)
 
 
-def _row(cell: Cell, timed: Timed | None, gpu: Device, sheet: Datasheet | None) -> Row:
+def _row(cell: Cell, timed: latencies.Timed | None, gpu: Device, sheet: Datasheet | None) -> Row:
     shapes = (cell.latency.target.shapes or {}) if cell.latency else {}
     row = Row(
         **part(cell, *_OF_THE_CELL),
@@ -189,7 +180,7 @@ def _sizes(options: Mapping[str, Any]) -> dict[str, Any]:
     return sizes
 
 
-def _with_statistics(row: Row, timed: Timed) -> Row:
+def _with_statistics(row: Row, timed: latencies.Timed) -> Row:
     summary, latency = timed.summary, timed.latency
     within, over, interval = summary.interval, timed.over_blocks, timed.interval
     counts = [block.overtaken for block in latency.blocks if block.overtaken is not None]
@@ -218,7 +209,7 @@ def _with_statistics(row: Row, timed: Timed) -> Row:
         independence=summary.independence.state.value,
         dependence=tuple(reason.value for reason in summary.independence.reasons),
         overtaken=overtaken,
-        sm_clock=median_clock(timed),
+        sm_clock=latencies.median_clock(timed),
         clock_by=COUNTED if latency.clocks_counted else "driver" if latency.clocks_read else None,
         clocked=sum(bool(block.sm_clock) for block in latency.blocks),
         cycles=median(latency.cycles) if latency.cycles else None,
@@ -232,11 +223,11 @@ def _with_statistics(row: Row, timed: Timed) -> Row:
     )
 
 
-def _with_rates(row: Row, timed: Timed, sheet: Datasheet | None) -> Row:
+def _with_rates(row: Row, timed: latencies.Timed, sheet: Datasheet | None) -> Row:
     work, seconds = timed.latency.target.work, timed.summary.median
     flop, moved = (work.flop, work.bytes) if work else (None, None)
     peaks = sheet.peaks if sheet else {}
-    precision = compute_peak(row.dtype or "", peaks)
+    precision = latencies.compute_peak(row.dtype or "", peaks)
     peak, dram = peaks.get(precision), peaks["dram"].value if peaks else None
     quoted = peak.value if peak else None
     clock, held = row.sm_clock if row.cycles is None else row.cycles / seconds, None
@@ -306,7 +297,7 @@ def _over(above: float | None, below: float | None) -> float | None:
     return above / below if above is not None and below else None
 
 
-def _flagged(row: Row, timed: Timed, claimed: float | None) -> Row:
+def _flagged(row: Row, timed: latencies.Timed, claimed: float | None) -> Row:
     """The row with its flags; `claimed` is the median (s) that an imported file states."""
     flags = []
     if claimed and row.seconds and abs(claimed / row.seconds - 1) >= _ROUNDED:
@@ -349,7 +340,7 @@ class _Rounds:
 
     def __init__(
         self,
-        measured: Sequence[tuple[Cell, Timed]],
+        measured: Sequence[tuple[Cell, latencies.Timed]],
         rows: Sequence[Row],
         order: Sequence[str],
         floor: float | None,
@@ -385,7 +376,7 @@ class _Rounds:
 
     def comparisons(self) -> tuple[Contrast, ...]:
         """Backends of a shape, interleaved with its reference, against that; corrected for all."""
-        versus: list[tuple[str, Pair]] = []
+        versus: list[tuple[str, latencies.Pair]] = []
         for shape, several in self._of_shape.items():
             reference = self._references[shape]
             done = {reference}
@@ -426,8 +417,8 @@ class _Rounds:
             yield _best("backend", {"shape": leader.shape}, group, leader, tied)
 
     def _against(
-        self, shape: str, name: str, round_: Mapping[str, Timed], others: Sequence[str]
-    ) -> Sequence[Pair]:
+        self, shape: str, name: str, round_: Mapping[str, latencies.Timed], others: Sequence[str]
+    ) -> Sequence[latencies.Pair]:
         """Pairs of a round with one of its backends; the margin is at least the A/A difference of
         backends that run its kernel.
 
@@ -437,7 +428,7 @@ class _Rounds:
         if first is None or len(first.latency.blocks) < _FEWEST_BLOCKS:
             return ()
         timed = [round_[other] for other in others]
-        plain = compare_with(first, timed, thresholds=THRESHOLDS, floor=self._floor)
+        plain = latencies.compare_with(first, timed, thresholds=THRESHOLDS, floor=self._floor)
         same_kernel = {other for other in others if is_same_kernel(shape, name, other, self._rows)}
         apart = [
             math.expm1(abs(math.log(pair.comparison.speedup)))
@@ -449,14 +440,14 @@ class _Rounds:
         if not apart:
             return plain
         known = max(self._floor or 0.0, *apart)
-        strict = compare_with(first, timed, thresholds=THRESHOLDS, floor=known)
+        strict = latencies.compare_with(first, timed, thresholds=THRESHOLDS, floor=known)
         return [
             pair if pair.b.label in same_kernel else _withheld(pair, harder)
             for pair, harder in zip(plain, strict, strict=True)
         ]
 
 
-def _together(rounds: Sequence[Mapping[str, Timed]], name: str) -> set[str]:
+def _together(rounds: Sequence[Mapping[str, latencies.Timed]], name: str) -> set[str]:
     """A backend and those that were interleaved with it."""
     return {other for round_ in rounds if name in round_ for other in round_}
 
@@ -467,7 +458,7 @@ def is_same_kernel(shape: str, backend: str, other: str, rows: Sequence[Row]) ->
     return chosen.get(backend) == other or chosen.get(other) == backend
 
 
-def _withheld(pair: Pair, strict: Pair) -> Pair:
+def _withheld(pair: latencies.Pair, strict: latencies.Pair) -> latencies.Pair:
     """A verdict of a difference only if it is one at the larger margin too; never SAME."""
     if pair.comparison.verdict not in {Verdict.IMPROVED, Verdict.REGRESSED}:
         return pair
@@ -479,7 +470,9 @@ def _withheld(pair: Pair, strict: Pair) -> Pair:
     return replace(strict, comparison=open_)
 
 
-def _contrast(shape: str, pair: Pair, comparison: Comparison, claiming: Set[str]) -> Contrast:
+def _contrast(
+    shape: str, pair: latencies.Pair, comparison: Comparison, claiming: Set[str]
+) -> Contrast:
     """`claiming` are the cells whose intervals have a confidence level."""
     disjoint = intervals_apart(pair.a.interval, pair.b.interval)
     faster = comparison.verdict is Verdict.IMPROVED and comparison.classic.claimable

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from typer.testing import Result
 
 from profkit.audit.audit import examine
+from profkit.audit.check import Contradiction
 from profkit.audit.claim import Claim
 from profkit.audit.claim_text import LONGEST, understood
 from profkit.audit.claims import read_claims
-from profkit.audit.contradiction import Contradiction
 from tests.conftest import recorded_summary
 
 DATA = Path(__file__).parent.parent / "data" / "claims"

@@ -11,9 +11,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from profkit.audit.audit import examine
+from profkit.audit.check import Contradiction
 from profkit.audit.claim import Claim
 from profkit.audit.claim_text import understood
-from profkit.audit.contradiction import Contradiction
 from profkit.audit.printed_numbers import Figure
 from profkit.report.gpus import datasheet_named
 
