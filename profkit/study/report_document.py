@@ -22,7 +22,7 @@ from profkit.study import drawings, report_words, summary
 from profkit.study.published import overclaims
 from profkit.study.report import Report, Step
 from profkit.timing import latency_view, statistics, verdict
-from profkit.timing.latency import FEWEST_BLOCKS
+from profkit.timing.latency import FEWEST_BLOCKS, FEWEST_IN_A_BLOCK
 from profkit.timing.latency_format import TRIMMED
 from profkit.timing.measurement import COMPARED_BLOCKS
 from profkit.ui import document, text
@@ -88,6 +88,7 @@ def report_environment(values: list[Any]) -> Environment:
         "CAUSES": _CAUSES,
         "DEPENDENT_ALPHA": verdict.DEPENDENT_ALPHA,
         "FEWEST_BLOCKS": FEWEST_BLOCKS,
+        "FEWEST_IN_A_BLOCK": FEWEST_IN_A_BLOCK,
         "LEAST_SIZE": verdict.LEAST_SIZE,
         "TRIMMED": TRIMMED,
         "changes": _changes,
