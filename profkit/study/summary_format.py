@@ -9,12 +9,12 @@ from typing import Any, Literal
 
 from msgspec import UNSET, UnsetType, field
 
+from profkit.calibration.gpu_spread import GpuSpread
 from profkit.core.fingerprint import Device, Fingerprint
 from profkit.core.typed_file import Amount, Count, File, Model
 from profkit.study.matrix import Matrix
 from profkit.study.plan_format import IMPORTED, Backend, Origin, ProfiledCell, Program, Run
 from profkit.timing.cell import CellStatus
-from profkit.calibration.gpu_spread import GpuSpread
 from profkit.timing.latency_format import EnergyPerCall
 from profkit.timing.results import Verdict
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
+from profkit.calibration.gpu_spread import GpuSpread
 from profkit.capture.work import Work
 from profkit.core.fingerprint import Device, Fingerprint
 from profkit.core.typed_file import convert
@@ -20,7 +21,6 @@ from profkit.study.plan_format import Backend, Program
 from profkit.study.report import goal
 from profkit.study.summary_format import BaselineFile, Best, Options, Row
 from profkit.timing.cell import Cell, CellStatus
-from profkit.timing.gpu_spread import GpuSpread
 from profkit.timing.latency_format import Latency
 
 H200 = {
