@@ -15,12 +15,12 @@ from pytest_benchmark.fixture import BenchmarkFixture
 import profkit
 from profkit.comparison.changes import quantities
 from profkit.comparison.comparison import Side, diff
-from profkit.comparison.terminal import diff_view
+from profkit.comparison.result import Comparisons, Judged
 from profkit.comparison.timed_change import timings
+from profkit.comparison.view import diff_text
 from profkit.report.summary import LaunchSummary, ReportSummary, groups
 from profkit.rules.checklist import checklist
 from profkit.rules.rule_file import shipped_rules
-from profkit.ui.terminal import rendered
 
 REPORT = Path(__file__).parent.parent / "reports" / "h200" / "known.ncu-repz"
 KERNELS = 10_000
@@ -52,7 +52,8 @@ def as_shown(before: Side, after: Side) -> str:
     """What `profkit diff` prints of two reports that were read."""
     found = diff(before, after)
     assert len(found.kernels) == KERNELS
-    return rendered(diff_view(found, "", 3, 100, everything=False), to_file=True)
+    judged = [Judged("", found, ())]
+    return diff_text(Comparisons(judged, 3, show_all=False, with_host=False), "terminal")
 
 
 def in_full(before: Side, after: Side) -> None:

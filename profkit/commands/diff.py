@@ -13,13 +13,14 @@ import typer
 
 from profkit.commands.groups import Matching, Number, Output
 from profkit.commands.kinds import ReportFile
-from profkit.commands.options import warn, width_of
+from profkit.commands.options import warn
 from profkit.core.errors import BadInput, ProfkitError, UsageError
 
 if TYPE_CHECKING:
     from profkit.analysis.report import Report
     from profkit.comparison.comparison import Diff
-    from profkit.comparison.document import Document, Judged
+    from profkit.comparison.result import Comparisons, Judged
+    from profkit.ui.document import Block
 
 ComparisonFormat = Literal[
     "terminal", "brief", "markdown", "json", "html", "sarif", "junit", "github"
@@ -27,6 +28,8 @@ ComparisonFormat = Literal[
 
 _INCONCLUSIVE = 3
 _KERNELS_SHOWN = 10  # chosen: parts and kernels fit a screen
+Side = Literal["before", "after"]
+
 _TOP_SHOWN = 3  # chosen: details of three kernels are two screens
 _WITH_LINES = {"json", "sarif", "github"}
 """Formats that name the lines that findings blame."""
@@ -87,9 +90,9 @@ def diff(
     """
     from profkit.application.picks_file import is_application
     from profkit.commands.reading import read_report
-    from profkit.comparison.ablation import ablation_markdown
-    from profkit.comparison.document import Document, Judged
+    from profkit.comparison.ablation import ablation_blocks
     from profkit.comparison.gates import exit_code, failures, parse_gates
+    from profkit.comparison.result import Comparisons, Judged
     from profkit.comparison.saved_reports import check_name
 
     if ablation and output.format not in {"terminal", "markdown"}:
@@ -112,7 +115,7 @@ def diff(
         return
     pairs, left_out, damaged = _paired(earlier, later, f"baseline {baseline}" if baseline else "")
     shown = _TOP_SHOWN if top is None else top
-    texts: list[str] = []
+    tables: list[Block] = []
     judged: list[Judged] = []
     for label, reports in _readable(pairs, read, damaged):
         lines = output.format in _WITH_LINES
@@ -120,13 +123,12 @@ def diff(
         judged.append(Judged(label, change, failures(change, gates)))
         if ablation:
             rooflines = (reports[0].roofline(), reports[1].roofline())
-            texts.append(ablation_markdown(ablation, change, rooflines, 1 if top is None else top))
-        elif output.format == "terminal":
-            texts.append(_terminal(judged[-1], shown, output.file, everything=everything))
+            tables += ablation_blocks(ablation, change, rooflines, 1 if top is None else top)
     _warn_of(damaged, nothing_else=not judged)
     _warn_without_lines()
     alone = [(side, path.name) for side, path in left_out]
-    _put(texts, Document(judged, shown, everything, with_host, alone), output)
+    comparisons = Comparisons(judged, shown, everything, with_host, alone)
+    output.put(_text(comparisons, output.format, tables, to_file=output.file is not None))
     failed = [failure for row in judged for failure in row.failures]
     code = exit_code([row.diff for row in judged], failed)
     if code := code or (BadInput.exit_code if damaged else 0):
@@ -135,13 +137,21 @@ def diff(
         _save(save_baseline, later, read)
 
 
-def _put(texts: Sequence[str], document: Document, output: Output[ComparisonFormat]) -> None:
-    """Write the texts of the pairs, or without any the whole document."""
-    if not texts:
-        output.put(_text(document, output.format))
-        return
-    alone = [f"only in {side}: {name}\n" for side, name in document.left_out]
-    output.put("\n".join([*texts, *alone]))
+def _text(
+    comparisons: Comparisons, format: ComparisonFormat, tables: Sequence[Block], *, to_file: bool
+) -> str:
+    """The text of the comparisons, or of the tables of an ablation study."""
+    from profkit.comparison.view import diff_text
+    from profkit.ui.document import Lines
+    from profkit.ui.markdown import blocks_markdown
+
+    left_out = comparisons.left_out_words
+    if tables:
+        return blocks_markdown([*tables, *([Lines(left_out)] if left_out else [])]) + "\n"
+    if format in {"sarif", "junit"}:
+        for line in left_out:
+            typer.echo(line, err=True)
+    return diff_text(comparisons, format, to_file=to_file)
 
 
 def _readable(
@@ -173,26 +183,6 @@ def _warn_without_lines() -> None:
 
     if not has_reader():
         warn(WITHOUT_READER)
-
-
-def _text(document: Document, format: ComparisonFormat) -> str:
-    from profkit.comparison.formats import diff_text
-    from profkit.comparison.tables import only_in
-
-    if format in {"sarif", "junit"}:
-        for line in only_in(document):
-            typer.echo(line, err=True)
-    return diff_text(document, format)
-
-
-def _terminal(judged: Judged, top: int, output: Path | None, *, everything: bool) -> str:
-    from profkit.comparison.terminal import diff_view, failures_view
-    from profkit.ui.terminal import rendered
-
-    to_file = output is not None
-    view = diff_view(judged.diff, judged.label, top, width_of(output), everything=everything)
-    views = [view, failures_view(judged.failures)] if judged.failures else [view]
-    return "\n".join(rendered(part, to_file=to_file) for part in views)
 
 
 def _sides(
@@ -257,7 +247,7 @@ def _compare(
 
 def _paired(
     before: Path, after: Path, before_title: str
-) -> tuple[list[tuple[str, Path, Path]], list[tuple[str, Path]], list[ProfkitError]]:
+) -> tuple[list[tuple[str, Path, Path]], list[tuple[Side, Path]], list[ProfkitError]]:
     """The reports to compare, each pair with a title, those that only one side has, and what is
     damaged.
 
@@ -280,7 +270,8 @@ def _paired(
             f"{before} and {after}: no reports with the same name or shapes",
             "name one report of each",
         )
-    left_out = [("before", file) for place, file in first.items() if place not in second]
+    left_out: list[tuple[Side, Path]] = []
+    left_out += [("before", file) for place, file in first.items() if place not in second]
     left_out += [("after", file) for place, file in second.items() if place not in first]
     return pairs, left_out, damaged
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from profkit.comparison import text as words
 from profkit.comparison.comparison import Diff, KernelDiff
@@ -13,7 +13,7 @@ from profkit.roofline.roofline import Point, Roofline
 from profkit.rules.finding_text import gain
 from profkit.timing.latency import Timed
 from profkit.timing.latency_view import classic_line, latency_words, times_as_fast
-from profkit.ui.markdown import escape
+from profkit.ui.document import Bullets, Heading, Table
 from profkit.ui.text import number, percent
 
 _ARROW = " → "
@@ -25,27 +25,23 @@ Rooflines = tuple[Roofline, Roofline]
 _Rows = Iterable[tuple[str, Sequence[str]]]
 
 
-def ablation_markdown(name: str, diff: Diff, rooflines: Rooflines, top: int) -> str:
+def ablation_blocks(
+    name: str, diff: Diff, rooflines: Rooflines, top: int
+) -> Iterator[Heading | Bullets | Table]:
     """The table of a change under its name: the `top` kernels (0: all) in the order of time."""
-    lines = [f"## {escape(name)}", ""]
+    yield Heading(name)
     if diff.refused:
-        return "\n".join(
-            [*lines, *(f"- {escape(str(obstacle))}" for obstacle in diff.obstacles), ""]
-        )
+        yield Bullets(tuple(map(str, diff.obstacles)))
+        return
     for variant in diff.variants:
-        lines += _section(words.variant(variant), _rows_of_variant(variant, diff))
+        yield from _section(words.variant(variant), _rows_of_variant(variant, diff))
     for kernel in diff.kernels[: top or None]:
-        lines += _section(words.name(kernel), _rows(kernel, rooflines))
-    return "\n".join(lines)
+        yield from _section(words.name(kernel), _rows(kernel, rooflines))
 
 
-def _section(title: str, rows: _Rows) -> list[str]:
-    table = [
-        f"| {name} | {'<br>'.join(escape(line) for line in lines)} |"
-        for name, lines in rows
-        if lines
-    ]
-    return [f"### {escape(title)}", "", "| | |", "|---|---|", *table, ""]
+def _section(title: str, rows: _Rows) -> Iterator[Heading | Table]:
+    cells = tuple((name, "\n".join(lines)) for name, lines in rows if lines)
+    yield from (Heading(title, 3), Table("", ("", ""), cells))
 
 
 def _rows_of_variant(variant: TimedChange, diff: Diff) -> _Rows:

@@ -17,9 +17,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 
+from msgspec import field
+
+from profkit.core.typed_file import Model, Number, Real
 from profkit.report.summary import Group, LaunchSummary
 
 
@@ -34,43 +36,32 @@ class CauseKind(StrEnum):
     rest = "rest"
 
 
-@dataclass(frozen=True, slots=True)
-class Cause:
-    """What a factor of the time contributes to its change.
-
-    `seconds` below 0 is time saved. `before` and `after` are the factor's values in `unit`, NaN for
-    the residual.
-    """
+class Cause(Model, frozen=True):
+    """The seconds that a factor contributes to a change (below 0: saved), and its values."""
 
     key: str
     label: str
     kind: CauseKind
-    seconds: float
-    before: float = math.nan
-    after: float = math.nan
-    unit: str = ""
+    seconds: Number
+    before: Real = math.nan
+    after: Real = math.nan
+    unit: str | None = None
 
 
-@dataclass(frozen=True)
-class Attribution:
-    """A change of time, in seconds, and its causes, largest first; their seconds add up to it.
+class Attribution(Model, frozen=True):
+    """Causes whose seconds add up to the change, largest first; factors `missing` on a side are in
+    the rest."""
 
-    `missing` are the factors that a side did not record: their share is part of the rest.
-    """
-
-    before: float
-    after: float
+    before: Number = field(name="before_s")
+    after: Number = field(name="after_s")
+    change: Number = field(name="change_s")
     causes: tuple[Cause, ...]
     missing: tuple[str, ...]
 
-    @property
-    def change(self) -> float:
-        return self.after - self.before
 
-
-_FACTORS: tuple[tuple[str, str, CauseKind, str, int], ...] = (
+_FACTORS: tuple[tuple[str, str, CauseKind, str | None, int], ...] = (
     ("instructions", "instructions executed", CauseKind.instructions, "instruction", 1),
-    ("reissues", "issues per instruction", CauseKind.instructions, "", 1),
+    ("reissues", "issues per instruction", CauseKind.instructions, None, 1),
     ("warps_resident", "resident warps (occupancy)", CauseKind.parallelism, "warp", -1),
     ("sms_with_work", "SM active share (waves, tail)", CauseKind.parallelism, "1", -1),
     ("clock", "SM clock", CauseKind.clock, "Hz", -1),
@@ -167,7 +158,7 @@ def split(
     label = "not attributed" if missing else "residual between counter passes"
     causes.append(Cause("rest", label, CauseKind.rest, rest))
     ordered = sorted(causes, key=lambda cause: (-abs(cause.seconds), cause.key))
-    return Attribution(before, after, tuple(ordered), tuple(missing))
+    return Attribution(before, after, after - before, tuple(ordered), tuple(missing))
 
 
 def logarithmic_mean(a: float, b: float) -> float:

@@ -66,7 +66,7 @@ class Sources:
 
     def failure_spot(self, failure: Failure, diff: Diff) -> Spot | None:
         """The line that the weightiest finding on a failure's kernel blames, a new one first."""
-        if failure.index < 0:
+        if failure.index is None:
             return None
         changes = diff.kernels[failure.index].findings
         ordered = sorted(changes, key=lambda change: change.status not in WORSE)

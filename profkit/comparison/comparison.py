@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Literal
+
+from msgspec import field, structs
 
 from profkit.comparison import comparability
 from profkit.comparison.attribution import Attribution, Cause, CauseKind, attribute
@@ -23,6 +26,7 @@ from profkit.comparison.matching import Match, Mode, match
 from profkit.comparison.problem_size import SizeEvidence, size_evidence
 from profkit.comparison.repeats import Change, Profiled, judge
 from profkit.comparison.timed_change import TimedChange, Timings, same_samples, timed_change
+from profkit.core.typed_file import Count, Model, Number, Real
 from profkit.report.names import function_name
 from profkit.report.source_lines import LineCost
 from profkit.report.summary import NAME_WIDTH, Group, LaunchSummary, ReportSummary
@@ -104,6 +108,13 @@ class KernelDiff:
     def by_timing(self) -> bool:
         """Whether the verdict is the timing's."""
         return self.timed is not None and self.timed.valid
+
+    @property
+    def basis(self) -> Literal["timing", "ncu", "cycles"] | None:
+        """What the verdict rests on."""
+        if self.by_timing:
+            return "timing"
+        return None if self.profiled is None else "cycles" if self.in_cycles else "ncu"
 
     @property
     def is_forced(self) -> bool:
@@ -205,37 +216,28 @@ class KernelDiff:
         )
 
 
-@dataclass(frozen=True)
-class Total:
-    """Seconds of ncu's over the kernels of a report.
+class Total(Model, frozen=True, kw_only=True):
+    """Times and launches of matched kernels that were compared, and of those on one side alone.
 
-    `before` and `after` are of matched kernels that were compared, in so many `launches` of either
-    side; `causes` split their change and add up to it. `removed` and `added` are of the kernels
-    that only one side has. Kernels left out: `unmeasured`, of which a launch was not measured on
-    either side; and `incomparable`, matched without a verdict, or on one side only with a problem
-    that the other run does not have.
+    `speedup` is null where they were launched more often on a side, which makes none faster.
+    `causes` split their change and add up to it. Kernels left out: `unmeasured` (some of their
+    launches were not measured) and `incomparable` (or of a problem size that only one run has).
     """
 
-    before: float
-    after: float
-    removed: float
-    added: float
+    before: Number = field(name="before_s")
+    after: Number = field(name="after_s")
+    removed: Number = field(name="removed_s")
+    added: Number = field(name="added_s")
+    launches: tuple[Count, Count]
+    speedup: Real
     causes: tuple[Cause, ...]
-    launches: tuple[int, int]
-    unmeasured: int = 0
-    incomparable: int = 0
+    unmeasured: Count
+    incomparable: Count
 
     @property
     def has_times(self) -> bool:
         """Whether there is a time of compared kernels on both sides."""
         return self.before > 0 and self.after > 0
-
-    @property
-    def speedup(self) -> float:
-        """Time before / time after of the compared kernels; NaN where there are none, and where
-        they were launched more often on a side, which makes none faster."""
-        is_like = self.has_times and self.launches[0] == self.launches[1]
-        return self.before / self.after if is_like else math.nan
 
 
 @dataclass(frozen=True)
@@ -428,19 +430,26 @@ def _total(diff: Diff) -> Total:
     for cause in (cause for kernel in compared for cause in _over_launches(kernel)):
         known = causes.get(cause.key)
         seconds = cause.seconds + (known.seconds if known else 0.0)
-        causes[cause.key] = replace(known or cause, seconds=seconds)
+        causes[cause.key] = structs.replace(known or cause, seconds=seconds)
+    times = [
+        sum(group.total for group in groups)
+        for groups in zip(*((kernel.before, kernel.after) for kernel in compared), strict=True)
+    ] or [0, 0]
+    launches = (
+        sum(kernel.before.count for kernel in compared),
+        sum(kernel.after.count for kernel in compared),
+    )
+    is_like = min(times) > 0 and launches[0] == launches[1]
     return Total(
-        sum(kernel.before.total for kernel in compared),
-        sum(kernel.after.total for kernel in compared),
-        sum(group.total for group in removed),
-        sum(group.total for group in added),
-        tuple(sorted(causes.values(), key=lambda cause: -abs(cause.seconds))),
-        (
-            sum(kernel.before.count for kernel in compared),
-            sum(kernel.after.count for kernel in compared),
-        ),
-        len(diff.kernels) - len(whole) + len(diff.removed) + len(diff.added) - measured,
-        len(whole) - len(compared) + measured - len(removed) - len(added),
+        before=times[0],
+        after=times[1],
+        removed=sum(group.total for group in removed),
+        added=sum(group.total for group in added),
+        launches=launches,
+        speedup=times[0] / times[1] if is_like else math.nan,
+        causes=tuple(sorted(causes.values(), key=lambda cause: -abs(cause.seconds))),
+        unmeasured=len(diff.kernels) - len(whole) + len(diff.removed) + len(diff.added) - measured,
+        incomparable=len(whole) - len(compared) + measured - len(removed) - len(added),
     )
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 import numpy as np
+from msgspec import field
 
 from profkit.comparison.comparison import Diff
 from profkit.comparison.finding_changes import WORTH, Status
@@ -17,8 +18,10 @@ from profkit.comparison.timed_change import TimedChange
 from profkit.core.errors import UsageError
 from profkit.core.expression import FUNCTIONS, Expression, NotAllowed, parse
 from profkit.core.suggestion import did_you_mean
+from profkit.core.typed_file import Count, Model
 from profkit.core.unit_words import is_word, unit_after
 from profkit.report.catalog import catalog
+from profkit.report.summary import Group
 from profkit.ui.text import compact, literal, number
 
 BEFORE = "before_"
@@ -61,28 +64,28 @@ class Gate:
         return f"{self.kind}:{self.margin * 100:g}%" if self.margin else str(self.kind)
 
 
-@dataclass(frozen=True)
-class Failure:
-    """A gate that failed: on a kernel or timed variant by its name, "" for the reports as wholes.
+class Failure(Model, frozen=True):
+    """A gate that failed, as --fail-on has it: on a kernel (`at` its place in `kernels`) or timed
+    variant, or on the reports as wholes. `undecided`: nothing can be concluded, exit code 3."""
 
-    `why` is a sentence; `index` is the place of the kernel in the comparison's kernels,
-    -1 where it is none of them. `unchecked`: there was nothing to evaluate the gate on.
-    """
-
-    gate: Gate
-    kernel: str
+    gate: str
+    kind: GateKind
+    kernel: str | None
+    index: Count | None = field(name="at")
+    undecided: bool
     why: str
-    index: int = -1
-    unchecked: bool = False
 
     def __str__(self) -> str:
         """A sentence: `regression:5%: transpose: 330.2 µs → 412.1 µs ...`."""
-        return literal(": ".join(filter(None, (str(self.gate), self.kernel, self.why))))
+        return literal(": ".join(filter(None, (self.gate, self.kernel, self.why))))
 
-    @property
-    def undecided(self) -> bool:
-        """Whether it says that nothing can be concluded, rather than that something got worse."""
-        return self.unchecked or self.gate.kind in _UNDECIDED
+
+def failure(
+    gate: Gate, kernel: str, why: str, index: int | None = None, *, unchecked: bool = False
+) -> Failure:
+    """That a gate failed; `unchecked`: there was nothing to evaluate it on."""
+    undecided = unchecked or gate.kind in _UNDECIDED
+    return Failure(str(gate), gate.kind, kernel or None, index, undecided, why)
 
 
 def parse_gates(texts: Iterable[str]) -> tuple[Gate, ...]:
@@ -107,7 +110,7 @@ def failures(diff: Diff, gates: Iterable[Gate]) -> tuple[Failure, ...]:
     Of reports that can't be compared each gate fails as unchecked, unless what only one side has
     fails it, or it is `incomparable`.
     """
-    return tuple(failure for gate in gates for failure in _failures(diff, gate))
+    return tuple(each for gate in gates for each in _failures(diff, gate))
 
 
 def _failures(diff: Diff, gate: Gate) -> Sequence[Failure]:
@@ -115,14 +118,14 @@ def _failures(diff: Diff, gate: Gate) -> Sequence[Failure]:
     if failed or not diff.refused:
         return failed
     why = f"not evaluated, nothing was compared: {diff.obstacle_words}"
-    return (Failure(gate, "", why, unchecked=True),)
+    return (failure(gate, "", why, unchecked=True),)
 
 
 def exit_code(diffs: Iterable[Diff], failed: Iterable[Failure]) -> int:
     """1 where a gate failed; 3 where reports or kernels can't be compared, nothing was, or what a
     gate forbids is inconclusive; else 0."""
     every = list(failed)
-    if any(not failure.undecided for failure in every):
+    if any(not each.undecided for each in every):
         return FAILED
     return UNDECIDED if every or any(map(_is_open, diffs)) else 0
 
@@ -215,7 +218,7 @@ class _Verdict:
     speedup: float
     times: str
     why: str
-    index: int = -1
+    index: int | None = None
 
 
 def _verdicts(diff: Diff) -> Iterator[_Verdict]:
@@ -238,7 +241,7 @@ def _verdicts(diff: Diff) -> Iterator[_Verdict]:
             yield _timed_verdict(timed, timed.after.label)
 
 
-def _timed_verdict(timed: TimedChange, name: str, index: int = -1) -> _Verdict:
+def _timed_verdict(timed: TimedChange, name: str, index: int | None = None) -> _Verdict:
     medians = (side.summary.median for side in (timed.before, timed.after))
     words = f"{_arrow(medians)} timed, {timed.design_words}"
     return _Verdict(name, timed.change, timed.speedup, words, timed.why, index)
@@ -261,7 +264,7 @@ def _regressions(diff: Diff, gate: Gate) -> Iterator[Failure]:
     allowed = f", more than {gate.margin * 100:g}%" if gate.margin else ""
     for verdict in slower or _total(diff, gate):
         why = f"{verdict.times}: {number(1 / verdict.speedup - 1, '1')} slower{allowed}"
-        yield Failure(gate, verdict.name, why, verdict.index)
+        yield failure(gate, verdict.name, why, verdict.index)
 
 
 def _total(diff: Diff, gate: Gate) -> Iterator[_Verdict]:
@@ -288,15 +291,15 @@ def _total(diff: Diff, gate: Gate) -> Iterator[_Verdict]:
 def _inconclusive(diff: Diff, gate: Gate) -> Iterator[Failure]:
     for verdict in _verdicts(diff):
         if verdict.change is Change.inconclusive:
-            yield Failure(gate, verdict.name, f"{verdict.times}: {verdict.why}", verdict.index)
+            yield failure(gate, verdict.name, f"{verdict.times}: {verdict.why}", verdict.index)
 
 
 def _incomparable(diff: Diff, gate: Gate) -> Iterator[Failure]:
     if diff.refused:
-        yield Failure(gate, "", diff.obstacle_words)
+        yield failure(gate, "", diff.obstacle_words)
     for index, kernel in enumerate(diff.kernels):
         if kernel.change is Change.incomparable:
-            yield Failure(gate, kernel.after.name, kernel.obstacle_words, index)
+            yield failure(gate, kernel.after.name, kernel.obstacle_words, index)
 
 
 def _new_findings(diff: Diff, gate: Gate) -> Iterator[Failure]:
@@ -305,23 +308,25 @@ def _new_findings(diff: Diff, gate: Gate) -> Iterator[Failure]:
             if change.status is Status.new and change.speedup_after >= WORTH:
                 why = f"{change.category} is new, estimated speedup {change.speedup_after:.2f}x"
                 shown = f"; {seen(change.seen)}" if change.seen else ""
-                yield Failure(gate, kernel.after.name, why + shown, index)
+                yield failure(gate, kernel.after.name, why + shown, index)
 
 
 def _removed(diff: Diff, gate: Gate) -> Iterator[Failure]:
     for group in diff.removed:
         spent = "" if math.isnan(group.total) else f", ncu duration {number(group.total, 's')}"
         launches = _amount(group.count, "launch")
-        yield Failure(gate, group.name, f"{launches} before, none after{spent}")
+        yield failure(gate, group.name, f"{launches} before, none after{spent}")
 
 
 def _metrics(diff: Diff, gate: Gate) -> Iterator[Failure]:
     """Kernels for which the expression is true or can't be evaluated; added ones have no before."""
     assert gate.expression is not None
     names = gate.expression.names
-    asked = [(index, kernel.before, kernel.after) for index, kernel in enumerate(diff.kernels)]
+    asked: list[tuple[int | None, Group, Group]] = [
+        (index, kernel.before, kernel.after) for index, kernel in enumerate(diff.kernels)
+    ]
     if not any(name.startswith(BEFORE) for name in names):
-        asked += [(-1, group, group) for group in diff.added]
+        asked += [(None, group, group) for group in diff.added]
     for index, before, after in asked:
         launches = {name: (before if name.startswith(BEFORE) else after).typical for name in names}
         values = {name: launch.get(name.removeprefix(BEFORE)) for name, launch in launches.items()}
@@ -338,9 +343,9 @@ def _metrics(diff: Diff, gate: Gate) -> Iterator[Failure]:
         ]
         if math.isnan(truth):
             why = "; ".join(missing) or f"undefined for {amounts}"
-            yield Failure(gate, after.name, f"not evaluated: {why}", index)
+            yield failure(gate, after.name, f"not evaluated: {why}", index)
         elif truth:
-            yield Failure(gate, after.name, f"condition met: {amounts}", index)
+            yield failure(gate, after.name, f"condition met: {amounts}", index)
 
 
 _ASK: Mapping[GateKind, Callable[[Diff, Gate], Iterator[Failure]]] = {

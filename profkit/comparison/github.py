@@ -11,9 +11,9 @@ from pathlib import Path
 from profkit.comparison import text as words
 from profkit.comparison.blamed import Sources, Spot, introduced_findings
 from profkit.comparison.comparison import Diff
-from profkit.comparison.document import Document
 from profkit.comparison.finding_changes import Status
 from profkit.comparison.gates import Failure, GateKind
+from profkit.comparison.result import Comparisons
 from profkit.core.errors import EnvironmentProblem
 from profkit.ui.text import literal
 
@@ -21,15 +21,15 @@ MOST = 10
 """Annotations of one level that GitHub shows per step (its documented limit)."""
 
 
-def diff_github(document: Document) -> str:
+def diff_github(comparisons: Comparisons) -> str:
     """An error for each failed gate, a warning for each introduced finding, a notice.
 
     Files are named from the current folder, the repository's.
     """
     commands: dict[str, list[str]] = {"error": [], "warning": [], "notice": []}
-    sources = Sources(Path.cwd(), document.with_host)
-    for judged in document.comparisons:
-        prefix = literal(f"{judged.label}: ") if len(document.comparisons) > 1 else ""
+    sources = Sources(Path.cwd(), comparisons.with_host)
+    for judged in comparisons.judged:
+        prefix = literal(f"{judged.label}: ") if len(comparisons.judged) > 1 else ""
         for level, title, message, spot in _annotations(judged.diff, judged.failures, sources):
             commands[level].append(_command(level, title, prefix + message, spot))
     shown = [command for level in commands.values() for command in level[:MOST]]
@@ -65,7 +65,7 @@ def _annotations(
         yield "error", f"profkit: {failure.gate}", str(failure), spot
     if diff.refused:
         return
-    forbidden = {fail.index for fail in failed if fail.gate.kind is GateKind.new_finding}
+    forbidden = {fail.index for fail in failed if fail.kind is GateKind.new_finding}
     for finding in introduced_findings(diff):
         if finding.change.status is not Status.new or finding.index not in forbidden:
             title, spot = f"profkit: {finding.change.category}", sources.item_spot(finding.item)

@@ -10,9 +10,9 @@ from xml.etree import ElementTree as Xml
 
 from profkit.comparison import text as words
 from profkit.comparison.comparison import Diff, KernelDiff
-from profkit.comparison.document import Document
 from profkit.comparison.gates import Failure
 from profkit.comparison.repeats import Change
+from profkit.comparison.result import Comparisons
 from profkit.ui.text import extent, literal
 
 _DECLARATION = '<?xml version="1.0" encoding="UTF-8"?>'
@@ -31,7 +31,7 @@ class FailedGate(Protocol):
     def undecided(self) -> bool: ...
 
 
-def diff_junit(document: Document) -> str:
+def diff_junit(comparisons: Comparisons) -> str:
     """The cases' times are what a launch takes after the change, in seconds.
 
     A gate that failed is a `failure`; what can't be concluded an `error` where a gate forbids it,
@@ -41,7 +41,7 @@ def diff_junit(document: Document) -> str:
         "profkit diff",
         [
             (judged.label, _cases(judged.label, judged.diff, judged.failures))
-            for judged in document.comparisons
+            for judged in comparisons.judged
         ],
     )
 
@@ -59,7 +59,7 @@ def _cases(label: str, diff: Diff, failed: Sequence[Failure]) -> Iterator[Xml.El
         yield _kernel_case(label, kernel, own, alone=names[kernel.after.name] == 1)
     others: dict[str, list[Failure]] = {}
     for failure in failed:
-        if failure.index < 0:
+        if failure.index is None:
             others.setdefault(failure.kernel or _WHOLE, []).append(failure)
     for name, own in others.items():
         yield case_of(label, name, failed=own)

@@ -7,11 +7,13 @@ number of threads for every size. A size that changes moves all work; a fix leav
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
 from typing import Literal
 
+from msgspec import field
+
+from profkit.core.typed_file import Model, Number, Real
 from profkit.report.summary import LaunchSummary
 
 EQUAL = 0.02
@@ -29,63 +31,47 @@ Kind = Literal["arithmetic", "reads", "writes", "instructions"]
 """What a measure of work counts; measures of two kinds are independent."""
 
 
-@dataclass(frozen=True)
-class Measure:
+_KINDS: Mapping[str, Kind] = {
+    "FLOP": "arithmetic",
+    "B loaded by threads": "reads",
+    "B read from DRAM": "reads",
+    "B stored by threads": "writes",
+    "thread instructions": "instructions",
+}
+
+
+class Measure(Model, frozen=True):
     """An amount of work on both sides."""
 
-    kind: Kind
-    label: str
-    before: float
-    after: float
+    label: str = field(name="measure")
+    before: Number
+    after: Number
+    is_equal: bool = field(name="equal")
+
+    @property
+    def kind(self) -> Kind:
+        return _KINDS[self.label]
 
     @property
     def ratio(self) -> float:
         return self.after / self.before
 
-    @property
-    def is_equal(self) -> bool:
-        return _near(self.ratio, 1.0)
 
+class SizeEvidence(Model, frozen=True):
+    """Evidence of the problem's size from counters; `proven`: equal work shows equal size."""
 
-@dataclass(frozen=True)
-class SizeEvidence:
-    """Evidence of the sizes of two launches: threads, NaN where unknown, and measures of work."""
-
-    threads: tuple[float, float]
-    measures: tuple[Measure, ...]
+    threads: tuple[Real, Real]
+    is_proven: bool = field(name="proven")
+    measures: tuple[Measure, ...] = field(name="work")
 
     @property
     def equal(self) -> tuple[Measure, ...]:
         return tuple(measure for measure in self.measures if measure.is_equal)
 
     @property
-    def scaled(self) -> tuple[Measure, ...]:
-        """Measures of two kinds that changed by one factor, as with a size; () where none did."""
-        moved = [
-            measure
-            for measure in self.measures
-            if not measure.is_equal and measure.kind != "instructions"
-        ]
-        pairs = (
-            pair
-            for pair in combinations(moved, 2)
-            if pair[0].kind is not pair[1].kind and _near(pair[0].ratio, pair[1].ratio)
-        )
-        return next(pairs, ())
-
-    @property
     def has_equal_threads(self) -> bool:
         """Whether threads are equal, or unknown."""
         return self.threads[0] == self.threads[1] or any(map(math.isnan, self.threads))
-
-    @property
-    def is_proven(self) -> bool:
-        """Whether work shows one size: equal arithmetic; or something else equal that a size would
-        change, and no two kinds of work that changed by one factor."""
-        if any(measure.kind == "arithmetic" for measure in self.equal):
-            return True
-        size_dependent = [measure for measure in self.equal if self._grows(measure)]
-        return bool(size_dependent) and not self.scaled
 
     @property
     def is_same(self) -> bool:
@@ -95,7 +81,7 @@ class SizeEvidence:
             return True
         if self.equal or not self.has_equal_threads:
             return self.has_equal_threads
-        return not self.scaled and not self._is_all_more_or_less
+        return not _scaled(self.measures) and not self._is_all_more_or_less
 
     @property
     def _is_all_more_or_less(self) -> bool:
@@ -104,38 +90,54 @@ class SizeEvidence:
         directions = {measure.ratio > 1 for measure in self.measures}
         return len(kinds) > 1 and len(directions) == 1
 
-    def _grows(self, measure: Measure) -> bool:
-        """Whether a measure changes with the size: not the output of a reduction."""
-        if measure.kind != "writes":
-            return True
-        reads = [other.before for other in self.measures if other.kind == "reads"]
-        return measure.before >= _LEAST_OUTPUT * max(reads, default=0.0)
+
+def _scaled(measures: Iterable[Measure]) -> bool:
+    """Whether measures of two kinds changed by one factor, as with a size."""
+    moved = [
+        measure for measure in measures if not measure.is_equal and measure.kind != "instructions"
+    ]
+    return any(
+        first.kind != second.kind and _near(first.ratio, second.ratio)
+        for first, second in combinations(moved, 2)
+    )
+
+
+def _is_proven(measures: Sequence[Measure]) -> bool:
+    """Whether work shows one size: equal arithmetic; or something else equal that a size would
+    change, not the output of a reduction, and no two kinds of work that changed by one factor."""
+    equal = [measure for measure in measures if measure.is_equal]
+    if any(measure.kind == "arithmetic" for measure in equal):
+        return True
+    reads = max((measure.before for measure in measures if measure.kind == "reads"), default=0.0)
+    return not _scaled(measures) and any(
+        measure.kind != "writes" or measure.before >= _LEAST_OUTPUT * reads for measure in equal
+    )
 
 
 def size_evidence(before: LaunchSummary, after: LaunchSummary) -> SizeEvidence:
     """Evidence of the problem sizes of two launches."""
     sides = _amounts(before), _amounts(after)
     threads = _threads(before), _threads(after)
-    measures = [
-        Measure(kind, label, amount, amount_after)
-        for (kind, label, amount, least), (_, _, amount_after, _) in zip(*sides, strict=True)
+    measures = tuple(
+        Measure(label, amount, amount_after, _near(amount_after / amount, 1.0))
+        for (label, amount, least), (_, amount_after, _) in zip(*sides, strict=True)
         if amount > least and amount_after > least
-    ]
-    return SizeEvidence(threads, tuple(measures))
+    )
+    return SizeEvidence(threads, _is_proven(measures), measures)
 
 
-def _amounts(launch: LaunchSummary) -> Sequence[tuple[Kind, str, float, float]]:
-    """Kind, label, amount and the amount that says nothing yet, of each measure."""
+def _amounts(launch: LaunchSummary) -> Sequence[tuple[str, float, float]]:
+    """Label, amount and the amount that says nothing yet, of each measure."""
     each = launch.get("threads_per_instruction_predicated")
     loaded = sum(launch.values.get(name, 0.0) for name in ("async_copy_bytes", "tma_load_bytes"))
     stored = launch.values.get("tma_store_bytes", 0.0)
     instructions = launch.get("instructions_executed") * each
     return (
-        ("arithmetic", "FLOP", launch.get("flop"), _threads(launch)),
-        ("reads", "B loaded by threads", _requested(launch, "load") + loaded, 0.0),
-        ("reads", "B read from DRAM", launch.get("dram_read_bytes"), _LEAST_DRAM_BYTES),
-        ("writes", "B stored by threads", _requested(launch, "store") + stored, 0.0),
-        ("instructions", "thread instructions", instructions, 0.0),
+        ("FLOP", launch.get("flop"), _threads(launch)),
+        ("B loaded by threads", _requested(launch, "load") + loaded, 0.0),
+        ("B read from DRAM", launch.get("dram_read_bytes"), _LEAST_DRAM_BYTES),
+        ("B stored by threads", _requested(launch, "store") + stored, 0.0),
+        ("thread instructions", instructions, 0.0),
     )
 
 

@@ -14,9 +14,9 @@ from typing import Any
 from urllib.parse import quote
 
 from profkit.comparison.blamed import Sources, Spot, introduced_findings
-from profkit.comparison.document import Document, Judged
 from profkit.comparison.finding_changes import Status
-from profkit.comparison.gates import Failure, Gate, GateKind
+from profkit.comparison.gates import Gate, GateKind, failure
+from profkit.comparison.result import Comparisons, Judged
 from profkit.core.version import __version__
 from profkit.ui.text import literal
 
@@ -39,11 +39,11 @@ _ERROR, _WARNING = "error", "warning"
 Json = dict[str, Any]
 
 
-def diff_sarif(document: Document) -> str:
+def diff_sarif(comparisons: Comparisons) -> str:
     """One run; errors come first. Files are named from the current folder."""
     rules: dict[str, Json] = {}
     results = [
-        result for judged in document.comparisons for result in _results(judged, document, rules)
+        result for judged in comparisons.judged for result in _results(judged, comparisons, rules)
     ]
     results.sort(key=lambda result: result["level"] != _ERROR)
     driver = {"name": "profkit", "version": __version__, "rules": list(rules.values())}
@@ -56,22 +56,22 @@ def diff_sarif(document: Document) -> str:
     return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2) + "\n"
 
 
-def _results(judged: Judged, document: Document, rules: dict[str, Json]) -> Iterator[Json]:
+def _results(judged: Judged, comparisons: Comparisons, rules: dict[str, Json]) -> Iterator[Json]:
     """Failed gates, then findings: an error where a gate forbids new ones on its kernel."""
-    label = judged.label if len(document.comparisons) > 1 else ""
+    label = judged.label if len(comparisons.judged) > 1 else ""
     diff, failed = judged.diff, list(judged.failures)
-    sources = Sources(Path.cwd(), document.with_host)
+    sources = Sources(Path.cwd(), comparisons.with_host)
     report = Spot(sources.named(diff.sides[1].report.path), 1)
-    if diff.refused and all(fail.gate.kind is not GateKind.incomparable for fail in failed):
+    if diff.refused and all(fail.kind is not GateKind.incomparable for fail in failed):
         # as the gate that nobody has to ask for
-        failed.insert(0, Failure(Gate(GateKind.incomparable), "", diff.obstacle_words))
-    forbidden = {fail.index for fail in failed if fail.gate.kind is GateKind.new_finding}
-    for failure in failed:
-        kind, spot = failure.gate.kind, sources.failure_spot(failure, diff) or report
-        if kind is not GateKind.new_finding or failure.unchecked:
+        failed.insert(0, failure(Gate(GateKind.incomparable), "", diff.obstacle_words))
+    forbidden = {fail.index for fail in failed if fail.kind is GateKind.new_finding}
+    for fail in failed:
+        kind, spot = fail.kind, sources.failure_spot(fail, diff) or report
+        if kind is not GateKind.new_finding or fail.undecided:
             rule = _rule(rules, f"gate/{kind}", _GATES[kind], "")
-            level, message = _WARNING if failure.undecided else _ERROR, str(failure)
-            identity = label, failure.kernel, str(failure.gate)
+            level, message = _WARNING if fail.undecided else _ERROR, str(fail)
+            identity = label, fail.kernel or "", fail.gate
             yield _result(rule, level, message, spot, identity)
     for finding in introduced_findings(diff):
         error = finding.change.status is Status.new and finding.index in forbidden

@@ -248,7 +248,7 @@ def cause_values(cause: Cause) -> tuple[str, str]:
         return "", ""
     if cause.kind is CauseKind.stall:
         return f"{cause.before:.3g} cycles", f"{cause.after:.3g}"
-    if cause.unit == "":
+    if cause.unit is None:
         return f"{cause.before:.4g}", f"{cause.after:.4g}"
     return quantity(cause.before, cause.unit), quantity(cause.after, cause.unit)
 
@@ -345,7 +345,7 @@ def estimate_held(change: FindingChange, kernel: KernelDiff) -> str:
         return ""
     inside = estimate.low <= kernel.speedup <= estimate.high
     return (
-        f"{change.category}: predicted {gain(estimate)}, measured {kernel.speedup:.2f}x, "
+        f"{gain(estimate)}, measured {kernel.speedup:.2f}x, "
         f"{'within' if inside else 'outside'} the range"
     )
 
@@ -372,7 +372,7 @@ def only_words(entry: OneSided) -> str:
 
 
 def line_words(line: LineChange) -> tuple[str, str, str]:
-    """A source line: location, seconds before and after, text."""
+    """A source line: file and location, seconds before and after, text."""
     location = str(line.line_after or line.line_before)
     if line.line_before and line.line_after and line.line_before != line.line_after:
         location = f"{line.line_before}{_ARROW}{line.line_after}"
@@ -384,7 +384,7 @@ def line_words(line: LineChange) -> tuple[str, str, str]:
         else " (added)"
     )
     spent = _ARROW.join(number(value, "s") if value else "0" for value in (line.before, line.after))
-    return f"{location}{mark}", spent, literal(" ".join(line.text.split()))
+    return f"{literal(line.file)}:{location}{mark}", spent, literal(" ".join(line.text.split()))
 
 
 def summary(diff: Diff) -> str:

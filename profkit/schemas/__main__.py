@@ -21,7 +21,7 @@ from profkit.audit import view as audit
 from profkit.calibration import ceilings, floors, gpu_spread
 from profkit.capture import doctor, target_format
 from profkit.comparison import application_view
-from profkit.comparison import json as comparison
+from profkit.comparison import result as comparison
 from profkit.core.typed_file import Model, json_schema
 from profkit.experiment import log
 from profkit.history import check as history_check

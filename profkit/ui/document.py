@@ -217,10 +217,11 @@ class Widget:
 
 @dataclass(frozen=True)
 class Fold:
-    """Blocks that a page folds under a title."""
+    """Blocks that a page folds under a title, or shows if it `is_open`."""
 
     title: str
     blocks: tuple[Block, ...]
+    is_open: bool = False
 
 
 Block: TypeAlias = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from urllib.parse import quote
@@ -40,7 +41,7 @@ def _lines(block: doc.Block, folder: str) -> Iterator[str]:
         case doc.Facts(title=title):
             yield from panel_lines(block) if title else map(_labeled, block.rows)
         case doc.Fold(title=title, blocks=blocks):
-            yield f"<details><summary>{prose(title)}</summary>"
+            yield f"<details><summary>{_html(title)}</summary>"
             yield from ("", blocks_markdown(blocks, folder), "", "</details>")
         case _:
             yield from _aside(block, folder)
@@ -58,6 +59,11 @@ def _aside(block: doc.Block, folder: str) -> Iterator[str]:
             yield f"> {prose(words)}"
         case doc.Badges(badges=badges):
             yield from map(_badge, badges)
+
+
+def _html(words: str) -> str:
+    """A text where Markdown is not parsed: within a tag."""
+    return html.escape(doc.literal_lines(words), quote=False).replace("@", "&#64;")
 
 
 def prose(words: str, *, in_table: bool = False) -> str:
@@ -156,8 +162,8 @@ def code(text: str, *, in_table: bool = False) -> str:
 
 
 def escape(text: str) -> str:
-    """Prose with Markdown's and HTML's special characters made harmless."""
-    return re.sub(r"([\\`*_\[\]<>|#&])", r"\\\1", literal(text))
+    """Prose with Markdown's and HTML's special characters made harmless, and nobody called."""
+    return re.sub(r"([\\`*_\[\]<>|#&])", r"\\\1", literal(text)).replace("@", "&#64;")
 
 
 def cell(text: str) -> str:

@@ -72,7 +72,7 @@ def _block(block: doc.Block, width: int) -> Iterator[RenderableType]:
         case doc.Table():
             yield table_of(block)
         case doc.Fold(title=title, blocks=blocks):
-            yield from (Text(), Text(doc.literal_lines(title), "bold"))
+            yield from (Text(), _heading(doc.Heading(title)))
             yield from _laid_out(blocks, width)
         case _:
             yield from _aside(block)

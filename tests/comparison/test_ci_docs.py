@@ -16,7 +16,7 @@ from typer.core import TyperGroup
 from profkit.commands.cli import app
 from profkit.commands.diff import ComparisonFormat
 from profkit.comparison.gates import GateKind, parse_gates
-from profkit.comparison.markdown import MARKER
+from profkit.comparison.view import MARKER
 from tests.conftest import ROOT
 
 PAGE = (ROOT / "docs" / "guides" / "continuous-integration.md").read_text(encoding="utf-8")

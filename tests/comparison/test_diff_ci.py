@@ -10,7 +10,7 @@ import jsonschema
 import pytest
 from typer.testing import Result
 
-from profkit.comparison.markdown import MARKER
+from profkit.comparison.view import MARKER
 from tests.conftest import CORPUS, H200, ROOT, needs_corpus, needs_reader
 
 Cli = Callable[..., Result]
@@ -114,7 +114,7 @@ def test_one_report_alone_and_one_too_many_are_wrong_usage(profkit_cli: Cli) -> 
 def test_reports_of_two_gpus_exit_with_3_in_every_form(profkit_cli: Cli) -> None:
     other = CORPUS / "mixes-reconstruction__version2.ncu-rep"
     for form, said in (
-        ("terminal", "INCOMPARABLE"), ("markdown", "**INCOMPARABLE**"), ("junit", "<error"),
+        ("terminal", "INCOMPARABLE"), ("markdown", "> INCOMPARABLE"), ("junit", "<error"),
         ("github", "::error title=profkit%3A incomparable"), ("json", '"refused": true'),
     ):  # fmt: skip
         done = profkit_cli("diff", SLOW, other, "--format", form, "--fail-on", "regression")
