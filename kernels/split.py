@@ -12,18 +12,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from typing import Any
 
-from profkit.report import wire
 from profkit.report.framing import MAGIC
-
-_SOURCES, _LAUNCHES, _PAYLOAD_SIZE, _RANGES = 1, 2, 5, 7  # of a block's header
-_SOURCE_NUMBER = 1  # of a source
-_SOURCE_OF = 15  # of a result: a message whose field 1 is the source's number
+from profkit.report.messages import decode, prefixed
 
 
 @dataclass(frozen=True)
 class _Block:
-    header: wire.Message
+    header: Any
     sources: tuple[bytes, ...]
     launches: tuple[bytes, ...]
 
@@ -68,11 +65,11 @@ def take_apart(report: bytes) -> Whole:
 def _blocks(report: bytes, at: int) -> Iterator[_Block]:
     while at < len(report):
         message, at = _record(report, at)
-        header = wire.decode(message)
-        if wire.number(header, _RANGES):
+        header = decode("BlockHeader", message)
+        if header.num_range_results:
             raise ValueError("a report of ranges can't be taken apart")
         records = []
-        counts = wire.number(header, _SOURCES), wire.number(header, _LAUNCHES)
+        counts = header.num_sources, header.num_results
         for _ in range(sum(counts)):
             record, at = _record(report, at)
             records.append(record)
@@ -88,20 +85,17 @@ def _record(report: bytes, at: int) -> tuple[bytes, int]:
 
 
 def _source_of(launch: bytes) -> int:
-    (source,) = wire.messages(wire.decode(launch), _SOURCE_OF)
-    return wire.number(source, _SOURCE_NUMBER)
+    return int(decode("ProfileResult", launch).source.reference)
 
 
 def _number(source: bytes) -> int:
-    return wire.number(wire.decode(source), _SOURCE_NUMBER)
+    return int(decode("SourceData", source).reference)
 
 
 def _written(block: _Block, sources: list[bytes], launches: list[bytes]) -> bytes:
-    payload = b"".join(wire.prefixed(record) for record in (*sources, *launches))
-    counts = {_SOURCES: len(sources), _LAUNCHES: len(launches), _PAYLOAD_SIZE: len(payload)}
-    header = b"".join(
-        wire.encoded(number, counts.get(number, value))
-        for number, values in block.header.items()
-        for value in values
-    )
-    return wire.prefixed(header) + payload
+    payload = b"".join(map(prefixed, (*sources, *launches)))
+    header = type(block.header)()
+    header.CopyFrom(block.header)
+    header.num_sources, header.num_results = len(sources), len(launches)
+    header.payload_size = len(payload)
+    return prefixed(header.SerializeToString()) + payload

@@ -20,22 +20,17 @@ from typing import Any, BinaryIO
 
 from profkit.core.errors import BadInput
 from profkit.core.regular_file import read_at
-from profkit.report import wire
-from profkit.report.framing import MAGIC, REPEAT, ZSTD_MAGIC, Kind, Record, damaged
+from profkit.report.framing import COUNTS, MAGIC, REPEAT, ZSTD_MAGIC, Kind, Record, damaged
 from profkit.report.launch_message import MANGLED, LaunchMessage, Metric, integers
 from profkit.report.memory import NamelessFile, available, ensure_room, too_large, try_reading
+from profkit.report.messages import decode, new, prefixed, text
 
 READER_MISSING = "NVIDIA's reader (ncu-report) is not installed here"
 WITHOUT_READER = f"machine code and source lines are not available: {READER_MISSING}"
 
-_NUMBER, _FILES = 1, 8  # of a source
-_FILE, _FILE_NAME, _FILE_TEXT = 1, 1, 2  # of its files
-_FUNCTIONS, _FUNCTION, _MANGLED, _ADDRESS = 9, 1, 1, 2  # of its functions
-_NAMES, _PAYLOAD_SIZE = 4, 5  # of a block's header
-_NAME = 1  # of its table of names
 _FILE_VERSION = 7  # of the format, in the file's header: that of all of 158 reports
 _CACHED_LAUNCHES = 16  # chosen: a report of a few is read once
-_CACHED_BYTES = 16 << 20  # of them, chosen: a tenth of what reading one takes the vendor's reader
+_CACHED_BYTES = 4 << 20  # of them, undecoded, chosen: decoded they take about ten times as many
 
 
 @cache
@@ -139,12 +134,19 @@ class ReportFile:
 
     def add_source(self, record: Record) -> None:
         """Remember where a source is."""
+        source = self._decoded(record.data)
+        if source.HasField("reference"):
+            self._sources[source.reference].append((record.offset, record.size))
+
+    def _decoded(self, source: bytes) -> Any:
         try:
-            field, number, end = next(wire.spans(record.data, 0, len(record.data)), (0, 0, 0))
+            return decode("SourceData", source)
         except ValueError as error:
             raise damaged(self.path, str(error)) from None
-        if (field, end) == (_NUMBER, -1):
-            self._sources[number].append((record.offset, record.size))
+
+    def decoded(self, numbers: frozenset[int]) -> Iterator[Any]:
+        """The sources of some numbers as messages."""
+        return map(self._decoded, self.sources(numbers))
 
     def sources(self, numbers: frozenset[int]) -> Iterator[bytes]:
         """The sources of some numbers, equal ones once."""
@@ -170,7 +172,7 @@ class ReportFile:
         self._messages[offset] = message
         while len(self._messages) > 1 and (
             len(self._messages) > _CACHED_LAUNCHES
-            or sum(len(each.data) for each in self._messages.values()) > _CACHED_BYTES
+            or sum(each.size for each in self._messages.values()) > _CACHED_BYTES
         ):
             del self._messages[next(iter(self._messages))]
 
@@ -240,30 +242,20 @@ class Program:
     @cached_property
     def texts(self) -> Mapping[str, str]:
         """The source files by name."""
-        files = self._listed(_FILES, _FILE)
-        return {wire.text(file, _FILE_NAME): wire.text(file, _FILE_TEXT) for file in files}
+        return {
+            text(file.file_name): text(file.content)
+            for source in self._file.decoded(self._sources)
+            for file in source.source_files.files
+        }
 
     @cached_property
     def functions(self) -> Mapping[str, set[int]]:
         """The addresses of functions by mangled name."""
         addresses: dict[str, set[int]] = {}
-        for function in self._listed(_FUNCTIONS, _FUNCTION):
-            own = addresses.setdefault(wire.text(function, _MANGLED), set())
-            own.add(wire.number(function, _ADDRESS))
+        for source in self._file.decoded(self._sources):
+            for function in source.relocation_data.functions:
+                addresses.setdefault(text(function.symbol_name), set()).add(function.address)
         return addresses
-
-    def _listed(self, table: int, entry: int) -> list[wire.Message]:
-        """The entries of a table of the sources."""
-        try:
-            return [
-                message
-                for source in self._file.sources(self._sources)
-                for field, start, end in wire.spans(source, 0, len(source))
-                if field == table and end >= 0
-                for message in wire.messages(wire.decode(source[start:end]), entry)
-            ]
-        except ValueError as error:
-            raise damaged(self._file.path, str(error)) from None
 
 
 class Opened:
@@ -282,9 +274,9 @@ class Opened:
     ) -> None:
         import ncu_report
 
-        version = wire.message({1: _FILE_VERSION})
+        version = new("FileHeader", version=_FILE_VERSION).SerializeToString()
         blocks = [block({Kind.source: [source]}) for source in sources]  # none may hold two parts
-        report = b"".join((MAGIC, wire.prefixed(version), *blocks, block({kind: launches}, names)))
+        report = b"".join((MAGIC, prefixed(version), *blocks, block({kind: launches}, names)))
         self._file = NamelessFile(path, lambda file: file.write(report))  # read on when asked
         if not ensure_room(path, len(report), len(launches)):
             file = self._file
@@ -302,13 +294,20 @@ class Opened:
         return iter(self._handles)
 
 
-def block(records: Mapping[Kind, Sequence[bytes]], names: Sequence[str] = ()) -> bytes:
-    """A block of a report: its header and its records."""
-    payload = b"".join(wire.prefixed(record) for each in records.values() for record in each)
-    table = b"".join(wire.encoded(_NAME, name.encode()) for name in names)
-    header: dict[int, int | bytes] = {_NAMES: table, _PAYLOAD_SIZE: len(payload)}
-    header |= {kind: len(each) for kind, each in records.items()}
-    return wire.prefixed(wire.message(header)) + payload
+def block(
+    records: Mapping[Kind, Sequence[bytes]], names: Sequence[str] = (), **fields: Any
+) -> bytes:
+    """A block of a report: its header, with further `fields`, and its records."""
+    payload = b"".join(
+        prefixed(records[kind][place])
+        for kind in Kind
+        if kind in records
+        for place in range(len(records[kind]))
+    )
+    counts = {COUNTS[kind]: len(each) for kind, each in records.items()}
+    table = {"strings": [name.encode() for name in names]}
+    header = new("BlockHeader", **counts, string_table=table, payload_size=len(payload), **fields)
+    return prefixed(header.SerializeToString()) + payload
 
 
 @contextmanager

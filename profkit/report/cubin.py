@@ -1,8 +1,7 @@
 """The machine code of kernels without any count of it: of a recorded launch, and of a cubin.
 
 The vendor's reader disassembles the program of a launch. A cubin that a compiler left on disk is
-given to it as the program of a launch without metrics. Field numbers: NVIDIA, Nsight Compute
-Customization Guide, "File Format" (Source, ProfileResult).
+given to it as the program of a launch without metrics.
 """
 
 from __future__ import annotations
@@ -18,22 +17,20 @@ from profkit.core.errors import BadInput
 from profkit.core.regular_file import read_limited
 from profkit.machine_code.flow import Flow
 from profkit.machine_code.operation import parse
-from profkit.report import wire
 from profkit.report.action import Action, Opened
 from profkit.report.catalog import catalog
 from profkit.report.framing import Kind
+from profkit.report.messages import new
 
 _INSTRUCTION = 16  # bytes from CC 7.0 on
 _LONGEST = 20_000  # instructions, chosen: reading them takes a second
 _LARGEST = 64 << 20  # bytes of a cubin, as of those that profkit compiles
-_NUMBER, _CUBIN, _CAPABILITY, _FUNCTIONS = 1, 4, 6, 9  # of a source
-_NAME, _ADDRESS, _SYMBOL = 1, 2, 3  # of one of its functions
 _START = 1 << 46
 """An address as GPUs give them. From one below a cubin's size the vendor's reader answers with the
 code of another of its kernels."""
 _SCOPES = re.compile("_ZL?(?:N[rVK]*)?")  # before them: internal linkage; a nested name
 _LENGTH = re.compile("(?:S[tabsiod])?L?([1-9][0-9]{0,4})")  # of a name, behind a standard scope
-_EXTENT = wire.message({1: 1, 2: 1, 3: 1})
+_EXTENT = {"x": 1, "y": 1, "z": 1}
 _SECTIONS, _SECTION_SIZE, _SECTION_COUNT = 0x28, 0x3A, 0x3C  # of a 64-bit ELF header (System V ABI)
 _SYMBOL_BITS = 24  # of a code section's information; above them are registers
 _FEWEST_REGISTERS = 16  # of a thread, as a launch has them: code that takes 11 is launched with 16
@@ -69,22 +66,27 @@ def cubin_code(cubin: Cubin, kernel: str, cc: ComputeCapability) -> Flow | None:
     """The code of a kernel of a cubin, by its mangled name; None where it can't be read."""
     name = kernel.encode()
     symbol = cubin.kernels[kernel].symbol
-    function = wire.message({_NAME: name, _ADDRESS: _START, _SYMBOL: symbol})
-    source = wire.message(
-        {
-            _NUMBER: 1,
-            _CUBIN: cubin.data,
-            _CAPABILITY: cc[0] << 16 | cc[1],
-            _FUNCTIONS: wire.message({1: function}),
-        }
+    source = new(
+        "SourceData",
+        reference=1,
+        binary=cubin.data,
+        cuda_sm_version=cc[0] << 16 | cc[1],
+        relocation_data={
+            "functions": [{"symbol_name": name, "address": _START, "symbol_index": symbol}]
+        },
     )
-    # a launch without a thread, a call and handles is none to the vendor's reader
-    launch: dict[int, int | bytes] = {8: 0, 15: wire.message({_NUMBER: 1})}
-    launch |= dict.fromkeys(range(1, 5), 1)
-    launch |= dict.fromkeys(range(5, 8), name)
-    launch |= dict.fromkeys(range(9, 12), _EXTENT)
+    launch = new(
+        "ProfileResult",
+        **dict.fromkeys(("thread_id", "api_call_id", "program_handle", "kernel_id"), 1),
+        **dict.fromkeys(("kernel_mangled_name", "kernel_function_name"), name),
+        kernel_demangled_name=name,
+        work_dimensions=0,
+        **dict.fromkeys(("global_work_offset", "grid_size", "block_size"), _EXTENT),
+        source={"reference": 1},
+    )
+    program, call = ([each.SerializeToString()] for each in (source, launch))
     try:
-        opened = Opened(cubin.path, Kind.kernel, [source], [wire.message(launch)], ())
+        opened = Opened(cubin.path, Kind.kernel, program, call, ())
         return _flow(opened[0].sass_by_pc, _START)
     except (BadInput, RuntimeError, ValueError):
         return None

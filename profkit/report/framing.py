@@ -12,25 +12,23 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from enum import IntEnum
+from enum import StrEnum
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from profkit.core.errors import BadInput, UsageError
 from profkit.core.integrity import MANIFEST, check_unchanged
 from profkit.core.regular_file import open_regular
-from profkit.report import wire
+from profkit.report.messages import decode, text
 
 MAGIC = b"NVR\0"
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 
-_SESSION, _STRINGS, _PAYLOAD_SIZE = 3, 4, 5
 _CHUNK = 1 << 12  # compressed bytes a step: what comes out stays in cache, which halves the time
 _LARGEST_HEADER = 1 << 20  # bytes; the largest of 158 reports has 140 kB
 _LARGEST_RECORD = 256 << 20  # bytes; the largest launch of 158 reports has 14 MB
 _MOST_RECORDS = 100_000  # launches and their sources; one takes 15 kB of memory and 0.5 to 3 ms
 _MOST_NAMES = 2_000_000  # of metrics; 2,500 are the most of a block in 158 reports
-_HEAD = 32  # bytes of a source that are read: its number, at most 11
 _LARGEST_GIB = 8.0  # 100 times the largest of 158 reports; the reader holds all of one in memory
 _SURELY_FINE = 1 << 30  # bytes, which take a second to unpack
 _MOST_FOLD = 500  # times its size that a report unpacks to; 60 is the most of 158 reports
@@ -51,25 +49,26 @@ _RECORD = "record one with `ncu --set full -o NAME COMMAND`"
 REPEAT = "copy it again, or record it again"
 
 
-class Kind(IntEnum):
-    """What a record of a block is, by the field of the block's header that counts them.
+class Kind(StrEnum):
+    """What a record of a block is. The records of a block lie in this order."""
 
-    The records of a block lie in this order.
-    """
+    source = "source"
+    kernel = "kernel"
+    range = "range"
+    command_list = "command list"
+    graph = "graph"
 
-    source = 1
-    kernel = 2
-    range = 7
-    command_list = 8
-    graph = 9
+
+COUNTS = {
+    Kind.source: "num_sources", Kind.kernel: "num_results", Kind.range: "num_range_results",
+    Kind.command_list: "num_cmdlist_results", Kind.graph: "num_graph_results",
+}  # fmt: skip
+"""The field of a block's header that counts such records."""
 
 
 @dataclass(frozen=True)
 class Record:
-    """A record of a block: its place among the report's plain bytes, and its own.
-
-    `data` is the start of a source, of which only the number is read at first, and all of a launch.
-    """
+    """A record of a block: its place among the report's plain bytes, and its own."""
 
     kind: Kind
     offset: int
@@ -194,8 +193,8 @@ class _Source:
             raise _truncated(self._path)
         return int.from_bytes(raw, "little") if raw else None
 
-    def message(self, size: int | None) -> wire.Message:
-        """A message of this length."""
+    def message(self, name: str, size: int | None) -> Any:
+        """A message of this type and length."""
         if size == 0:
             raise damaged(self._path, "empty block header")
         if (size or 0) > _LARGEST_HEADER:
@@ -203,9 +202,9 @@ class _Source:
         if size is None or len(data := self.read(size)) < size:
             raise _truncated(self._path)
         try:
-            return wire.decode(data)
-        except ValueError:
-            raise damaged(self._path, "undecodable block header") from None
+            return decode(name, data)
+        except ValueError as error:
+            raise damaged(self._path, str(error)) from None
 
     def _parts(self, size: int) -> Iterator[memoryview]:
         """The next bytes of compressed data."""
@@ -264,23 +263,23 @@ def _walk(path: Path, source: _Source, visit: Visitor | None) -> Framing:
     magic = source.read(len(MAGIC))
     if magic != MAGIC[: len(magic)]:
         raise BadInput(f"{path}: zstd data, not {_REPORT}", _RECORD)
-    source.message(source.length())
+    source.message("FileHeader", source.length())
     blocks = launches = records = 0
     session: list[bytes] = []
     names: list[str] = []
     while (size := source.length()) is not None:
-        header = source.message(size)
-        counts = {kind: wire.number(header, kind) for kind in Kind}
+        header = source.message("BlockHeader", size)
+        counts = {kind: getattr(header, field) for kind, field in COUNTS.items()}
         blocks += 1
         records += sum(counts.values())
         if blocks + records > _MOST_RECORDS:
             raise BadInput(f"{path}: more than {_MOST_RECORDS:,} launches and sources", _LESS)
         names += _names(path, header, _MOST_NAMES - len(names))
-        for record in _records(path, source, counts, wire.number(header, _PAYLOAD_SIZE), visit):
+        for record in _records(path, source, counts, header.payload_size, visit):
             if visit:
                 visit(record)
         launches += sum(counts.values()) - counts[Kind.source]
-        session += [part for part in header.get(_SESSION, ()) if isinstance(part, bytes)]
+        session.append(header.session_details.SerializeToString())
     if launches == 0:
         raise BadInput(
             f"{path}: the report contains no kernel launch",
@@ -289,14 +288,9 @@ def _walk(path: Path, source: _Source, visit: Visitor | None) -> Framing:
     return Framing(blocks, launches, tuple(session), source.position, tuple(names))
 
 
-def _names(path: Path, header: wire.Message, most: int) -> list[str]:
+def _names(path: Path, header: Any, most: int) -> list[str]:
     """The names of metrics that a block adds to those before."""
-    names = [
-        sys.intern(str(name, "utf-8", "replace"))
-        for table in wire.messages(header, _STRINGS)
-        for name in table.get(1, ())
-        if isinstance(name, bytes)
-    ]
+    names = [sys.intern(text(name)) for name in header.string_table.strings]
     if len(names) > most:
         raise damaged(path, f"more than {_MOST_NAMES:,} names of metrics")
     return names
@@ -329,10 +323,8 @@ def _records(
 
 def _record(path: Path, source: _Source, kind: Kind, size: int) -> Record:
     offset = source.position
-    head = min(size, _HEAD) if kind is Kind.source else size
-    if len(data := source.read(head)) < head:
+    if len(data := source.read(size)) < size:
         raise _truncated(path)
-    source.skip(size - head)
     return Record(kind, offset, size, data)
 
 

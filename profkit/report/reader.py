@@ -234,7 +234,7 @@ def _launch(index: int, message: LaunchMessage, request: Request) -> Launch:
         index=index,
         name=message.kernel_name(DEMANGLED),
         function=message.kernel_name(FUNCTION),
-        workload=_WORKLOADS[message.kind],
+        workload=message.kind.value,
         nvtx=message.nvtx(),
         rule_results=message.rules(),
         breakdowns={
@@ -245,12 +245,8 @@ def _launch(index: int, message: LaunchMessage, request: Request) -> Launch:
     )
 
 
-KERNEL = "kernel"
+KERNEL = Kind.kernel.value
 """The workload of a single launch."""
-_WORKLOADS = {
-    Kind.kernel: KERNEL, Kind.range: "range", Kind.command_list: "command list",
-    Kind.graph: "graph",
-}  # fmt: skip
 
 
 def _breakdown(message: LaunchMessage, metric_name: str, key_metric: str) -> Mapping[str, float]:

@@ -1,6 +1,5 @@
 """How and when a report was recorded: the session block, which the vendor's reader omits.
 
-Field numbers: NVIDIA, Nsight Compute Customization Guide, "File Format" (SessionDetails).
 A session is private data (computer name, addresses, paths); `shareable_command` is what may leave.
 """
 
@@ -13,11 +12,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import PurePosixPath, PureWindowsPath
 
-from profkit.report import wire
-
-_CREATED, _HOST, _TARGET, _VERSIONS, _SETTINGS, _COMMAND = 2, 3, 4, 8, 10, 11
-_SYSTEM_OS, _SYSTEM_PROCESSOR, _SYSTEM_NAME, _SYSTEM_ADDRESSES = 1, 3, 5, 7
-_SETTINGS_CLOCK, _SETTINGS_REPLAY = 8, 11
+from profkit.report.messages import decode as decode_message
+from profkit.report.messages import text
 
 _CLOCK_DEFAULT_IS_BOOST_SINCE = (2026, 1)
 _MOST_DIGITS = 9  # of a part of a version, which has at most 4
@@ -60,37 +56,28 @@ class Session:
 
 
 def decode(messages: Iterable[bytes]) -> Session:
-    """Merge the session messages of a report; what can't be decoded is left out.
-
-    Raises ValueError for a time or a version that can't be.
-    """
-    merged: dict[int, list[int | bytes]] = {}
-    for message in messages:
-        try:
-            for field, values in wire.decode(message).items():
-                merged.setdefault(field, []).extend(values)
-        except ValueError:
-            continue
-    versions = {
-        wire.text(entry, 1): wire.text(entry, 2) for entry in wire.messages(merged, _VERSIONS)
-    }
-    systems = wire.messages(merged, _TARGET) or wire.messages(merged, _HOST)
-    system = systems[-1] if systems else {}
-    settings = (wire.messages(merged, _SETTINGS) or [{}])[-1]
-    command = wire.text(merged, _COMMAND).strip()
+    """Merge the session messages of a report; raises ValueError for a time or a version that can't
+    be."""
+    merged = decode_message("ReportSessionDetails", b"".join(messages))
+    versions = {text(each.provider): text(each.version) for each in merged.version_info}
+    is_remote = merged.HasField("target_system_info")
+    system = merged.target_system_info if is_remote else merged.host_system_info
+    settings = merged.profiler_settings
+    command = text(merged.profiler_cmdline).strip()
     ncu_version = versions.get("Nsight Compute Target", "").split(" ")[0]
     options = _options(command)
     defaults = {
-        "clock_control": (_default_clock_control(ncu_version), _SETTINGS_CLOCK),
-        "cache_control": ("all", 0),
-        "replay_mode": ("kernel", _SETTINGS_REPLAY),
+        "clock_control": (_default_clock_control(ncu_version), settings.clock_control_mode),
+        "cache_control": ("all", b""),
+        "replay_mode": ("kernel", settings.replay_mode),
     }
     policy = {
-        name: options.get(name.replace("_", "-")) or wire.text(settings, field).lower()
-        for name, (_, field) in defaults.items()
+        name: options.get(name.replace("_", "-")) or text(value).lower()
+        for name, (_, value) in defaults.items()
     }
-    unset = [name for name, value in policy.items() if (command or settings) and not value]
-    created = wire.number(merged, _CREATED)
+    is_known = command or merged.HasField("profiler_settings")
+    unset = [name for name, value in policy.items() if is_known and not value]
+    created = merged.creation_time
     try:
         time = datetime.fromtimestamp(created, UTC) if created else None
     except (OverflowError, OSError):
@@ -104,13 +91,11 @@ def decode(messages: Iterable[bytes]) -> Session:
         options=options,
         **policy | {name: defaults[name][0] for name in unset},
         assumed=frozenset(name.replace("_", "-") for name in unset),
-        os=wire.text(system, _SYSTEM_OS),
+        os=text(system.os_name),
         # Old versions of ncu put the rest of /proc/cpuinfo after the name.
-        processor=wire.text(system, _SYSTEM_PROCESSOR).strip().partition("\n")[0].strip(),
-        host_name=wire.text(system, _SYSTEM_NAME),
-        addresses=tuple(
-            wire.text(address, 1) for address in wire.messages(system, _SYSTEM_ADDRESSES)
-        ),
+        processor=text(system.processor).strip().partition("\n")[0].strip(),
+        host_name=text(system.computer_name),
+        addresses=tuple(text(each.address) for each in system.ip_addresses),
     )
 
 

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from profkit.report import wire
 from profkit.report.action import block
 from profkit.report.framing import Kind
 from profkit.timeline.export import COLUMNS, KERNELS, STRINGS
+from tests import wire
 from tests.conftest import H200, ROOT, plain_bytes
 from tests.core.test_text_files import LAUGHS, MERGES
 from tests.fuzz.formats import REPORT, RUN
@@ -193,7 +193,12 @@ def test_a_bomb_is_refused_before_it_is_unpacked(
     assert_refused(run("analyze {}", path))
 
 
-_NAMES = {5: b"_Z1f", 6: b"f", 7: b"f()"}
+_EXTENT = wire.message({1: 1, 2: 1, 3: 1})
+_NAMES: dict[int, int | bytes] = {
+    **dict.fromkeys(range(1, 5), 1), 5: b"_Z1f", 6: b"f", 7: b"f()", 8: 1,
+    **dict.fromkeys(range(9, 12), _EXTENT), 15: wire.message({1: 1}),
+}  # fmt: skip
+"""What a launch must have."""
 _CODE = ["inst_executed"]
 _METRIC = wire.encoded(13, wire.message({1: 0, 2: wire.message({5: 7})}))
 _NUMBERED = wire.message({1: 0})

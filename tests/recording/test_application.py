@@ -20,10 +20,9 @@ from profkit.capture.ncu import NcuOptions
 from profkit.core.errors import TargetFailed
 from profkit.core.typed_file import read_file
 from profkit.recording.application import ApplicationPlan, profile_application
-from profkit.report import wire
-from profkit.report.framing import Kind
 from profkit.report.summary import ReportSummary
 from profkit.runs.run import verify
+from tests import wire
 from tests.analysis.test_views import schema
 from tests.application.export import write_export
 from tests.application.synthetic import MS, US, Host, Recording
@@ -56,7 +55,7 @@ def small_report() -> Path:
     data = plain_bytes("sdpa_s512_math")
     parts, sources = [head(data)], 0
     for header, block in blocks(data):
-        if wire.number(header, Kind.source):
+        if wire.number(header, 1):
             sources += 1
         if sources not in LEFT_OUT or not wire.number(header, 5):
             parts.append(block)
@@ -265,7 +264,7 @@ def beginning(report: bytes, launches: int) -> bytes:
     for header, block in blocks(report):
         if not launches:
             break
-        launches -= wire.number(header, Kind.kernel)
+        launches -= wire.number(header, 2)
         parts.append(block)
     return b"".join(parts)
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from profkit.analysis.report import load
-from profkit.report import wire
 from profkit.report.cubin import cubin_code, function_name, launch_code, read_cubin
+from tests import wire
 from tests.conftest import CORPUS, H200, needs_corpus
 
 _CUBIN = 4  # of a source (Nsight Compute Customization Guide, "File Format")

@@ -18,7 +18,8 @@ from typer.testing import Result
 import profkit
 from profkit.core.errors import BadInput
 from profkit.core.regular_file import digest
-from profkit.report import wire
+from profkit.report.framing import MAGIC, check
+from tests import wire
 from tests.conftest import CORPUS, H200, NIGHTLY, needs_reader, plain_bytes
 
 Cli = Callable[..., Result]
@@ -300,3 +301,23 @@ def test_the_other_runs_are_shown_beside_a_changed_one(run_folder: Path, profkit
     assert result.exit_code == 5
     assert len(result.stdout.splitlines()) == 2
     assert len(result.stderr.splitlines()) == 1
+
+
+def test_a_range_of_range_replay_counts_as_a_launch(tmp_path: Path) -> None:
+    """ncu announces ranges in a field of their own (7 of the block header)."""
+
+    def record(data: bytes) -> bytes:
+        return struct.pack("<I", len(data)) + data
+
+    def header(payload: int, *, launches: int, ranges: int) -> bytes:
+        varints = [(1, 0), (2, launches), (5, payload), (7, ranges)]
+        return bytes(byte for field, value in varints for byte in (field << 3, value))
+
+    payload = record(b"a range")
+    whole = MAGIC + record(b"\x08\x07")
+    file = tmp_path / "range.ncu-rep"
+    file.write_bytes(whole + record(header(len(payload), launches=0, ranges=1)) + payload)
+    assert check(file).launches == 1
+    file.write_bytes(whole + record(header(len(payload), launches=0, ranges=2)) + payload)
+    with pytest.raises(BadInput, match="fewer launches than a block header announces"):
+        check(file)

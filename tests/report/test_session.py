@@ -30,7 +30,7 @@ def session(command: str, ncu: str = "2025.3.1.0 (build 1)", settings: bytes = b
     if settings:
         message += field(10, settings)
     system = field(1, "Linux") + field(5, "box") + field(7, field(1, "10.0.0.1"))
-    return decode([message, field(4, system), b"\xff\xff"])
+    return decode([message, field(4, system)])
 
 
 def test_policies_passed_are_distinguished_from_defaults() -> None:
