@@ -9,18 +9,20 @@ from __future__ import annotations
 
 import json
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+from msgspec import structs
 
 from profkit.core.errors import BadInput
 from profkit.core.integrity import MANIFEST
 from profkit.core.json_text import json_text
 from profkit.core.regular_file import digest
+from profkit.core.typed_file import encode
 from profkit.timing.latency import latency_report
 from profkit.timing.latency_file import read_latencies
 from profkit.timing.latency_format import SCHEMA
-from profkit.timing.latency_view import latency_json
+from profkit.timing.latency_view import in_words
 
 REPORTS = Path(__file__).parent.parent / "reports"
 _MEASURED = ("profkit", "created", "left_out", "spans", "seconds")
@@ -45,8 +47,8 @@ def derived(path: Path) -> dict[str, Any]:
     pairs = file.comparisons
     names = [pairs[0].a, *(pair.b for pair in pairs)] if pairs else []
     report = latency_report(saved, names, thresholds=file.thresholds)
-    report = replace(report, left_out=file.left_out)
-    again: dict[str, Any] = json.loads(latency_json(report))
+    report = in_words(structs.replace(report, left_out=file.left_out))
+    again: dict[str, Any] = json.loads(encode(report))
     return again | {name: getattr(file, name) for name in _MEASURED}
 
 

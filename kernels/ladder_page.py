@@ -23,7 +23,8 @@ from kernels.recorded import (
     verdict,
 )
 from profkit.report.summary import LaunchSummary
-from profkit.timing.latency import Pair, Timed, compare_with
+from profkit.timing.latency import compare_with
+from profkit.timing.latency_format import Pair, Series
 from profkit.timing.latency_view import change, latency_words, method
 from profkit.timing.results import Verdict
 from profkit.ui.text import number, percent
@@ -74,7 +75,7 @@ This page is written by `python -m kernels.document` from `{folder}`;
 class Ladder:
     """The recorded ladder at its main shape: latencies and profiles by variant."""
 
-    timed: Mapping[str, Timed]
+    timed: Mapping[str, Series]
     profiles: Mapping[str, Profile]
     steps: Mapping[str, Pair]
     against_default: Mapping[str, Pair]
@@ -122,7 +123,7 @@ def ladder_page(folder: Path, read: Read) -> str:
     return "\n".join(lines) + "\n"
 
 
-def shape_words(one: Timed) -> str:
+def shape_words(one: Series) -> str:
     """The shape and dtype: `B=32 H=8 S=512 D=64, float16`."""
     shapes = one.latency.target.shapes or {}
     sizes = zip("BHSD", ("batch", "heads", "length", "dim"), strict=True)
@@ -155,7 +156,7 @@ def _measured(ladder: Ladder, label: str) -> tuple[str, ...]:
     )
 
 
-def _rungs(ladder: Ladder, few: Mapping[str, Timed]) -> Iterator[str]:
+def _rungs(ladder: Ladder, few: Mapping[str, Series]) -> Iterator[str]:
     yield from ("## What changed from rung to rung", "")
     yield from paragraph(
         "Of the quantities of the profile those that moved most from the previous rung; of a rung "
@@ -172,7 +173,7 @@ def _rungs(ladder: Ladder, few: Mapping[str, Timed]) -> Iterator[str]:
 
 
 def _changed(
-    ladder: Ladder, few: Mapping[str, Timed], before: Rung | None, rung: Rung
+    ladder: Ladder, few: Mapping[str, Series], before: Rung | None, rung: Rung
 ) -> Iterator[str]:
     now = slowest(ladder.profiles[rung.name])
     if before is None:
@@ -231,13 +232,13 @@ def _value(name: str, launch: LaunchSummary) -> str:
     return f"{value:.0f}" if name == "registers_per_thread" else percent(value)
 
 
-def _ratio(times: Mapping[str, Timed], label: str) -> str:
+def _ratio(times: Mapping[str, Series], label: str) -> str:
     """Times as fast as the default."""
     ratio = times_as_fast(times, label, DEFAULT)
     return f"{ratio:.{2 if ratio >= 0.1 else 3}f}x"
 
 
-def _few_blocks(ladder: Ladder, few: Mapping[str, Timed]) -> Iterator[str]:
+def _few_blocks(ladder: Ladder, few: Mapping[str, Series]) -> Iterator[str]:
     yield from ("## Few blocks", "")
     yield from paragraph(*_where_few(ladder, few))
     yield ""
@@ -246,7 +247,7 @@ def _few_blocks(ladder: Ladder, few: Mapping[str, Timed]) -> Iterator[str]:
     yield from table(columns, rows)
 
 
-def _where_few(ladder: Ladder, few: Mapping[str, Timed]) -> Iterator[str]:
+def _where_few(ladder: Ladder, few: Mapping[str, Series]) -> Iterator[str]:
     """Which rungs gain here although they lose at the main shape, and who is the fastest."""
     yield f"{shape_words(few[DEFAULT])}. {_fill(ladder, few[DEFAULT])}"
     for before, rung in pairwise(RUNGS):
@@ -263,7 +264,7 @@ def _where_few(ladder: Ladder, few: Mapping[str, Timed]) -> Iterator[str]:
         yield f"`{best}`, the fastest at the main shape, takes {_median(few, best)}."
 
 
-def _fill(ladder: Ladder, few: Timed) -> str:
+def _fill(ladder: Ladder, few: Series) -> str:
     """How much of the chip the first rung's blocks fill, by its grid at the main shape."""
     name = RUNGS[0].name
     main = _query_rows(ladder.timed[name])
@@ -273,14 +274,14 @@ def _fill(ladder: Ladder, few: Timed) -> str:
     return f"Tiles of {rows} query rows make {blocks} blocks for {sms} SMs."
 
 
-def _query_rows(one: Timed) -> int:
+def _query_rows(one: Series) -> int:
     shapes = one.latency.target.shapes or {}
     return int(shapes["batch"] * shapes["heads"] * shapes["length"])
 
 
-def _median(times: Mapping[str, Timed], label: str) -> str:
+def _median(times: Mapping[str, Series], label: str) -> str:
     return number(times[label].summary.median, "s")
 
 
-def _fastest(times: Mapping[str, Timed]) -> str:
+def _fastest(times: Mapping[str, Series]) -> str:
     return min(times, key=lambda label: times[label].summary.median)

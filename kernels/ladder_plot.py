@@ -8,7 +8,7 @@ from typing import Any
 
 from kernels.attention.ladder import RUNGS
 from kernels.ladder_page import BACKENDS, DEFAULT, shape_words
-from profkit.timing.latency import Timed
+from profkit.timing.latency_format import Series
 from profkit.ui.text import number
 
 _INK, _RUNG, _BACKEND, _LINE = "#1b1b1b", "#7fabd6", "#c9c9c9", "#b26a00"
@@ -16,7 +16,7 @@ _TICKS = (1, 2, 5)
 _SEED = "profkit"  # of the identifiers in the picture, so that it is the same every time
 
 
-def plot_ladder(timed: Mapping[str, Timed], path: Path) -> None:
+def plot_ladder(timed: Mapping[str, Series], path: Path) -> None:
     """Write the picture as SVG."""
     import matplotlib as mpl
     from matplotlib.figure import Figure
@@ -39,7 +39,7 @@ def plot_ladder(timed: Mapping[str, Timed], path: Path) -> None:
         figure.savefig(path, format="svg", metadata={"Date": None, "Creator": None})
 
 
-def _draw(axes: Any, row: int, one: Timed, color: str) -> None:
+def _draw(axes: Any, row: int, one: Series, color: str) -> None:
     median, interval = one.summary.median * 1e6, one.summary.interval
     axes.barh(row, median, color=color, height=0.62, zorder=2)
     if interval is not None:
@@ -65,5 +65,5 @@ def _scale(axes: Any, medians: list[float]) -> None:
     )
 
 
-def _gpu(timed: Mapping[str, Timed]) -> str:
+def _gpu(timed: Mapping[str, Series]) -> str:
     return str(timed[DEFAULT].latency.gpu.name)

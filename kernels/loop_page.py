@@ -12,7 +12,7 @@ from kernels.recorded import LATENCY, paragraph, report_of, table, timed
 from profkit.experiment.log import Test
 from profkit.experiment.outcome import compared, tested
 from profkit.experiment.prediction import Prediction, next_experiments
-from profkit.timing.latency import Timed
+from profkit.timing.latency_format import Series
 from profkit.timing.latency_view import latency_words
 
 CHANGES: Mapping[str, str] = {
@@ -81,7 +81,7 @@ def loop_page(folder: Path) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _row(step: Step, latencies: Mapping[str, Timed]) -> Sequence[str]:
+def _row(step: Step, latencies: Mapping[str, Series]) -> Sequence[str]:
     latency = latency_words(latencies[step.kernel])
     if step.test is None:
         return step.kernel, "", "", latency, "", ""

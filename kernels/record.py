@@ -41,10 +41,9 @@ from profkit.core.fingerprint import Device
 from profkit.core.integrity import MANIFEST
 from profkit.core.lock import gpu_lock
 from profkit.core.regular_file import digest
-from profkit.core.typed_file import known
+from profkit.core.typed_file import encode, known
 from profkit.execution.placement import Placement
-from profkit.timing.latency import LatencyReport
-from profkit.timing.latency_view import latency_json
+from profkit.timing.latency_format import LatencyFile
 from profkit.timing.measurement import (
     COMPARED_BLOCKS,
     Subject,
@@ -73,7 +72,7 @@ class Recording:
     """What is recorded of a target: latencies by file name, the sides that can run here."""
 
     name: str
-    latencies: Mapping[str, LatencyReport]
+    latencies: Mapping[str, LatencyFile]
     variants: tuple[str, ...]
 
 
@@ -174,7 +173,7 @@ def _ladder(turn: Turn) -> Recording:
     for file, arguments in {**shapes, "few_blocks.json": FEW_BLOCKS}.items():
         _tell(f"time {LADDER} {' '.join(arguments)}")
         latencies[file] = _latencies(subject, arguments, turn, (BASELINE,), brief=True)
-    return Recording(LADDER, latencies, tuple(timed.latency.label for timed in report.timed))
+    return Recording(LADDER, latencies, tuple(timed.latency.label for timed in report.series))
 
 
 def _latencies(
@@ -184,7 +183,7 @@ def _latencies(
     labels: Sequence[str],
     *,
     brief: bool = False,
-) -> LatencyReport:
+) -> LatencyFile:
     """Latencies of all variants, with verdicts on the others against the first of `labels`."""
     plan = TimingPlan(subjects=(subject,), arguments=arguments)
     if brief:
@@ -242,7 +241,7 @@ def _write(
         (folder / f"{variant}.ncu-repz").write_bytes(packed)
         launches[f"{variant}.ncu-repz"] = {"launches": len(indices)}
     for file, latencies in recording.latencies.items():
-        (folder / file).write_text(latency_json(latencies), encoding="utf-8")
+        (folder / file).write_text(encode(latencies), encoding="utf-8")
     if not is_ladder:
         shutil.copyfile(pair.PAIRS / recording.name / "pair.yaml", folder / "pair.yaml")
     _write_manifest(folder, recording, launches, run)

@@ -11,8 +11,9 @@ import profkit
 from profkit.report.floors import floors
 from profkit.report.summary import LaunchSummary, ReportSummary
 from profkit.rules.finding import Finding
-from profkit.timing.latency import Pair, Timed, analyze_latency
+from profkit.timing.latency import analyze_latency
 from profkit.timing.latency_file import read_latencies
+from profkit.timing.latency_format import Pair, Series
 from profkit.timing.latency_view import change
 from profkit.ui.text import percent
 
@@ -38,7 +39,7 @@ def report_of(folder: Path, side: str) -> Path:
     return compressed if compressed.is_file() else compressed.with_suffix(".ncu-rep")
 
 
-def timed(file: Path) -> Mapping[str, Timed]:
+def timed(file: Path) -> Mapping[str, Series]:
     """The latencies of a file by their labels."""
     return {one.label: analyze_latency(one) for one in read_latencies(file).latencies}
 
@@ -89,7 +90,7 @@ def verdict(pair: Pair) -> str:
     return f"{change(pair.comparison)} {pair.comparison.verdict.name}{why}"
 
 
-def times_as_fast(times: Mapping[str, Timed], label: str, other: str) -> float:
+def times_as_fast(times: Mapping[str, Series], label: str, other: str) -> float:
     """How many times as fast one variant is as another, by their medians."""
     return times[other].summary.median / times[label].summary.median
 

@@ -15,12 +15,13 @@ from profkit.callables.calls import invocations, measure_calls
 from profkit.callables.options import options_of
 from profkit.callables.run import WRONG, Run
 from profkit.core.errors import BadInput
+from profkit.core.typed_file import encode
 from profkit.history.addition import parents_of
 from profkit.history.readers import Content, Stated, import_latencies
 from profkit.history.record import DIRTY, Point
 from profkit.history.store import DEFAULT, Store
 from profkit.timing.floor import read_floor
-from profkit.timing.latency_view import latency_json, latency_words, times_as_fast
+from profkit.timing.latency_view import latency_words, times_as_fast
 from profkit.timing.results import Thresholds, Verdict
 from profkit.timing.statistics import summarize
 from profkit.timing.verdict import WithinRun, interval_over_blocks, single_runs
@@ -138,7 +139,7 @@ def _floor(run: Run, stored: Sequence[Point], margin: float) -> tuple[float, str
 def _point(run: Run, test: str) -> Point:
     """The run as the history has it: the test is its target."""
     assert run.times is not None
-    data = latency_json(run.times).encode()
+    data = encode(run.times).encode()
     stated = Stated(target=test, time=datetime.now(UTC))
     points = import_latencies(Content(Path(test), data, stated, f"pytest {test}")).points
     if not points:

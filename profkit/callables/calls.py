@@ -37,7 +37,7 @@ from profkit.capture.work import Work
 from profkit.core.errors import UsageError
 from profkit.core.typed_file import plain
 from profkit.timing.budget import FEWEST_IN_A_BLOCK
-from profkit.timing.latency import LatencyReport
+from profkit.timing.latency_format import LatencyFile
 from profkit.timing.measurement import (
     BLOCKS,
     Subject,
@@ -224,7 +224,7 @@ def _timed(
     declaration: Mapping[str, Any],
     checks: Sequence[Verdict],
     notes: list[str],
-) -> LatencyReport:
+) -> LatencyFile:
     """Times, and verdicts on all against the first; by the host clock where events see nothing."""
     timer = environment.timer(options.timer)
     around = environment.around(options.stream, timer)
@@ -257,9 +257,9 @@ def _timed(
     return report
 
 
-def _beyond_limit(report: LatencyReport, options: Options) -> Iterator[str]:
+def _beyond_limit(report: LatencyFile, options: Options) -> Iterator[str]:
     """Notes on callables of which the fewest samples took longer than their limit."""
-    for timed in report.timed:
+    for timed in report.series:
         latency = timed.latency
         samples, blocks = len(latency.samples), len(latency.blocks)
         seconds = sum(latency.samples) * (latency.ready.group or 1)

@@ -16,7 +16,7 @@ from profkit.core.atomic_file import write_atomic
 from profkit.core.errors import EnvironmentProblem, TargetFailed, UsageError
 from profkit.timing import latency_view as view
 from profkit.timing import results
-from profkit.timing.latency import LatencyReport, Pair, Timed
+from profkit.timing.latency_format import LatencyFile, Pair, Series
 from profkit.timing.verdict import reason_words
 from profkit.ui import document as doc
 from profkit.ui.text import percent
@@ -47,7 +47,7 @@ class Run:
 
     name: str
     check: Verdict | None
-    times: LatencyReport | None
+    times: LatencyFile | None
     recording: Recording | None = None
     notes: tuple[str, ...] = ()
 
@@ -62,7 +62,7 @@ class Run:
         return PASSED if self.check else UNCHECKED
 
     @property
-    def latencies(self) -> Mapping[str, Timed]:
+    def latencies(self) -> Mapping[str, Series]:
         """The samples and statistics of each callable by its name, in seconds.
 
         Raises TargetFailed for a wrong result, which is not timed.
@@ -70,10 +70,10 @@ class Run:
         if self.times is None:
             reason = self.check.reason if self.check else ""
             raise TargetFailed(f"{self.name}: not timed, a wrong result: {reason}", "fix it first")
-        return {timed.label: timed for timed in self.times.timed}
+        return {timed.label: timed for timed in self.times.series}
 
     @property
-    def latency(self) -> Timed:
+    def latency(self) -> Series:
         """Those of the only callable, or of the last of several."""
         return list(self.latencies.values())[-1]
 
@@ -107,7 +107,7 @@ class Run:
     @property
     def remarks(self) -> Sequence[str]:
         """The notes, and what limits the validity of the times."""
-        lines = view.warnings(self.times) if self.times else ()
+        lines = self.times.warnings if self.times else ()
         return (
             *self.notes,
             *(_OPTION.sub(lambda option: _keyword(option[1]), line) for line in lines),
@@ -146,13 +146,13 @@ class Run:
 
         Raises TargetFailed for a wrong result, EnvironmentProblem where the file can't be written.
         """
-        from profkit.timing.latency_view import latency_json
+        from profkit.core.typed_file import encode
 
         path = Path(path)
         self.latencies  # noqa: B018  (raises)
         assert self.times is not None
         try:
-            write_atomic(path, latency_json(self.times))
+            write_atomic(path, encode(self.times))
         except OSError as error:
             raise EnvironmentProblem(f"{path} can't be written: {error.strerror}") from error
         return path

@@ -13,7 +13,7 @@ from profkit.commands.kinds import Latencies
 from profkit.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from profkit.timing.latency import Timed
+    from profkit.timing.latency_format import Series
 
 _INCONCLUSIVE = 3  # the exit code of `profkit --help`
 
@@ -54,9 +54,7 @@ def compare(
     from profkit.timing.latency_file import read_latencies
 
     files = [read_latencies(path, unit) for path in (a, b)]
-    before, after = (
-        {row.label: analyze_latency(row, file.claimed) for row in file.latencies} for file in files
-    )
+    before, after = ({row.label: analyze_latency(row) for row in file.latencies} for file in files)
     thresholds = verdicts.thresholds()
     known = None if floor is None else groups.share(floor, "--floor")
     versions = (files[0].fingerprint.versions or {}, files[1].fingerprint.versions or {})
@@ -68,7 +66,12 @@ def compare(
         limit = floor_between_runs(setups) if known is None else known
         pairs.append(
             compare_saved(
-                *sides, thresholds=thresholds, floor=limit, force=force, versions=versions
+                *sides,
+                thresholds=thresholds,
+                floor=limit,
+                force=force,
+                versions=versions,
+                claimed=(files[0].claimed, files[1].claimed),
             )
         )
     only: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
@@ -85,8 +88,8 @@ def compare(
 
 
 def _matched(
-    before: Mapping[str, Timed],
-    after: Mapping[str, Timed],
+    before: Mapping[str, Series],
+    after: Mapping[str, Series],
     names: Sequence[str],
     files: tuple[Path, Path],
 ) -> list[tuple[str, str]]:

@@ -200,7 +200,7 @@ def _summary(outcome: Outcome) -> list[str]:
     ]
     lines += [f"! {warning}" for warning in outcome.warnings]
     if outcome.latency:  # ncu's durations are of a kernel alone, its caches and clocks held
-        timed = outcome.latency.timed
+        timed = outcome.latency.series
         lines += [f"\nLatency per call without a profiler ({method(timed[0])}):"]
         lines += [f"  {variant_line(row)}" for row in timed]
         lines += [f"! {doubt}" for doubt in doubts(timed)]

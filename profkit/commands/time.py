@@ -21,7 +21,7 @@ from profkit.ui.picture import check_picture
 from profkit.ui.progress import stage_progress
 
 if TYPE_CHECKING:
-    from profkit.timing.latency import LatencyReport
+    from profkit.timing.latency_format import LatencyFile
     from profkit.timing.measurement import Subject, TimingPlan
     from profkit.timing.results import Thresholds
 
@@ -96,13 +96,13 @@ class Files:
         if self.badge is not None and self.badge.suffix != ".svg":
             raise UsageError(f"{self.badge}: not an .svg file", "use the extension .svg")
 
-    def write(self, report: LatencyReport) -> None:
+    def write(self, report: LatencyFile) -> None:
         """Write those that are asked for."""
+        from profkit.core.typed_file import encode
         from profkit.timing import latency_plot
-        from profkit.timing.latency_view import latency_json
 
         if self.out is not None:
-            options.put(latency_json(report), self.out)
+            options.put(encode(report), self.out)
         if self.plot is not None:
             latency_plot.plot_latencies(report, self.plot)
         if self.badge is not None:
@@ -178,13 +178,18 @@ def time(
                 timing = measurement.time_targets(plan, show)
                 show("statistics", "")
                 report = measurement.latency_report(
-                    timing, plan, labels=labels, thresholds=thresholds, command=_command()
+                    timing, plan, labels=labels, thresholds=thresholds
                 )
-    from profkit.timing.latency_view import latency_document, latency_result
+    from profkit.timing.latency_view import latency_document
 
     output.show(
-        latency_result(report),
-        lambda: latency_document(report, explain=explain, sentences=output.format == "markdown"),
+        report,
+        lambda: latency_document(
+            report,
+            () if from_file else _command(),
+            explain=explain,
+            sentences=output.format == "markdown",
+        ),
         dense=True,
     )
     files.write(report)
@@ -192,9 +197,9 @@ def time(
     _refuse_too_few_steps(report)
 
 
-def _refuse_too_few_steps(report: LatencyReport) -> None:
+def _refuse_too_few_steps(report: LatencyFile) -> None:
     """Raise where the energy that was asked for is not available."""
-    for timed in report.timed:
+    for timed in report.series:
         if timed.without_energy:
             why, _, remedy = timed.without_energy.partition(": ")
             raise EnvironmentProblem(f"{timed.label}: no energy: {why}", remedy)
@@ -220,7 +225,7 @@ def _warn_of_rounding(plan: TimingPlan, samples: int) -> None:
     options.warn(f"--samples {samples} rounded up to {count} per variant: {why}")
 
 
-def _judge(report: LatencyReport, gates: Sequence[str] | None) -> None:
+def _judge(report: LatencyFile, gates: Sequence[str] | None) -> None:
     """End with the exit code that verdicts call for; raises EnvironmentProblem, typer.Exit."""
     from profkit.timing.results import Verdict
 
@@ -230,7 +235,7 @@ def _judge(report: LatencyReport, gates: Sequence[str] | None) -> None:
                 f"invalid measurement: {'; '.join(pair.comparison.details)}",
                 "see `profkit doctor`, and time again",
             )
-    for row in report.timed:
+    for row in report.series:
         if row.throttled_throughout:
             raise EnvironmentProblem(
                 f"{row.label}: the GPU was throttled throughout "
@@ -345,7 +350,7 @@ def _two_commits(subject: Subject, reference: str, stack: ExitStack) -> Timed:
 
 def _saved(
     path: Path, unit: groups.Unit | None, compare: str | None, thresholds: Thresholds
-) -> LatencyReport:
+) -> LatencyFile:
     """The report of a file, with the comparison that `compare` names or else the run's own.
 
     The A/A floor is the largest known of these: the file's own, and those saved of their GPUs. A

@@ -11,7 +11,7 @@ from profkit.comparison.finding_changes import FindingChange, Status
 from profkit.comparison.timed_change import TimedChange
 from profkit.roofline.roofline import Point, Roofline
 from profkit.rules.finding_text import gain
-from profkit.timing.latency import Timed
+from profkit.timing.latency_format import Series
 from profkit.timing.latency_view import classic_line, latency_words, times_as_fast
 from profkit.ui.document import Bullets, Heading, Table
 from profkit.ui.text import number, percent
@@ -99,7 +99,7 @@ def _time(kernel: KernelDiff, side: int) -> str:
     return f"{_timed((kernel.timed.before, kernel.timed.after)[side])}; {profiled}"
 
 
-def _timed(latency: Timed) -> str:
+def _timed(latency: Series) -> str:
     return f"{latency_words(latency)}, n = {latency.summary.n}"
 
 

@@ -26,7 +26,7 @@ from profkit.report.names import file_name
 from profkit.report.summary import Group
 from profkit.rules.checklist_format import FindingRow, finding_row
 from profkit.rules.finding import Finding
-from profkit.timing.latency import Timed
+from profkit.timing.latency_format import Series
 from profkit.timing.results import Classic
 from profkit.ui.text import literal
 
@@ -290,7 +290,7 @@ def _timed(timed: TimedChange) -> TimedRow:
     )
 
 
-def _latency(timed: Timed) -> LatencyRow:
+def _latency(timed: Series) -> LatencyRow:
     ends = (timed.interval.low, timed.interval.high) if timed.interval else None
     return LatencyRow(timed.label, timed.summary.n, timed.summary.median, ends)
 

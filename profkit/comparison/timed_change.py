@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from profkit.comparison.comparability import Problem, problem_of
 from profkit.comparison.repeats import NOISE, Change
 from profkit.report.summary import Group, ReportSummary
-from profkit.timing.latency import Timed, analyze_latency, compare_saved, compare_with, interleaved
+from profkit.timing.latency import analyze_latency, compare_saved, compare_with, interleaved
 from profkit.timing.latency_file import Saved
+from profkit.timing.latency_format import Series
 from profkit.timing.results import DEFAULT, Classic, Thresholds, Verdict
 
 INTERLEAVED = "interleaved"
@@ -28,8 +29,8 @@ class TimedChange:
     (INCOMPARABLE).
     """
 
-    before: Timed
-    after: Timed
+    before: Series
+    after: Series
     design: str
     change: Change
     speedup: float
@@ -58,7 +59,7 @@ class Timings:
     """The latencies of a report's run by label, and the file they are from."""
 
     path: str
-    timed: Mapping[str, Timed]
+    timed: Mapping[str, Series]
 
     def label_of(self, group: Group) -> str:
         """The one variant that all launches of a group belong to, by its NVTX range; "" if none."""
@@ -140,7 +141,7 @@ def _reason(reason: str, margin: float | None) -> str:
     return f"{reason} of {margin * 100:g}%" if margin and "margin" in reason else str(reason)
 
 
-def same_samples(first: Timed, second: Timed) -> bool:
+def same_samples(first: Series, second: Series) -> bool:
     """Whether two latencies are one measurement, wherever their files lie."""
     return first.latency.blocks == second.latency.blocks
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from profkit.report.phases import KernelTimeline, Track
     from profkit.roofline.roofline import Point, Roofline
     from profkit.roofline.roofs import Roof
-    from profkit.timing.latency import LatencyReport, Timed
+    from profkit.timing.latency_format import LatencyFile, Series
 
 Json = dict[str, Any]
 
@@ -203,12 +203,12 @@ def _steady(timeline: KernelTimeline, track: Track) -> str:
     return f"{value:,.4g}"
 
 
-def latency_chart(report: LatencyReport) -> Json:
+def latency_chart(report: LatencyFile) -> Json:
     """Every sample of every variant in seconds, in time order."""
-    return {"series": [_series(timed) for timed in report.timed]}
+    return {"series": [_series(timed) for timed in report.series]}
 
 
-def _series(timed: Timed) -> Json:
+def _series(timed: Series) -> Json:
     interval = timed.interval
     return {
         "label": literal(timed.label),
@@ -220,7 +220,7 @@ def _series(timed: Timed) -> Json:
     }
 
 
-def settling_command(report: LatencyReport) -> str:
+def settling_command(report: LatencyFile) -> str:
     """The command that times the blocks that verdicts lack; "" where no verdict is open."""
     from profkit.timing.results import Verdict
     from profkit.timing.verdict import Reason

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from profkit.analysis.source_view import SourceView
     from profkit.report.phases import KernelTimeline
     from profkit.roofline.roofline import Outside, Roofline
-    from profkit.timing.latency import LatencyReport
+    from profkit.timing.latency_format import LatencyFile
 
 # characters; chosen: one line of a kernel's details, and half of the summary's width at 1400 px
 _SHORT_NAME, _BRIEF_NAME = 64, 36
@@ -77,7 +77,7 @@ class Content:
     roofline: Roofline | None = None
     timelines: Mapping[int, KernelTimeline] = field(default_factory=dict)
     sources: Mapping[int, SourceView] = field(default_factory=dict)
-    latency: LatencyReport | None = None
+    latency: LatencyFile | None = None
     manifest: Manifest | None = None
 
 

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from msgspec import structs
 
 from profkit.analysis.report import Report
 from profkit.analysis.run_files import latencies_of, variants_of
@@ -34,7 +36,7 @@ if TYPE_CHECKING:
     from profkit.report.phases import KernelTimeline
     from profkit.report.summary import Group
     from profkit.rules.checklist import Checklist
-    from profkit.timing.latency import LatencyReport
+    from profkit.timing.latency_format import LatencyFile
     from profkit.timing.variants import Variants
 
 DETAILED = 12
@@ -65,7 +67,7 @@ _MOST_INSTRUCTIONS = 12_000
 class RunParts:
     """Other files of a report's run; None for a missing file."""
 
-    latency: LatencyReport | None = None
+    latency: LatencyFile | None = None
     variants: Variants | None = None
     manifest: Manifest | None = None
 
@@ -96,7 +98,7 @@ def page_html(
     shown = tuple(report.summary.groups if groups is None else groups)
     detailed = shown[: top or None]
     parts = run or run_parts(report.path)
-    timed = parts.latency.timed if parts.latency else ()
+    timed = parts.latency.series if parts.latency else ()
     content = Content(
         report=report.summary,
         groups=shown,
@@ -111,7 +113,7 @@ def page_html(
     return render_page(page_data(content, with_host=with_host), application)
 
 
-def _latency(report: Path) -> LatencyReport | None:
+def _latency(report: Path) -> LatencyFile | None:
     """The timed latencies of a report's run; None where there are none that can be read."""
     try:
         saved = latencies_of(report)
@@ -124,18 +126,18 @@ def _latency(report: Path) -> LatencyReport | None:
         return None
 
 
-def judged(report: LatencyReport) -> LatencyReport:
+def judged(report: LatencyFile) -> LatencyFile:
     """The report with a verdict on each variant vs. the first, where its blocks allow one."""
     from profkit.timing.latency import compare_with
 
-    if report.pairs or len(report.timed) < 2:
+    if report.pairs or len(report.series) < 2:
         return report
-    first, *others = report.timed
+    first, *others = report.series
     try:
         pairs = compare_with(first, others, thresholds=report.thresholds, floor=report.floor)
     except (UsageError, BadInput):
         return report
-    return replace(report, pairs=pairs)
+    return structs.replace(report, comparisons=tuple(pair.comparison for pair in pairs))
 
 
 def _manifest(report: Path) -> Manifest | None:

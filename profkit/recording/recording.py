@@ -43,7 +43,7 @@ from profkit.core.lock import gpu_lock
 from profkit.core.regular_file import digest as file_digest
 from profkit.core.regular_file import open_regular
 from profkit.core.timestamp import timestamp
-from profkit.core.typed_file import convert, part, plain, read_file
+from profkit.core.typed_file import convert, encode, part, plain, read_file
 from profkit.core.version import __version__
 from profkit.page.page import RunParts, page_html
 from profkit.recording.selection import check_autotuner, check_cost, choose, passes, selected
@@ -58,8 +58,7 @@ from profkit.timeline.events import Events
 from profkit.timeline.reader import read
 from profkit.timeline.redaction import scrub
 from profkit.timeline.summary import TimelineSummary, summarize_timeline
-from profkit.timing.latency import LatencyReport
-from profkit.timing.latency_view import latency_json
+from profkit.timing.latency_format import LatencyFile
 from profkit.timing.measurement import (
     COMPARED_BLOCKS,
     Subject,
@@ -151,7 +150,7 @@ class Outcome(Recorded):
     without_counters: Analysis | None = None
     timeline: TimelineSummary | None
     checked: CheckFile | None
-    latency: LatencyReport | None
+    latency: LatencyFile | None
 
 
 def profile(plan: Plan, tell: Tell) -> Outcome:
@@ -234,7 +233,7 @@ class Profiling:
     folder: Path
     nsys_tool: Tool | None = None
     _checked: CheckFile | None = None
-    _latency: LatencyReport | None = None
+    _latency: LatencyFile | None = None
     _summary: TimelineSummary | None = None
 
     def __init__(self, plan: Plan, tell: Tell) -> None:
@@ -441,7 +440,7 @@ class Profiling:
             self.warn(f"the target ran on another GPU than the requested GPU {gpu.index}")
         return checked
 
-    def _time(self, checked: CheckFile) -> LatencyReport | None:
+    def _time(self, checked: CheckFile) -> LatencyFile | None:
         """Latencies of the variants; a failure causes a warning, not the end of the run."""
         right = [row.name for row in checked.variants if row.status is Status.passed]
         plan = timing_of(self.plan, right)
@@ -454,7 +453,7 @@ class Profiling:
             return None
         few = [
             timed.label
-            for timed in report.timed
+            for timed in report.series
             if min(len(block.samples) for block in timed.latency.blocks) < DEFAULT.samples
         ]
         if few and self.plan.samples is None:
@@ -463,7 +462,7 @@ class Profiling:
                 f"{_SAMPLING:g} s; for a verdict use `profkit time --compare`",
                 "slow variants have fewer samples than a verdict needs",
             )
-        self.write("latency.json", latency_json(report))
+        self.write("latency.json", encode(report))
         return report
 
     def options(self) -> ncu.NcuOptions:
@@ -590,7 +589,7 @@ class Profiling:
             return
         from profkit.roofline.plot import plot_rooflines
 
-        timed = self._latency.timed if self._latency else ()
+        timed = self._latency.series if self._latency else ()
         variants = read_variants(self.folder)
         points = roofline(report.summary, latencies=timed, variants=variants)
         for suffix in (".png", ".svg") if points.points else ():

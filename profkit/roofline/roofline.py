@@ -24,7 +24,7 @@ from profkit.roofline import roofs as roof_lines
 from profkit.roofline.roofs import LEVELS, TRAFFIC, Peaks, Roof, Roofs, attainable, key_of
 
 if TYPE_CHECKING:
-    from profkit.timing.latency import Timed
+    from profkit.timing.latency_format import Series
     from profkit.timing.variants import Variants
 
 EVERY = "all"
@@ -113,7 +113,7 @@ class _Subject:
     name: str
     launches: tuple[LaunchSummary, ...]
     share: float
-    timed: Timed | None = None
+    timed: Series | None = None
 
     @property
     def typical(self) -> LaunchSummary:
@@ -168,7 +168,7 @@ def roofline(
     *,
     peaks: Peaks = Peaks.held,
     measured: Mapping[str, float] | None = None,
-    latencies: Sequence[Timed] | None = None,
+    latencies: Sequence[Series] | None = None,
     variants: Variants | None = None,
     levels: Sequence[str] = LEVELS,
     precision: str | None = None,
@@ -217,7 +217,7 @@ def roofline(
 
 
 def _subjects(
-    report: ReportSummary, timed: Sequence[Timed], variants: Variants | None
+    report: ReportSummary, timed: Sequence[Series], variants: Variants | None
 ) -> tuple[list[_Subject], list[str]]:
     """What to show: the variants that the launches tell, then the other kernels by shape."""
     by_label = {row.label: row for row in timed}
@@ -298,7 +298,7 @@ def _timing_notes(subjects: Sequence[_Subject], *, has_points: bool) -> list[str
     return notes
 
 
-def _interval_words(timed: Sequence[Timed]) -> str:
+def _interval_words(timed: Sequence[Series]) -> str:
     within = [row.label for row in timed if row.interval and row.interval.level is None]
     levels = {row.interval.level for row in timed if row.interval and row.interval.level}
     between = " and ".join(f"{level:.0%} confidence interval" for level in sorted(levels))
@@ -308,7 +308,7 @@ def _interval_words(timed: Sequence[Timed]) -> str:
     return f"{between}, of {', '.join(within)} {unstated}" if between else unstated
 
 
-def _method(timed: Timed) -> str:
+def _method(timed: Series) -> str:
     cache = f"{timed.latency.cache} L2" if timed.latency.cache else ""
     return ", ".join(filter(None, (timed.latency.timer, cache))) or "timing method unknown"
 

@@ -35,7 +35,7 @@ from profkit.timing.cell import MISSING, Cell, CellStatus
 from profkit.timing.energy import LEAD_IN, RUNS
 from profkit.timing.measurement import (
     Opened,
-    Series,
+    Session,
     Tell,
     TimingPlan,
     environment_of,
@@ -406,7 +406,7 @@ class Measuring:
                 "resume there, or give --output another folder",
             )
 
-    def _prepared(self, round_: Round, opened: Opened) -> list[Series]:
+    def _prepared(self, round_: Round, opened: Opened) -> list[Session]:
         ready = []
         for series in opened.series:
             self._show("warm up", series.variant)
@@ -417,8 +417,8 @@ class Measuring:
         return ready
 
     def _take(
-        self, round_: Round, ready: Sequence[Series], wanted: Mapping[str, int]
-    ) -> list[Series]:
+        self, round_: Round, ready: Sequence[Session], wanted: Mapping[str, int]
+    ) -> list[Session]:
         """Blocks, then energy where it was asked for, until all are done or the budget is spent;
         the series that did not fail."""
         live, attempt = list(ready), partial(self._succeeds, round_)
@@ -435,7 +435,7 @@ class Measuring:
     def _is_spent(self) -> bool:
         return self._budget_left() <= 0
 
-    def _succeeds(self, round_: Round, series: Series, step: Callable[[], None]) -> bool:
+    def _succeeds(self, round_: Round, series: Session, step: Callable[[], None]) -> bool:
         """Whether a step of one backend does not fail; a failure is saved as its cell. Raises _Lost
         where it crashed the process."""
         try:

@@ -23,7 +23,8 @@ from profkit.report.gpus import datasheet_named
 from profkit.study.matrix import attention_work
 from profkit.study.summary_format import Row
 from profkit.timing.cell import CellStatus
-from profkit.timing.latency import POWER_CAP, compute_peak
+from profkit.timing.latency import compute_peak
+from profkit.timing.latency_format import POWER_CAP
 
 _RATES = {"tflops": 1e12, "gflops": 1e9}
 _SHAPE = ("batch", "heads", "kv_heads", "length", "dim", "dtype", "causal", "backward")

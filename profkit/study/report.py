@@ -26,8 +26,9 @@ from profkit.study.published import PublishedPair, published_pairs, wrong_claims
 from profkit.study.summary import THRESHOLDS, derive, is_same_kernel, top_rows
 from profkit.study.summary_format import GAPS, BaselineFile, Contrast, Row
 from profkit.timing.cell import MISSING, Cell, CellStatus, Source
-from profkit.timing.latency import Pair, analyze_latency, compare_with
+from profkit.timing.latency import analyze_latency, compare_with
 from profkit.timing.latency_file import read_latencies
+from profkit.timing.latency_format import Pair
 from profkit.timing.results import Reason, State, Summary, Verdict
 from profkit.timing.statistics import CLAIMABLE_SPEEDUP, DRIFT_MATTERS, summarize
 

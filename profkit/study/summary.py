@@ -34,7 +34,7 @@ from profkit.study.summary_format import (
 )  # fmt: skip
 from profkit.timing import latency as latencies
 from profkit.timing.cell import Cell, CellStatus
-from profkit.timing.latency_format import MemoryUse
+from profkit.timing.latency_format import MemoryUse, Pair, Series
 from profkit.timing.results import DEFAULT, Comparison, State, Thresholds, Verdict
 from profkit.timing.statistics import DRIFT_MATTERS, intervals_apart
 from profkit.timing.verdict import Reason, holm
@@ -151,7 +151,7 @@ def _quoted(sheet: Datasheet) -> Quoted:
     return Quoted(name=sheet.name, peaks=values, unverified=unverified)
 
 
-def _row(cell: Cell, timed: latencies.Timed | None, gpu: Device, sheet: Datasheet | None) -> Row:
+def _row(cell: Cell, timed: Series | None, gpu: Device, sheet: Datasheet | None) -> Row:
     shapes = (cell.latency.target.shapes or {}) if cell.latency else {}
     row = Row(
         **part(cell, *_OF_THE_CELL),
@@ -180,9 +180,10 @@ def _sizes(options: Mapping[str, Any]) -> dict[str, Any]:
     return sizes
 
 
-def _with_statistics(row: Row, timed: latencies.Timed) -> Row:
+def _with_statistics(row: Row, timed: Series) -> Row:
     summary, latency = timed.summary, timed.latency
-    within, over, interval = summary.interval, timed.over_blocks, timed.interval
+    within, interval = summary.interval, timed.interval
+    over = interval if interval and interval.level is not None else None
     counts = [block.overtaken for block in latency.blocks if block.overtaken is not None]
     overtaken = sum(counts) if counts else None
     claim = GAPS if (overtaken or 0) > GAPS_MATTER * summary.n else None
@@ -214,16 +215,16 @@ def _with_statistics(row: Row, timed: latencies.Timed) -> Row:
         clocked=sum(bool(block.sm_clock) for block in latency.blocks),
         cycles=median(latency.cycles) if latency.cycles else None,
         empty=latency.ready.empty or None,
-        throttled=dict(timed.throttled),
+        throttled=timed.throttled_blocks,
         power=median(powers) if powers else None,
         steady=known(latency.ready.steady),
         launch_bound=timed.launch_bound,
         peak_memory=known((latency.ready.memory or MemoryUse()).peak_allocated),
-        energy=timed.energy or UNSET,
+        energy=timed.energy_per_call or UNSET,
     )
 
 
-def _with_rates(row: Row, timed: latencies.Timed, sheet: Datasheet | None) -> Row:
+def _with_rates(row: Row, timed: Series, sheet: Datasheet | None) -> Row:
     work, seconds = timed.latency.target.work, timed.summary.median
     flop, moved = (work.flop, work.bytes) if work else (None, None)
     peaks = sheet.peaks if sheet else {}
@@ -297,7 +298,7 @@ def _over(above: float | None, below: float | None) -> float | None:
     return above / below if above is not None and below else None
 
 
-def _flagged(row: Row, timed: latencies.Timed, claimed: float | None) -> Row:
+def _flagged(row: Row, timed: Series, claimed: float | None) -> Row:
     """The row with its flags; `claimed` is the median (s) that an imported file states."""
     flags = []
     if claimed and row.seconds and abs(claimed / row.seconds - 1) >= _ROUNDED:
@@ -340,7 +341,7 @@ class _Rounds:
 
     def __init__(
         self,
-        measured: Sequence[tuple[Cell, latencies.Timed]],
+        measured: Sequence[tuple[Cell, Series]],
         rows: Sequence[Row],
         order: Sequence[str],
         floor: float | None,
@@ -376,7 +377,7 @@ class _Rounds:
 
     def comparisons(self) -> tuple[Contrast, ...]:
         """Backends of a shape, interleaved with its reference, against that; corrected for all."""
-        versus: list[tuple[str, latencies.Pair]] = []
+        versus: list[tuple[str, Pair]] = []
         for shape, several in self._of_shape.items():
             reference = self._references[shape]
             done = {reference}
@@ -417,8 +418,8 @@ class _Rounds:
             yield _best("backend", {"shape": leader.shape}, group, leader, tied)
 
     def _against(
-        self, shape: str, name: str, round_: Mapping[str, latencies.Timed], others: Sequence[str]
-    ) -> Sequence[latencies.Pair]:
+        self, shape: str, name: str, round_: Mapping[str, Series], others: Sequence[str]
+    ) -> Sequence[Pair]:
         """Pairs of a round with one of its backends; the margin is at least the A/A difference of
         backends that run its kernel.
 
@@ -447,7 +448,7 @@ class _Rounds:
         ]
 
 
-def _together(rounds: Sequence[Mapping[str, latencies.Timed]], name: str) -> set[str]:
+def _together(rounds: Sequence[Mapping[str, Series]], name: str) -> set[str]:
     """A backend and those that were interleaved with it."""
     return {other for round_ in rounds if name in round_ for other in round_}
 
@@ -458,7 +459,7 @@ def is_same_kernel(shape: str, backend: str, other: str, rows: Sequence[Row]) ->
     return chosen.get(backend) == other or chosen.get(other) == backend
 
 
-def _withheld(pair: latencies.Pair, strict: latencies.Pair) -> latencies.Pair:
+def _withheld(pair: Pair, strict: Pair) -> Pair:
     """A verdict of a difference only if it is one at the larger margin too; never SAME."""
     if pair.comparison.verdict not in {Verdict.IMPROVED, Verdict.REGRESSED}:
         return pair
@@ -470,9 +471,7 @@ def _withheld(pair: latencies.Pair, strict: latencies.Pair) -> latencies.Pair:
     return replace(strict, comparison=open_)
 
 
-def _contrast(
-    shape: str, pair: latencies.Pair, comparison: Comparison, claiming: Set[str]
-) -> Contrast:
+def _contrast(shape: str, pair: Pair, comparison: Comparison, claiming: Set[str]) -> Contrast:
     """`claiming` are the cells whose intervals have a confidence level."""
     disjoint = intervals_apart(pair.a.interval, pair.b.interval)
     faster = comparison.verdict is Verdict.IMPROVED and comparison.classic.claimable

@@ -118,8 +118,10 @@ def _caveats(pair: SavedPair) -> str:
 
 
 def _doubts(pair: SavedPair) -> tuple[str, ...]:
-    sides = (("before:", pair.a), ("after:", pair.b))
-    return tuple(f"{name} {doubt}" for name, side in sides for doubt in doubts([side]))
+    sides = zip(("before:", "after:"), (pair.a, pair.b), pair.claimed, strict=True)
+    return tuple(
+        f"{name} {doubt}" for name, side, claimed in sides for doubt in doubts([side], claimed)
+    )
 
 
 def _standing(pair: SavedPair) -> str:

@@ -5,28 +5,29 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import pairwise
-from pathlib import Path
 from statistics import median
 from typing import Any
 
 import numpy as np
-from msgspec import Struct, structs
+from msgspec import UNSET, Struct, structs
 
 from profkit.capture.work import Work
 from profkit.core.errors import BadInput, UsageError
-from profkit.core.fingerprint import Device, Fingerprint
+from profkit.core.fingerprint import Device
+from profkit.core.timestamp import timestamp
+from profkit.core.typed_file import part
+from profkit.core.version import __version__
 from profkit.report.gpus import Datasheet, Peak, find_datasheet
 from profkit.timing import results, statistics, verdict
 from profkit.timing.energy import energy_per_call, without_energy
 from profkit.timing.latency_file import Claimed, Saved
-from profkit.timing.latency_format import EnergyPerCall, Latency, Rate
+from profkit.timing.latency_format import Latency, LatencyFile, Pair, Rate, Series
+from profkit.timing.latency_view import in_words
 from profkit.timing.resolution import common_tick
 from profkit.timing.results import DEFAULT, Comparison, Interval, Summary, Thresholds, Verdict
 from profkit.timing.verdict import Reason, WithinRun
 
-POWER_CAP = "software power cap"
 FEWEST_BLOCKS = 6
 """Fewest blocks for a between-block interval: t at 5 degrees of freedom is 1.3 times the normal
 quantile, at 3 1.6 times."""
@@ -44,76 +45,6 @@ PEAKS: Mapping[str, tuple[str, ...]] = {
 }
 
 
-@dataclass(frozen=True)
-class Timed:
-    """A latency and its statistics. Clocks in Hz; `clock` is the lowest and highest of a block.
-
-    `over_blocks` is the between-block interval of the median, None where the blocks support none.
-    `claimed` has the statistics that a third-party file states. `throttled` counts the blocks by
-    NVML throttle reason; `launch_bound`: the host launch overhead of a call exceeds its GPU time.
-    `energy` is None where none was asked for, or for the reason `without_energy`.
-    """
-
-    latency: Latency
-    summary: Summary
-    flop_rate: Rate | None
-    bandwidth: Rate | None
-    clock: tuple[float, float] | None
-    throttled: Mapping[str, int]
-    launch_bound: bool
-    over_blocks: Interval | None = None
-    claimed: Claimed | None = None
-    energy: EnergyPerCall | None = None
-    without_energy: str = ""
-
-    @property
-    def label(self) -> str:
-        return self.latency.label
-
-    @property
-    def interval(self) -> Interval | None:
-        """The interval to quote: between-block with its level, else within-run without one."""
-        return self.over_blocks or self.summary.interval
-
-    @property
-    def without_level(self) -> str:
-        """Why no confidence level is stated; "" where one is."""
-        if self.over_blocks:
-            return ""
-        sizes = [len(block.samples) for block in self.latency.blocks]
-        if len(sizes) == 1:
-            return "a single uninterrupted run does not show run-to-run variation"
-        if len(sizes) < FEWEST_BLOCKS or min(sizes) < FEWEST_IN_A_BLOCK:
-            return (
-                f"{len(sizes)} blocks of {min(sizes)} samples; a between-block interval needs at "
-                f"least {FEWEST_BLOCKS} blocks of at least {FEWEST_IN_A_BLOCK} samples"
-            )
-        if not self.latency.took_turns:
-            return "the blocks are not interleaved"
-        return "the blocks are autocorrelated, or equal within the timer resolution"
-
-    @property
-    def throttled_throughout(self) -> tuple[str, ...]:
-        """Reasons in every block, except the power cap: a steady load may run at it."""
-        blocks = len(self.latency.blocks)
-        counts = self.throttled.items()
-        return tuple(why for why, count in counts if count == blocks and why != POWER_CAP)
-
-
-@dataclass(frozen=True)
-class Pair:
-    """The verdict on `b` against `a`."""
-
-    a: Timed
-    b: Timed
-    comparison: Comparison
-
-    @property
-    def samples_in_a_block(self) -> int:
-        """The fewest of either side."""
-        return min(len(block.samples) for block in self.a.latency.blocks + self.b.latency.blocks)
-
-
 class SavedPair(Struct, frozen=True):
     """The comparison of two saved latencies, not interleaved: `b` against `a`.
 
@@ -121,64 +52,56 @@ class SavedPair(Struct, frozen=True):
     there is no verdict.
     """
 
-    a: Timed
-    b: Timed
+    a: Series
+    b: Series
     within: WithinRun
     classic: results.Classic
     obstacles: tuple[str, ...]
     notes: tuple[str, ...]
     floor: float | None
     open: bool
+    claimed: tuple[Claimed | None, Claimed | None] = (None, None)
 
 
-@dataclass(frozen=True)
-class LatencyReport:
-    """Everything to report of one timing, measured or read from a file.
-
-    `left_out` are variants that can't run here, and why. `spans` are seconds by part of the work,
-    `seconds` all of it; empty and None for a file. `floor` is the machine's A/A floor, a share.
-    `other_processes` counts other processes on the GPU. `command` repeats the timing, for a
-    comparison that needs more blocks.
-    """
-
-    title: str
-    timed: tuple[Timed, ...]
-    pairs: tuple[Pair, ...] = ()
-    thresholds: Thresholds = DEFAULT
-    floor: float | None = None
-    left_out: Mapping[str, str] = field(default_factory=dict)
-    fingerprint: Fingerprint = field(default_factory=Fingerprint)
-    fingerprint_sha256: str = ""
-    seed: int | None = None
-    warmup: float | None = None
-    spans: Mapping[str, float] = field(default_factory=dict)
-    seconds: float | None = None
-    other_processes: int = 0
-    command: tuple[str, ...] = ()
-
-
-def analyze_latency(latency: Latency, claimed: Claimed | None = None) -> Timed:
+def analyze_latency(latency: Latency) -> Series:
     """The statistics of a latency and the rates at its median; raises BadInput for bad samples."""
     summary = statistics.summarize(latency.samples)
-    seconds, ready, clocks = summary.median, latency.ready, latency.clocks
+    seconds, ready = summary.median, latency.ready
     work = latency.target.work or Work(0, 0)
     sheet = datasheet_of(latency.gpu)[0] if latency.target.work else None
     peaks = sheet.peaks if sheet else {}
     on_gpu = latency.timer not in {"", "wall", "synchronized"}
     runs = latency.energy or ()
-    return Timed(
-        latency=latency,
-        summary=summary,
+    between = _over_blocks(latency, summary)
+    return Series(
+        **part(latency, *Latency.__struct_fields__),
+        interval=between or summary.interval,
+        without_level=None if between else _without_level(latency),
+        statistics=summary,
         flop_rate=_rate(work.flop, seconds, compute_peak(latency.target.dtype or "", peaks), peaks),
         bandwidth=_rate(work.bytes, seconds, "dram", peaks),
-        clock=(min(clocks), max(clocks)) if clocks else None,
-        throttled=Counter(why for moment in latency.moments for why in moment.throttled_by),
+        throttled_blocks=dict(
+            Counter(why for moment in latency.moments for why in moment.throttled_by)
+        ),
         launch_bound=on_gpu and not ready.waits and (ready.host or 0.0) > seconds,
-        over_blocks=_over_blocks(latency, summary),
-        claimed=claimed,
-        energy=energy_per_call(runs, work),
-        without_energy=without_energy(runs),
+        energy_per_call=energy_per_call(runs, work) if runs else UNSET,
+        without_energy=without_energy(runs) or UNSET,
     )
+
+
+def _without_level(latency: Latency) -> str:
+    """Why no confidence level is stated."""
+    sizes = [len(block.samples) for block in latency.blocks]
+    if len(sizes) == 1:
+        return "a single uninterrupted run does not show run-to-run variation"
+    if len(sizes) < FEWEST_BLOCKS or min(sizes) < FEWEST_IN_A_BLOCK:
+        return (
+            f"{len(sizes)} blocks of {min(sizes)} samples; a between-block interval needs at "
+            f"least {FEWEST_BLOCKS} blocks of at least {FEWEST_IN_A_BLOCK} samples"
+        )
+    if not latency.took_turns:
+        return "the blocks are not interleaved"
+    return "the blocks are autocorrelated, or equal within the timer resolution"
 
 
 def _over_blocks(latency: Latency, summary: Summary) -> Interval | None:
@@ -204,32 +127,34 @@ def latency_report(
     *,
     thresholds: Thresholds = DEFAULT,
     floor: float | None = None,
-) -> LatencyReport:
+) -> LatencyFile:
     """The report on a file of latencies, with verdicts on series of `names` against their first.
 
     `floor` is the machine's A/A floor, that of the file where it is None. Raises what
     `analyze_latency` and `compare_with` do.
     """
-    timed = {series.label: analyze_latency(series, saved.claimed) for series in saved.latencies}
+    series = {row.label: analyze_latency(row) for row in saved.latencies}
     floor = saved.floor if floor is None else floor
-    sides = [timed[name] for name in names]
+    sides = [series[name] for name in names]
     pairs = compare_with(sides[0], sides[1:], thresholds=thresholds, floor=floor) if sides else ()
-    return LatencyReport(
-        title=saved.latencies[0].target.name or Path(saved.path).name,
-        timed=tuple(timed.values()),
-        pairs=pairs,
+    file = LatencyFile(
+        profkit=__version__,
+        created=timestamp(),
+        seed=saved.file.seed if saved.file else None,
+        warmup=saved.file.warmup if saved.file else None,
+        series=tuple(series.values()),
+        comparisons=tuple(pair.comparison for pair in pairs),
         thresholds=thresholds,
         floor=floor,
         fingerprint=saved.fingerprint,
-        fingerprint_sha256=saved.fingerprint_sha256 or "",
-        seed=saved.file.seed if saved.file else None,
-        warmup=saved.file.warmup if saved.file else None,
+        fingerprint_sha256=saved.fingerprint_sha256 or None,
     )
+    return in_words(file, claimed=saved.claimed)
 
 
 def compare_with(
-    baseline: Timed,
-    others: Sequence[Timed],
+    baseline: Series,
+    others: Sequence[Series],
     *,
     thresholds: Thresholds = DEFAULT,
     floor: float | None = None,
@@ -251,7 +176,7 @@ def compare_with(
     return tuple(Pair(baseline, *side) for side in zip(others, comparisons, strict=True))
 
 
-def _compared(a: Timed, b: Timed, thresholds: Thresholds, floor: float | None) -> Comparison:
+def _compared(a: Series, b: Series, thresholds: Thresholds, floor: float | None) -> Comparison:
     is_interleaved, clocks = interleaved(a.latency, b.latency), _clocks_apart(a, b)
     faults = [
         f"{side.label} was throttled throughout: {', '.join(side.throttled_throughout)}"
@@ -296,18 +221,20 @@ def interleaved(a: Latency, b: Latency) -> bool:
 
 
 def compare_saved(
-    a: Timed,
-    b: Timed,
+    a: Series,
+    b: Series,
     *,
     thresholds: Thresholds,
     floor: float | None,
     force: bool,
     versions: tuple[Mapping[str, Any], Mapping[str, Any]] = ({}, {}),
+    claimed: tuple[Claimed | None, Claimed | None] = (None, None),
 ) -> SavedPair:
     """The comparison of two saved latencies; no verdict where they were measured differently.
 
     `floor` is the A/A floor between runs, None where it is unknown. `force` gives a verdict
-    nevertheless. `versions` are those of the software by name, of `a` and of `b`.
+    nevertheless. `versions` are those of the software by name, `claimed` what third-party files
+    state, of `a` and of `b`.
     """
     before, after = (structs.replace(side.summary, interval=side.interval) for side in (a, b))
     within = verdict.single_runs(before, after, floor, thresholds)
@@ -322,10 +249,10 @@ def compare_saved(
     drivers = ("driver", a.latency.gpu.driver, b.latency.gpu.driver)
     first, second = versions
     notes = _apart([drivers, *((name, first[name], second.get(name)) for name in first)])
-    return SavedPair(a, b, within, evidence, obstacles, notes, floor, undecided)
+    return SavedPair(a, b, within, evidence, obstacles, notes, floor, undecided, claimed)
 
 
-def incomparable(a: Timed, b: Timed) -> tuple[str, ...]:
+def incomparable(a: Series, b: Series) -> tuple[str, ...]:
     """Why two saved latencies are not comparable; empty where nothing known is in the way."""
     before, after = a.latency, b.latency
     return _apart(
@@ -359,7 +286,7 @@ def _brief(fact: Any) -> str:
     return str(fact)
 
 
-def _clocks_apart(a: Timed, b: Timed) -> tuple[float, float] | None:
+def _clocks_apart(a: Series, b: Series) -> tuple[float, float] | None:
     """The median clocks (Hz) of sides with disjoint clocks: every block of one above the other's.
 
     With interleaved blocks everything else that changes a clock affected both equally: each runs at
@@ -378,7 +305,7 @@ def _clocks_apart(a: Timed, b: Timed) -> tuple[float, float] | None:
     return median(clocks[0]), median(clocks[1])
 
 
-def median_clock(side: Timed) -> float | None:
+def median_clock(side: Series) -> float | None:
     """The SM clock (Hz) of a series, the median of its blocks'; None where it is unknown."""
     clocks = side.latency.clocks
     return median(clocks) if clocks else None

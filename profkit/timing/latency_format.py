@@ -7,18 +7,19 @@ from collections.abc import Sequence
 from reprlib import repr as brief
 from typing import Annotated, Any, Literal, TypeAlias
 
-from msgspec import UNSET, Meta, UnsetType, field
+from msgspec import UNSET, Meta, Struct, UnsetType, field
 from msgspec.structs import force_setattr
 
 from profkit.capture.correctness import Status
 from profkit.capture.gpu import Moment
 from profkit.capture.work import Work
 from profkit.core.fingerprint import Device, Fingerprint
-from profkit.core.typed_file import Amount, Count, Derived, Facts, File, Maybe, Model, Number
+from profkit.core.typed_file import Amount, Count, Derived, Facts, File, Maybe, Model, Number, part
 from profkit.timing.results import Comparison, Interval, Summary, Thresholds
 
 SCHEMA = "profkit.time/1"
 CPU = "cpu"
+POWER_CAP = "software power cap"
 SHORTEST, LONGEST = 1e-12, 1e6  # s, chosen: outside is a wrong unit, not a call
 
 Seconds: TypeAlias = Annotated[float, Meta(ge=0, le=LONGEST)] | Annotated[int, Meta(ge=0, le=10**6)]
@@ -252,7 +253,38 @@ class Series(Setup, frozen=True, kw_only=True):
     @property
     def latency(self) -> Latency:
         """Its samples alone."""
-        return Latency(**{name: getattr(self, name) for name in Latency.__struct_fields__})
+        return Latency(**part(self, *Latency.__struct_fields__))
+
+    @property
+    def summary(self) -> Summary:
+        """The statistics, which a file may lack but an analyzed series has."""
+        assert self.statistics is not UNSET
+        return self.statistics
+
+    @property
+    def clock(self) -> tuple[float, float] | None:
+        """The lowest and the highest SM clock (Hz) of a block."""
+        clocks = self.latency.clocks
+        return (min(clocks), max(clocks)) if clocks else None
+
+    @property
+    def throttled_throughout(self) -> tuple[str, ...]:
+        """Reasons in every block, except the power cap: a steady load may run at it."""
+        counts, blocks = self.throttled_blocks.items(), len(self.blocks)
+        return tuple(why for why, count in counts if count == blocks and why != POWER_CAP)
+
+
+class Pair(Struct, frozen=True):
+    """The verdict on `b` against `a`."""
+
+    a: Series
+    b: Series
+    comparison: Comparison
+
+    @property
+    def samples_in_a_block(self) -> int:
+        """The fewest of either side."""
+        return min(len(block.samples) for block in self.a.blocks + self.b.blocks)
 
 
 class LatencyFile(File, frozen=True, kw_only=True, tag=SCHEMA):
@@ -277,6 +309,17 @@ class LatencyFile(File, frozen=True, kw_only=True, tag=SCHEMA):
     fingerprint_sha256: str | None = None
     seconds: Amount | None = None
     spans: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def title(self) -> str:
+        """The target's name, or the first series' label."""
+        return self.series[0].target.name or self.series[0].label
+
+    @property
+    def pairs(self) -> tuple[Pair, ...]:
+        """The comparisons with their sides."""
+        sides = {series.label: series for series in self.series}
+        return tuple(Pair(sides[row.a], sides[row.b], row) for row in self.comparisons)
 
     def __post_init__(self) -> None:
         """Series of one run have labels and turns of their own."""

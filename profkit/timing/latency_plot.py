@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from profkit.timing.latency import LatencyReport, Timed
+from profkit.timing.latency_format import LatencyFile, Series
 from profkit.timing.latency_view import change, latency_words
 from profkit.timing.results import Verdict
 from profkit.ui.badge import badge_svg
@@ -31,7 +31,7 @@ _BADGE = {
 }
 
 
-def plot_latencies(report: LatencyReport, path: Path) -> None:
+def plot_latencies(report: LatencyFile, path: Path) -> None:
     """Write a plot as .png, .svg or .pdf; raises UsageError for another kind of file.
 
     Samples beyond the end of the axis are counted there.
@@ -39,11 +39,11 @@ def plot_latencies(report: LatencyReport, path: Path) -> None:
     check_picture(path)
     from matplotlib.figure import Figure
 
-    medians = [timed.summary.median for timed in report.timed]
-    groups = [report.timed]  # on one axis, but where it would hide the others' spread
+    medians = [timed.summary.median for timed in report.series]
+    groups = [report.series]  # on one axis, but where it would hide the others' spread
     if max(medians) >= _SEPARATE_AXES * min(medians):
-        groups = [(timed,) for timed in report.timed]
-    height = max(_LEAST_HEIGHT, 1.0 + _ROW_HEIGHT * len(report.timed) + 0.3 * len(groups))
+        groups = [(timed,) for timed in report.series]
+    height = max(_LEAST_HEIGHT, 1.0 + _ROW_HEIGHT * len(report.series) + 0.3 * len(groups))
     figure = Figure(figsize=(_WIDTH, height), layout="constrained")
     ratios = [len(group) for group in groups]
     rows = figure.subplots(len(groups), squeeze=False, gridspec_kw={"height_ratios": ratios})
@@ -55,7 +55,7 @@ def plot_latencies(report: LatencyReport, path: Path) -> None:
     save_picture(figure, path)
 
 
-def _panel(axes: Any, group: tuple[Timed, ...]) -> None:
+def _panel(axes: Any, group: tuple[Series, ...]) -> None:
     largest = max(timed.summary.median for timed in group)
     scale, unit = next((step for step in _SCALES if largest >= step[2]), _SCALES[-1])[:2]
     low, high = _limits(group)
@@ -77,18 +77,18 @@ def _panel(axes: Any, group: tuple[Timed, ...]) -> None:
     axes.set_axisbelow(True)
 
 
-def badge(report: LatencyReport) -> str:
+def badge(report: LatencyFile) -> str:
     """A small SVG with the verdicts, or the latencies where nothing was compared."""
     if report.pairs:
         pairs = report.pairs
         worst = max((pair.comparison.verdict for pair in pairs), key=list(_BADGE).index)
         words = ", ".join(f"{pair.b.label} {change(pair.comparison)}" for pair in pairs)
         return badge_svg(worst.name, words, _BADGE[worst])
-    words = "; ".join(f"{timed.label} {latency_words(timed)}" for timed in report.timed)
+    words = "; ".join(f"{timed.label} {latency_words(timed)}" for timed in report.series)
     return badge_svg("latency", words, _BADGE[Verdict.SAME])
 
 
-def _draw(axes: Any, row: int, timed: Timed, scale: float, limits: tuple[float, float]) -> None:
+def _draw(axes: Any, row: int, timed: Series, scale: float, limits: tuple[float, float]) -> None:
     samples = np.array(timed.latency.samples)
     inside = samples[(samples >= limits[0]) & (samples <= limits[1])]
     if inside.size > 1 and inside.min() < inside.max():
@@ -114,8 +114,8 @@ def _draw(axes: Any, row: int, timed: Timed, scale: float, limits: tuple[float, 
         )  # fmt: skip
 
 
-def _title(report: LatencyReport) -> str:
-    first = report.timed[0].latency
+def _title(report: LatencyFile) -> str:
+    first = report.series[0].latency
     cache = f"{first.cache} L2" if first.cache and first.timer != "wall" else ""
     parts = [report.title, first.gpu.name or "", cache]
     lines = [literal(", ".join(filter(None, parts)))]
@@ -127,7 +127,7 @@ def _title(report: LatencyReport) -> str:
     return "\n".join(lines)
 
 
-def _limits(group: tuple[Timed, ...]) -> tuple[float, float]:
+def _limits(group: tuple[Series, ...]) -> tuple[float, float]:
     """From the fastest sample to the slowest that is not far beyond its series' own spread."""
     lows, highs = [], []
     for timed in group:

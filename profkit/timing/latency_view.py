@@ -11,12 +11,16 @@ from functools import partial
 
 from msgspec import UNSET, UnsetType, structs
 
-from profkit.core.timestamp import timestamp
-from profkit.core.typed_file import encode, part
-from profkit.core.version import __version__
 from profkit.timing import results
-from profkit.timing.latency import LatencyReport, Pair, Timed
-from profkit.timing.latency_format import EnergyPerCall, LatencyFile, MemoryUse, Rate, Series
+from profkit.timing.latency_file import Claimed
+from profkit.timing.latency_format import (
+    EnergyPerCall,
+    LatencyFile,
+    MemoryUse,
+    Pair,
+    Rate,
+    Series,
+)
 from profkit.timing.results import Comparison, Interval, Margin, State, Thresholds, Verdict
 from profkit.timing.statistics import LEVEL, unmet_criteria
 from profkit.timing.verdict import Reason, reason_words
@@ -74,73 +78,62 @@ _DEPENDENCE = {
 }
 
 
-def latency_result(report: LatencyReport) -> LatencyFile:
-    """The report with its samples: `profkit time --from` and `profkit compare` read it."""
-    options = [" ".join(settling_options(pair, report.thresholds)) for pair in report.pairs]
-    return LatencyFile(
-        profkit=__version__,
-        created=timestamp(),
-        series=tuple(_series(timed, report) for timed in report.timed),
+def in_words(
+    file: LatencyFile, *, other_processes: int = 0, claimed: Claimed | None = None
+) -> LatencyFile:
+    """The file with its sentences and warnings, and how to settle what it leaves open.
+
+    `other_processes` were on the GPU; `claimed` is what a third-party file states.
+    """
+    options = [" ".join(settling_options(pair, file.thresholds)) for pair in file.pairs]
+    return structs.replace(
+        file,
+        series=tuple(structs.replace(row, sentence=sentence(row, file)) for row in file.series),
         comparisons=tuple(
-            structs.replace(pair.comparison, settle=settle or None)
-            for pair, settle in zip(report.pairs, options, strict=True)
+            structs.replace(comparison, settle=settle or None)
+            for comparison, settle in zip(file.comparisons, options, strict=True)
         ),
-        left_out=dict(report.left_out),
-        warnings=warnings(report),
-        fingerprint_sha256=report.fingerprint_sha256 or None,
-        spans=dict(report.spans),
-        **part(report, "seed", "warmup", "thresholds", "floor", "fingerprint", "seconds"),
-    )
-
-
-def latency_json(report: LatencyReport) -> str:
-    """The text of its file."""
-    return encode(latency_result(report))
-
-
-def _series(timed: Timed, report: LatencyReport) -> Series:
-    return Series(
-        **structs.asdict(timed.latency),
-        **part(timed, "interval", "flop_rate", "bandwidth", "launch_bound"),
-        without_level=timed.without_level or None,
-        statistics=timed.summary,
-        throttled_blocks=dict(timed.throttled),
-        energy_per_call=timed.energy if timed.latency.energy else UNSET,
-        without_energy=timed.without_energy or UNSET,
-        sentence=sentence(timed, report),
+        warnings=(*_warnings(file, other_processes), *doubts(file.series, claimed)),
     )
 
 
 def latency_document(
-    report: LatencyReport, *, explain: bool = False, sentences: bool = False
+    report: LatencyFile,
+    command: Sequence[str] = (),
+    *,
+    explain: bool = False,
+    sentences: bool = False,
 ) -> doc.Document:
-    """How it was timed, verdicts, times, statistics; `explain` the thresholds; `sentences` are for
-    publications."""
+    """How it was timed, verdicts, times, statistics.
+
+    `command` repeats the timing, for a comparison that needs more blocks; `explain` the thresholds;
+    `sentences` are for publications.
+    """
     blocks: list[doc.Block] = [doc.Heading(report.title, 1), _circumstances(report)]
     for pair in report.pairs:
         verdict = pair.comparison.verdict
         result = doc.in_style(verdict.name, _STYLES[verdict])
         line = doc.styled(pair_line(pair).removesuffix(verdict.name), result)
-        evidence = tuple(map(doc.quiet, _evidence(pair, report)))
+        evidence = tuple(map(doc.quiet, _evidence(pair, report, command)))
         blocks += [doc.Heading(heading(pair)), doc.Lines((line,)), doc.Lines(evidence, indent=2)]
-    lines = [variant_line(timed) for timed in report.timed]
-    if not report.pairs and len(report.timed) > 1:
+    lines = [variant_line(timed) for timed in report.series]
+    if not report.pairs and len(report.series) > 1:
         lines.append(doc.quiet("no comparison requested: add --compare A,B"))
     blocks += [doc.Lines(tuple(lines), gap=True), *latency_tables(report)]
-    if notes := warnings(report):
-        blocks += [_GAP, *map(doc.Note, notes)]
+    if report.warnings:
+        blocks += [_GAP, *map(doc.Note, report.warnings)]
     if explain:
         blocks += [_GAP, _explanation(report.thresholds)]
     if report.spans:
         spans = ", ".join(f"{name} {_short(seconds)}" for name, seconds in report.spans.items())
         blocks += [_GAP, doc.Facts("", (doc.Row("Time", f"{report.seconds:.1f} s: {spans}"),))]
     if sentences:
-        published = (doc.Paragraph(sentence(timed, report)) for timed in report.timed)
+        published = (doc.Paragraph(timed.sentence) for timed in report.series)
         blocks += [doc.Heading("To publish"), *published]
     return doc.Document(f"Latency of {report.title}", tuple(blocks))
 
 
-def variant_line(timed: Timed) -> str:
+def variant_line(timed: Series) -> str:
     """A variant in one line: `sdpa  49.31 µs ±0.2%   174.2 TFLOP/s, 17.6% of 989.0 TFLOP/s`."""
     line = f"{literal(timed.label)}  {latency_words(timed)}"
     return f"{line}   {_flop_rate(timed.flop_rate)}" if timed.flop_rate else line
@@ -172,7 +165,7 @@ def times_as_fast(speedup: float, low: float, high: float) -> str:
     return f"{ratio}x{word} [{lowest}, {highest}]"
 
 
-def sentence(timed: Timed, report: LatencyReport) -> str:
+def sentence(timed: Series, report: LatencyFile) -> str:
     """For a publication: value, interval, shape, dtype, machine, sample size, method, seed."""
     target, gpu = timed.latency.target, timed.latency.gpu
     versions = report.fingerprint.versions or {}
@@ -191,21 +184,21 @@ def sentence(timed: Timed, report: LatencyReport) -> str:
     return "; ".join(filter(None, parts)) + "."
 
 
-def warnings(report: LatencyReport) -> tuple[str, ...]:
-    """What limits the validity of the numbers."""
-    lines = [f"{label} can't run here: {why}" for label, why in report.left_out.items()]
-    if report.other_processes:
-        others = plural(report.other_processes, "other process")
-        energies = " and energies" if any(timed.energy for timed in report.timed) else ""
-        lines.append(f"{others} on the GPU: these times{energies} include their interference")
-    return tuple(map(literal, lines)) + doubts(report.timed)
+def _warnings(file: LatencyFile, other_processes: int) -> Iterable[str]:
+    """What limits the validity of all numbers."""
+    for label, why in file.left_out.items():
+        yield literal(f"{label} can't run here: {why}")
+    if other_processes:
+        others = plural(other_processes, "other process")
+        energies = " and energies" if any(row.energy_per_call for row in file.series) else ""
+        yield f"{others} on the GPU: these times{energies} include their interference"
 
 
-def doubts(variants: Iterable[Timed]) -> tuple[str, ...]:
+def doubts(variants: Iterable[Series], claimed: Claimed | None = None) -> tuple[str, ...]:
     """Warnings about single latencies, each once with the labels that it concerns."""
     labels: dict[str, list[str]] = {}
     for timed in variants:
-        for doubt in _doubts(timed):
+        for doubt in (*_doubts(timed), *(_claims(timed, claimed) if claimed else ())):
             labels.setdefault(doubt, []).append(timed.label)
     return tuple(literal(f"{', '.join(names)}: {doubt}") for doubt, names in labels.items())
 
@@ -215,8 +208,8 @@ def heading(pair: Pair) -> str:
     return f"{literal(pair.a.label)} → {literal(pair.b.label)}"
 
 
-def _circumstances(report: LatencyReport) -> doc.Facts:
-    first = report.timed[0]
+def _circumstances(report: LatencyFile) -> doc.Facts:
+    first = report.series[0]
     target, gpu, empty = first.latency.target, first.latency.gpu, first.latency.ready.empty
     rows = []
     if target:
@@ -245,7 +238,7 @@ def margin_words(margin: Margin) -> str:
     return f"{percent(margin.value)} ({source})"
 
 
-def method(timed: Timed) -> str:
+def method(timed: Series) -> str:
     """How the samples were taken: timer, L2 state, sample size, blocks."""
     latency = timed.latency
     samples = plural(timed.summary.n, "sample")
@@ -260,7 +253,7 @@ def method(timed: Timed) -> str:
     return f"{_TIMERS[latency.timer]}{cache}, {samples}{grouped}"
 
 
-def latency_words(timed: Timed) -> str:
+def latency_words(timed: Series) -> str:
     """A median and the half-width of its interval: `±` at 95% over blocks, `≈` without a level."""
     median, interval = timed.summary.median, timed.interval
     if interval is None:
@@ -276,7 +269,7 @@ def _small(share: float) -> str:
     return f"{share:.2%}" if share >= _NARROW / 10 else "<0.01%"
 
 
-def _interval_words(timed: Timed) -> str:
+def _interval_words(timed: Series) -> str:
     interval, refused = timed.interval, timed.summary.refused
     if interval is None:
         return f"no interval ({_DEPENDENCE[refused] if refused else 'none'})"
@@ -307,10 +300,10 @@ def _flop_rate(rate: Rate) -> str:
     return f"{value}, {percent(rate.share)}{excess} of {of_peak}"
 
 
-def latency_tables(report: LatencyReport) -> tuple[doc.Table, ...]:
+def latency_tables(report: LatencyFile) -> tuple[doc.Table, ...]:
     """Times and rates, energy, sample statistics, the GPU where it is known."""
     machine = [
-        timed for timed in report.timed if timed.latency.moments or timed.latency.ready.memory
+        timed for timed in report.series if timed.latency.moments or timed.latency.ready.memory
     ]
     columns, legend, note = dict(_MACHINE), {"Launch overhead": _LAUNCH_NOTE}, ""
     doubtful = [timed for timed in machine if timed.clock and not timed.latency.clocks_counted]
@@ -320,20 +313,24 @@ def latency_tables(report: LatencyReport) -> tuple[doc.Table, ...]:
         legend["SM clock before block"] = _READ_BEFORE
     elif doubtful:
         note = f"?: {_READ_BEFORE}"
-    tables = [_times(report.timed)]
-    if drawn := [timed for timed in report.timed if timed.energy]:
-        rows = tuple((timed.label, *energy_words(timed.energy)) for timed in drawn if timed.energy)
+    tables = [_times(report.series)]
+    rows = tuple(
+        (timed.label, *energy_words(timed.energy_per_call))
+        for timed in report.series
+        if timed.energy_per_call
+    )
+    if rows:
         header = ("Variant", *ENERGY_COLUMNS)
         tables.append(doc.Table("Energy", header, rows, ENERGY_NOTE, words=1))
-    tables.append(_table("Samples", _QUALITY, report.timed, "", _QUALITY_NOTES))
+    tables.append(_table("Samples", _QUALITY, report.series, "", _QUALITY_NOTES))
     return (*tables, *([_table("GPU", columns, machine, note, legend)] if machine else []))
 
 
-_Columns = Mapping[str, Callable[[Timed], str]]
+_Columns = Mapping[str, Callable[[Series], str]]
 
 
 def _table(
-    title: str, columns: _Columns, variants: Sequence[Timed], note: str, legend: Mapping[str, str]
+    title: str, columns: _Columns, variants: Sequence[Series], note: str, legend: Mapping[str, str]
 ) -> doc.Table:
     """A row for each variant; the cells of its columns after its label."""
     rows = tuple((timed.label, *(cell(timed) for cell in columns.values())) for timed in variants)
@@ -343,10 +340,10 @@ def _table(
     )  # fmt: skip
 
 
-def _times(variants: Sequence[Timed]) -> doc.Table:
+def _times(variants: Sequence[Series]) -> doc.Table:
     percentiles = variants[0].summary.percentiles
     levels = {timed.interval.level for timed in variants if timed.interval}
-    columns: dict[str, Callable[[Timed], str]] = {
+    columns: dict[str, Callable[[Series], str]] = {
         "Median": lambda timed: number(timed.summary.median, "s"),
         "Interval" if None in levels else f"{LEVEL:.0%} interval": marked_interval,
     }
@@ -367,11 +364,11 @@ def _times(variants: Sequence[Timed]) -> doc.Table:
     return _table("Times", columns, variants, "; ".join(notes), legend if shares else {})
 
 
-def _percentile(index: int, timed: Timed) -> str:
+def _percentile(index: int, timed: Series) -> str:
     return _seconds(timed.summary.percentiles[index].value)
 
 
-def marked_interval(timed: Timed) -> str:
+def marked_interval(timed: Series) -> str:
     """The between-block interval, else the within-run one after a `≈`; "none" without either."""
     if timed.interval is None:
         return "none"
@@ -421,13 +418,13 @@ def _mebibytes(size: int | UnsetType | None) -> str:
     return "n/a" if size is None or size is UNSET else f"{size / 2**20:,.1f} MiB"
 
 
-def _clock(timed: Timed) -> str:
+def _clock(timed: Series) -> str:
     """A `?` marks NVML readings taken before the blocks."""
     doubt = "" if timed.latency.clocks_counted or not timed.clock else "?"
     return _extremes([clock / 1e6 for clock in timed.clock or ()], "MHz") + doubt
 
 
-def _memory(timed: Timed) -> MemoryUse:
+def _memory(timed: Series) -> MemoryUse:
     return timed.latency.ready.memory or MemoryUse()
 
 
@@ -443,7 +440,7 @@ _MACHINE: _Columns = {
 }
 
 
-def _doubts(timed: Timed) -> Iterable[str]:
+def _doubts(timed: Series) -> Iterable[str]:
     summary, latency = timed.summary, timed.latency
     if timed.without_level and timed.interval is not None:
         yield f"no confidence level stated: {timed.without_level}"
@@ -466,12 +463,11 @@ def _doubts(timed: Timed) -> Iterable[str]:
             "they may include host launch gaps; --timer graph avoids these"
         )
     yield from _doubts_of_the_machine(timed)
-    yield from _claims(timed)
 
 
-def _doubts_of_the_machine(timed: Timed) -> Iterable[str]:
+def _doubts_of_the_machine(timed: Series) -> Iterable[str]:
     latency = timed.latency
-    for reason, blocks in timed.throttled.items():
+    for reason, blocks in timed.throttled_blocks.items():
         yield (f"NVML reports throttling in {blocks} of {len(latency.blocks)} blocks: {reason}")
     if latency.ready.steady is False:
         yield "the SM clock was not stable at the end of the warm-up: raise --warmup-ms"
@@ -482,7 +478,7 @@ def _doubts_of_the_machine(timed: Timed) -> Iterable[str]:
     yield from _host_limits(timed)
 
 
-def _host_limits(timed: Timed) -> Iterable[str]:
+def _host_limits(timed: Series) -> Iterable[str]:
     """Where the host needs longer for a call than the GPU, or may."""
     host, median = timed.latency.ready.host or 0.0, timed.summary.median
     if timed.launch_bound:
@@ -497,7 +493,7 @@ def _host_limits(timed: Timed) -> Iterable[str]:
         )
 
 
-def _dependence(reason: results.Reason, timed: Timed) -> str:
+def _dependence(reason: results.Reason, timed: Series) -> str:
     summary = timed.summary
     if reason is results.Reason.AUTOCORRELATED:
         return f"lag-1 autocorrelation {_decimal(summary.autocorrelation)}"
@@ -506,11 +502,9 @@ def _dependence(reason: results.Reason, timed: Timed) -> str:
     return _DEPENDENCE[reason]
 
 
-def _claims(timed: Timed) -> Iterable[str]:
+def _claims(timed: Series, claimed: Claimed) -> Iterable[str]:
     """Where the file itself states a median or an interval."""
-    claimed, summary = timed.claimed, timed.summary
-    if claimed is None:
-        return
+    summary = timed.summary
     if claimed.median is not None:
         error = claimed.median / summary.median - 1
         agrees = "equals" if abs(error) < 1e-6 else f"differs by {error:+.2%} from"
@@ -524,7 +518,7 @@ def _claims(timed: Timed) -> Iterable[str]:
             yield f"{interval} assumes independent samples: it is too narrow"
 
 
-def _evidence(pair: Pair, report: LatencyReport) -> Iterable[str]:
+def _evidence(pair: Pair, report: LatencyFile, command: Sequence[str]) -> Iterable[str]:
     comparison = pair.comparison
     is_interleaved = comparison.reason != Reason.NOT_INTERLEAVED
     basis = (
@@ -546,8 +540,8 @@ def _evidence(pair: Pair, report: LatencyReport) -> Iterable[str]:
             f"{before / 1e6:.0f} MHz, {literal(pair.b.label)} {after / 1e6:.0f} MHz; in SM cycles "
             f"{comparison.speedup * before / after:.2f}x as fast"
         )
-    if pair.a.energy and pair.b.energy:
-        yield energy_ratio(pair.a.energy, pair.b.energy)
+    if pair.a.energy_per_call and pair.b.energy_per_call:
+        yield energy_ratio(pair.a.energy_per_call, pair.b.energy_per_call)
     yield classic_line(comparison.classic, contradicted=comparison.verdict is not Verdict.IMPROVED)
     if is_interleaved and comparison.p_adjusted is not None and len(report.pairs) > 1:
         yield (
@@ -560,7 +554,7 @@ def _evidence(pair: Pair, report: LatencyReport) -> Iterable[str]:
             finer = "group calls into a sample (--cache warm does), or use --timer cupti"
         open_share = percent(comparison.resolution)
         yield f"timer resolution leaves {open_share} unresolved, more blocks won't help: {finer}"
-    if settle := settling_command(pair, report):
+    if settle := _settling_command(pair, command):
         yield f"for a verdict: {settle}"
     elif comparison.reason == Reason.AT_MARGIN:
         yield "more blocks won't give a verdict: choose another --margin"
@@ -581,12 +575,11 @@ def classic_line(classic: results.Classic, *, contradicted: bool = False) -> str
     )
 
 
-def settling_command(pair: Pair, report: LatencyReport) -> str:
+def _settling_command(pair: Pair, command: Sequence[str]) -> str:
     """The command for a verdict instead of INCONCLUSIVE; empty where none is known or needed."""
-    options = settling_options(pair, report.thresholds)
-    if not report.command or not options:
+    if not command or not pair.comparison.settle:
         return ""
-    words = list(report.command)
+    words, options = list(command), pair.comparison.settle.split()
     own = words.index("--") if "--" in words else len(words)
     return shlex.join([*without(words[:own], options[::2]), *options, *words[own:]])
 

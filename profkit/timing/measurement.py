@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from profkit.capture import driver
 from profkit.capture.gpu import VISIBLE, GpuState, NoDriver, chosen, lock_name, visibility
@@ -27,9 +27,9 @@ from profkit.timing import latency
 from profkit.timing.budget import samples_a_block
 from profkit.timing.energy import RUNS
 from profkit.timing.floor import read_floor
-from profkit.timing.latency import LatencyReport
 from profkit.timing.latency_file import Saved
-from profkit.timing.latency_format import Latency
+from profkit.timing.latency_format import Latency, LatencyFile
+from profkit.timing.latency_view import in_words
 from profkit.timing.orders import order
 from profkit.timing.results import DEFAULT, Thresholds
 from profkit.timing.statistics import find_tick
@@ -132,8 +132,7 @@ def latency_report(
     *,
     labels: Sequence[str] = (),
     thresholds: Thresholds = DEFAULT,
-    command: tuple[str, ...] = (),
-) -> LatencyReport:
+) -> LatencyFile:
     """The report of a timing; verdicts on `labels` against their first.
 
     Raises EnvironmentProblem for a label that could not be timed here.
@@ -153,16 +152,15 @@ def latency_report(
         floor=floors[len(plan.subjects) > 1],
     )
     statistics = time.monotonic() - started
-    return replace(
+    report = structs.replace(
         report,
-        left_out=timing.left_out,
+        left_out=dict(timing.left_out),
         seed=plan.seed,
         warmup=plan.settings.warmup,
         spans={**timing.spans, "statistics": statistics},
         seconds=timing.seconds + statistics,
-        other_processes=timing.other_processes,
-        command=command,
     )
+    return in_words(report, other_processes=timing.other_processes)
 
 
 def measure(plan: TimingPlan, tell: Tell, turns: Sequence[Timekeeper] = ()) -> Timing:
@@ -234,7 +232,7 @@ def process_of(
 
 
 @dataclass
-class Series:
+class Session:
     """A variant that is being timed by one of the processes."""
 
     turn: Timekeeper
@@ -339,7 +337,7 @@ class Opened(Struct, frozen=True):
     """A process that has its target: its answer, its series, what can't run here or is wrong."""
 
     answer: Mapping[str, Any]
-    series: tuple[Series, ...]
+    series: tuple[Session, ...]
     left_out: Mapping[str, str]
     wrong: Mapping[str, str]
 
@@ -376,7 +374,7 @@ def open_target(turn: Timekeeper, subject: Subject, plan: TimingPlan, tell: Tell
         name: check["reason"] for name, check in checks.items() if check["status"] == "unsupported"
     }
     series = tuple(
-        Series(turn, subject, name, answer, checks.get(name, {}))
+        Session(turn, subject, name, answer, checks.get(name, {}))
         for name in answer["target"]["variants"]
         if name not in {*wrong, *unsupported}
     )
@@ -453,17 +451,17 @@ def of_device(answer: Mapping[str, Any]) -> Mapping[str, Any]:
     return surroundings if answer["device"] == "cuda" else {**surroundings, "gpu": None}
 
 
-Attempt = Callable[[Series, Callable[[], None]], bool]
+Attempt = Callable[[Session, Callable[[], None]], bool]
 """Takes a step of a series; whether it did not fail."""
 
 
-def _must(_: Series, step: Callable[[], None]) -> bool:
+def _must(_: Session, step: Callable[[], None]) -> bool:
     step()
     return True
 
 
 def take_turns(
-    series: list[Series],
+    series: list[Session],
     plan: TimingPlan,
     tell: Tell,
     *,
@@ -491,7 +489,7 @@ def take_turns(
 
 
 def take_energy(
-    series: list[Series],
+    series: list[Session],
     seconds: float,
     tell: Tell,
     *,
@@ -511,7 +509,7 @@ def take_energy(
 
 def _spans(
     processes: Sequence[Mapping[str, float]],
-    series: Sequence[Series],
+    series: Sequence[Session],
     energy: float,
     whole: float,
 ) -> dict[str, float]:

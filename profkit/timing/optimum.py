@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from enum import StrEnum
 
 from msgspec import Struct, structs
@@ -23,13 +22,11 @@ from profkit.timing.floor import read_floor
 from profkit.timing.latency import (
     FEWEST_BLOCKS,
     FEWEST_IN_A_BLOCK,
-    Pair,
-    Timed,
     analyze_latency,
     compare_with,
 )
-from profkit.timing.latency_format import Declared
-from profkit.timing.measurement import Opened, Series, Tell, TimingPlan
+from profkit.timing.latency_format import Declared, Pair, Series
+from profkit.timing.measurement import Opened, Session, Tell, TimingPlan
 from profkit.timing.orders import order
 from profkit.timing.results import DEFAULT, Comparison, Thresholds, Verdict
 from profkit.timing.verdict import holm
@@ -123,7 +120,7 @@ class Optimum(Struct, frozen=True):
 
     target: Declared
     decision: Decision
-    in_use: Timed
+    in_use: Series
     candidates: tuple[Candidate, ...]
     left_out: Mapping[str, str]
     settings: Mapping[str, str]
@@ -179,7 +176,7 @@ def optimize(
     )
 
 
-def _sides(opened: Opened, name: str) -> tuple[Series, list[Series]]:
+def _sides(opened: Opened, name: str) -> tuple[Session, list[Session]]:
     """The variant in use and the others; raises where there are none to compare."""
     known = opened.answer["target"]["variants"]
     if name not in known:
@@ -206,8 +203,8 @@ class _Search:
 
     def __init__(
         self,
-        ours: Series,
-        others: Sequence[Series],
+        ours: Session,
+        others: Sequence[Session],
         plan: TimingPlan,
         speedup: float,
         until: float,
@@ -232,7 +229,7 @@ class _Search:
         if self._live and len(self._ours.blocks) >= _FEWEST_BLOCKS:
             self._look()
 
-    def timed(self, series: Series) -> Timed:
+    def timed(self, series: Session) -> Series:
         """The latency of a series as it is."""
         return analyze_latency(series.latency(self._plan))
 
@@ -265,7 +262,7 @@ class _Search:
         corrected = holm([pair.comparison for pair in pairs.values()])
         for pair, comparison in zip(pairs.values(), corrected, strict=True):
             candidate = Candidate(
-                replace(pair, comparison=comparison), standing(comparison, self._speedup)
+                structs.replace(pair, comparison=comparison), standing(comparison, self._speedup)
             )
             self.candidates[candidate.label] = candidate
         self.decision = decide(list(self.candidates.values()))

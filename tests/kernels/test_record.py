@@ -14,8 +14,9 @@ from kernels.split import take_apart
 from profkit.capture.ncu import NcuOptions
 from profkit.core.errors import EnvironmentProblem
 from profkit.core.regular_file import digest
-from profkit.timing.latency import LatencyReport, compare_with
+from profkit.timing.latency import compare_with
 from profkit.timing.latency_file import read_latencies
+from profkit.timing.latency_format import LatencyFile
 from tests.conftest import pair_folder, pair_report
 
 NAME = "fuse_passes"  # its `before` is two launches
@@ -26,16 +27,16 @@ def plain(side: str) -> bytes:
     return pair_report(NAME, side).read_bytes()
 
 
-def latencies() -> LatencyReport:
+def latencies() -> LatencyFile:
     sides = timed(pair_folder(NAME) / LATENCY)
     saved = read_latencies(pair_folder(NAME) / LATENCY)
     assert saved.file
-    return LatencyReport(
-        title=NAME,
-        timed=tuple(sides.values()),
-        pairs=compare_with(sides["before"], [sides["after"]]),
+    (pair,) = compare_with(sides["before"], [sides["after"]])
+    return LatencyFile(
+        series=tuple(sides.values()),
+        comparisons=(pair.comparison,),
         fingerprint=saved.fingerprint,
-        fingerprint_sha256=saved.fingerprint_sha256 or "",
+        fingerprint_sha256=saved.fingerprint_sha256,
         seed=saved.file.seed,
         warmup=saved.file.warmup,
     )

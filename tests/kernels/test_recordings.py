@@ -31,8 +31,9 @@ from profkit.core.integrity import MANIFEST
 from profkit.core.yaml_files import read_yaml
 from profkit.rules.pair_archive import unpacked
 from profkit.rules.score import pairs_in
-from profkit.timing.latency import Timed, compare_with, interleaved
+from profkit.timing.latency import compare_with, interleaved
 from profkit.timing.latency_file import read_latencies
+from profkit.timing.latency_format import Series
 from profkit.timing.results import Verdict
 from tests.analysis.test_views import schema
 from tests.conftest import H200, NIGHTLY, ROOT, TRACKED, pair_folder
@@ -59,7 +60,7 @@ def read(path: Path) -> Profile:
 
 
 @cache
-def latencies(folder: Path, file: str = LATENCY) -> dict[str, Timed]:
+def latencies(folder: Path, file: str = LATENCY) -> dict[str, Series]:
     return dict(timed(folder / file))
 
 

@@ -243,12 +243,10 @@ def test_a_point_above_a_roof_is_flagged_with_a_reason() -> None:
 def test_hits_of_a_warm_cache_and_a_held_base_clock_are_named() -> None:
     report = run().summary
     fast = [
-        dataclasses.replace(one, summary=structs.replace(one.summary, median=1e-6, interval=None))
+        structs.replace(one, statistics=structs.replace(one.summary, median=1e-6), interval=None)
         for one in _latencies()
     ]
-    warm = [
-        dataclasses.replace(one, latency=structs.replace(one.latency, cache="warm")) for one in fast
-    ]
+    warm = [structs.replace(one, cache="warm") for one in fast]
     base = dataclasses.replace(
         report, session=dataclasses.replace(report.session, clock_control="base")
     )

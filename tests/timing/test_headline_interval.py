@@ -111,7 +111,7 @@ def test_the_headline_is_students_t_over_block_medians() -> None:
     assert found.interval is not None
     assert (found.interval.low, found.interval.high) == pytest.approx(np.exp(ends))
     assert found.interval.claim is Claim.HOLDS
-    assert found.without_level == ""
+    assert found.without_level is None
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from profkit.timing.latency import Pair
+from profkit.timing.latency_format import Pair
 from profkit.timing.optimum import (
     LOOKS,
     Candidate,

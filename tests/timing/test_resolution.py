@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from profkit.timing.latency import Timed, analyze_latency, compare_with
-from profkit.timing.latency_format import Latency, Recorded
+from profkit.timing.latency import analyze_latency, compare_with
+from profkit.timing.latency_format import Latency, Recorded, Series
 from profkit.timing.resolution import common_value, log_shift, open_ticks
 from profkit.timing.results import Verdict
 
@@ -59,7 +59,7 @@ def test_what_stays_open() -> None:
     assert open_ticks(still, still, 0.0) == 0
 
 
-def sides_on(tick: float, *sides: np.ndarray) -> list[Timed]:
+def sides_on(tick: float, *sides: np.ndarray) -> list[Series]:
     """Latencies of ticks, shape (8, samples) each, that took turns."""
     turns = [(2 * i + i % 2, 2 * i + 1 - i % 2) for i in range(8)]
 

@@ -10,7 +10,6 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +19,10 @@ from typer.testing import Result
 
 from profkit.recording.recording import Plan, timing_of
 from profkit.timing.floor import Floor, keep_floor
-from profkit.timing.latency import LatencyReport, analyze_latency
+from profkit.timing.latency import analyze_latency
 from profkit.timing.latency_file import read_latencies
-from profkit.timing.latency_view import warnings
+from profkit.timing.latency_format import LatencyFile
+from profkit.timing.latency_view import in_words
 from profkit.timing.measurement import Subject, TimingPlan, time_targets
 from profkit.timing.results import DEFAULT
 from profkit.timing.stopwatch import Settings
@@ -875,9 +875,9 @@ def test_published_medians_are_reproduced(profkit_cli: Callable[..., Result]) ->
 
 def test_other_processes_on_the_gpu_are_said(tmp_path: Path) -> None:
     (latency,) = read_latencies(saved(tmp_path, "a.json", 1.0)).latencies
-    alone = LatencyReport("t", (analyze_latency(latency),))
-    assert not any("process" in line for line in warnings(alone))
-    assert "2 other processes on the GPU" in warnings(replace(alone, other_processes=2))[0]
+    alone = LatencyFile(series=(analyze_latency(latency),))
+    assert not any("process" in line for line in in_words(alone).warnings)
+    assert "2 other processes on the GPU" in in_words(alone, other_processes=2).warnings[0]
 
 
 def test_one_variant_alone_is_interleaved_with_calls_that_are_no_samples(toy: Path) -> None:
