@@ -73,7 +73,12 @@ class NcuOptions:
     @property
     def by_kernel(self) -> bool:
         """Whether a result is of a single kernel, not of a range or a whole graph."""
-        return self.replay_mode != "range" and self.graph_profiling == "node"
+        return not self.in_range and self.graph_profiling == "node"
+
+    @property
+    def in_range(self) -> bool:
+        """Whether a range is replayed, which refuses what is about single kernels."""
+        return self.replay_mode == "range"
 
 
 @dataclass(frozen=True)
@@ -88,7 +93,7 @@ class Progress:
 def command(tool: Tool, options: NcuOptions, report: Path, program: Sequence[str]) -> list[str]:
     """The ncu command line; raises UsageError for a set that is neither a name nor a file."""
     words = [*_collecting(tool, options, report), "--target-processes", options.target_processes]
-    if not _in_range(options) and not options.profile_from_start:
+    if not options.in_range and not options.profile_from_start:
         words += ["--profile-from-start", "off"]
     return [*words, *_filters(options), *program]
 
@@ -100,11 +105,6 @@ def attaching(tool: Tool, options: NcuOptions, report: Path, process: int) -> li
     return [*words, "--mode", "attach", "--process-id", str(process), *_filters(options)]
 
 
-def _in_range(options: NcuOptions) -> bool:
-    """Whether a range is replayed, which refuses what is about single kernels."""
-    return options.replay_mode == "range"
-
-
 def _collecting(tool: Tool, options: NcuOptions, report: Path) -> list[str]:
     """The words for what is collected, and where it goes."""
     words = [tool.path, "--force-overwrite", "--export", str(report), *collected(options)]
@@ -112,7 +112,7 @@ def _collecting(tool: Tool, options: NcuOptions, report: Path) -> list[str]:
     words += ["--replay-mode", options.replay_mode, "--nvtx"]
     if options.graph_profiling != "node":  # ncu before 2023.1 does not know the option
         words += ["--graph-profiling", options.graph_profiling]
-    if not _in_range(options):
+    if not options.in_range:
         words += ["--import-source", "yes" if options.import_source else "no"]
     return words
 
@@ -122,12 +122,13 @@ def _filters(options: NcuOptions) -> list[str]:
     words: list[str] = []
     if options.kernel:
         words += ["--kernel-name-base", "demangled", "--kernel-name", f"regex:{options.kernel}"]
-    if options.launch_skip is not None:
-        words += ["--launch-skip", str(options.launch_skip)]
-    if options.launch_count is not None:
-        words += ["--launch-count", str(options.launch_count)]
-    if options.device is not None:
-        words += ["--devices", str(options.device)]
+    numbers = {
+        "--launch-skip": options.launch_skip,
+        "--launch-count": options.launch_count,
+        "--devices": options.device,
+    }
+    for option, number in numbers.items():
+        words += [] if number is None else [option, str(number)]
     if options.ranks_in_lockstep:
         peers = str(options.ranks_in_lockstep)
         words += ["--communicator", "shmem", "--communicator-shmem-num-peers", peers]

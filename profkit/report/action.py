@@ -74,25 +74,11 @@ class Action:
 
     def source_info(self, address: int) -> Any:
         """The source file and line of an instruction, of the vendor's; None where unknown."""
-        if not has_reader():
-            return None
-        lines, place = self._program.lines, (self._place, address)
-        if place not in lines:
-            with _damage_of(self._file.path):
-                answers = self._program.answers("source_info", self._place, address)
-                lines[place] = next(filter(None, answers), None)
-        return lines[place]
+        return self._program.answer("source_info", self._place, address)
 
     def sass_by_pc(self, address: int) -> str:
         """The machine code of an instruction as text, "" where unknown."""
-        if not has_reader():
-            return ""
-        texts, place = self._program.instructions, (self._place, address)
-        if place not in texts:
-            with _damage_of(self._file.path):
-                answers = self._program.answers("sass_by_pc", *place)
-                texts[place] = next(filter(None, answers), "")
-        return texts[place]
+        return self._program.answer("sass_by_pc", self._place, address) or ""
 
     def code_start(self, metric: str) -> int | None:
         """The address of the kernel's own code, of those in a metric, where functions that it calls
@@ -205,28 +191,33 @@ class ReportFile:
 
 
 class Program:
-    """Launches of one kind that run the code of the same sources.
-
-    `lines` and `instructions` are the source lines and the machine code that were looked up, by
-    launch and address: quantities, rules and listings ask for the same.
-    """
+    """Launches of one kind that run the code of the same sources."""
 
     def __init__(self, file: ReportFile, kind: Kind, sources: frozenset[int]) -> None:
         self._file = file
         self._kind = kind
         self._sources = sources
         self._launches: list[bytes] = []
-        self.lines: dict[tuple[int, int], Any] = {}
-        self.instructions: dict[tuple[int, int], str] = {}
+        self._answers: dict[tuple[str, int, int], Any] = {}
 
     def add(self, code: bytes) -> int:
         """Add a launch by the fields that name its code; gives its place."""
         self._launches.append(code)
         return len(self._launches) - 1
 
-    def answers(self, question: str, place: int, address: int) -> Iterator[Any]:
-        """What the vendor's handles of a launch answer for an instruction."""
-        return (getattr(opened[place], question)(address) for opened in self._handles)
+    def answer(self, question: str, place: int, address: int) -> Any:
+        """What the vendor's reader answers for an instruction of a launch; None without an answer.
+
+        It is asked once: quantities, rules and listings ask for the same.
+        """
+        if not has_reader():
+            return None
+        key = question, place, address
+        if key not in self._answers:
+            with _damage_of(self._file.path):
+                answers = (getattr(opened[place], question)(address) for opened in self._handles)
+                self._answers[key] = next(filter(None, answers), None)
+        return self._answers[key]
 
     @cached_property
     def _handles(self) -> Sequence[Opened]:

@@ -10,8 +10,8 @@ from profkit.report import panels
 from profkit.report.catalog import Quantity, catalog
 from profkit.report.quantities import NOT_COLLECTED, NOT_IN_VERSION
 from profkit.report.summary import span
+from profkit.ui.document import Facts, Row, Table
 from profkit.ui.text import extent, literal, number, percent, plural
-from profkit.ui.view import Grid, Panel, Row
 
 if TYPE_CHECKING:
     from profkit.report.gpus import Gpu
@@ -34,7 +34,7 @@ def headline(report: ReportSummary) -> str:
     return line
 
 
-def recording(report: ReportSummary, *, with_host: bool) -> Panel:
+def recording(report: ReportSummary, *, with_host: bool) -> Facts:
     """GPU, time, clocks, settings and command of the recording."""
     session = report.session
     versions = (("CUDA", session.cuda_version), ("driver", session.driver_version))
@@ -53,7 +53,7 @@ def recording(report: ReportSummary, *, with_host: bool) -> Panel:
         Row("Command", literal(command) or "not in the report"),
         Row("Host", literal(host) or "not in the report"),
     ]
-    return Panel("Recording", tuple(rows if with_host else rows[:-1]))
+    return Facts("Recording", tuple(rows if with_host else rows[:-1]))
 
 
 def _gpu(gpu: Gpu) -> str:
@@ -114,7 +114,7 @@ def groups_grid(
     groups: Iterable[Group],
     sorted_by: str = "",
     more: Mapping[str, Callable[[Group], str]] | None = None,
-) -> Grid:
+) -> Table:
     """The table of kernels, without empty columns; with `more` columns, and the catalog quantity
     that it is sorted by."""
     entry = catalog().quantities.get(sorted_by)
@@ -143,7 +143,7 @@ def groups_grid(
     shown = [any(row[place] for row in rows) for place in range(len(columns))]
     note = _SPREAD if shown[columns.index("Spread")] else ""
     texts = (tuple(compress(row, shown)) for row in rows)
-    return Grid("Kernels", tuple(compress(columns, shown)), tuple(texts), note)
+    return Table("Kernels", tuple(compress(columns, shown)), tuple(texts), note)
 
 
 def why_unknown(groups: Iterable[Group], name: str) -> list[str]:

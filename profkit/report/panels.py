@@ -6,15 +6,15 @@ Terminal, Markdown and notebook lay out the same panels; numbers are formatted h
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator
 
 from profkit.machine_code.operation import WARP
 from profkit.report.occupancy import warps_per_block
 from profkit.report.quantities import NOT_CHECKED, NOT_COLLECTED, NOT_HERE, NOT_IN_VERSION
 from profkit.report.resources import BUSY
 from profkit.report.summary import LaunchSummary, Occupancy, Work
+from profkit.ui.document import Facts, Row, Table
 from profkit.ui.text import compact, count, extent, kibibytes, literal, number, percent, plural
-from profkit.ui.view import Grid, Panel, Row
 
 _ALWAYS = {
     "sm_busy", "issue_busy", "tensor_busy", "l1_busy", "lsu_data_busy", "l2_busy", "dram_busy",
@@ -32,7 +32,7 @@ _OPCODES_SHOWN = 9  # two lines at 100 columns
 _LEAST_MIX = 0.005  # share of the instructions that is not rounded to 0%
 
 
-def panels(launch: LaunchSummary) -> tuple[Panel, ...]:
+def panels(launch: LaunchSummary) -> tuple[Facts, ...]:
     """All panels of a launch, the most informative first; empty panels are omitted."""
     sections = (
         busy_panel, stalls_panel, tensor_panel, _launch_panel, _access_panel, occupancy_panel,
@@ -54,28 +54,20 @@ def title(launch: LaunchSummary) -> str:
     return ", ".join(filter(None, parts))
 
 
-def _panel(
-    launch: LaunchSummary,
-    heading: str,
-    rows: Sequence[Row],
-    absent: tuple[str, str],
-    note: str = "",
-    *,
-    wide: bool = False,
-) -> Panel:
-    """A panel; without rows, the reason why the quantity in `absent` (name, label) is missing."""
-    if rows:
-        return Panel(heading, tuple(rows), note, wide)
-    name, label = absent
-    return Panel(heading, (Row(label, "n/a", launch.why_missing(name)),))
+def _or_missing(panel: Facts, launch: LaunchSummary, name: str, label: str) -> Facts:
+    """A panel; without rows, the reason why a quantity is missing."""
+    reason = Row(label, "n/a", launch.why_missing(name))
+    return panel if panel.rows else Facts(panel.title, (reason,))
 
 
-def _share_rows(launch: LaunchSummary, rows: Iterable[tuple[str, str, str]]) -> list[Row]:
+def _share_rows(launch: LaunchSummary, rows: Iterable[tuple[str, str, str]]) -> tuple[Row, ...]:
     """Rows of label, share with a bar, and note."""
-    return [Row(label, _share(launch, name), note, launch.get(name)) for label, name, note in rows]
+    return tuple(
+        Row(label, _share(launch, name), note, launch.get(name)) for label, name, note in rows
+    )
 
 
-def busy_panel(launch: LaunchSummary) -> Panel:
+def busy_panel(launch: LaunchSummary) -> Facts:
     """Utilization of each resource, share of its peak over elapsed cycles."""
     skipped = _ALWAYS | {_ACTIVE}
     if not launch.get("fmaheavy_busy") > launch.get("fma_busy"):
@@ -87,16 +79,13 @@ def busy_panel(launch: LaunchSummary) -> Panel:
         shown[shown.index("l1_busy")] = _ACTIVE
     known = any(name in launch.values for name in shown)
     reasons = dict.fromkeys(launch.why_missing(name) for name in shown if name in launch.missing)
-    return _panel(
-        launch,
-        "Utilization, % of peak over elapsed cycles",
-        _share_rows(launch, ((BUSY[name], name, "") for name in shown)) if known else (),
-        ("sm_busy", "utilization"),
-        f"n/a: {', '.join(reasons)}" if reasons else "",
-    )
+    rows = _share_rows(launch, ((BUSY[name], name, "") for name in shown)) if known else ()
+    note = f"n/a: {', '.join(reasons)}" if reasons else ""
+    panel = Facts("Utilization, % of peak over elapsed cycles", rows, note)
+    return _or_missing(panel, launch, "sm_busy", "utilization")
 
 
-def stalls_panel(launch: LaunchSummary) -> Panel:
+def stalls_panel(launch: LaunchSummary) -> Facts:
     """Warp states by cycles per issued instruction."""
     states = [
         (stall.reason + ("" if stall.is_wait else " *"), stall.cycles, stall.share)
@@ -109,25 +98,22 @@ def stalls_panel(launch: LaunchSummary) -> Panel:
         _, cycles, shares = zip(*rest, strict=True)
         shown.append((plural(len(rest), "other"), sum(cycles), sum(shares)))
     rows = [Row(label, f"{cycles:.2f}", percent(share), share) for label, cycles, share in shown]
-    return _panel(
-        launch,
-        "Warp stalls, cycles per issued instruction",
-        [*rows, Row("sum", f"{total:.2f}")] if launch.stalls else (),
-        ("warp_latency", "warp stalls"),
-        "* not a stall: issuing, or eligible to issue",
-    )
+    rows += [Row("sum", f"{total:.2f}")] if launch.stalls else []
+    note = "* not a stall: issuing, or eligible to issue"
+    panel = Facts("Warp stalls, cycles per issued instruction", tuple(rows), note)
+    return _or_missing(panel, launch, "warp_latency", "warp stalls")
 
 
-def grids(launch: LaunchSummary) -> tuple[Grid, ...]:
+def grids(launch: LaunchSummary) -> tuple[Table, ...]:
     """The tables of a launch."""
     return work_grid(launch), _memory_grid(launch), _shared_grid(launch)
 
 
-def work_grid(launch: LaunchSummary) -> Grid:
+def work_grid(launch: LaunchSummary) -> Table:
     """Operations by precision against their roofs."""
     rows = tuple(_work_row(work) for work in launch.work if work.operations > 0)
     columns = ("", "Work", "Rate", "Of peak at measured SM clock", "Of datasheet")
-    return Grid("Arithmetic", columns, rows, "; ".join(filter(None, _work_notes(launch))))
+    return Table("Arithmetic", columns, rows, "; ".join(_work_notes(launch)))
 
 
 def _work_row(work: Work) -> tuple[str, ...]:
@@ -146,7 +132,7 @@ def _work_row(work: Work) -> tuple[str, ...]:
     return work.label, number(work.operations, unit), rate, roof, sheet
 
 
-def _work_notes(launch: LaunchSummary) -> tuple[str, ...]:
+def _work_notes(launch: LaunchSummary) -> Iterator[str]:
     reasons = {
         work.label: launch.why_missing(
             f"{'ops' if work.precision.endswith('int8') else 'flop'}_{work.precision}"
@@ -156,35 +142,43 @@ def _work_notes(launch: LaunchSummary) -> tuple[str, ...]:
     }
     collectable = (NOT_COLLECTED, NOT_IN_VERSION)
     absent = [label for label, reason in reasons.items() if reason.startswith(collectable)]
-    idle = {*reasons.values()} <= {NOT_HERE} and not any(w.operations > 0 for w in launch.work)
-    share = launch.get("tensor_instructions") / launch.get("instructions_executed")
+    done = [work for work in launch.work if work.operations > 0]
+    if {*reasons.values()} <= {NOT_HERE} and not done:
+        yield "no floating-point or tensor operations"
+    if absent:
+        yield f"not collected: {', '.join(absent)}"
+    if math.isnan(launch.get("flop_tensor")) and launch.get("tensor_instructions") > 0:
+        share = launch.get("tensor_instructions") / launch.get("instructions_executed")
+        yield (
+            f"tensor-core instructions are {percent(share)} of executed instructions; their FLOP "
+            "count is unknown"
+        )
+    yield from _half_notes(launch)
+    if any(work.datasheet > 0 and not work.verified for work in done):
+        yield "? unverified datasheet value"
+    if launch.get("flop_tensor_sparse") > 0:
+        yield "part of the tensor work used sparse instructions, which dense roofs do not bound"
+
+
+def _half_notes(launch: LaunchSummary) -> Iterator[str]:
+    """What ncu's counters of half precision hold besides arithmetic."""
     moves, claimed = launch.get("flop_fp16_moves"), launch.get("half_share_claimed")
-    half = launch.get("flop_fp16_counted") if claimed >= _NOTEWORTHY_HALF else math.nan
-    return (
-        "no floating-point or tensor operations" if idle else "",
-        f"not collected: {', '.join(absent)}" if absent else "",
-        f"tensor-core instructions are {percent(share)} of executed instructions; their FLOP count "
-        "is unknown"
-        if math.isnan(launch.get("flop_tensor")) and launch.get("tensor_instructions") > 0
-        else "",
-        f"excluded: {number(moves, 'FLOP')} of half precision that ncu counts for instructions "
-        "that only load a constant or convert"
-        if moves > 0 and claimed >= _NOTEWORTHY_HALF
-        else "",
-        f"half precision: 0 to {number(half, 'FLOP')} ({percent(claimed)} of its roof); ncu's "
-        "counters include constant loads, which were not separated here"
-        if launch.why_missing("flop_fp16") == NOT_CHECKED and claimed >= _NOTEWORTHY_HALF
-        else "",
-        "? unverified datasheet value"
-        if any(w.operations > 0 and w.datasheet > 0 and not w.verified for w in launch.work)
-        else "",
-        "part of the tensor work used sparse instructions, which dense roofs do not bound"
-        if launch.get("flop_tensor_sparse") > 0
-        else "",
-    )
+    if not claimed >= _NOTEWORTHY_HALF:
+        return
+    if moves > 0:
+        yield (
+            f"excluded: {number(moves, 'FLOP')} of half precision that ncu counts for instructions "
+            "that only load a constant or convert"
+        )
+    if launch.why_missing("flop_fp16") == NOT_CHECKED:
+        counted = number(launch.get("flop_fp16_counted"), "FLOP")
+        yield (
+            f"half precision: 0 to {counted} ({percent(claimed)} of its roof); ncu's "
+            "counters include constant loads, which were not separated here"
+        )
 
 
-def _memory_grid(launch: LaunchSummary) -> Grid:
+def _memory_grid(launch: LaunchSummary) -> Table:
     """Bytes, bandwidth, roof and hit rate of each memory level."""
     sheet = launch.gpu.datasheet.peaks["dram"] if launch.gpu.datasheet else None
     dram_roof = _roof(launch, "dram_bandwidth", "")
@@ -198,29 +192,24 @@ def _memory_grid(launch: LaunchSummary) -> Grid:
     l2_rate, l1_rate = (number(launch.get(f"{level}_bandwidth"), "B/s") for level in ("l2", "l1"))
     l2_roof = _roof(launch, "l2_output_bandwidth", "L2 to SMs ")
     l1_roof = _roof(launch, "l1_writeback_bandwidth", "loads + stores ")
+    l2_hits, l1_hits = (_share(launch, f"{level}_hit_rate") for level in ("l2", "l1"))
     rows = (
         ("DRAM", _traffic(launch, "dram"), rate, dram_roof, ""),
-        ("L2", _traffic(launch, "l2"), l2_rate, l2_roof, _share(launch, "l2_hit_rate")),
-        (
-            "L1",
-            number(launch.get("l1_bytes"), "B"),
-            l1_rate,
-            l1_roof,
-            _share(launch, "l1_hit_rate"),
-        ),
+        ("L2", _traffic(launch, "l2"), l2_rate, l2_roof, l2_hits),
+        ("L1", number(launch.get("l1_bytes"), "B"), l1_rate, l1_roof, l1_hits),
     )
     intensity = launch.get("arithmetic_intensity")
-    notes = (
-        [f"arithmetic intensity {number(intensity, 'FLOP/B')} of DRAM traffic"]
-        if intensity > 0
-        else []
-    )
+    notes = []
+    if intensity > 0:
+        notes.append(f"arithmetic intensity {number(intensity, 'FLOP/B')} of DRAM traffic")
     output = launch.get("l2_output_bandwidth") / launch.get("l2_output_bandwidth_peak")
     if (busy := launch.get("l2_busy")) - output >= _APART:
         notes.append(f"output to SMs is one unit of L2, whose busiest unit is {percent(busy)} busy")
     reasons = map(launch.why_missing, ("dram_bytes", "l2_bytes", "l1_bytes"))
     columns = ("", "Bytes", "Bandwidth", "Of roof at measured clock", "Hit rate")
-    return Grid("Memory", columns, rows, "; ".join([*notes, *dict.fromkeys(filter(None, reasons))]))
+    return Table(
+        "Memory", columns, rows, "; ".join([*notes, *dict.fromkeys(filter(None, reasons))])
+    )
 
 
 def _traffic(launch: LaunchSummary, level: str) -> str:
@@ -253,7 +242,7 @@ _TENSOR_PATHS = (
 )
 
 
-def tensor_panel(launch: LaunchSummary) -> Panel:
+def tensor_panel(launch: LaunchSummary) -> Facts:
     """Tensor core utilization by instruction family."""
     idle = launch.get("flop_tensor") == 0 and not launch.get("ops_tensor_int8") > 0
     paths = () if idle else (path for path in _TENSOR_PATHS if launch.get(path[1]) > 0)
@@ -262,16 +251,18 @@ def tensor_panel(launch: LaunchSummary) -> Panel:
     if idle:
         shared = "; HFMA2.MMA (constant loads, half-precision arithmetic) runs on this pipe"
         note = "no tensor-core work" + (shared if launch.get("tensor_busy") > 0 else "")
-    known = "tensor_busy" in launch.values
-    absent = ("tensor_busy", "tensor pipe")
-    heading = "Tensor cores, % of peak over elapsed cycles"
-    return _panel(launch, heading, rows if known else (), absent, note)
+    panel = Facts(
+        "Tensor cores, % of peak over elapsed cycles",
+        rows if "tensor_busy" in launch.values else (),
+        note,
+    )
+    return _or_missing(panel, launch, "tensor_busy", "tensor pipe")
 
 
 _SHARED_ACCESSES = {"loads": "load", "stores": "store", "atomics": "atomic", "cp.async": "async"}
 
 
-def _shared_grid(launch: LaunchSummary) -> Grid:
+def _shared_grid(launch: LaunchSummary) -> Table:
     """Bank conflicts of shared memory by kind of access."""
     counted = "shared_wavefronts_load" in launch.values
     addressed = "shared_wavefronts_executed" in launch.values
@@ -286,27 +277,24 @@ def _shared_grid(launch: LaunchSummary) -> Grid:
             share = _share(launch, f"shared_conflict_share_{access}")
             factor = "n/a" if math.isnan(ways) else f"{ways:.1f}"
             rows.append((label, total, compact(conflicts), share, factor))
-    excess = compact(launch.get("shared_wavefronts_excessive"))
-    notes = (
-        f"excessive by instruction addresses: {excess} wavefronts, "
-        f"{_share(launch, 'shared_excessive_share')}"
-        if addressed
-        else "",
-        "conflicts by hardware counter include arbitration between accesses and only part of "
-        "cp.async"
-        if counted
-        else "",
-    )
-    note = "; ".join(filter(None, notes))
-    if not rows:
-        note = "no shared-memory accesses by loads or stores"
+    notes = []
+    if addressed:
+        excess = compact(launch.get("shared_wavefronts_excessive"))
+        share = _share(launch, "shared_excessive_share")
+        notes.append(f"excessive by instruction addresses: {excess} wavefronts, {share}")
+    if counted:
+        notes.append(
+            "conflicts by hardware counter include arbitration between accesses and only part of "
+            "cp.async"
+        )
+    note = "; ".join(notes) if rows else "no shared-memory accesses by loads or stores"
     if not counted and not addressed:
         rows, note = [], launch.why_missing("shared_wavefronts_load")
     columns = ("", "Wavefronts", "Conflicts", "Share", "N-way bank conflict")
-    return Grid("Shared memory", columns, tuple(rows), note)
+    return Table("Shared memory", columns, tuple(rows), note)
 
 
-def occupancy_panel(launch: LaunchSummary) -> Panel:
+def occupancy_panel(launch: LaunchSummary) -> Facts:
     """Occupancy, its limiter and the next higher level."""
     rows = [
         Row(kind, _share(launch, name), literal(launch.why_missing(name)))
@@ -320,8 +308,8 @@ def occupancy_panel(launch: LaunchSummary) -> Panel:
         active = launch.get("warps_active_per_scheduler")
         rows.append(Row("per scheduler", f"{active:.2f} warps", f"active; {eligible:.2f} eligible"))
     known = "occupancy_theoretical" in launch.values or launch.occupancy is not None
-    absent = ("occupancy_theoretical", "occupancy")
-    return _panel(launch, "Occupancy", rows if known else (), absent, wide=True)
+    panel = Facts("Occupancy", tuple(rows) if known else (), wide=True)
+    return _or_missing(panel, launch, "occupancy_theoretical", "occupancy")
 
 
 def _limits(launch: LaunchSummary, occupancy: Occupancy) -> list[Row]:
@@ -365,34 +353,26 @@ def _step(launch: LaunchSummary, occupancy: Occupancy) -> list[Row]:
     return [Row("next step", percent(share), "; ".join(changes))]
 
 
-def _launch_panel(launch: LaunchSummary) -> Panel:
+def _launch_panel(launch: LaunchSummary) -> Facts:
     """Launch configuration, resources per block, waves and tail."""
     threads, static = launch.get("block_size"), launch.get("shared_static")
     idle = 0 if math.isnan(threads) else warps_per_block(int(threads)) * WARP - int(threads)
     shared = kibibytes(static + launch.get("shared_dynamic"))
+    threads_in_all, registers = launch.get("threads"), launch.get("registers_per_thread")
     cluster = launch.get("cluster_size")
+    inactive = f"{idle} inactive lanes in each block's last warp" if idle else ""
+    per_block = f"per block, {kibibytes(static)} static" if static > 0 else "per block"
+    active = percent(launch.get("sm_active_share"))
     rows = {
-        "threads": Row(
-            "threads",
-            compact(launch.get("threads")),
-            f"{idle} inactive lanes in each block's last warp" if idle else "",
-        ),
-        "registers_per_thread": Row(
-            "registers", count(launch.get("registers_per_thread")), "per thread"
-        ),
-        "shared_dynamic": Row(
-            "shared memory",
-            shared,
-            f"per block, {kibibytes(static)} static" if static > 0 else "per block",
-        ),
+        "threads": Row("threads", compact(threads_in_all), inactive),
+        "registers_per_thread": Row("registers", count(registers), "per thread"),
+        "shared_dynamic": Row("shared memory", shared, per_block),
         "cluster_size": Row("cluster", plural(int(cluster), "block") if cluster > 1 else ""),
         "waves": _waves(launch.get("waves"), launch.get("grid_size")),
-        "sm_active_share": Row(
-            "SM active share", percent(launch.get("sm_active_share")), "of elapsed cycles"
-        ),
+        "sm_active_share": Row("SM active share", active, "of elapsed cycles"),
     }
-    known = [row for name, row in rows.items() if name in launch.values and row.value]
-    return _panel(launch, "Launch", known, ("threads", "launch configuration"))
+    known = tuple(row for name, row in rows.items() if name in launch.values and row.value)
+    return _or_missing(Facts("Launch", known), launch, "threads", "launch configuration")
 
 
 def _waves(waves: float, grid: float) -> Row:
@@ -406,7 +386,7 @@ def _waves(waves: float, grid: float) -> Row:
     return Row("waves", f"{waves:,.2f}", note)
 
 
-def _instructions_panel(launch: LaunchSummary) -> Panel:
+def _instructions_panel(launch: LaunchSummary) -> Facts:
     """Instruction counts, divergence, spills and mix."""
     rows = []
     if "instructions_executed" in launch.values:
@@ -431,33 +411,26 @@ def _instructions_panel(launch: LaunchSummary) -> Panel:
                 if share >= _LEAST_MIX
             ]
             rows.append(Row(label, "", ", ".join(shown)))
-    absent = ("instructions_executed", "instructions")
-    return _panel(launch, "Instructions", rows, absent, wide=True)
+    panel = Facts("Instructions", tuple(rows), wide=True)
+    return _or_missing(panel, launch, "instructions_executed", "instructions")
 
 
 def _spills(launch: LaunchSummary) -> list[Row]:
     rows = []
     spills = launch.get("spill_instructions")
     if not math.isnan(spills):
-        share = spills / launch.get("instructions_executed")
-        note = (
-            f"{percent(share)} of executed instructions, as marked by the compiler"
-            if spills
-            else ""
-        )
+        share = percent(spills / launch.get("instructions_executed"))
+        note = f"{share} of executed instructions, as marked by the compiler" if spills else ""
         rows.append(Row("register spills", compact(spills), note))
     local, size = launch.get("local_loads") + launch.get("local_stores"), launch.get("local_bytes")
     if local > 0 or (local == 0 and not rows):
         moved = f"; {number(size, 'B')} at L1" if size > 0 else ""
-        rows.append(
-            Row(
-                "local memory", compact(local), f"loads and stores (spills and local arrays){moved}"
-            )
-        )
+        note = f"loads and stores (spills and local arrays){moved}"
+        rows.append(Row("local memory", compact(local), note))
     return rows
 
 
-def _access_panel(launch: LaunchSummary) -> Panel:
+def _access_panel(launch: LaunchSummary) -> Facts:
     """Sectors per request of global accesses, and how much of them is used."""
     rows = []
     for kind in ("load", "store"):
@@ -477,7 +450,7 @@ def _access_panel(launch: LaunchSummary) -> Panel:
     ):
         if (value := launch.get(name)) > 0:
             rows.append(Row(label, number(value, unit) if unit else compact(value), note))
-    return Panel("Global memory accesses", tuple(rows))
+    return Facts("Global memory accesses", tuple(rows))
 
 
 def _share(launch: LaunchSummary, name: str) -> str:
