@@ -7,9 +7,10 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from profkit.report import overview, panels
-from profkit.report.names import file_name, function_name, told_apart
+from profkit.report.names import file_name
 from profkit.report.summary import NAME_WIDTH, LaunchSummary, ReportSummary
 from profkit.rules import finding_text as words
+from profkit.ui.names import told_apart
 from profkit.ui.text import literal, plural
 from profkit.ui.view import Grid, Panel, Row
 
@@ -80,7 +81,7 @@ def _items(items: Sequence[tuple[Finding, str]]) -> str:
             str(item.rank or "-"),
             f"{words.gain(item.estimate)}{words.of_chain(item)}" if item.estimate else "",
             item.title,
-            f"{function_name(item.group, NAME_WIDTH) if item.group else words.TIMELINE}{others}",
+            f"{item.group.short_name(NAME_WIDTH) if item.group else words.TIMELINE}{others}",
             "".join(item.actions[:1]),
         )
         for item, others in items

@@ -13,12 +13,12 @@ from rich.text import Text
 
 from profkit.analysis.source_view import Counts, Inside, SourceView, added
 from profkit.report import panels
-from profkit.report.names import function_name, told_apart
 from profkit.report.phases import HALF, KernelTimeline, Track
 from profkit.report.summary import NOT_STALLED, LaunchSummary, ReportSummary
 from profkit.rules.checklist import Checklist
 from profkit.rules.checklist_view import located
 from profkit.rules.finding import Finding
+from profkit.ui.names import told_apart
 from profkit.ui.terminal import note
 from profkit.ui.text import bar, compact, cut, literal, number, percent, plural, shorten
 
@@ -76,7 +76,7 @@ def inside_view(
             parts += [Text(), heading, *located(items, width, len(report.groups))]
     if others := report.groups[1:]:
         kind = "selected kernel" if len(report.launches) < report.recorded else "kernel"
-        names = [function_name(group, _LONGEST_NAME, others) for group in others[:_OTHERS_NAMED]]
+        names = [group.short_name(_LONGEST_NAME, others) for group in others[:_OTHERS_NAMED]]
         rest = ", ..." if len(others) > _OTHERS_NAMED else ""
         more = f"{plural(len(others), f'more {kind}')}: {', '.join(names)}{rest}"
         parts += [Text(), Text(f"{more}; --kernel REGEX selects one", "dim")]

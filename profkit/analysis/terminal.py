@@ -14,12 +14,12 @@ from rich.text import Text
 
 from profkit.analysis.run_files import TIMELINE
 from profkit.report import overview, panels
-from profkit.report.names import told_apart
 from profkit.report.summary import Group as KernelGroup
 from profkit.report.summary import ReportSummary
 from profkit.rules import finding_text as words
 from profkit.rules.checklist import WORTH_ACTING, Checklist
 from profkit.rules.checklist_view import findings_view, main_remarks, overview_view
+from profkit.ui.names import told_apart
 from profkit.ui.terminal import facts, note, panels_view, table_of
 from profkit.ui.text import literal, percent, plural, shorten
 from profkit.ui.view import Grid, Row

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from profkit.core.errors import UsageError
-from profkit.report.names import file_name, told_apart
+from profkit.report.names import file_name
 from profkit.rules import finding_text as words
 from profkit.rules.checklist_view import in_full, in_short
 from profkit.rules.finding import Finding
@@ -20,6 +20,7 @@ from profkit.timeline.events import TimelineGpu
 from profkit.timeline.summary import KernelGroup, RangeUse, Region, TimelineSummary
 from profkit.timeline.times import Spread
 from profkit.ui.markdown import code, escape
+from profkit.ui.names import told_apart
 from profkit.ui.terminal import console, facts, note, rendered
 from profkit.ui.text import bar, extent, literal, number, percent, plural, shorten
 from profkit.ui.view import Grid, Panel, Row

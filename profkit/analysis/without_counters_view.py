@@ -11,7 +11,6 @@ from rich.text import Text
 
 from profkit.analysis.without_counters import Analysis
 from profkit.core.typed_file import Count, File, Model, Number, Real, encode
-from profkit.report.names import told_apart
 from profkit.report.summary import Group
 from profkit.rules.code_signs import CodeFinding, source_of
 from profkit.rules.declared_headroom import DeclaredHeadroom
@@ -19,6 +18,7 @@ from profkit.rules.finding_text import kernel_name, measured
 from profkit.rules.outlook import KernelOutlook, Whole
 from profkit.ui.markdown import code, escape
 from profkit.ui.markdown import table_of as markdown_table
+from profkit.ui.names import told_apart
 from profkit.ui.terminal import facts, note, rows_of, table_of
 from profkit.ui.text import extent, factor, literal, number, percent, plural
 from profkit.ui.view import Grid, Panel, Row

@@ -9,9 +9,9 @@ from profkit.comparison.application import FLOOR, ApplicationDiff, PartChange
 from profkit.comparison.text import signed
 from profkit.core.typed_file import Count, Model, Output
 from profkit.core.version import __version__
-from profkit.report.names import told_apart
 from profkit.timing.verdict import reason_words
 from profkit.ui.document import Document, Heading, Lines, Table
+from profkit.ui.names import told_apart
 from profkit.ui.text import factor_range, literal, number, percent, plural
 
 _SHOWN = 0.002  # of the step before, chosen: smaller changes are left out unless all are asked for

@@ -27,7 +27,6 @@ from profkit.comparison.problem_size import SizeEvidence, size_evidence
 from profkit.comparison.repeats import Change, Profiled, judge
 from profkit.comparison.timed_change import TimedChange, Timings, same_samples, timed_change
 from profkit.core.typed_file import Count, Model, Number, Real
-from profkit.report.names import function_name
 from profkit.report.source_lines import LineCost
 from profkit.report.summary import NAME_WIDTH, Group, LaunchSummary, ReportSummary
 from profkit.rules.checklist import Checklist
@@ -143,7 +142,7 @@ class KernelDiff:
     def _summary(self) -> str:
         """`transpose: IMPROVED, 328.2 µs → 145.0 µs, 2.26x faster [2.19, 2.34]`."""
         groups = (self.before, self.after)
-        names = (function_name(group, NAME_WIDTH, groups) for group in groups)
+        names = (group.short_name(NAME_WIDTH, groups) for group in groups)
         head = f"{' → '.join(dict.fromkeys(names))}: {self.change.value}"
         if self.change is Change.incomparable:
             return f"{head}, {self.obstacle_words}"

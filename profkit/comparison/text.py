@@ -22,7 +22,6 @@ from profkit.comparison.matching import Basis
 from profkit.comparison.repeats import Change
 from profkit.comparison.timed_change import INTERLEAVED, TimedChange
 from profkit.report.catalog import catalog
-from profkit.report.names import function_name
 from profkit.report.summary import Group
 from profkit.rules.finding import Finding
 from profkit.rules.finding_text import gain
@@ -74,7 +73,7 @@ def headline(kernel: KernelDiff) -> str:
 def name(kernel: KernelDiff) -> str:
     """The kernel's name, both names where it changed."""
     sides = (kernel.before, kernel.after)
-    before, after = (function_name(group, _LONGEST_NAME, sides) for group in sides)
+    before, after = (group.short_name(_LONGEST_NAME, sides) for group in sides)
     return before if before == after else f"{before}{_ARROW}{after}"
 
 
@@ -436,7 +435,7 @@ def gone(groups: Sequence[Group]) -> list[tuple[str, str]]:
 
 
 def _short(group: Group) -> str:
-    return function_name(group, _LONGEST_NAME)
+    return group.short_name(_LONGEST_NAME)
 
 
 def went(diff: Diff) -> str:

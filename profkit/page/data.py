@@ -17,12 +17,13 @@ from profkit.page.lead import anchor, kernel_count, lead
 from profkit.page.sources import source_data
 from profkit.report import overview, panels
 from profkit.report.catalog import catalog
-from profkit.report.names import file_name, told_apart
+from profkit.report.names import file_name
 from profkit.report.summary import Group, ReportSummary
 from profkit.rules import finding_text as words
 from profkit.rules.checklist import WORTH_ACTING, Checklist
 from profkit.rules.finding import FindingGroup
 from profkit.runs.manifest import Manifest
+from profkit.ui.names import told_apart
 from profkit.ui.text import literal, number
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from profkit.report import messages
 from profkit.report.framing import Kind, damaged
-from profkit.report.paths import without_homes
+from profkit.report.names import without_homes
 
 Value = int | float | str
 _MOST_METRICS = 100_000  # of a launch; 2,500 are the most of 158 reports

@@ -1,33 +1,29 @@
-"""Names for display: shortened kernel names, paths without the host."""
+"""Names and paths for display: without the host, home folders and what surrounds a kernel's name.
+
+Home folders name people, and Windows has its own separator.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from profkit.ui.names import told_apart as told_apart
-from profkit.ui.text import literal, shorten
-
-if TYPE_CHECKING:
-    from profkit.report.summary import Group
+# A home folder by where systems keep them, wherever that is mounted (/export/home, /mnt/c/Users).
+# root's is left: it names nobody.
+_HOME = re.compile(
+    r"""(?<![\w.])(?:
+        [A-Za-z]:[\\/]+(?i:Users)[\\/]+(?:[^\\/:*?"<>|\n]+(?=[\\/])|[^\s\\/:*?"<>|]+)
+        | (?:/[\w.-]+)*?/(?:home|Users|users)/[^\s/:"']+
+    )""",
+    re.VERBOSE,
+)
+_WINDOWS = re.compile(r"[A-Za-z]:\\|\\\\")
 
 
 def file_name(path: str, *, with_host: bool) -> str:
     """The path, or without the host only the file's name."""
     return path if with_host else Path(path).name
-
-
-def function_name(group: Group, width: int, beside: Sequence[Group] = ()) -> str:
-    """A kernel's function name, extended where other kernels of its report, or those in `beside`,
-    have the same: CUTLASS names every kernel `Kernel`."""
-    others = [
-        name for other in beside if other.function == group.function for name in other.namesakes
-    ]
-    names = dict.fromkeys([*group.namesakes, *others])
-    if len(names) < 2:
-        return shorten(literal(group.function), width)
-    return told_apart(map(literal, names), width)[literal(group.name)]
 
 
 def own_names(names: Iterable[str]) -> Mapping[str, str]:
@@ -48,3 +44,13 @@ def _own(name: str) -> str:
         depth += character in "<("
     words = text.partition("(")[0].replace("::", " ").split()
     return words[-1] if words and depth == 0 else name
+
+
+def without_homes(text: str) -> str:
+    """A text with `~` for each path of a home folder: /home/ann/x.cu becomes ~/x.cu."""
+    return _HOME.sub("~", text)
+
+
+def posix(path: str) -> str:
+    """A path with slashes, whichever system wrote it."""
+    return path.replace("\\", "/") if _WINDOWS.match(path) else path

@@ -21,7 +21,7 @@ from profkit.report.launch_message import (
     RuleResult,
     rule_results,
 )
-from profkit.report.paths import without_homes
+from profkit.report.names import without_homes
 from profkit.report.session import Session, decode
 
 if TYPE_CHECKING:

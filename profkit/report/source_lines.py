@@ -12,7 +12,7 @@ from functools import cache
 from profkit.machine_code.blame import Instruction
 from profkit.machine_code.opcodes import unguarded
 from profkit.report.action import Action, has_reader
-from profkit.report.paths import posix
+from profkit.report.names import posix
 from profkit.report.reader import by_address
 
 

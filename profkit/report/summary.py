@@ -17,6 +17,7 @@ from profkit.report.checks import NOT_TIMED, TOLERANCES, cache_note, contradicti
 from profkit.report.gpus import Gpu, gpu_of
 from profkit.report.occupancy import BlockNeeds, Limits, NextStep, limiters, next_step
 from profkit.report.resources import PRECISIONS
+from profkit.ui.names import told_apart
 from profkit.ui.text import extent, literal, number, percent, plural, shorten
 
 if TYPE_CHECKING:
@@ -214,7 +215,18 @@ class LaunchSummary:
 
     @cached_property
     def stalls(self) -> tuple[Stall, ...]:
-        return stalls(self.values)
+        """Warp states, largest first; shares add up to 1. Empty where they were not collected."""
+        cycles = {
+            entry.name.removeprefix("stall_"): self.values[entry.name]
+            for entry in catalog().group("stalls")
+            if entry.name.startswith("stall_") and entry.name in self.values
+        }
+        total = sum(cycles.values())
+        return tuple(
+            Stall(reason, value, value / total, reason not in NOT_STALLED)
+            for reason, value in sorted(cycles.items(), key=lambda item: (-item[1], item[0]))
+            if total
+        )
 
     @cached_property
     def work(self) -> tuple[Work, ...]:
@@ -318,6 +330,15 @@ class Group:
     def function(self) -> str:
         """The kernel's name without namespaces, template arguments and parameters."""
         return self.launches[0].launch.function or self.name
+
+    def short_name(self, width: int, beside: Sequence[Group] = ()) -> str:
+        """Its function's name, extended where other kernels of its report, or those in `beside`,
+        have the same: CUTLASS names every kernel `Kernel`."""
+        others = [each for each in beside if each.function == self.function]
+        names = dict.fromkeys(name for each in (self, *others) for name in each.namesakes)
+        if len(names) < 2:
+            return shorten(literal(self.function), width)
+        return told_apart(map(literal, names), width)[literal(self.name)]
 
     @property
     def count(self) -> int:
@@ -431,21 +452,6 @@ def groups(launches: Sequence[LaunchSummary]) -> tuple[Group, ...]:
         )
         unordered.append(group)
     return tuple(sorted(unordered, key=lambda group: -group.total))
-
-
-def stalls(values: Mapping[str, float]) -> tuple[Stall, ...]:
-    """Warp states, largest first; shares add up to 1. Empty where they were not collected."""
-    cycles = {
-        entry.name.removeprefix("stall_"): values[entry.name]
-        for entry in catalog().group("stalls")
-        if entry.name.startswith("stall_") and entry.name in values
-    }
-    total = sum(cycles.values())
-    return tuple(
-        Stall(reason, value, value / total, reason not in NOT_STALLED)
-        for reason, value in sorted(cycles.items(), key=lambda item: (-item[1], item[0]))
-        if total
-    )
 
 
 def held_peak(launch: LaunchSummary, precision: str) -> tuple[float, bool]:

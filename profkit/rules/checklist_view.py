@@ -11,8 +11,8 @@ from rich.padding import Padding
 from rich.text import Text
 
 from profkit.report import overview
-from profkit.report.names import told_apart
 from profkit.rules import finding_text as words
+from profkit.ui.names import told_apart
 from profkit.ui.terminal import rows_of
 from profkit.ui.text import extent, literal, plural, shorten
 

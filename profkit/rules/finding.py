@@ -13,7 +13,6 @@ from profkit.core.projection import Measured
 from profkit.core.typed_file import Count, Model, Number
 from profkit.report.catalog import catalog
 from profkit.report.floors import WORTH
-from profkit.report.names import function_name
 from profkit.report.quantities import NOT_COLLECTED, NOT_IN_VERSION
 from profkit.report.source_lines import Place
 from profkit.report.summary import NAME_WIDTH, Group, LaunchSummary
@@ -241,7 +240,7 @@ class Finding:
     @property
     def subject(self) -> str:
         """The kernel's function, or that it is a timeline."""
-        return function_name(self.group, NAME_WIDTH) if self.group else "timeline"
+        return self.group.short_name(NAME_WIDTH) if self.group else "timeline"
 
     def __repr__(self) -> str:
         number = f" {self.rank}" if self.rank else ""

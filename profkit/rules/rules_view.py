@@ -14,12 +14,12 @@ from rich.text import Text
 from profkit.core.compute_capability import NEWEST, OLDEST
 from profkit.core.text_files import shipped_text
 from profkit.report.floors import WORTH
-from profkit.report.names import told_apart
 from profkit.report.resources import RESOURCES
 from profkit.rules import finding_text as words
 from profkit.rules.samples import SAMPLED, WORTH_SAMPLING, Match
 from profkit.rules.story_score import NEAR
 from profkit.ui.markdown import code, escape, table_of
+from profkit.ui.names import told_apart
 from profkit.ui.terminal import rows_of
 from profkit.ui.text import factor_range, literal, number, percent, plural
 from profkit.ui.view import Grid

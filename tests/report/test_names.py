@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from profkit.report.names import function_name, told_apart
 from profkit.report.quantities import evaluate
 from profkit.report.summary import Group, groups, summarize
+from profkit.ui.names import told_apart
 from tests.conftest import h200
 from tests.report.test_quantities import raw
 
@@ -67,7 +67,7 @@ CUTLASS = (
 
 
 def test_kernels_of_one_function_show_what_differs() -> None:
-    names = [function_name(one, 40) for one in group(*CUTLASS)]
+    names = [one.short_name(40) for one in group(*CUTLASS)]
     assert len(set(names)) == 2
     assert all("Kernel" in name and len(name) <= 40 for name in names)
     assert "128x128" in names[0]
@@ -76,5 +76,5 @@ def test_kernels_of_one_function_show_what_differs() -> None:
 
 def test_a_kernel_that_became_another_of_its_function_shows_what_differs() -> None:
     sides = [group(name)[0] for name in CUTLASS]
-    assert {function_name(one, 40) for one in sides} == {"Kernel"}
-    assert len({function_name(one, 40, sides) for one in sides}) == 2
+    assert {one.short_name(40) for one in sides} == {"Kernel"}
+    assert len({one.short_name(40, sides) for one in sides}) == 2

@@ -20,7 +20,7 @@ from profkit.report.launch_message import (
     plain_text,
     rule_results,
 )
-from profkit.report.paths import without_homes
+from profkit.report.names import without_homes
 from profkit.report.quantities import request
 from profkit.report.reader import read, unit_of
 from tests.conftest import CORPUS, NIGHTLY, ROOT, apart

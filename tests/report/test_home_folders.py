@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from profkit.report.paths import posix, without_homes
+from profkit.report.names import posix, without_homes
 
 
 @pytest.mark.parametrize(
