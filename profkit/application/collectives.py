@@ -14,10 +14,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from profkit.application.kernel_kinds import COMMUNICATION, collective, kernel_kind
-from profkit.application.nccl_calls import NcclCalls, nccl_calls
-from profkit.application.parts import latest_starts
+from profkit.application.kernel_kinds import COMMUNICATION, collective
+from profkit.application.nccl_calls import NcclCalls, latest_starts, nccl_calls
 from profkit.application.steps import Steps
+from profkit.application.work import kernels_of, streams_of
 from profkit.report.gpus import find_datasheet
 from profkit.timeline.events import Events, Times
 from profkit.timeline.messages import RANGE_PREFIX
@@ -97,23 +97,18 @@ def bandwidth_words(exchange: Exchange) -> str:
 def exchanges(events: Events, steps: Steps) -> Mapping[str, Exchange]:
     """The collective operations in the typical steps of a rank, by name."""
     kernels = events.kernels
-    kinds = np.array(
-        [kernel_kind(item.name) == COMMUNICATION for item in events.kernel_names], dtype=np.bool_
-    )
-    if not len(kernels) or not kinds.any():
+    exchanging = kernels_of(events, COMMUNICATION)
+    if not exchanging.any():
         return {}
-    owners = [(each.process, each.device) for each in events.streams]
-    own = np.array([owner == (steps.process, steps.device) for owner in owners], dtype=np.bool_)
-    step = np.searchsorted(steps.bounds, kernels.start, side="right") - 1
-    inside = (step >= 0) & (step < len(steps))
-    inside[inside] = steps.typical[step[inside]]
-    rows = np.flatnonzero(kinds[kernels.name] & own[kernels.stream] & inside)
+    own = streams_of(events, steps.process, steps.device)[kernels.stream]
+    rows = np.flatnonzero(exchanging & own & steps.has(kernels.start))
     rows_of: defaultdict[str, list[int]] = defaultdict(list)
     for row in rows.tolist():
         rows_of[collective(events.kernel_names[kernels.name[row]].name)].append(row)
     calls = nccl_calls(events)
     latest = latest_starts(events)
-    recorded = len({owners[stream] for stream in np.unique(kernels.stream[kinds[kernels.name]])})
+    streams = (events.streams[index] for index in np.unique(kernels.stream[exchanging]))
+    recorded = len({(stream.process, stream.device) for stream in streams})
     return {
         operation: _exchange(events, operation, np.array(of_operation), calls, latest, recorded)
         for operation, of_operation in sorted(rows_of.items())

@@ -1,21 +1,25 @@
-"""Which of NCCL's calls launched which kernel, and what they say of its message."""
+"""Collective kernels of several processes: NCCL's calls that launched them, what these say of their
+messages, when the last rank started, and which processes they make one program."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import combinations, pairwise
 
 import numpy as np
 import numpy.typing as npt
 
-from profkit.application.kernel_kinds import COMMUNICATION, kernel_kind
+from profkit.application.kernel_kinds import COMMUNICATION
+from profkit.application.work import kernels_of
 from profkit.timeline.events import Events, Times
 
 Integers = npt.NDArray[np.int64]
 
 _SEND, _RECEIVE, _ALL_TO_ALL = "ncclSend", "ncclRecv", "ncclAlltoAll"
+_TOGETHER = 0.9  # share of collectives in which all ranks meet; chosen: almost all
+_MET = 0.5  # share of a process's collectives that run beside another's; chosen: most of them
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,10 +42,7 @@ def nccl_calls(events: Events) -> NcclCalls:
     named = NcclCalls(*columns)
     if not len(messages):
         return named
-    kinds = np.array(
-        [kernel_kind(item.name) == COMMUNICATION for item in events.kernel_names], dtype=np.bool_
-    )
-    rows = np.flatnonzero(kinds[kernels.name] & (kernels.call >= 0))
+    rows = np.flatnonzero(kernels_of(events, COMMUNICATION) & (kernels.call >= 0))
     launched: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)  # by thread
     for row in rows.tolist():
         call = kernels.call[row]
@@ -94,3 +95,78 @@ def _bytes(events: Events, places: Integers) -> int:
         others = max(ranks - 1, 1) if name == _ALL_TO_ALL else 1
         directions[name if name in {_SEND, _RECEIVE} else ""] += size * others
     return max(directions.values())
+
+
+def _collectives(events: Events) -> tuple[Integers, Integers]:
+    """The rows of collective kernels, and their processes."""
+    rows = np.flatnonzero(kernels_of(events, COMMUNICATION))
+    processes = np.array([stream.process for stream in events.streams], dtype=np.int64)
+    return rows, processes[events.kernels.stream[rows]]
+
+
+def latest_starts(events: Events) -> Times | None:
+    """By kernel, when the last rank started this collective, 0 where unknown; None without other
+    ranks.
+
+    The n-th kernel of a name and communicator is the same collective on each rank, if all have
+    equally many and almost all run at once on all ranks. Without a communicator's name others are
+    of several, or end on a rank before another starts.
+    """
+    kernels = events.kernels
+    rows, owners = _collectives(events)
+    if len(np.unique(owners)) < 2:
+        return None
+    latest = np.zeros(len(kernels), dtype=np.int64)
+    named = nccl_calls(events).communicator[rows]
+    for name, communicator in np.unique(np.stack([kernels.name[rows], named]), axis=1).T:
+        chosen = (kernels.name[rows] == name) & (named == communicator)
+        members = np.unique(owners[chosen]) if communicator else np.unique(owners)
+        own = [rows[chosen & (owners == owner)] for owner in members]
+        if len(own) > 1 and len({len(column) for column in own}) == 1:
+            table = np.stack(own)
+            last = kernels.start[table].max(axis=0)
+            together = last < kernels.end[table].min(axis=0)
+            if together.mean() >= _TOGETHER:
+                latest[table] = np.where(together, last, 0)
+    return latest
+
+
+def joined(events: Events) -> Mapping[int, frozenset[int]]:
+    """The processes of each process's program; none for one that no collective joins to others.
+
+    A communicator joins its members. Where NCCL's calls do not name it, two processes are joined if
+    most collectives of the one that has fewer run beside such of the same name on the other.
+    """
+    programs: dict[int, frozenset[int]] = {}
+    for pair in _pairs(events):
+        alone = (frozenset((process,)) for process in pair)
+        first, second = (programs.get(*each) for each in zip(pair, alone, strict=True))
+        programs |= dict.fromkeys(first | second, first | second)
+    return programs
+
+
+def _pairs(events: Events) -> Iterator[tuple[int, int]]:
+    """Pairs of processes that a collective joins."""
+    rows, owners = _collectives(events)
+    if len(np.unique(owners)) < 2:
+        return
+    names, communicators = events.kernels.name[rows], nccl_calls(events).communicator[rows]
+    for name, communicator in np.unique(np.stack([names, communicators]), axis=1).T:
+        chosen = communicators == communicator
+        if not communicator:
+            chosen &= names == name
+        of_process = {
+            process: rows[chosen & (owners == process)]
+            for process in np.unique(owners[chosen]).tolist()
+        }
+        for pair in combinations(of_process, 2):
+            if communicator or _met(events, *sorted(map(of_process.__getitem__, pair), key=len)):
+                yield pair
+
+
+def _met(events: Events, fewer: Integers, others: Integers) -> bool:
+    """Whether most of some kernels run beside any of the others."""
+    start, end = events.kernels.start, events.kernels.end
+    begun = np.searchsorted(np.sort(start[others]), end[fewer])
+    over = np.searchsorted(np.sort(end[others]), start[fewer], "right")
+    return bool((begun > over).mean() >= _MET)

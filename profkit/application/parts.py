@@ -22,9 +22,9 @@ from profkit.application.kernel_kinds import (
     collective,
     kernel_kind,
 )
-from profkit.application.nccl_calls import nccl_calls
+from profkit.application.nccl_calls import latest_starts
 from profkit.application.steps import Steps
-from profkit.application.work import KERNEL, MEMORY, Work, work_of
+from profkit.application.work import KERNEL, MEMORY, Mask, Work, work_of
 from profkit.timeline import intervals
 from profkit.timeline.events import Events, MemoryKind, Times
 from profkit.timeline.intervals import NOTHING, Cover
@@ -32,7 +32,6 @@ from profkit.timeline.lost_work import lost_work
 
 Amounts = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 
 KERNELS, COPIES, FILLS, GAPS = "kernels", "copies", "memset", "idle"
 UNRECORDED = "not recorded"
@@ -72,7 +71,6 @@ LATENCY_MOST = 50_000  # ns; chosen: what takes longer waits for something else
 
 MOST_WORK = 250_000  # pieces of work that are analyzed at once; chosen: 100 MB
 
-_TOGETHER = 0.9  # share of collectives in which all ranks meet; chosen: almost all
 _RETURN = 1_000  # ns; chosen: a wait may end as the GPU does, by clocks that differ a little
 _LAUNCHING = ("Launch",)
 _ALLOCATING = ("Malloc", "MemAlloc", "cudaFree", "MemFree", "MemCreate", "MemRelease", "HostAlloc")
@@ -337,37 +335,6 @@ def _communication(
         chosen = rows[own]
         cover = intervals.union(work.start[chosen], work.end[chosen])
         yield operation, intervals.without(cover, waited), work.start[chosen]
-
-
-def latest_starts(events: Events) -> Times | None:
-    """By kernel, when the last rank started this collective, 0 where unknown; None without other
-    ranks.
-
-    The n-th kernel of a name and communicator is the same collective on each rank, if all have
-    equally many and almost all run at once on all ranks. Without a communicator's name others are
-    of several, or end on a rank before another starts.
-    """
-    kernels = events.kernels
-    talking = np.array(
-        [kernel_kind(item.name) == COMMUNICATION for item in events.kernel_names], dtype=np.bool_
-    )
-    rows = np.flatnonzero(talking[kernels.name])
-    owners = np.array([stream.process for stream in events.streams])[kernels.stream[rows]]
-    if len(np.unique(owners)) < 2:
-        return None
-    latest = np.zeros(len(kernels), dtype=np.int64)
-    named = nccl_calls(events).communicator[rows]
-    for name, communicator in np.unique(np.stack([kernels.name[rows], named]), axis=1).T:
-        chosen = (kernels.name[rows] == name) & (named == communicator)
-        members = np.unique(owners[chosen]) if communicator else np.unique(owners)
-        own = [rows[chosen & (owners == owner)] for owner in members]
-        if len(own) > 1 and len({len(column) for column in own}) == 1:
-            table = np.stack(own)
-            last = kernels.start[table].max(axis=0)
-            together = last < kernels.end[table].min(axis=0)
-            if together.mean() >= _TOGETHER:
-                latest[table] = np.where(together, last, 0)
-    return latest
 
 
 def others_share(events: Events, parts: StepParts) -> float:

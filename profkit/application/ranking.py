@@ -5,15 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from profkit.application.kernel_kinds import COMMUNICATION, kernel_family, kernel_kind
 from profkit.application.parts import KERNELS, StepParts
 from profkit.application.steps import Steps
-from profkit.application.work import dense
-from profkit.timeline.events import Events, Times
-
-Mask = npt.NDArray[np.bool_]
+from profkit.application.work import Mask, dense, kernels_of, streams_of
+from profkit.timeline.events import Events
 
 EXPLAINED = 0.9
 """Share of the time of kernels that the picked ones explain, unless asked for another."""
@@ -113,7 +110,7 @@ def ranking(events: Events, parts: StepParts, explain: float = EXPLAINED) -> Ran
 
 def _uses(events: Events, parts: StepParts) -> tuple[KernelUse, ...]:
     kernels, steps = events.kernels, parts.steps
-    inside = _within(steps.bounds, steps.typical, kernels.start)
+    inside = steps.has(kernels.start)
     own = np.flatnonzero((parts.kernel_time > 0) | (inside & _untimed(events, steps)))
     if not len(own):
         return ()
@@ -146,32 +143,21 @@ def _uses(events: Events, parts: StepParts) -> tuple[KernelUse, ...]:
 def _untimed(events: Events, steps: Steps) -> Mask:
     """Kernels of a process that are shorter than the GPU's timer tells."""
     kernels = events.kernels
-    owner = steps.process, steps.device
-    ours = np.array([(each.process, each.device) == owner for each in events.streams])
-    exchanging = [kernel_kind(each.name) == COMMUNICATION for each in events.kernel_names]
-    computing = ours[kernels.stream] & ~np.array(exchanging, dtype=np.bool_)[kernels.name]
-    return np.asarray(computing & (kernels.end == kernels.start), dtype=np.bool_)
-
-
-def _within(bounds: Times, typical: Mask, times: Times) -> Mask:
-    """Which times are in a typical step."""
-    step = np.searchsorted(bounds, times, side="right") - 1
-    inside = (step >= 0) & (step < len(typical))
-    inside[inside] = typical[step[inside]]
-    return inside
+    own = streams_of(events, steps.process, steps.device)[kernels.stream]
+    is_untimed: Mask = kernels.end == kernels.start
+    return own & is_untimed & ~kernels_of(events, COMMUNICATION)
 
 
 def _picks(events: Events, steps: Steps, uses: list[KernelUse]) -> tuple[Pick, ...]:
     kernels = events.kernels
-    own = np.array([stream.process == steps.process for stream in events.streams])
-    rows = np.flatnonzero(own[kernels.stream])
+    rows = np.flatnonzero(streams_of(events, steps.process)[kernels.stream])
     called = kernels.start[rows].copy()
     known = kernels.call[rows] >= 0
     called[known] = events.calls.start[kernels.call[rows][known]]
     order = np.lexsort((kernels.start[rows], called))  # launches of a call in order of their start
     rows, called = rows[order], called[order]
     early_end = steps.call_bounds[np.flatnonzero(steps.typical)[:_EARLY_STEPS][-1] + 1]
-    inside = _within(steps.call_bounds, steps.typical, called) & (called < early_end)
+    inside = steps.has(called, calls=True) & (called < early_end)
     candidates = np.flatnonzero(inside)
     picks = []
     for use in uses:

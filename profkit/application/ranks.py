@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from profkit.application.programs import joined
+from profkit.application.nccl_calls import joined
 from profkit.application.steps import Steps, rank_order
 from profkit.timeline.events import Events
 from profkit.ui.text import plural

@@ -14,10 +14,10 @@ from enum import Enum
 import numpy as np
 import numpy.typing as npt
 
-from profkit.application.kernel_kinds import OPTIMIZER, kernel_kind
-from profkit.application.programs import joined
+from profkit.application.kernel_kinds import OPTIMIZER
+from profkit.application.nccl_calls import joined
 from profkit.application.repetition import Integers, Mask, Repetition, measured, repetition
-from profkit.application.work import KERNEL, MEMORY, Work, processes, work_of
+from profkit.application.work import KERNEL, MEMORY, Work, kernels_of, processes, work_of
 from profkit.core.errors import UsageError
 from profkit.timeline import intervals
 from profkit.timeline.events import Events, Ranges, Times
@@ -116,11 +116,27 @@ class Steps:
         """The median of these times in seconds: the step's time wherever one number is shown."""
         return float(np.median(self.wall)) / 1e9
 
+    def has(self, times: Times, *, calls: bool = False) -> Mask:
+        """Which times are in a typical step: on the GPU, or of `calls`."""
+        bounds = self.call_bounds if calls else self.bounds
+        step = np.searchsorted(bounds, times, side="right") - 1
+        return np.append(self.typical, False)[np.where(step < len(self), step, -1)]
+
     @property
     def warm_up(self) -> str:
         """What is left out before the first step, and why; "" for nothing."""
         why = f" ({self.why})" if self.why else ""
         return f"the first {plural(self.before, self.unit)}{why}" if self.before else ""
+
+
+@dataclass(frozen=True, eq=False)
+class _Program:
+    """A process with its GPU work on a device."""
+
+    events: Events
+    process: int
+    device: int
+    work: Work
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,17 +174,16 @@ def steady_steps(events: Events, nvtx: str | None = None) -> tuple[Steps, ...]:
     that repeats is searched. A program without repetition is one step. Raises UsageError for a
     range that is not there.
     """
-    places = processes(events)
+    programs = [_Program(events, *place, work_of(events, *place)) for place in processes(events)]
     known = []
-    for process, device in places:
-        work = work_of(events, process, device)
-        each = _steps_of(events, work, process, device, nvtx)
+    for program in programs:
+        each = _steps_of(program, nvtx)
         if each is not None:
-            known.append((work, each))
+            known.append((program, each))
     if nvtx is None and len(known) > 1:
         known = _by_one_range(events, known)
-    steps = tuple(_filled(work, each) for work, each in known)
-    if nvtx is not None and places and not steps:
+    steps = tuple(_filled(program.work, each) for program, each in known)
+    if nvtx is not None and programs and not steps:
         times = events.ranges.end - events.ranges.start
         spent = np.bincount(events.ranges.name, times, minlength=len(events.range_names))
         names = [events.range_names[number] for number in np.argsort(-spent) if spent[number]]
@@ -177,7 +192,9 @@ def steady_steps(events: Events, nvtx: str | None = None) -> tuple[Steps, ...]:
     return steps
 
 
-def _by_one_range(events: Events, known: Sequence[tuple[Work, Steps]]) -> list[tuple[Work, Steps]]:
+def _by_one_range(
+    events: Events, known: Sequence[tuple[_Program, Steps]]
+) -> list[tuple[_Program, Steps]]:
     """The ranks of a program by one range, where those of any of them are found by it."""
     programs = joined(events)
     ranges: dict[frozenset[int], str] = {}
@@ -185,12 +202,10 @@ def _by_one_range(events: Events, known: Sequence[tuple[Work, Steps]]) -> list[t
         if steps.basis.range and steps.process in programs:
             ranges.setdefault(programs[steps.process], steps.basis.range)
     alike = []
-    for work, steps in known:
+    for program, steps in known:
         name = ranges.get(programs.get(steps.process, frozenset()), steps.basis.range)
-        ranged = steps
-        if name != steps.basis.range:
-            ranged = _by_range(events, work, steps.process, steps.device, name) or steps
-        alike.append((work, ranged))
+        ranged = None if name == steps.basis.range else _by_range(program, name)
+        alike.append((program, ranged or steps))
     return alike
 
 
@@ -213,36 +228,29 @@ def _filled(work: Work, steps: Steps) -> Steps:
     )
 
 
-def _steps_of(
-    events: Events, work: Work, process: int, device: int, nvtx: str | None
-) -> Steps | None:
+def _steps_of(program: _Program, nvtx: str | None) -> Steps | None:
     if nvtx is not None:
-        return _by_range(events, work, process, device, nvtx)
-    sequence = _sequence(events, work)
-    named = _range_of_steps(events, sequence, process, _SPANNED[0], _STEP_WORDS)
-    if named is not None:
-        steps = _by_range(events, work, process, device, named)
-        if steps is not None:
-            return steps
-    pattern = repetition(sequence.symbol, sequence.rank)
-    if pattern is not None:
-        steps = _by_pattern(events, work, sequence, pattern, process, device)
-        if steps is not None:
-            return steps
-    named = _range_of_steps(events, sequence, process, _SPANNED[1], re.compile(""))
-    if named is not None:
-        steps = _by_range(events, work, process, device, named)
-        if steps is not None:
-            return steps
-    return _whole(work, process, device)
+        return _by_range(program, nvtx)
+    sequence = _sequence(program.events, program.work)
+    return (
+        _by_likely_range(program, sequence, _SPANNED[0], _STEP_WORDS)
+        or _by_pattern(program, sequence)
+        or _by_likely_range(program, sequence, _SPANNED[1], re.compile(""))
+        or _whole(program)
+    )
 
 
-def _whole(work: Work, process: int, device: int) -> Steps:
+def _whole(program: _Program) -> Steps:
+    work = program.work
     end = max(int(work.end.max()), int(work.start[0]) + 1)
-    bounds = np.array([work.start[0], end], dtype=np.int64)
-    calls = np.array([work.call_start.min(), work.end.max()], dtype=np.int64)
-    typical = np.ones(1, dtype=np.bool_)
-    return Steps(process, device, bounds, calls, typical, StepBasis(BasisKind.whole))
+    return Steps(
+        program.process,
+        program.device,
+        bounds=np.array([work.start[0], end], dtype=np.int64),
+        call_bounds=np.array([work.call_start.min(), work.end.max()], dtype=np.int64),
+        typical=np.ones(1, dtype=np.bool_),
+        basis=StepBasis(BasisKind.whole),
+    )
 
 
 def _sequence(events: Events, work: Work) -> _Sequence:
@@ -296,42 +304,36 @@ def _waits(events: Events, threads: Integers) -> Integers:
 
 
 def _ranks(events: Events, work: Work) -> npt.NDArray[np.int8]:
-    optimizers = np.array(
-        [kernel_kind(item.name) == OPTIMIZER for item in events.kernel_names], dtype=np.bool_
-    )
+    optimizers = kernels_of(events, OPTIMIZER)
     exchanges = np.array(["host" in item.kind for item in events.memory_kinds], dtype=np.bool_)
     ranks = np.zeros(len(work), dtype=np.int8)
     kernels, memory = work.table == KERNEL, work.table == MEMORY
     if optimizers.any():
-        ranks[kernels] = 2 * optimizers[events.kernels.name[work.row[kernels]]]
+        ranks[kernels] = 2 * optimizers[work.row[kernels]]
     if exchanges.any():
         ranks[memory] = exchanges[events.memory_operations.kind[work.row[memory]]]
     return ranks
 
 
-def _by_pattern(
-    events: Events,
-    work: Work,
-    sequence: _Sequence,
-    pattern: Repetition,
-    process: int,
-    device: int,
-) -> Steps | None:
+def _by_pattern(program: _Program, sequence: _Sequence) -> Steps | None:
+    pattern = repetition(sequence.symbol, sequence.rank)
+    if pattern is None:
+        return None
     pattern = _paused(sequence, pattern) or _turned(sequence, pattern)
     low, high = _steady(pattern.alike)
     if high - low < 2:
         return None
     marks = pattern.marks
     calls = sequence.call_start[marks]
-    starts = _starts(work, sequence.start[marks], calls)
+    starts = _starts(program.work, sequence.start[marks], calls)
     low = _after_slow(np.diff(starts), pattern.alike, low, high)
     basis = StepBasis(BasisKind.pattern, launches=_launches(sequence, pattern))
     first = int(marks[low])
     before = int((sequence.start[:first] >= 0).sum())
     begin = int(sequence.call_start[0])
-    why = _reason(events, process, begin, int(calls[low]))
+    why = _reason(program, begin, int(calls[low]))
     origin = int(sequence.start[sequence.start >= 0].min())
-    steps = _bounded(process, device, starts, calls, pattern.alike, (low, high), basis)
+    steps = _bounded(program, starts, calls, pattern.alike, (low, high), basis)
     if steps is None:
         return None
     return replace(
@@ -361,8 +363,7 @@ def _launches(sequence: _Sequence, pattern: Repetition) -> int:
 
 
 def _bounded(
-    process: int,
-    device: int,
+    program: _Program,
     starts: Times,
     calls: Times,
     alike: Mask,
@@ -381,8 +382,8 @@ def _bounded(
     if not typical.any():
         typical = np.ones(high - low, dtype=np.bool_)
     return Steps(
-        process=process,
-        device=device,
+        process=program.process,
+        device=program.device,
         bounds=bounds,
         call_bounds=np.maximum.accumulate(calls[low : high + 1]),
         typical=typical,
@@ -481,12 +482,12 @@ def _after_slow(times: Times, alike: Mask, low: int, high: int) -> int:
     return low
 
 
-def _reason(events: Events, process: int, start: int, end: int) -> str:
+def _reason(program: _Program, start: int, end: int) -> str:
     """What the host did before the first step."""
     if end <= start:
         return ""
-    calls = events.calls
-    own = np.array([thread.process == process for thread in events.threads], dtype=np.bool_)
+    events, calls = program.events, program.events.calls
+    own = np.array([each.process == program.process for each in events.threads], dtype=np.bool_)
     last = int(np.searchsorted(calls.start, end))
     rows = np.flatnonzero(own[calls.thread[:last]]) if own.any() else np.zeros(0, dtype=np.int64)
     times = (calls.end - calls.start)[rows]
@@ -520,11 +521,12 @@ def _plain(name: str) -> str:
     return _NUMBER.sub("#", name)
 
 
-def _range_of_steps(
-    events: Events, sequence: _Sequence, process: int, spanned: float, words: re.Pattern[str]
-) -> str | None:
-    """The range in whose instances most of the work after the first is submitted."""
-    rows = _range_rows(events, process, None)
+def _by_likely_range(
+    program: _Program, sequence: _Sequence, spanned: float, words: re.Pattern[str]
+) -> Steps | None:
+    """By the range in whose instances most of the work after the first is submitted."""
+    events = program.events
+    rows = _range_rows(events, program.process, None)
     submitted = sequence.call_start[sequence.start >= 0]
     names = [_plain(name) for name in events.range_names]
     numbers = {name: number for number, name in enumerate(dict.fromkeys(names))}
@@ -541,12 +543,12 @@ def _range_of_steps(
         after = len(submitted) - int(np.searchsorted(submitted, start[0]))
         if after and within.sum() >= spanned * after and (within > 0).sum() >= _FEWEST_RANGES:
             options.append((-int(within.sum()), len(own), name))
-    return min(options)[2] if options else None
+    return _by_range(program, min(options)[2]) if options else None
 
 
-def _by_range(events: Events, work: Work, process: int, device: int, name: str) -> Steps | None:
-    ranges = events.ranges
-    rows = _outermost(ranges, _range_rows(events, process, name))
+def _by_range(program: _Program, name: str) -> Steps | None:
+    work, ranges = program.work, program.events.ranges
+    rows = _outermost(ranges, _range_rows(program.events, program.process, name))
     if not len(rows):
         return None
     order = np.argsort(work.call_start, kind="stable")
@@ -574,11 +576,11 @@ def _by_range(events: Events, work: Work, process: int, device: int, name: str) 
             alike = alike & ~interrupted
     first = _steady(alike)[0] if alike.any() else 0
     first = _after_slow(np.diff(starts), alike, first, len(alike))
-    steps = _bounded(process, device, starts, calls, alike, (first, len(alike)), basis)
+    steps = _bounded(program, starts, calls, alike, (first, len(alike)), basis)
     if steps is None:
         return None
     before, unit = (first, "step") if first else (int(low[0]), "launch")
-    why = _reason(events, process, int(called[0]), int(calls[first])) if before else ""
+    why = _reason(program, int(called[0]), int(calls[first])) if before else ""
     left_out = max(0, int(starts[first] - work.start[0]))
     spent = np.append(0, np.cumsum((work.end - work.start)[order]))
     total = int(spent[low[-1]] - spent[low[first]])

@@ -8,7 +8,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from profkit.application.kernel_kinds import kernel_kind
 from profkit.timeline.events import Events, GpuWork, Indices, Times
+
+Mask = npt.NDArray[np.bool_]
 
 KERNEL, MEMORY, GRAPH = 0, 1, 2
 
@@ -35,6 +38,20 @@ class Work:
 
     def chosen(self, rows: npt.NDArray[np.int64] | slice) -> Work:
         return Work(**{name: column[rows] for name, column in vars(self).items()})
+
+
+def kernels_of(events: Events, kind: str) -> Mask:
+    """By kernel, whether it is of a kind."""
+    named = [kernel_kind(item.name) == kind for item in events.kernel_names]
+    return np.array(named, dtype=np.bool_)[events.kernels.name]
+
+
+def streams_of(events: Events, process: int, device: int | None = None) -> Mask:
+    """By stream, whether it is of a process, on a device if one is given."""
+    own = [
+        stream.process == process and device in {None, stream.device} for stream in events.streams
+    ]
+    return np.array(own, dtype=np.bool_)
 
 
 def processes(events: Events) -> list[tuple[int, int]]:
@@ -66,10 +83,7 @@ def _times(events: Events) -> dict[tuple[int, int], float]:
 
 def work_of(events: Events, process: int, device: int) -> Work:
     """The GPU work of a process on a device."""
-    own = np.array(
-        [(stream.process, stream.device) == (process, device) for stream in events.streams],
-        dtype=np.bool_,
-    )
+    own = streams_of(events, process, device)
     kernels, memory, graphs = events.kernels, events.memory_operations, events.graphs
     shapes, fills = max(1, len(events.configurations)), len(events.memory_kinds)
     pairs = max(1, len(events.kernel_names)) * shapes
@@ -112,7 +126,7 @@ def _columns(
     events: Events,
     table: GpuWork,
     number: int,
-    own: npt.NDArray[np.bool_],
+    own: Mask,
     symbols: npt.NDArray[np.int64],
 ) -> Work:
     rows = np.flatnonzero(own[table.stream]) if len(table) else np.zeros(0, dtype=np.int64)
