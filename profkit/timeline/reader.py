@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from itertools import chain, count
 from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,49 +18,8 @@ import numpy.typing as npt
 from profkit.core.errors import BadInput
 from profkit.core.integrity import check_unchanged
 from profkit.core.regular_file import open_regular
-from profkit.timeline.events import (
-    NO_MESSAGES,
-    Calls,
-    Events,
-    Graphs,
-    Indices,
-    KernelName,
-    Kernels,
-    LaunchConfiguration,
-    MemoryKind,
-    MemoryOperations,
-    Messages,
-    Ranges,
-    Stream,
-    Synchronizations,
-    Thread,
-    TimelineGpu,
-    Times,
-)  # fmt: skip
-from profkit.timeline.export import (
-    AGAIN,
-    CALLS,
-    COPIES,
-    EXPORT,
-    EXPORTED,
-    FILLS,
-    GPUS,
-    GRAPHS,
-    KERNELS,
-    LESS,
-    PAYLOAD_FIELDS,
-    PUSH_POP,
-    RANGES,
-    RECORD,
-    SESSION_START,
-    START_END,
-    STRINGS,
-    SYNCHRONIZATIONS,
-    TEXT_COLUMNS,
-    check_table,
-    columns_of,
-    open_export,
-)  # fmt: skip
+from profkit.timeline import events, export
+from profkit.timeline.events import Events, Indices, Times
 from profkit.timeline.messages import LARGEST_BLOB, Payload, payload_of, schemas_of
 from profkit.timeline.pages import UNKNOWN, OtherFormat, whole_numbers
 
@@ -85,21 +44,20 @@ _SIZES = (
     "registersPerThread", "staticSharedMemory", "dynamicSharedMemory",
 )  # fmt: skip
 _SHAPES = {
-    KERNELS: (("start", "end", "correlationId", "graphNodeId"), (*_PLACE, *_NAMES, *_SIZES)),
-    CALLS: (("start", "end", "correlationId"), ("globalTid", "nameId")),
-    COPIES: (
+    export.KERNELS: (("start", "end", "correlationId", "graphNodeId"), (*_PLACE, *_NAMES, *_SIZES)),
+    export.CALLS: (("start", "end", "correlationId"), ("globalTid", "nameId")),
+    export.COPIES: (
         ("start", "end", "correlationId", "bytes"),
         (*_PLACE, "copyKind", "srcKind", "dstKind"),
     ),
-    FILLS: (("start", "end", "correlationId", "bytes"), _PLACE),
-    GRAPHS: (("start", "end", "correlationId", "graphId"), _PLACE),
-    SYNCHRONIZATIONS: (("start", "end"), ("globalPid", "syncType")),
-    RANGES: (("start", "end"), ("eventType", "globalTid", "text", "textId")),
+    export.FILLS: (("start", "end", "correlationId", "bytes"), _PLACE),
+    export.GRAPHS: (("start", "end", "correlationId", "graphId"), _PLACE),
+    export.SYNCHRONIZATIONS: (("start", "end"), ("globalPid", "syncType")),
+    export.RANGES: (("start", "end"), ("eventType", "globalTid", "text", "textId")),
 }
 """Of each table of events the columns with a number for each event, and those that repeat."""
 
 _Key = tuple[Any, ...]
-_Item = TypeVar("_Item")
 _Numbers = npt.NDArray[np.int64]
 
 
@@ -110,9 +68,9 @@ def read(path: str | Path) -> Events:
     different from the manifest in its folder.
     """
     path = Path(path)
-    with open_export(path) as database, open_regular(path) as file:
+    with export.open_export(path) as database, open_regular(path) as file:
         check_unchanged(path)
-        return _Reader(path, database, file.fileno()).events()
+        return _Reader(path, database, file.fileno()).read()
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,7 +105,7 @@ class _Collected:
         self._path = path
         self._names, key_names = _SHAPES[table]
         self._most = _MOST_VALUES // len(key_names)
-        self._codes: defaultdict[_Key, int] = defaultdict(count().__next__)
+        self._codes = _numbered()
         self._of_hash: dict[int, int] = {}
         self._numbers: list[list[_Numbers]] = []
         self._code: list[Indices] = []
@@ -181,7 +139,7 @@ class _Collected:
 
     def add(self, numbers: list[_Numbers], code: Indices) -> None:
         if len(self._codes) > self._most:
-            raise BadInput(f"{self._path}: {self.table} has too many different rows", LESS)
+            raise BadInput(f"{self._path}: {self.table} has too many different rows", export.LESS)
         self._numbers.append(numbers)
         self._code.append(code)
 
@@ -199,17 +157,9 @@ class _Collected:
         )
 
 
-class _Table(Generic[_Item]):
-    """Different items by index, in order of appearance."""
-
-    def __init__(self) -> None:
-        self._indices: dict[_Item, int] = {}
-
-    def index(self, item: _Item) -> int:
-        return self._indices.setdefault(item, len(self._indices))
-
-    def items(self) -> tuple[_Item, ...]:
-        return tuple(self._indices)
+def _numbered() -> defaultdict[Any, int]:
+    """The index of each item, in order of appearance."""
+    return defaultdict(count().__next__)
 
 
 class _Reader:
@@ -219,71 +169,65 @@ class _Reader:
         self._path = path
         self._database = database
         self._file = file
-        self._columns = columns_of(database)
+        self._columns = export.columns_of(database)
         self._untimed = 0
-        self._streams = _Table[Stream]()
-        self._threads = _Table[Thread]()
+        self._streams, self._threads = _numbered(), _numbered()
+        self._kernel_names, self._configurations = _numbered(), _numbered()
+        self._call_names, self._range_names = _numbered(), _numbered()
+        self._memory_kinds, self._waits = _numbered(), _numbered()
         self._rows = {table: self._timed(table) for table in _SHAPES}
         self._strings = self._texts()
         recorded = [rows.numbers for rows in self._rows.values() if len(rows)]
         if not recorded:
             raise BadInput(
-                f"{path}: the export contains neither CUDA activity nor NVTX ranges", RECORD
+                f"{path}: the export contains neither CUDA activity nor NVTX ranges", export.RECORD
             )
         self._origin = min(int(numbers["start"][0]) for numbers in recorded)
         self._last = max(
             int(max(numbers["start"][-1], numbers["end"].max())) for numbers in recorded
         )
 
-    def events(self) -> Events:
-        kernel_names = _Table[KernelName]()
-        configurations = _Table[LaunchConfiguration]()
-        call_names, range_names, waits = _Table[str](), _Table[str](), _Table[str]()
-        memory_kinds = _Table[MemoryKind]()
-        calls = self._calls(call_names)
+    def read(self) -> Events:
+        calls = self._calls()
         launches = self._launches(calls)
-        kernels = self._kernels(launches, kernel_names, configurations)
-        memory = self._memory_operations(launches, memory_kinds)
-        graphs = self._graphs(launches)
-        streams = self._streams.items()
-        export: dict[Any, Any] = dict(self._all(EXPORT, ("name", "value")))
+        facts: dict[Any, Any] = dict(self._all(export.EXPORT, ("name", "value")))
         return Events(
             path=self._path,
-            product_version=_text(export.get("EXPORT_PRODUCT_VERSION")),
-            schema_version=_text(export.get("EXPORT_SCHEMA_VERSION")),
+            product_version=_text(facts.get("EXPORT_PRODUCT_VERSION")),
+            schema_version=_text(facts.get("EXPORT_SCHEMA_VERSION")),
             created=self._created(),
             origin_ns=self._origin,
-            gpus=self._gpus({stream.device for stream in streams}),
-            synchronizations=self._synchronizations(waits),
-            ranges=self._ranges(range_names),
-            messages=self._messages(range_names),
-            kernel_names=kernel_names.items(),
-            call_names=call_names.items(),
-            range_names=range_names.items(),
-            synchronization_kinds=waits.items(),
-            configurations=configurations.items(),
-            memory_kinds=memory_kinds.items(),
-            streams=streams,
-            threads=self._threads.items(),
-            kernels=kernels,
-            memory_operations=memory,
-            graphs=graphs,
+            kernels=self._kernels(launches),
+            memory_operations=self._memory_operations(launches),
+            graphs=self._graphs(launches),
             calls=calls,
+            synchronizations=self._synchronizations(),
+            ranges=self._ranges(),
+            messages=self._messages(),
             untimed=self._untimed,
+            gpus=self._gpus({stream.device for stream in self._streams}),
+            kernel_names=tuple(self._kernel_names),
+            call_names=tuple(self._call_names),
+            range_names=tuple(self._range_names),
+            synchronization_kinds=tuple(self._waits),
+            configurations=tuple(self._configurations),
+            memory_kinds=tuple(self._memory_kinds),
+            streams=tuple(self._streams),
+            threads=tuple(self._threads),
         )
 
     def _all(self, table: str, columns: Sequence[str]) -> Iterable[_Key]:
         """These columns of all rows, None where a column is absent; numbers are integers."""
         if table not in self._columns:
             return ()
-        check_table(self._path, self._database, table)
+        export.check_table(self._path, self._database, table)
         values = ", ".join(self._value(table, column) for column in columns)
         return self._database.execute(f"SELECT {values} FROM {table}")
 
     def _value(self, table: str, column: str) -> str:
         if column not in self._columns[table]:
             return "NULL"
-        return f'"{column}"' if (table, column) in TEXT_COLUMNS else _integer(column)
+        return f'"{column}"' if (table, column) in export.TEXT_COLUMNS else _integer(column)
 
     def _timed(self, table: str) -> _Rows:
         """Rows with a start and an end, in their order; CUPTI writes 0 for what it can't time."""
@@ -291,18 +235,19 @@ class _Reader:
         if table not in self._columns:
             none = dict.fromkeys(numbers, np.empty(0, np.int64))
             return _Rows(none, np.empty(0, np.int32), ())
-        required = {"start", "end"} | ({"eventType", "globalTid"} if table == RANGES else set())
+        of_ranges = {"eventType", "globalTid"} if table == export.RANGES else set()
+        required = {"start", "end"} | of_ranges
         if lacking := required - self._columns[table]:
             message = f"{self._path}: {table} has no column {', '.join(sorted(lacking))}"
-            raise BadInput(message, f"{AGAIN} from a newer nsys")
+            raise BadInput(message, f"{export.AGAIN} from a newer nsys")
         rows = _Collected(self._path, table)
         try:
             self._take_pages(rows)
         except OtherFormat:
-            check_table(self._path, self._database, table)
+            export.check_table(self._path, self._database, table)
             rows = _Collected(self._path, table)
             self._query(rows)
-        if table != RANGES:
+        if table != export.RANGES:
             self._untimed += self._count(table) - rows.count
         return rows.in_order()
 
@@ -314,7 +259,7 @@ class _Reader:
         """Take a table's rows from the pages of the file. Raises OtherFormat where that fails."""
         shape = _SHAPES[rows.table]
         columns = [name for name in (*shape[0], *shape[1]) if name in self._columns[rows.table]]
-        if any((rows.table, name) in TEXT_COLUMNS for name in columns):
+        if any((rows.table, name) in export.TEXT_COLUMNS for name in columns):
             raise OtherFormat
         for values in whole_numbers(self._database, self._file, rows.table, columns):
             known = dict(zip(columns, values, strict=True))
@@ -343,14 +288,14 @@ class _Reader:
 
     def _texts(self) -> dict[int, str]:
         """The strings that events name."""
-        columns = {KERNELS: _NAMES, CALLS: ("nameId",), RANGES: ("textId",)}
+        columns = {export.KERNELS: _NAMES, export.CALLS: ("nameId",), export.RANGES: ("textId",)}
         wanted = {
             key[_SHAPES[table][1].index(name)]
             for table, names in columns.items()
             for name in names
             for key in self._rows[table].keys
         }
-        rows = self._all(STRINGS, ("id", "value"))
+        rows = self._all(export.STRINGS, ("id", "value"))
         return {key: text for key, text in rows if key in wanted and isinstance(text, str)}
 
     def _first_text(self, *ids: int | None) -> str:
@@ -361,76 +306,73 @@ class _Reader:
     def _span(self, rows: _Rows) -> tuple[Times, Times]:
         return rows.numbers["start"] - self._origin, rows.numbers["end"] - self._origin
 
-    def _calls(self, names: _Table[str]) -> Calls:
-        rows = self._rows[CALLS]
+    def _calls(self) -> events.Calls:
+        rows = self._rows[export.CALLS]
         name = rows.each(
-            names.index(_VERSION_SUFFIX.sub("", self._first_text(text)) or _NO_NAME)
+            self._call_names[_VERSION_SUFFIX.sub("", self._first_text(text)) or _NO_NAME]
             for _, text in rows.keys
         )
         thread = rows.each(self._thread(number) for number, _ in rows.keys)
-        return Calls(*self._span(rows), name=name, thread=thread)
+        return events.Calls(*self._span(rows), name=name, thread=thread)
 
     def _thread(self, number: int | None) -> int:
         number = number or 0
-        return self._threads.index(Thread(_process(number), number & _THREAD_BITS))
+        return self._threads[events.Thread(_process(number), number & _THREAD_BITS)]
 
-    def _launches(self, calls: Calls) -> _Launches:
-        processes = np.array([thread.process for thread in self._threads.items()], np.int64)
-        return _Launches(processes, calls.thread, self._rows[CALLS].numbers["correlationId"])
+    def _launches(self, calls: events.Calls) -> _Launches:
+        processes = np.array([thread.process for thread in self._threads], np.int64)
+        return _Launches(processes, calls.thread, self._rows[export.CALLS].numbers["correlationId"])
 
     def _submitted(self, table: str, launches: _Launches) -> tuple[Indices, Indices]:
         """The stream of every row of GPU work, and the call that submitted it."""
         rows = self._rows[table]
         places = [key[: len(_PLACE)] for key in rows.keys]
         stream = rows.each(
-            self._streams.index(Stream(process or 0, device or 0, context or 0, number or 0))
+            self._streams[events.Stream(process or 0, device or 0, context or 0, number or 0)]
             for device, context, number, process in places
         )
         process = rows.each(launches.process(process) for *_, process in places)
         return stream, launches.calls(process, rows.numbers["correlationId"])
 
-    def _kernels(
-        self,
-        launches: _Launches,
-        names: _Table[KernelName],
-        configurations: _Table[LaunchConfiguration],
-    ) -> Kernels:
-        rows = self._rows[KERNELS]
+    def _kernels(self, launches: _Launches) -> events.Kernels:
+        rows = self._rows[export.KERNELS]
         first, sizes = len(_PLACE), len(_PLACE) + len(_NAMES)
-        name = rows.each(names.index(self._kernel_name(*key[first:sizes])) for key in rows.keys)
-        configuration = rows.each(
-            configurations.index(_configuration([size or 0 for size in key[sizes:]]))
-            for key in rows.keys
+        names, shapes = self._kernel_names, self._configurations
+        name = rows.each(names[self._kernel_name(*key[first:sizes])] for key in rows.keys)
+        shape = rows.each(
+            shapes[_configuration([size or 0 for size in key[sizes:]])] for key in rows.keys
         )
-        stream, call = self._submitted(KERNELS, launches)
-        return Kernels(
+        stream, call = self._submitted(export.KERNELS, launches)
+        return events.Kernels(
             *self._span(rows),
             stream=stream,
             call=call,
             name=name,
-            configuration=configuration,
+            configuration=shape,
             graph_node=rows.known("graphNodeId"),
         )
 
-    def _kernel_name(self, name: int | None, label: int | None, mangled: int | None) -> KernelName:
-        return KernelName(
+    def _kernel_name(
+        self, name: int | None, label: int | None, mangled: int | None
+    ) -> events.KernelName:
+        return events.KernelName(
             self._first_text(name, label, mangled) or _NO_NAME,
             self._first_text(label, name, mangled) or _NO_NAME,
         )
 
-    def _memory_operations(
-        self, launches: _Launches, kinds: _Table[MemoryKind]
-    ) -> MemoryOperations:
-        copies, fills = self._rows[COPIES], self._rows[FILLS]
-        copied = copies.each(kinds.index(_copy(*key[len(_PLACE) :])) for key in copies.keys)
-        fill = kinds.index(MemoryKind("memset", "", "")) if len(fills) else 0
+    def _memory_operations(self, launches: _Launches) -> events.MemoryOperations:
+        kinds = self._memory_kinds
+        copies, fills = self._rows[export.COPIES], self._rows[export.FILLS]
+        copied = copies.each(kinds[_copy(*key[len(_PLACE) :])] for key in copies.keys)
+        fill = kinds[events.MemoryKind("memset", "", "")] if len(fills) else 0
         streams, calls = zip(
-            *(self._submitted(table, launches) for table in (COPIES, FILLS)), strict=True
+            *(self._submitted(table, launches) for table in (export.COPIES, export.FILLS)),
+            strict=True,
         )
         starts, ends = zip(*map(self._span, (copies, fills)), strict=True)
         start, end = np.concatenate(starts), np.concatenate(ends)
         order = np.lexsort((end, start))
-        return MemoryOperations(
+        return events.MemoryOperations(
             start[order],
             end[order],
             stream=np.concatenate(streams)[order],
@@ -439,34 +381,35 @@ class _Reader:
             size=np.concatenate([copies.known("bytes"), fills.known("bytes")])[order],
         )
 
-    def _graphs(self, launches: _Launches) -> Graphs:
-        rows = self._rows[GRAPHS]
-        stream, call = self._submitted(GRAPHS, launches)
+    def _graphs(self, launches: _Launches) -> events.Graphs:
+        rows = self._rows[export.GRAPHS]
+        stream, call = self._submitted(export.GRAPHS, launches)
         graph = rows.known("graphId")
-        return Graphs(*self._span(rows), stream=stream, call=call, graph=graph)
+        return events.Graphs(*self._span(rows), stream=stream, call=call, graph=graph)
 
-    def _synchronizations(self, kinds: _Table[str]) -> Synchronizations:
-        rows = self._rows[SYNCHRONIZATIONS]
-        names = EXPORTED["synchronization_kinds"]
-        kind = rows.each(kinds.index(names.get(number, "unknown")) for _, number in rows.keys)
+    def _synchronizations(self) -> events.Synchronizations:
+        rows = self._rows[export.SYNCHRONIZATIONS]
+        names = export.EXPORTED["synchronization_kinds"]
+        kind = rows.each(self._waits[names.get(number, "unknown")] for _, number in rows.keys)
         process = rows.each_long(process or 0 for process, _ in rows.keys)
-        return Synchronizations(*self._span(rows), kind=kind, process=process)
+        return events.Synchronizations(*self._span(rows), kind=kind, process=process)
 
-    def _ranges(self, names: _Table[str]) -> Ranges:
-        rows = self._rows[RANGES]
+    def _ranges(self) -> events.Ranges:
+        rows = self._rows[export.RANGES]
         start, end = self._span(rows)
         closed = rows.numbers["end"] != UNKNOWN
         end = np.where(closed, end, np.maximum(start, self._last - self._origin))
         name = rows.each(
-            names.index(_text(text) or self._first_text(text_id))
+            self._range_names[_text(text) or self._first_text(text_id)]
             for _, _, text, text_id in rows.keys
         )
         thread = rows.each(
-            self._thread(number) if kind == PUSH_POP else -1 for kind, number, *_ in rows.keys
+            self._thread(number) if kind == export.PUSH_POP else -1
+            for kind, number, *_ in rows.keys
         )
         process = rows.each_long(_process(number) for _, number, *_ in rows.keys)
         order = np.lexsort((end, start))
-        return Ranges(
+        return events.Ranges(
             start[order],
             end[order],
             name=name[order],
@@ -475,18 +418,19 @@ class _Reader:
             closed=closed[order],
         )
 
-    def _messages(self, names: _Table[str]) -> Messages:
+    def _messages(self) -> events.Messages:
         schemas = schemas_of(
-            self._all(PAYLOAD_FIELDS, ("domainId", "schemaId", "type", "name", "offset"))
+            self._all(export.PAYLOAD_FIELDS, ("domainId", "schemaId", "type", "name", "offset"))
         )
-        if not schemas or "binaryData" not in self._columns.get(RANGES, ()):
-            return NO_MESSAGES
+        if not schemas or "binaryData" not in self._columns.get(export.RANGES, ()):
+            return events.NO_MESSAGES
         times = [_integer(name) for name in ("start", "end", "globalTid")]
-        texts = [self._value(RANGES, name) for name in ("text", "textId")]
+        texts = [self._value(export.RANGES, name) for name in ("text", "textId")]
         cursor = self._database.execute(
-            f"SELECT {', '.join([*times, *texts])}, binaryData FROM {RANGES} WHERE "
-            f"{_valid(RANGES)} AND {_integer('end')} NOTNULL AND typeof(binaryData) = 'blob' "
-            f"AND length(binaryData) <= {LARGEST_BLOB} ORDER BY 1, 2"
+            f"SELECT {', '.join([*times, *texts])}, binaryData FROM {export.RANGES} WHERE "
+            f"{_valid(export.RANGES)} AND {_integer('end')} NOTNULL "
+            f"AND typeof(binaryData) = 'blob' AND length(binaryData) <= {LARGEST_BLOB} "
+            "ORDER BY 1, 2"
         )
         ranks: dict[int | None, int] = {}
         found: list[tuple[int, int, int, int, Payload]] = []
@@ -497,15 +441,15 @@ class _Reader:
             if payload.ranks and payload.communicator is not None:
                 ranks[payload.communicator] = payload.ranks
             if payload.size is not None:
-                name = names.index(_text(text) or self._first_text(text_id))
+                name = self._range_names[_text(text) or self._first_text(text_id)]
                 found.append((start, end, name, self._thread(thread), payload))
         if not found:
-            return NO_MESSAGES
+            return events.NO_MESSAGES
         starts, ends, called, threads, payloads = zip(*found, strict=True)
         names_of = [each.communicator for each in payloads]
         numbers = {name: number for number, name in enumerate(dict.fromkeys(names_of), 1)}
         numbers[None] = 0
-        return Messages(
+        return events.Messages(
             np.array(starts, np.int64) - self._origin,
             np.array(ends, np.int64) - self._origin,
             name=np.array(called, np.int32),
@@ -516,24 +460,24 @@ class _Reader:
         )
 
     def _created(self) -> datetime | None:
-        for (ns,) in self._all(SESSION_START, ("utcEpochNs",)):
+        for (ns,) in self._all(export.SESSION_START, ("utcEpochNs",)):
             try:
                 return datetime.fromtimestamp(ns / _NS, UTC) if ns else None
             except (OverflowError, ValueError, OSError):
                 return None
         return None
 
-    def _gpus(self, devices: set[int]) -> tuple[TimelineGpu, ...]:
+    def _gpus(self, devices: set[int]) -> tuple[events.TimelineGpu, ...]:
         names = ("id", "cuDevice", "name", "computeMajor", "computeMinor", "smCount", "totalMemory")
         gpus = tuple(
-            TimelineGpu(
+            events.TimelineGpu(
                 device=(number if device is None else device) or 0,
                 name=_text(name),
                 cc=(major or 0, minor or 0),
                 sm_count=sms or 0,
                 memory_bytes=memory or 0,
             )
-            for number, device, name, major, minor, sms, memory in self._all(GPUS, names)
+            for number, device, name, major, minor, sms, memory in self._all(export.GPUS, names)
         )
         return tuple(gpu for gpu in gpus if gpu.device in devices) or gpus
 
@@ -590,22 +534,22 @@ def _valid(table: str) -> str:
     start, end = _integer("start"), _integer("end")
     timed = f"{start} BETWEEN {-_LATEST} AND {_LATEST}"
     ended = f"{end} BETWEEN {start} AND {_LATEST}"
-    if table != RANGES:
+    if table != export.RANGES:
         return f"{timed} AND {ended} AND {end} != 0"
-    kinds = f"{_integer('eventType')} IN ({PUSH_POP}, {START_END})"
+    kinds = f"{_integer('eventType')} IN ({export.PUSH_POP}, {export.START_END})"
     return f"{kinds} AND {_integer('globalTid')} NOTNULL AND {timed} AND ({end} ISNULL OR {ended})"
 
 
-def _configuration(sizes: Sequence[int]) -> LaunchConfiguration:
-    return LaunchConfiguration(
+def _configuration(sizes: Sequence[int]) -> events.LaunchConfiguration:
+    return events.LaunchConfiguration(
         (sizes[0], sizes[1], sizes[2]), (sizes[3], sizes[4], sizes[5]), *sizes[6:]
     )
 
 
-def _copy(kind: int | None, source: int | None, target: int | None) -> MemoryKind:
-    kinds = EXPORTED["memory_kinds"]
-    name = EXPORTED["copy_kinds"].get(kind, "of unknown kind")
-    return MemoryKind(name, kinds.get(source, ""), kinds.get(target, ""))
+def _copy(kind: int | None, source: int | None, target: int | None) -> events.MemoryKind:
+    kinds = export.EXPORTED["memory_kinds"]
+    name = export.EXPORTED["copy_kinds"].get(kind, "of unknown kind")
+    return events.MemoryKind(name, kinds.get(source, ""), kinds.get(target, ""))
 
 
 def _process(thread: int) -> int:

@@ -16,33 +16,22 @@ from pathlib import Path
 
 from profkit.core.atomic_file import replacement
 from profkit.core.errors import BadInput
-from profkit.timeline.export import (
-    BLOB_COLUMNS,
-    EXPORT,
-    EXPORTED,
-    PAYLOAD_FIELDS,
-    PUSH_POP,
-    RANGES,
-    START_END,
-    STRINGS,
-    TEXT_COLUMNS,
-    check_table,
-    columns_of,
-    open_export,
-)  # fmt: skip
+from profkit.timeline import export
 from profkit.timeline.messages import FIELDS, LARGEST_BLOB, RANGE_PREFIX
 
-_ENUMS = frozenset(EXPORTED["enums"])
+_ENUMS = frozenset(export.EXPORTED["enums"])
 _KEPT: Mapping[str, tuple[str, ...]] = {
     **{
         table: (*columns["read"], *columns.get("kept", ()))
-        for table, columns in EXPORTED["tables"].items()
+        for table, columns in export.EXPORTED["tables"].items()
     },
     **dict.fromkeys(_ENUMS, ("id", "name", "label")),
 }
-_TEXT = TEXT_COLUMNS | {(table, column) for table in _ENUMS for column in ("name", "label")}
-_EXPORT_KEYS = tuple(EXPORTED["export_keys"])
-_NAMES = [(table, column) for table, columns in EXPORTED["names"].items() for column in columns]
+_TEXT = export.TEXT_COLUMNS | {(table, column) for table in _ENUMS for column in ("name", "label")}
+_EXPORT_KEYS = tuple(export.EXPORTED["export_keys"])
+_NAMES = [
+    (table, column) for table, columns in export.EXPORTED["names"].items() for column in columns
+]
 _SIDE_FILES = ("-wal", "-shm", "-journal")
 
 
@@ -58,9 +47,9 @@ def scrub(path: str | Path) -> None:
     is then unchanged.
     """
     path = Path(path)
-    with open_export(path) as database:
-        for table in columns_of(database):
-            check_table(path, database, table)
+    with export.open_export(path) as database:
+        for table in export.columns_of(database):
+            export.check_table(path, database, table)
     target = path.resolve()
     try:
         with replacement(target) as fresh:
@@ -100,7 +89,7 @@ def _columns(new: sqlite3.Connection) -> Mapping[str, tuple[str, ...]]:
     for table in sorted({name for (name,) in tables} & _KEPT.keys()):
         info = {row[1] for row in new.execute(f"PRAGMA old.table_info({table})")}
         columns[table] = tuple(column for column in _KEPT[table] if column in info)
-    strings = {STRINGS: columns.pop(STRINGS, ())}
+    strings = {export.STRINGS: columns.pop(export.STRINGS, ())}
     return {table: names for table, names in (columns | strings).items() if names}
 
 
@@ -109,11 +98,11 @@ def _copy(new: sqlite3.Connection, table: str, columns: tuple[str, ...]) -> None
     declared, values = [], []
     for column in columns:
         kind = "TEXT" if (table, column) in _TEXT else "INTEGER"
-        if (table, column) in BLOB_COLUMNS:
+        if (table, column) in export.BLOB_COLUMNS:
             declared.append(f'"{column}" BLOB')
             values.append(_message_blob(new, column))
             continue
-        is_key = column == "id" and (table == STRINGS or table in _ENUMS)
+        is_key = column == "id" and (table == export.STRINGS or table in _ENUMS)
         declared.append(f'"{column}" {kind}{" PRIMARY KEY" if is_key else ""}')
         values.append(f"""CASE WHEN typeof("{column}") = '{kind.lower()}' THEN "{column}" END""")
     new.execute(f"CREATE TABLE main.{table} ({', '.join(declared)})")
@@ -124,12 +113,12 @@ def _copy(new: sqlite3.Connection, table: str, columns: tuple[str, ...]) -> None
 def _message_blob(new: sqlite3.Connection, column: str) -> str:
     """The blob of a range of NCCL, which names only a communicator, ranks, sizes and the kind of
     reduction; NULL of any other."""
-    present = {row[1] for row in new.execute(f"PRAGMA old.table_info({RANGES})")}
+    present = {row[1] for row in new.execute(f"PRAGMA old.table_info({export.RANGES})")}
     names = [
         name
         for needed, name in (
             ("text", "text"),
-            ("textId", f"(SELECT value FROM old.{STRINGS} WHERE id = textId)"),
+            ("textId", f"(SELECT value FROM old.{export.STRINGS} WHERE id = textId)"),
         )
         if needed in present
     ]
@@ -142,13 +131,13 @@ def _message_blob(new: sqlite3.Connection, column: str) -> str:
 
 def _rows(new: sqlite3.Connection, table: str) -> str:
     """Which rows of a table stay, as an SQL condition; "" for all."""
-    if table == EXPORT:
+    if table == export.EXPORT:
         return f"WHERE name IN {_EXPORT_KEYS}"
-    if table == PAYLOAD_FIELDS:
+    if table == export.PAYLOAD_FIELDS:
         return f"WHERE name IN {FIELDS}"
-    if table == RANGES:
-        return f"WHERE eventType IN ({PUSH_POP}, {START_END})"
-    if table == STRINGS:
+    if table == export.RANGES:
+        return f"WHERE eventType IN ({export.PUSH_POP}, {export.START_END})"
+    if table == export.STRINGS:
         used = " UNION ".join(
             f"SELECT {column} FROM main.{owner}"
             for owner, column in _NAMES
