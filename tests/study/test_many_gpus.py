@@ -40,6 +40,7 @@ from profkit.study.distribution import CellResult
 from profkit.study.folder import held
 from profkit.study.measurement import BaselinePlan
 from profkit.study.progress import read_status, status_document
+from profkit.study.report import gather
 from profkit.study.run import run_baseline
 from profkit.study.summary_format import BaselineFile
 from profkit.timing.measurement import Subject, TimingPlan
@@ -148,6 +149,7 @@ def test_sizes_on_different_gpus_are_compared_within_a_measured_spread_alone(
     schema = json.loads((ROOT / "profkit" / "schemas" / "baseline.json").read_text("utf-8"))
     jsonschema.validate(document, schema)
     assert document["gpu_spread"]["bound"] == spread.bound
+    assert gather(plan.out).summary.scaling == later.scaling  # derived again, by the same spread
 
 
 def with_batches(plan: BaselinePlan) -> Any:
