@@ -5,6 +5,7 @@ The folder is sufficient to resume after any interruption.
 
 from __future__ import annotations
 
+import inspect
 import io
 import json
 import time
@@ -305,9 +306,12 @@ def _parquet(rows: Sequence[Row]) -> bytes:
     frame = pd.DataFrame(flat)
     for name in ("arguments", "throttled", "dependence", "flags"):
         frame[name] = [json.dumps(value) for value in frame[name]]
+    kinds = {
+        name: kind for part in Row.__mro__ for name, kind in inspect.get_annotations(part).items()
+    }
     numbers = [
         name
-        for name, kind in Row.__annotations__.items()
+        for name, kind in kinds.items()
         if kind.startswith(("float", "int")) and name not in {"at", "gpus"}
     ]
     table = io.BytesIO()

@@ -23,20 +23,8 @@ GAPS = "gaps"
 """The claim of an interval of which too many samples may include host launch gaps: invalid."""
 
 
-class Row(Model, frozen=True, kw_only=True):
-    """A cell and the values derived from it.
-
-    `seconds` is the median, `low` and `high` the ends of its interval: between-block at `level`,
-    else within-run (`run_low`, `run_high`), without a level. `bytes` is the compulsory traffic.
-    `sm_clock` is the median of the blocks' clocks, `clock_by` whether the device measured them or
-    the driver (NVML) read them before each block; `clocked` blocks have device measurements, and
-    `cycles` are the SM cycles of a call. `held_peak` is the dense peak at the measured clock
-    (cycles over the median time, else `sm_clock`), `empty` (s) the timer overhead, `ridge` the
-    intensity (FLOP/B) above which compute is the lower roof. `overtaken` samples may include host
-    launch gaps. `power` (W) is the median of NVML readings before blocks. `steady`: the clock was
-    stable at the end of the warm-up; `launch_bound`: host launch overhead above GPU time. `flags`
-    are caveats. `energy` is absent where it was not asked for or not available.
-    """
+class _Identity(Model, frozen=True, kw_only=True):
+    """Of a row: its cell, and the sizes of an attention target."""
 
     id: str
     shape: str
@@ -60,6 +48,11 @@ class Row(Model, frozen=True, kw_only=True):
     causal: bool | None = None
     backward: bool | None = None
     dtype: str | None = None
+
+
+class _Statistics(_Identity, frozen=True, kw_only=True):
+    """Of a row: the statistics of its samples."""
+
     timer: str = ""
     cache: str = ""
     n: int | None = None
@@ -88,6 +81,23 @@ class Row(Model, frozen=True, kw_only=True):
     overtaken: int | None = None
     tick: float | None = None
     empty: float | None = None
+
+
+class Row(_Statistics, frozen=True, kw_only=True):
+    """A cell and the values derived from it.
+
+    `seconds` is the median, `low` and `high` the ends of its interval: between-block at `level`,
+    else within-run (`run_low`, `run_high`), without a level. `bytes` is the compulsory traffic.
+    `sm_clock` is the median of the blocks' clocks, `clock_by` whether the device measured them or
+    the driver (NVML) read them before each block; `clocked` blocks have device measurements, and
+    `cycles` are the SM cycles of a call. `held_peak` is the dense peak at the measured clock
+    (cycles over the median time, else `sm_clock`), `empty` (s) the timer overhead, `ridge` the
+    intensity (FLOP/B) above which compute is the lower roof. `overtaken` samples may include host
+    launch gaps. `power` (W) is the median of NVML readings before blocks. `steady`: the clock was
+    stable at the end of the warm-up; `launch_bound`: host launch overhead above GPU time. `flags`
+    are caveats. `energy` is absent where it was not asked for or not available.
+    """
+
     flop: float | None = None
     bytes: float | None = None
     intensity: float | None = None
