@@ -60,7 +60,7 @@ def badges(report: Report) -> Badges:
     values = [("GPU", device_name(report), _GRAY), ("environment", version_words(report), _GRAY)]
     widest = max(report.timed, key=lambda row: row.bandwidth or 0.0, default=None)
     if widest is not None and widest.bandwidth:
-        rate = f"{bare(widest.bandwidth, 'B/s', widest)} ({widest.id})"
+        rate = f"{quantity(widest.bandwidth, 'B/s', widest)} ({widest.id})"
         values.insert(0, ("compulsory bandwidth", rate, _BLUE))
     if report.goals:
         best = report.goals[0].row
@@ -92,16 +92,9 @@ def or_none(value: float | None, form: str = "{:.2f}") -> str:
     return NONE if value is None else form.format(value)
 
 
-def quantity(value: float | None, unit: str) -> str:
-    return NONE if value is None else number(value, unit)
-
-
-def time(seconds: float | None) -> str:
-    return quantity(seconds, "s")
-
-
-def share(value: float | None) -> str:
-    return NONE if value is None else percent(value)
+def quantity(value: float | None, unit: str, row: Row | None = None) -> str:
+    """A value; one that is derived from a cell's median, without its interval, in fewer digits."""
+    return NONE if value is None else number(value, unit, bare_digits(row) if row else 4)
 
 
 def median(row: Row) -> str:
@@ -112,11 +105,6 @@ def median(row: Row) -> str:
 def digits(row: Row) -> int:
     """How many digits of its median a cell's interval supports."""
     return supported_digits(row.seconds or 0.0, row.low, row.high)
-
-
-def bare(value: float | None, unit: str, row: Row) -> str:
-    """A value derived from a cell's median, without its interval."""
-    return NONE if value is None else number(value, unit, bare_digits(row))
 
 
 def bare_digits(row: Row) -> int:
@@ -160,7 +148,11 @@ def within_run(row: Row) -> str:
 
 def between(low: float, high: float) -> str:
     """Both ends in one unit; each in its own where they are far apart."""
-    return f"[{time(low)}, {time(high)}]" if high > _FAR * low else seconds_between(low, high)
+    return (
+        f"[{quantity(low, 's')}, {quantity(high, 's')}]"
+        if high > _FAR * low
+        else seconds_between(low, high)
+    )
 
 
 def interval_words(row: Row) -> str:
@@ -188,7 +180,7 @@ def percentile(report: Report, row: Row, q: float) -> str:
     for entry in summary.percentiles if summary else ():
         if entry.q == q:
             missing = f"n/a, needs {entry.needs}"
-            return missing if entry.value is None else bare(entry.value, "s", row)
+            return missing if entry.value is None else quantity(entry.value, "s", row)
     return NONE
 
 
@@ -305,7 +297,7 @@ def shortfall_words(row: Row, short: Shortfall) -> Iterator[str]:
     read = " (NVML reading before the blocks, approximate)" if row.clock_is_read else ""
     clock = (
         f"the SM clock{read} was {quantity(row.sm_clock, 'Hz')}, "
-        f"{share(short.clock)} of the maximum ({quantity(short.highest_clock, 'Hz')})"
+        f"{quantity(short.clock, '1')} of the maximum ({quantity(short.highest_clock, 'Hz')})"
     )
     if short.other_backend:
         yield "the backends differ"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence, Set
 
-from profkit.study.report_words import NONE, STATUS, bare, digits, share
+from profkit.study.report_words import NONE, STATUS, digits, quantity
 from profkit.study.summary import flagged_cells, unmeasured
 from profkit.study.summary_format import BaselineFile, Contrast, Row, name_parts
 from profkit.timing.latency_view import ENERGY_COLUMNS, ENERGY_NOTE, energy_words
@@ -76,7 +76,7 @@ def _medians(summary: BaselineFile, timed: Sequence[Row], width: int) -> doc.Tab
 
 
 def _median(row: Row | None, best: Set[str]) -> str:
-    return bare(row.seconds, "s", row) + "*" * (row.id in best) if row else NONE
+    return quantity(row.seconds, "s", row) + "*" * (row.id in best) if row else NONE
 
 
 def _fastest(summary: BaselineFile) -> doc.Table:
@@ -97,8 +97,8 @@ def _fastest(summary: BaselineFile) -> doc.Table:
             + (f" ({row.chosen})" if row.chosen else "")
             + (f", tied: {others}" if others else ""),
             _with_interval(row),
-            bare(row.flop_rate or None, "FLOP/s", row),
-            share(row.share_of_datasheet),
+            quantity(row.flop_rate or None, "FLOP/s", row),
+            quantity(row.share_of_datasheet, "1"),
             row.regime or NONE,
             _verdict(contrasts.get((row.shape, row.backend))),
         )
