@@ -93,17 +93,17 @@ class RegionRow(Projection, frozen=True, kw_only=True):
     largest_gaps: tuple[GapRow, ...]
 
 
-class KernelGroupRow(Projection, frozen=True, kw_only=True):
-    """Launches of one kernel with one launch configuration; `share` is of the list."""
+class KernelRow(SpreadRow, frozen=True, kw_only=False):
+    """Launches of one kernel with one launch configuration."""
 
     name: str
     grid: Extent
     block: Extent
-    count: Count
-    total: Number = field(name="total_s")
-    median: Measured = field(name="median_s")
-    low: Measured = field(name="min_s")
-    high: Measured = field(name="max_s")
+
+
+class KernelGroupRow(KernelRow, frozen=True, kw_only=True):
+    """Launches of one kernel with one launch configuration; `share` is of the list."""
+
     share: Measured
 
 
@@ -149,42 +149,32 @@ class RunRow(Projection, frozen=True, kw_only=True):
     late: bool
 
 
-class CallRow(Projection, frozen=True, kw_only=True):
+class CallRow(SpreadRow, frozen=True, kw_only=False):
     """A CUDA API call; times include nsys overhead, and calls of several threads overlap."""
 
     name: str
-    count: Count
-    total: Number = field(name="total_s")
-    median: Measured = field(name="median_s")
-    low: Measured = field(name="min_s")
-    high: Measured = field(name="max_s")
 
 
-class MemoryRow(Projection, frozen=True, kw_only=True):
-    """Memcpy by kind, as "host to device", with source and target kinds of memory; or memset. The
-    bandwidth is over the time in which at least one such operation ran."""
+class TransferRow(SpreadRow, frozen=True, kw_only=False):
+    """Memcpy by kind, as "host to device", with source and target kinds of memory; or memset."""
 
     kind: str
     source: str | None
     target: str | None
     bytes: Count
-    count: Count
-    total: Number = field(name="total_s")
-    median: Measured = field(name="median_s")
-    low: Measured = field(name="min_s")
-    high: Measured = field(name="max_s")
+
+
+class MemoryRow(TransferRow, frozen=True, kw_only=True):
+    """Memcpy by kind, as "host to device", with source and target kinds of memory; or memset. The
+    bandwidth is over the time in which at least one such operation ran."""
+
     bandwidth_bytes_per_s: Measured
 
 
-class WaitRow(Projection, frozen=True, kw_only=True):
+class WaitRow(SpreadRow, frozen=True, kw_only=False):
     """A kind of synchronization, as recorded by the driver."""
 
     kind: str
-    count: Count
-    total: Number = field(name="total_s")
-    median: Measured = field(name="median_s")
-    low: Measured = field(name="min_s")
-    high: Measured = field(name="max_s")
 
 
 class Export(Projection, frozen=True, kw_only=True):
