@@ -68,16 +68,8 @@ class Tools:
 
     def all(self) -> Sequence[Callable[..., Awaitable[str]]]:
         """The tools in the order in which they are used."""
-        return (
-            self.doctor,
-            self.profile,
-            self.analyze,
-            self.explain,
-            self.source,
-            self.next,
-            self.diff,
-            self.time,
-        )
+        first = (self.doctor, self.profile, self.analyze, self.explain)
+        return (*first, self.source, self.next, self.diff, self.time)
 
     async def doctor(self, job: int = 0) -> str:
         """What this machine can profile, and the remedy for each thing it can't."""
@@ -127,60 +119,36 @@ class Tools:
     ) -> str:
         """Kernels by time, what limits each, and what fixing it would give. without_counters: of a
         run where ncu's were refused."""
-        blind = ["--without-counters"] if without_counters else []
-        return await self._run(
-            lambda: ["analyze", self.access.path(report), *blind, *_options(kernel=kernel)],
-            job,
-            page,
-        )
+        words = ["analyze", *(["--without-counters"] if without_counters else [])]
+        return await self._read(words, [report], job, page, kernel)
 
     async def explain(
         self, report: str = "", kernel: str = "", top: int = 1, job: int = 0, page: int = 1
     ) -> str:
         """The first findings: evidence, source lines, actions, and how to verify the fix."""
-        return await self._run(
-            lambda: [
-                "checklist",
-                self.access.path(report),
-                f"--top={top}",
-                *_options(kernel=kernel),
-            ],
-            job,
-            page,
-        )
+        return await self._read(["checklist", f"--top={top}"], [report], job, page, kernel)
 
     async def source(
         self, report: str = "", kernel: str = "", sass: bool = False, job: int = 0, page: int = 1
     ) -> str:
         """The hottest source lines, or SASS instructions, of a kernel."""
-        instructions = ["--sass"] if sass else []
-        return await self._run(
-            lambda: [
-                "source",
-                self.access.path(report),
-                *instructions,
-                *_options(kernel=kernel),
-            ],
-            job,
-            page,
-        )
+        words = ["source", *(["--sass"] if sass else [])]
+        return await self._read(words, [report], job, page, kernel)
 
     async def next(self, run: str = "", after: str = "", job: int = 0, page: int = 1) -> str:
         """The experiment that tells most now; with after: whether the last prediction held."""
-        return await self._run(
-            lambda: [
-                "next",
-                self.access.path(run),
-                *([self.access.path(after)] if after else []),
-            ],
-            job,
-            page,
-        )
+        return await self._read(["next"], [run, after] if after else [run], job, page)
 
     async def diff(self, before: str = "", after: str = "", job: int = 0, page: int = 1) -> str:
         """Whether a change made kernels faster, why, and what limits them now."""
+        return await self._read(["diff"], [before, after], job, page)
+
+    async def _read(
+        self, verb: Sequence[str], files: Sequence[str], job: int, page: int, kernel: str = ""
+    ) -> str:
+        """The result of a verb that reads files."""
         return await self._run(
-            lambda: ["diff", self.access.path(before), self.access.path(after)], job, page
+            lambda: [*verb, *map(self.access.path, files), *_options(kernel=kernel)], job, page
         )
 
     async def _run(

@@ -58,14 +58,8 @@ from profkit.timeline.events import Events
 from profkit.timeline.reader import read
 from profkit.timeline.redaction import scrub
 from profkit.timeline.summary import TimelineSummary, summarize_timeline
+from profkit.timing import measurement
 from profkit.timing.latency_format import LatencyFile
-from profkit.timing.measurement import (
-    COMPARED_BLOCKS,
-    Subject,
-    TimingPlan,
-    latency_report,
-    measure,
-)
 from profkit.timing.results import DEFAULT
 from profkit.timing.variants import read_variants
 
@@ -77,7 +71,6 @@ _ROOM_WANTED = 256 << 20  # bytes, chosen: a report and a timeline of some hundr
 _CHECK_HALF_FROM = 0.05
 _FAILED_CHECK = 6  # exit code of profkit.core.errors.TargetFailed
 _SAMPLING = 30.0  # seconds a variant: 240 samples of 0.1 s, about what ncu takes for one such call
-_UNREADABLE = "no timeline: it can't be read"
 _PROGRAMS = (b"#!", b"\x7fELF")  # how scripts and ELF files begin
 _RUNS_SCRIPTS = re.compile(r"python|torchrun|accelerate|deepspeed|mpirun|mpiexec|srun")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -163,13 +156,13 @@ def profile(plan: Plan, tell: Tell) -> Outcome:
     return Profiling(plan, tell).run()
 
 
-def timing_of(plan: Plan, variants: Sequence[str]) -> TimingPlan:
+def timing_of(plan: Plan, variants: Sequence[str]) -> measurement.TimingPlan:
     """How the variants of a profile are timed: so that a verdict is possible, in bounded time."""
-    return TimingPlan(
-        subjects=(Subject(Path(plan.program[0]), tuple(variants)),),
+    return measurement.TimingPlan(
+        subjects=(measurement.Subject(Path(plan.program[0]), tuple(variants)),),
         arguments=plan.program[1:],
-        samples=plan.samples or COMPARED_BLOCKS * DEFAULT.samples,
-        blocks=COMPARED_BLOCKS,
+        samples=plan.samples or measurement.COMPARED_BLOCKS * DEFAULT.samples,
+        blocks=measurement.COMPARED_BLOCKS,
         seconds=None if plan.samples else _SAMPLING,
         gpu=plan.gpu,
         check=False,
@@ -446,8 +439,10 @@ class Profiling:
         plan = timing_of(self.plan, right)
         try:
             with self.stage("time"):
-                timing = measure(plan, lambda stage, detail: self.tell("time", f"{stage} {detail}"))
-                report = latency_report(timing, plan)
+                timing = measurement.measure(
+                    plan, lambda stage, detail: self.tell("time", f"{stage} {detail}")
+                )
+                report = measurement.latency_report(timing, plan)
         except ProfkitError as error:
             self.warn(f"no latencies: {error}", "no latencies: the timing failed")
             return None
