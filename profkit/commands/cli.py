@@ -15,9 +15,8 @@ from importlib import import_module
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperCommand
 
-from profkit.commands.options import Drawing, Reading, Verbs, WithProgram, verb_of
+from profkit.commands.options import Drawing, Reading, Verbs, verb_of
 from profkit.commands.parameters import flat
 from profkit.core.errors import EnvironmentProblem, ProfkitError, UsageError
 from profkit.core.suggestion import did_you_mean
@@ -32,26 +31,18 @@ _PIPE_CLOSED = 128 + 13
 _HELP = {"-h", "--help"}
 
 
-_PANELS: Mapping[str, Mapping[str, type[TyperCommand] | None]] = {
-    "Profile and analyze": {
-        "plan": Reading,
-        "profile": WithProgram,
-        "timeline": Reading,
-        "analyze": Reading,
-        "checklist": Reading,
-        "report": Reading,
-        "source": Reading,
-        "roofline": Drawing,
-    },
-    "Compare": {"diff": Reading, "compare": Reading, "audit": Reading},
-    "Experiment": {"next": Reading, "log": Reading},
-    "Time": {"time": WithProgram, "optimize": WithProgram, "baseline": None},
-    "Follow over time": {"history": None},
-    "Reference": {"metrics": Reading, "rules": None},
-    "Setup": {"doctor": Reading, "calibrate": Reading, "ceilings": Reading, "mcp": Reading},
+_PANELS = {
+    "Profile and analyze": "plan profile timeline analyze checklist report source roofline",
+    "Compare": "diff compare audit",
+    "Experiment": "next log",
+    "Time": "time optimize baseline",
+    "Follow over time": "history",
+    "Reference": "metrics rules",
+    "Setup": "doctor calibrate ceilings mcp",
 }
-"""How each verb is run, by panel and in the order of the help; None is a group of verbs."""
-_VERBS = {name: kind for verbs in _PANELS.values() for name, kind in verbs.items()}
+"""The verbs by panel, in the order of the help."""
+_VERBS = {name: panel for panel, names in _PANELS.items() for name in names.split()}
+_DRAWING = {"roofline"}
 
 
 class _Commands(Mapping[str, Any]):
@@ -70,17 +61,17 @@ class _Commands(Mapping[str, Any]):
 
 @cache
 def _loaded(name: str) -> Any:
-    kind = _VERBS[name]
-    verb = getattr(import_module(f"profkit.commands.{name}"), name)
+    panel = _VERBS[name]
+    verb: Any = getattr(import_module(f"profkit.commands.{name}"), name)
     alone = typer.Typer(add_completion=False)
-    if kind is None:
+    if isinstance(verb, typer.Typer):
         for command in verb.registered_commands:
             command.callback = flat(command.callback)
         alone.add_typer(verb, name=name, cls=Verbs)
     else:
-        alone.command(cls=kind)(flat(verb))
+        alone.command(cls=Drawing if name in _DRAWING else Reading)(flat(verb))
     loaded: Any = typer.main.get_group(alone).commands[name]
-    loaded.rich_help_panel = next(panel for panel, verbs in _PANELS.items() if name in verbs)
+    loaded.rich_help_panel = panel
     _reflow(loaded)
     return loaded
 

@@ -198,18 +198,21 @@ class Reading(TyperCommand):
         return plain_types(super().get_params(ctx))
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse, with former spellings of options replaced."""
+        """Parse, with former spellings of options replaced; the number of words after `--` is saved
+        in the context's `meta`."""
         own = args.index("--") if "--" in args else len(args)
-        new = next((each.opts[-1] for each in self.params if each.name == _FORMER), "")
+        ctx.meta[_WORDS_AFTER] = max(0, len(args) - own - 1)
+        new = next((each.opts[-1] for each in self.params if each.name == _FORMER), f"--{_FORMER}")
         words = [re.sub(rf"^--{_FORMER}(?==|$)", new, word) for word in args[:own]]
         return super().parse_args(ctx, [*words, *args[own:]])
 
     def invoke(self, ctx: Any) -> Any:
         """Run it; raises UsageError and BadInput first for what it can't read or write."""
-        values = self._own_words(ctx)
         verb: Any = self.callback
         for name, kind in verb.inputs.items():
-            for word in _listed(values[name]):
+            words = _listed(ctx.params[name])
+            after = words_after_dashes(ctx) if name in _WORDS else 0
+            for word in words[: len(words) - after]:
                 kind.check(Path(word))
         _refuse_to_overwrite(ctx.params)
         output = ctx.params.get("file")
@@ -231,10 +234,6 @@ class Reading(TyperCommand):
                 return super().invoke(ctx)
         finally:
             put(first_page(text.getvalue()), output)
-
-    def _own_words(self, ctx: Any) -> Mapping[str, Any]:
-        """The parameters as far as they are profkit's own."""
-        return dict(ctx.params)
 
     def _choose_format(self, ctx: Any, output: Path) -> None:
         """Set the format that the file's name asks for, unless one was asked for in words."""
@@ -284,24 +283,8 @@ class Picture(Drawing):
         check_picture(output)
 
 
-class WithProgram(Reading):
-    """A verb that distinguishes the words before and after `--`."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse; the number of words after `--` is saved in the context's `meta`."""
-        ctx.meta[_WORDS_AFTER] = len(args) - args.index("--") - 1 if "--" in args else 0
-        return super().parse_args(ctx, args)
-
-    def _own_words(self, ctx: Any) -> Mapping[str, Any]:
-        after = words_after_dashes(ctx)
-        return {
-            name: value[: len(value) - after] if name in _WORDS and value else value
-            for name, value in ctx.params.items()
-        }
-
-
 def words_after_dashes(context: Any) -> int:
-    """How many words a `WithProgram` verb got after `--`."""
+    """How many words a verb got after `--`."""
     return int(context.meta[_WORDS_AFTER])
 
 

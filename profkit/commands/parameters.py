@@ -41,7 +41,7 @@ class _Entry(NamedTuple):
     help: str
 
 
-def flat(verb: Callable[..., None]) -> Callable[..., None]:
+def flat(verb: Any) -> Callable[..., None]:
     """The verb with the options of its structs as parameters of its own, annotated for typer.
 
     Its `inputs` are the kinds of files that parameters take, `documented` those of its docstring.
