@@ -7,20 +7,22 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
+from typing import TYPE_CHECKING
 
 from profkit.core.expression import HOLDS, Sign
 from profkit.core.projection import Measured
 from profkit.core.typed_file import Count, Model, Number
 from profkit.report.catalog import catalog
 from profkit.report.floors import WORTH
-from profkit.report.quantities import NOT_COLLECTED, NOT_IN_VERSION
 from profkit.report.source_lines import Place
-from profkit.report.summary import NAME_WIDTH, Group, LaunchSummary
 from profkit.rules.headroom import Headroom
 from profkit.rules.rule_file import CONTEXT, Confidence, Rule
 from profkit.rules.samples import APPLICATION, CODE, LAUNCHED, SAMPLED, SAMPLED_FROM
 from profkit.timeline import region
 from profkit.ui.text import factor, factor_range, plural
+
+if TYPE_CHECKING:
+    from profkit.report.summary import Group, LaunchSummary
 
 NOT_SAMPLED = "warp samples were not read: short kernels and very long code are excluded"
 """Why a quantity from warp samples is missing although samples were recorded."""
@@ -240,6 +242,8 @@ class Finding:
     @property
     def subject(self) -> str:
         """The kernel's function, or that it is a timeline."""
+        from profkit.report.summary import NAME_WIDTH  # listing rules needs no numpy
+
         return self.group.short_name(NAME_WIDTH) if self.group else "timeline"
 
     def __repr__(self) -> str:
@@ -321,6 +325,8 @@ class UnevaluatedRule(Model, frozen=True):
 
 def unevaluated(rule: str, kernels: int, reasons: dict[str, str]) -> UnevaluatedRule:
     """A rule that lacks quantities, by name with the reason for each."""
+    from profkit.report.quantities import NOT_COLLECTED, NOT_IN_VERSION
+
     quantities = catalog().quantities
     sections = (
         quantities[SAMPLED_FROM if name in SAMPLED else name].section
