@@ -20,7 +20,7 @@ from profkit.analysis.json import report_json
 from profkit.core.errors import ProfkitError
 from profkit.core.integrity import MANIFEST
 from profkit.core.typed_file import encode
-from profkit.rules.finding_text import checklist_markdown
+from profkit.rules.checklist_view import checklist_markdown
 from profkit.rules.pair_archive import ARCHIVE, unpack
 from profkit.runs.run import is_run_name, read_manifest
 from profkit.study.folder import PLAN
@@ -50,7 +50,7 @@ def derive(run: Path) -> None:
     checklist = report.checklist()
     text = report_json([(report.summary, report.summary.groups, checklist)], 0, with_host=False)
     (run / "analysis.json").write_text(text, encoding="utf-8")
-    text = checklist_markdown(report.summary, checklist, 0)
+    text = checklist_markdown(report.summary, checklist)
     (run / "checklist.md").write_text(text, encoding="utf-8")
     report.kernels.to_parquet(run / "kernels.parquet")
     (run / "report.html").write_text(report.page(), encoding="utf-8")

@@ -9,8 +9,8 @@ from profkit.report.names import file_name
 from profkit.report.summary import Group, ReportSummary
 from profkit.rules import finding_text as words
 from profkit.rules.checklist import Checklist
-from profkit.rules.finding_text import checklist_lines
-from profkit.ui.markdown import cell, code, escape, panel_lines, table, table_of
+from profkit.rules.checklist_view import checklist_blocks
+from profkit.ui.markdown import blocks_markdown, cell, code, escape, panel_lines, table, table_of
 
 
 def report_markdown(
@@ -31,7 +31,8 @@ def report_markdown(
     rows = [(row[0], code(row[1], in_table=True), *map(cell, row[2:])) for row in grid.rows]
     lines += ["", f"## {grid.title}", "", *table(grid.columns, rows)]
     lines += ["", grid.note] if grid.note else []
-    lines += ["", f"## {words.HEADING}", "", *checklist_lines(report, checklist, name, whole=True)]
+    blocks = checklist_blocks(report, checklist, name, whole=True, complete=True)
+    lines += ["", f"## {words.HEADING}", "", blocks_markdown(blocks)]
     for rank, group in enumerate(groups[: top or None], start=1):
         lines += ["", *_detail(rank, group)]
     shown = [group.typical for group in groups[: top or None]]

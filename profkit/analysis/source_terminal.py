@@ -13,13 +13,13 @@ from rich.text import Text
 
 from profkit.analysis.source_view import Counts, Inside, SourceView, added
 from profkit.report import panels
+from profkit.report.names import function_name, told_apart
 from profkit.report.phases import HALF, KernelTimeline, Track
 from profkit.report.summary import NOT_STALLED, LaunchSummary, ReportSummary
 from profkit.rules.checklist import Checklist
-from profkit.rules.checklist_view import located
+from profkit.rules.checklist_view import findings_at_lines
 from profkit.rules.finding import Finding
-from profkit.ui.names import told_apart
-from profkit.ui.terminal import note
+from profkit.ui.terminal import DocumentView, note
 from profkit.ui.text import bar, compact, cut, literal, number, percent, plural, shorten
 
 if TYPE_CHECKING:
@@ -73,10 +73,11 @@ def inside_view(
         if items:
             where = "lines" if view.files and not sass else "instructions"
             heading = Text(f"Findings at these {where}", "bold")
-            parts += [Text(), heading, *located(items, width, len(report.groups))]
+            below = DocumentView(tuple(findings_at_lines(items, len(report.groups))))
+            parts += [Text(), heading, below]
     if others := report.groups[1:]:
         kind = "selected kernel" if len(report.launches) < report.recorded else "kernel"
-        names = [group.short_name(_LONGEST_NAME, others) for group in others[:_OTHERS_NAMED]]
+        names = [function_name(group, _LONGEST_NAME, others) for group in others[:_OTHERS_NAMED]]
         rest = ", ..." if len(others) > _OTHERS_NAMED else ""
         more = f"{plural(len(others), f'more {kind}')}: {', '.join(names)}{rest}"
         parts += [Text(), Text(f"{more}; --kernel REGEX selects one", "dim")]

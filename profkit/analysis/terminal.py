@@ -14,13 +14,13 @@ from rich.text import Text
 
 from profkit.analysis.run_files import TIMELINE
 from profkit.report import overview, panels
+from profkit.report.names import told_apart
 from profkit.report.summary import Group as KernelGroup
 from profkit.report.summary import ReportSummary
 from profkit.rules import finding_text as words
 from profkit.rules.checklist import WORTH_ACTING, Checklist
-from profkit.rules.checklist_view import findings_view, main_remarks, overview_view
-from profkit.ui.names import told_apart
-from profkit.ui.terminal import facts, note, panels_view, table_of
+from profkit.rules.checklist_view import findings_blocks, overview_blocks
+from profkit.ui.terminal import DocumentView, facts, note, panels_view, table_of
 from profkit.ui.text import literal, percent, plural, shorten
 from profkit.ui.view import Grid, Row
 
@@ -65,9 +65,7 @@ def report_overview(
     ]
     parts += [Text(reason, "dim") for reason in overview.why_unknown(groups, sorted_by)]
     if checklist:
-        parts += [Text(), overview_view(report, checklist, width)]
-        rows_left = main_remarks(report, checklist)
-        parts += [Text(), *rows_left] if rows_left else []
+        parts.append(DocumentView(tuple(overview_blocks(report, checklist, width))))
     warnings = [
         (f"#{number} {warning}", group.share >= WORTH_ACTING)
         for number, group in enumerate(groups, start=1)
@@ -145,7 +143,7 @@ def report_view(
         *(Text(reason, "dim") for reason in overview.why_unknown(report.groups, sorted_by)),
     ]
     if checklist:
-        parts += [Text(), findings_view(report, checklist, width)]
+        parts.append(DocumentView(tuple(findings_blocks(report, checklist))))
     for rank, group in enumerate(shown, start=1):
         parts += [Text(), _detail(rank, group, width)]
     for gap in overview.all_gaps((group.typical for group in shown), report.session):

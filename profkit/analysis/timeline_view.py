@@ -12,16 +12,16 @@ from rich.text import Text
 from profkit.core.errors import UsageError
 from profkit.report.names import file_name
 from profkit.rules import finding_text as words
-from profkit.rules.checklist_view import in_full, in_short
+from profkit.rules.checklist_view import findings_in_full, findings_in_short
 from profkit.rules.finding import Finding
-from profkit.rules.finding_text import items_markdown
 from profkit.timeline import summary as shapes
 from profkit.timeline.events import TimelineGpu
 from profkit.timeline.summary import KernelGroup, RangeUse, Region, TimelineSummary
 from profkit.timeline.times import Spread
-from profkit.ui.markdown import code, escape
+from profkit.ui import document as doc
+from profkit.ui.markdown import blocks_markdown, code, escape
 from profkit.ui.names import told_apart
-from profkit.ui.terminal import console, facts, note, rendered
+from profkit.ui.terminal import DocumentView, console, facts, note, rendered
 from profkit.ui.text import bar, extent, literal, number, percent, plural, shorten
 from profkit.ui.view import Grid, Panel, Row
 
@@ -76,21 +76,18 @@ def checklist_text(report: Report, format: str, *, more: str, to_file: bool) -> 
     Markdown; `more` says what is not listed."""
     summary, path, items = report
     base = f"Of {_base(summary.region, items)}." if items else words.NO_TIMELINE_FINDING
-    if format == "markdown":
-        lines = [f"# {code(file_name(path, with_host=False))}", "", escape(headline(summary)), ""]
-        lines += [escape(base), *(f"\n> {escape(note)}" for note in summary.notes), ""]
-        lines += [*items_markdown(items), *(["", escape(more)] if more else [])]
-        return "\n".join(lines) + "\n"
-    width = console(to_file=to_file).width
-    parts = [
-        Text(shorten(literal(path), width), "bold"),
-        Text(headline(summary)),
-        *map(note, summary.notes),
-        Text(base, "dim"),
-        *in_full(items, width),
-        *([Text(), Text(more, "dim")] if more else []),
+    is_shared = format == "markdown"
+    blocks: list[doc.Block] = [
+        doc.Heading(doc.code(file_name(path, with_host=False) if is_shared else path), 1),
+        doc.Paragraph(headline(summary)),
+        *map(doc.Note, summary.notes),
+        doc.Paragraph(doc.quiet(base)),
+        *findings_in_full(items, complete=is_shared),
+        *([doc.Lines((doc.quiet(more),), gap=True)] if more else []),
     ]
-    return rendered(Group(*parts), to_file=to_file)
+    if is_shared:
+        return blocks_markdown(blocks) + "\n"
+    return rendered(DocumentView(blocks), to_file=to_file)
 
 
 def _recording(summary: TimelineSummary) -> Panel:
@@ -284,7 +281,7 @@ def _view(
     if items:
         base = f"  of {_base(summary.region, items)}"
         heading = Text.assemble((words.HEADING, "bold"), (base, "dim"))
-        parts += [Text(), heading, *in_short(items, width)]
+        parts += [Text(), heading, DocumentView(tuple(findings_in_short(items)))]
     for grid in grids(summary):
         parts += [Text(), Text(grid.title, "bold"), _table(grid, width)]
         if grid.note:
@@ -355,7 +352,7 @@ def _markdown(summary: TimelineSummary, path: str, items: Sequence[Finding]) -> 
     lines += _markdown_table(("", "Time", "Share", ""), rows)
     if items:
         lines += ["", f"## {words.HEADING}", "", f"Of {escape(_base(summary.region, items))}.", ""]
-        lines += items_markdown(items)
+        lines.append(blocks_markdown(findings_in_full(items, complete=True)))
     for grid in grids(summary):
         lines += ["", f"## {grid.title}", ""]
         lines += [escape(grid.note), ""] if grid.note else []

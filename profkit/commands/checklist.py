@@ -40,9 +40,9 @@ def checklist(
     """
     from profkit.analysis.run_files import TIMELINE, TIMELINES, beside
     from profkit.commands.reading import read_report
-    from profkit.rules.checklist_format import checklist_json
-    from profkit.rules.checklist_view import checklist_view
-    from profkit.rules.finding_text import checklist_markdown
+    from profkit.report.names import file_name
+    from profkit.rules.checklist_format import checklist_file
+    from profkit.rules.checklist_view import checklist_document
 
     advice = rules.advice(top or None)
     if path.suffix in TIMELINES:
@@ -51,18 +51,19 @@ def checklist(
         output.put(_of_timeline(path, nvtx, top, advice, output, every=every))
         return
     report = read_report(path, kernel, nvtx)
-    items = report.checklist(*advice)
-    timelines = [file for file in beside(Path(report.summary.path)) if file.name == TIMELINE]
-    if output.format == "json":
-        name = next((file.name for file in timelines), None)
-        output.put(checklist_json(report.summary, items, top, name))
-    elif output.format == "markdown":
-        output.put(checklist_markdown(report.summary, items, top, whole=every))
-    else:
-        command = next((f"profkit analyze {shlex.quote(str(file))}" for file in timelines), "")
-        width = output.width
-        view = checklist_view(report.summary, items, top, width, command, whole=every)
-        output.put(view)
+    summary, items = report.summary, report.checklist(*advice)
+    timeline = next((file for file in beside(Path(summary.path)) if file.name == TIMELINE), None)
+    command = f"profkit analyze {shlex.quote(str(timeline))}" if timeline else ""
+    name, complete = summary.path, output.format == "markdown"
+    if complete:  # made to be shared: without the host's folders
+        name = file_name(name, with_host=False)
+        command = f"profkit analyze {timeline.name}, beside the report" if timeline else ""
+    output.show(
+        checklist_file(summary, items, top, timeline.name if timeline else None),
+        lambda: checklist_document(
+            summary, items, name, top, command, whole=every, complete=complete
+        ),
+    )
 
 
 def _of_timeline(

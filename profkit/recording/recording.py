@@ -50,7 +50,7 @@ from profkit.recording.selection import check_autotuner, check_cost, choose, pas
 from profkit.report.summary import ReportSummary
 from profkit.roofline.roofline import roofline
 from profkit.rules.checklist import Checklist
-from profkit.rules.finding_text import checklist_markdown
+from profkit.rules.checklist_view import checklist_markdown
 from profkit.runs.manifest import DriverGpu, FileEntry, Manifest, Policy, Stage
 from profkit.runs.run import Draft, draft, free_room, keep, listed
 from profkit.timeline import RUN_FILE
@@ -570,7 +570,7 @@ class Profiling:
         summary = report.summary
         rows = [(summary, summary.groups, checklist)]
         self.write("analysis.json", report_json(rows, 0, with_host=False))
-        self.write("checklist.md", checklist_markdown(summary, checklist, 0))
+        self.write("checklist.md", checklist_markdown(summary, checklist))
         if problem := lacking("a table", "pandas", "pyarrow"):
             self.warn(f"no kernels.parquet: {problem}", f"no kernels.parquet: {problem.message}")
         else:

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, TypeVar
 from msgspec import Meta
 
 from profkit.core.projection import Measured, Projection, project
-from profkit.core.typed_file import Count, File, Number, encode, part
+from profkit.core.typed_file import Count, File, Number, part
 from profkit.core.version import __version__
 from profkit.report.names import file_name
 from profkit.report.source_lines import Place
@@ -140,19 +140,18 @@ class ChecklistFile(File, frozen=True, kw_only=True, tag="profkit.checklist/1"):
     not_evaluated: tuple[UnevaluatedRule, ...]
 
 
-def checklist_json(
+def checklist_file(
     report: ReportSummary, checklist: Checklist, top: int, timeline: str | None = None
-) -> str:
+) -> ChecklistFile:
     """The `top` items (0: all) of a report's checklist, which is of its `timeline` file too."""
     file, parts = file_name(report.path, with_host=False), checklist_parts(checklist)
-    document = ChecklistFile(
+    return ChecklistFile(
         profkit=__version__,
         report=ReportRow(file=file, launches=len(report.launches), total_s=report.total),
         timeline=timeline,
         **part(checklist, "rules", "kernels", "skipped"),
         **parts | {"checklist": [row for row in parts["checklist"] if not top or row.rank <= top]},
     )
-    return encode(document, dense=False)
 
 
 def checklist_parts(checklist: Checklist) -> dict[str, Any]:

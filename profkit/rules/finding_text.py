@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from profkit.core.unit_words import is_word, unit_after
 from profkit.machine_code.blame import SAMPLES
-from profkit.report import names
 from profkit.report.action import WITHOUT_READER, has_reader
 from profkit.report.floors import LAUNCH, WORTH, floors
 from profkit.report.resources import RESOURCES
@@ -25,15 +24,14 @@ from profkit.rules.finding import (
 )
 from profkit.rules.headroom import ARITHMETIC
 from profkit.rules.samples import WORTH_SAMPLING
-from profkit.timeline import RUN_FILE, region
+from profkit.timeline import region
 from profkit.ui import text as numbers
-from profkit.ui.markdown import code, escape
 from profkit.ui.text import compact, literal, number, percent, plural
 
 if TYPE_CHECKING:
     from profkit.report.session import Session
     from profkit.report.source_lines import Place
-    from profkit.report.summary import Group, ReportSummary
+    from profkit.report.summary import Group
     from profkit.rules.checklist import Checklist
     from profkit.rules.headroom import Headroom
 
@@ -573,98 +571,6 @@ def summary(checklist: Checklist) -> str:
     if len(checklist.findings) > estimated + others:
         parts.append(f"{len(checklist.findings)} counting each kernel")
     return f"{', '.join(filter(None, parts))}; {extent}"
-
-
-def checklist_markdown(
-    report: ReportSummary, checklist: Checklist, top: int = 0, *, whole: bool = False
-) -> str:
-    """The `top` items (0: all) of a report's checklist as boxes to tick; minor ones and those at a
-    roof only in the `whole` list."""
-    from profkit.report import overview
-
-    name = names.file_name(report.path, with_host=False)
-    lines = [f"# Checklist for {code(name)}", "", overview.headline(report), ""]
-    return "\n".join([*lines, *checklist_lines(report, checklist, name, top, whole=whole)]) + "\n"
-
-
-def checklist_lines(
-    report: ReportSummary, checklist: Checklist, name: str, top: int = 0, *, whole: bool
-) -> list[str]:
-    """Boxes to tick, then roofs, demonstrated speedups and what was not evaluated."""
-    lines = []
-    if proof := checklist.headline:
-        lines += [
-            f"**{DEMONSTRATED} {escape(proof_line(proof))} ({escape(proof_source(proof))})**",
-            "",
-        ]
-    about = f" Estimated speedups: {extents(checklist)}." if checklist.items else ""
-    about += f" {NEEDED}." if checklist.items and checklist.headrooms else ""
-    lines.append(f"{escape(summary(checklist))}.{escape(about)}")
-    items = checklist.rule_items if whole else checklist.major
-    numbered = [item for item in items if item.rank]
-    informative = [item for item in items if not item.rank]
-    lines += [""] if numbered else []
-    lines += _items_markdown(numbered[: top or None], checklist)
-    if informative:
-        lines += ["", f"{INFORMATIVE}:", "", *_items_markdown(informative)]
-    if not whole and (text := folded(checklist)):
-        lines += ["", f"{escape(text)}; `--all` lists them"]
-    kernels = [("At the roof", *row) for row in roofs(checklist)]
-    kernels += [(NOTHING.capitalize(), *row) for row in without_finding(checklist, report.groups)]
-    for label, kernel, text in kernels:
-        lines += ["", f"{label}: {code(kernel)}: {escape(text)}"]
-    if text := proven(checklist.proofs):
-        lines += ["", f"Demonstrated: {escape(text)}"]
-    for text in unevaluated_lines(checklist, report.session, name):
-        lines += ["", f"Not evaluated: {escape(text)}"]
-    if checklist.lacking:
-        lines += ["", "Rules not evaluated, and their missing quantities:", ""]
-        lines += [f"- {code(rule)}: {escape(missing)}" for rule, missing in lacks(checklist)]
-    return lines
-
-
-def items_markdown(items: Iterable[Finding]) -> list[str]:
-    """Findings as boxes to tick, each on its own, with all that is known of it."""
-    return _items_markdown(map(single, items))
-
-
-def _items_markdown(items: Iterable[FindingGroup], checklist: Checklist | None = None) -> list[str]:
-    return [line for item in items for line in _item_markdown(item, checklist)]
-
-
-def _item_markdown(item: FindingGroup, checklist: Checklist | None) -> list[str]:
-    rule = item.rule
-    title = f"[{escape(rule.title)}]({item.best.page})" if item.best.page else escape(rule.title)
-    gained = f"{text}: " if (text := item_gain(item)) else ""
-    mark = f"[ ] **{item.rank}. " if item.rank else "**"
-    whole = f" ({escape(named)})" if checklist and (named := basis(item, checklist)) else ""
-    lines = [
-        f"- {mark}{gained}{title}**{whole}",
-        f"  - category {rule.category}, {rule.effort} effort",
-    ]
-    lists = actions_of(item)
-    for actions, of_library in lists:
-        label = "action, library kernels" if of_library and len(lists) > 1 else "action"
-        lines += [f"  - {label}: {escape(action)}" for action in actions]
-    lines += [f"  - verify: {escape(check)}" for check in rule.verify]
-    lines += [f"  - assumes: {escape(item.best.assumes)}"] if item.best.assumes else []
-    for finding in item.findings:
-        library = f" (library kernel, {finding.library})" if finding.library else ""
-        kernel = code(kernel_name(finding.group)) if finding.group else TIMELINE
-        if checklist and not finding.group:
-            kernel += f": {code(f'profkit analyze {RUN_FILE}')}, beside the report"
-        lines.append(f"  - kernel {kernel}{library}" if finding.group else f"  - {kernel}")
-        where = location(finding)
-        most = headroom(checklist.headroom_beside(finding)) if checklist else ""
-        lines += [
-            f"    - estimated speedup: {escape(estimate(finding, whole=len(item.findings) > 1))}",
-            *([f"    - headroom: {escape(most)}"] if most else []),
-            f"    - evidence: {escape('; '.join(evidence(finding)))}",
-            *([f"    - location: {escape(where)}"] if where else []),
-        ]
-    if text := overlap(item):
-        lines.append(f"  - all kernels: {escape(text)}")
-    return lines
 
 
 def single(item: Finding) -> FindingGroup:

@@ -81,29 +81,34 @@ class Bullets:
 
 @dataclass(frozen=True)
 class Row:
-    """A labeled value; `share` draws a bar, `note` follows in a quieter voice."""
+    """A labeled value; `share` draws a bar, `note` follows in a quieter voice. A name that a
+    terminal shortens has the `most` lines that it takes there."""
 
     label: str
     value: str
     note: str = ""
     share: float | None = None
+    most: int = 0
 
 
 @dataclass(frozen=True)
 class Item:
-    """An item of a list: its head, and facts or lines under it."""
+    """An item of a list: its head, and facts or lines under it. A `mark` of its own is what a
+    terminal shows before it; "[ ]" is a box to tick everywhere."""
 
     head: str
     rows: tuple[Row, ...] = ()
     lines: tuple[str, ...] = ()
+    mark: str = ""
 
 
 @dataclass(frozen=True)
 class Items:
-    """Items, each with its number or after a mark."""
+    """Items, each with its number or after a mark; set `apart` in a terminal."""
 
     items: tuple[Item, ...]
     numbered: bool = False
+    apart: bool = False
 
 
 @dataclass(frozen=True)
@@ -144,13 +149,15 @@ class Table:
 @dataclass(frozen=True)
 class Facts:
     """Labeled values under a title. `wide` ones have long notes and want the whole width; others
-    are laid out two abreast where there is room. Without a title they may have an `indent`."""
+    are laid out two abreast where there is room. Without a title they may have an `indent`, and a
+    `gap` that sets them off from what is above."""
 
     title: str
     rows: tuple[Row, ...]
     note: str = ""
     wide: bool = False
     indent: int = 0
+    gap: bool = False
 
 
 @dataclass(frozen=True)
@@ -271,6 +278,16 @@ def spans(words: str) -> tuple[Span, ...]:
     return tuple(replace(span, text=literal_lines(span.text)) for span in _parts(words))
 
 
+def lines_of(words: str) -> list[Styled]:
+    """The lines of a text, each in its styles."""
+    lines: list[list[Span]] = [[]]
+    for span in _parts(words):
+        first, *others = span.text.split("\n")
+        lines[-1].append(replace(span, text=first))
+        lines += [[replace(span, text=text)] for text in others]
+    return list(map(_joined, lines))
+
+
 def literal_lines(text: str) -> str:
     """Text with the control characters of each line spelled out."""
     return "\n".join(map(literal, text.split("\n")))
@@ -284,6 +301,11 @@ def in_style(text: str, style: Style) -> Styled:
 def code(text: str) -> Styled:
     """External text as code."""
     return in_style(text, Style.code)
+
+
+def link(text: str, address: str) -> Styled:
+    """A link to a page."""
+    return _joined([Span(text, Style.link, address)])
 
 
 def strong(text: str) -> Styled:

@@ -88,7 +88,7 @@ def _items(block: doc.Items | doc.Bullets) -> Iterator[str]:
     entries: Sequence[str | doc.Item] = block.items
     for place, entry in enumerate(entries, 1):
         item = entry if isinstance(entry, doc.Item) else doc.Item(entry)
-        mark = f"{place}. " if numbered else bullet
+        mark = f"{place}. " if numbered else "- [ ] " if item.mark == "[ ]" else bullet
         yield (
             _folded(mark + prose(item.head), "  ") if item is not entry else mark + prose(item.head)
         )
@@ -99,7 +99,7 @@ def _items(block: doc.Items | doc.Bullets) -> Iterator[str]:
 
 def _labeled(row: doc.Row, indent: str = "") -> str:
     """A labeled value in a list; one of several lines is a list itself."""
-    lines = prose(row.value).split("\n")
+    lines = [prose(line).removeprefix("- ") for line in doc.lines_of(row.value)]
     if len(lines) > 1:
         return "\n".join([f"- {row.label}:", *(f"{indent}  - {line}" for line in lines)])
     return f"- {row.label}: {lines[0]}" if row.label else f"- {lines[0]}"

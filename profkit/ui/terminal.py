@@ -15,6 +15,7 @@ from rich.text import Text
 
 from profkit.ui import document as doc
 from profkit.ui.fit import BAR, STYLES, fitted, trimmed
+from profkit.ui.names import told_apart
 from profkit.ui.text import bar
 
 PIPED_WIDTH = 100  # chosen: fits a page of text, a log and a review
@@ -22,6 +23,7 @@ PIPED_WIDTH = 100  # chosen: fits a page of text, a log and a review
 _WIDEST, _NARROWEST = 120, 60
 _TWO_COLUMNS_FROM = 96  # chosen: two narrow panels with their bars
 _GAP = 3  # blanks between columns
+_UNDER_MARK = 4  # columns before the rows of an item with a mark of its own
 
 
 def document_terminal(document: doc.Document, *, to_file: bool) -> str:
@@ -54,7 +56,9 @@ def _facts(blocks: Sequence[doc.Facts], width: int) -> Iterator[RenderableType]:
         if has_title:
             yield from panels_view(group, width)
         else:
-            yield from map(facts, group)
+            for block in group:
+                yield from [Text()] if block.gap else []
+                yield facts(block)
 
 
 def _block(block: doc.Block, width: int) -> Iterator[RenderableType]:
@@ -106,22 +110,28 @@ def _heading(block: doc.Heading) -> Text:
 def _listed(block: doc.Bullets | doc.Items) -> RenderableType:
     """Items after their marks, if any, with what is under each."""
     table = RichTable.grid(padding=(0, 1))
-    bullet = "" if isinstance(block, doc.Items) else "[ ]" if block.boxes else "-"
-    numbered = isinstance(block, doc.Items) and block.numbered
-    if bullet or numbered:
+    entries: Sequence[str | doc.Item] = block.items
+    items = [_item(entry, place, block) for place, entry in enumerate(entries, 1)]
+    if any(item.mark for item in items):
         table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
-    entries: Sequence[str | doc.Item] = block.items
-    for place, entry in enumerate(entries, 1):
-        item = entry if isinstance(entry, doc.Item) else doc.Item(entry)
-        below: list[RenderableType] = [
-            Text.assemble(text_of(line), style="dim") for line in item.lines
-        ]
-        if item.rows:
-            below.insert(0, rows_of([(row.label, row.value) for row in item.rows], 2))
-        mark = [bullet or f"{place}."] if bullet or numbered else []
-        table.add_row(*mark, Group(text_of(item.head), *below))
+    for item in items:
+        mark = [item.mark] if len(table.columns) > 1 else []
+        indent = _UNDER_MARK - len(item.mark) - 1 if item in entries and mark else 2
+        below = [_Labeled(item.rows, max(indent, 0))] if item.rows else []
+        lines = [Text.assemble(text_of(line), style="dim") for line in item.lines]
+        if isinstance(block, doc.Items) and block.apart:
+            table.add_row(*[""] * len(table.columns))
+        table.add_row(*mark, Group(text_of(item.head), *below, *lines))
     return table
+
+
+def _item(entry: str | doc.Item, place: int, block: doc.Bullets | doc.Items) -> doc.Item:
+    """An entry of a list with its mark."""
+    if isinstance(entry, doc.Item):
+        numbered = isinstance(block, doc.Items) and block.numbered
+        return replace(entry, mark=f"{place}.") if numbered else entry
+    return doc.Item(entry, mark="[ ]" if isinstance(block, doc.Bullets) and block.boxes else "-")
 
 
 def console(*, to_file: bool) -> Console:
@@ -155,22 +165,32 @@ def rendered(view: RenderableType, *, to_file: bool) -> str:
 
 def rows_of(rows: Iterable[tuple[str, str]], indent: int) -> RenderableType:
     """Labels and values in two columns; rows without a value left out."""
-    return Padding(_labeled(row for row in rows if row[1]), (0, 0, 0, indent))
+    return _Labeled([doc.Row(*row) for row in rows if row[1]], indent)
 
 
 def facts(panel: doc.Facts) -> RenderableType:
     """A panel as two columns, labels and values."""
-    rows = _labeled((row.label, row.value) for row in panel.rows)
-    return Padding(rows, (0, 0, 0, panel.indent))
+    return _Labeled(panel.rows, panel.indent)
 
 
-def _labeled(rows: Iterable[tuple[str, str]]) -> RichTable:
-    table = RichTable.grid(padding=(0, 2))
-    table.add_column(no_wrap=True)
-    table.add_column(overflow="fold")
-    for label, value in rows:
-        table.add_row(Text.assemble(text_of(label), style="dim"), text_of(value))
-    return table
+@dataclass(frozen=True)
+class _Labeled:
+    """Rows that take the width they are given, names in the lines that they have."""
+
+    rows: Sequence[doc.Row]
+    indent: int = 0
+
+    def __rich_console__(self, _: Console, options: ConsoleOptions) -> RenderResult:
+        room = options.max_width - self.indent - max(len(row.label) for row in self.rows) - 2
+        table = RichTable.grid(padding=(0, 2))
+        table.add_column(no_wrap=True)
+        table.add_column(overflow="fold")
+        lines = max((row.most for row in self.rows), default=0)
+        names = told_apart((row.value for row in self.rows if row.most), max(1, lines * room))
+        for row in self.rows:
+            value = Text(names[row.value]) if row.most else text_of(row.value)
+            table.add_row(Text.assemble(text_of(row.label), style="dim"), value)
+        yield Padding(table, (0, 0, 0, self.indent))
 
 
 def note(text: str) -> RenderableType:
