@@ -48,7 +48,7 @@ def derive(run: Path) -> None:
 
     report = profkit.load(run)
     checklist = report.checklist()
-    text = report_json([(report.summary, report.summary.groups, checklist)], 0, with_host=False)
+    text = report_json(report.summary, checklist)
     (run / "analysis.json").write_text(text, encoding="utf-8")
     text = checklist_markdown(report.summary, checklist)
     (run / "checklist.md").write_text(text, encoding="utf-8")

@@ -220,18 +220,24 @@ class AnalysesFile(File, frozen=True, kw_only=True, tag="profkit.analyze/1"):
     reports: tuple[Analysis, ...]
 
 
-def report_json(
+def report_result(
     reports: Sequence[tuple[ReportSummary, Sequence[Group], Checklist]],
     top: int,
     *,
     with_host: bool,
-) -> str:
+) -> AnalysisFile | AnalysesFile:
     """Reports with their groups in order, the first `top` of which (0: all) with their launches."""
     parts = [_parts(*report, top, with_host=with_host) for report in reports]
     if len(parts) == 1:
-        return encode(AnalysisFile(profkit=__version__, **parts[0]), dense=False)
+        return AnalysisFile(profkit=__version__, **parts[0])
     several = tuple(Analysis(**part) for part in parts)
-    return encode(AnalysesFile(profkit=__version__, reports=several), dense=False)
+    return AnalysesFile(profkit=__version__, reports=several)
+
+
+def report_json(report: ReportSummary, checklist: Checklist) -> str:
+    """The analysis of a report as a run has it."""
+    result = report_result([(report, report.groups, checklist)], 0, with_host=False)
+    return encode(result, dense=False)
 
 
 def _parts(

@@ -23,7 +23,15 @@ from profkit.report.phases import SOURCES, KernelTimeline, kernel_timeline, seri
 from profkit.report.quantities import evaluate, request
 from profkit.report.reader import RawReport, every_metric, nvtx_ranges, read
 from profkit.report.session import Session
-from profkit.report.source_lines import LineCost, Place, counted, hottest, instructions, source_text
+from profkit.report.source_lines import (
+    Code,
+    LineCost,
+    Place,
+    counted,
+    hottest,
+    instructions,
+    source_text,
+)
 from profkit.report.summary import NAME_WIDTH, Group, LaunchSummary, ReportSummary, summarize
 from profkit.ui.text import extent, literal, shorten
 
@@ -227,16 +235,18 @@ class Kernel:
             raise self._not_recorded("instructions_executed", catalog().lines)
         present = {name for name, metric in names.items() if self._action.metric_by_name(metric)}
         return source_view(
-            self.summary.index,
             rows,
             present,
             source_lines.source_files(self._action),
             blamed(checklist, self.summary.index),
-            source_lines.code_start(
-                self._action, catalog().kernel_start, [row.address for row in rows]
-            ),
             responsible(checklist, rows),
         )
+
+    def code(self, view: SourceView) -> Code:
+        """The place of the kernel's code in memory, of a view of it."""
+        addresses = frozenset(row.address for row in view.instructions)
+        start = source_lines.code_start(self._action, catalog().kernel_start, addresses)
+        return Code(addresses, start)
 
     def recorded(self) -> Mapping[str, tuple[str, float | str | None]]:
         """Every metric of the launch by ncu's name: its unit and the value as recorded."""
@@ -248,9 +258,9 @@ class Kernel:
         return BadInput(f"{self._path}: launch {self.summary.index} has no {metric}", add)
 
     def _repr_html_(self) -> str:
-        from profkit.analysis.notebook import kernel_html
+        from profkit.analysis.report_view import kernel_cell
 
-        return kernel_html(self.summary)
+        return kernel_cell(self.summary)
 
 
 class Report:
@@ -538,9 +548,9 @@ class Report:
         return f"<Report {self.path.name}: {launches} on {self.gpu.name}>"
 
     def _repr_html_(self) -> str:
-        from profkit.analysis.notebook import report_html
+        from profkit.analysis.report_view import report_cell
 
-        return report_html(self.summary, self._findings)
+        return report_cell(self.summary, self._findings)
 
     @cached_property
     def _findings(self) -> Checklist:

@@ -10,19 +10,20 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from typing import Annotated, Any
 
+from msgspec import Meta
+
+from profkit.core.typed_file import Count, Model, Number, Real
 from profkit.machine_code import blame
 from profkit.machine_code.blame import AWAITED, COUNTED, EXECUTED, SAMPLES, Samples
 from profkit.machine_code.flow import Flow
 from profkit.machine_code.operation import parse
-from profkit.report import source_lines
 from profkit.report.action import WITHOUT_READER, has_reader
 from profkit.report.catalog import catalog
-from profkit.report.phases import KernelTimeline
-from profkit.report.summary import LaunchSummary
 from profkit.rules.checklist import Checklist
 
+Rank = Annotated[int, Meta(ge=1)]
 SAMPLED = "samples"
 SHARED_EXCESS = "shared_wavefronts_excessive"
 GLOBAL_EXCESS = "global_sectors_excessive"
@@ -32,90 +33,73 @@ FIELDS = frozenset(
     if name in {SAMPLED, EXECUTED, SHARED_EXCESS, GLOBAL_EXCESS} or name.startswith(SAMPLES)
 )
 """The catalog's line quantities of the view."""
+_QUANTITIES = {
+    "samples": SAMPLED, "executed": EXECUTED,
+    "shared_excess": SHARED_EXCESS, "global_excess": GLOBAL_EXCESS,
+}  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Counts:
-    """Counts of an instruction, a line or a kernel; NaN where not recorded.
+class Counts(Model, frozen=True, kw_only=True):
+    """Counts of an instruction, a line or a kernel, unknown where not recorded.
 
     `samples` are warp samples, `stalls` those by reason (without the ones that are 0; empty where
     not recorded), `executed` warp instructions, `shared_excess` shared-memory wavefronts and
     `global_excess` L2 sectors beyond those of ideal addresses. `live` are the live registers
-    of a thread, from the SASS; of a line the largest number of its instructions.
+    of a thread, from the SASS; of several instructions the largest number.
     """
 
-    samples: float
-    stalls: Mapping[str, float]
-    executed: float
-    shared_excess: float
-    global_excess: float
-    live: float
+    samples: Real
+    stalls: dict[str, Number]
+    executed: Real
+    shared_excess: Real
+    global_excess: Real
+    live: Real
 
 
-@dataclass(frozen=True)
-class SourceLine:
-    """A line of source. `text` is "" where it was not recorded, `addresses` its instructions.
-
-    `findings` are the ranks of the checklist's items with this location.
-    """
+class SourceLine(Counts, frozen=True):
+    """A line of source with the number of its instructions. `text` is null where it was not
+    recorded; `findings` are the ranks of the checklist's findings with this location."""
 
     line: int
-    text: str
-    counts: Counts
-    findings: tuple[int, ...]
-    addresses: tuple[int, ...]
+    text: str | None
+    findings: tuple[Rank, ...]
+    instructions: Count
 
 
-@dataclass(frozen=True)
-class Instruction:
-    """A machine instruction; `file` is "" and `line` 0 where no source is known.
+class Instruction(Counts, frozen=True):
+    """A SASS instruction; `file` and `line` are null where no source is known.
 
-    `findings` are the ranks of the items that it counts for: of a finding on bank conflicts, the
+    `findings` are the ranks of those that it counts for: of a finding on bank conflicts, the
     instructions of its line with excess wavefronts.
     """
 
-    address: int
-    sass: str
+    address: Count
+    sass: str | None
+    file: str | None
+    line: Rank | None
+    findings: tuple[Rank, ...]
+
+
+class SourceFile(Model, frozen=True):
+    """A file with instructions of the kernel: its path, in a document its name. `lines` are all of
+    it where its text was recorded, else and in a document those with instructions; ascending."""
+
     file: str
-    line: int
-    counts: Counts
-    findings: tuple[int, ...]
-
-
-@dataclass(frozen=True)
-class SourceFile:
-    """A file with instructions of the kernel. `lines` are all of it where its text was recorded,
-    else those with instructions; ascending."""
-
-    name: str
     lines: tuple[SourceLine, ...]
 
 
-@dataclass(frozen=True)
-class SourceView:
+class SourceView(Model, frozen=True, kw_only=True):
     """A launch by line and instruction.
 
     `files` have the one with the most samples first; none where no lines are known. `instructions`
-    are by address, `code` has their offsets. `has_source` is whether the text of a line with
-    instructions was recorded.
+    are by address. `has_source` is whether the text of a line with instructions was recorded.
     """
 
-    launch: int
-    code: source_lines.Code
+    has_source: bool
+    total: Counts
     files: tuple[SourceFile, ...]
     instructions: tuple[Instruction, ...]
-    total: Counts
-    has_source: bool
     notes: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Inside:
-    """A launch over time and by source line; None for what was not recorded."""
-
-    launch: LaunchSummary
-    timeline: KernelTimeline | None
-    view: SourceView | None
 
 
 Blamed = Mapping[tuple[str, int], tuple[int, ...]]
@@ -171,28 +155,25 @@ def _with(name: str, samples: Samples) -> Iterator[int]:
 
 
 def source_view(
-    launch: int,
     rows: Sequence[blame.Instruction],
     present: Collection[str],
     texts: Mapping[str, Sequence[str]],
     findings: Blamed,
-    start: int,
     addresses: Mapping[int, Collection[int]],
 ) -> SourceView:
-    """The view of a launch whose kernel is at the address `start`.
+    """The view of a launch's instructions.
 
     `rows` have values by the catalog names of FIELDS; `present` are those that were recorded, the
-    others are NaN. `texts` are source files' lines. Of a line with a finding, only the instructions
-    at the finding's `addresses` have it too.
+    others are unknown. `texts` are source files' lines. Of a line with a finding, only the
+    instructions at the finding's `addresses` have it too.
     """
     live = live_registers([row.address for row in rows], [row.sass for row in rows])
     code = tuple(
         Instruction(
             row.address,
-            " ".join(row.sass.split()),
-            row.file,
-            row.line,
-            _counts(row.values, present, registers),
+            " ".join(row.sass.split()) or None,
+            row.file or None,
+            row.line or None,
             tuple(
                 rank
                 for rank in findings.get(
@@ -200,49 +181,49 @@ def source_view(
                 )
                 if not row.line or row.address in addresses[rank]
             ),
+            **_counts(row.values, present),
+            live=registers,
         )
         for row, registers in zip(rows, live, strict=True)
     )
     files = _files(code, texts, findings)
-    has_source = any(line.text and line.addresses for file in files for line in file.lines)
+    has_source = any(line.text and line.instructions for file in files for line in file.lines)
     return SourceView(
-        launch,
-        source_lines.Code(frozenset(row.address for row in code), start),
-        files,
-        code,
-        added([row.counts for row in code]),
-        has_source,
-        _notes(code, has_source=has_source),
+        has_source=has_source,
+        total=Counts(**added(code)),
+        files=files,
+        instructions=code,
+        notes=_notes(code, has_source=has_source),
     )
 
 
-def _counts(values: Mapping[str, float], present: Collection[str], live: float) -> Counts:
-    def get(name: str) -> float:
-        return values.get(name, 0.0) if name in present else math.nan
-
-    stalls = {
-        name.removeprefix(SAMPLES): value
-        for name, value in values.items()
-        if name.startswith(SAMPLES) and value
+def _counts(values: Mapping[str, float], present: Collection[str]) -> dict[str, Any]:
+    counts: dict[str, Any] = {
+        field: values.get(name, 0.0) if name in present else math.nan
+        for field, name in _QUANTITIES.items()
     }
-    return Counts(get(SAMPLED), stalls, get(EXECUTED), get(SHARED_EXCESS), get(GLOBAL_EXCESS), live)
+    return counts | {
+        "stalls": {
+            name.removeprefix(SAMPLES): value
+            for name, value in values.items()
+            if name.startswith(SAMPLES) and value
+        }
+    }
 
 
-def added(counts: Sequence[Counts]) -> Counts:
-    """The sum of several; of `live` the largest. All 0 and live NaN for none."""
+def added(rows: Sequence[Counts]) -> dict[str, Any]:
+    """The sums of counts by their names; of `live` the largest. All 0 and live NaN for none."""
     stalls: dict[str, float] = defaultdict(float)
-    for row in counts:
+    for row in rows:
         for reason, value in row.stalls.items():
             stalls[reason] += value
-    sums = {
-        name: math.fsum(getattr(row, name) for row in counts)
-        for name in ("samples", "executed", "shared_excess", "global_excess")
+    sums: dict[str, Any] = {
+        name: math.fsum(getattr(row, name) for row in rows) for name in _QUANTITIES
     }
-    return Counts(
-        stalls=dict(sorted(stalls.items(), key=lambda item: -item[1])),
-        live=max((row.live for row in counts if not math.isnan(row.live)), default=math.nan),
-        **sums,
-    )
+    return sums | {
+        "stalls": dict(sorted(stalls.items(), key=lambda item: -item[1])),
+        "live": max((row.live for row in rows if not math.isnan(row.live)), default=math.nan),
+    }
 
 
 def _files(
@@ -251,7 +232,7 @@ def _files(
     by_file: dict[str, dict[int, list[Instruction]]] = defaultdict(lambda: defaultdict(list))
     for row in instructions:
         if row.line:
-            by_file[row.file][row.line].append(row)
+            by_file[row.file or ""][row.line].append(row)
     files = [
         SourceFile(name, tuple(_lines(name, by_line, texts.get(name, ()), findings)))
         for name, by_line in by_file.items()
@@ -264,19 +245,15 @@ def _lines(
 ) -> Iterable[SourceLine]:
     for line in sorted({*by_line, *range(1, len(text) + 1)}):
         own = by_line.get(line, ())
-        yield SourceLine(
-            line,
-            text[line - 1] if line <= len(text) else "",
-            added([row.counts for row in own]),
-            findings.get((name, line), ()),
-            tuple(row.address for row in own),
-        )
+        known = text[line - 1] if line <= len(text) else ""
+        ranks = findings.get((name, line), ())
+        yield SourceLine(line, known or None, ranks, len(own), **added(own))
 
 
 def _weight(file: SourceFile) -> tuple[float, float, str]:
-    lines = [line for line in file.lines if line.addresses]
-    samples = added([line.counts for line in lines]).samples
-    return -(0.0 if math.isnan(samples) else samples), -len(lines), file.name
+    lines = [line for line in file.lines if line.instructions]
+    samples = sum(line.samples for line in lines)
+    return -(0.0 if math.isnan(samples) else samples), -len(lines), file.file
 
 
 def _notes(instructions: Sequence[Instruction], *, has_source: bool) -> tuple[str, ...]:

@@ -100,6 +100,6 @@ class Timeline:
         return f"<Timeline {literal(self.path.name)}: {launches}, {busy}>"
 
     def _repr_html_(self) -> str:
-        from profkit.analysis.notebook import timeline_html
+        from profkit.analysis.report_view import timeline_cell
 
-        return timeline_html(self.summary, str(self.path), self.findings())
+        return timeline_cell(self.summary, str(self.path), self.findings())

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from profkit.commands import groups
 from profkit.commands.kinds import Ceilings, Recording
-from profkit.commands.options import report_failures, width_of
+from profkit.commands.options import report_failures
 from profkit.core.errors import UsageError
 
 if TYPE_CHECKING:
     from profkit.report.summary import Group, ReportSummary
     from profkit.rules.checklist import Checklist
+    from profkit.ui.document import Document
 
+Reports = Sequence[tuple["ReportSummary", tuple["Group", ...], "Checklist"]]
 AnalysisFormat = Literal["terminal", "brief", "json", "markdown", "csv", "html"]
 
 _TOP_SHOWN = {"terminal": 3, "markdown": 3, "html": 12}
@@ -70,7 +73,7 @@ def analyze(
         if rules or sort != _BY_TIME:
             message = "--sort, --rules and --disable don't apply to --without-counters"
             raise UsageError(message, "leave them out")
-        output.put(_without_counters(paths, kernel, nvtx, top, output, ceilings))
+        _without_counters(paths, kernel, nvtx, top, output, ceilings)
         return
     if ceilings:
         raise UsageError("--ceilings: only without counters", "add --without-counters")
@@ -102,11 +105,16 @@ def analyze(
         paths, advice, kernel=kernel, nvtx=nvtx, check_half_from=half_from
     )
     rows = [(report, reading.sorted_groups(report, sort), items) for report, items in reports]
-    if rows:
-        if is_overview:
-            output.put(_overview(rows, paths, output.file, sort, nvtx))
-        else:
-            output.put(_text(rows, shown, output, with_host, sort))
+    if rows and output.format in {"json", "csv"}:
+        output.put(_data(rows, shown, output.format, with_host=with_host))
+    elif rows:
+        is_shared = output.format == "markdown"
+        documents = (
+            _overviews(rows, paths, output.width, sort, nvtx)
+            if is_overview
+            else _details(rows, shown, sort, is_shared=is_shared, with_host=with_host)
+        )
+        output.lay_out(*documents)
     report_failures(failures)
 
 
@@ -117,12 +125,11 @@ def _without_counters(
     top: int | None,
     output: groups.Output[AnalysisFormat],
     ceilings: Path | None,
-) -> str:
+) -> None:
     from profkit.analysis import without_counters
-    from profkit.analysis import without_counters_view as views
+    from profkit.analysis import without_counters_view as view
     from profkit.calibration.ceilings import read_ceilings, unfit
     from profkit.commands.reading import read_timeline
-    from profkit.ui.terminal import rendered
 
     if len(paths) > 1 or output.format in {"csv", "html"}:
         message = "--without-counters: one report or run, as terminal, brief, markdown or json"
@@ -141,11 +148,8 @@ def _without_counters(
         raise UsageError(f"{ceilings}: not the ceilings of {other}", "measure them on it")
     made = replace(made, path=str(paths[0]))
     shown = _TOP_SHOWN["terminal"] if top is None else top
-    if output.format == "json":
-        return views.without_counters_json(made)
-    if output.format == "markdown":
-        return views.without_counters_markdown(made, shown)
-    return rendered(views.without_counters_view(made, shown), to_file=output.to_file)
+    result = view.without_counters_result(made)
+    output.show(result, partial(view.without_counters_document, made, shown), dense=True)
 
 
 def _timelines(
@@ -180,52 +184,43 @@ def _timelines(
     return timelines_text(reports, output.format, with_host=with_host, to_file=output.to_file)
 
 
-def _overview(
-    reports: Sequence[tuple[ReportSummary, tuple[Group, ...], Checklist]],
-    paths: Sequence[Path],
-    output: Path | None,
-    sort: str,
-    nvtx: str | None,
-) -> str:
-    from profkit.analysis.run_files import beside
-    from profkit.analysis.terminal import report_overview
-    from profkit.ui.terminal import rendered
-
-    texts = []
-    for report, listed, items in reports:
-        path = str(paths[0]) if len(paths) == len(reports) == 1 else report.path
-        whole, files = replace(report, groups=listed), beside(Path(report.path))
-        view = report_overview(whole, path, width_of(output), sort, files, items, nvtx)
-        texts.append(rendered(view, to_file=output is not None))
-    return "\n".join(texts)
-
-
-def _text(
-    reports: Sequence[tuple[ReportSummary, tuple[Group, ...], Checklist]],
-    top: int,
-    output: groups.Output[AnalysisFormat],
-    with_host: bool,
-    sort: str,
-) -> str:
-    if output.format == "json":
-        from profkit.analysis.json import report_json
-
-        return report_json(reports, top, with_host=with_host)
-    if output.format == "csv":
+def _data(reports: Reports, top: int, format: AnalysisFormat, *, with_host: bool) -> str:
+    if format == "csv":
         from profkit.report.csv import reports_csv
 
         return reports_csv([(report, listed) for report, listed, _ in reports], top)
-    if output.format == "markdown":
-        from profkit.analysis.markdown import report_markdown
+    from profkit.analysis.json import report_result
+    from profkit.core.typed_file import encode
 
-        return "\n".join(report_markdown(*row, top, with_host=with_host) for row in reports)
+    return encode(report_result(reports, top, with_host=with_host), dense=False)
+
+
+def _overviews(
+    reports: Reports, paths: Sequence[Path], width: int, sort: str, nvtx: str | None
+) -> Iterator[Document]:
+    from profkit.analysis.report_view import overview_document
     from profkit.analysis.run_files import beside
-    from profkit.analysis.terminal import report_view
-    from profkit.ui.terminal import rendered
 
-    texts = []
-    for report, listed, items in reports:
+    for report, listed, checklist in reports:
+        path = str(paths[0]) if len(paths) == len(reports) == 1 else report.path
         whole, files = replace(report, groups=listed), beside(Path(report.path))
-        view = report_view(whole, listed[: top or None], output.width, sort, files, items)
-        texts.append(rendered(view, to_file=output.to_file))
-    return "\n".join(texts)
+        yield overview_document(whole, path, checklist, width, sort, files, nvtx)
+
+
+def _details(
+    reports: Reports, top: int, sort: str, *, is_shared: bool, with_host: bool
+) -> Iterator[Document]:
+    """Reports with all findings, and without the host unless it is asked for, where `is_shared`."""
+    from profkit.analysis.report_view import report_document
+    from profkit.analysis.run_files import beside
+
+    for report, listed, checklist in reports:
+        yield report_document(
+            replace(report, groups=listed),
+            listed[: top or None],
+            checklist,
+            sort,
+            beside(Path(report.path)),
+            complete=is_shared,
+            with_host=with_host or not is_shared,
+        )

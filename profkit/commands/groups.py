@@ -87,6 +87,13 @@ class Output(Generic[Format]):
         """Write a result: as JSON, or its document; raises UsageError where that fails."""
         show(result, document, self.format, self.file, dense=dense)
 
+    def lay_out(self, *documents: Document) -> None:
+        """Write documents, one after the other; raises UsageError where that fails."""
+        from profkit.ui.output import laid_out
+
+        texts = (laid_out(each, self.format, to_file=self.to_file) for each in documents)
+        self.put("\n".join(texts))
+
 
 @dataclass(frozen=True)
 class OwnRules:

@@ -18,7 +18,6 @@ from profkit.commands.options import (
     is_explicit,
     put,
     show,
-    width_of,
     words_after_dashes,
 )
 from profkit.core.duration import parse_duration
@@ -176,15 +175,19 @@ def profile(
             raise UsageError(f"--{name} is for applications", "add --app")
     with interruptible(), stage_progress() as show:
         outcome = recording.profile(plan, show)
+    document = None
     if outcome.without_counters:
-        from profkit.analysis.without_counters_view import without_counters_view
+        from profkit.analysis.without_counters_view import without_counters_document
 
-        put(without_counters_view(outcome.without_counters, 3), None)
-    elif report := outcome.report:
-        from profkit.analysis.terminal import report_view
+        document = without_counters_document(outcome.without_counters, 3)
+    elif outcome.report and outcome.checklist:
+        from profkit.analysis.report_view import report_document
 
-        checklist = outcome.checklist
-        put(report_view(report, report.groups[:3], width_of(None), checklist=checklist), None)
+        document = report_document(outcome.report, outcome.report.groups[:3], outcome.checklist)
+    if document:
+        from profkit.ui.terminal import document_terminal
+
+        put(document_terminal(document, to_file=False), None)
     typer.echo("\n".join(_summary(outcome)))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
 from profkit.commands.groups import Number, Output, PlainFormat
@@ -39,24 +40,23 @@ def source(
       profkit source run.ncu-rep --kernel flash --top 20 --sass
       profkit source reports/sdpa_s512 --plot phases.png
     """
-    from profkit.analysis.source_json import source_json
+    from profkit.analysis.source_document import Inside, source_document, source_result
     from profkit.analysis.source_plot import plot_timeline
-    from profkit.analysis.source_terminal import inside_view
-    from profkit.analysis.source_view import Inside
     from profkit.commands.reading import read_report
+    from profkit.core.typed_file import encode
 
     if output.format == "json" and (sass or top != _TOP):
         raise UsageError("--sass, --top: JSON has all lines and instructions", "leave them out")
     if plot is not None:
         check_picture(plot)
     report = read_report(path, kernel)
-    items = report.checklist()
+    checklist = report.checklist()
     slowest = report.kernel(report.summary.groups[0].typical.index)
-    try:
-        view = slowest.source_view(items)
-    except BadInput:
-        view = None
-    inside = Inside(slowest.summary, slowest.timeline(), view)
+    view = code = None
+    with suppress(BadInput):
+        view = slowest.source_view(checklist)
+        code = slowest.code(view)
+    inside = Inside(slowest.summary, slowest.timeline(), view, code)
     if plot is not None:
         if inside.timeline is None:
             raise BadInput(
@@ -65,7 +65,9 @@ def source(
             )
         plot_timeline(inside.timeline, plot, inside.launch.name)
     if output.format == "json":
-        output.put(source_json(report.summary, inside, items))
+        result = source_result(report.summary, inside, checklist)
+        output.put(encode(result, indent=1, dense=False))
         return
     width = output.width
-    output.put(inside_view(report.summary, inside, items, top=top, sass=sass, width=width))
+    document = source_document(report.summary, inside, checklist, top=top, sass=sass, width=width)
+    output.lay_out(document)

@@ -14,7 +14,6 @@ from profkit.core.typed_file import plain
 from profkit.core.version import __version__
 from profkit.page import charts
 from profkit.page.lead import anchor, kernel_count, lead
-from profkit.page.sources import source_data
 from profkit.report import overview, panels
 from profkit.report.catalog import catalog
 from profkit.report.names import file_name
@@ -27,7 +26,6 @@ from profkit.ui.names import told_apart
 from profkit.ui.text import literal, number
 
 if TYPE_CHECKING:
-    from profkit.analysis.source_view import SourceView
     from profkit.report.phases import KernelTimeline
     from profkit.roofline.roofline import Outside, Roofline
     from profkit.timing.latency_format import LatencyFile
@@ -77,7 +75,7 @@ class Content:
     checklist: Checklist
     roofline: Roofline | None = None
     timelines: Mapping[int, KernelTimeline] = field(default_factory=dict)
-    sources: Mapping[int, SourceView] = field(default_factory=dict)
+    sources: Mapping[int, dict[str, Any]] = field(default_factory=dict)
     latency: LatencyFile | None = None
     manifest: Manifest | None = None
 
@@ -91,7 +89,6 @@ def page_data(content: Content, *, with_host: bool) -> dict[str, Any]:
         for width in (_SHORT_NAME, _BRIEF_NAME)
     )
     detailed = {group.typical.index for group in content.detailed}
-    sources = {key: source_data(view) for key, view in content.sources.items() if key in detailed}
     timelines = {
         key: charts.timeline_chart(timeline)
         for key, timeline in content.timelines.items()
@@ -133,7 +130,7 @@ def page_data(content: Content, *, with_host: bool) -> dict[str, Any]:
         "shares": _SHARES,
         "headroom_cell": words.kernel_columns(checklist)["Headroom"],
         "detailed": detailed,
-        "sources": sources,
+        "sources": content.sources,
         "short": lambda kernel: _named(kernel, short),
         "brief": brief_name,
         "axis_percent": _axis_percent(checklist),
@@ -153,7 +150,7 @@ def page_data(content: Content, *, with_host: bool) -> dict[str, Any]:
             if content.roofline
             else None,
             "timelines": timelines,
-            "sources": sources,
+            "sources": content.sources,
             "latency": charts.latency_chart(latency) if latency else None,
         },
     }

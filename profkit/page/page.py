@@ -23,6 +23,7 @@ from profkit.core.integrity import MANIFEST
 from profkit.core.text_files import shipped_text
 from profkit.page import charts
 from profkit.page.data import Content, page_data
+from profkit.page.sources import source_data
 from profkit.runs.manifest import Manifest
 from profkit.runs.run import read_manifest
 from profkit.ui.template import content_policy, embedded, templates
@@ -31,7 +32,6 @@ from profkit.ui.text import count, extent, literal, number, percent, plural
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-    from profkit.analysis.source_view import SourceView
     from profkit.page.application import ApplicationSection
     from profkit.report.phases import KernelTimeline
     from profkit.report.summary import Group
@@ -157,9 +157,9 @@ def _timelines(report: Report, groups: Sequence[Group]) -> Mapping[int, KernelTi
 
 def _sources(
     report: Report, checklist: Checklist, groups: Sequence[Group]
-) -> Mapping[int, SourceView]:
-    """Source views of the longest kernels, up to _MOST_INSTRUCTIONS in all."""
-    views: dict[int, SourceView] = {}
+) -> Mapping[int, dict[str, Any]]:
+    """Lines and instructions of the longest kernels, up to _MOST_INSTRUCTIONS in all."""
+    sources: dict[int, dict[str, Any]] = {}
     left = _MOST_INSTRUCTIONS
     for group in groups:
         if left <= 0 or not group.share >= _WORTH_SOURCE:
@@ -167,9 +167,10 @@ def _sources(
         kernel = report.kernel(group.typical.index)
         size = kernel.instruction_count()
         if 0 < size <= left:
-            views[group.typical.index] = kernel.source_view(checklist)
+            view = kernel.source_view(checklist)
+            sources[group.typical.index] = source_data(view, kernel.code(view))
             left -= size
-    return views
+    return sources
 
 
 def render_page(page: Mapping[str, Any], application: ApplicationSection | None = None) -> str:

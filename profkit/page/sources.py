@@ -24,23 +24,22 @@ _CONTEXT_LINES = 3  # before and after a line with instructions, as in `diff -U3
 _TAB = 4  # columns; chosen: the indentation of the CUDA samples
 
 
-def source_data(view: SourceView) -> Json:
+def source_data(view: SourceView, code: Code) -> Json:
     """Lines and instructions of a kernel; counts are [samples, executed, shared, global, live].
 
     Stalls are the largest of a row as [reason, samples], the reason by its index in `reasons`.
     """
     reasons = list(view.total.stalls)
     files = [_file(file, reasons) for file in view.files] if view.has_source else []
-    shown = _shown([_heat(row.counts, row.findings) for row in view.instructions])
-    names = {file.name: index for index, file in enumerate(view.files)}
+    shown = _shown([_heat(row, row.findings) for row in view.instructions])
+    names = {file.file: index for index, file in enumerate(view.files)}
     return {
         "reasons": reasons,
         "total": _counts(view.total),
         "stalls": list(map(list, enumerate(view.total.stalls.values()))),
         "files": files,
         "sass": [
-            _instruction(row, view.code, names, reasons)
-            for row in compress(view.instructions, shown)
+            _instruction(row, code, names, reasons) for row in compress(view.instructions, shown)
         ],
         "instructions": len(view.instructions),
         "notes": [literal(note) for note in view.notes],
@@ -50,28 +49,28 @@ def source_data(view: SourceView) -> Json:
 def _file(file: SourceFile, reasons: Sequence[str]) -> Json:
     """A file's lines: all of a short file, of a long header those near its instructions."""
     rows = list(enumerate(file.lines))
-    used = [index for index, line in rows if line.addresses]
+    used = [index for index, line in rows if line.instructions]
     near = {
         index + offset for index in used for offset in range(-_CONTEXT_LINES, _CONTEXT_LINES + 1)
     }
     far = -1.0 if len(file.lines) > MOST_ROWS else 0.0
     heat = [
-        (_heat(line.counts, line.findings) if line.addresses else 0.5) if index in near else far
+        (_heat(line, line.findings) if line.instructions else 0.5) if index in near else far
         for index, line in rows
     ]
     return {
-        "name": literal(Path(file.name).name),
+        "name": literal(Path(file.file).name),
         "lines": [_line(line, reasons) for line in compress(file.lines, _shown(heat))],
         "of": len(file.lines),
     }
 
 
 def _line(line: SourceLine, reasons: Sequence[str]) -> list[Any]:
-    text = _text(line.text)
-    if not line.addresses:
+    text = _text(line.text or "")
+    if not line.instructions:
         return [line.line, text]
     return [
-        line.line, text, _counts(line.counts), _stalls(line.counts, reasons), list(line.findings),
+        line.line, text, _counts(line), _stalls(line, reasons), list(line.findings),
     ]  # fmt: skip
 
 
@@ -79,9 +78,9 @@ def _instruction(
     row: Instruction, code: Code, names: dict[str, int], reasons: Sequence[str]
 ) -> list[Any]:
     return [
-        code.offset(row.address), _text(code.relative(row.sass)),
-        _counts(row.counts), _stalls(row.counts, reasons),
-        list(row.findings), names.get(row.file, -1) if row.line else -1, row.line,
+        code.offset(row.address), _text(code.relative(row.sass or "")),
+        _counts(row), _stalls(row, reasons),
+        list(row.findings), names.get(row.file or "", -1) if row.line else -1, row.line or 0,
     ]  # fmt: skip
 
 

@@ -568,8 +568,7 @@ class Profiling:
 
     def write_tables(self, report: Report, checklist: Checklist) -> None:
         summary = report.summary
-        rows = [(summary, summary.groups, checklist)]
-        self.write("analysis.json", report_json(rows, 0, with_host=False))
+        self.write("analysis.json", report_json(summary, checklist))
         self.write("checklist.md", checklist_markdown(summary, checklist))
         if problem := lacking("a table", "pandas", "pyarrow"):
             self.warn(f"no kernels.parquet: {problem}", f"no kernels.parquet: {problem.message}")

@@ -10,7 +10,7 @@ from profkit.report import panels
 from profkit.report.catalog import Quantity, catalog
 from profkit.report.quantities import NOT_COLLECTED, NOT_IN_VERSION
 from profkit.report.summary import span
-from profkit.ui.document import Facts, Row, Table
+from profkit.ui.document import Facts, Row, Table, code
 from profkit.ui.text import extent, literal, number, percent, plural
 
 if TYPE_CHECKING:
@@ -107,10 +107,11 @@ def _settings(report: ReportSummary) -> str:
     return ", ".join(words)
 
 
-_SPREAD = "Spread: half of slowest minus fastest, relative to the median"
+_LEFT = 3  # columns of words: number, kernel, launch configuration
+_SPREAD = "half of slowest minus fastest, relative to the median"
 
 
-def groups_grid(
+def kernels_table(
     groups: Iterable[Group],
     sorted_by: str = "",
     more: Mapping[str, Callable[[Group], str]] | None = None,
@@ -126,7 +127,7 @@ def groups_grid(
         rows.append(
             (
                 str(rank),
-                literal(group.name),
+                code(group.name),
                 f"{extent(group.grid)} / {extent(group.block)}",
                 str(group.count) + (f" ({group.failed} failed)" if group.failed else ""),
                 number(group.total, "s") if measured else "counters failed",
@@ -141,9 +142,15 @@ def groups_grid(
     columns += more or {}
     columns += [sorted_by] if entry else []
     shown = [any(row[place] for row in rows) for place in range(len(columns))]
-    note = _SPREAD if shown[columns.index("Spread")] else ""
     texts = (tuple(compress(row, shown)) for row in rows)
-    return Table("Kernels", tuple(compress(columns, shown)), tuple(texts), note)
+    return Table(
+        "Kernels",
+        tuple(compress(columns, shown)),
+        tuple(texts),
+        words=_LEFT,
+        names=("Kernel",),
+        legend=(("Spread", _SPREAD),),
+    )
 
 
 def why_unknown(groups: Iterable[Group], name: str) -> list[str]:

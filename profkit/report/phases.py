@@ -23,8 +23,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from msgspec import field
 
 from profkit.core.columns import Column as Samples
+from profkit.core.typed_file import Model, Number
 from profkit.report.action import Action
 from profkit.report.launch_message import Metric
 from profkit.report.reader import to_si, unit_of
@@ -117,13 +119,12 @@ class Track:
     values: Samples
 
 
-@dataclass(frozen=True)
-class Phase:
+class Phase(Model, frozen=True):
     """A phase of the kernel: `name` is prologue, steady or tail; seconds since its start."""
 
     name: str
-    start: float
-    end: float
+    start: Number = field(name="start_s")
+    end: Number = field(name="end_s")
 
     @property
     def seconds(self) -> float:

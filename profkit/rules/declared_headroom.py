@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal
 
+from profkit.core.typed_file import Model, Real
 from profkit.report.floors import LAUNCH, REACH, SHORTEST
 from profkit.report.gpus import Gpu
 from profkit.report.resources import RESOURCES
@@ -40,21 +41,20 @@ class DeclaredWork:
     bytes: float = math.nan
 
 
-@dataclass(frozen=True)
-class DeclaredHeadroom:
+class DeclaredHeadroom(Model, frozen=True, kw_only=True):
     """At most `factor` times as fast: `least` seconds of the declared work at its highest floor.
 
     `dram_share` is the share of the time that the declared bytes take at least. A point of the
-    roofline: `intensity` in FLOP/B, `rate` and `attainable` in FLOP/s; NaN without FLOP or bytes.
+    roofline: `intensity` in FLOP/B, `rate` and `attainable` in FLOP/s; unknown where undeclared.
     """
 
     factor: float
     least: float
     floor: str
-    dram_share: float
-    intensity: float
-    rate: float
-    attainable: float
+    dram_share: Real
+    intensity: Real
+    rate: Real
+    attainable: Real
 
 
 def declared_headroom(

@@ -7,6 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from msgspec import field
+
+from profkit.core.typed_file import Count, Model
 from profkit.machine_code.facts import CodeFacts
 from profkit.report.counter_free import launch_facts
 from profkit.report.cubin import launch_code
@@ -48,8 +51,7 @@ class Call:
     seconds: float = math.nan
 
 
-@dataclass(frozen=True)
-class Whole:
+class Whole(Model, frozen=True):
     """What declared work is of: a variant, or all launches (`name` is "").
 
     `seconds` are of one call as timed, else of its kernels. `headroom` is None without work.
@@ -57,8 +59,8 @@ class Whole:
 
     name: str
     seconds: float
-    is_timed: bool
-    launches: int
+    is_timed: bool = field(name="timed")
+    launches: Count
     headroom: DeclaredHeadroom | None
 
 

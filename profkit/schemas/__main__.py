@@ -12,7 +12,7 @@ from profkit.analysis import json as analysis
 from profkit.analysis import (
     metrics,
     replay_plan,
-    source_json,
+    source_document,
     timeline_json,
     without_counters_view,
 )
@@ -76,7 +76,7 @@ FORMATS: Mapping[str, tuple[type[Model] | tuple[type[Model], ...], str]] = {
     "rules": (rule_file.RulesFile, "A rules file (YAML)"),
     "run": (manifest.Manifest, "A run's manifest.json"),
     "score": (score.Score, "profkit rules score --format json"),
-    "source": (source_json.SourceViewFile, "profkit source --format json"),
+    "source": (source_document.SourceViewFile, "profkit source --format json"),
     "target": (target_format.TargetFile, "TARGET.py --list"),
     "timeline": (
         (timeline_json.ExportFile, timeline_json.ExportsFile),

@@ -190,9 +190,10 @@ class Note:
 
 @dataclass(frozen=True)
 class Next:
-    """Commands to run next."""
+    """Commands to run next; `labels` say what each shows."""
 
     commands: tuple[str, ...]
+    labels: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,7 @@ STYLES = {
 """How a terminal shows a style; others are plain there."""
 BAR = 10  # a character per 10%
 _GAP, _GAP_OF_NUMBERS = 3, 2
+_NAME = 30  # characters, chosen: a template kernel's start and end can still be recognized
 _NARROWEST_NAME = 12  # characters, chosen: a table of two names then fits 80 columns
 _WORD = re.compile(r"\[[^\]]*\]|[+−-]?\d[\d.,]*(?: [^\W\d]\S*)?(?!\S)|\S+")
 
@@ -36,11 +37,14 @@ def trimmed(table: Table, width: int) -> Table:
     characters are spelled out."""
     rows = [[_like(cell, doc.literal_lines(cell)) for cell in row] for row in table.rows]
     table = replace(table, rows=doc.cells(rows))
+    gap = _GAP if table.words is None else _GAP_OF_NUMBERS
     for name in table.dispensable:
         if name in table.columns:
-            columns = zip(table.columns, *table.rows, strict=True)
-            gap = _GAP if table.words is None else _GAP_OF_NUMBERS
-            if sum(gap + max(map(_longest_line, column)) for column in columns) <= width + gap:
+            sizes = [
+                min(max(map(_longest_line, column)), _NAME if column[0] in table.names else width)
+                for column in zip(table.columns, *table.rows, strict=True)
+            ]
+            if sum(gap + size for size in sizes) <= width + gap:
                 break
             table = table.without(name)
     return table

@@ -57,6 +57,8 @@ def _aside(block: doc.Block, folder: str) -> Iterator[str]:
             yield from (fence, doc.literal_lines(text), fence)
         case doc.Note(text=words):
             yield f"> {prose(words)}"
+        case doc.Next(commands=commands):
+            yield from _aside(doc.Code("\n".join(commands)), folder)
         case doc.Badges(badges=badges):
             yield from map(_badge, badges)
 

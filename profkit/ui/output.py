@@ -20,17 +20,22 @@ def shown(
 
     `format` is json, markdown, html, or, for people at a terminal and agents, anything else.
     """
+    if format == "json":
+        return encode(result, dense=dense)
+    return laid_out(document(), format, to_file=to_file)
+
+
+def laid_out(document: Document, format: str, *, to_file: bool) -> str:
+    """The text of a document in any other format."""
     match format:
-        case "json":
-            return encode(result, dense=dense)
         case "markdown":
             from profkit.ui.markdown import document_markdown
 
-            return document_markdown(document())
+            return document_markdown(document)
         case "html":
             from profkit.ui.html import document_html
 
-            return document_html(document())
+            return document_html(document)
     from profkit.ui.terminal import document_terminal
 
-    return document_terminal(document(), to_file=to_file)
+    return document_terminal(document, to_file=to_file)

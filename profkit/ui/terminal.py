@@ -88,11 +88,22 @@ def _aside(block: doc.Block) -> Iterator[RenderableType]:
             yield from (Text(), Padding(Text(doc.literal_lines(text)), (0, 0, 0, 2)))
         case doc.Note(text=words):
             yield note(doc.literal_lines(words))
-        case doc.Next(commands=commands):
-            yield Text()
-            yield from (Text(f"Next  {command}") for command in commands)
+        case doc.Next():
+            yield from _next(block)
         case doc.Badges(badges=badges):
             yield from (Text(f"{badge.label}: {badge.value}") for badge in badges)
+
+
+def _next(block: doc.Next) -> Iterator[Text]:
+    """Commands, each on one line that can be copied."""
+    yield from (Text(), Text("Next", "bold")) if block.labels else (Text(),)
+    labels = block.labels or ("Next",) * len(block.commands)
+    width = max(map(len, labels)) + 2
+    for label, command in zip(labels, block.commands, strict=True):
+        style = "dim" if block.labels else ""
+        line = Text.assemble((f"{label:<{width}}", style), doc.literal_lines(command))
+        line.no_wrap, line.overflow = True, "ignore"
+        yield line
 
 
 def text_of(words: str) -> Text:

@@ -193,7 +193,7 @@ def test_notebooks_show_the_first_findings() -> None:
     html = unescape(report._repr_html_()).replace("\xa0", " ")
     checklist = report.checklist(blamed=0)
     assert all(item.title in html for item in checklist.major[:3])
-    assert f"{len(checklist.rule_items) - 3} more items" in html
+    assert f"{len(checklist.rule_items) - 3} more findings" in html
     timeline = profkit.load_timeline(RUN)._repr_html_()
     assert "GPU idle" in timeline
     assert "Kernels by share of kernel time" in timeline

@@ -161,7 +161,7 @@ def test_output_is_as_wide_as_columns_says(profkit_cli: Cli, columns: str, width
     lines = shown.splitlines()
     assert max(map(len, lines)) == width
     assert all(line == line.rstrip() for line in lines)
-    assert " 3  spill" in shown
+    assert "\n3   spill" in shown
     assert "12.9%" in shown
 
 
@@ -194,7 +194,7 @@ def test_markdown_keeps_names_whole(profkit_cli: Cli, odd: Path) -> None:
     table = html[html.index(">Kernels<") :]
     table = table[: table.index("</table>")]
     assert table.count("<tr>") == 14
-    columns = table.count("<th>")
+    columns = len(re.findall("<th[ >]", table))
     assert all(row.count("<td") == columns for row in table.split("<tr>")[2:])
 
 
@@ -284,7 +284,7 @@ def test_the_whole_name_stands_above_the_detail_to_be_picked_by(profkit_cli: Cli
     shown = profkit_cli("analyze", file, "--top", "0").stdout
     folded = re.sub(r"\s", "", shown)
     name = "vectorized_elementwise_kernel<(int)4, at::native::FillFunctor<float>"
-    assert f"void at::native::{name}".replace(" ", "") in folded
+    assert f"at::native::{name}".replace(" ", "") in folded
     found = profkit_cli("analyze", file, "--kernel", "FillFunctor<float>", "--format", "json")
     assert len(json.loads(found.stdout)["kernels"]) == 1
 
@@ -524,7 +524,7 @@ def test_a_terminal_without_our_characters_gets_others() -> None:
 def test_a_sort_quantity_gets_a_column_and_the_doubtful_come_last(profkit_cli: Cli) -> None:
     shown = profkit_cli("analyze", KNOWN, "--sort", "l2_read_hit_rate", "--top", "1").stdout
     lines = shown.splitlines()
-    table = [line for line in lines if re.match(r" ?\d+  \w", line)][:13]
+    table = lines[lines.index("Kernels") + 2 :][:13]
     assert "l2_read_hit_rate" in shown
     assert table[-1].endswith("115.9%?")
     shares = [float(line.split()[-1].rstrip("%?").lstrip("<")) for line in table[:-1]]

@@ -7,6 +7,7 @@ import json
 import math
 import re
 from importlib.resources import files
+from typing import Any
 
 import numpy as np
 import pytest
@@ -84,25 +85,25 @@ def test_a_timeline_in_words() -> None:
     assert re.search('<p class="note">[^<]*: FP64 pipe</p>', shown)
 
 
-def counts(samples: float) -> Counts:
-    return Counts(samples, {"wait": samples} if samples else {}, 7.0, 0.0, math.nan, 12.0)
+def counts(samples: float) -> dict[str, Any]:
+    stalls = {"wait": samples} if samples else {}
+    excess = {"shared_excess": 0.0, "global_excess": math.nan}
+    return {"samples": samples, "stalls": stalls, "executed": 7.0, "live": 12.0, **excess}
 
 
 def test_of_many_instructions_the_most_sampled_and_the_blamed_are_kept() -> None:
     many = 3 * MOST_ROWS
     view = SourceView(
-        launch=0,
-        code=Code(frozenset(), 0),
         files=(),
         instructions=tuple(
-            Instruction(16 * at, f"IADD3 R{at}", "", 0, counts(at), (5,) if at == 2 else ())
+            Instruction(16 * at, f"IADD3 R{at}", None, None, (5,) if at == 2 else (), **counts(at))
             for at in range(many)
         ),
-        total=counts(many),
+        total=Counts(**counts(many)),
         has_source=False,
         notes=(),
     )
-    data = source_data(view)
+    data = source_data(view, Code(frozenset(), 0))
     addresses = [int(row[0], 16) for row in data["sass"]]
     assert data["instructions"] == many
     assert len(addresses) == MOST_ROWS
@@ -114,21 +115,24 @@ def test_of_many_instructions_the_most_sampled_and_the_blamed_are_kept() -> None
 
 
 def test_of_a_long_header_the_lines_about_its_instructions_are_kept() -> None:
-    empty = Counts(0.0, {}, 0.0, 0.0, 0.0, math.nan)
     lines = tuple(
         SourceLine(
             line=at,
             text=f"\tline {at}\x1b",
-            counts=counts(9.0) if at == 5000 else empty,
             findings=(),
-            addresses=(16,) if at == 5000 else (),
+            instructions=int(at == 5000),
+            **counts(9.0 if at == 5000 else 0.0),
         )
         for at in range(1, 9001)
     )
-    one = Instruction(16, "NOP", "/a/b.cuh", 5000, counts(9.0), ())
-    code = Code(frozenset({16}), 0)
-    view = SourceView(0, code, (SourceFile("/a/b.cuh", lines),), (one,), counts(9.0), True, ())
-    (file,) = source_data(view)["files"]
+    view = SourceView(
+        files=(SourceFile("/a/b.cuh", lines),),
+        instructions=(Instruction(16, "NOP", "/a/b.cuh", 5000, (), **counts(9.0)),),
+        total=Counts(**counts(9.0)),
+        has_source=True,
+        notes=(),
+    )
+    (file,) = source_data(view, Code(frozenset({16}), 0))["files"]
     assert file["name"] == "b.cuh"
     assert [row[0] for row in file["lines"]] == list(range(4997, 5004))
     assert file["lines"][3][1] == "    line 5000\\x1b"

@@ -231,12 +231,13 @@ def test_the_host_is_one_line_whatever_ncu_recorded_of_its_processor() -> None:
 def test_code_is_distinguished_from_the_kernels_start() -> None:
     report = profkit.load(CORPUS / "mixes-reconstruction__version2.ncu-rep", check_half_from=2.0)
     view = report.kernel(0).source_view()
+    code = report.kernel(0).code(view)
     # The first address of launch__function_pcs, over 100 KB behind the lowest sampled one.
     start = 0xB00C60500
     assert min(row.address for row in view.instructions) < start
-    assert view.code.offset(start) == "+0x0000"
-    assert view.code.offset(start + 0x40) == "+0x0040"
-    assert view.code.offset(start - 0x10) == "-0x0010"
+    assert code.offset(start) == "+0x0000"
+    assert code.offset(start + 0x40) == "+0x0040"
+    assert code.offset(start - 0x10) == "-0x0010"
 
 
 def test_no_label_of_a_plot_is_cut_at_the_edge() -> None:
