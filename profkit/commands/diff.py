@@ -330,8 +330,7 @@ def _diff_applications(
 ) -> None:
     """Compare two runs of applications, and exit with 1 or 3 if a gate fails."""
     from profkit.application.run import read_run
-    from profkit.comparison import application_view as view
-    from profkit.comparison.application import compare_applications
+    from profkit.comparison.application import application_diff_document, compare_applications
     from profkit.comparison.gates import GateKind, parse_gates
     from profkit.timing.results import Verdict
 
@@ -348,12 +347,8 @@ def _diff_applications(
     diff = compare_applications(read_run(before), read_run(after))
     names = (str(before), str(after))
     shown = _KERNELS_SHOWN if top is None else top
-    output.show(
-        view.application_diff_result(diff),
-        lambda: view.application_diff_document(diff, names, shown, everything=everything),
-    )
-    verdict = diff.within.verdict
-    if verdict is Verdict.REGRESSED and GateKind.regression in kinds:
+    output.show(diff, lambda: application_diff_document(diff, names, shown, everything=everything))
+    if diff.verdict is Verdict.REGRESSED and GateKind.regression in kinds:
         raise typer.Exit(1)
-    if verdict is Verdict.INCONCLUSIVE and GateKind.inconclusive in kinds:
+    if diff.verdict is Verdict.INCONCLUSIVE and GateKind.inconclusive in kinds:
         raise typer.Exit(_INCONCLUSIVE)

@@ -20,7 +20,7 @@ from profkit.application import answer, application, picks_file
 from profkit.audit import view as audit
 from profkit.calibration import ceilings, floors, gpu_spread
 from profkit.capture import doctor, target_format
-from profkit.comparison import application_view
+from profkit.comparison import application as application_diff
 from profkit.comparison import result as comparison
 from profkit.core.typed_file import Model, json_schema
 from profkit.experiment import log
@@ -45,7 +45,7 @@ FORMATS: Mapping[str, tuple[type[Model] | tuple[type[Model], ...], str]] = {
     "application": (application.ApplicationFile, "profkit timeline --format json"),
     "answer": (answer.Answer, "answer.json of a run of `profkit profile --app`"),
     "application-diff": (
-        application_view.ApplicationDiffFile,
+        application_diff.ApplicationDiffFile,
         "profkit diff --format json, of two runs of applications",
     ),
     "audit": (audit.AuditFile, "profkit audit --format json"),
