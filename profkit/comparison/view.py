@@ -50,7 +50,7 @@ def diff_text(comparisons: Comparisons, format: str, *, to_file: bool = True) ->
 
             return diff_junit(comparisons)
         case "sarif":
-            from profkit.comparison.sarif import diff_sarif
+            from profkit.comparison.annotations import diff_sarif
 
             return diff_sarif(comparisons)
         case "json":
@@ -77,7 +77,7 @@ def _markdown(comparisons: Comparisons) -> str:
 
 
 def _annotated(comparisons: Comparisons, markdown: str) -> str:
-    from profkit.comparison.github import append_summary, diff_github
+    from profkit.comparison.annotations import append_summary, diff_github
 
     if summary := os.environ.get("GITHUB_STEP_SUMMARY"):
         append_summary(markdown, summary)

@@ -22,7 +22,7 @@ from markdown_it import MarkdownIt
 
 import profkit
 from profkit.commands.diff import ComparisonFormat
-from profkit.comparison.blamed import Sources
+from profkit.comparison.annotations import Sources
 from profkit.comparison.comparison import Diff, diff
 from profkit.comparison.gates import Failure, failures, parse_gates
 from profkit.comparison.matching import Mode
