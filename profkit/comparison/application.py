@@ -13,11 +13,11 @@ from profkit.application.run import ApplicationRun
 from profkit.comparison.text import signed
 from profkit.core.typed_file import Count, Model, Output
 from profkit.core.version import __version__
-from profkit.report.names import told_apart
 from profkit.timing.results import Claim, Interval, Reason, Summary, Verdict
 from profkit.timing.statistics import summarize
 from profkit.timing.verdict import reason_words, single_runs
 from profkit.ui.document import Document, Heading, Lines, Table
+from profkit.ui.names import told_apart
 from profkit.ui.text import factor_range, literal, number, percent, plural
 
 FLOOR = 0.03
