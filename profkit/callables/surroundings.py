@@ -16,8 +16,8 @@ from profkit.capture import driver
 from profkit.capture.environment import commit, fingerprint, fingerprint_without_torch, flags
 from profkit.capture.tools import installed_version
 from profkit.core.errors import EnvironmentProblem, UsageError
-from profkit.timing.host_stopwatch import Wait
 from profkit.timing.stopwatch import Timer
+from profkit.timing.stopwatches import Wait
 
 _PACKAGES = ("torch", "triton", "jax", "jaxlib", "cupy", "numpy", "cuda-core")
 _HANDLES = ("cuda_stream", "ptr", "handle")  # of torch's, CuPy's and cuda.core's streams

@@ -22,7 +22,7 @@ from msgspec import Struct
 
 from profkit.capture.gpu import Moment, Watch
 from profkit.core.errors import EnvironmentProblem, TargetFailed
-from profkit.timing.energy_counter import QueuedCalls, energy_run
+from profkit.timing.energy import QueuedCalls, energy_run
 from profkit.timing.latency_format import EnergyRun, MemoryUse
 from profkit.timing.sm_clock import ClockReader, Stretch, clock_reader, mean_clock
 

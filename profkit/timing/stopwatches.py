@@ -1,20 +1,113 @@
-"""The stopwatches of calls by their names: what a timekeeper answers "prepare" and "block" with."""
+"""Stopwatches by the names of their calls, and the one that times by the host clock: calls on the
+CPU, and GPU work that no event of torch's can see.
+
+A sample of it is the time from the first of its calls until the device has finished them all, per
+call. Calls of a sample are submitted one after the other without waiting, as a program submits
+them: where the host needs longer for a call than the GPU, the time is the host's.
+"""
 
 from __future__ import annotations
 
+import math
+import statistics
+import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
-from profkit.capture.gpu import NoDriver, Watch
+from profkit.capture.gpu import Moment, NoDriver, Watch
 from profkit.core.errors import EnvironmentProblem
 from profkit.core.typed_file import plain
-from profkit.timing.energy_counter import check_counter
-from profkit.timing.host_stopwatch import HostStopwatch, Wait
-from profkit.timing.stopwatch import Call, Settings, Stopwatch, Timer
+from profkit.timing import stopwatch
+from profkit.timing.energy import check_counter
+from profkit.timing.stopwatch import LEAD_IN, LOOK, MOST_CALLS, Block, Call, Ready, Settings, Timer
 
 _NO_ENERGY = "the energy of calls can't be measured"
+Wait = Callable[[object], object]
+"""Waits until the device has finished the call that returned this."""
+
+_TOGETHER = 0.02  # s of calls submitted together, chosen: a thousand times what waiting takes
+_EMPTY_CALLS = 200  # chosen: their median varies by 5 ns of 130
+
+
+class HostStopwatch:
+    """Times one call by the host clock; without `wait` a call has finished when it returns."""
+
+    def __init__(
+        self, call: Call, settings: Settings, wait: Wait | None = None, watch: Watch | None = None
+    ) -> None:
+        self._call = call
+        self._settings = settings
+        self._wait = wait
+        self._watch = watch
+        self._rough = LOOK
+
+    def prepare(self) -> Ready:
+        """Warm up and probe the call.
+
+        `empty` is what a sample of nothing takes, `rough` what the call takes beyond that (no less
+        than `empty`, which bounds the calls of a sample). Where the GPU is waited for, `rough` is
+        the time of one of many calls submitted together, `empty` what a call alone takes longer,
+        and `host` what submitting it takes.
+        """
+        started = time.perf_counter()
+        times = [self._sample(1)]
+        while time.perf_counter() - started < self._settings.warmup:
+            times.append(self._sample(1))
+        warmup, alone = time.perf_counter() - started, statistics.median(times)
+        if self._settings.timer is not Timer.synchronized:
+            empty = _empty()
+            rough = max(alone - empty, empty)
+            return Ready(rough, alone, empty, 0.0, warmup, None, False, None)
+        host = statistics.median(self._submission() for _ in range(stopwatch.probes(alone)))
+        self._rough = min(alone, self._sample(min(MOST_CALLS, math.ceil(_TOGETHER / alone))))
+        rough = self._rough
+        return Ready(rough, host, alone - rough, 0.0, warmup, None, False, None)
+
+    def block(self, samples: int, host: float) -> Block:  # noqa: ARG002  (asked of all stopwatches)
+        """Take samples, each of as many calls as the settings group."""
+        started = time.perf_counter()
+        moment = self._lead_in()
+        times = tuple(self._sample(self._settings.group) for _ in range(samples))
+        return Block(times, time.perf_counter() - started, moment, None)
+
+    def _lead_in(self) -> Moment | None:
+        """Untimed calls, and an NVML reading of the GPU during them."""
+        calls = max(LEAD_IN, min(MOST_CALLS, math.ceil(LOOK / self._rough)))
+        for _ in range(calls if self._watch else LEAD_IN):
+            result = self._call()
+        moment = self._watch.now() if self._watch else None
+        if self._wait is not None:
+            self._wait(result)
+        return moment
+
+    def _sample(self, calls: int) -> float:
+        """Seconds per call of calls that are submitted together; results are let go of at once, as
+        a program that uses them would."""
+        started = time.perf_counter()
+        for _ in range(calls - 1):
+            self._call()
+        if self._wait is None:
+            self._call()
+        else:
+            self._wait(self._call())
+        return (time.perf_counter() - started) / calls
+
+    def _submission(self) -> float:
+        """Seconds until a call returns; the device is idle before and after."""
+        started = time.perf_counter()
+        result = self._call()
+        seconds = time.perf_counter() - started
+        if self._wait is not None:
+            self._wait(result)
+        return seconds
+
+
+def _empty() -> float:
+    """Seconds of a sample of one call that does nothing."""
+    empty = HostStopwatch(lambda: None, Settings())
+    return statistics.median(empty._sample(1) for _ in range(_EMPTY_CALLS))
 
 
 @dataclass(frozen=True)
@@ -35,24 +128,24 @@ class Stopwatches:
     def __init__(self, device: str, watch: Watch | None) -> None:
         self._device = device
         self._watch = watch
-        self._prepared: dict[str, tuple[TimedCall, Stopwatch | HostStopwatch]] = {}
+        self._prepared: dict[str, tuple[TimedCall, stopwatch.Stopwatch | HostStopwatch]] = {}
 
     def prepare(self, name: str, timed: TimedCall, settings: Settings) -> Any:
         """Warm a call up; `profkit.timing.stopwatch.Ready` as plain data."""
-        stopwatch: Stopwatch | HostStopwatch
+        watch: stopwatch.Stopwatch | HostStopwatch
         with timed.around():
             if self._device == "cuda" and settings.timer is not Timer.synchronized:
-                stopwatch = Stopwatch(timed.call, settings, self._watch)
+                watch = stopwatch.Stopwatch(timed.call, settings, self._watch)
             else:
-                stopwatch = HostStopwatch(timed.call, settings, timed.wait, self._watch)
-            self._prepared[name] = timed, stopwatch
-            return plain(stopwatch.prepare())
+                watch = HostStopwatch(timed.call, settings, timed.wait, self._watch)
+            self._prepared[name] = timed, watch
+            return plain(watch.prepare())
 
     def block(self, name: str, samples: int, host: float) -> Any:
         """A block of samples; `profkit.timing.stopwatch.Block` as plain data."""
-        timed, stopwatch = self._prepared[name]
+        timed, watch = self._prepared[name]
         with timed.around():
-            return plain(stopwatch.block(samples, host))
+            return plain(watch.block(samples, host))
 
     def check_energy(self) -> None:
         """Raise EnvironmentProblem unless the energy of calls can be measured."""
@@ -67,7 +160,7 @@ class Stopwatches:
 
     def energy(self, name: str, seconds: float) -> Any:
         """The energy of calls; `profkit.timing.latency_format.EnergyRun` as plain data."""
-        timed, stopwatch = self._prepared[name]
-        assert isinstance(stopwatch, Stopwatch), "check_energy comes before"
+        timed, watch = self._prepared[name]
+        assert isinstance(watch, stopwatch.Stopwatch), "check_energy comes before"
         with timed.around():
-            return plain(stopwatch.energy(seconds))
+            return plain(watch.energy(seconds))

@@ -27,7 +27,7 @@ from profkit.execution.placement import Placement
 from profkit.study.report import gather
 from profkit.study.report_document import report_document
 from profkit.study.run import run_baseline
-from profkit.timing.energy_counter import Reading, check_counter, energy_between, energy_run
+from profkit.timing.energy import Reading, check_counter, energy_between, energy_run
 from profkit.timing.latency_view import latency_document
 from profkit.timing.measurement import Subject, TimingPlan, latency_report, time_targets
 from profkit.ui.markdown import document_markdown
