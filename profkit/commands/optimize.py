@@ -49,7 +49,6 @@ def optimize(
       profkit optimize targets/sdpa_s512.py --baseline flash --target-speedup 1.05
     """
     from profkit.timing import measurement, optimum
-    from profkit.timing.optimize_view import optimize_document, optimize_result
 
     if not 1 < target_speedup < 1000:
         raise UsageError(
@@ -68,8 +67,8 @@ def optimize(
     seconds = parse_duration("--budget", budget) or 0.0
     with options.interruptible(), stage_progress() as show:
         result = optimum.optimize(plan, baseline, target_speedup, seconds, show)
-    output.show(optimize_result(result), lambda: optimize_document(result))
-    outcome = result.decision.outcome
+    output.show(result.file, lambda: optimum.optimize_document(result))
+    outcome = result.file.outcome
     if outcome is optimum.Outcome.invalid:
         message = "invalid measurement"
         raise EnvironmentProblem(message, "see `profkit doctor`, and try again")

@@ -35,7 +35,7 @@ from profkit.timing import (
     cell,
     compare_view,
     latency_format,
-    optimize_view,
+    optimum,
 )
 
 _WIDTH = 96  # characters: chosen as for the code
@@ -67,7 +67,7 @@ FORMATS: Mapping[str, tuple[type[Model] | tuple[type[Model], ...], str]] = {
     "history-list": (history.HistoryFile, "profkit history list --format json"),
     "matrix": (matrix.MatrixFile, "A matrix of shapes (YAML)"),
     "metrics": (metrics.MetricsFile, "profkit metrics --format json"),
-    "optimize": (optimize_view.OptimizeFile, "profkit optimize --format json"),
+    "optimize": (optimum.OptimizeFile, "profkit optimize --format json"),
     "experiment": (log.Experiments, "next.json of a run, profkit next --format json"),
     "log": (log.Log, "profkit log --format json"),
     "picks": (picks_file.PicksFile, "picks.json of a run of `profkit profile --app`"),

@@ -8,7 +8,7 @@ levels are raised so that all looks together have the error rate of one (Bonferr
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from enum import StrEnum
 
 from msgspec import Struct, structs
@@ -16,7 +16,8 @@ from msgspec import Struct, structs
 from profkit.core.errors import EnvironmentProblem, TargetFailed, UsageError
 from profkit.core.fingerprint import Fingerprint
 from profkit.core.lock import gpu_lock
-from profkit.core.typed_file import convert
+from profkit.core.typed_file import File, Model, convert, part
+from profkit.core.version import __version__
 from profkit.timing import measurement
 from profkit.timing.floor import read_floor
 from profkit.timing.latency import (
@@ -26,16 +27,19 @@ from profkit.timing.latency import (
     compare_with,
 )
 from profkit.timing.latency_format import Declared, Pair, Series
+from profkit.timing.latency_view import change, latency_words
 from profkit.timing.measurement import Opened, Session, Tell, TimingPlan
 from profkit.timing.orders import order
 from profkit.timing.results import DEFAULT, Comparison, Thresholds, Verdict
-from profkit.timing.verdict import holm
+from profkit.timing.verdict import Reason, holm
+from profkit.ui import document as doc
 
 # Samples per block: as many as a comparison has, or the fewest of a between-block interval.
 _MOST, _FEWEST = DEFAULT.samples, FEWEST_IN_A_BLOCK
 _FEWEST_BLOCKS = FEWEST_BLOCKS
 LOOKS = (8, 16, 32, 64)
 """The numbers of blocks after which the variants are compared; chosen: the default 8, doubled."""
+_VISIBLE = 0.05  # chosen: a ratio of medians that differs by 5% from that of blocks needs a note
 
 
 class Standing(StrEnum):
@@ -45,6 +49,14 @@ class Standing(StrEnum):
     short = "short"
     open = "open"
     invalid = "invalid"
+
+
+_STANDING = {
+    Standing.reaches: "reaches the target speedup",
+    Standing.short: "below the target speedup",
+    Standing.open: "undecided",
+    Standing.invalid: "invalid measurement",
+}
 
 
 class Outcome(StrEnum):
@@ -96,7 +108,7 @@ def standing(comparison: Comparison, target: float) -> Standing:
 
 def decide(candidates: Sequence[Candidate]) -> Decision:
     """The decision that the candidates allow; to use one, only the open ones must not be faster."""
-    ranking = sorted(candidates, key=lambda candidate: -candidate.comparison.speedup)
+    ranking = _ranked(candidates)
     standings = {candidate.standing for candidate in candidates}
     if Standing.reaches in standings:
         best = next(each for each in ranking if each.standing is Standing.reaches)
@@ -110,27 +122,55 @@ def decide(candidates: Sequence[Candidate]) -> Decision:
     return Decision(outcome, ranking[0] if leads else None)
 
 
-class Optimum(Struct, frozen=True):
-    """The result: the decision, the variant in use, every candidate, what could not run.
+class TimedCandidate(Model, frozen=True, kw_only=True):
+    """A variant against the one in use; `median` in seconds, `p_adjusted` is Holm's over all."""
 
-    `settings` has the code that selects a variant, `chosen` the variant that the one in use
-    dispatches to, None where unknown. `blocks` were taken of the one in use, `budget` and
-    `seconds` are wall time.
+    variant: str
+    standing: Standing
+    median: float
+    speedup: float
+    low: float
+    high: float
+    level: float
+    verdict: Verdict
+    reason: Reason
+    details: tuple[str, ...]
+    p_adjusted: float | None
+    blocks: int
+
+
+class OptimizeFile(File, frozen=True, kw_only=True, tag="profkit.optimize/1"):
+    """Which variant to `use`, and the evidence; it contains no samples.
+
+    `chosen` is the variant that the one in use dispatches to, `setting` the code that selects the
+    one to use; `median` (of the one in use), `budget` and `seconds` are in seconds.
     """
 
+    profkit: str
     target: Declared
-    decision: Decision
-    in_use: Series
-    candidates: tuple[Candidate, ...]
-    left_out: Mapping[str, str]
-    settings: Mapping[str, str]
+    in_use: str
     chosen: str | None
-    speedup: float
+    target_speedup: float
+    outcome: Outcome
+    verdict: str
+    use: str | None
+    setting: str | None
+    median: float
+    candidates: tuple[TimedCandidate, ...]
+    left_out: dict[str, str]
+    blocks: int
     budget: float
     seconds: float
-    blocks: int
     fingerprint: Fingerprint
     fingerprint_sha256: str
+
+
+class Optimum(Struct, frozen=True):
+    """The result: its file, and the candidates behind it, the fastest first."""
+
+    file: OptimizeFile
+    in_use: Series
+    candidates: tuple[Candidate, ...]
 
 
 def optimize(
@@ -159,21 +199,97 @@ def optimize(
         search.run()
     answer = opened.answer
     variants = answer["variants"]
-    return Optimum(
+    decision, reference = search.decision, search.timed(ours)
+    best = decision.candidate
+    use = best.label if best and decision.outcome is Outcome.use else None
+    chosen = variants[name]["chosen"]
+    ranking = _ranked(search.candidates.values())
+    file = OptimizeFile(
+        profkit=__version__,
         target=convert(answer["target"], Declared),
-        decision=search.decision,
-        in_use=search.timed(ours),
-        candidates=tuple(search.candidates.values()),
+        in_use=name,
+        chosen=chosen,
+        target_speedup=speedup,
+        outcome=decision.outcome,
+        verdict=_verdict(decision, name, chosen, speedup, len(ours.blocks)),
+        use=use,
+        setting=variants[use]["setting"] or None if use else None,
+        median=reference.summary.median,
+        candidates=tuple(map(_timed, ranking)),
         left_out={**opened.left_out, **opened.wrong},
-        settings={key: row["setting"] for key, row in variants.items() if row["setting"]},
-        chosen=variants[name]["chosen"],
-        speedup=speedup,
+        blocks=len(ours.blocks),
         budget=budget,
         seconds=time.monotonic() - started,
-        blocks=len(ours.blocks),
         fingerprint=convert(measurement.of_device(answer), Fingerprint),
         fingerprint_sha256=answer["fingerprint_sha256"],
     )
+    return Optimum(file, reference, tuple(ranking))
+
+
+def _timed(candidate: Candidate) -> TimedCandidate:
+    return TimedCandidate(
+        variant=candidate.label,
+        standing=candidate.standing,
+        median=candidate.pair.b.summary.median,
+        **part(candidate.comparison, *TimedCandidate.__struct_fields__[3:]),
+    )
+
+
+def _ranked(candidates: Iterable[Candidate]) -> list[Candidate]:
+    return sorted(candidates, key=lambda candidate: -candidate.comparison.speedup)
+
+
+def _verdict(
+    decision: Decision, in_use: str, chosen: str | None, speedup: float, blocks: int
+) -> str:
+    """The verdict in a sentence."""
+    best = decision.candidate
+    match decision.outcome:
+        case Outcome.use if best:
+            return f"Use {best.label}: {change(best.comparison)} than {in_use}"
+        case Outcome.keep:
+            already = f" ({in_use} dispatches to {chosen})" if chosen else ""
+            words = f"Keep {in_use}{already}: no other variant is {speedup:.2f}x as fast"
+            if best and best.standing is Standing.short and best.comparison.low > 1:
+                return f"{words}; {best.label} is {change(best.comparison)}"
+            return words
+        case Outcome.invalid:
+            return "Invalid measurement: throttling, or different SM clocks"
+    best_words = f", {best.label} looks best" if best else ""
+    if blocks >= LOOKS[-1]:
+        return f"Undecided{best_words}: too much scatter between {blocks} blocks"
+    return f"Undecided{best_words}: give a longer --budget"
+
+
+def optimize_document(optimum: Optimum) -> doc.Document:
+    """The verdict first, then every variant."""
+    file, in_use = optimum.file, optimum.in_use
+    work = (file.target.work.what if file.target.work else "") or ""
+    times = f"{_seconds(file.seconds)} of {_seconds(file.budget)}, {file.blocks} blocks"
+    rows = [(in_use.label, latency_words(in_use), "in use", "")]
+    differ = False
+    for candidate in optimum.candidates:
+        other, comparison = candidate.pair.b, candidate.comparison
+        standing = _STANDING[candidate.standing]
+        rows.append((candidate.label, latency_words(other), change(comparison), standing))
+        ratio = in_use.summary.median / other.summary.median
+        differ = differ or abs(ratio / comparison.speedup - 1) > _VISIBLE
+    note = "Ratios: geometric mean over interleaved blocks; medians: over all samples"
+    title = f"Variants (target speedup {file.target_speedup:.2f}x)"
+    columns = ("Variant", "Median", f"vs {in_use.label}", "")
+    blocks: list[doc.Block] = [
+        doc.Heading(f"{file.target.name}  {work}", 1),
+        doc.Lines((file.verdict, *([f"  {file.setting}"] if file.setting else []))),
+        doc.Table(title, columns, tuple(rows), note if differ else "", words=1),
+        *([doc.Lines((), gap=True)] if file.left_out else []),
+        *(doc.Note(f"{name}: {why}") for name, why in file.left_out.items()),
+        doc.Lines((f"Time    {times}",), gap=True),
+    ]
+    return doc.Document(f"Variants of {file.target.name}", tuple(blocks))
+
+
+def _seconds(value: float) -> str:
+    return f"{value:.0f} s" if value >= 10 else f"{value:.2g} s"
 
 
 def _sides(opened: Opened, name: str) -> tuple[Session, list[Session]]:
