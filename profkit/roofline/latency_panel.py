@@ -9,8 +9,7 @@ from itertools import accumulate
 from typing import Any
 
 from profkit.roofline import drawing
-from profkit.roofline.drawing import INK, LEFT, LINE, RIGHT, SMALL, TEXT, TINY, WIDTH
-from profkit.roofline.labels import spread
+from profkit.roofline.drawing import INK, LEFT, LINE, RIGHT, SMALL, TEXT, TINY, WIDTH, spread
 from profkit.roofline.roofline import Point
 from profkit.roofline.roofline_view import short_names, time_words
 from profkit.roofline.tracks import Track

@@ -13,8 +13,20 @@ from typing import Any, NamedTuple
 
 from profkit.core.errors import BadInput, UsageError
 from profkit.roofline import drawing
-from profkit.roofline.drawing import COLORS, FAINT, INK, LINE, SMALL, SOFT, TEXT, TINY, WIDTH
-from profkit.roofline.labels import Box, Room, spread
+from profkit.roofline.drawing import (
+    COLORS,
+    FAINT,
+    INK,
+    LINE,
+    SMALL,
+    SOFT,
+    TEXT,
+    TINY,
+    WIDTH,
+    Box,
+    Room,
+    spread,
+)  # fmt: skip
 from profkit.roofline.latency_panel import Panel, draw_panel, panel_of
 from profkit.roofline.roofline import Point, Roofline
 from profkit.roofline.roofline_view import Subject, rate_unit, subjects, time_words

@@ -72,8 +72,8 @@ def compare_document(pairs: Sequence[SavedPair], file: CompareFile) -> doc.Docum
     """Each pair with its evidence, and the labels that are in one file alone."""
     title = " → ".join(file.files)
     blocks: list[doc.Block] = [doc.Heading(title, 1)]
-    for pair in pairs:
-        heading, *lines = _lines(pair)
+    for pair, row in zip(pairs, file.pairs, strict=True):
+        heading, *lines = _lines(pair, row)
         evidence = tuple(map(doc.quiet, lines))
         blocks += [doc.Lines((doc.strong(heading),), gap=True), doc.Lines(evidence, indent=2)]
     sides = zip(file.files, file.only, strict=True)
@@ -85,7 +85,7 @@ def compare_document(pairs: Sequence[SavedPair], file: CompareFile) -> doc.Docum
     return doc.Document(title, tuple(blocks))
 
 
-def _lines(pair: SavedPair) -> list[str]:
+def _lines(pair: SavedPair, row: SavedVerdict) -> list[str]:
     within, a, b = pair.within, pair.a, pair.b
     label = a.label if a.label == b.label else f"{a.label} → {b.label}"
     ratio = f"{within.speedup:.2f}x as fast, no interval"
@@ -93,7 +93,7 @@ def _lines(pair: SavedPair) -> list[str]:
         ratio = times_as_fast(within.speedup, within.low, within.high)
     times = f"{latency_words(a)} → {latency_words(b)}"
     return [
-        f"{label}  {times}   {ratio}  {_verdict(pair).upper()}{_caveats(pair)}",
+        f"{label}  {times}   {ratio}  {row.verdict.upper()}{_caveats(pair)}",
         *(f"measured differently: {fact}" for fact in pair.obstacles),
         _standing(pair),
         classic_line(
@@ -101,13 +101,9 @@ def _lines(pair: SavedPair) -> list[str]:
             contradicted=pair.open or pair.within.verdict is not Verdict.IMPROVED,
         ),
         *(f"measured with other versions: {fact}" for fact in pair.notes),
-        *_doubts(pair),
+        *row.doubts,
         *[_SETTLE] * pair.open,
     ]
-
-
-def _verdict(pair: SavedPair) -> str:
-    return "incomparable" if pair.open and pair.obstacles else pair.within.verdict.value
 
 
 def _caveats(pair: SavedPair) -> str:
@@ -115,13 +111,6 @@ def _caveats(pair: SavedPair) -> str:
     if pair.open:
         return ""
     return " (forced, no confidence level)" if pair.obstacles else " (no confidence level)"
-
-
-def _doubts(pair: SavedPair) -> tuple[str, ...]:
-    sides = zip(("before:", "after:"), (pair.a, pair.b), pair.claimed, strict=True)
-    return tuple(
-        f"{name} {doubt}" for name, side, claimed in sides for doubt in doubts([side], claimed)
-    )
 
 
 def _standing(pair: SavedPair) -> str:
@@ -147,13 +136,18 @@ def _standing(pair: SavedPair) -> str:
 
 
 def _pair(pair: SavedPair) -> SavedVerdict:
+    sides = zip(("before:", "after:"), (pair.a, pair.b), pair.claimed, strict=True)
+    warnings = (
+        f"{name} {doubt}" for name, side, claimed in sides for doubt in doubts([side], claimed)
+    )
+    is_open = pair.open and pair.obstacles
     return SavedVerdict(
         a=pair.a.label,
         b=pair.b.label,
-        verdict=_verdict(pair),
+        verdict="incomparable" if is_open else pair.within.verdict.value,
         medians=(pair.a.summary.median, pair.b.summary.median),
         **part(pair.within, "reason", "speedup", "low", "high", "margin"),
         **part(pair, "floor", "obstacles", "notes", "classic"),
         forced=bool(pair.obstacles) and not pair.open,
-        doubts=_doubts(pair),
+        doubts=tuple(warnings),
     )

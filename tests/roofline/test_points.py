@@ -13,7 +13,7 @@ from profkit.core.errors import UsageError
 from profkit.report.names import own_names
 from profkit.report.quantities import evaluate
 from profkit.report.summary import summarize
-from profkit.roofline.labels import Room, spread
+from profkit.roofline.drawing import Room, spread
 from profkit.roofline.plot import rate_words
 from profkit.roofline.roofline import Point, Roofline, known_names, roofline
 from profkit.roofline.roofs import Peaks, Roof, attainable
