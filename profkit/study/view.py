@@ -13,6 +13,7 @@ from profkit.ui import document as doc
 from profkit.ui.text import number, percent, plural, shorten
 
 _LONGEST_NAME = 30  # chosen: leaves six backends of 11 columns at 100
+_NAMES = ("Shape",)
 
 
 def baseline_document(summary: BaselineFile, folder: str, width: int) -> doc.Document:
@@ -23,10 +24,10 @@ def baseline_document(summary: BaselineFile, folder: str, width: int) -> doc.Doc
     if timed:
         blocks += [_medians(summary, timed, width), _fastest(summary)]
     if drawn := [row for row in timed if row.energy]:
-        rows = [(_name(row.shape), row.backend, *energy_words(row.energy)) for row in drawn
+        rows = [(row.shape, row.backend, *energy_words(row.energy)) for row in drawn
                 if row.energy]  # fmt: skip
         columns = ("Shape", "Backend", *ENERGY_COLUMNS)
-        blocks.append(doc.Table("Energy", columns, tuple(rows), ENERGY_NOTE, words=1))
+        blocks.append(doc.Table("Energy", columns, tuple(rows), ENERGY_NOTE, 1, names=_NAMES))
     if left := _not_measured(summary.cells):
         lines = tuple(shorten(line, width) for line in left)
         blocks += [doc.Heading("Not measured"), doc.Lines(lines)]
@@ -54,10 +55,6 @@ def _about(summary: BaselineFile) -> str:
     return ", ".join(words)
 
 
-def _name(shape: str) -> str:
-    return shorten(shape, _LONGEST_NAME)
-
-
 def _medians(summary: BaselineFile, timed: Sequence[Row], width: int) -> doc.Table:
     """A row a shape, a column a backend, the fastest and those tied with it marked."""
     backends = list(dict.fromkeys(row.backend for row in timed))
@@ -66,13 +63,13 @@ def _medians(summary: BaselineFile, timed: Sequence[Row], width: int) -> doc.Tab
     marked = {name for best in fastest for name in (best.id, *best.tied)}
     fits = max(1, (width - _LONGEST_NAME) // 11)
     rows = [
-        (_name(shape), *(_median(by_cell.get((shape, name)), marked) for name in backends[:fits]))
+        (shape, *(_median(by_cell.get((shape, name)), marked) for name in backends[:fits]))
         for shape in dict.fromkeys(row.shape for row in timed)
     ]
     note = "*: the fastest, or tied with it (no verdict separates them)"
     if len(backends) > fits:
         note += f"; {', '.join(backends[fits:])}: in summary.json"
-    return doc.Table("Medians", ("Shape", *backends[:fits]), tuple(rows), note, words=1)
+    return doc.Table("Medians", ("Shape", *backends[:fits]), tuple(rows), note, 1, names=_NAMES)
 
 
 def _median(row: Row | None, best: Set[str]) -> str:
@@ -92,7 +89,7 @@ def _fastest(summary: BaselineFile) -> doc.Table:
         row = cells[best.id]
         others = ", ".join(name.removeprefix(f"{row.shape}.") for name in best.tied)
         fastest = (
-            _name(row.shape),
+            row.shape,
             row.backend
             + (f" ({row.chosen})" if row.chosen else "")
             + (f", tied: {others}" if others else ""),
@@ -104,7 +101,9 @@ def _fastest(summary: BaselineFile) -> doc.Table:
         )
         rows.append(fastest[: len(columns)])
     note = "% of peak: of the dense datasheet peak" if summary.datasheet else ""
-    return doc.Table("Fastest backend per shape", tuple(columns), tuple(rows), note, words=1)
+    return doc.Table(
+        "Fastest backend per shape", tuple(columns), tuple(rows), note, 1, names=_NAMES
+    )
 
 
 def _with_interval(row: Row) -> str:
