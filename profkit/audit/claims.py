@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from profkit.audit import printed_numbers as printed
 from profkit.audit.claim import QUANTITIES, SHAPE, Claim
@@ -25,6 +25,8 @@ class Claims:
 
 
 _Entry = Claim | tuple[str, str]
+_Items: TypeAlias = Mapping[str, object]
+_Fields: TypeAlias = dict[str, object]
 
 
 def read_claims(path: Path) -> Claims:
@@ -111,7 +113,7 @@ class _Place:
     def item(self, index: int) -> _Place:
         return replace(self, path=f"{self.path}[{index}]")
 
-    def knowing(self, known: Mapping[str, Any]) -> _Place:
+    def knowing(self, known: _Items) -> _Place:
         return replace(self, known={**self.known, **known})
 
 
@@ -210,7 +212,7 @@ def _mapping(value: printed.Commented, place: _Place) -> Iterator[_Entry]:
         yield from _walk(item, below)
 
 
-def _claimed(own: Mapping[str, Any]) -> bool:
+def _claimed(own: _Items) -> bool:
     """Whether fields claim something, and not only say what the claim is of."""
     return bool(own.keys() - {*_INHERITED, "n"})
 
@@ -231,10 +233,10 @@ def _spread(value: printed.Commented) -> Iterator[tuple[str, Any]]:
             yield key, item
 
 
-def _own_fields(items: Mapping[str, Any], place: _Place) -> tuple[dict[str, Any], dict[str, Any]]:
+def _own_fields(items: _Items, place: _Place) -> tuple[_Fields, dict[str, Any]]:
     """The fields of a claim among a mapping's items, and the other items."""
-    own: dict[str, Any] = {}
-    rest: dict[str, Any] = {}
+    own: _Fields = {}
+    rest: _Fields = {}
     for key, value in items.items():
         fields = _field(key, value, items, place)
         if fields is None:
@@ -249,7 +251,7 @@ def _own_fields(items: Mapping[str, Any], place: _Place) -> tuple[dict[str, Any]
 _REPEATED = {"seconds": "time", "flop_rate": "flop_rate"}
 
 
-def _record_fields(rest: dict[str, Any], items: Mapping[str, Any], place: _Place) -> dict[str, Any]:
+def _record_fields(rest: _Fields, items: _Items, place: _Place) -> _Fields:
     """What only records have: means of a cell, and of which cells a figure was made."""
     name, repeated = items.get("id"), items.get("by")
     if isinstance(items.get("seconds"), printed.Printed) and isinstance(name, str):
@@ -279,7 +281,7 @@ def _taken(
     }
 
 
-def _field(key: str, value: Any, items: Mapping[str, Any], place: _Place) -> dict[str, Any] | None:
+def _field(key: str, value: Any, items: _Items, place: _Place) -> dict[str, Any] | None:
     """What a key says of a claim; {} where its value is null, None for a key that says nothing."""
     if key in _SIZES and isinstance(value, printed.Printed):
         return {_SIZES[key]: _whole(value, place.path_of(key))}
@@ -294,7 +296,7 @@ def _field(key: str, value: Any, items: Mapping[str, Any], place: _Place) -> dic
     return _quantity(lower, ratio or value, place.path_of(key))
 
 
-def _word(key: str, value: str | bool) -> dict[str, Any] | None:
+def _word(key: str, value: str | bool) -> _Fields | None:
     """A GPU, a dtype, a flag or a word of a known few; None for anything else."""
     if isinstance(value, bool):
         return {key: value} if key in _FLAGS else None
@@ -349,7 +351,7 @@ def _whole(value: printed.Printed, path: str) -> int:
     return int(value.value)
 
 
-def _row(items: Mapping[str, Any], place: _Place) -> Iterator[_Entry]:
+def _row(items: _Items, place: _Place) -> Iterator[_Entry]:
     """A row under named columns: one claim, or one a column that only its name tells apart."""
     own, rest = _own_fields(items, place)
     if _claimed(own):
@@ -379,6 +381,6 @@ def _sentence(text: str, place: _Place) -> Iterator[Claim]:
         yield replace(claim, text=text, unread=unread)
 
 
-def _claim(values: Mapping[str, Any], place: _Place) -> Claim:
+def _claim(values: _Items, place: _Place) -> Claim:
     claim = Claim.of_values({**place.known, **values})
     return replace(claim, where=place.path, study=place.study)

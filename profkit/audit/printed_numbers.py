@@ -82,7 +82,7 @@ class Figure:
 class Commented:
     """A mapping, and the comments on its keys' own lines."""
 
-    items: Mapping[str, Any]
+    items: Mapping[str, object]
     comments: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -117,7 +117,7 @@ def _built(node: yaml.Node, lines: list[str]) -> Any:
         return [_built(item, lines) for item in node.value]
     if not isinstance(node, yaml.MappingNode):
         return _scalar(node)
-    items: dict[str, Any] = {}
+    items: dict[str, object] = {}
     comments: dict[str, str] = {}
     for key, value in node.value:
         if not isinstance(key, yaml.ScalarNode):

@@ -109,7 +109,7 @@ class _File(NamedTuple):
     states, "" or None where it does not."""
 
     path: Path
-    document: Mapping[str, Any]
+    document: Mapping[str, object]
     sizes: Mapping[str, matrices.Value]
     gpu: str
     driver: str
@@ -197,7 +197,7 @@ def _with_environment(cell: Cell, source: _File, sheet: Datasheet | None) -> Cel
     )
 
 
-def _document(path: Path) -> Mapping[str, Any]:
+def _document(path: Path) -> Mapping[str, object]:
     """A file's content without its samples; empty where it is not a JSON object."""
     try:
         document = read_json(path)
@@ -227,7 +227,7 @@ def _own_shapes(imports: Sequence[_File]) -> matrices.Matrix:
     return matrices.matrix_of(IMPORTED, "", rows)
 
 
-def _sizes(path: Path, document: Mapping[str, Any]) -> dict[str, matrices.Value]:
+def _sizes(path: Path, document: Mapping[str, object]) -> dict[str, matrices.Value]:
     """The shape of a file, under `config` or at its top level; raises BadInput for an invalid
     one."""
     config = document.get("config")

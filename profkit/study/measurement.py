@@ -476,7 +476,7 @@ class Measuring:
         names: Sequence[str],
         status: CellStatus,
         reason: str,
-        answer: Mapping[str, Any] | None = None,
+        answer: Mapping[str, object] | None = None,
     ) -> None:
         for name in names:
             self._save(round_, name, answer or {}, status=status, reason=reason)

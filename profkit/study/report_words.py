@@ -282,7 +282,7 @@ def method(row: Row) -> str:
     return timer + (f", {row.cache} L2" if row.cache else ", state of L2 unknown")
 
 
-def common_words(where: dict[str, Any], row: Row) -> str:
+def common_words(where: dict[str, object], row: Row) -> str:
     """What the cells of a group share; `row` is one of them."""
     values = {**where, "kv heads": row.kv_heads if row.kv_heads != row.heads else None}
     return ", ".join(

@@ -490,7 +490,7 @@ def _contrast(shape: str, pair: Pair, comparison: Comparison, claiming: Set[str]
 
 
 def _best(
-    kind: _Kind, where: Mapping[str, Any], group: Sequence[Row], best: Row, tied: Sequence[Row]
+    kind: _Kind, where: Mapping[str, object], group: Sequence[Row], best: Row, tied: Sequence[Row]
 ) -> Best:
     by: _Measure = "seconds" if kind == "backend" else "flop_rate"
     ids = tuple(row.id for row in tied)
@@ -534,7 +534,7 @@ def _size(row: Row, along: str) -> int | None:
     return value
 
 
-def _common(row: Row, along: str) -> dict[str, Any]:
+def _common(row: Row, along: str) -> dict[str, object]:
     """What adjacent cells along a size share; the ratio of Q heads to KV heads is constant."""
     shared = {
         name: getattr(row, name)
