@@ -27,7 +27,7 @@ from profkit.timing.statistics import summarize
 from profkit.ui import document as doc
 from profkit.ui.text import number, percent, plural
 
-BYTES, FLOP, OPERATIONS = "B/s", "FLOP/s", "op/s"
+BYTES = "B/s"
 MMA_SYNC = "_mma_sync"
 
 LABELS: Mapping[str, str] = shipped_yaml("profkit.calibration", "ceilings.yaml")
