@@ -144,7 +144,7 @@ def test_the_total_counts_where_no_kernel_is_a_reason() -> None:
     gates = parse_gates(["regression"])
     before = [Made("axpy", [100e-6])]
     (added,) = failures(compared(before, [*before, Made("quite_new", [50e-6])]), gates)
-    assert (added.kernel, added.index) == ("", -1)
+    assert (added.kernel, added.index) == (None, None)
     assert "100.0 µs → 150.0 µs" in added.why
     assert "including 50.00 µs in added kernels" in added.why
     more_launches = compared(before, [Made("axpy", [100e-6, 100e-6])])
