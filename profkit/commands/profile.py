@@ -25,8 +25,7 @@ from profkit.core.errors import UsageError
 from profkit.ui.progress import stage_progress
 
 if TYPE_CHECKING:
-    from profkit.recording.application import ApplicationOutcome
-    from profkit.recording.recording import Outcome, Plan
+    from profkit.recording.recording import Outcome, Plan, Recorded
 
 
 @dataclass(frozen=True)
@@ -212,26 +211,27 @@ def _summary(outcome: Outcome) -> list[str]:
 
         file = shlex.quote(f"{outcome.folder}/timeline.sqlite")
         lines += [f"\nTimeline  {headline(outcome.timeline)}", f"          profkit analyze {file}"]
-    stages = ", ".join(f"{stage.name} {stage.seconds:.1f} s" for stage in outcome.stages)
     folder = shlex.quote(str(outcome.folder))
     following = [f"checklist {folder}", f"analyze {folder} --top 0", f"metrics {folder}"]
     if outcome.without_counters:
         following = [f"analyze {folder} --without-counters --top 0", "doctor"]
     return [
         *lines,
-        f"\nTime    {stages}",
-        f"Run     {outcome.folder}",
+        *_ending(outcome),
         f"Next    profkit {following[0]}",
         *(f"        profkit {verb}" for verb in following[1:]),
     ]
 
 
+def _ending(outcome: Recorded) -> list[str]:
+    """How long the stages took, and the run."""
+    stages = ", ".join(f"{stage.name} {stage.seconds:.1f} s" for stage in outcome.stages)
+    return [f"\nTime    {stages}", f"Run     {outcome.folder}"]
+
+
 def _profile_application(plan: Plan, options: Application) -> None:
     """Record an application as planned, show the answer, and end with ncu's failure if it had
-    one; where counters are refused only if they are required.
-
-
-    """
+    one; where counters are refused only if they are required."""
     from profkit.application.answer_view import answer_document
     from profkit.capture.ncu import CountersRefused
     from profkit.recording.application import ApplicationPlan, profile_application
@@ -252,16 +252,7 @@ def _profile_application(plan: Plan, options: Application) -> None:
         "terminal",
         None,
     )
-    typer.echo("\n".join(_application_summary(outcome)))
+    typer.echo("\n".join([*(f"! {warning}" for warning in outcome.warnings), *_ending(outcome)]))
     refused = isinstance(outcome.failure, CountersRefused) and not plan.require_counters
     if outcome.failure is not None and not refused:
         raise typer.Exit(outcome.failure.exit_code)
-
-
-def _application_summary(outcome: ApplicationOutcome) -> list[str]:
-    stages = ", ".join(f"{stage.name} {stage.seconds:.1f} s" for stage in outcome.stages)
-    return [
-        *(f"! {warning}" for warning in outcome.warnings),
-        f"\nTime    {stages}",
-        f"Run     {outcome.folder}",
-    ]
