@@ -11,12 +11,7 @@ from profkit.core.errors import BadInput, UsageError
 _CONTRADICTED = 1
 
 
-def audit(
-    path: Claims,
-    gpu: str | None = None,
-    *,
-    output: Output[NumbersFormat],
-) -> None:
+def audit(path: Claims, gpu: str | None = None, *, output: Output[NumbersFormat]) -> None:
     """Check claimed figures against each other and datasheets.
 
     Claims are sentences, or rows with any of: gpu, dtype, B, H, S, D, causal, flop, bytes,

@@ -12,15 +12,7 @@ from msgspec import Meta
 
 from profkit.commands import groups
 from profkit.commands.kinds import RawLatencies, Script
-from profkit.commands.options import (
-    Reading,
-    interruptible,
-    names_in,
-    put,
-    show,
-    warn,
-    width_of,
-)
+from profkit.commands.options import Reading, interruptible, names_in, put, show, warn, width_of
 from profkit.core.duration import parse_duration
 from profkit.core.errors import BadInput, EnvironmentProblem, TargetFailed, UsageError
 from profkit.core.extras import lacking, require
@@ -34,9 +26,7 @@ if TYPE_CHECKING:
 _MASKS = (("no", False), ("yes", True))
 
 baseline = typer.Typer(
-    name="baseline",
-    help="Measure every backend over a matrix of shapes.",
-    no_args_is_help=True,
+    name="baseline", help="Measure every backend over a matrix of shapes.", no_args_is_help=True
 )
 
 

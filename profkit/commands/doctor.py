@@ -9,10 +9,7 @@ from profkit.core.errors import EnvironmentProblem
 
 
 def doctor(
-    require_gpu: bool = False,
-    out: Path = Path("reports"),
-    *,
-    output: Output[PlainFormat],
+    require_gpu: bool = False, out: Path = Path("reports"), *, output: Output[PlainFormat]
 ) -> None:
     """Check GPU, driver, tools, permissions and disk space.
 

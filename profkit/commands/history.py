@@ -22,11 +22,7 @@ CheckFormat = Literal["terminal", "markdown", "json", "junit"]
 _RECENT = 3  # chosen: as many runs as must agree on a change
 _TOP = 40  # chosen: a screen
 
-history = typer.Typer(
-    name="history",
-    help="Follow runs over many days.",
-    no_args_is_help=True,
-)
+history = typer.Typer(name="history", help="Follow runs over many days.", no_args_is_help=True)
 
 
 @history.command("add", cls=Reading)

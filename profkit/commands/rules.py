@@ -25,11 +25,7 @@ rules = typer.Typer(
 
 
 @rules.command("list", cls=Reading)
-def list_rules(
-    output: Output[Literal["terminal", "markdown"]],
-    *,
-    own: OwnRules,
-) -> None:
+def list_rules(output: Output[Literal["terminal", "markdown"]], *, own: OwnRules) -> None:
     """List the rules.
 
     --format markdown writes their explanations too.
@@ -46,11 +42,7 @@ def list_rules(
 
 @rules.command("explain", cls=Reading)
 def explain(
-    rule: str,
-    on: Recording | None = None,
-    kernel: str | None = None,
-    *,
-    own: OwnRules,
+    rule: str, on: Recording | None = None, kernel: str | None = None, *, own: OwnRules
 ) -> None:
     """Explain a rule, and why it fires on a report's kernels or not.
 
@@ -127,12 +119,7 @@ def check(path: RulesFile) -> None:
 
 
 @rules.command("score", cls=Reading)
-def score(
-    pairs: Path | None = None,
-    *,
-    output: Output[TextFormat],
-    rules: RuleOptions,
-) -> None:
+def score(pairs: Path | None = None, *, output: Output[TextFormat], rules: RuleOptions) -> None:
     """Score the findings on pairs of kernels, with a known defect and fixed.
 
     A pair is a folder with pair.yaml (`category:` of the defect, null for a kernel without one),

@@ -85,10 +85,7 @@ class _Slot:
     """A GPU, its thread, and the tasks that it has."""
 
     def __init__(
-        self,
-        make: MakeWorker,
-        gpu: int | None,
-        outcomes: queue.SimpleQueue[Outcome],
+        self, make: MakeWorker, gpu: int | None, outcomes: queue.SimpleQueue[Outcome]
     ) -> None:
         self.name = worker_name(gpu)
         self.inbox: queue.SimpleQueue[Task | None] = queue.SimpleQueue()

@@ -280,11 +280,7 @@ class _Application(Profiling):
         return (*profiled, *entries[chosen:]), report, failure
 
     def _with_missed(
-        self,
-        report: Report,
-        options: ncu.NcuOptions,
-        program: _Program,
-        missed: Sequence[Pick],
+        self, report: Report, options: ncu.NcuOptions, program: _Program, missed: Sequence[Pick]
     ) -> Report | None:
         """A report with kernels that ncu passed over; None where there are none, or no more.
 

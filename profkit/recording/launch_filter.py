@@ -63,11 +63,7 @@ def launch_filter(
     chosen = launches[first:last]
     durations = (kernels.end[chosen] - kernels.start[chosen]) / 1e9
     expressions = [_SPECIAL.sub(".", events.kernel_names[name].name) for name in names]
-    return LaunchFilter(
-        f"^({'|'.join(expressions)})$",
-        first,
-        tuple(durations.tolist()),
-    )
+    return LaunchFilter(f"^({'|'.join(expressions)})$", first, tuple(durations.tolist()))
 
 
 def _launched(events: Events, process: int) -> Places:

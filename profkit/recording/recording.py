@@ -490,11 +490,7 @@ class Profiling:
         import zstandard
 
         packed = report.with_suffix(PACKED)
-        with (
-            self.stage("compress"),
-            open_regular(report) as source,
-            packed.open("wb") as target,
-        ):
+        with self.stage("compress"), open_regular(report) as source, packed.open("wb") as target:
             compressor = zstandard.ZstdCompressor(level=_LEVEL, threads=-1)
             compressor.copy_stream(source, target, size=report.stat().st_size)
         report.unlink()

@@ -31,12 +31,7 @@ from profkit.rules import checklist_format, rule_file, score
 from profkit.runs import manifest
 from profkit.study import matrix, plan_format, progress
 from profkit.study.summary_format import BaselineFile
-from profkit.timing import (
-    cell,
-    compare_view,
-    latency_format,
-    optimum,
-)
+from profkit.timing import cell, compare_view, latency_format, optimum
 
 _WIDTH = 96  # characters: chosen as for the code
 
