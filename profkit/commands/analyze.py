@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -26,13 +26,30 @@ _BY_TIME = "time"
 _CHECK_HALF_FROM = 0.05  # share of the time; chosen: what a terminal shows in detail takes more
 
 
+@dataclass(frozen=True)
+class Selection:
+    """The kernels that are shown, and their order.
+
+    Options:
+      nvtx (RANGE): Only launches inside this NVTX range; * and ? are wildcards.
+      top (N): Kernels shown in detail, 0: all (default: 3; html: 12; json, csv: all).
+      sort (KEY): Sort by time, name, count, order, or a quantity such as dram_busy (largest first).
+    """
+
+    kernel: str | None = None
+    nvtx: str | None = None
+    top: groups.Number | None = None
+    sort: str = _BY_TIME
+
+    def shown(self, format: str) -> int:
+        """How many kernels are shown in detail, 0: all."""
+        return _TOP_SHOWN.get(format, 0) if self.top is None else self.top
+
+
 def analyze(
     paths: list[Recording],
     *,
-    kernel: str | None = None,
-    nvtx: str | None = None,
-    top: groups.Number | None = None,
-    sort: str = _BY_TIME,
+    chosen: Selection,
     output: groups.Output[AnalysisFormat],
     rules: groups.RuleOptions,
     with_host: bool = False,
@@ -48,9 +65,6 @@ def analyze(
         .nsys-rep).
 
     Options:
-      nvtx (RANGE): Only launches inside this NVTX range; * and ? are wildcards.
-      top (N): Kernels shown in detail, 0: all (default: 3; html: 12; json, csv: all).
-      sort (KEY): Sort by time, name, count, order, or a quantity such as dram_busy (largest first).
       with_host: Include computer name, paths and full command line in json, markdown, html.
       without_counters: Use only launches, durations, machine code and declared work: what is known
         where counters are locked.
@@ -70,24 +84,22 @@ def analyze(
     from profkit.commands import reading
 
     if without_counters:
-        if rules or sort != _BY_TIME:
+        if rules or chosen.sort != _BY_TIME:
             message = "--sort, --rules and --disable don't apply to --without-counters"
             raise UsageError(message, "leave them out")
-        _without_counters(paths, kernel, nvtx, top, output, ceilings)
+        _without_counters(paths, chosen, output, ceilings)
         return
     if ceilings:
         raise UsageError("--ceilings: only without counters", "add --without-counters")
     if any(path.suffix in TIMELINES for path in paths):
-        filtered = bool(kernel or nvtx) or top is not None or sort != _BY_TIME
-        advice = rules.advice(None)
-        output.put(_timelines(paths, advice, output, with_host, filtered=filtered))
+        output.put(_timelines(paths, chosen, rules.advice(None), output, with_host=with_host))
         return
     from profkit.report.catalog import catalog
     from profkit.rules.checklist_view import SHOWN
 
+    sort, shown = chosen.sort, chosen.shown(output.format)
     reading.check_sort_key(sort)
-    shown = _TOP_SHOWN.get(output.format, 0) if top is None else top
-    is_overview = output.format == "terminal" and top is None and kernel is None
+    is_overview = output.format == "terminal" and chosen.top is None and chosen.kernel is None
     located = (0 if is_overview else SHOWN) if output.format == "terminal" else None
     advice = rules.advice(located)
     if output.format == "html":
@@ -96,13 +108,15 @@ def analyze(
         if len(paths) > 1:
             message = f"--format html: one report per page, not {len(paths)}"
             raise UsageError(message, "name one of them")
-        page = page_of(paths[0], kernel, nvtx, shown, advice, with_host=with_host, sort=sort)
+        page = page_of(
+            paths[0], chosen.kernel, chosen.nvtx, shown, advice, with_host=with_host, sort=sort
+        )
         output.put(page)
         return
     all_checked = output.format != "terminal" or sort in catalog().checked
     half_from = 0.0 if all_checked else _CHECK_HALF_FROM
     reports, failures = reading.read_reports(
-        paths, advice, kernel=kernel, nvtx=nvtx, check_half_from=half_from
+        paths, advice, kernel=chosen.kernel, nvtx=chosen.nvtx, check_half_from=half_from
     )
     rows = [(report, reading.sorted_groups(report, sort), items) for report, items in reports]
     if rows and output.format in {"json", "csv"}:
@@ -110,7 +124,7 @@ def analyze(
     elif rows:
         is_shared = output.format == "markdown"
         documents = (
-            _overviews(rows, paths, output.width, sort, nvtx)
+            _overviews(rows, paths, output.width, sort, chosen.nvtx)
             if is_overview
             else _details(rows, shown, sort, is_shared=is_shared, with_host=with_host)
         )
@@ -120,9 +134,7 @@ def analyze(
 
 def _without_counters(
     paths: Sequence[Path],
-    kernel: str | None,
-    nvtx: str | None,
-    top: int | None,
+    chosen: Selection,
     output: groups.Output[AnalysisFormat],
     ceilings: Path | None,
 ) -> None:
@@ -138,8 +150,8 @@ def _without_counters(
     roofs = read_ceilings(ceilings) if ceilings else None
     measured = roofs.plain if roofs else {}
     if without_counters.is_report(source):
-        made = without_counters.analyze_report(source, kernel, nvtx, measured)
-    elif kernel or nvtx:
+        made = without_counters.analyze_report(source, chosen.kernel, chosen.nvtx, measured)
+    elif chosen.kernel or chosen.nvtx:
         raise UsageError("--kernel and --nvtx don't apply to a timeline", "leave them out")
     else:
         made = without_counters.analyze_timeline(read_timeline(source), source, measured)
@@ -147,18 +159,18 @@ def _without_counters(
     if roofs and (other := next((name for name in names if unfit(roofs, {"name": name})), None)):
         raise UsageError(f"{ceilings}: not the ceilings of {other}", "measure them on it")
     made = replace(made, path=str(paths[0]))
-    shown = _TOP_SHOWN["terminal"] if top is None else top
+    shown = chosen.shown("terminal")
     result = view.without_counters_result(made)
     output.show(result, partial(view.without_counters_document, made, shown), dense=True)
 
 
 def _timelines(
     paths: Sequence[Path],
+    chosen: Selection,
     advice: groups.Advice,
     output: groups.Output[AnalysisFormat],
-    with_host: bool,
     *,
-    filtered: bool,
+    with_host: bool,
 ) -> str:
     from profkit.analysis.run_files import TIMELINES
 
@@ -167,7 +179,7 @@ def _timelines(
         raise UsageError(message, "give the report or run it belongs to")
     if not all(path.suffix in TIMELINES for path in paths):
         raise UsageError("reports and timelines can't be shown together", "name one kind only")
-    if filtered:
+    if chosen != Selection():
         message = "--kernel, --nvtx, --top and --sort don't apply to a timeline"
         raise UsageError(message, "leave them out")
     from profkit.analysis.timeline_view import timelines_text

@@ -13,13 +13,7 @@ from msgspec import Meta
 
 from profkit.commands.groups import Count, Number, share
 from profkit.commands.kinds import Program
-from profkit.commands.options import (
-    interruptible,
-    is_explicit,
-    put,
-    show,
-    words_after_dashes,
-)
+from profkit.commands.options import interruptible, is_explicit, put, show, words_after_dashes
 from profkit.core.duration import parse_duration
 from profkit.core.errors import UsageError
 from profkit.ui.progress import stage_progress
