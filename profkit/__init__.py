@@ -39,7 +39,7 @@ if TYPE_CHECKING:
         load_timeline,
     )
     from profkit.callables.api import Run, compare, profile, sweep
-    from profkit.capture.script_options import asked
+    from profkit.capture.script import asked
     from profkit.capture.target import Target, Unsupported, Variant, Within, normal_inputs
     from profkit.capture.work import Work
 
@@ -70,7 +70,7 @@ if not TYPE_CHECKING:  # type checkers would take any name for one that it has
 
             return getattr(target, name)
         if name == "asked":
-            from profkit.capture.script_options import asked
+            from profkit.capture.script import asked
 
             return asked
         if name in {"Run", "compare", "profile", "sweep"}:

@@ -1,13 +1,20 @@
-"""Whether a variant's result is right: its distance from a reference computed in float64."""
+"""Whether a variant's result is right: its distance from a reference computed in float64.
+
+Also the output of target scripts: `profkit.target/1` and `profkit.check/1`.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Any
+from typing import Annotated, Any, Literal
 
-from profkit.core.typed_file import Model, Number
+from msgspec import Meta, field
+
+from profkit.capture.work import Work
+from profkit.core.fingerprint import Fingerprint
+from profkit.core.typed_file import Count, File, Model, Number
 
 BOUNDS: Mapping[str, float] = {"float16": 2e-3, "bfloat16": 8e-3, "float32": 1e-5, "float64": 1e-12}
 """Largest relative error by dtype.
@@ -54,6 +61,36 @@ class Verdict(Model, frozen=True):
     def line(self, width: int) -> str:
         """The verdict on one line, the name padded to `width`."""
         return f"{self.name:<{width}}  {self.status.value:<11}  {self.evidence}"
+
+
+Dtype = Literal["float16", "bfloat16", "float32", "float64"]
+
+
+class TargetFile(File, frozen=True, kw_only=True, tag="profkit.target/1"):
+    """The declaration of a target script.
+
+    `shapes` describes the problem's size, `work` is what one call needs, not what a kernel does.
+    """
+
+    name: str
+    shapes: dict[str, Any]
+    dtype: Dtype
+    work: Work | None
+    variants: Annotated[tuple[str, ...], Meta(min_length=1)]
+
+
+class CheckFile(File, frozen=True, kw_only=True, tag="profkit.check/1"):
+    """The check of a target's variants against its reference, and its device."""
+
+    name: str
+    shapes: dict[str, Any] = field(default_factory=dict)
+    dtype: Dtype | None = None
+    work: Work | None = None
+    variants: Annotated[tuple[Verdict, ...], Meta(min_length=1)]
+    device: Literal["cuda", "cpu"] = "cuda"
+    seed: Count | None = None
+    fingerprint: Fingerprint = Fingerprint()
+    fingerprint_sha256: str = ""
 
 
 def judge(name: str, result: Any, reference: Any, dtype: str) -> Verdict:

@@ -15,11 +15,17 @@ from functools import wraps
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
-from profkit.capture.correctness import BOUNDS, Status, Verdict, WrongResult, judge
+from profkit.capture.correctness import (
+    BOUNDS,
+    CheckFile,
+    Status,
+    TargetFile,
+    Verdict,
+    WrongResult,
+    judge,
+)
 from profkit.capture.environment import digest, fingerprint, lock
-from profkit.capture.import_scope import ImportScope, scope_of
-from profkit.capture.script_options import without_dashes
-from profkit.capture.target_format import CheckFile, TargetFile
+from profkit.capture.script import ImportScope, scope_of, without_dashes
 from profkit.capture.work import Work
 from profkit.core.atomic_file import write_atomic
 from profkit.core.errors import BadInput, EnvironmentProblem, ProfkitError, TargetFailed, UsageError

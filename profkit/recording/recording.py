@@ -27,13 +27,12 @@ from profkit.analysis.run_files import SCOUT
 from profkit.analysis.without_counters import Analysis, analyze_timeline, save_code
 from profkit.analysis.without_counters_view import without_counters_json
 from profkit.capture import ncu, nsys
-from profkit.capture.correctness import Status
+from profkit.capture.correctness import CheckFile, Status
 from profkit.capture.doctor import WARNING, gpu_checks
 from profkit.capture.environment import digest, fingerprint_without_torch
 from profkit.capture.gpu import VISIBLE, GpuState, NoDriver, chosen, lock_name, visibility
 from profkit.capture.process import TimedOut, failure_remedy, reduced_environment, run
 from profkit.capture.sets import AUTO
-from profkit.capture.target_format import CheckFile
 from profkit.capture.tools import Tool, find
 from profkit.capture.watchdog import Watchdog
 from profkit.core.errors import BadInput, EnvironmentProblem, ProfkitError, TargetFailed, UsageError

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from profkit.report.catalog import catalog
@@ -20,19 +19,11 @@ NOT_TIMED = "ncu's time of the launch includes its own work"
 """Why a quantity is missing whose formula rests on that time."""
 
 
-@dataclass(frozen=True)
-class Tolerances:
-    """Largest relative disagreement of counters of different passes that is not reported.
-
-    Bounds: 1%, what pass-to-pass noise adds to a rate near its bound. Stalls and traffic: 5%, ten
-    times the disagreement on launches that run long against ncu's overhead.
-    """
-
-    bound: float = 0.01
-    disagreement: float = 0.05
-
-
-TOLERANCES = Tolerances()
+BOUND_TOLERANCE = 0.01
+"""What pass-to-pass noise adds to a rate near its bound."""
+_DISAGREEMENT = 0.05
+"""Largest relative disagreement of counters of different passes that is not reported, of stalls and
+traffic: ten times that of launches that run long against ncu's overhead."""
 FITS_IN_L2 = (
     "data fits in L2, where the application may find it: ncu --cache-control none shows that time"
 )
@@ -69,7 +60,7 @@ def impossible(values: Mapping[str, float]) -> frozenset[str]:
     names = set()
     for name in values.keys() & catalog().quantities.keys():
         if bounds := catalog().quantities[name].within:
-            slack = TOLERANCES.bound * (bounds[1] - bounds[0])
+            slack = BOUND_TOLERANCE * (bounds[1] - bounds[0])
             if not bounds[0] - slack <= values[name] <= bounds[1] + slack:
                 names.add(name)
     return frozenset(names)
@@ -91,7 +82,7 @@ def _stalls_against_latency(values: Mapping[str, float]) -> str:
     stalls = [value for name, value in values.items() if name.startswith("stall_")]
     total = sum(value for value in stalls if not math.isnan(value))
     difference = total / latency - 1 if latency and stalls else 0.0
-    if not abs(difference) > TOLERANCES.disagreement:
+    if not abs(difference) > _DISAGREEMENT:
         return ""
     return (
         f"warp stalls sum to {total:.1f} cycles, the measured warp latency is {latency:.1f} "
@@ -104,7 +95,7 @@ def _traffic_against_rate(values: Mapping[str, float]) -> str:
         values.get(name, math.nan) for name in ("dram_bandwidth", "duration", "dram_bytes")
     )
     difference = rate * duration / traffic - 1 if traffic else 0.0
-    if not abs(difference) > TOLERANCES.disagreement:
+    if not abs(difference) > _DISAGREEMENT:
         return ""
     return (
         f"DRAM bandwidth x duration differs from the counted DRAM bytes by {difference:+.0%}: "
@@ -114,7 +105,7 @@ def _traffic_against_rate(values: Mapping[str, float]) -> str:
 
 def _clock_against_chip(values: Mapping[str, float], gpu: Gpu) -> str:
     clock = values.get("sm_clock", math.nan)
-    if not gpu.clock or not clock > gpu.clock * (1 + TOLERANCES.bound):
+    if not gpu.clock or not clock > gpu.clock * (1 + BOUND_TOLERANCE):
         return ""
     return (
         f"measured SM clock {clock / 1e9:.2f} GHz exceeds the max SM clock "

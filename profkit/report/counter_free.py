@@ -12,13 +12,7 @@ from pathlib import Path
 
 from profkit.report.catalog import catalog
 from profkit.report.gpus import Gpu
-from profkit.report.occupancy import (
-    BlockNeeds,
-    Limits,
-    blocks_by_registers,
-    blocks_by_shared,
-    warps_per_block,
-)
+from profkit.report.occupancy import BlockNeeds, Limits, block_limits, warps_per_block
 from profkit.report.reader import RawReport, Request, read
 from profkit.report.summary import LaunchSummary
 
@@ -54,13 +48,8 @@ def launch_limits(needs: BlockNeeds, gpu: Gpu) -> Mapping[str, float]:
     chip = gpu.chip
     if not chip.warps or needs.threads <= 0:
         return {}
-    blocks = {
-        "registers": blocks_by_registers(needs.registers, needs.threads, chip),
-        "shared": blocks_by_shared(needs, chip),
-        "warps": chip.warps // warps_per_block(needs.threads),
-        "blocks": chip.blocks,
-    }
-    return {f"occupancy_limit_{name}": float(most) for name, most in blocks.items()}
+    limits = block_limits(needs, chip)
+    return {f"occupancy_limit_{name}": float(most) for name, most in limits.items()}
 
 
 def launch_facts(launch: LaunchSummary) -> Mapping[str, float]:

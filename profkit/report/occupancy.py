@@ -8,7 +8,7 @@ one of four sub-partitions; shared memory comes out of the SM's carve-out.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from profkit.machine_code.operation import WARP
 
@@ -92,6 +92,16 @@ def blocks_by_shared(needs: BlockNeeds, chip: Chip) -> int:
     return chip.shared // needs.shared if needs.shared else chip.blocks
 
 
+def block_limits(needs: BlockNeeds, chip: Chip) -> dict[str, int]:
+    """The blocks that fit on an SM by each resource."""
+    return {
+        "registers": blocks_by_registers(needs.registers, needs.threads, chip),
+        "shared": blocks_by_shared(needs, chip),
+        "warps": chip.warps // warps_per_block(needs.threads),
+        "blocks": chip.blocks,
+    }
+
+
 def limiters(limits: Limits, needs: BlockNeeds, chip: Chip) -> tuple[str, ...]:
     """The resources that limit resident blocks; none where all warp slots are filled.
 
@@ -156,12 +166,7 @@ def _other_block_size(limits: Limits, needs: BlockNeeds, chip: Chip) -> NextStep
     """
 
     def blocks(threads: int) -> int:
-        return min(
-            chip.blocks,
-            chip.warps // warps_per_block(threads),
-            blocks_by_registers(needs.registers, threads, chip),
-            blocks_by_shared(needs, chip),
-        )
+        return min(block_limits(replace(needs, threads=threads), chip).values())
 
     def warps(threads: int) -> int:
         return blocks(threads) * warps_per_block(threads)

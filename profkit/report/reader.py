@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING
 
 from profkit.core.errors import BadInput
 from profkit.core.regular_file import open_regular
@@ -103,68 +104,41 @@ def read(
     `progress` is called with (launches read, launches in all). Raises BadInput for whatever is not
     a whole report, as `framing.check` says, and for launches that can't be decoded.
     """
+    import numpy as np
+
     framing = check(path)
     try:
         session = decode(framing.session)
     except ValueError as error:
         raise damaged(path, str(error)) from None
-    with open_regular(path) as source:
-        table = _Table(path, source, framing, request, progress)
-        walk(path, source, table.visit)
-    if len(table.launches) < framing.launches:
-        raise BadInput(f"{path}: the report was changed while it was read", REPEAT)
-    import numpy as np
+    units = {name: unit_of(name) for name in request.metrics}
+    launches: list[Launch] = []
+    actions: list[Action] = []
+    columns = defaultdict[str, "Column"](lambda: np.full(framing.launches, _ABSENT))
 
-    recorded = {name: column != _ABSENT for name, column in table.columns.items()}
-    columns = {
-        name: np.where(recorded[name], column, np.nan) for name, column in table.columns.items()
-    }
-    launches, actions = tuple(table.launches), tuple(table.actions)
-    return RawReport(path, framing, session, launches, columns, recorded, actions)
-
-
-class _Table:
-    """The launches of a report as they are read; `columns` has the metrics that any recorded."""
-
-    def __init__(
-        self,
-        path: Path,
-        source: BinaryIO,
-        framing: Framing,
-        request: Request,
-        progress: Callable[[int, int], None] | None,
-    ) -> None:
-        self.launches: list[Launch] = []
-        self.actions: list[Action] = []
-        self.columns: dict[str, Column] = {}
-        self._file = ReportFile(path, source, framing.names)
-        self._request = request
-        self._units = {name: unit_of(name) for name in request.metrics}
-        self._count = framing.launches
-        self._progress = progress
-
-    def visit(self, record: Record) -> None:
-        """Read a record of the report."""
+    def visit(record: Record) -> None:
         if record.kind is Kind.source:
-            self._file.add_source(record)
+            file.add_source(record)
             return
-        index = len(self.launches)
-        message = LaunchMessage(self._file.path, record.kind, record.data, self._file.names)
-        for name in self._units.keys() & message.metrics.keys():
-            value = _number(message.metric_by_name(name), self._units[name])
+        index = len(launches)
+        message = LaunchMessage(path, record.kind, record.data, file.names)
+        for name in units.keys() & message.metrics.keys():
+            value = _number(message.metric_by_name(name), units[name])
             if value != _ABSENT:
-                self._column(name)[index] = value
-        self.launches.append(_launch(index, message, self._request))
-        self.actions.append(Action(self._file, record, message))
-        if self._progress:
-            self._progress(index + 1, self._count)
+                columns[name][index] = value
+        launches.append(_launch(index, message, request))
+        actions.append(Action(file, record, message))
+        if progress:
+            progress(index + 1, framing.launches)
 
-    def _column(self, name: str) -> Column:
-        if name not in self.columns:
-            import numpy as np
-
-            self.columns[name] = np.full(self._count, _ABSENT)
-        return self.columns[name]
+    with open_regular(path) as source:
+        file = ReportFile(path, source, framing.names)
+        walk(path, source, visit)
+    if len(launches) < framing.launches:
+        raise BadInput(f"{path}: the report was changed while it was read", REPEAT)
+    recorded = {name: column != _ABSENT for name, column in columns.items()}
+    values = {name: np.where(recorded[name], column, np.nan) for name, column in columns.items()}
+    return RawReport(path, framing, session, tuple(launches), values, recorded, tuple(actions))
 
 
 def every_metric(action: Action) -> Mapping[str, tuple[str, float | str | None]]:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from profkit.report.catalog import catalog
-from profkit.report.checks import NOT_TIMED, TOLERANCES, cache_note, contradictions, impossible
+from profkit.report.checks import BOUND_TOLERANCE, NOT_TIMED, cache_note, contradictions, impossible
 from profkit.report.gpus import Gpu, gpu_of
 from profkit.report.occupancy import BlockNeeds, Limits, NextStep, limiters, next_step
 from profkit.report.resources import PRECISIONS
@@ -193,7 +193,7 @@ class LaunchSummary:
                 f"invalid measurement: {work.label} is {work.share:.0%} of its roof; "
                 "ignore it for this launch"
                 for work in self.work
-                if work.share > 1 + TOLERANCES.bound
+                if work.share > 1 + BOUND_TOLERANCE
             ),
         )
 

@@ -17,7 +17,7 @@ from msgspec import structs
 
 from profkit.core.errors import NothingMatches, UsageError
 from profkit.core.typed_file import Model, Real, plain
-from profkit.report.checks import NOT_TIMED, TOLERANCES
+from profkit.report.checks import BOUND_TOLERANCE, NOT_TIMED
 from profkit.report.resources import PRECISIONS
 from profkit.report.summary import LaunchSummary, ReportSummary, groups
 from profkit.roofline import roofs as roof_lines
@@ -432,11 +432,11 @@ def _flags(
     """Why a point can't be where it is; nothing for one below its roofs."""
     flags = []
     excess = point.rate / compute.rate
-    if excess > 1 + TOLERANCES.bound:
+    if excess > 1 + BOUND_TOLERANCE:
         reason = _why_above(point, compute, subject, report)
         flags.append(f"{excess:.0%} of {compute.label}: {reason}")
     excess = point.rate / (point.intensity * memory.rate)
-    if excess > 1 + TOLERANCES.bound:
+    if excess > 1 + BOUND_TOLERANCE:
         reason = _why_faster(point, memory, subject)
         flags.append(f"{excess:.0%} of {memory.label}: {reason}")
     return tuple(flags)

@@ -19,7 +19,7 @@ from profkit.analysis import (
 from profkit.application import answer, application, picks_file
 from profkit.audit import view as audit
 from profkit.calibration import ceilings, floors, gpu_spread
-from profkit.capture import doctor, target_format
+from profkit.capture import correctness, doctor
 from profkit.comparison import application as application_diff
 from profkit.comparison import result as comparison
 from profkit.core.typed_file import Model, json_schema
@@ -51,7 +51,7 @@ FORMATS: Mapping[str, tuple[type[Model] | tuple[type[Model], ...], str]] = {
     "calibrate": (floors.CalibrationFile, "profkit calibrate --format json"),
     "ceilings": (ceilings.CeilingFile, "profkit ceilings --format json, and -o"),
     "cell": (cell.Cell, "A cell of a baseline: cells/SHAPE.BACKEND.json"),
-    "check": (target_format.CheckFile, "TARGET.py --check --report FILE, and a run's check.json"),
+    "check": (correctness.CheckFile, "TARGET.py --check --report FILE, and a run's check.json"),
     "checklist": (checklist_format.ChecklistFile, "profkit checklist --format json"),
     "compare": (compare_view.CompareFile, "profkit compare --format json"),
     "diff": (comparison.DiffFile, "profkit diff --format json"),
@@ -72,7 +72,7 @@ FORMATS: Mapping[str, tuple[type[Model] | tuple[type[Model], ...], str]] = {
     "run": (manifest.Manifest, "A run's manifest.json"),
     "score": (score.Score, "profkit rules score --format json"),
     "source": (source_document.SourceViewFile, "profkit source --format json"),
-    "target": (target_format.TargetFile, "TARGET.py --list"),
+    "target": (correctness.TargetFile, "TARGET.py --list"),
     "timeline": (
         (timeline_json.ExportFile, timeline_json.ExportsFile),
         "profkit analyze --format json, of an nsys SQLite export",

@@ -9,8 +9,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from profkit.capture.correctness import Status
-from profkit.capture.target_format import CheckFile
+from profkit.capture.correctness import CheckFile, Status
 from profkit.core.errors import ProfkitError
 from profkit.core.integrity import check_unchanged
 from profkit.core.typed_file import plain, read_file
