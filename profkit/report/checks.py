@@ -15,8 +15,18 @@ from profkit.report.catalog import catalog
 if TYPE_CHECKING:
     from profkit.report.gpus import Gpu
 
+# Why a quantity is missing.
+NOT_HERE = "not on this architecture"
+UNKNOWN_HERE = "not known for this architecture"
+NO_VALUE = "the counter returned no value"
+UNDEFINED = "undefined for this launch"
+TOO_SHORT = "the launch is too short to measure it"
+OF_ONE = "of one launch of the several that were recorded together"
+NOT_COLLECTED = "not collected"
+NOT_IN_VERSION = "not collected by this version of ncu"
+NOT_CHECKED = "not separated from constant loads"
 NOT_TIMED = "ncu's time of the launch includes its own work"
-"""Why a quantity is missing whose formula rests on that time."""
+"""Of a quantity whose formula rests on that time."""
 
 
 BOUND_TOLERANCE = 0.01

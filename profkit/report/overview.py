@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from profkit.report import panels
 from profkit.report.catalog import Quantity, catalog
-from profkit.report.quantities import NOT_COLLECTED, NOT_IN_VERSION
+from profkit.report.checks import NOT_COLLECTED, NOT_IN_VERSION
 from profkit.report.summary import span
 from profkit.ui.document import Facts, Row, Table, code
 from profkit.ui.text import extent, literal, number, percent, plural

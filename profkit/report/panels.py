@@ -9,8 +9,8 @@ import math
 from collections.abc import Iterable, Iterator
 
 from profkit.machine_code.operation import WARP
+from profkit.report.checks import NOT_CHECKED, NOT_COLLECTED, NOT_HERE, NOT_IN_VERSION
 from profkit.report.occupancy import warps_per_block
-from profkit.report.quantities import NOT_CHECKED, NOT_COLLECTED, NOT_HERE, NOT_IN_VERSION
 from profkit.report.resources import BUSY
 from profkit.report.summary import LaunchSummary, Occupancy, Work
 from profkit.ui.document import Facts, Row, Table

@@ -17,20 +17,21 @@ from profkit.machine_code.opcodes import (
     tensor_operations,
 )
 from profkit.report.catalog import TENSOR_CODE, Alternative, Quantity, catalog
-from profkit.report.checks import NOT_TIMED
+from profkit.report.checks import (
+    NO_VALUE,
+    NOT_CHECKED,
+    NOT_COLLECTED,
+    NOT_HERE,
+    NOT_IN_VERSION,
+    NOT_TIMED,
+    OF_ONE,
+    TOO_SHORT,
+    UNDEFINED,
+    UNKNOWN_HERE,
+)
 from profkit.report.gpus import capability
 from profkit.report.reader import KERNEL, RawReport, Request
 from profkit.report.source_lines import executed_code, executed_where
-
-NOT_HERE = "not on this architecture"
-UNKNOWN_HERE = "not known for this architecture"
-NO_VALUE = "the counter returned no value"
-UNDEFINED = "undefined for this launch"
-TOO_SHORT = "the launch is too short to measure it"
-OF_ONE = "of one launch of the several that were recorded together"
-NOT_COLLECTED = "not collected"
-NOT_IN_VERSION = "not collected by this version of ncu"
-NOT_CHECKED = "not separated from constant loads"
 
 _DURATION = "duration"
 _TIMED = re.compile(r"elapsed|per_second|time_duration")  # in ncu's names

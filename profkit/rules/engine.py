@@ -26,8 +26,8 @@ import numpy as np
 
 from profkit.core.columns import Column, both
 from profkit.core.expression import Expression
+from profkit.report.checks import NOT_HERE, UNDEFINED
 from profkit.report.floors import ESSENTIAL, LAUNCH, SHORTEST, USUAL, WORTH, shares
-from profkit.report.quantities import NOT_HERE, UNDEFINED
 from profkit.report.resources import RESOURCES
 from profkit.report.summary import Group, LaunchSummary, ReportSummary
 from profkit.rules.calibration import Calibration, shipped_calibration

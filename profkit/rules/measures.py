@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from profkit.report.catalog import catalog
-from profkit.report.quantities import NOT_COLLECTED
+from profkit.report.checks import NOT_COLLECTED
 from profkit.report.summary import LaunchSummary
 
 MOVED = 0.1

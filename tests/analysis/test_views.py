@@ -24,9 +24,9 @@ from typer.testing import Result
 
 import profkit
 from profkit.report.catalog import catalog
-from profkit.report.checks import NOT_TIMED
+from profkit.report.checks import NOT_TIMED, OF_ONE
 from profkit.report.panels import work_grid
-from profkit.report.quantities import OF_ONE, evaluate, request
+from profkit.report.quantities import evaluate, request
 from profkit.report.reader import read
 from profkit.report.summary import groups, summarize
 from tests.conftest import (

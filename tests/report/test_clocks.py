@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from profkit.comparison.comparability import Aspect, kernels_apart
-from profkit.report.quantities import TOO_SHORT, evaluate
+from profkit.report.checks import TOO_SHORT
+from profkit.report.quantities import evaluate
 from profkit.report.summary import (
     CLOCK_ERROR,
     LaunchSummary,

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from profkit.report.catalog import catalog
+from profkit.report.checks import NOT_COLLECTED, NOT_HERE, NOT_IN_VERSION
 from profkit.report.floors import LAUNCH, SHORTEST, WORTH, floors
-from profkit.report.quantities import NOT_COLLECTED, NOT_HERE, NOT_IN_VERSION
 from profkit.report.summary import LaunchSummary, ReportSummary, groups
 from profkit.rules import finding_text as words
 from profkit.rules.checklist import checklist

@@ -15,7 +15,7 @@ import pytest
 from typer.testing import Result
 
 import profkit
-from profkit.report.quantities import NOT_HERE
+from profkit.report.checks import NOT_HERE
 from profkit.report.source_lines import executed_code
 from profkit.report.summary import Group
 from profkit.rules.checklist import Checklist
