@@ -13,7 +13,6 @@ from profkit.core.expression import HOLDS, Sign
 from profkit.core.projection import Measured
 from profkit.core.typed_file import Count, Model, Number
 from profkit.report.catalog import catalog
-from profkit.report.checks import NOT_COLLECTED, NOT_IN_VERSION
 from profkit.report.floors import WORTH
 from profkit.report.source_lines import Place
 from profkit.rules.headroom import Headroom
