@@ -325,7 +325,7 @@ class UnevaluatedRule(Model, frozen=True):
 
 def unevaluated(rule: str, kernels: int, reasons: dict[str, str]) -> UnevaluatedRule:
     """A rule that lacks quantities, by name with the reason for each."""
-    from profkit.report.quantities import NOT_COLLECTED, NOT_IN_VERSION
+    from profkit.report.checks import NOT_COLLECTED, NOT_IN_VERSION
 
     quantities = catalog().quantities
     sections = (
