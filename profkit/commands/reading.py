@@ -176,9 +176,9 @@ def judge_pairs(
     """
     from profkit.commands.parallel import in_parallel
     from profkit.rules.pair_archive import unpacked
-    from profkit.rules.score import definitions_of, joined, pairs_in, read_notes
+    from profkit.rules.score import definitions_of, pairs_in, read_notes
 
-    notes = [read_notes(folder) for folder in folders]
+    notes = read_notes(*folders)
     with ExitStack() as stack:
         pairs = [
             (pair, definitions_of(folder))
@@ -188,7 +188,7 @@ def judge_pairs(
         outcomes = in_parallel(partial(_judge, advice=advice), pairs, lambda place: _died(place[0]))
     failures = [outcome for outcome in outcomes if isinstance(outcome, ProfkitError)]
     judged = [outcome for outcome in outcomes if not isinstance(outcome, ProfkitError)]
-    return judged, joined(notes), failures
+    return judged, notes, failures
 
 
 def _judge(place: tuple[Path, Path | None], advice: Advice) -> Verdict | ProfkitError:

@@ -34,10 +34,15 @@ def list_rules(output: Output[Literal["terminal", "markdown"]], *, own: OwnRules
       profkit rules list
       profkit rules list --rules my_rules/
     """
-    from profkit.rules.rules_view import list_view, rules_markdown
+    from profkit.rules.rules_view import list_document, page_document
+    from profkit.ui.markdown import document_markdown
+    from profkit.ui.terminal import DocumentView
 
     listed = own.rules()
-    output.put(rules_markdown(listed) if output.format == "markdown" else list_view(listed))
+    if output.format == "markdown":
+        output.put(document_markdown(page_document(listed)))
+    else:
+        output.put(DocumentView(list_document(listed).blocks))
 
 
 @rules.command("explain", cls=Reading)
@@ -58,9 +63,8 @@ def explain(
       profkit rules explain shared_bank_conflicts
       profkit rules explain shared_bank_conflicts --on run.ncu-rep
     """
-    from rich.console import Group
-
-    from profkit.rules.rules_view import explained, timeline_trial_view, trials_view
+    from profkit.rules.rules_view import explained, timeline_trial_blocks, trials_blocks
+    from profkit.ui.terminal import DocumentView
 
     if kernel and on is None:
         raise UsageError("--kernel needs a report", "add --on FILE")
@@ -69,12 +73,12 @@ def explain(
         remedy = did_you_mean(rule, by_name, "see `profkit rules list`", most=3)
         raise UsageError(f"no rule {rule!r}", remedy)
     chosen = by_name[rule]
-    view = explained(chosen)
+    blocks = list(explained(chosen))
     if on is not None and chosen.about != "kernel":
         from profkit.rules.engine import explain_timeline
 
         measured = _quantities(on) if chosen.about == "timeline" else _step_quantities(on)
-        view = Group(view, timeline_trial_view(explain_timeline(measured, chosen)))
+        blocks += timeline_trial_blocks(explain_timeline(measured, chosen))
     elif on is not None:
         from profkit.commands.reading import read_report
 
@@ -90,8 +94,8 @@ def explain(
             for trial in report.explain(other)
             if trial.finding
         ]
-        view = Group(view, trials_view(report.explain(chosen), listed, others))
-    put(view, None)
+        blocks += trials_blocks(report.explain(chosen), listed, others)
+    put(DocumentView(blocks), None)
 
 
 @rules.command("check", cls=Reading)
@@ -136,9 +140,8 @@ def score(pairs: Path | None = None, *, output: Output[TextFormat], rules: RuleO
       profkit rules score --pairs my_pairs/ -o score.json
     """
     from profkit.commands.reading import judge_pairs, judge_stories
-    from profkit.core.typed_file import encode
-    from profkit.rules.rules_view import score_markdown, score_view
     from profkit.rules.score import score as summed
+    from profkit.rules.score_view import score_document
     from profkit.rules.story_score import score_stories
 
     advice = rules.advice(0)
@@ -151,12 +154,8 @@ def score(pairs: Path | None = None, *, output: Output[TextFormat], rules: RuleO
     failures += broken
     if judged or stories:
         result = summed(judged, notes, score_stories(stories) if stories else None)
-        if output.format == "json":
-            output.put(encode(result, dense=False))
-        elif output.format == "markdown":
-            output.put(score_markdown(result, notes.note))
-        else:
-            output.put(score_view(result))
+        complete = output.format == "markdown"
+        output.show(result, lambda: score_document(result, notes.note, complete=complete))
     report_failures(failures)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from typing import TYPE_CHECKING
@@ -105,22 +105,18 @@ class Checklist:
     @cached_property
     def rule_items(self) -> tuple[FindingGroup, ...]:
         """The findings of each rule as one item: by number, then those without an estimate."""
-        ranked = _by_rule(self.items)
-        saved = [self.wholes.saved(item.finding for item in findings) for findings in ranked]
-        last = max(
-            (number for number, (share, _) in enumerate(saved, 1) if _is_worth(share)), default=0
-        )
-        numbered = [
-            FindingGroup(number, findings, 1 / (1 - share), number > last, variant)
-            for number, (findings, (share, variant)) in enumerate(
-                zip(ranked, saved, strict=True), 1
-            )
+        groups = [
+            FindingGroup(rank, findings, 1 / (1 - share), share < WORTH_ACTING, variant)
+            for rank, findings in enumerate(_by_rule(self.items), 1)
+            for share, variant in [self.wholes.saved(findings)]
         ]
-        informative = [
-            FindingGroup(0, findings, math.nan, not _is_worth(self._at_most(findings)))
+        last = max((group.rank for group in groups if not group.minor), default=0)
+        groups = [replace(group, minor=group.rank > last) for group in groups]
+        informative = (
+            FindingGroup(0, findings, math.nan, self._at_most(findings) < WORTH_ACTING)
             for findings in _by_rule(self.informative)
-        ]
-        return (*numbered, *informative)
+        )
+        return (*groups, *informative)
 
     def headroom_of(self, group: Group | None) -> Headroom | None:
         """The headroom of a kernel; None where it is unknown."""
@@ -145,16 +141,16 @@ class Checklist:
     @property
     def major(self) -> tuple[FindingGroup, ...]:
         """The items worth acting on; that a kernel is at a roof is none (see `roofs`)."""
-        return tuple(
-            item for item in self.rule_items if not item.minor and item.rule.category != AT_THE_ROOF
-        )
+        return tuple(group for group in self._below_roofs if not group.minor)
 
     @property
     def minor(self) -> tuple[FindingGroup, ...]:
         """The items that save less than WORTH_ACTING of the time each."""
-        return tuple(
-            item for item in self.rule_items if item.minor and item.rule.category != AT_THE_ROOF
-        )
+        return tuple(group for group in self._below_roofs if group.minor)
+
+    @property
+    def _below_roofs(self) -> Iterator[FindingGroup]:
+        return (group for group in self.rule_items if group.rule.category != AT_THE_ROOF)
 
     def __repr__(self) -> str:
         extent = f"{plural(self.rules, 'rule')} on {plural(self.kernels, 'kernel')}"
@@ -215,26 +211,17 @@ class Checklist:
         groups = [item.group for item in self.findings if item.rule.category == AT_THE_ROOF]
         return tuple(sorted(filter(None, groups), key=lambda group: -group.total))
 
-    def place(self, item: Finding) -> int:
-        """The place of an item among all findings, from 1."""
-        return self._places[id(item)]
-
-    @cached_property
-    def _places(self) -> Mapping[int, int]:
-        return {id(item): place for place, item in enumerate(self.findings, start=1)}
-
     def findings_on(self, group: Group | None) -> tuple[Finding, ...]:
         """The ranked and informative items on one kernel."""
-        return tuple(self._by_kernel.get(group.typical.index, ())) if group else ()
+        return tuple(self._by_launch[group.typical.index]) if group else ()
 
     @cached_property
-    def _by_kernel(self) -> Mapping[int, Sequence[Finding]]:
-        """Findings by the launch that is typical of their kernel."""
-        kernels: dict[int, list[Finding]] = defaultdict(list)
+    def _by_launch(self) -> Mapping[int | None, Sequence[Finding]]:
+        """Items by the launch that is typical of their kernel."""
+        kernels: dict[int | None, list[Finding]] = defaultdict(list)
         for item in self.findings:
-            if item.group:
-                kernels[item.group.typical.index].append(item)
-        return dict(kernels)
+            kernels[item.launch].append(item)
+        return kernels
 
 
 def checklist(
@@ -311,93 +298,67 @@ def _items(
     is_selection: bool = False,
     headrooms: Mapping[int, Headroom] | None = None,
 ) -> tuple[Finding, ...]:
-    ranks = _ranks(findings, wholes)
-    findings = _ranked(findings, ranks, wholes)
-    peers = _peers(findings, ranks)
+    findings = _ranked(findings, wholes)
     items = []
-    for place, finding in enumerate(findings):
+    for place, finding in enumerate(findings, 1):
         rule, typical = finding.rule, finding.group.typical if finding.group else None
-        rank = ranks[rule.name] if finding.estimate else 0
-        shown = blamed is None or (rank or place + 1) <= blamed
+        shown = blamed is None or (finding.rank or place) <= blamed
         # a rule that replaces a shipped one of its name has no page, and says itself what to do
         is_shipped = _explanations().get(rule.name) == rule.explanation
         library = library_of(typical.name) if typical and is_shipped else None
-        cc = typical.gpu.cc if typical else (0, 0)
-        own = tuple(action.text for action in rule.actions if action.suits(cc))
+        own = rule.actions_on(typical.gpu.cc if typical else (0, 0))
         items.append(
             replace(
                 finding,
-                rank=rank,
                 actions=caller_actions(library, rule.category) if library else own,
                 places=blame(typical, rule.blame) if typical and rule.blame and shown else (),
-                peers=peers.get(place, ()),
+                peers=_peers(finding, findings),
                 page=f"docs/reference/rules.md#{rule.name}" if is_shipped else "",
                 is_selection=is_selection,
                 library=library,
-                variant=wholes.saved([finding])[1],
                 headroom=(headrooms or {}).get(typical.index) if typical else None,
             )
         )
     return tuple(items)
 
 
-def _ranks(findings: Iterable[Finding], wholes: Wholes) -> Mapping[str, int]:
-    """By rule, the number of its item: by its speedup for its whole."""
-    rules: dict[str, list[Finding]] = defaultdict(list)
-    for finding in findings:
-        if finding.estimate:
-            rules[finding.rule.name].append(finding)
-    saved = {name: wholes.saved(own)[0] for name, own in rules.items()}
-    return {
-        name: number for number, name in enumerate(sorted(saved, key=lambda name: -saved[name]), 1)
+def _ranked(findings: Iterable[Finding], wholes: Wholes) -> list[Finding]:
+    """Findings by the speedup of their rule for its whole, which gives them their rank, and by
+    their own; those without an estimate last. `run` is of the whole of each."""
+    promising = [finding for finding in findings if finding.estimate]
+    rules = {own[0].rule.name: wholes.saved(own)[0] for own in _by_rule(promising)}
+    ranks = {
+        name: rank for rank, name in enumerate(sorted(rules, key=lambda name: -rules[name]), 1)
     }
-
-
-def _ranked(findings: Iterable[Finding], ranks: Mapping[str, int], wholes: Wholes) -> list[Finding]:
-    """Findings by rank and their own gain, those without an estimate last; `run` is of the whole
-    of each."""
-    ordered = []
+    ranked = []
     for finding in findings:
-        share, _ = wholes.saved([finding])
+        share, variant = wholes.saved([finding])
         estimate = finding.estimate and replace(finding.estimate, run=1 / (1 - share))
-        ordered.append((estimate, replace(finding, estimate=estimate)))
-    ordered.sort(
-        key=lambda pair: (ranks[pair[1].rule.name], -pair[0].run) if pair[0] else (math.inf, 0.0)
+        rank = ranks[finding.rule.name] if estimate else 0
+        ranked.append(replace(finding, rank=rank, estimate=estimate, variant=variant))
+    return sorted(
+        ranked, key=lambda each: (each.rank or math.inf, -each.estimate.run if each.estimate else 0)
     )
-    return [finding for _, finding in ordered]
 
 
-def _peers(findings: Sequence[Finding], ranks: Mapping[str, int]) -> Mapping[int, tuple[int, ...]]:
-    """By the place of a finding, the ranks of others on its kernel that save about as much."""
-    promising: dict[int, list[int]] = defaultdict(list)
-    for place, finding in enumerate(findings):
-        if finding.estimate and finding.group:
-            promising[finding.group.typical.index].append(place)
-    return {
-        place: tuple(
-            ranks[findings[other].rule.name]
-            for other in own
-            if other != place and _is_similar(findings[other].saved, findings[place].saved)
-        )
-        for own in promising.values()
-        for place in own
-    }
+def _peers(finding: Finding, findings: Iterable[Finding]) -> tuple[int, ...]:
+    """The ranks of others on its kernel that save about as much."""
+    saved = finding.saved
+    return tuple(
+        other.rank
+        for other in findings
+        if other is not finding and other.group and other.launch == finding.launch
+        if other.rank and finding.rank
+        if min(other.saved, saved) >= (1 - SAME_WEIGHT) * max(other.saved, saved)
+    )
 
 
-def _is_similar(first: float, second: float) -> bool:
-    return min(first, second) >= (1 - SAME_WEIGHT) * max(first, second)
-
-
-def _is_worth(share: float) -> bool:
-    return share >= WORTH_ACTING
-
-
-def _by_rule(items: Iterable[Finding]) -> list[tuple[Finding, ...]]:
+def _by_rule(findings: Iterable[Finding]) -> list[tuple[Finding, ...]]:
     """Findings of the same rule together, in the order of the first of each."""
     rules: dict[str, list[Finding]] = defaultdict(list)
-    for item in items:
-        rules[item.rule.name].append(item)
-    return [tuple(findings) for findings in rules.values()]
+    for finding in findings:
+        rules[finding.rule.name].append(finding)
+    return list(map(tuple, rules.values()))
 
 
 @cache
@@ -416,12 +377,10 @@ def proofs(report: ReportSummary, variants: Variants | None) -> tuple[Demonstrat
     selected = {name for launch in report.launches for name in launch.launch.nvtx}
     if len(report.launches) == report.recorded:
         selected |= times.keys()
-    hosts = variants.hosts if timed else {}
-    best = compared[0] if compared else ""
+    hosts = defaultdict(float, variants.hosts if timed else {})
     made = (
-        DemonstratedSpeedup(
-            name, times[name], best, times[best], timed, hosts.get(name, 0.0), hosts.get(best, 0.0)
-        )
+        DemonstratedSpeedup(name, times[name], best, times[best], timed, hosts[name], hosts[best])
+        for best in compared[:1]
         for name in compared
         if name in selected
     )
@@ -432,12 +391,8 @@ def _profiled(report: ReportSummary, variants: Variants) -> Mapping[str, float]:
     """Sums over the launches of each variant; nothing of a report of which only a part is kept."""
     if len(report.launches) < report.recorded:
         return {}
-    launches = {
-        name: [launch for launch in report.launches if name in launch.launch.nvtx]
-        for name in variants.passed
-    }
-    return {
-        name: sum(launch.duration for launch in own)
-        for name, own in launches.items()
-        if own and not any(launch.failed for launch in own)
-    }
+    times: dict[str, float] = defaultdict(float)
+    for launch in report.launches:
+        for name in {*launch.launch.nvtx} & {*variants.passed}:
+            times[name] += math.nan if launch.failed else launch.duration
+    return {name: time for name, time in times.items() if not math.isnan(time)}

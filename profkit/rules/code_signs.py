@@ -170,7 +170,7 @@ def code_findings(kernels: Sequence[KernelFacts], factors: Factors) -> tuple[Cod
         group, rule = row.kernel.group, row.sign.rule
         if not weight >= _WORTH_SHOWING * row.facts["kernel_share"]:
             continue
-        if not any(step.suits(group.typical.gpu.cc) for step in rule.actions):
+        if not rule.actions_on(group.typical.gpu.cc):
             continue
         key = rule.category, id(group)
         if key not in strongest or weight > strongest[key].weight:
@@ -188,7 +188,7 @@ def code_findings(kernels: Sequence[KernelFacts], factors: Factors) -> tuple[Cod
 def _actions(rule: Rule, group: Group) -> tuple[str, ...]:
     if library := library_of(group.typical.name):
         return caller_actions(library, rule.category)
-    return tuple(step.text for step in rule.actions if step.suits(group.typical.gpu.cc))
+    return rule.actions_on(group.typical.gpu.cc)
 
 
 @dataclass(frozen=True)

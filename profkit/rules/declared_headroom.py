@@ -58,12 +58,7 @@ class DeclaredHeadroom(Model, frozen=True, kw_only=True):
 
 
 def declared_headroom(
-    work: DeclaredWork,
-    seconds: float,
-    gpu: Gpu,
-    *,
-    unit: Unit,
-    measured: Roofs = NONE_MEASURED,
+    work: DeclaredWork, seconds: float, gpu: Gpu, *, unit: Unit, measured: Roofs = NONE_MEASURED
 ) -> DeclaredHeadroom | None:
     """The headroom of declared work that took `seconds`; None where no roof of the GPU is known
     for it. One launch could do it. Roofs are the measured ones where there are, else the

@@ -1,4 +1,4 @@
-"""Findings as text: speedups, evidence, locations, roofs, rules not evaluated; and as Markdown."""
+"""Findings as text: speedups, evidence, locations, roofs, rules not evaluated."""
 
 from __future__ import annotations
 
@@ -83,12 +83,11 @@ _LONGEST = 100  # characters, chosen: an expression that fits one line
 
 def gain(estimate: Estimate) -> str:
     """A kernel's estimated speedup as `2.2x [1.9, 2.5]`."""
-    return numbers.factor_range(estimate.likely, estimate.low, estimate.high)
+    return str(estimate)
 
 
-def factor(value: float) -> str:
-    """A speedup alone: `1.05x`, `2.2x`, `24x`."""
-    return numbers.factor(value)
+factor = numbers.factor
+"""A speedup alone: `1.05x`, `2.2x`, `24x`."""
 
 
 def headroom(headroom: Headroom | None) -> str:
@@ -110,16 +109,14 @@ def kernel_columns(checklist: Checklist | None) -> Mapping[str, Callable[[Group]
     if checklist is None:
         return {}
 
+    def headroom(group: Group) -> str:
+        most = checklist.headroom_of(group)
+        alone = ALONE if most and not most.flop_recorded else ""
+        return f"≤{factor(most.factor)} {_SHORT_FLOORS[most.floor]}{alone}" if most else ""
+
     def variant(group: Group) -> str:
         names = dict.fromkeys(map(checklist.wholes.name, group.launches))
         return literal(", ".join(filter(None, names)))
-
-    def headroom(group: Group) -> str:
-        most = checklist.headroom_of(group)
-        if most is None:
-            return ""
-        alone = "" if most.flop_recorded else ALONE
-        return f"≤{factor(most.factor)} {_SHORT_FLOORS[most.floor]}{alone}"
 
     return {"Variant": variant, "Headroom": headroom}
 
@@ -131,13 +128,11 @@ def _run_factor(value: float) -> str:
 def estimate(item: Finding, *, whole: bool = True, extent: str = "") -> str:
     """A kernel's estimated speedup with its range, and what is known about it; `whole` adds that
     for the whole report, `extent` names what that is of."""
-    estimate = item.estimate
-    if estimate is None:
+    if item.estimate is None:
         return _no_estimate(item) or f"none; {_limits(item)}"
     if item.group is None:
-        most = f"at most {factor(estimate.high)}" if item.is_ceiling else gain(estimate)
-        return f"{most} for {_extent(item, '')}; {prospects(item, whole=False)}"
-    return f"{gain(estimate)}{of_chain(item)}; {prospects(item, whole=whole, extent=extent)}"
+        return f"{item.speedup_text} for {_extent(item, '')}; {prospects(item, whole=False)}"
+    return f"{gain(item.estimate)}{of_chain(item)}; {prospects(item, whole=whole, extent=extent)}"
 
 
 def of_chain(item: Finding) -> str:
@@ -173,10 +168,9 @@ def _bound(item: Finding, estimate: Estimate) -> Iterator[str]:
             yield f"{time} left if {parts} disappear"
         elif factor(estimate.likely) == factor(estimate.high):
             yield most
-        elif _is_lower(estimate):
-            yield f"{factor(estimate.likely)} is the lower estimate, up to {most}"
         else:
-            yield f"up to {most}"
+            lower = f"{factor(estimate.likely)} is the lower estimate, "
+            yield f"{lower if _is_lower(estimate) else ''}up to {most}"
     elif limit := estimate.bounded_by:
         each = " per launch" if item.group.count > 1 else ""
         yield f"next limit {limit} (busy for {time}{each} now)"
@@ -210,14 +204,13 @@ def whole_gain(item: Finding, extent: str = "") -> str:
 def item_gain(item: FindingGroup) -> str:
     """The speedup of all launches together from fixing all kernels of an item: `1.05x`; of a
     timeline from the lower estimate on: `1.01x to 73x`, or the ceiling alone."""
-    if not item.rank:
-        return ""
     gained = item.best.estimate
-    if gained and item.best.is_ceiling:
-        return f"at most {factor(gained.high)}"
-    if item.best.group is None and gained and _is_lower(gained):
-        return f"{_run_factor(item.speedup)} to {factor(gained.high)}"
-    return _run_factor(item.speedup)
+    if not item.rank or not gained:
+        return ""
+    if item.best.is_ceiling:
+        return item.best.speedup_text
+    is_range = item.best.group is None and _is_lower(gained)
+    return _run_factor(item.speedup) + (f" to {factor(gained.high)}" if is_range else "")
 
 
 def _is_lower(estimate: Estimate) -> bool:
@@ -240,13 +233,9 @@ def whole_of(item: FindingGroup) -> str:
 def _extent(item: Finding, variant: str) -> str:
     if item.group is None:
         return STEP if item.rule.about == "application" else _SPAN
-    if variant:
-        return (
-            f"the selected launches of {literal(variant)}"
-            if item.is_selection
-            else f"variant {literal(variant)}"
-        )
-    return "the selected launches" if item.is_selection else "the whole report"
+    if item.is_selection:
+        return f"the selected launches{f' of {literal(variant)}' if variant else ''}"
+    return f"variant {literal(variant)}" if variant else "the whole report"
 
 
 def basis(item: FindingGroup, checklist: Checklist) -> str:
@@ -266,9 +255,8 @@ def _has_several_bases(checklist: Checklist) -> bool:
 
 def legend(checklist: Checklist) -> str:
     """What the speedups of items and kernels are of, in a few words."""
-    if _has_several_bases(checklist):
-        return f"title: of part in (); {_RANGE}; not additive"
-    return f"of {whole(checklist)}; {_RANGE}; not additive"
+    title = "title: of part in ()" if _has_several_bases(checklist) else f"of {whole(checklist)}"
+    return f"{title}; {_RANGE}; not additive"
 
 
 def extents(checklist: Checklist) -> str:
@@ -320,9 +308,8 @@ def evidence(item: Finding) -> tuple[str, ...]:
     """
     shown: dict[str, str] = {}
     for value in item.evidence:
-        name = value.quantity
-        if value.holds and len(name) <= _LONGEST and not name.startswith("known("):
-            shown.setdefault(name, measured(value))
+        if len(value.quantity) <= _LONGEST and not value.quantity.startswith("known("):
+            shown.setdefault(value.quantity, measured(value))
     return tuple(shown.values())
 
 
@@ -452,16 +439,9 @@ def _times(proof: DemonstratedSpeedup) -> str:
 def proof_source(proof: DemonstratedSpeedup) -> str:
     """What a demonstrated speedup compares, by which times, and what the host leaves of it."""
     text = f"{literal(proof.variant)} takes {number(proof.seconds, 's')}; {_times(proof)}"
-    if not proof.launch_bound:
-        return text
-    bound = ", ".join(
-        f"{literal(name)}, {number(host, 's')} of host time per call"
-        for name, host in proof.launch_bound
-    )
-    compared = f"{_faster(proof.back_to_back)} than {literal(proof.variant)}"
-    return (
-        f"{text}; called back to back, {literal(proof.best)} is {compared}; launch-bound: {bound}"
-    )
+    hosts = (f"{name}, {time} of host time per call" for name, time in _hosts([proof]))
+    back_to_back = f"called back to back, {_back_to_back([proof])}; launch-bound: "
+    return f"{text}; {back_to_back}{', '.join(hosts)}" if proof.launch_bound else text
 
 
 def proven(proofs: Sequence[DemonstratedSpeedup]) -> str:
@@ -476,19 +456,24 @@ def proven(proofs: Sequence[DemonstratedSpeedup]) -> str:
     text = f"{_best(proofs[0])} of GPU time: {others}; {_times(proofs[0])}"
     if not (bound := [proof for proof in proofs if proof.launch_bound]):
         return text
-    best = literal(proofs[0].best)
+    calls = ", ".join(f"{name} {time} per call" for name, time in _hosts(bound))
+    return f"{text}; back to back, {_back_to_back(bound)}; launch-bound: {calls}"
+
+
+def _hosts(proofs: Sequence[DemonstratedSpeedup]) -> list[tuple[str, str]]:
+    """The variants that are launch-bound, with their host time."""
+    hosts = dict(pair for proof in proofs for pair in proof.launch_bound)
+    return [(literal(name), number(host, "s")) for name, host in hosts.items()]
+
+
+def _back_to_back(proofs: Sequence[DemonstratedSpeedup]) -> str:
     compared = ", ".join(
-        f"{_faster(proof.back_to_back)} than {literal(proof.variant)}" for proof in bound
+        f"{factor(max(gain, 1 / gain))} {'faster' if gain >= 1 else 'slower'} than "
+        f"{literal(proof.variant)}"
+        for proof in proofs
+        for gain in [proof.back_to_back]
     )
-    hosts = dict(pair for proof in bound for pair in proof.launch_bound)
-    calls = ", ".join(
-        f"{literal(name)} {number(host, 's')} per call" for name, host in hosts.items()
-    )
-    return f"{text}; back to back, {best} is {compared}; launch-bound: {calls}"
-
-
-def _faster(speedup: float) -> str:
-    return f"{factor(max(speedup, 1 / speedup))} {'faster' if speedup >= 1 else 'slower'}"
+    return f"{literal(proofs[0].best)} is {compared}"
 
 
 def unevaluated_lines(
@@ -499,19 +484,14 @@ def unevaluated_lines(
     `with_samples` has the rules that need per-instruction samples of kernels that are too short.
     """
     lines = []
-    lacking = checklist.lacking
-    if lacking:
+    if lacking := checklist.lacking:
         sections = dict.fromkeys(name for rule in checklist.unevaluated for name in rule.sections)
         needed = f": need {', '.join(sections)}" if sections else ""
         full = "full" in session.options.get("set", "").split(",")
-        remedy = "record with ncu --set full" if sections and not full else ""
-        command = f"profkit checklist {path}".rstrip()
-        listed = f"{command} lists the missing quantities"
-        lines.append(
-            f"{len(lacking)} of {plural(checklist.rules, 'rule')}{needed}; {remedy or listed}"
-        )
-    if lacking and not has_reader():
-        lines.append(WITHOUT_READER)
+        remedy = f"{f'profkit checklist {path}'.rstrip()} lists the missing quantities"
+        remedy = "record with ncu --set full" if sections and not full else remedy
+        lines.append(f"{len(lacking)} of {plural(checklist.rules, 'rule')}{needed}; {remedy}")
+        lines += [] if has_reader() else [WITHOUT_READER]
     if with_samples and (unsampled := len(checklist.unevaluated) - len(lacking)):
         lines.append(
             f"{plural(unsampled, 'rule')} on per-instruction samples, on kernels below "
@@ -534,21 +514,12 @@ def without_finding(checklist: Checklist, groups: Iterable[Group]) -> tuple[tupl
     )
 
 
-def lacks(checklist: Checklist) -> tuple[tuple[str, str], ...]:
+def lacks(checklist: Checklist) -> Iterator[tuple[str, str]]:
     """Each rule that was not evaluated, with its missing quantities."""
     kernels = checklist.kernels
-    return tuple(
-        (
-            rule.rule,
-            ", ".join(rule.missing)
-            + (
-                f" ({rule.kernels} of {kernels} launch configurations)"
-                if 0 < rule.kernels < kernels
-                else ""
-            ),
-        )
-        for rule in checklist.lacking
-    )
+    for rule in checklist.lacking:
+        some = f" ({rule.kernels} of {kernels} launch configurations)"
+        yield rule.rule, ", ".join(rule.missing) + (some if 0 < rule.kernels < kernels else "")
 
 
 def summary(checklist: Checklist) -> str:

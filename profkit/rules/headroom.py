@@ -40,11 +40,7 @@ class Headroom(Model, frozen=True):
 
 
 def headroom(
-    group: Group,
-    needed_bytes: float,
-    needed_flop: float = 1.0,
-    *,
-    fits_tensor_cores: bool = False,
+    group: Group, needed_bytes: float, needed_flop: float = 1.0, *, fits_tensor_cores: bool = False
 ) -> Headroom:
     """The headroom of a kernel's typical launch; `needed_bytes` and `needed_flop` are shares of its
     DRAM traffic and of its arithmetic outside tensor cores."""

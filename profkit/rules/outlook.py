@@ -205,19 +205,11 @@ def _range(launch: LaunchSummary, calls: Mapping[str, Call]) -> str:
 
 
 def _whole(
-    name: str,
-    launches: list[LaunchSummary],
-    call: Call,
-    measured: Roofs,
-    unit: Unit,
+    name: str, launches: list[LaunchSummary], call: Call, measured: Roofs, unit: Unit
 ) -> Whole:
     is_timed = call.seconds > 0
     seconds = call.seconds if is_timed else sum(launch.duration for launch in launches)
     headroom = declared_headroom(
-        call.work or DeclaredWork(),
-        seconds,
-        launches[0].gpu,
-        unit=unit,
-        measured=measured,
+        call.work or DeclaredWork(), seconds, launches[0].gpu, unit=unit, measured=measured
     )
     return Whole(name, seconds, is_timed, len(launches), headroom)

@@ -168,6 +168,10 @@ class Rule(RuleForm, frozen=True, kw_only=True, dict=True):
         steps = self.things_to_do
         return tuple(Action(step) if isinstance(step, str) else step for step in steps)
 
+    def actions_on(self, cc: ComputeCapability) -> tuple[str, ...]:
+        """Those that apply to a compute capability."""
+        return tuple(action.text for action in self.actions if action.suits(cc))
+
     @property
     def blame(self) -> tuple[str, ...]:
         return (self.blamed,) if isinstance(self.blamed, str) else self.blamed

@@ -1,119 +1,94 @@
-"""Views of rules: list, explanation, evaluation on a report, accuracy."""
+"""The documents of `profkit rules`: list, explanation, evaluation on a report, accuracy."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Literal
-
-from rich.console import Group, RenderableType
-from rich.table import Table
-from rich.text import Text
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from profkit.core.compute_capability import NEWEST, OLDEST
 from profkit.core.text_files import shipped_text
 from profkit.report.floors import WORTH
 from profkit.report.resources import RESOURCES
 from profkit.rules import finding_text as words
+from profkit.rules.checklist import Checklist
+from profkit.rules.engine import Condition, Trial
+from profkit.rules.finding import Estimate, Finding
+from profkit.rules.rule_file import Action, Rule
 from profkit.rules.samples import SAMPLED, WORTH_SAMPLING, Match
-from profkit.rules.story_score import NEAR
-from profkit.ui.markdown import code, escape, table_of
+from profkit.ui.document import (
+    Block,
+    Document,
+    Facts,
+    Heading,
+    Paragraph,
+    Row,
+    Styled,
+    Table,
+    authored,
+    code,
+    styled,
+)
 from profkit.ui.names import told_apart
-from profkit.ui.terminal import rows_of
-from profkit.ui.text import factor_range, literal, number, percent, plural
-from profkit.ui.view import Grid
-
-if TYPE_CHECKING:
-    from profkit.rules.checklist import Checklist
-    from profkit.rules.engine import Condition, Trial
-    from profkit.rules.finding import Estimate, Finding
-    from profkit.rules.rule_file import Action, Rule
-    from profkit.rules.score import Accuracy, Alarm, PairScore, Part, Score
-    from profkit.rules.score_without_counters import BlindPart
-    from profkit.rules.story_score import Applications, StoryScore
+from profkit.ui.text import factor_range, number, percent, plural
 
 _FLOORS_SHOWN = 5  # chosen: two lines at 100 columns
 _LEAST_FLOOR = 0.005  # share of the kernel's time that is not rounded to 0%
 _IS_UNKNOWN = re.compile(r"known\((\w+)\) == 0")
-_ESTIMATE, _FLOORS = "est. speedup", "lower bounds"
+_ESTIMATE = "est. speedup"
 _MARKS: Mapping[bool | None, str] = {True: "yes", False: "no", None: "?"}
-_CONDITIONS, _REMAINING = "Conditions", "Remaining after a fix"
-_MATCHED = "Selected samples"
-_STORIES = ("Application", "Fixed", "Named first", "Gain", "Ceiling", "Missed")
-_SUMMARY = (
-    "",
-    "Defects",
-    "First",
-    "Top 3",
-    "Factor",
-    "Error",
-    "Small gains",
-    "In range",
-    "Range",
-    "False alarms",
-)
-_PAIRS = ("Pair", "Category", "Measured", "Predicted", "Rank", "ncu")
-_BLIND = ("", "First agrees", "First is the defect", "Headroom within 20%", "Floor within 20%")
-_HEADROOMS = ("", "Within 20%", "Floor within 20%", "Gain above it", "Headroom over gain")
-_DIFFERING = ("Pair", "Declared work", "Full analysis", "Fixed kernel", "Measured", "Why")
-_WORDS = {"Pair", "Category", "Application", "Fixed", "Named first", "Missed"}
-_INDENT = 4  # columns
 _NAME = 40  # characters of a kernel name, chosen: time and rank fit beside it at 80 columns
 
 
-def list_view(rules: Sequence[Rule]) -> RenderableType:
+def list_document(rules: Sequence[Rule]) -> Document:
     """All rules, a line or two each."""
     rows = tuple((rule.name, rule.category, rule.title) for rule in rules)
     more = f"{plural(len(rules), 'rule')}; details: profkit rules explain RULE"
-    grid = Grid("", ("Rule", "Category", "Finding"), rows)
-    return Group(_table(grid, folded={"Finding"}), Text(), Text(more, "dim"))
+    return Document("Rules", (Table("", ("Rule", "Category", "Finding"), rows, more),))
 
 
-def _table(grid: Grid, folded: Collection[str], numbers: Collection[str] = ()) -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-    for name in grid.columns:
-        justify: Literal["left", "right"] = "right" if name in numbers else "left"
-        table.add_column(name, justify=justify, overflow="fold", no_wrap=name not in folded)
-    for row in grid.rows:
-        table.add_row(*map(Text, row))
-    return table
-
-
-def rules_markdown(rules: Sequence[Rule]) -> str:
+def page_document(rules: Sequence[Rule]) -> Document:
     """The page of the rules, by category."""
-    lines = [shipped_text("profkit.rules", "rules.md")]
+    blocks = list(authored(shipped_text("profkit.rules", "rules.md")))
     for category in dict.fromkeys(rule.category for rule in rules):
-        lines.append(f"## {category}\n")
+        blocks.append(Heading(category))
         for rule in rules:
             if rule.category == category:
-                lines += [*_section(rule), ""]
-    return "\n".join(lines)
+                blocks += [Heading(rule.name, 3), *_explanation(rule, _facts(rule))]
+    return Document("Rules", tuple(blocks))
 
 
-def _section(rule: Rule) -> list[str]:
-    lines = [f"### {rule.name}", "", f"{escape(rule.title)}. {escape(rule.explanation)}", ""]
-    for label, entries in _facts(rule).items():
-        shown = code if label in {_CONDITIONS, _REMAINING, _MATCHED} else escape
-        lines += [f"{label}:", "", *(f"- {shown(entry)}" for entry in entries), ""]
-    confidence = "" if rule.formulas else f"{rule.confidence} confidence, "
-    lines.append(f"{confidence}{rule.effort} effort.".capitalize())
-    return lines
+def explained(rule: Rule) -> Iterator[Block]:
+    """One rule: conditions, formulas of its estimate, actions and verification."""
+    yield Heading(rule.name, 1, rule.category)
+    yield from _explanation(rule, [*_facts(rule), Row("Defined in", rule.place)])
 
 
-def _facts(rule: Rule) -> Mapping[str, Sequence[str]]:
-    """The parts of a rule by label, without empty ones."""
+def _explanation(rule: Rule, rows: Iterable[Row]) -> Iterator[Block]:
+    yield Paragraph(f"{rule.title}. {rule.explanation}")
+    yield Facts("", tuple(row for row in rows if row.value), gap=True)
+
+
+def _facts(rule: Rule) -> Iterator[Row]:
+    """The parts of a rule by label."""
     shares = {**rule.relieves, "FLOP": rule.flop, "time": rule.time}
-    parts: Mapping[str, Sequence[str]] = {
-        _CONDITIONS: [condition.text for condition in rule.when],
-        _MATCHED: list(map(_match, rule.match)),
-        _REMAINING: [f"{name}: {share.text}" for name, share in shares.items() if share],
-        "Assumes": [rule.assumes] if rule.assumes else (),
-        "Actions": list(map(_action, rule.actions)),
-        "Verify": rule.verify,
-        "Locations ranked by": [" + ".join(rule.blame)] if rule.blame else (),
-    }
-    return {label: entries for label, entries in parts.items() if entries}
+    left = [f"{name}: {share.text}" for name, share in shares.items() if share]
+    yield Row("Conditions", _lines([condition.text for condition in rule.when], code))
+    yield Row("Selected samples", _lines(map(_match, rule.match), code))
+    yield Row("Remaining after a fix", _lines(left, code))
+    yield Row("Assumes", rule.assumes)
+    yield Row("Actions", _lines(map(_action, rule.actions)))
+    yield Row("Verify", _lines(rule.verify))
+    yield Row("Locations ranked by", " + ".join(rule.blame))
+    by_width = "by the width of an estimate's range"
+    yield Row("Confidence", by_width if rule.formulas else rule.confidence)
+    yield Row("Effort", rule.effort)
+
+
+def _lines(texts: Iterable[str], style: Callable[[str], str] = str) -> Styled:
+    """Texts as lines."""
+    parts = [part for text in texts for part in ("\n", style(text))]
+    return styled(*parts[1:])
 
 
 def _match(match: Match) -> str:
@@ -135,104 +110,85 @@ def _action(action: Action) -> str:
     return f"{action.text} (CC {span})"
 
 
-def explained(rule: Rule) -> RenderableType:
-    """One rule: conditions, formulas of its estimate, actions and verification."""
-    rows = [(label, "\n".join(entries)) for label, entries in _facts(rule).items()]
-    confidence = "by the width of an estimate's range" if rule.formulas else rule.confidence
-    rows += [("Confidence", confidence), ("Effort", rule.effort), ("Defined in", rule.place)]
-    head = Text.assemble((rule.name, "bold"), (f"  {rule.category}", "dim"))
-    return Group(head, Text(f"{rule.title}. {rule.explanation}"), Text(), rows_of(rows, 0))
-
-
-def trials_view(
-    trials: Sequence[Trial],
-    checklist: Checklist,
-    others: Sequence[Finding],
-) -> RenderableType:
+def trials_blocks(
+    trials: Sequence[Trial], checklist: Checklist, others: Sequence[Finding]
+) -> Iterator[Block]:
     """A rule on each kernel: in full where it fires, else the condition that does not hold.
 
     `others` are findings of other rules of the category: of all those on a kernel the checklist has
     the one with the largest estimate.
     """
     names = told_apart((words.kernel_name(trial.group) for trial in trials), _NAME)
-    parts: list[RenderableType] = []
-    without: list[tuple[str, str]] = []
+    without: list[Row] = []
     for trial in trials:
         name = names[words.kernel_name(trial.group)]
-        if trial.finding is None:
-            without.append((name, _obstacle(trial.conditions)))
-            continue
-        own = [other for other in others if other.launch == trial.finding.launch]
-        parts += [Text(), *_fired(trial, trial.finding, name, checklist, own)]
+        if finding := trial.finding:
+            own = [other for other in others if other.launch == finding.launch]
+            yield Heading(styled("Fires on ", name), 3, _place(trial, finding, checklist))
+            rows = _fired(trial, finding, checklist, own)
+            yield Facts("", tuple(row for row in rows if row.value), indent=4)
+        else:
+            without.append(Row(name, _obstacle(trial.conditions)))
     if without:
-        parts += [Text(), Text("Does not fire on", "bold"), rows_of(without, _INDENT)]
-    return Group(*parts)
+        yield Heading("Does not fire on", 3)
+        yield Facts("", tuple(without), indent=4)
 
 
-def timeline_trial_view(trial: Trial) -> RenderableType:
+def timeline_trial_blocks(trial: Trial) -> Iterator[Block]:
     """A rule on a timeline: its conditions and its estimate."""
-    verb = "Fires on" if trial.finding else "Does not fire on"
-    rows = _looked_at(trial.conditions)
+    yield Heading(f"{'Fires' if trial.finding else 'Does not fire'} on {words.TIMELINE}", 3)
+    rows = list(_looked_at(trial.conditions))
     if trial.finding and trial.finding.estimate and not trial.finding.is_negligible:
-        rows.append((_ESTIMATE, words.gain(trial.finding.estimate)))
-    return Group(Text(), Text(f"{verb} {words.TIMELINE}", "bold"), rows_of(rows, _INDENT))
+        rows.append(Row(_ESTIMATE, words.gain(trial.finding.estimate)))
+    yield Facts("", tuple(rows), indent=4)
+
+
+def _place(trial: Trial, finding: Finding, checklist: Checklist) -> str:
+    """The kernel's time, and the finding's rank or why it has none."""
+    items = checklist.findings_on(trial.group)
+    own = (item.rank for item in items if item.rank and item.rule.name == finding.rule.name)
+    smaller = f"saves less than {1 - 1 / WORTH:.0%} of the kernel"
+    absent = smaller if finding.is_negligible else "no estimate, or a smaller one in its category"
+    rank = next(own, 0)
+    place = f"rank {rank}" if rank else f"not ranked: {absent}"
+    return f"{number(trial.group.median, 's')}, {place}" if trial.group else place
 
 
 def _fired(
-    trial: Trial,
-    finding: Finding,
-    name: str,
-    checklist: Checklist,
-    others: Sequence[Finding],
-) -> list[RenderableType]:
-    group, rule = trial.group, finding.rule
-    items = checklist.findings_on(group)
-    rank = next((item.rank for item in items if item.rank and item.rule.name == rule.name), 0)
-    smaller = f"saves less than {1 - 1 / WORTH:.0%} of the kernel"
-    absent = smaller if finding.is_negligible else "no estimate, or a smaller one in its category"
-    place = f"rank {rank}" if rank else f"not ranked: {absent}"
-    time = f"  {number(group.median if group else math.nan, 's')}, {place}"
-    rows = _looked_at(trial.conditions)
+    trial: Trial, finding: Finding, checklist: Checklist, others: Sequence[Finding]
+) -> Iterator[Row]:
+    yield from _looked_at(trial.conditions)
     if finding.lacking:
-        rows.append((_ESTIMATE, f"unknown, not recorded: {', '.join(finding.lacking)}"))
+        yield Row(_ESTIMATE, f"unknown, not recorded: {', '.join(finding.lacking)}")
     if estimate := finding.estimate:
-        rows.append((_ESTIMATE, f"{_gain(finding, estimate, checklist)} {_source(rule)}"))
-        rows.append(("assumes", rule.assumes))
-        rows.append(("headroom", words.headroom(checklist.headroom_of(group))))
-        rows.append((_FLOORS, _floors(trial)))
+        yield Row(_ESTIMATE, _gain(finding, estimate, checklist))
+        yield Row("assumes", finding.rule.assumes)
+        yield Row("headroom", words.headroom(checklist.headroom_of(trial.group)))
+        yield Row("lower bounds", _floors(trial))
         if not math.isnan(trial.time):
-            rows.append(
-                (
-                    "time",
-                    f"{percent(trial.time)} remains by the rule's formula, before the lower bounds",
-                )
-            )
+            remains = "remains by the rule's formula, before the lower bounds"
+            yield Row("time", f"{percent(trial.time)} {remains}")
     for other in others:
         estimate = None if other.is_negligible else other.estimate
-        promise = _gain(other, estimate, checklist) if estimate else "no estimate"
-        rows.append(("also", f"{other.rule.name}: {promise} {_source(other.rule)}"))
-    head = Text.assemble(("Fires on ", "bold"), (name, "bold"), time)
-    return [head, rows_of(rows, _INDENT)]
+        yield Row("also", f"{other.rule.name}: {_gain(other, estimate, checklist)}")
 
 
-def _gain(finding: Finding, estimate: Estimate, checklist: Checklist) -> str:
-    """A range that ends at the kernel's headroom, as in the checklist."""
+def _gain(finding: Finding, estimate: Estimate | None, checklist: Checklist) -> str:
+    """A range that ends at the kernel's headroom, as in the checklist, and what it rests on."""
+    is_counted = SAMPLED.keys().isdisjoint(finding.rule.names)
+    source = "from counters" if is_counted else "from warp samples"
+    if estimate is None:
+        return f"no estimate {source}"
     headroom = checklist.headroom_of(finding.group)
-    if headroom is None or finding.rule.spans == "chain":
-        return words.gain(estimate)
+    most = headroom.factor if headroom and finding.rule.spans != "chain" else math.inf
     factors = (estimate.likely, estimate.low, estimate.high)
-    return factor_range(*(min(value, headroom.factor) for value in factors))
+    return f"{factor_range(*(min(value, most) for value in factors))} {source}"
 
 
-def _source(rule: Rule) -> str:
-    return "from counters" if SAMPLED.keys().isdisjoint(rule.names) else "from warp samples"
-
-
-def _looked_at(conditions: Iterable[Condition]) -> list[tuple[str, str]]:
-    return [
-        (_MARKS[each.holds], "; ".join(map(words.compared, each.compared)) or each.text)
-        for each in conditions
-    ]
+def _looked_at(conditions: Iterable[Condition]) -> Iterator[Row]:
+    for each in conditions:
+        text = "; ".join(map(words.compared, each.compared)) or each.text
+        yield Row(_MARKS[each.holds], text)
 
 
 def _obstacle(conditions: Iterable[Condition]) -> str:
@@ -255,11 +211,8 @@ def _obstacle(conditions: Iterable[Condition]) -> str:
 
 def _floors(trial: Trial) -> str:
     """The highest resource floors (lower bounds of the time) before and after the fix."""
-    now, after, duration = (
-        trial.now,
-        trial.after,
-        trial.group.typical.duration if trial.group else math.nan,
-    )
+    now, after = trial.now, trial.after
+    duration = trial.group.typical.duration if trial.group else math.nan
     ordered = sorted(now, key=lambda name: -max(now[name], after[name]))
     return "time, with the fix where it changes: " + "; ".join(
         f"{RESOURCES[name]} "
@@ -269,264 +222,3 @@ def _floors(trial: Trial) -> str:
         for name in ordered[:_FLOORS_SHOWN]
         if now[name] > _LEAST_FLOOR
     )
-
-
-def score_view(score: Score) -> RenderableType:
-    """The summary, a row per pair, and misses with their reasons."""
-    parts: list[RenderableType] = [Text(_headline(score), "bold")]
-    for grid in (*_grids(score), *_story_grids(score.applications)):
-        parts += [
-            Text(),
-            Text(grid.title, "bold"),
-            _table(grid, _WORDS, {*grid.columns} - _WORDS - {""}),
-        ]
-        if grid.note:
-            parts.append(Text(grid.note, "dim"))
-    rows = [*_misses(score), *_alarms(score.pairs)]
-    if rows:
-        parts += [Text(), Text("Misses and false alarms", "bold")]
-        parts += [rows_of([(literal(name), text)], 0) for name, text in rows]
-    return Group(*parts)
-
-
-def score_markdown(score: Score, note: str) -> str:
-    """The page docs/reference/accuracy.md."""
-    from profkit.rules.score import LARGE_ERROR, NAMED, SMALL_GAINS, WORTH_AN_ALARM
-
-    text = shipped_text("profkit.rules", "accuracy.md").format(
-        alarm=words.factor(WORTH_AN_ALARM),
-        named=words.factor(NAMED),
-        small=" to ".join(map(words.factor, SMALL_GAINS)),
-    )
-    lines = [text, f"{escape(_headline(score))}."]
-    lines += ["", escape(note)] if note else []
-    for grid in (*_grids(score), *_story_grids(score.applications)):
-        lines += ["", *table_of(grid)]
-    misses, alarms = (
-        [f"- {code(name)}: {escape(text)}" for name, text in rows]
-        for rows in (_misses(score), _alarms(score.pairs))
-    )
-    count = f"{len(misses)} of {score.summary.defects}"
-    lines += _differing(score.pairs)
-    criterion = f"Not ranked first, or an error above {_rounded(LARGE_ERROR)}: {count}.\n"
-    lines += ["", "### Misses", "", criterion, *misses]
-    lines += ["", "### False alarms", "", *(alarms or ["None."])]
-    return "\n".join(lines) + "\n"
-
-
-def _headline(score: Score) -> str:
-    controls = sum(pair.category is None for pair in score.pairs)
-    gpus = ", ".join(sorted({literal(pair.gpu) for pair in score.pairs}))
-    counts = f"{plural(score.summary.defects, 'defect')}, {plural(controls, 'control')}"
-    stories = plural(len(score.applications.stories), "application") if score.applications else ""
-    if not score.pairs:
-        return stories
-    return f"{counts}, recorded on {gpus}{'; ' if stories else ''}{stories}"
-
-
-def _story_grids(applications: Applications | None) -> list[Grid]:
-    """The stories of applications: what was named first, and the ceiling against the gain."""
-    if applications is None:
-        return []
-    summary = (
-        f"Planted cause named first: {_rounded(applications.named)}. Gain within the ceiling: "
-        f"{_rounded(applications.within)}. Ceiling at most {NEAR - 1:.0%} above the gain of a "
-        f"complete fix or of a control: {_rounded(applications.near)}. A replay without a change "
-        f"differs from the recorded step by at most {applications.replay_error:.1%}. ~: the gain "
-        "of the kernels or copies that were made faster, replayed."
-    )
-    rows = tuple(_story_row(story) for story in applications.stories)
-    return [Grid("Applications", _STORIES, rows, summary)]
-
-
-def _story_row(story: StoryScore) -> tuple[str, ...]:
-    kind = "control" if story.control else "complete" if story.complete else "partial"
-    marks = ["exceeded"] if story.is_exceeded else []
-    marks += ["far above"] if kind != "partial" and not story.is_near else []
-    marks += [] if story.is_named else ["other cause"]
-    return (
-        literal(story.name),
-        f"{story.fix} ({kind})",
-        story.first or "-",
-        words.factor(story.measured),
-        f"{'~' if story.replayed else ''}{words.factor(story.estimated)}",
-        ", ".join(marks),
-    )
-
-
-def _grids(score: Score) -> list[Grid]:
-    if not score.pairs:
-        return []
-    part = score.summary
-    judges = (
-        ("profkit", part, _ranges(part)),
-        ("ncu's rules", part.ncu, _NO_RANGES),
-        ("always 1.00x", part.no_gain, _NO_RANGES),
-    )
-    note = f"{plural(part.nothing_to_gain, 'report')} checked for false alarms."
-    summary = Grid(
-        "All pairs",
-        _SUMMARY,
-        tuple(_accuracy(name, part.defects, row, ranges) for name, row, ranges in judges),
-        note,
-    )
-    grids = [summary]
-    for title, parts in (("profkit by kind", score.kinds), ("profkit by GPU", score.gpus)):
-        rows = tuple(
-            _accuracy(literal(name.replace("_", " ")), row.defects, row, _ranges(row))
-            for name, row in parts.items()
-        )
-        grids += [Grid(title, _SUMMARY, rows)] if len(parts) > 1 else []
-    blind = score.without_counters
-    views = [_blind_grid(blind), _headroom_grid(blind)] if blind else []
-    return [*grids, *views, _pairs_grid(score.pairs)]
-
-
-def _blind_grid(part: BlindPart) -> Grid:
-    """Agreement of the analysis without counters with the full one."""
-    row = (
-        f"{plural(part.pairs, 'report')} before a fix",
-        *map(_rounded, (part.agree, part.true, part.within, part.near)),
-    )
-    note = (
-        "First finding: the category of the full analysis's, and of the pair's defect, by factors "
-        "fitted without the pair's family. Headroom by declared work: within 20% of the full "
-        "analysis's factor; its floor within 20% of the time of the full analysis's."
-    )
-    return Grid("Without counters", _BLIND, (row,), note)
-
-
-def _headroom_grid(part: BlindPart) -> Grid:
-    """Headroom by declared work beside that of the full analysis, before the fix and after it."""
-    own, full = (
-        (f"{len(names)} of {part.fixes}", words.factor(typical))
-        for names, typical in (
-            (part.exceeds, part.typical),
-            (part.full_exceeds, part.full_typical),
-        )
-    )
-    rows = (
-        ("by declared work", "", "", *own),
-        ("full analysis", _rounded(part.within), _rounded(part.near), *full),
-        ("of the fixed kernel", _rounded(part.within_fixed), _rounded(part.near_fixed), "", ""),
-    )
-    note = (
-        "Within 20%: the headroom by declared work, of the factor of the row's; its floor, of the "
-        "time. Of the fixed kernel: the full analysis's headroom after the fix, times the speedup. "
-        f"Gain above it: fixes that gained more than the headroom by declared work"
-        f"{_listed(part.exceeds)}; by the full analysis{_listed(part.full_exceeds)}. Headroom over "
-        "gain: median of fixes that gained."
-    )
-    if part.declared:
-        note += (
-            f" {plural(part.declared, 'pair')} declare FLOP, {_rounded(part.counted)} of them "
-            "within 20% of those that the fixed kernel was counted to do."
-        )
-    return Grid("Headroom without counters", _HEADROOMS, rows, note)
-
-
-def _listed(names: Sequence[str]) -> str:
-    return f": {', '.join(map(literal, names))}" if names else ": none"
-
-
-_NO_RANGES = ("", "")
-
-
-def _ranges(part: Part) -> tuple[str, str]:
-    """Coverage, and the typical half-width of a range as a factor around its middle."""
-    width = "n/a" if math.isnan(part.median_width) else words.factor(math.sqrt(part.median_width))
-    return _rounded(part.coverage), width
-
-
-def _accuracy(name: str, defects: int, row: Accuracy, ranges: tuple[str, str]) -> tuple[str, ...]:
-    return (
-        name,
-        str(defects),
-        _rounded(row.top1),
-        _rounded(row.top3),
-        "n/a" if math.isnan(row.factor) else words.factor(row.factor),
-        _rounded(row.mean_error),
-        _rounded(row.small_error),
-        *ranges,
-        _rounded(row.false_alarms),
-    )
-
-
-def _rounded(value: float) -> str:
-    return "n/a" if math.isnan(value) else f"{value:.0%}"
-
-
-def _pairs_grid(pairs: Sequence[PairScore]) -> Grid:
-    several = len({pair.gpu for pair in pairs}) > 1
-    note = (
-        "Speedup of the fix: measured, predicted by profkit with its range and rank, predicted by "
-        "ncu's rules."
-    )
-    if untimed := sum(pair.measured == "profiled" for pair in pairs):
-        count = plural(untimed, "pair")
-        note += f" ~: from the durations in the reports, {count} without latency.json."
-    return Grid("Pairs", _PAIRS, tuple(_row(pair, several=several) for pair in pairs), note)
-
-
-def _row(pair: PairScore, *, several: bool) -> tuple[str, ...]:
-    name = literal(f"{pair.name} ({pair.gpu})" if several else pair.name)
-    if pair.category is None:
-        return (name, "none (control)", *[""] * (len(_PAIRS) - 2))
-    achieved = f"{'' if pair.measured == 'timed' else '~'}{words.factor(pair.achieved)}"
-    span = f" [{pair.range[0]:.2f}, {pair.range[1]:.2f}]" if pair.range else ""
-    return (
-        name,
-        pair.category + (", no gain" if pair.kind == "no_gain" else ""),
-        achieved,
-        f"{words.factor(pair.estimated)}{span}",
-        str(pair.rank or "-"),
-        words.factor(pair.ncu.estimated),
-    )
-
-
-def _differing(pairs: Sequence[PairScore]) -> list[str]:
-    """Pairs whose headroom by declared work is off one of the others, with the reasons."""
-    rows = tuple(
-        (
-            literal(pair.name),
-            f"{words.factor(blind.headroom)}, {blind.floor or 'n/a'}",
-            f"{words.factor(blind.full_headroom)}, {blind.full_floor or 'n/a'}",
-            words.factor(blind.fixed_headroom),
-            words.factor(pair.achieved) if pair.category else "",
-            blind.why or "not yet explained",
-        )
-        for pair in pairs
-        for blind in [pair.without_counters]
-        if not (blind.is_within and blind.is_within_fixed)
-        and not math.isnan(blind.headroom + blind.full_headroom + blind.fixed_headroom)
-    )
-    return ["", *table_of(Grid("Headrooms that differ", _DIFFERING, rows))] if rows else []
-
-
-def _misses(score: Score) -> list[tuple[str, str]]:
-    rows = []
-    for pair in score.misses:
-        named = ", ".join(f"{each.category} {words.factor(each.factor)}" for each in pair.named)
-        rank = f"rank {pair.rank}" if pair.rank else f"{pair.category} not named"
-        rank += f" (named: {named or 'nothing'})" if pair.rank != 1 else ""
-        estimated, achieved = words.factor(pair.estimated), words.factor(pair.achieved)
-        why = pair.why or "not yet explained"
-        rows.append((pair.name, f"{rank}, predicted {estimated}, measured {achieved}. {why}"))
-    return rows
-
-
-def _place(pair: PairScore, alarm: Alarm) -> str:
-    if alarm.report == "after":
-        return "after the fix"
-    return "where its fix gained nothing" if pair.category else "on a control"
-
-
-def _alarms(pairs: Iterable[PairScore]) -> list[tuple[str, str]]:
-    return [
-        (
-            pair.name,
-            f"{alarm.category} predicts {words.factor(alarm.speedup)} {_place(pair, alarm)}",
-        )
-        for pair in pairs
-        for alarm in pair.alarms
-    ]

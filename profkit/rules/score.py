@@ -24,7 +24,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 from msgspec import Meta, Struct, convert, structs
 
@@ -362,12 +362,7 @@ def judge(pair: RecordedPair, examine: Examine) -> Verdict:
         ncu=ncu,
         no_gain=Miss(abs(1 - achieved) / achieved),
         without_counters=blind_score(
-            pair.before,
-            pair.family,
-            pair.work,
-            pair.seconds,
-            examined,
-            achieved,
+            pair.before, pair.family, pair.work, pair.seconds, examined, achieved
         ),
         missed=category is not None
         and gains
@@ -386,12 +381,7 @@ def _named(guess: Guess) -> dict[str, float]:
 
 
 def _judged(
-    guesses: Sequence[Guess],
-    category: str | None,
-    achieved: float,
-    *,
-    gains: bool,
-    watched: bool,
+    guesses: Sequence[Guess], category: str | None, achieved: float, *, gains: bool, watched: bool
 ) -> Judged:
     """The findings of a predictor before the fix, and its alarms."""
     side: Literal["before", "after"] = "after" if category and gains else "before"
@@ -536,24 +526,22 @@ def read_pair(folder: Path, definitions: Path | None = None) -> RecordedPair:
         for side in (BEFORE, AFTER)
     )
     is_control = pair.control or pair.category is None
-    timed = _timed(folder / IN_A_RUN)
-    achieved = math.nan if is_control or timed is None else timed.factor
-    if not is_control and after is None and math.isnan(achieved):
+    factor, seconds = _timed(folder / IN_A_RUN)
+    if not is_control and after is None and math.isnan(factor):
         raise BadInput(f"{folder}: neither {AFTER}.ncu-rep(z) nor {IN_A_RUN}", "record one of them")
     if before is None:
         raise BadInput(f"{folder}: no {BEFORE}.ncu-rep(z)", "record it")
-    family = pair.family or folder.name
     return RecordedPair(
         folder.name,
         None if is_control else pair.category,
         "" if is_control else pair.second_limit or "",
         before,
         None if is_control else after,
-        achieved,
-        family,
+        math.nan if is_control else factor,
+        pair.family or folder.name,
         pair.kind,
         _work(pair, folder / PAIR, definitions and definitions / folder.name / PAIR),
-        timed.seconds if timed else math.nan,
+        seconds,
     )
 
 
@@ -574,26 +562,19 @@ def definitions_of(pairs: Path) -> Path | None:
     return next((folder for folder in checkouts if folder.is_dir()), None)
 
 
-def read_notes(pairs: Path) -> PairNotes:
-    """Notes in a folder of pairs, or for recorded ones beside their definitions."""
-    files = (folder / _MISSES for folder in (pairs, definitions_of(pairs)) if folder)
-    file = next((path for path in files if path.is_file()), None)
-    missed = _read(file, Misses) if file else Misses()
-    return PairNotes(
-        {name: " ".join(text.split()) for name, text in (missed.why or {}).items()},
-        " ".join((missed.note or "").split()),
-        {name: " ".join(each.why.split()) for each in missed.headrooms for name in each.pairs},
+def read_notes(*folders: Path) -> PairNotes:
+    """Notes in folders of pairs, or for recorded ones beside their definitions."""
+    found = []
+    for folder in folders:
+        files = (place / _MISSES for place in (folder, definitions_of(folder)) if place)
+        found += [_read(path, Misses) for path in files if path.is_file()][:1]
+    why = {name: text for each in found for name, text in (each.why or {}).items()}
+    headrooms = {name: row.why for each in found for row in each.headrooms for name in row.pairs}
+    note = " ".join(dict.fromkeys(each.note for each in found if each.note))
+    whys, reasons = (
+        {name: " ".join(text.split()) for name, text in texts.items()} for texts in (why, headrooms)
     )
-
-
-def joined(notes: Sequence[PairNotes]) -> PairNotes:
-    """The notes of several folders as one."""
-    why, headrooms = (
-        {name: text for texts in each for name, text in texts.items()}
-        for each in ([note.why for note in notes], [note.headrooms for note in notes])
-    )
-    remark = " ".join(dict.fromkeys(each.note for each in notes if each.note))
-    return PairNotes(why, remark, headrooms)
+    return PairNotes(whys, " ".join(note.split()), reasons)
 
 
 def _read(path: Path, model: type[T]) -> T:
@@ -605,24 +586,16 @@ def _read(path: Path, model: type[T]) -> T:
     return convert(content, model)
 
 
-class _Timed(NamedTuple):
+def _timed(path: Path) -> tuple[float, float]:
     """The factor between the medians of both sides, and that before in seconds, NaN where the file
-    does not tell its unit."""
-
-    factor: float
-    seconds: float
-
-
-def _timed(path: Path) -> _Timed | None:
-    """The latencies of both sides; None where there is no such file."""
+    does not tell its unit; both NaN where there is no such file."""
     if not path.exists():
-        return None
+        return math.nan, math.nan
     document = read_json(path)
     sides = document if isinstance(document, dict) else {}
-    is_own = sides.get("schema") == SCHEMA
-    if is_own:
-        latencies = read_latencies(path).latencies
-        medians = {latency.label: statistics.median(latency.samples) for latency in latencies}
+    if is_own := sides.get("schema") == SCHEMA:
+        rows = read_latencies(path).latencies
+        medians = {latency.label: statistics.median(latency.samples) for latency in rows}
     else:
         try:
             medians = {
@@ -631,10 +604,10 @@ def _timed(path: Path) -> _Timed | None:
         except BadInput as error:
             raise BadInput(f"{path}: {error.message}", f"write {_FORMS}") from None
     if is_own and medians.keys() == {BEFORE}:  # a control
-        return _Timed(math.nan, medians[BEFORE])
+        return math.nan, medians[BEFORE]
     if BEFORE not in medians or AFTER not in medians:
         raise BadInput(f"{path}: no latencies of {BEFORE} and {AFTER}", f"write {_FORMS}")
-    return _Timed(medians[BEFORE] / medians[AFTER], medians[BEFORE] if is_own else math.nan)
+    return medians[BEFORE] / medians[AFTER], medians[BEFORE] if is_own else math.nan
 
 
 def _median(times: Any, side: str) -> float:

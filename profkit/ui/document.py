@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 from profkit.ui.text import literal
 
-_MARKS = re.compile(r"`([^`]+)`|\*\*([^*`]+)\*\*|\[([^\]`]+)\]\((https?://[^\s)]+)\)")
+_MARKS = re.compile(r"`([^`]+)`|\*\*([^*`]+)\*\*|\[([^\]`]+)\]\(((?:https?:/|\.\.)/[^\s)]+)\)")
 
 
 class Style(StrEnum):
@@ -335,6 +335,20 @@ def _marked(text: str) -> Iterator[Span]:
         end = match.end()
     if end < len(text):
         yield Span(text[end:])
+
+
+def authored(text: str) -> Iterator[Block]:
+    """The headings, lists and paragraphs of an authored text."""
+    for chunk in text.strip().split("\n\n"):
+        words = " ".join(chunk.split())
+        if chunk.startswith("#"):
+            level, _, title = words.partition(" ")
+            yield Heading(marked(title), len(level))
+        elif chunk.startswith("- "):
+            items = re.split("(?:^|\n)- ", chunk)[1:]
+            yield Bullets(tuple(marked(" ".join(item.split())) for item in items))
+        else:
+            yield Paragraph(marked(words))
 
 
 def verbatim(text: str) -> str:

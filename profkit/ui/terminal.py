@@ -192,7 +192,8 @@ class _Labeled:
     indent: int = 0
 
     def __rich_console__(self, _: Console, options: ConsoleOptions) -> RenderResult:
-        room = options.max_width - self.indent - max(len(row.label) for row in self.rows) - 2
+        labels = max((len(row.label) for row in self.rows), default=0)
+        room = options.max_width - self.indent - labels - 2
         table = RichTable.grid(padding=(0, 2))
         table.add_column(no_wrap=True)
         table.add_column(overflow="fold")

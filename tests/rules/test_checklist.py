@@ -17,6 +17,7 @@ import profkit
 from profkit.rules.checklist import WORTH_ACTING
 from profkit.rules.finding_text import HEADING
 from profkit.rules.rule_file import shipped_rules
+from profkit.ui.markdown import escape
 from profkit.ui.text import factor
 from tests.analysis.test_views import schema
 from tests.conftest import CORPUS, H200, RECORDED, ROOT, needs_corpus, needs_reader
@@ -162,7 +163,7 @@ def test_pages_of_items_are_there(profkit_cli: Cli) -> None:
     for item in checklist(profkit_cli, KNOWN)["checklist"]:
         file, _, anchor = item["page"].partition("#")
         assert file == "docs/reference/rules.md"
-        assert f"\n### {anchor}\n" in page
+        assert f"\n### {escape(anchor)}\n" in page
 
 
 def test_a_run_proves_what_is_reachable(profkit_cli: Cli) -> None:

@@ -22,10 +22,11 @@ from profkit.commands.groups import Advice
 from profkit.commands.reading import judge_pairs, judge_stories
 from profkit.core.typed_file import encode
 from profkit.rules.pair_archive import pack
-from profkit.rules.rules_view import score_markdown
 from profkit.rules.samples import CATEGORIES
 from profkit.rules.score import PairNotes, Verdict, ncu_categories, read_notes, score
+from profkit.rules.score_view import score_document
 from profkit.rules.story_score import score_stories
+from profkit.ui.markdown import document_markdown
 from tests.analysis.test_views import schema
 from tests.conftest import H200, ROOT
 from tests.examined_pairs import PAIRS, examined
@@ -160,7 +161,8 @@ def test_the_page_is_what_the_recorded_pairs_say() -> None:
     stories, failures = judge_stories([H200 / "apps"], Advice(blamed=0))
     assert not failures
     result = score(verdicts, notes, score_stories(stories))
-    assert accuracy_page(score_markdown(result, notes.note)) == page, "run `make docs`"
+    shown = document_markdown(score_document(result, notes.note, complete=True))
+    assert accuracy_page(shown) == page, "run `make docs`"
     notes = yaml.safe_load((ROOT / "kernels/pairs/misses.yaml").read_text(encoding="utf-8"))
     known = {pair["name"] for pair in recorded()["pairs"]}
     assert set(notes["why"]) <= known

@@ -1,0 +1,256 @@
+"""The document of `profkit rules score`: accuracy on pairs and on applications."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+from profkit.core.text_files import shipped_text
+from profkit.rules.score import (
+    LARGE_ERROR,
+    NAMED,
+    SMALL_GAINS,
+    WORTH_AN_ALARM,
+    Accuracy,
+    PairScore,
+    Part,
+    Score,
+)
+from profkit.rules.score_without_counters import BlindPart
+from profkit.rules.story_score import NEAR, Applications, StoryScore
+from profkit.ui.document import (
+    Block,
+    Bullets,
+    Document,
+    Heading,
+    Paragraph,
+    Styled,
+    Table,
+    authored,
+    code,
+    strong,
+    styled,
+)
+from profkit.ui.text import factor, plural
+
+_STORIES = ("Application", "Fixed", "Named first", "Gain", "Ceiling", "Missed")
+_SUMMARY = (
+    "", "Defects", "First", "Top 3", "Factor", "Error", "Small gains", "In range", "Range",
+    "False alarms",
+)  # fmt: skip
+_PAIRS = ("Pair", "Category", "Measured", "Predicted", "Rank", "ncu")
+_BLIND = ("", "First agrees", "First is the defect", "Headroom within 20%", "Floor within 20%")
+_HEADROOMS = ("", "Within 20%", "Floor within 20%", "Gain above it", "Headroom over gain")
+_DIFFERING = ("Pair", "Declared work", "Full analysis", "Fixed kernel", "Measured", "Why")
+
+
+def score_document(score: Score, note: str = "", *, complete: bool = False) -> Document:
+    """The summary, a row per pair, and misses with their reasons. A `complete` one explains the
+    figures, has a `note` on the pairs, and the headrooms that differ."""
+    misses, alarms = list(_misses(score)), list(_alarms(score.pairs))
+    count = f"{len(misses)} of {score.summary.defects}"
+    criterion = f"Not ranked first, or an error above {_rounded(LARGE_ERROR)}: {count}."
+    blocks: list[Block] = []
+    if complete:
+        text = shipped_text("profkit.rules", "accuracy.md").format(
+            alarm=factor(WORTH_AN_ALARM),
+            named=factor(NAMED),
+            small=" to ".join(map(factor, SMALL_GAINS)),
+        )
+        blocks += authored(text)
+    blocks.append(Paragraph(strong(_headline(score))))
+    blocks += [Paragraph(note)] if note and complete else []
+    blocks += [*_pair_tables(score), *_story_tables(score.applications)]
+    blocks += _differing(score.pairs) if complete else []
+    if misses or complete:
+        blocks += [Heading("Misses", 3), Paragraph(criterion), Bullets(tuple(misses))]
+    if alarms or complete:
+        blocks += [Heading("False alarms", 3), Bullets(tuple(alarms or ["None."]))]
+    return Document("Accuracy", tuple(blocks))
+
+
+def _headline(score: Score) -> str:
+    controls = sum(pair.category is None for pair in score.pairs)
+    gpus = ", ".join(sorted({pair.gpu for pair in score.pairs}))
+    counts = f"{plural(score.summary.defects, 'defect')}, {plural(controls, 'control')}"
+    stories = plural(len(score.applications.stories), "application") if score.applications else ""
+    if not score.pairs:
+        return stories
+    return f"{counts}, recorded on {gpus}{'; ' if stories else ''}{stories}"
+
+
+def _story_tables(applications: Applications | None) -> Iterator[Table]:
+    """The stories of applications: what was named first, and the ceiling against the gain."""
+    if applications is None:
+        return
+    summary = (
+        f"Planted cause named first: {_rounded(applications.named)}. Gain within the ceiling: "
+        f"{_rounded(applications.within)}. Ceiling at most {NEAR - 1:.0%} above the gain of a "
+        f"complete fix or of a control: {_rounded(applications.near)}. A replay without a change "
+        f"differs from the recorded step by at most {applications.replay_error:.1%}. ~: the gain "
+        "of the kernels or copies that were made faster, replayed."
+    )
+    rows = tuple(map(_story_row, applications.stories))
+    yield Table("Applications", _STORIES, rows, summary, words=3)
+
+
+def _story_row(story: StoryScore) -> tuple[str, ...]:
+    kind = "control" if story.control else "complete" if story.complete else "partial"
+    marks = ["exceeded"] if story.is_exceeded else []
+    marks += ["far above"] if kind != "partial" and not story.is_near else []
+    marks += [] if story.is_named else ["other cause"]
+    ceiling = f"{'~' if story.replayed else ''}{factor(story.estimated)}"
+    fixed, first = f"{story.fix} ({kind})", story.first or "-"
+    return story.name, fixed, first, factor(story.measured), ceiling, ", ".join(marks)
+
+
+def _pair_tables(score: Score) -> Iterator[Table]:
+    if not score.pairs:
+        return
+    part = score.summary
+    judges = (
+        _accuracy("profkit", part.defects, part, part),
+        _accuracy("ncu's rules", part.defects, part.ncu),
+        _accuracy("always 1.00x", part.defects, part.no_gain),
+    )
+    note = f"{plural(part.nothing_to_gain, 'report')} checked for false alarms."
+    yield Table("All pairs", _SUMMARY, judges, note, words=1)
+    for title, parts in (("profkit by kind", score.kinds), ("profkit by GPU", score.gpus)):
+        rows = tuple(
+            _accuracy(name.replace("_", " "), row.defects, row, row) for name, row in parts.items()
+        )
+        yield from [Table(title, _SUMMARY, rows, words=1)] if len(parts) > 1 else []
+    if blind := score.without_counters:
+        yield _blind_table(blind)
+        yield _headroom_table(blind)
+    several = len({pair.gpu for pair in score.pairs}) > 1
+    note = (
+        "Speedup of the fix: measured, predicted by profkit with its range and rank, predicted by "
+        "ncu's rules."
+    )
+    if untimed := sum(pair.measured == "profiled" for pair in score.pairs):
+        count = plural(untimed, "pair")
+        note += f" ~: from the durations in the reports, {count} without latency.json."
+    pairs = tuple(_row(pair, several=several) for pair in score.pairs)
+    yield Table("Pairs", _PAIRS, pairs, note, words=2)
+
+
+def _accuracy(
+    name: str, defects: int, row: Accuracy, ranges: Part | None = None
+) -> tuple[str, ...]:
+    """A row; of `ranges` the coverage, and the typical half-width as a factor around the middle."""
+    errors = map(_rounded, (row.mean_error, row.small_error))
+    width = _factor(math.sqrt(ranges.median_width)) if ranges else ""
+    return (
+        name,
+        str(defects),
+        *map(_rounded, (row.top1, row.top3)),
+        _factor(row.factor),
+        *errors,
+        _rounded(ranges.coverage) if ranges else "",
+        width,
+        _rounded(row.false_alarms),
+    )
+
+
+def _rounded(value: float) -> str:
+    return "n/a" if math.isnan(value) else f"{value:.0%}"
+
+
+def _factor(value: float) -> str:
+    return "n/a" if math.isnan(value) else factor(value)
+
+
+def _blind_table(part: BlindPart) -> Table:
+    """Agreement of the analysis without counters with the full one."""
+    shares = map(_rounded, (part.agree, part.true, part.within, part.near))
+    row = (f"{plural(part.pairs, 'report')} before a fix", *shares)
+    note = (
+        "First finding: the category of the full analysis's, and of the pair's defect, by factors "
+        "fitted without the pair's family. Headroom by declared work: within 20% of the full "
+        "analysis's factor; its floor within 20% of the time of the full analysis's."
+    )
+    return Table("Without counters", _BLIND, (row,), note, words=1)
+
+
+def _headroom_table(part: BlindPart) -> Table:
+    """Headroom by declared work beside that of the full analysis, before the fix and after it."""
+    own, full = (
+        (f"{len(names)} of {part.fixes}", factor(typical))
+        for names, typical in (
+            (part.exceeds, part.typical), (part.full_exceeds, part.full_typical),
+        )
+    )  # fmt: skip
+    exceeds, full_exceeds = (
+        ", ".join(names) or "none" for names in (part.exceeds, part.full_exceeds)
+    )
+    rows = (
+        ("by declared work", "", "", *own),
+        ("full analysis", _rounded(part.within), _rounded(part.near), *full),
+        ("of the fixed kernel", _rounded(part.within_fixed), _rounded(part.near_fixed), "", ""),
+    )
+    note = (
+        "Within 20%: the headroom by declared work, of the factor of the row's; its floor, of the "
+        "time. Of the fixed kernel: the full analysis's headroom after the fix, times the speedup. "
+        f"Gain above it: fixes that gained more than the headroom by declared work: {exceeds}; by "
+        f"the full analysis: {full_exceeds}. Headroom over gain: median of fixes that gained."
+    )
+    if part.declared:
+        note += (
+            f" {plural(part.declared, 'pair')} declare FLOP, {_rounded(part.counted)} of them "
+            "within 20% of those that the fixed kernel was counted to do."
+        )
+    return Table("Headroom without counters", _HEADROOMS, rows, note, words=1)
+
+
+def _row(pair: PairScore, *, several: bool) -> tuple[str, ...]:
+    name = f"{pair.name} ({pair.gpu})" if several else pair.name
+    if pair.category is None:
+        return (name, "none (control)", *[""] * (len(_PAIRS) - 2))
+    span = f" [{pair.range[0]:.2f}, {pair.range[1]:.2f}]" if pair.range else ""
+    return (
+        name,
+        pair.category + (", no gain" if pair.kind == "no_gain" else ""),
+        f"{'' if pair.measured == 'timed' else '~'}{factor(pair.achieved)}",
+        f"{factor(pair.estimated)}{span}",
+        str(pair.rank or "-"),
+        factor(pair.ncu.estimated),
+    )
+
+
+def _differing(pairs: Sequence[PairScore]) -> Iterator[Table]:
+    """Pairs whose headroom by declared work is off one of the others, with the reasons."""
+    rows = tuple(
+        (
+            pair.name,
+            f"{factor(blind.headroom)}, {blind.floor or 'n/a'}",
+            f"{factor(blind.full_headroom)}, {blind.full_floor or 'n/a'}",
+            factor(blind.fixed_headroom),
+            factor(pair.achieved) if pair.category else "",
+            blind.why or "not yet explained",
+        )
+        for pair in pairs
+        for blind in [pair.without_counters]
+        if not (blind.is_within and blind.is_within_fixed)
+        and not math.isnan(blind.headroom + blind.full_headroom + blind.fixed_headroom)
+    )
+    yield from [Table("Headrooms that differ", _DIFFERING, rows)] if rows else []
+
+
+def _misses(score: Score) -> Iterator[Styled]:
+    for pair in score.misses:
+        named = ", ".join(f"{each.category} {factor(each.factor)}" for each in pair.named)
+        rank = f"rank {pair.rank}" if pair.rank else f"{pair.category} not named"
+        rank += f" (named: {named or 'nothing'})" if pair.rank != 1 else ""
+        factors = f"predicted {factor(pair.estimated)}, measured {factor(pair.achieved)}"
+        why = pair.why or "not yet explained"
+        yield styled(code(pair.name), f": {rank}, {factors}. {why}")
+
+
+def _alarms(pairs: Sequence[PairScore]) -> Iterator[Styled]:
+    for pair in pairs:
+        for alarm in pair.alarms:
+            place = "where its fix gained nothing" if pair.category else "on a control"
+            place = "after the fix" if alarm.report == "after" else place
+            text = f"{alarm.category} predicts {factor(alarm.speedup)} {place}"
+            yield styled(code(pair.name), f": {text}")
