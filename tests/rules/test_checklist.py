@@ -135,7 +135,7 @@ def test_items_are_boxes_to_tick(profkit_cli: Cli, tmp_path: Path) -> None:
     text = file.read_text(encoding="utf-8")
     items = checklist(profkit_cli, KNOWN)["checklist"]
     count = len({item["rank"] for item in items})
-    assert text.count("- [ ] **") == count
+    assert text.count("\n- [ ] ") == count
     assert text.count("    - evidence: ") >= len(items) > count
     html = MarkdownIt("commonmark").render(text)
     assert html.count("<li>[ ] <strong>") == count

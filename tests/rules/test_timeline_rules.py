@@ -80,7 +80,7 @@ def test_a_timeline_that_waits_for_launches_says_so(profkit_cli: Cli, launch_bou
         f"## {HEADING}\n\nOf a step in steady state of 10.00 µs (median), without what was before."
         in page
     )
-    assert "\n\n- [ ] **1. 1.46x" in page
+    assert "\n\n- [ ] 1. 1.46x" in page
     assert "  - the timeline\n" in page
 
 
@@ -214,7 +214,7 @@ def test_a_timeline_has_a_checklist(profkit_cli: Cli, launch_bound: Path, tmp_pa
     assert "Give each launch more work, with larger batches." in shown
     assert "Give each launch more work" not in profkit_cli("analyze", launch_bound).stdout
     page = profkit_cli("checklist", launch_bound, "--format", "markdown").stdout
-    assert "- [ ] **1. 1.46x: [Launch-bound" in page
+    assert "- [ ] 1. 1.46x  **Launch-bound" in page
     file = tmp_path / "list.json"
     assert profkit_cli("checklist", launch_bound, "-o", file).exit_code == 0
     document = json.loads(file.read_text(encoding="utf-8"))
