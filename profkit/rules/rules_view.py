@@ -5,15 +5,13 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from profkit.core.compute_capability import NEWEST, OLDEST
 from profkit.core.text_files import shipped_text
 from profkit.report.floors import WORTH
 from profkit.report.resources import RESOURCES
 from profkit.rules import finding_text as words
-from profkit.rules.checklist import Checklist
-from profkit.rules.engine import Condition, Trial
-from profkit.rules.finding import Estimate, Finding
 from profkit.rules.rule_file import Action, Rule
 from profkit.rules.samples import SAMPLED, WORTH_SAMPLING, Match
 from profkit.ui.document import (
@@ -31,6 +29,11 @@ from profkit.ui.document import (
 )
 from profkit.ui.names import told_apart
 from profkit.ui.text import factor_range, number, percent, plural
+
+if TYPE_CHECKING:
+    from profkit.rules.checklist import Checklist
+    from profkit.rules.engine import Condition, Trial
+    from profkit.rules.finding import Estimate, Finding
 
 _FLOORS_SHOWN = 5  # chosen: two lines at 100 columns
 _LEAST_FLOOR = 0.005  # share of the kernel's time that is not rounded to 0%

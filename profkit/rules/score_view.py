@@ -65,7 +65,10 @@ def score_document(score: Score, note: str = "", *, complete: bool = False) -> D
     if misses or complete:
         blocks += [Heading("Misses", 3), Paragraph(criterion), Bullets(tuple(misses))]
     if alarms or complete:
-        blocks += [Heading("False alarms", 3), Bullets(tuple(alarms or ["None."]))]
+        blocks += [
+            Heading("False alarms", 3),
+            Bullets(tuple(alarms)) if alarms else Paragraph("None."),
+        ]
     return Document("Accuracy", tuple(blocks))
 
 
