@@ -11,7 +11,6 @@ import json
 import math
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import replace
 from statistics import median
 from typing import Any, Literal, TypeAlias, TypeVar
 
@@ -468,7 +467,7 @@ def _withheld(pair: Pair, strict: Pair) -> Pair:
     open_ = structs.replace(
         strict.comparison, verdict=Verdict.INCONCLUSIVE, reason=Reason.AT_MARGIN, blocks_needed=None
     )
-    return replace(strict, comparison=open_)
+    return structs.replace(strict, comparison=open_)
 
 
 def _contrast(shape: str, pair: Pair, comparison: Comparison, claiming: Set[str]) -> Contrast:
