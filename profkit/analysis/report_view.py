@@ -22,7 +22,6 @@ from profkit.ui.text import percent, plural
 
 if TYPE_CHECKING:
     from profkit.rules.finding import Finding
-    from profkit.timeline.summary import TimelineSummary
 
 _DISPENSABLE = ("Spread", "Median", "Count", "Total", "Headroom")
 # chosen: with them, the overview fits a screen of 45 lines; the others are counted
@@ -230,21 +229,6 @@ def _finding_table(findings: Sequence[tuple[Finding, str]], note: str) -> Iterat
     columns = ("#", "Estimated speedup", "Finding", "Kernel", "First action")
     if rows:
         yield doc.Table(words.HEADING, columns, rows, note)
-
-
-def timeline_cell(summary: TimelineSummary, path: str, findings: Sequence[Finding]) -> str:
-    """What the GPU did and waited for, the findings, and the tables of the timeline."""
-    from profkit.analysis import timeline_view as view
-
-    return document_cell(
-        [
-            _cell_head(path, view.headline(summary)),
-            doc.Facts("", view.region_panel(summary.region).rows),
-            *map(doc.Note, summary.notes),
-            *_finding_table([(finding, "") for finding in findings], ""),
-            *view.grids(summary),
-        ]
-    )
 
 
 def kernel_cell(launch: LaunchSummary) -> str:

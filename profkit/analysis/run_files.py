@@ -102,14 +102,14 @@ def latencies_of(report: Path) -> Saved | None:
 def timeline_of(report: Path) -> Mapping[str, float]:
     """What rules may name of the timeline in a report's run; nothing where none can be read."""
     from profkit.timeline.reader import read
-    from profkit.timeline.summary import summarize_timeline
+    from profkit.timeline.region import measure
 
     file = next((file for file in beside(report) if file.name == TIMELINE), None)
     if file is None:
         return {}
     try:
         check_unchanged(file)
-        return summarize_timeline(read(file)).quantities
+        return measure(read(file))
     except BadInput:
         return {}
 

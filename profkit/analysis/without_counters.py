@@ -104,7 +104,6 @@ def _of_kernels(made: Outlook, chosen: RawReport) -> Outlook:
 def analyze_timeline(events: Events, path: Path, measured: Roofs = NONE_MEASURED) -> Analysis:
     """The kernels of a timeline, with code and declared work of its run."""
     from profkit.analysis.timeline_launches import launches_of_timeline
-    from profkit.analysis.timeline_view import headline
     from profkit.timeline.summary import summarize_timeline
 
     folder = path.parent
@@ -116,7 +115,7 @@ def analyze_timeline(events: Events, path: Path, measured: Roofs = NONE_MEASURED
         measured=measured,
     )
     summary = summarize_timeline(events)
-    roofs, line, notes = _source(measured), headline(summary), summary.notes
+    roofs, line, notes = _source(measured), summary.headline, summary.report.notes
     return Analysis(str(path), made, "CUPTI activity", roofs, line, notes)
 
 
@@ -172,7 +171,6 @@ def _calls(folder: Path) -> Mapping[str, Call]:
 
 def _headline(folder: Path) -> str:
     """The timeline of a run in a line; "" where none can be read."""
-    from profkit.analysis.timeline_view import headline
     from profkit.timeline.reader import read
     from profkit.timeline.summary import summarize_timeline
 
@@ -181,7 +179,7 @@ def _headline(folder: Path) -> str:
         return ""
     try:
         check_unchanged(file)
-        return headline(summarize_timeline(read(file)))
+        return summarize_timeline(read(file)).headline
     except BadInput:
         return ""
 

@@ -12,6 +12,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from statistics import median
 
+from msgspec import structs
+
 from profkit.application.ranks import ranks_of
 from profkit.application.replay import Replay, Work
 from profkit.application.steps import Steps, steady_steps
@@ -29,6 +31,7 @@ from profkit.rules.checklist import application_items, timeline_items
 from profkit.rules.finding import Finding
 from profkit.rules.rule_file import Rule, shipped_rules
 from profkit.rules.story_score import NAMED_STORY
+from profkit.timeline import region
 from profkit.timeline.events import Events
 from profkit.timeline.lost_work import lost_work
 from profkit.timeline.summary import TimelineSummary, summarize_timeline
@@ -87,7 +90,8 @@ def with_findings(
     items = _findings(events, steps, rules, disabled)
     if any(item.rule.about == "application" for item in items):
         notes = ranks_of(events, steps).notes
-        summary = replace(summary, notes=(*summary.notes, *notes))
+        report = structs.replace(summary.report, notes=(*summary.report.notes, *notes))
+        summary = structs.replace(summary, report=report)
     return summary, items
 
 
@@ -97,7 +101,7 @@ def _findings(
     step = quantities(events, steps)
     shipped = shipped_rules() if step or lost_work(events) else ()
     whole = [rule for rule in rules if rule.about == "timeline" and rule not in shipped]
-    items = timeline_items(summarize_timeline(events).quantities, whole, disabled) if whole else ()
+    items = timeline_items(region.measure(events), whole, disabled) if whole else ()
     by_ceiling = sorted((*application_items(step, rules, disabled), *items), key=_ceiling)
     return (
         tuple(replace(item, rank=rank) for rank, item in enumerate(by_ceiling, 1))

@@ -100,6 +100,8 @@ class Timeline:
         return f"<Timeline {literal(self.path.name)}: {launches}, {busy}>"
 
     def _repr_html_(self) -> str:
-        from profkit.analysis.report_view import timeline_cell
+        from profkit.application.timeline_view import shared, timeline_document
+        from profkit.ui.html import document_cell
 
-        return timeline_cell(self.summary, str(self.path), self.findings())
+        report = shared((self.summary, self.findings()), with_host=False)
+        return document_cell(timeline_document(*report, brief=True).blocks)

@@ -182,17 +182,14 @@ def _timelines(
     if chosen != Selection():
         message = "--kernel, --nvtx, --top and --sort don't apply to a timeline"
         raise UsageError(message, "leave them out")
-    from profkit.analysis.timeline_view import timelines_text
     from profkit.application.causes import with_findings
+    from profkit.application.timeline_view import timelines_text
     from profkit.commands.reading import read_timeline
     from profkit.rules.rule_file import shipped_rules
 
     rules = advice.rules or shipped_rules()
-    timelines = [(read_timeline(path), str(path)) for path in paths]
-    reports = []
-    for events, path in timelines:
-        summary, items = with_findings(events, rules, advice.disabled)
-        reports.append((summary, path, items))
+    timelines = [read_timeline(path) for path in paths]
+    reports = [with_findings(events, rules, advice.disabled) for events in timelines]
     return timelines_text(reports, output.format, with_host=with_host, to_file=output.to_file)
 
 

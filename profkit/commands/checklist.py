@@ -76,8 +76,8 @@ def _of_timeline(
     every: bool,
 ) -> str:
     """The checklist of the application in a timeline; as JSON all of the timeline's."""
-    from profkit.analysis.timeline_view import checklist_text, timelines_text
     from profkit.application.causes import with_findings
+    from profkit.application.timeline_view import findings_text, timelines_text
     from profkit.commands.reading import read_timeline
     from profkit.rules.checklist import WORTH_ACTING
     from profkit.rules.rule_file import shipped_rules
@@ -87,11 +87,11 @@ def _of_timeline(
     rules = advice.rules or shipped_rules()
     summary, findings = with_findings(events, rules, advice.disabled, nvtx)
     items = [item for item in findings if every or item.range[1] >= 1 + WORTH_ACTING]
-    report = summary, str(path), tuple(items[: top or None])
+    report = summary, tuple(items[: top or None])
     to_file = output.to_file
     if output.format == "json":
         return timelines_text([report], output.format, with_host=False, to_file=to_file)
-    left = len(findings) - len(report[2])
-    option = "--top 0" if len(report[2]) < len(items) else "--all"
+    left = len(findings) - len(report[1])
+    option = "--top 0" if len(report[1]) < len(items) else "--all"
     more = f"{plural(left, 'more finding')}; {option} lists them" if left else ""
-    return checklist_text(report, output.format, more=more, to_file=to_file)
+    return findings_text(report, output.format, more=more, to_file=to_file)

@@ -201,10 +201,8 @@ def _summary(outcome: Outcome) -> list[str]:
         lines += [f"  {variant_line(row)}" for row in timed]
         lines += [f"! {doubt}" for doubt in doubts(timed)]
     if outcome.timeline and not outcome.without_counters:
-        from profkit.analysis.timeline_view import headline
-
         file = shlex.quote(f"{outcome.folder}/timeline.sqlite")
-        lines += [f"\nTimeline  {headline(outcome.timeline)}", f"          profkit analyze {file}"]
+        lines += [f"\nTimeline  {outcome.timeline.headline}", f"          profkit analyze {file}"]
     folder = shlex.quote(str(outcome.folder))
     following = [f"checklist {folder}", f"analyze {folder} --top 0", f"metrics {folder}"]
     if outcome.without_counters:

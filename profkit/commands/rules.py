@@ -163,10 +163,10 @@ def _quantities(path: Path) -> Mapping[str, float]:
     """What rules may name of a timeline, or of that of a run; raises BadInput without one."""
     from profkit.analysis.run_files import TIMELINES, one_report, timeline_of
     from profkit.commands.reading import read_timeline
-    from profkit.timeline.summary import summarize_timeline
+    from profkit.timeline.region import measure
 
     if path.suffix in TIMELINES:
-        quantities = summarize_timeline(read_timeline(path)).quantities
+        quantities = measure(read_timeline(path))
     else:
         quantities = timeline_of(one_report(path))
     if not quantities:

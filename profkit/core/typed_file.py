@@ -164,11 +164,17 @@ def encode(model: Model, indent: int = 2, *, dense: bool = True) -> str:
     """
     document = plain(model)
     if isinstance(model, Output):
-        document = _nulled(document)
+        document = as_output(model)
         msgspec.convert(document, type(model))  # no null where there must be a number
     if dense:
         return json_text(document, indent)
     return json.dumps(document, indent=indent, allow_nan=False) + "\n"
+
+
+def as_output(model: Model) -> dict[str, Any]:
+    """A model as dictionaries and lists, NaN as null."""
+    document: dict[str, Any] = _nulled(plain(model))
+    return document
 
 
 def _nulled(value: Any) -> Any:

@@ -52,7 +52,7 @@ from profkit.rules.checklist import Checklist
 from profkit.rules.checklist_view import checklist_markdown
 from profkit.runs.manifest import DriverGpu, FileEntry, Manifest, Policy, Stage
 from profkit.runs.run import Draft, draft, free_room, keep, listed
-from profkit.timeline import RUN_FILE
+from profkit.timeline import RUN_FILE, region
 from profkit.timeline.events import Events
 from profkit.timeline.reader import read
 from profkit.timeline.redaction import scrub
@@ -262,7 +262,7 @@ class Profiling:
                 recorded = self.compress(recorded)
             with self.stage("write"):
                 variants = read_variants(self.folder)
-                quantities = self._summary.quantities if self._summary else {}
+                quantities = region.measure(events) if events else {}
                 checklist = report.checklist(variants=variants, timeline=quantities)
                 self.write_tables(report, checklist)
                 self.draw(report)

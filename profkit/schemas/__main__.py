@@ -13,10 +13,9 @@ from profkit.analysis import (
     metrics,
     replay_plan,
     source_document,
-    timeline_json,
     without_counters_view,
 )
-from profkit.application import answer, application, picks_file
+from profkit.application import answer, application, picks_file, timeline_view
 from profkit.audit import view as audit
 from profkit.calibration import ceilings, floors, gpu_spread
 from profkit.capture import correctness, doctor
@@ -74,7 +73,7 @@ FORMATS: Mapping[str, tuple[type[Model] | tuple[type[Model], ...], str]] = {
     "source": (source_document.SourceViewFile, "profkit source --format json"),
     "target": (correctness.TargetFile, "TARGET.py --list"),
     "timeline": (
-        (timeline_json.ExportFile, timeline_json.ExportsFile),
+        (timeline_view.TimelineFile, timeline_view.TimelinesFile),
         "profkit analyze --format json, of an nsys SQLite export",
     ),
     "time": (latency_format.LatencyFile, "profkit time --format json, and --save"),

@@ -47,8 +47,8 @@ _HOST: Mapping[str, tuple[str, ...]] = {
 """Quantities of the host's time in long gaps, by words in names of calls; the first one counts."""
 
 
-def measure(events: Events, work: AllWork) -> Mapping[str, float]:
-    """The quantities of a timeline with its GPU work; none where there is none.
+def measure(events: Events) -> Mapping[str, float]:
+    """The quantities of a timeline; none without GPU work.
 
     Those of kernels or copies are NaN without any.
     """
@@ -56,8 +56,9 @@ def measure(events: Events, work: AllWork) -> Mapping[str, float]:
 
     from profkit.timeline.intervals import length, union
     from profkit.timeline.times import NS, spread
-    from profkit.timeline.work import gaps_before
+    from profkit.timeline.work import gaps_before, gpu_work
 
+    work = gpu_work(events)
     span = float(work.end.max() - work.start[0]) / NS if len(work) else 0.0
     if not span > 0:
         return {}

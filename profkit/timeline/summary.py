@@ -9,110 +9,136 @@ import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from itertools import pairwise
 from typing import overload
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import field
+from msgspec.structs import asdict
 
-from profkit.timeline.events import (
-    Events,
-    Indices,
-    LaunchConfiguration,
-    Stream,
-    TimelineGpu,
-    Times,
-)
+from profkit.core.typed_file import Count, Model, Number, Real
+from profkit.timeline.events import Events, Indices, Times
 from profkit.timeline.intervals import length, union
 from profkit.timeline.lost_work import REMEDY, lost_work
 from profkit.timeline.nesting import MOST_AROUND, Nesting, around
-from profkit.timeline.region import measure
 from profkit.timeline.times import NS, Spread, TimeGroup, grouped, spread
 from profkit.timeline.work import AllWork, gaps_before, gpu_work
+from profkit.ui.text import number, percent, plural
 
 GAPS_KEPT = 10  # longest gaps, chosen: twice what a terminal lists
 
 _UNKNOWN = np.iinfo(np.int64).min
 _LOW = 0xFFFFFFFF  # the low half of 64 bits
+Extent = tuple[Count, Count, Count]
 
 
-@dataclass(frozen=True)
-class WorkItem:
-    """A piece of GPU work: a kernel by its name and its short name, "copy host to device", ..."""
+class Export(Model, frozen=True, kw_only=True):
+    """An export, the start of its session (UTC), nsys version and schema version; overlapping
+    kernels count twice in `kernel_time_s`."""
 
+    file: str
+    recorded: str | None
+    product_version: str | None = field(name="nsys")
+    schema_version: str | None = field(name="export_schema")
+    launches: Count = field(name="kernel_launches")
+    kernel_time: Number = field(name="kernel_time_s")
+    notes: tuple[str, ...]
+
+
+class Device(Model, frozen=True, kw_only=True):
+    """A GPU with work, by its CUDA device number."""
+
+    device: int
     name: str
-    label: str
+    compute_capability: str | None
+    sm_count: Count | None
+    memory_bytes: Count | None
 
 
-@dataclass(frozen=True)
-class Gap:
-    """An interval between GPU work in which no GPU was busy.
+class Gap(Model, frozen=True, kw_only=True):
+    """An interval without GPU work: the previous (`after`) and the next (`before`) work, the share
+    in which a host thread was in a CUDA call, and the call with the largest part of that."""
 
-    `after` is the previous work, `before` the next. `in_calls` is the share of the gap in which a
-    host thread was in a CUDA call, `call` the call with the largest part of that, "" without any.
+    start: Number = field(name="start_s")
+    duration: Number = field(name="duration_s")
+    after: str
+    before: str
+    in_calls: Number
+    call: str | None
+
+
+class Region(Model, frozen=True, kw_only=True):
+    """From the first CUDA call or GPU work, `start_s` after the first event, to the last's end.
+
+    `busy_s` is the time in which a kernel, memcpy, memset or graph ran on any GPU, `idle_s` the sum
+    of the lead until the first of them, the gaps between them and the tail after the last;
+    `largest_gaps` has the longest ones.
     """
 
-    start: float
-    duration: float
-    after: WorkItem
-    before: WorkItem
-    call: str
-    in_calls: float
-
-
-@dataclass(frozen=True)
-class Region:
-    """The time that was recorded: from the first CUDA call or GPU work to the end of the last.
-
-    NVTX ranges and other host time before and after are excluded. `busy` is the time in which at
-    least one kernel, memcpy, memset or graph ran on any GPU: overlapping work counts once. `span` =
-    `busy` + `lead` (until the first GPU work) + `gaps.total` (between GPU work) + `tail` (after the
-    last). `largest` are the longest gaps.
-    """
-
-    start: float
-    span: float
-    busy: float
-    lead: float
-    tail: float
+    start: Number = field(name="start_s")
+    span: Number = field(name="span_s")
+    busy: Number = field(name="busy_s")
+    busy_share: Real
+    idle: Number = field(name="idle_s")
+    lead: Number = field(name="lead_s")
+    tail: Number = field(name="tail_s")
     gaps: Spread
-    largest: tuple[Gap, ...]
-
-    @property
-    def idle(self) -> float:
-        """Seconds of the region in which no GPU was busy."""
-        return math.fsum((self.lead, self.gaps.total, self.tail))
-
-    @property
-    def busy_share(self) -> float:
-        """`busy` as a share of the span; NaN for a region without length."""
-        return min(1.0, self.busy / self.span) if self.span else math.nan
+    largest: tuple[Gap, ...] = field(name="largest_gaps")
 
 
-@dataclass(frozen=True)
-class KernelRun:
-    """One kernel relative to its launch call and its stream.
+class _ShareOfTime(Spread, frozen=True, kw_only=True):
+    share: Real
 
-    `nvtx` are the names of the NVTX ranges around its launch call, outermost first, `call` is the
-    name of that call, "" where it is unknown. `from_call_start` is the kernel's start less the
-    start of the call: overhead and queueing. `after_call_return` is its start less the end of that
-    call, negative where it started before the call returned. `stream_gap` is its start less the end
-    of the stream's previous work (negative with programmatic dependent launch). NaN without such a
-    call or work. `late`: the call began after the stream was idle, so that the GPU waited for the
-    host.
-    """
+
+class KernelGroup(_ShareOfTime, frozen=True):
+    """Launches of one kernel with one launch configuration; `share` is of the list."""
 
     name: str
-    configuration: LaunchConfiguration
-    stream: Stream
-    start: float
-    duration: float
+    grid: Extent
+    block: Extent
+
+
+class RangeUse(Model, frozen=True, kw_only=True):
+    """Kernels launched in NVTX ranges, by the names of the ranges, outermost first; outside all
+    ranges where the path is empty. `entered` (instances) and the host time are of the innermost."""
+
+    path: tuple[str, ...]
+    entered: Count
+    host_time: Real = field(name="host_time_s")
+    launches: Count = field(name="kernel_launches")
+    kernel_time: Number = field(name="kernel_time_s")
+    share: Real
+    groups: tuple[KernelGroup, ...] = field(name="kernels")
+
+
+class LaunchDelays(Model, frozen=True, kw_only=True):
+    """Kernel starts relative to the start and the return of the launch call, and to the end of the
+    stream's previous work; `late` launch calls began after the stream was idle."""
+
+    from_call_start: Spread
+    after_call_return: Spread
+    stream_gaps: Spread = field(name="stream_gap")
+    late: Count
+
+
+class KernelRun(Model, frozen=True, kw_only=True):
+    """A kernel, `start_s` after the first event, with the NVTX ranges around its launch call,
+    outermost first, and that call. Delays are negative where the kernel started earlier, such as
+    with programmatic dependent launch."""
+
+    name: str
+    grid: Extent
+    block: Extent
+    device: int
+    stream: int
+    start: Number = field(name="start_s")
+    duration: Number = field(name="duration_s")
     nvtx: tuple[str, ...]
-    call: str
-    from_call_start: float
-    after_call_return: float
-    stream_gap: float
+    call: str | None
+    from_call_start: Real = field(name="from_call_start_s")
+    after_call_return: Real = field(name="after_call_return_s")
+    stream_gap: Real = field(name="stream_gap_s")
     late: bool
 
 
@@ -149,14 +175,18 @@ class KernelRuns(Sequence[KernelRun]):
     def _run(self, index: int) -> KernelRun:
         events, kernels = self._events, self._events.kernels
         start, call = int(kernels.start[index]), int(kernels.call[index])
+        shape = events.configurations[kernels.configuration[index]]
+        stream = events.streams[kernels.stream[index]]
         return KernelRun(
             name=events.kernel_names[kernels.name[index]].name,
-            configuration=events.configurations[kernels.configuration[index]],
-            stream=events.streams[kernels.stream[index]],
+            grid=shape.grid,
+            block=shape.block,
+            device=stream.device,
+            stream=stream.number,
             start=start / NS,
             duration=(int(kernels.end[index]) - start) / NS,
             nvtx=self._nesting.paths[self._nesting.path[index]],
-            call=events.call_names[events.calls.name[call]] if call >= 0 else "",
+            call=(events.call_names[events.calls.name[call]] or None) if call >= 0 else None,
             from_call_start=_seconds(self._from_call_start[index]),
             after_call_return=_seconds(self._after_call_return[index]),
             stream_gap=_seconds(self._stream_gap[index]),
@@ -164,98 +194,55 @@ class KernelRuns(Sequence[KernelRun]):
         )
 
 
-@dataclass(frozen=True)
-class Launches:
-    """All launches: the three delays of `KernelRun`, the number of late-submitted launches,
-    and of those whose kernel starts before the call."""
-
-    runs: KernelRuns
-    from_call_start: Spread
-    after_call_return: Spread
-    stream_gaps: Spread
-    late: int
-    early: int
-
-
-@dataclass(frozen=True)
-class KernelGroup:
-    """Launches of one kernel with one launch configuration; `share` is of the table."""
+class CallUse(Spread, frozen=True):
+    """A CUDA API call; times include nsys overhead, and calls of several threads overlap."""
 
     name: str
-    label: str
-    grid: tuple[int, int, int]
-    block: tuple[int, int, int]
-    times: Spread
-    share: float
 
 
-@dataclass(frozen=True)
-class RangeUse:
-    """The kernels launched in one nest of NVTX ranges; `path` holds their names, outermost first.
-
-    An empty path stands for kernels outside all ranges. `count` is the number of instances of the
-    innermost range with a kernel launch, `host_time` their time on the host; `share`
-    is of all kernel time.
-    """
-
-    path: tuple[str, ...]
-    count: int
-    host_time: float
-    kernels: Spread
-    share: float
-    groups: tuple[KernelGroup, ...]
+class _TimeAndBandwidth(Spread, frozen=True, kw_only=True):
+    bandwidth: Real = field(name="bandwidth_bytes_per_s")
 
 
-@dataclass(frozen=True)
-class HostTime:
-    """A CUDA call by name, or waits of one kind. Those of several threads overlap: not additive."""
-
-    name: str
-    times: Spread
-
-
-@dataclass(frozen=True)
-class MemoryUse:
-    """Memcpy of one kind between two kinds of memory, or memset: bytes, time and bytes/s.
-
-    `times` are those of single operations; `busy` is the time in which at least one ran, the union
-    of their intervals: operations that overlap count once.
-    """
+class MemoryUse(_TimeAndBandwidth, frozen=True):
+    """Memcpy by kind, as "host to device", with source and target kinds of memory; or memset. The
+    bandwidth is over the time in which at least one such operation ran."""
 
     kind: str
-    source: str
-    target: str
-    bytes: int
-    times: Spread
-    busy: float
+    source: str | None
+    target: str | None
+    bytes: Count
+
+
+class WaitUse(Spread, frozen=True):
+    """A kind of synchronization, as recorded by the driver."""
+
+    kind: str
+
+
+class TimelineSummary(Model, frozen=True, kw_only=True):
+    """The analysis of a timeline. Times are in seconds, shares are fractions of 1; a missing number
+    is null. `launches` are in order of start; all other lists have the most time first."""
+
+    report: Export
+    gpus: tuple[Device, ...]
+    region: Region
+    groups: tuple[KernelGroup, ...] = field(name="kernels")
+    ranges: tuple[RangeUse, ...]
+    delays: LaunchDelays = field(name="launch_delays")
+    launches: Sequence[KernelRun]
+    calls: tuple[CallUse, ...]
+    memory: tuple[MemoryUse, ...]
+    synchronizations: tuple[WaitUse, ...]
 
     @property
-    def bandwidth(self) -> float:
-        """Bytes per second over `busy`; NaN where that is 0."""
-        return self.bytes / self.busy if self.busy else math.nan
-
-
-@dataclass(frozen=True)
-class TimelineSummary:
-    """A timeline, ready to be shown; tables have the most time first.
-
-    `quantities` are what rules may name (timeline.region), none where no GPU work was recorded.
-    """
-
-    product_version: str
-    schema_version: str
-    created: datetime | None
-    gpus: tuple[TimelineGpu, ...]
-    region: Region
-    kernels: Spread
-    groups: tuple[KernelGroup, ...]
-    ranges: tuple[RangeUse, ...]
-    launches: Launches
-    calls: tuple[HostTime, ...]
-    memory: tuple[MemoryUse, ...]
-    synchronizations: tuple[HostTime, ...]
-    notes: tuple[str, ...]
-    quantities: Mapping[str, float]
+    def headline(self) -> str:
+        """The timeline in a line: launches, kernel time, the GPU's busy share of the region."""
+        return (
+            f"{plural(self.report.launches, 'kernel launch')}, "
+            f"{number(self.report.kernel_time, 's')} of kernel time; GPU busy "
+            f"{percent(self.region.busy_share)} of {number(self.region.span, 's')}"
+        )
 
 
 def summarize_timeline(events: Events) -> TimelineSummary:
@@ -264,28 +251,42 @@ def summarize_timeline(events: Events) -> TimelineSummary:
     kernels, calls, waits = events.kernels, events.calls, events.synchronizations
     durations = kernels.end - kernels.start
     nesting = around(events, kernels.call)
-    launches, shapes = _launches(events, work, nesting), _shapes(events)
+    shapes = _shapes(events)
+    delays, runs, notes = _launches(events, work, nesting)
     return TimelineSummary(
-        product_version=events.product_version,
-        schema_version=events.schema_version,
-        created=events.created,
-        gpus=events.gpus,
+        report=Export(
+            file=str(events.path),
+            recorded=events.created.isoformat() if events.created else None,
+            product_version=events.product_version or None,
+            schema_version=events.schema_version or None,
+            launches=len(durations),
+            kernel_time=spread(durations).total,
+            notes=_notes(events, work, nesting, notes),
+        ),
+        gpus=tuple(
+            Device(
+                device=gpu.device,
+                name=gpu.name,
+                compute_capability=f"{gpu.cc[0]}.{gpu.cc[1]}" if gpu.cc[0] else None,
+                sm_count=gpu.sm_count or None,
+                memory_bytes=gpu.memory_bytes or None,
+            )
+            for gpu in events.gpus
+        ),
         region=_region(events, work),
-        kernels=spread(durations),
         groups=_groups(events, grouped(shapes, durations)),
         ranges=_ranges(events, nesting, shapes, durations),
-        launches=launches,
+        delays=delays,
+        launches=runs,
         calls=tuple(
-            HostTime(events.call_names[group.code], group.times)
+            CallUse(events.call_names[group.code], **asdict(group.times))
             for group in grouped(calls.name, calls.end - calls.start)
         ),
         memory=_memory(events),
         synchronizations=tuple(
-            HostTime(events.synchronization_kinds[group.code], group.times)
+            WaitUse(events.synchronization_kinds[group.code], **asdict(group.times))
             for group in grouped(waits.kind, waits.end - waits.start)
         ),
-        notes=_notes(events, work, launches, nesting),
-        quantities=measure(events, work),
     )
 
 
@@ -298,15 +299,24 @@ def _region(events: Events, work: AllWork) -> Region:
     start = min((int(part.start[0]) for part in recorded), default=0)
     end = max((int(part.end.max()) for part in recorded), default=0)
     span = (end - start) / NS
-    if not len(work):
-        return Region(start / NS, span, 0.0, span, 0.0, spread(work.start), ())
     gaps = gaps_before(work.start, work.end)
     between = spread(gaps[gaps > 0])
-    lead, tail = (int(work.start[0]) - start) / NS, (end - int(work.end.max())) / NS
-    busy = max(0.0, round(span - math.fsum((lead, between.total, tail)), 9))
+    first, last = (int(work.start[0]), int(work.end.max())) if len(work) else (end, end)
+    lead, tail = (first - start) / NS, (end - last) / NS
+    idle = math.fsum((lead, between.total, tail))
+    busy = max(0.0, round(span - idle, 9))
     longest = np.argsort(-gaps, kind="stable")[:GAPS_KEPT]
-    largest = tuple(_gap(events, work, int(index)) for index in longest if gaps[index] > 0)
-    return Region(start / NS, span, busy, lead, tail, between, largest)
+    return Region(
+        start=start / NS,
+        span=span,
+        busy=busy,
+        busy_share=_share(busy, span),
+        idle=idle,
+        lead=lead,
+        tail=tail,
+        gaps=between,
+        largest=tuple(_gap(events, work, int(index)) for index in longest if gaps[index] > 0),
+    )
 
 
 def _gap(events: Events, work: AllWork, index: int) -> Gap:
@@ -321,29 +331,30 @@ def _gap(events: Events, work: AllWork, index: int) -> Gap:
     parts = np.bincount(names, stop - begin) if len(inside) else np.zeros(1)
     most = names[np.argmax(parts[names])] if len(inside) else -1
     return Gap(
-        start / NS,
-        (end - start) / NS,
-        _item(events, int(work.index[last])),
-        _item(events, int(work.index[index])),
-        events.call_names[most] if most >= 0 else "",
-        min(1.0, length(union(begin, stop)) / (end - start)),
+        start=start / NS,
+        duration=(end - start) / NS,
+        after=_work_name(events, int(work.index[last])),
+        before=_work_name(events, int(work.index[index])),
+        in_calls=min(1.0, length(union(begin, stop)) / (end - start)),
+        call=(events.call_names[most] or None) if most >= 0 else None,
     )
 
 
-def _item(events: Events, index: int) -> WorkItem:
-    """The work of an index of AllWork."""
+def _work_name(events: Events, index: int) -> str:
+    """The work of an index of AllWork: a kernel's name, "copy host to device", ..."""
     if index < len(events.kernels):
-        kernel = events.kernel_names[events.kernels.name[index]]
-        return WorkItem(kernel.name, kernel.label)
+        return str(events.kernel_names[events.kernels.name[index]].name)
     index -= len(events.kernels)
-    name = "CUDA graph"
-    if index < len(events.memory_operations):
-        kind = events.memory_kinds[events.memory_operations.kind[index]].kind
-        name = kind if kind == "memset" else f"copy {kind}"
-    return WorkItem(name, name)
+    if index >= len(events.memory_operations):
+        return "CUDA graph"
+    kind: str = events.memory_kinds[events.memory_operations.kind[index]].kind
+    return kind if kind == "memset" else f"copy {kind}"
 
 
-def _launches(events: Events, work: AllWork, nesting: Nesting) -> Launches:
+def _launches(
+    events: Events, work: AllWork, nesting: Nesting
+) -> tuple[LaunchDelays, KernelRuns, Mapping[str, int]]:
+    """The delays of launches together and each, and notes on them that hold where not 0."""
     kernels = events.kernels
     free = np.full(len(work), _UNKNOWN)
     by_stream = np.argsort(work.stream, kind="stable")
@@ -362,14 +373,20 @@ def _launches(events: Events, work: AllWork, nesting: Nesting) -> Launches:
     after_return = np.where(launched, kernels.start - call_end[kernels.call], _UNKNOWN)
     gap = np.where(queued, kernels.start - np.where(queued, idle_since, 0), _UNKNOWN)
     late = launched & queued & (call_start[kernels.call] > idle_since)
-    return Launches(
-        KernelRuns(events, nesting, from_start, after_return, gap, late),
+    delays = LaunchDelays(
         from_call_start=spread(from_start[launched]),
         after_call_return=spread(after_return[launched]),
         stream_gaps=spread(gap[queued]),
         late=int(late.sum()),
-        early=int((from_start[launched] < 0).sum()),
     )
+    unknown, early = int((~launched).sum()), int((from_start[launched] < 0).sum())
+    notes = {
+        f"launch calls of {unknown} of {len(kernels)} kernels not recorded: their launch delays "
+        "and NVTX ranges are unknown": unknown,
+        f"{early} of {len(kernels)} kernels start before their launch call: host and GPU clocks "
+        "are not synchronized accurately enough for short delays": early,
+    }
+    return delays, KernelRuns(events, nesting, from_start, after_return, gap, late), notes
 
 
 def _shapes(events: Events) -> Indices:
@@ -392,10 +409,11 @@ def _groups(events: Events, groups: Sequence[TimeGroup]) -> tuple[KernelGroup, .
     total = math.fsum(group.times.total for group in groups)
     rows = []
     for group in groups:
-        name = events.kernel_names[events.kernels.name[group.first]]
+        name = events.kernel_names[events.kernels.name[group.first]].name
         shape = events.configurations[events.kernels.configuration[group.first]]
+        times = asdict(group.times)
         share = _share(group.times.total, total)
-        rows.append(KernelGroup(name.name, name.label, shape.grid, shape.block, group.times, share))
+        rows.append(KernelGroup(name, shape.grid, shape.block, **times, share=share))
     return tuple(rows)
 
 
@@ -423,12 +441,13 @@ def _ranges(
     total = float(durations.sum(dtype=np.float64)) / NS
     return tuple(
         RangeUse(
-            nesting.paths[use.code],
-            int(counts[use.code]),
-            float(host_times[use.code]) if nesting.paths[use.code] else math.nan,
-            use.times,
-            _share(use.times.total, total),
-            _groups(events, of_path[use.code]),
+            path=nesting.paths[use.code],
+            entered=int(counts[use.code]),
+            host_time=float(host_times[use.code]) if nesting.paths[use.code] else math.nan,
+            launches=use.times.count,
+            kernel_time=use.times.total,
+            share=_share(use.times.total, total),
+            groups=_groups(events, of_path[use.code]),
         )
         for use in grouped(nesting.path, durations)
     )
@@ -441,16 +460,19 @@ def _memory(events: Events) -> tuple[MemoryUse, ...]:
         kind, same = events.memory_kinds[group.code], operations.kind == group.code
         busy = length(union(operations.start[same], operations.end[same])) / NS
         size = sum(operations.size[same].tolist())
-        uses.append(MemoryUse(kind.kind, kind.source, kind.target, size, group.times, busy))
+        ends = kind.source or None, kind.target or None
+        bandwidth = size / busy if busy else math.nan
+        times = asdict(group.times)
+        uses.append(MemoryUse(kind.kind, *ends, size, **times, bandwidth=bandwidth))
     return tuple(uses)
 
 
-def _notes(events: Events, work: AllWork, launches: Launches, nesting: Nesting) -> tuple[str, ...]:
+def _notes(
+    events: Events, work: AllWork, nesting: Nesting, of_launches: Mapping[str, int]
+) -> tuple[str, ...]:
     kernels = len(events.kernels)
     streams = [events.streams[index] for index in np.unique(work.stream)]
     devices = {(stream.process, stream.device) for stream in streams}
-    unknown = kernels - launches.from_call_start.count
-    early = launches.early
     full = [len(path) == MOST_AROUND for path in nesting.paths]
     nested = int(np.array(full)[nesting.path].sum())
     lost = lost_work(events)
@@ -462,10 +484,7 @@ def _notes(events: Events, work: AllWork, launches: Launches, nesting: Nesting) 
         "their kernels: record with --cuda-graph-trace=node": events.graphs,
         f"GPU work of {len(devices)} process-GPU pairs: busy time is the time in which any of "
         "them is busy": len(devices) > 1,
-        f"launch calls of {unknown} of {kernels} kernels not recorded: their launch delays and "
-        "NVTX ranges are unknown": unknown,
-        f"{early} of {kernels} kernels start before their launch call: host and GPU clocks are not "
-        "synchronized accurately enough for short delays": early,
+        **of_launches,
         f"{nested} of {kernels} kernel launches are in {MOST_AROUND} or more nested NVTX ranges: "
         f"only the innermost {MOST_AROUND} are used": nested,
         f"{open_ranges} of {len(events.ranges)} NVTX ranges have no end: extended to the end of "

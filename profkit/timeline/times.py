@@ -6,22 +6,23 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+from msgspec import field
 
+from profkit.core.typed_file import Count, Model, Number, Real
 from profkit.timeline.events import Indices, Times
 
 NS = 1e9
 """Nanoseconds per second."""
 
 
-@dataclass(frozen=True)
-class Spread:
-    """Count, total, median and extremes of times; all but `count` and `total` NaN without any."""
+class Spread(Model, frozen=True, kw_only=True):
+    """Count, total, median and extremes of times; null without any."""
 
-    count: int
-    total: float
-    median: float
-    low: float
-    high: float
+    count: Count
+    total: Number = field(name="total_s")
+    median: Real = field(name="median_s")
+    low: Real = field(name="min_s")
+    high: Real = field(name="max_s")
 
 
 @dataclass(frozen=True)
@@ -41,10 +42,16 @@ def spread(times: Times) -> Spread:
 def _spread(ordered: Times) -> Spread:
     count = len(ordered)
     if not count:
-        return Spread(0, 0.0, math.nan, math.nan, math.nan)
+        return Spread(count=0, total=0.0, median=math.nan, low=math.nan, high=math.nan)
     middle = int(ordered[(count - 1) // 2]) + int(ordered[count // 2])
     total = float(ordered.sum(dtype=np.float64))  # exact below 2^53 ns, 104 days
-    return Spread(count, total / NS, middle / 2 / NS, int(ordered[0]) / NS, int(ordered[-1]) / NS)
+    return Spread(
+        count=count,
+        total=total / NS,
+        median=middle / 2 / NS,
+        low=int(ordered[0]) / NS,
+        high=int(ordered[-1]) / NS,
+    )
 
 
 def grouped(codes: Indices, times: Times) -> list[TimeGroup]:

@@ -145,9 +145,9 @@ def test_reports_that_cannot_be_compared_say_why() -> None:
 
 def test_a_timeline_is_loaded_from_an_export_and_from_a_run() -> None:
     timeline = profkit.load_timeline(RUN)
-    assert len(timeline) == len(timeline.kernels) == timeline.summary.kernels.count == 19
+    assert len(timeline) == len(timeline.kernels) == timeline.summary.report.launches == 19
     assert list(timeline.kernels["nvtx"][:2]) == ["sdpa", "flash"]
-    assert timeline.kernels["duration"].sum() == pytest.approx(timeline.summary.kernels.total)
+    assert timeline.kernels["duration"].sum() == pytest.approx(timeline.summary.report.kernel_time)
     assert [item.rule.name for item in timeline.findings()] == ["gpu_idle"]
     assert timeline.findings(disabled=["gpu_idle"]) == ()
     assert len(profkit.load_timeline(H200 / "sdpa_s512_flash.sqlite")) == 5

@@ -221,7 +221,7 @@ def test_processes_that_no_collective_joins_are_programs_of_their_own(
 def findings_and_notes(events: Events) -> tuple[list[tuple[str, float]], tuple[str, ...]]:
     """What the checklist of a timeline says: causes with their ceilings, and notes."""
     summary, items = with_findings(events, shipped_rules())
-    return [(item.rule.category, item.range[1]) for item in items], summary.notes
+    return [(item.rule.category, item.range[1]) for item in items], summary.report.notes
 
 
 def pausing(late: set[int], where: str, pause: int) -> Callable[[Host, int], None]:

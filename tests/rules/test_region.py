@@ -15,8 +15,7 @@ from profkit.rules.engine import diagnose_timeline, explain_timeline
 from profkit.rules.finding import Finding, unit_of
 from profkit.rules.rule_file import check_rules, shipped_rules
 from profkit.timeline.events import Events
-from profkit.timeline.region import PARTS, QUANTITIES, SHORT_GAP
-from profkit.timeline.summary import summarize_timeline
+from profkit.timeline.region import PARTS, QUANTITIES, SHORT_GAP, measure
 from tests.conftest import ROOT
 from tests.timeline.building import call, copy, kernel, timeline
 from tests.timeline.test_timeline import US, intervals
@@ -25,7 +24,7 @@ LONG = SHORT_GAP / US * 5
 
 
 def found(made: Events) -> tuple[Finding, ...]:
-    return timeline_items(summarize_timeline(made).quantities, shipped_rules())
+    return timeline_items(measure(made), shipped_rules())
 
 
 def steps(count: int, work: float, gap: float) -> Events:
@@ -40,7 +39,7 @@ def test_the_parts_of_the_region() -> None:
         [call(0, 5), call(120, 130, "cudaStreamSynchronize"), call(200, 900, "cudaMalloc")],
         [copy(105, 120, 3_000), copy(990, 1_000, 1_000, source="pinned")],
     )
-    told = summarize_timeline(made).quantities
+    told = measure(made)
     assert set(told) == set(QUANTITIES)
     assert told["gpu_span"] == pytest.approx(900 * US)
     assert told["gpu_busy_share"] == pytest.approx(70 / 900)
@@ -64,7 +63,7 @@ def test_no_estimate_takes_more_than_its_part(
         [kernel(100 * start, 100 * end) for start, end in kernels],
         memory=[copy(100 * start, 100 * end, 8) for start, end in copies],
     )
-    told = summarize_timeline(made).quantities
+    told = measure(made)
     if not told:
         return
     gaps = told["short_gap_share"] + told["long_gap_share"]
@@ -127,7 +126,7 @@ def test_copies_alone_take_time_and_overlapping_ones_do_not() -> None:
 def test_most_time_saved_comes_first_and_rules_can_be_left_out() -> None:
     kernels = [kernel(at, at + 300) for at in range(0, 10_000, 1_000)]
     made = timeline(kernels, memory=[copy(k.end, k.end + 200, 9) for k in kernels])
-    told = summarize_timeline(made).quantities
+    told = measure(made)
     items = timeline_items(told, shipped_rules())
     assert [item.rule.name for item in items] == ["gpu_idle", "host_transfers"]
     assert [item.rank for item in items] == [1, 2]
@@ -194,7 +193,7 @@ def test_names_are_those_of_a_timeline(tmp_path: Path, right: str, wrong: str, t
 
 def test_own_rules_may_relieve_a_share_and_need_no_time_or_only_inform(tmp_path: Path) -> None:
     file = tmp_path / "own.yaml"
-    told = summarize_timeline(steps(100, work=LONG, gap=3 * LONG)).quantities
+    told = measure(steps(100, work=LONG, gap=3 * LONG))
     file.write_text(RULE, encoding="utf-8")
     ((finding,), _) = diagnose_timeline(told, check_rules(file)[0]).findings, None
     assert finding.estimate is not None
