@@ -35,7 +35,6 @@ Integers = npt.NDArray[np.int64]
 
 KERNELS, COPIES, FILLS, GAPS = "kernels", "copies", "memset", "idle"
 UNRECORDED = "not recorded"
-GROUPS = (KERNELS, COMMUNICATION, COPIES, FILLS, GAPS, UNRECORDED)
 
 LAUNCH_BOUND = "launch-bound"
 SYNCHRONIZATION = "after a synchronization"
