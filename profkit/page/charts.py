@@ -7,8 +7,8 @@ import shlex
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from profkit.ui import document as doc
 from profkit.ui.text import literal, number, percent
-from profkit.ui.view import Grid
 
 if TYPE_CHECKING:
     from profkit.report.phases import KernelTimeline, Track
@@ -111,14 +111,14 @@ def precisions(roofline: Roofline) -> list[tuple[str, str]]:
     return [(key, labels.get(key, key)) for key in used]
 
 
-def points_grid(roofline: Roofline, short: Mapping[str, str]) -> Grid:
+def points_table(roofline: Roofline, short: Mapping[str, str]) -> doc.Table:
     """The points as a table."""
     labels = {roof.key: roof.label for roof in roofline.roofs}
     columns = (
         "Kernel", "Level", "Compute roof", "Intensity", "Performance", "Of attainable", "Time",
         "Flags",
     )  # fmt: skip
-    return Grid("", columns, tuple(_row(point, short, labels) for point in roofline.points))
+    return doc.Table("", columns, tuple(_row(point, short, labels) for point in roofline.points))
 
 
 def _row(point: Point, short: Mapping[str, str], labels: Mapping[str, str]) -> tuple[str, ...]:

@@ -135,7 +135,7 @@ def page_data(content: Content, *, with_host: bool) -> dict[str, Any]:
         "brief": brief_name,
         "axis_percent": _axis_percent(checklist),
         "level_symbols": _LEVEL_SYMBOLS,
-        "points_grid": lambda roofline: charts.points_grid(roofline, short),
+        "points_table": lambda roofline: charts.points_table(roofline, short),
         "settle": charts.settling_command(latency) if latency else "",
         "latency_words": latency_words,
         "confidence": latency_words.LEVEL if latency_words else math.nan,

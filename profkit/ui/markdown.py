@@ -39,7 +39,7 @@ def _lines(block: doc.Block, folder: str) -> Iterator[str]:
         case doc.Table():
             yield from _table(block)
         case doc.Facts(title=title):
-            yield from panel_lines(block) if title else map(_labeled, block.rows)
+            yield from _panel(block) if title else map(_labeled, block.rows)
         case doc.Fold(title=title, blocks=blocks):
             yield f"<details><summary>{_html(title)}</summary>"
             yield from ("", blocks_markdown(blocks, folder), "", "</details>")
@@ -173,16 +173,11 @@ def cell(text: str) -> str:
     return "<br>".join(escape(line) for line in text.split("\n"))
 
 
-def panel_lines(panel: doc.Facts) -> list[str]:
+def _panel(panel: doc.Facts) -> list[str]:
     """A panel as a heading, a table and its note."""
     rows = [(cell(row.label), cell(row.value), cell(row.note)) for row in panel.rows]
     lines = [f"### {panel.title}", "", *table(("", "", ""), rows)]
     return [*lines, "", escape(panel.note)] if panel.note else lines
-
-
-def table_of(grid: doc.Table) -> list[str]:
-    """A table of text as lines."""
-    return list(_table(grid))
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:

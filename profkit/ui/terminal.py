@@ -58,7 +58,7 @@ def _facts(blocks: Sequence[doc.Facts], width: int) -> Iterator[RenderableType]:
         else:
             for block in group:
                 yield from [Text()] if block.gap else []
-                yield facts(block)
+                yield _Labeled(block.rows, block.indent)
 
 
 def _block(block: doc.Block, width: int) -> Iterator[RenderableType]:
@@ -74,7 +74,8 @@ def _block(block: doc.Block, width: int) -> Iterator[RenderableType]:
         case doc.Bullets() | doc.Items():
             yield _listed(block)
         case doc.Table():
-            yield table_of(block)
+            yield from [Text(), Text(block.title, "bold")] if block.title else []
+            yield _Fitted(block)
         case doc.Fold(title=title, blocks=blocks):
             yield from (Text(), _heading(doc.Heading(title)))
             yield from _laid_out(blocks, width)
@@ -174,16 +175,6 @@ def rendered(view: RenderableType, *, to_file: bool) -> str:
     return "".join(f"{line.rstrip()}\n" for line in captured.get().splitlines())
 
 
-def rows_of(rows: Iterable[tuple[str, str]], indent: int) -> RenderableType:
-    """Labels and values in two columns; rows without a value left out."""
-    return _Labeled([doc.Row(*row) for row in rows if row[1]], indent)
-
-
-def facts(panel: doc.Facts) -> RenderableType:
-    """A panel as two columns, labels and values."""
-    return _Labeled(panel.rows, panel.indent)
-
-
 @dataclass(frozen=True)
 class _Labeled:
     """Rows that take the width they are given, names in the lines that they have."""
@@ -275,9 +266,3 @@ class _Fitted:
         yield from (*names, *lines)
         if remarks := table.remarks(table.columns):
             yield Text(remarks, "dim")
-
-
-def table_of(table: doc.Table, *, numbers: bool = False) -> RenderableType:
-    """A table with its title and note; `numbers` puts all columns but the first to the right."""
-    parts: list[RenderableType] = [Text(), Text(table.title, "bold")] if table.title else []
-    return Group(*parts, _Fitted(replace(table, words=1) if numbers else table))
