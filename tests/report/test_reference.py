@@ -18,7 +18,6 @@ from profkit.report.launch_message import (
     Metric,
     RuleResult,
     plain_text,
-    rule_results,
 )
 from profkit.report.names import without_homes
 from profkit.report.quantities import request
@@ -112,7 +111,3 @@ def _rule(result: dict[str, Any]) -> RuleResult:
 def test_both_readers_give_the_same(first: int) -> None:
     some = REPORTS[first : first + AT_ONCE]
     assert [found for each in apart(differences, some) for found in each] == []
-
-
-def test_undecodable_results_of_rules_are_left_out() -> None:
-    assert rule_results([b"\xff\xff", b"\x0a\x7fx"]) == ()
