@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 from profkit.core.text_files import shipped_text
@@ -37,6 +38,12 @@ def document_cell(blocks: Sequence[doc.Block]) -> str:
 
 
 def _rendered(blocks: Sequence[doc.Block], **names: Any) -> str:
+    text: str = _template().render(blocks=blocks, **names)
+    return text
+
+
+@cache
+def _template() -> Any:
     from jinja2 import Environment, StrictUndefined
     from markupsafe import Markup
 
@@ -50,9 +57,11 @@ def _rendered(blocks: Sequence[doc.Block], **names: Any) -> str:
         "slug": slug,
         "hashes": script_hashes,
     }
-    template = environment.from_string(shipped_text("profkit.ui", "templates/document.html.j2"))
-    kind = {"kind": lambda block: type(block).__name__, "most_rows": _MOST_ROWS}
-    return template.render(blocks=blocks, **kind, **names)
+    environment.globals |= {
+        "kind": lambda block: type(block).__name__,
+        "most_rows": _MOST_ROWS,
+    }
+    return environment.from_string(shipped_text("profkit.ui", "templates/document.html.j2"))
 
 
 def _figure_first(blocks: Sequence[doc.Block]) -> Sequence[doc.Block]:

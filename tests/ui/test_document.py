@@ -44,7 +44,7 @@ def test_text_of_others_has_no_marks(text: str) -> None:
 
 
 class Text(HTMLParser):
-    """The tags of a page below its style."""
+    """The tags of a page below its style, but for breaks: text may have lines."""
 
     def __init__(self, page: str) -> None:
         super().__init__()
@@ -52,7 +52,7 @@ class Text(HTMLParser):
         self.feed(page[page.index("<body>") :])
 
     def handle_starttag(self, tag: str, _: list[tuple[str, str | None]]) -> None:
-        self.tags.append(tag)
+        self.tags += [] if tag == "br" else [tag]
 
 
 @given(ODD)
@@ -64,7 +64,7 @@ def test_no_text_changes_the_structure(text: str) -> None:
     plain = page("z")
     assert Text(document_html(page(text))).tags == Text(document_html(plain)).tags
     markdown = document_markdown(page(text), "d").splitlines()
-    assert len([line for line in markdown if line.startswith("| ")]) == 3
+    assert len([line for line in markdown if line.startswith("| ")]) == 2
 
 
 def test_long_tables_are_folded_and_the_first_figure_is_in_the_summary() -> None:
