@@ -10,14 +10,15 @@ from typing import Any
 
 from msgspec import UNSET, field
 
-from profkit.core.projection import Measured, Projection, project
-from profkit.core.typed_file import Count, File, Maybe, Number, encode
+from profkit.core.typed_file import Count, Maybe, Model, Number, Output, Real, encode, part
 from profkit.core.version import __version__
 from profkit.report.catalog import catalog
 from profkit.report.gpus import Gpu
+from profkit.report.launch_message import RuleResult
 from profkit.report.names import file_name
-from profkit.report.session import Session
-from profkit.report.summary import Group, LaunchSummary, ReportSummary
+from profkit.report.occupancy import NextStep
+from profkit.report.session import Host, Session
+from profkit.report.summary import Group, LaunchSummary, ReportSummary, Stall, Work
 from profkit.rules import checklist_format
 from profkit.rules.checklist import Checklist
 from profkit.rules.checklist_format import (
@@ -30,18 +31,17 @@ from profkit.rules.finding import UnevaluatedRule
 from profkit.rules.headroom import Headroom
 
 Extent = tuple[Count, ...]
+_RECORDING = (
+    "ncu_version", "cuda_version", "driver_version", "clock_control", "cache_control",
+    "replay_mode",
+)  # fmt: skip
+_OF_A_LAUNCH = (
+    "index", "name", "failed", "duration", "grid", "block", "missing", "stalls", "rules",
+    "warnings", "notes",
+)  # fmt: skip
 
 
-class HostRow(Projection, frozen=True, kw_only=True):
-    """The machine; only with --with-host."""
-
-    host_name: str = field(name="name")
-    os: str
-    processor: str
-    addresses: tuple[str, ...]
-
-
-class ReportRow(Projection, frozen=True, kw_only=True):
+class ReportRow(Model, frozen=True, kw_only=True):
     """A report, its recording time (UTC), and the number of launches read.
 
     `total_s` is the GPU time of all measured launches. `command` has ncu's options and the
@@ -51,7 +51,7 @@ class ReportRow(Projection, frozen=True, kw_only=True):
 
     file: str
     launches: Count
-    total_s: Measured
+    total_s: Real
     recorded: str | None
     ncu_version: str | None = field(name="ncu")
     cuda_version: str | None = field(name="cuda")
@@ -61,11 +61,11 @@ class ReportRow(Projection, frozen=True, kw_only=True):
     cache_control: str | None
     replay_mode: str | None
     assumed: tuple[str, ...]
-    host: Maybe[HostRow] = UNSET
+    host: Maybe[Host] = UNSET
     notes: tuple[str, ...]
 
 
-class GpuRow(Projection, frozen=True, kw_only=True):
+class GpuRow(Model, frozen=True, kw_only=True):
     """A GPU; `dram_peak_bytes_per_s` is from memory clock and bus width.
 
     `datasheet_peaks` are dense, in FLOP/s (op/s for int8) and B/s for dram;
@@ -79,13 +79,13 @@ class GpuRow(Projection, frozen=True, kw_only=True):
     memory_clock: Number = field(name="memory_clock_hz")
     memory_bytes: Number
     l2_bytes: Number
-    dram_peak_bytes_per_s: Measured
+    dram_peak_bytes_per_s: Number | None
     datasheet: str | None
     datasheet_peaks: dict[str, Number]
     datasheet_unverified: tuple[str, ...]
 
 
-class GroupRow(Projection, frozen=True, kw_only=True):
+class GroupRow(Model, frozen=True, kw_only=True):
     """Launches of one kernel with one launch configuration; `share` is of the total GPU time.
 
     `headroom` is null where the DRAM traffic is unknown.
@@ -97,64 +97,15 @@ class GroupRow(Projection, frozen=True, kw_only=True):
     count: Count
     failed: Count
     total: Number = field(name="total_s")
-    median: Measured = field(name="median_s")
-    low: Measured = field(name="min_s")
-    high: Measured = field(name="max_s")
-    share: Measured
+    median: Real = field(name="median_s")
+    low: Real = field(name="min_s")
+    high: Real = field(name="max_s")
+    share: Real
     headroom: Headroom | None
     indexes: tuple[Count, ...] = field(name="launches")
 
 
-class StallRow(Projection, frozen=True, kw_only=True):
-    """A warp state; cycles per issued instruction, shares of a launch sum to 1."""
-
-    reason: str
-    cycles: Number
-    share: Number
-
-
-class WorkRow(Projection, frozen=True, kw_only=True):
-    """Operations of one precision; `peak_held_clock` is the roof at the measured SM clock,
-    `peak_path` that of the mma.sync path where it did most of the work and is lower."""
-
-    precision: str
-    operations: Number
-    rate: Measured
-    peak: Measured = field(name="peak_held_clock")
-    share: Measured = field(name="share_held_clock")
-    path_peak: Measured = field(name="peak_path")
-    path_share: Measured = field(name="share_path")
-    datasheet: Measured = field(name="peak_datasheet")
-    datasheet_share: Measured = field(name="share_datasheet")
-
-
-class StepRow(Projection, frozen=True, kw_only=True):
-    """The next higher occupancy: `changes` are upper limits of registers per thread and bytes of
-    shared memory per block, or threads per block."""
-
-    blocks: Count
-    warps: Count
-    changes: dict[str, Count]
-    carveout: bool = field(name="larger_carveout")
-
-
-class RuleRow(Projection, frozen=True, kw_only=True):
-    """A result of one of ncu's rules (`kind` is none, ok, optimization, warning or error).
-
-    `estimate` is ncu's estimated speedup as a share of the run time for the global scope; a local
-    one is of the efficiency of one unit, not of time.
-    """
-
-    rule: str
-    section: str
-    kind: str
-    title: str
-    message: str
-    speedup: Measured = field(name="estimate")
-    scope: str | None
-
-
-class KernelRow(Projection, frozen=True, kw_only=True):
+class KernelRow(Model, frozen=True, kw_only=True):
     """A launch: index in the report, demangled name, NVTX ranges from the outermost.
 
     `failed`: the counters returned no duration. `metrics` has every catalog quantity in its unit,
@@ -169,18 +120,18 @@ class KernelRow(Projection, frozen=True, kw_only=True):
     workload: str
     nvtx: tuple[str, ...]
     failed: bool
-    duration: Measured = field(name="duration_s")
+    duration: Real = field(name="duration_s")
     grid: Extent
     block: Extent
-    metrics: dict[str, Measured]
+    metrics: dict[str, Real]
     missing: dict[str, str]
-    stalls: tuple[StallRow, ...]
-    work: tuple[WorkRow, ...]
+    stalls: tuple[Stall, ...]
+    work: tuple[Work, ...]
     occupancy_limiters: tuple[str, ...]
-    occupancy_next_step: StepRow | None
+    occupancy_next_step: NextStep | None
     instructions_by_class: dict[str, Number]
     instructions_by_opcode: dict[str, Number]
-    rules: tuple[RuleRow, ...] = field(name="ncu_rules")
+    rules: tuple[RuleResult, ...] = field(name="ncu_rules")
     warnings: tuple[str, ...]
     notes: tuple[str, ...]
     headroom: Headroom | None
@@ -188,7 +139,7 @@ class KernelRow(Projection, frozen=True, kw_only=True):
     informative: tuple[FindingRow, ...]
 
 
-class Analysis(Projection, frozen=True, kw_only=True):
+class Analysis(Model, frozen=True, kw_only=True):
     """The analysis of a report. Numbers are in SI units, shares are fractions of 1; a missing
     number is null.
 
@@ -209,11 +160,11 @@ class Analysis(Projection, frozen=True, kw_only=True):
     not_evaluated: tuple[UnevaluatedRule, ...]
 
 
-class AnalysisFile(Analysis, frozen=True, tag_field="schema", tag="profkit.analyze/1"):
+class AnalysisFile(Analysis, Output, frozen=True, tag="profkit.analyze/1"):
     __doc__ = Analysis.__doc__
 
 
-class AnalysesFile(File, frozen=True, kw_only=True, tag="profkit.analyze/1"):
+class AnalysesFile(Output, frozen=True, kw_only=True, tag="profkit.analyze/1"):
     """The analyses of several reports."""
 
     profkit: str
@@ -254,12 +205,13 @@ def _parts(
         for launch in group.launches
     ]
     gpus = tuple(map(_gpu, report.gpus))
+    own = {*GroupRow.__struct_fields__} - {"headroom"}
     return {
         "report": _report(report, report.session, with_host=with_host),
         "gpu": gpus[0],
         "gpus": gpus,
         "groups": tuple(
-            project(group, GroupRow, headroom=checklist.headroom_of(group)) for group in groups
+            GroupRow(headroom=checklist.headroom_of(group), **part(group, *own)) for group in groups
         ),
         "kernels": tuple(sorted(kernels, key=lambda kernel: kernel.index)),
         **checklist_format.checklist_parts(checklist),
@@ -267,30 +219,30 @@ def _parts(
 
 
 def _report(report: ReportSummary, session: Session, *, with_host: bool) -> ReportRow:
-    return project(
-        session,
-        ReportRow,
+    return ReportRow(
         file=file_name(report.path, with_host=with_host),
         launches=len(report.launches),
         total_s=report.total,
         recorded=session.created.isoformat() if session.created else None,
-        command=session.command if with_host else session.shareable_command(),
-        assumed=sorted(session.assumed),
-        host=project(session, HostRow) if with_host else UNSET,
+        command=(session.command if with_host else session.shareable_command()) or None,
+        assumed=tuple(sorted(session.assumed)),
+        host=session.host if with_host else UNSET,
         notes=report.notes,
+        **{name: getattr(session, name) or None for name in _RECORDING},
     )
 
 
 def _gpu(gpu: Gpu) -> GpuRow:
     peaks = gpu.datasheet.peaks if gpu.datasheet else {}
-    return project(
-        gpu,
-        GpuRow,
+    return GpuRow(
         compute_capability=f"{gpu.cc[0]}.{gpu.cc[1]}",
         dram_peak_bytes_per_s=gpu.dram_peak or None,
         datasheet=gpu.datasheet.name if gpu.datasheet else None,
         datasheet_peaks={name: peak.value for name, peak in peaks.items()},
-        datasheet_unverified=sorted(name for name, peak in peaks.items() if not peak.verified),
+        datasheet_unverified=tuple(
+            sorted(name for name, peak in peaks.items() if not peak.verified)
+        ),
+        **part(gpu, "name", "sm_count", "clock", "memory_clock", "memory_bytes", "l2_bytes"),
     )
 
 
@@ -298,18 +250,17 @@ def _kernel(summary: LaunchSummary, group: Group, checklist: Checklist) -> Kerne
     """A launch with the findings on its kernel; one without a duration has none."""
     launch, occupancy = summary.launch, summary.occupancy
     items = () if summary.failed else checklist.findings_on(group)
-    return project(
-        summary,
-        KernelRow,
+    return KernelRow(
         workload=launch.workload,
         nvtx=launch.nvtx,
         metrics={name: summary.get(name) for name in catalog().quantities},
-        work=[work for work in summary.work if work.operations > 0],
+        work=tuple(work for work in summary.work if work.operations > 0),
         occupancy_limiters=occupancy.limiters if occupancy else (),
         occupancy_next_step=occupancy.step if occupancy else None,
-        instructions_by_class=launch.breakdowns.get("instructions_by_class", {}),
-        instructions_by_opcode=launch.breakdowns.get("instructions_by_opcode", {}),
+        instructions_by_class=dict(launch.breakdowns.get("instructions_by_class", {})),
+        instructions_by_opcode=dict(launch.breakdowns.get("instructions_by_opcode", {})),
         headroom=None if summary.failed else checklist.headroom_of(group),
-        findings=[finding_row(item, FindingRow) for item in items if item.rank],
-        informative=[finding_row(item, FindingRow) for item in items if not item.rank],
+        findings=tuple(finding_row(item, FindingRow) for item in items if item.rank),
+        informative=tuple(finding_row(item, FindingRow) for item in items if not item.rank),
+        **part(summary, *_OF_A_LAUNCH),
     )

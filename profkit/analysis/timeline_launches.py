@@ -9,7 +9,7 @@ from profkit.report.counter_free import launch_limits
 from profkit.report.gpus import Gpu, gpu_of, sm_limits
 from profkit.report.occupancy import BlockNeeds
 from profkit.report.reader import Launch
-from profkit.report.session import Session
+from profkit.report.session import Host, Session
 from profkit.report.summary import LaunchSummary, ReportSummary, groups
 from profkit.timeline.events import Events, LaunchConfiguration, TimelineGpu
 from profkit.timeline.nesting import around
@@ -17,8 +17,8 @@ from profkit.timeline.nesting import around
 _NS = 1e9  # nanoseconds per second
 _NOT_RECORDED = Session(
     created=None, ncu_version="", cuda_version="", driver_version="", command="", options={},
-    clock_control="", cache_control="", replay_mode="", assumed=frozenset(), os="", processor="",
-    host_name="", addresses=(),
+    clock_control="", cache_control="", replay_mode="", assumed=frozenset(),
+    host=Host(name="", os="", processor="", addresses=()),
 )  # fmt: skip
 
 

@@ -179,6 +179,10 @@ class Gpu:
         """B/s by memory clock and bus width, two transfers a clock; 0 where either is unknown."""
         return _dram_rate(self.memory_clock, self.memory_bus_bits)
 
+    def is_verified(self, peak: str) -> bool:
+        """Whether a datasheet peak was looked up."""
+        return self.datasheet is not None and self.datasheet.peaks[peak].verified
+
     def per_cycle(self, peak: str) -> float:
         """FLOP per cycle and SM of a compute peak: the product's, else those of the CC; 0 unknown.
 

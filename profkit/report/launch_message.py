@@ -9,11 +9,13 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from msgspec import field
+
+from profkit.core.typed_file import Model, Real
 from profkit.report import messages
 from profkit.report.framing import Kind, damaged
 from profkit.report.names import without_homes
@@ -191,13 +193,11 @@ class LaunchMessage:
         return without_homes(messages.text(name))
 
 
-@dataclass(frozen=True)
-class RuleResult:
-    """The result of one of ncu's rules for a launch.
+class RuleResult(Model, frozen=True, kw_only=True):
+    """A result of one of ncu's rules (`kind` is none, ok, optimization, warning or error).
 
-    `kind` is "none", "ok", "optimization", "warning" or "error". `speedup` is ncu's own estimate as
-    a share of the run time (0.3 = 30% less), `scope` "global" (run time of the kernel), "local"
-    (efficiency of one unit in isolation, not time) or "" where there is none.
+    `estimate` is ncu's estimated speedup as a share of the run time (0.3 = 30% less) for the global
+    scope; a local one is of the efficiency of one unit, not of time.
     """
 
     rule: str
@@ -205,8 +205,8 @@ class RuleResult:
     kind: str
     title: str
     message: str
-    speedup: float | None
-    scope: str
+    speedup: Real | None = field(name="estimate")
+    scope: str | None
 
 
 def rule_results(recorded: Iterable[bytes]) -> tuple[RuleResult, ...]:
@@ -224,7 +224,7 @@ def _result(result: Any, item: Any) -> RuleResult:
         title=without_homes(messages.text(message.name) or messages.text(result.display_name)),
         message=plain_text(messages.text(message.message)),
         speedup=speedup.value / 100 if speedup.HasField("value") else None,
-        scope=_SCOPES.get(speedup.speedup_type, ""),
+        scope=_SCOPES.get(speedup.speedup_type),
     )
 
 

@@ -10,6 +10,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
+from msgspec import field
+
+from profkit.core.typed_file import Count, Model
 from profkit.machine_code.operation import WARP
 
 # CUDA C++ Programming Guide, "Technical Specifications per Compute Capability", the same from CC
@@ -58,20 +61,19 @@ class Limits:
         return min(self.blocks.values())
 
 
-@dataclass(frozen=True)
-class NextStep:
+class NextStep(Model, frozen=True):
     """The next higher occupancy, and its requirements.
 
     `blocks` and `warps` would be resident per SM. `changes` has the new upper limits: "registers"
     per thread, "shared" bytes of the kernel's own shared memory per block; or the block size
-    ("threads"). `carveout`: it requires a larger shared-memory carve-out than this launch had,
-    which the driver configures when the blocks that fit can use it.
+    ("threads"). `larger_carveout`: it requires a larger shared-memory carve-out than this launch
+    had, which the driver configures when the blocks that fit can use it.
     """
 
-    blocks: int
-    warps: int
-    changes: dict[str, int]
-    carveout: bool
+    blocks: Count
+    warps: Count
+    changes: dict[str, Count]
+    carveout: bool = field(name="larger_carveout")
 
 
 def warps_per_block(threads: int) -> int:

@@ -44,7 +44,8 @@ def recording(report: ReportSummary, *, with_host: bool) -> Facts:
         *(f"{name} {version}" for name, version in versions if version),
     )
     command = session.command if with_host else session.shareable_command()
-    host = ", ".join(filter(None, (session.host_name, session.os, session.processor)))
+    machine = session.host
+    host = ", ".join(filter(None, (machine.name, machine.os, machine.processor)))
     rows = [
         *(Row("GPU", _gpu(gpu)) for gpu in report.gpus),
         Row("Recorded", ", ".join(recorded)),

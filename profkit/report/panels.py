@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 
 from profkit.machine_code.operation import WARP
 from profkit.report.checks import NOT_CHECKED, NOT_COLLECTED, NOT_HERE, NOT_IN_VERSION
+from profkit.report.gpus import Gpu
 from profkit.report.occupancy import warps_per_block
 from profkit.report.resources import BUSY
 from profkit.report.summary import LaunchSummary, Occupancy, Work
@@ -111,12 +112,12 @@ def grids(launch: LaunchSummary) -> tuple[Table, ...]:
 
 def work_grid(launch: LaunchSummary) -> Table:
     """Operations by precision against their roofs."""
-    rows = tuple(_work_row(work) for work in launch.work if work.operations > 0)
+    rows = tuple(_work_row(work, launch.gpu) for work in launch.work if work.operations > 0)
     columns = ("", "Work", "Rate", "Of peak at measured SM clock", "Of datasheet")
     return Table("Arithmetic", columns, rows, "; ".join(_work_notes(launch)))
 
 
-def _work_row(work: Work) -> tuple[str, ...]:
+def _work_row(work: Work, gpu: Gpu) -> tuple[str, ...]:
     unit = "op" if work.precision.endswith("int8") else "FLOP"
     roof = sheet = "n/a"
     if not math.isnan(work.peak):
@@ -126,7 +127,7 @@ def _work_row(work: Work) -> tuple[str, ...]:
             f"\n{percent(work.path_share)} of mma.sync peak {number(work.path_peak, f'{unit}/s')}"
         )
     if not math.isnan(work.datasheet):
-        mark = "" if work.verified else "?"
+        mark = "" if gpu.is_verified(work.precision) else "?"
         sheet = f"{percent(work.datasheet_share)} of {number(work.datasheet, f'{unit}/s')}{mark}"
     rate = number(work.rate, f"{unit}/s")
     return work.label, number(work.operations, unit), rate, roof, sheet
@@ -154,7 +155,7 @@ def _work_notes(launch: LaunchSummary) -> Iterator[str]:
             "count is unknown"
         )
     yield from _half_notes(launch)
-    if any(work.datasheet > 0 and not work.verified for work in done):
+    if any(work.datasheet > 0 and not launch.gpu.is_verified(work.precision) for work in done):
         yield "? unverified datasheet value"
     if launch.get("flop_tensor_sparse") > 0:
         yield "part of the tensor work used sparse instructions, which dense roofs do not bound"

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import PurePosixPath, PureWindowsPath
 
+from profkit.core.typed_file import Model
 from profkit.report.messages import decode as decode_message
 from profkit.report.messages import text
 
@@ -22,6 +23,15 @@ _SWITCHES = {
     "-f", "--force-overwrite", "--nvtx", "--call-stack", "--csv", "--print-fp", "--verbose", "-v",
     "--open-in-ui", "--null-stdin", "--disable-profiler-start-stop", "--help", "-h", "--version",
 }  # fmt: skip
+
+
+class Host(Model, frozen=True, kw_only=True):
+    """The machine; only with --with-host."""
+
+    name: str
+    os: str
+    processor: str
+    addresses: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -43,10 +53,7 @@ class Session:
     cache_control: str
     replay_mode: str
     assumed: frozenset[str]
-    os: str
-    processor: str
-    host_name: str
-    addresses: tuple[str, ...]
+    host: Host
 
     def shareable_command(self) -> str:
         """The command line without folders and without the profiled program's arguments."""
@@ -91,11 +98,13 @@ def decode(messages: Iterable[bytes]) -> Session:
         options=options,
         **policy | {name: defaults[name][0] for name in unset},
         assumed=frozenset(name.replace("_", "-") for name in unset),
-        os=text(system.os_name),
-        # Old versions of ncu put the rest of /proc/cpuinfo after the name.
-        processor=text(system.processor).strip().partition("\n")[0].strip(),
-        host_name=text(system.computer_name),
-        addresses=tuple(text(each.address) for each in system.ip_addresses),
+        host=Host(
+            name=text(system.computer_name),
+            os=text(system.os_name),
+            # Old versions of ncu put the rest of /proc/cpuinfo after the name.
+            processor=text(system.processor).strip().partition("\n")[0].strip(),
+            addresses=tuple(text(each.address) for each in system.ip_addresses),
+        ),
     )
 
 

@@ -12,6 +12,9 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from msgspec import field
+
+from profkit.core.typed_file import Model, Number, Real
 from profkit.report.catalog import catalog
 from profkit.report.checks import BOUND_TOLERANCE, NOT_TIMED, cache_note, contradictions, impossible
 from profkit.report.gpus import Gpu, gpu_of
@@ -50,48 +53,36 @@ _SELECTED = "stall_selected"
 _FEW_SAMPLES = 500
 
 
-@dataclass(frozen=True)
-class Stall:
-    """A warp state: cycles per issued instruction and its share of the sum over all states.
-
-    `is_wait` is false for the two that are no stalls: issuing, and eligible but not selected.
-    """
+class Stall(Model, frozen=True):
+    """A warp state; cycles per issued instruction, shares of a launch sum to 1."""
 
     reason: str
-    cycles: float
-    share: float
-    is_wait: bool
+    cycles: Number
+    share: Number
+
+    @property
+    def is_wait(self) -> bool:
+        """False for the two that are no stalls: issuing, and eligible but not selected."""
+        return self.reason not in NOT_STALLED
 
 
-@dataclass(frozen=True)
-class Work:
-    """Operations of one precision: count, rate (1/s) and roofs.
-
-    `peak` is the roof at the measured SM clock, `path_peak` that of the mma.sync path where it did
-    most of the work and is lower, `datasheet` the product's; NaN where unknown. `verified` is false
-    for a datasheet value that was not looked up.
-    """
+class Work(Model, frozen=True, kw_only=True):
+    """Operations of one precision; `peak_held_clock` is the roof at the measured SM clock,
+    `peak_path` that of the mma.sync path where it did most of the work and is lower."""
 
     precision: str
-    label: str
-    operations: float
-    rate: float
-    peak: float
-    path_peak: float
-    datasheet: float
-    verified: bool
+    operations: Number
+    rate: Real
+    peak: Real = field(name="peak_held_clock")
+    share: Real = field(name="share_held_clock")
+    path_peak: Real = field(name="peak_path")
+    path_share: Real = field(name="share_path")
+    datasheet: Real = field(name="peak_datasheet")
+    datasheet_share: Real = field(name="share_datasheet")
 
     @property
-    def share(self) -> float:
-        return self.rate / self.peak
-
-    @property
-    def path_share(self) -> float:
-        return self.rate / self.path_peak
-
-    @property
-    def datasheet_share(self) -> float:
-        return self.rate / self.datasheet
+    def label(self) -> str:
+        return PRECISIONS[self.precision]
 
 
 @dataclass(frozen=True)
@@ -223,7 +214,7 @@ class LaunchSummary:
         }
         total = sum(cycles.values())
         return tuple(
-            Stall(reason, value, value / total, reason not in NOT_STALLED)
+            Stall(reason, value, value / total)
             for reason, value in sorted(cycles.items(), key=lambda item: (-item[1], item[0]))
             if total
         )
@@ -475,15 +466,19 @@ def _work(launch: LaunchSummary, precision: str) -> Work:
     path = launch.get(f"peak_rate_{precision}_hmma")
     mostly = launch.get("flop_tensor_hmma") > launch.get("flop_tensor") / 2
     is_slower = mostly and path < launch.get(f"peak_rate_{precision}")
+    rate = operations / launch.duration if launch.duration and launch.is_timed else math.nan
+    peak, path_peak = held_peak(launch, precision)[0], path if is_slower else math.nan
+    datasheet = sheet.value * _accumulation(launch, precision) if sheet else math.nan
     return Work(
         precision=precision,
-        label=PRECISIONS[precision],
         operations=operations,
-        rate=operations / launch.duration if launch.duration and launch.is_timed else math.nan,
-        peak=held_peak(launch, precision)[0],
-        path_peak=path if is_slower else math.nan,
-        datasheet=sheet.value * _accumulation(launch, precision) if sheet else math.nan,
-        verified=sheet is not None and sheet.verified,
+        rate=rate,
+        peak=peak,
+        share=rate / peak,
+        path_peak=path_peak,
+        path_share=rate / path_peak,
+        datasheet=datasheet,
+        datasheet_share=rate / datasheet,
     )
 
 

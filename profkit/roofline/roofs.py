@@ -178,11 +178,11 @@ def _held(launch: LaunchSummary, key: str) -> tuple[float, bool]:
 def _datasheet(launch: LaunchSummary, key: str) -> tuple[float, bool]:
     """A datasheet's figure and whether it was looked up; NaN where it has none that applies."""
     sheet = launch.gpu.datasheet
-    if key in LEVELS:
-        peak = sheet.peaks.get(key) if sheet else None
-        return (peak.value, peak.verified) if peak else (math.nan, False)
-    work = next((work for work in launch.work if work.precision == key), None)
-    return (work.datasheet, work.verified) if work else (math.nan, False)
+    if sheet is None or key not in sheet.peaks:
+        return math.nan, False
+    peak = sheet.peaks[key]
+    own = (work.datasheet for work in launch.work if work.precision == key)
+    return next(own, peak.value), peak.verified
 
 
 def _label(key: str, launch: LaunchSummary) -> str:

@@ -217,9 +217,9 @@ def test_what_is_shared_says_nothing_of_the_host(profkit_cli: Cli, format_name: 
     for file in CORPUS.glob("*.ncu-rep"):
         session = profkit.load(file).session
         text = profkit_cli("analyze", file, "--format", format_name).stdout
-        assert session.host_name
-        assert not re.search(rf"\b{re.escape(session.host_name)}\b", text)
-        for address in session.addresses:
+        assert session.host.name
+        assert not re.search(rf"\b{re.escape(session.host.name)}\b", text)
+        for address in session.host.addresses:
             assert address not in text
         assert "/home/" not in text
         assert "/opt/" not in text

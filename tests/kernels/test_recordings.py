@@ -250,8 +250,8 @@ def test_nothing_private_is_kept(folder: Path) -> None:
 def assert_neutral(report: Recorded) -> None:
     """Of the machine a report names the tools' folders and no more."""
     session = report.session
-    assert session.host_name in HOSTS
-    addresses = [ipaddress.ip_address(one.partition("%")[0]) for one in session.addresses]
+    assert session.host.name in HOSTS
+    addresses = [ipaddress.ip_address(one.partition("%")[0]) for one in session.host.addresses]
     assert not any(address.is_global for address in addresses)
     words = [word for word in shlex.split(session.command) if word.startswith("/")]
     assert all(path.startswith(NEUTRAL) for path in [*words, *report.sources])

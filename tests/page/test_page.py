@@ -519,8 +519,8 @@ def test_the_host_is_left_out_unless_requested(tmp_path: Path, profkit_cli: Cli)
     assert result.exit_code == 0
     assert str(shared) in result.stderr
     assert profkit_cli("report", KNOWN, "-o", own, "--with-host").exit_code == 0
-    host = f">{session.host_name}"
-    private = [host, *session.addresses, str(KNOWN.parent)]
+    host = f">{session.host.name}"
+    private = [host, *session.host.addresses, str(KNOWN.parent)]
     assert all(word not in shared.read_text(encoding="utf-8") for word in private)
     assert host in own.read_text(encoding="utf-8")
 

@@ -222,7 +222,7 @@ def test_shareable_output_names_no_home_folder(
 
 @needs_corpus
 def test_the_host_is_one_line_whatever_ncu_recorded_of_its_processor() -> None:
-    assert corpus("speedy_scan__profile").session.processor == (
+    assert corpus("speedy_scan__profile").session.host.processor == (
         "11th Gen Intel(R) Core(TM) i7-11700 @ 2.50GHz"
     )
 

@@ -103,7 +103,7 @@ def _rule(result: dict[str, Any]) -> RuleResult:
         title=without_homes(message["title"] or result["name"]),
         message=plain_text(message["message"]),
         speedup=estimate["speedup"] / 100 if estimate else None,
-        scope=_SCOPES[estimate["type"]] if estimate else "",
+        scope=_SCOPES[estimate["type"]] if estimate else None,
     )
 
 

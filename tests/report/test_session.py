@@ -38,7 +38,7 @@ def test_policies_passed_are_distinguished_from_defaults() -> None:
     assert (told.clock_control, told.cache_control, told.replay_mode) == ("none", "none", "kernel")
     assert told.assumed == {"replay-mode"}
     assert told.created == datetime(2023, 11, 14, 22, 13, 20, tzinfo=UTC)
-    assert (told.host_name, told.addresses) == ("box", ("10.0.0.1",))
+    assert (told.host.name, told.host.addresses) == ("box", ("10.0.0.1",))
 
 
 @pytest.mark.parametrize(

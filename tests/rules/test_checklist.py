@@ -304,7 +304,7 @@ def test_old_architectures_and_versions(profkit_cli: Cli) -> None:
         for item in document["checklist"]:
             assert all("/" not in (place["file"] or "") for place in item["where"])
         text = profkit_cli("checklist", file, "--format", "markdown").stdout
-        assert not re.search(rf"\b{re.escape(session.host_name)}\b", text)
+        assert not re.search(rf"\b{re.escape(session.host.name)}\b", text)
         assert profkit_cli("checklist", file).exit_code == 0
 
 
