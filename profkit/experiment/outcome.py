@@ -17,8 +17,8 @@ from profkit.comparison.comparability import Aspect
 from profkit.comparison.comparison import Diff, KernelDiff
 from profkit.comparison.repeats import Change
 from profkit.comparison.reports import diff as compare
-from profkit.core.projection import Projection
-from profkit.core.typed_file import Number, part
+from profkit.core.json_text import finite
+from profkit.core.typed_file import Model, Number, part
 from profkit.experiment.prediction import Expectation, Prediction
 from profkit.experiment.times import Scope, Times, times_of_kernel, times_of_report
 from profkit.report.summary import Group
@@ -42,7 +42,7 @@ class Verdict(StrEnum):
     open = "UNDECIDED"
 
 
-class Move(Projection, frozen=True, kw_only=True):
+class Move(Model, frozen=True, kw_only=True):
     """An expected quantity before and after; `share` is by how much it moved as predicted, of the
     larger side: below 0 the other way, None where a side did not record it."""
 
@@ -53,14 +53,14 @@ class Move(Projection, frozen=True, kw_only=True):
     share: Number | None
 
 
-class UnmatchedKernel(Projection, frozen=True, kw_only=True):
+class UnmatchedKernel(Model, frozen=True, kw_only=True):
     """A kernel that only one side launches, with the seconds of its launches under ncu."""
 
     kernel: str
     duration: Number | None
 
 
-class Outcome(Projection, frozen=True, kw_only=True):
+class Outcome(Model, frozen=True, kw_only=True):
     """The verdict with its reason; `speedup` and its range are the measured ones, of timed
     latencies (`timed`) or else of ncu's durations; None where they can't be compared.
 
@@ -125,7 +125,10 @@ def outcome(prediction: Prediction, diff: Diff) -> Outcome:
         verdict=verdict,
         reason=reason,
         moves=moves,
-        **part(times, "change", "speedup", "low", "high", "timed", "scope"),
+        speedup=finite(times.speedup),
+        low=finite(times.low),
+        high=finite(times.high),
+        **part(times, "change", "timed", "scope"),
         added=_unmatched(times.added),
         removed=_unmatched(times.removed),
     )
@@ -133,7 +136,7 @@ def outcome(prediction: Prediction, diff: Diff) -> Outcome:
 
 def _unmatched(groups: Sequence[Group]) -> tuple[UnmatchedKernel, ...]:
     """The one of the most time first."""
-    kernels = (UnmatchedKernel(kernel=group.name, duration=group.total) for group in groups)
+    kernels = (UnmatchedKernel(kernel=group.name, duration=finite(group.total)) for group in groups)
     return tuple(sorted(kernels, key=lambda kernel: -(kernel.duration or 0.0)))
 
 
@@ -169,7 +172,12 @@ def _sums(expected: Sequence[Expectation], diff: Diff) -> Iterator[Move]:
 
 def _move(each: Expectation, sides: tuple[float, float], share: float) -> Move:
     before, after = sides
-    return Move(**part(each, "quantity", "rises"), before=before, after=after, share=share)
+    return Move(
+        before=finite(before),
+        after=finite(after),
+        share=finite(share),
+        **part(each, "quantity", "rises"),
+    )
 
 
 def _verdict(prediction: Prediction, times: Times, moved: float | None) -> tuple[Verdict, str]:

@@ -7,8 +7,7 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from msgspec import Meta
 
-from profkit.core.projection import Measured, Projection, project
-from profkit.core.typed_file import Count, File, Number, part
+from profkit.core.typed_file import Count, Model, Number, Output, Real, part
 from profkit.core.version import __version__
 from profkit.report.names import file_name
 from profkit.report.source_lines import Place
@@ -21,9 +20,10 @@ F = TypeVar("F", bound="FindingRow")
 Share = Annotated[float, Meta(extra_json_schema={"minimum": 0, "maximum": 1})]
 Rank = Annotated[int, Meta(ge=1)] | None
 Conclusion = Literal["findings", "nothing found", "can't tell"]
+_MAY_LACK = ("rank", "kernel", "library", "variant", "assumes", "page")
 
 
-class PlaceRow(Projection, frozen=True, kw_only=True):
+class PlaceRow(Model, frozen=True, kw_only=True):
     """A source line, or an instruction where no line is known; `share` is its share of the launch's
     samples or counts that the rule attributes to lines."""
 
@@ -34,7 +34,7 @@ class PlaceRow(Projection, frozen=True, kw_only=True):
     share: Share
 
 
-class FindingRow(Projection, frozen=True, kw_only=True):
+class FindingRow(Model, frozen=True, kw_only=True):
     """A finding on a kernel, or on a timeline as a whole: then `kernel` is null.
 
     `rank` is the number of its item in the report's checklist, shared by the findings of one rule
@@ -65,7 +65,7 @@ class FindingRow(Projection, frozen=True, kw_only=True):
     confidence: Literal["high", "medium", "low"]
     assumes: str | None
     bounded_by: str | None
-    bound_s: Measured
+    bound_s: Real
     evidence: tuple[Evidence, ...]
     where: tuple[PlaceRow, ...]
 
@@ -92,7 +92,7 @@ class FindingInFull(FindingRow, frozen=True, kw_only=True):
     page: str | None
 
 
-class DemonstratedRow(Projection, frozen=True, kw_only=True):
+class DemonstratedRow(Model, frozen=True, kw_only=True):
     """A variant of the run that does the same work slower than the fastest one, `best`.
 
     `headline`: `best` saves more time than any estimate, and is shown first. Seconds are GPU time:
@@ -108,15 +108,15 @@ class DemonstratedRow(Projection, frozen=True, kw_only=True):
     headline: bool
 
 
-class ReportRow(Projection, frozen=True, kw_only=True):
+class ReportRow(Model, frozen=True, kw_only=True):
     """A report; `total_s` is the GPU time of all measured launches."""
 
     file: str
     launches: Count
-    total_s: Measured
+    total_s: Real
 
 
-class ChecklistFile(File, frozen=True, kw_only=True, tag="profkit.checklist/1"):
+class ChecklistFile(Output, frozen=True, kw_only=True, tag="profkit.checklist/1"):
     """Bottlenecks of a report's kernels and actions against them. Numbers are in SI units, shares
     are fractions of 1.
 
@@ -159,8 +159,12 @@ def checklist_parts(checklist: Checklist) -> dict[str, Any]:
     nothing = "can't tell" if checklist.inconclusive else "nothing found"
     reachable = []
     for proof in checklist.proofs:
-        measured, headline = "timed" if proof.timed else "profiled", proof is checklist.headline
-        reachable.append(project(proof, DemonstratedRow, measured=measured, headline=headline))
+        row = DemonstratedRow(
+            measured="timed" if proof.timed else "profiled",
+            headline=proof is checklist.headline,
+            **part(proof, "variant", "seconds", "best", "best_seconds", "speedup"),
+        )
+        reachable.append(row)
     return {
         "conclusion": "findings" if checklist.findings else nothing,
         "checklist": tuple(finding_row(item, FindingInFull) for item in checklist.items),
@@ -174,27 +178,33 @@ def finding_row(finding: Finding, model: type[F]) -> F:
     """A finding in a file that has as much of it as the model says."""
     rule, estimate, group = finding.rule, finding.estimate, finding.group
     bounded_by = estimate.bounded_by if estimate else None
-    return project(
-        finding,
-        model,
-        **part(rule, "category", "title", "effort", "verify"),
-        **(part(group, "grid", "block") if group else {"grid": (), "block": ()}),
-        rule=rule.name,
-        estimated_speedup=estimate.likely if estimate else None,
-        range=finding.range if estimate else None,
-        run_speedup=estimate.run if estimate else None,
-        promises=estimate is not None,
-        estimate_lacks=finding.lacking,
-        bounded_by=bounded_by,
-        bound_s=estimate.bound_seconds if estimate and bounded_by else None,
-        where=[_place(place) for place in finding.places],
-        launches=group.indexes if group else (),
-        saved_s=finding.saved,
-        same_weight=finding.peers,
-        rank=finding.rank or None,
-    )
+    values = part(rule, "category", "title", "effort", "verify")
+    values |= part(finding, "confidence", "evidence", "headroom", "actions")
+    values |= {name: getattr(finding, name) or None for name in _MAY_LACK}
+    values |= {
+        "rule": rule.name,
+        "grid": group.grid if group else (),
+        "block": group.block if group else (),
+        "launches": group.indexes if group else (),
+        "estimated_speedup": estimate.likely if estimate else None,
+        "range": finding.range if estimate else None,
+        "run_speedup": estimate.run if estimate else None,
+        "promises": estimate is not None,
+        "estimate_lacks": finding.lacking,
+        "bounded_by": bounded_by or None,
+        "bound_s": estimate.bound_seconds if estimate and bounded_by else None,
+        "where": tuple(map(_place, finding.places)),
+        "saved_s": finding.saved,
+        "same_weight": finding.peers,
+    }
+    return model(**{name: values[name] for name in model.__struct_fields__})
 
 
 def _place(place: Place) -> PlaceRow:
-    file, line = Path(place.file).name, place.line or None
-    return project(place, PlaceRow, file=file, line=line, instruction=place.sass)
+    return PlaceRow(
+        file=Path(place.file).name or None,
+        line=place.line or None,
+        instruction=place.sass or None,
+        offset=place.offset or None,
+        share=place.share,
+    )

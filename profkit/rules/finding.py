@@ -10,7 +10,6 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from profkit.core.expression import HOLDS, Sign
-from profkit.core.projection import Measured
 from profkit.core.typed_file import Count, Model, Number
 from profkit.report.catalog import catalog
 from profkit.report.floors import WORTH
@@ -43,7 +42,7 @@ class Evidence(Model, frozen=True):
     value: Number
     unit: str | None
     comparison: Sign | None
-    threshold: Measured
+    threshold: Number | None
 
     @property
     def holds(self) -> bool:
