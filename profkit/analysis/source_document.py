@@ -221,7 +221,9 @@ def _phases(timeline: KernelTimeline, width: int) -> Iterator[doc.Block]:
     )
     steady = "steady" if timeline.phases else ""
     columns = ("% of peak", _rule(timeline, cells), steady, "highest")
-    yield doc.Heading("PM sampling", note=f"{_lengths(timeline)}; each row up to its highest")
+    yield doc.Heading(
+        "PM sampling", note=f"{_lengths(timeline)}; each row is scaled to its own maximum"
+    )
     yield doc.Table("", columns, rows, words=2)
     yield doc.Lines(tuple(map(doc.quiet, _words(timeline))))
 

@@ -32,7 +32,7 @@ class Ranks:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What is said of other processes than these: nothing, and why."""
+        """Processes and ranks left out, and the reason."""
         notes = []
         if self.apart:
             notes.append(

@@ -81,14 +81,15 @@ def _prediction_rows(prediction: Prediction) -> Iterator[Row]:
     if of_all != own and not prediction.chain:
         gain += f"; {of_all} for the whole report"
     yield Row("", gain + (f"; assumes {prediction.assumes}" if prediction.assumes else ""))
-    first = "it" if len(prediction.expected) == 1 else "the first of these"
-    refuted = f"{first} moves so by {MOVED:.0%} or more, and the time does not change"
+    first = prediction.expected[0]
+    moves = "rises" if first.rises else "falls"
+    refuted = f"{first.quantity} {moves} by at least {MOVED:.0%}, and the time does not change"
     yield Row("refuted if", refuted)
 
 
 def _predicted(prediction: Prediction) -> str:
     if prediction.likely is None or prediction.low is None or prediction.high is None:
-        return "how much is not estimated"
+        return "no estimate"
     return factor_range(prediction.likely, prediction.low, prediction.high)
 
 

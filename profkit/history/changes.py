@@ -27,7 +27,7 @@ from profkit.history.steps import (
 from profkit.timing.floor import read_floor
 from profkit.timing.statistics import find_tick
 
-_FLIPS = 2  # steps between two levels after which the next is no news: there and back
+_FLIPS = 2  # steps between two levels after which the next is not reported: there and back
 _QUARTILES = 1.349  # 2 Phi^-1(3/4): between the quartiles of a normal distribution, in sigmas
 _SAME_LEVEL = 1 / 3  # of a step, chosen: levels nearer to each other count as equal
 _METHOD = {"clock_policy", "timer", "cache_policy", "profkit"}

@@ -81,7 +81,8 @@ def _parts(flow: Flow) -> Iterator[_Part]:
 
 
 def _repeated(flow: Flow, parts: Sequence[_Reads]) -> float:
-    """Sectors of parts that an earlier one, which leads to them, has about as many of."""
+    """Sectors of loads that repeat an earlier load: as many sectors within a tolerance, and an
+    address that does not go on from the earlier one's."""
     total = 0.0
     for number, (place, sectors) in enumerate(parts):
         similar = [

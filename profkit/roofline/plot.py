@@ -39,7 +39,7 @@ from profkit.ui.text import literal, plural, shorten
 _TOP, _BOTTOM, _PLOT_HEIGHT = 0.8, 0.48, 3.0
 _ALARM = "#b00020"
 _MARKERS = {"dram": "o", "l2": "s", "l1": "^"}
-_LEAST_AREA, _AREA, _TWIN_AREA, _ONE_AREA = 20.0, 150.0, 30.0, 42.0
+_LEAST_AREA, _AREA, _ALGORITHMIC_AREA, _ONE_AREA = 20.0, 150.0, 30.0, 42.0
 _LONGEST_NAME, _MOST_LABELS = 24, 16
 _WIDEST, _MANY_DECADES = 1e8, 1e7
 _NOTE_WIDTH = 96  # letters of TINY's size across WIDTH inches
@@ -152,8 +152,8 @@ def figure_of(
     labels: Sequence[str] = (),
     joined: Joined = Joined.apart,
 ) -> Any:
-    """The figure. Points are collections whose gid is `point:NAME:LEVEL` (`twin:NAME` for the
-    hollow ones), roofs lines whose gid is `roof:KEY`. Raises as `plot_rooflines` does."""
+    """The figure. Points are collections whose gid is `point:NAME:LEVEL` (hollow ones:
+    `algorithmic:NAME`), roofs lines whose gid is `roof:KEY`. Raises as `plot_rooflines` does."""
     from matplotlib.figure import Figure
 
     series = _series(rooflines, labels)
@@ -187,7 +187,7 @@ def figure_of(
     lacking = f" ({unnumbered} unnumbered: see --table)" if unnumbered else ""
     notes = {
         "marker area: share of time": any(row.area != _ONE_AREA for row in series),
-        "hollow: algorithmic intensity (declared work)": any(row.twin for row in series),
+        "hollow: algorithmic intensity (declared work)": any(row.algorithmic for row in series),
         f"◇ ridge point, FLOP/B{lacking}": len(roofs) > 1 and any(roof.is_memory for roof in roofs),
         "no connecting lines: no kernel has points in two reports": (
             joined is not Joined.apart and not links
@@ -272,7 +272,7 @@ def _series(rooflines: Sequence[Roofline], labels: Sequence[str]) -> list[_Serie
             area = _ONE_AREA if same or math.isnan(share) else _LEAST_AREA + _AREA * share
             text = "" if labels and len(kernels) == 1 else kernel.text
             run = labels[report] if labels else ""
-            series.append(_Series(text, kernel.points, kernel.twin, report, run, area))
+            series.append(_Series(text, kernel.points, kernel.algorithmic, report, run, area))
     return series
 
 
@@ -481,14 +481,14 @@ def _draw_series(frame: _Frame, row: _Series, *, levelled: bool) -> None:
             edgecolors="white", linewidths=0.6, gid=f"point:{point.name}:{point.level}",
         )  # fmt: skip
         _mark_impossible(axes, point, x, row.area)
-    if (twin := row.twin) is not None:
-        ends = ((row.main.intensity, twin.intensity), (row.main.rate, twin.rate))
+    if (hollow := row.algorithmic) is not None:
+        ends = ((row.main.intensity, hollow.intensity), (row.main.rate, hollow.rate))
         axes.plot(*ends, color=COLORS["dram"], linewidth=0.9, linestyle=":", zorder=4.6)
         axes.scatter(
-            [twin.intensity], [twin.rate], s=_TWIN_AREA, facecolors="white", zorder=4.7,
-            edgecolors=COLORS["dram"], linewidths=1.1, gid=f"twin:{twin.name}", marker="o",
+            [hollow.intensity], [hollow.rate], s=_ALGORITHMIC_AREA, facecolors="white", zorder=4.7,
+            edgecolors=COLORS["dram"], linewidths=1.1, gid=f"algorithmic:{hollow.name}", marker="o",
         )  # fmt: skip
-        _mark_impossible(axes, twin, twin.intensity, _TWIN_AREA)
+        _mark_impossible(axes, hollow, hollow.intensity, _ALGORITHMIC_AREA)
 
 
 def _mark_impossible(axes: Any, point: Point, x: float, area: float) -> None:
@@ -672,7 +672,7 @@ def _draw_head(
         for level, label in LEVEL_LABELS.items()
         if level in used
     ]
-    if any(row.twin for row in series):
+    if any(row.algorithmic for row in series):
         handles.append(_handle("o", COLORS["dram"], "algorithmic", hollow=True))
     if any(point.flags for row in series for point in row.all):
         handles.append(_handle("x", _ALARM, "impossible: see below"))

@@ -336,8 +336,8 @@ class _Plane:
         amounts = plain(declared) if declared else work or {}
         flop, least = (amounts.get(key) or 0.0 for key in ("flop", "bytes"))
         if chosen and flop and least and "dram" in self.levels:
-            twin = replace(chosen[0], operations=flop)
-            points.append(self._point(subject, twin, "dram", least, algorithmic=True))
+            algorithmic = replace(chosen[0], operations=flop)
+            points.append(self._point(subject, algorithmic, "dram", least, algorithmic=True))
         return points
 
     def outside(self, subject: _Subject) -> Outside:

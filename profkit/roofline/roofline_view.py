@@ -168,7 +168,7 @@ class Subject:
 
     text: str
     points: tuple[Point, ...]
-    twin: Point | None
+    algorithmic: Point | None
 
     @property
     def main(self) -> Point:
@@ -176,8 +176,8 @@ class Subject:
 
     @property
     def all(self) -> tuple[Point, ...]:
-        """The points, the twin behind them."""
-        return self.points if self.twin is None else (*self.points, self.twin)
+        """The points, that of the algorithmic intensity last."""
+        return self.points if self.algorithmic is None else (*self.points, self.algorithmic)
 
 
 def subjects(points: Sequence[Point], longest: int) -> list[Subject]:
@@ -195,8 +195,8 @@ def subjects(points: Sequence[Point], longest: int) -> list[Subject]:
             text += f", {PRECISIONS[precision]}"
         measured = tuple(point for point in group if not point.algorithmic)
         if measured:
-            twin = next((point for point in group if point.algorithmic), None)
-            rows.append(Subject(text, measured, twin))
+            algorithmic = next((point for point in group if point.algorithmic), None)
+            rows.append(Subject(text, measured, algorithmic))
     return rows
 
 
@@ -226,7 +226,7 @@ def _levels(roofline: Roofline, kernels: Sequence[Subject]) -> doc.Table:
     """Intensity at each level and the attained share; the algorithmic intensity of declared
     work."""
     levels = list(dict.fromkeys(point.level for kernel in kernels for point in kernel.points))
-    twins = any(kernel.twin for kernel in kernels)
+    has_algorithmic = any(kernel.algorithmic for kernel in kernels)
     rows = []
     for kernel in kernels:
         cells = [kernel.text]
@@ -236,12 +236,12 @@ def _levels(roofline: Roofline, kernels: Sequence[Subject]) -> doc.Table:
             flag = " ×" if point and point.flags else ""
             attained = percent(point.attained) + flag if point and roofline.roof(level) else ""
             cells += [_bare(point.intensity), attained] if point else ["", ""]
-        if twins:
-            twin = kernel.twin
-            cells.append(_bare(twin.intensity) + (" ×" if twin.flags else "") if twin else "")
+        if has_algorithmic:
+            point = kernel.algorithmic
+            cells.append(_bare(point.intensity) + (" ×" if point.flags else "") if point else "")
         rows.append(tuple(cells))
     heads = [head for level in levels for head in (LEVEL_LABELS[level], "attained")]
-    columns = ("FLOP/B at", *heads, *(["algorithmic"] if twins else []))
+    columns = ("FLOP/B at", *heads, *(["algorithmic"] if has_algorithmic else []))
     notes = [_ATTAINED]
     is_held = any(roof.source is Peaks.held for roof in roofline.roofs)
     if is_held and not all(kernel.main.timed for kernel in kernels):
@@ -252,7 +252,7 @@ def _levels(roofline: Roofline, kernels: Sequence[Subject]) -> doc.Table:
         notes.append(
             "L1: to registers by ncu's count, without TMA copies, ldmatrix and wgmma operands"
         )
-    if twins:
+    if has_algorithmic:
         notes.append("algorithmic: from declared work")
     return doc.Table(
         "Arithmetic intensity", columns, tuple(rows), "; ".join(notes), names=columns[:1]

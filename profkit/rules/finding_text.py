@@ -42,7 +42,7 @@ _LEAST = f"{1 - 1 / WORTH:.0%}"
 RANGES = f"{LEVEL:.0%} of the fixes of recorded pairs were within such a range"
 LEFT_OUT = f"findings that save less than {_LEAST} of their kernel are left out"
 HEADROOM = "Headroom: the most that changes can give that keep its DRAM bytes and FLOP"
-NEEDED = f"{HEADROOM}, as recorded less what findings remove"
+NEEDED = f"{HEADROOM}, as recorded minus the waste that findings name"
 DEMONSTRATED = "Demonstrated speedup"
 NO_TIMELINE_FINDING = "No limit was found that a fix would relieve by 2% or more."
 INFORMATIVE = "Without an estimated speedup"
@@ -136,8 +136,8 @@ def estimate(item: Finding, *, whole: bool = True, extent: str = "") -> str:
 
 
 def of_chain(item: Finding) -> str:
-    """` of its chain`, where an estimate is of the kernels before and after it too."""
-    return " of its chain" if item.rule.spans == "chain" and item.estimate else ""
+    """` for its kernel chain`, where an estimate is of the kernels before and after it too."""
+    return " for its kernel chain" if item.rule.spans == "chain" and item.estimate else ""
 
 
 def prospects(item: Finding, *, whole: bool = True, extent: str = "") -> str:

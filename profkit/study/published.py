@@ -78,7 +78,7 @@ class Shortfall:
     power_limit: float | None
     capped: int
     other_backend: bool
-    overtaken: int
+    late_submitted: int
     launch_bound: bool
 
     @property
@@ -94,7 +94,7 @@ class Shortfall:
     @property
     def by_other_means(self) -> bool:
         """Whether they have a reason that no clock compensates."""
-        return self.other_backend or self.overtaken > 0 or self.launch_bound
+        return self.other_backend or self.late_submitted > 0 or self.launch_bound
 
     @property
     def clock_suffices(self) -> bool:
@@ -213,7 +213,7 @@ def _shortfall(row: Row, figure: Figure, ratio: float, chip: Device) -> Shortfal
         power_limit=known(chip.power_limit),
         capped=row.throttled.get(POWER_CAP, 0),
         other_backend=row.backend != figure.backend,
-        overtaken=row.overtaken or 0,
+        late_submitted=row.late_submitted or 0,
         launch_bound=bool(row.launch_bound),
     )
 

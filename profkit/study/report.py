@@ -55,7 +55,7 @@ _FAULTS: Mapping[str, Callable[[Row], Any]] = {
     "throttled": lambda row: row.throttled,
     "capped": lambda row: any("power" in reason for reason in row.throttled),
     "launch_bound": lambda row: row.launch_bound,
-    "overtaken": lambda row: row.overtaken,
+    "late_submitted": lambda row: row.late_submitted,
     "unready": lambda row: row.steady is False,
     "clocked": lambda row: row.sm_clock,
     "read": lambda row: row.clock_is_read,

@@ -171,7 +171,7 @@ def interval_words(row: Row) -> str:
 
 def gaps(row: Row) -> str:
     """How many samples may include host launch gaps."""
-    return f"{row.overtaken} of {row.n} samples may include host launch gaps"
+    return f"{row.late_submitted} of {row.n} samples may include host launch gaps"
 
 
 def percentile(report: Report, row: Row, q: float) -> str:
@@ -209,12 +209,12 @@ def backend(row: Row) -> str:
 def circumstances(report: Report, row: Row) -> tuple[str, ...]:
     """Where, with what and how a cell was measured."""
     imported = row.status is CellStatus.imported
-    doubt = row.overtaken and row.claim != GAPS
+    doubt = row.late_submitted and row.claim != GAPS
     seed = report.summary.options.seed
     return (
         f"{'imported, ' * imported}measured on {device_name(report)}", version_words(report),
         f"by {method(row)}",
-        f"N={row.n}" + (f", {row.overtaken} may include host launch gaps" if doubt else ""),
+        f"N={row.n}" + (f", {row.late_submitted} may include host launch gaps" if doubt else ""),
         "seed unknown" if seed is None else f"seed {seed}",
     )  # fmt: skip
 
@@ -308,7 +308,7 @@ def shortfall_words(row: Row, short: Shortfall) -> Iterator[str]:
             f"{clock}; scaled to the maximum clock the rate would be "
             f"{short.at_highest:.3f} of the published one"
         )
-    if short.overtaken:
+    if short.late_submitted:
         yield gaps(row)
     if short.launch_bound:
         yield "launch-bound: host launch overhead above GPU time"

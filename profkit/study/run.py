@@ -306,8 +306,12 @@ def _parquet(rows: Sequence[Row]) -> bytes:
     frame = pd.DataFrame(flat)
     for name in ("arguments", "throttled", "dependence", "flags"):
         frame[name] = [json.dumps(value) for value in frame[name]]
+    keys = dict(zip(Row.__struct_fields__, Row.__struct_encode_fields__, strict=True))
     kinds = {
-        name: kind for part in Row.__mro__ for name, kind in inspect.get_annotations(part).items()
+        keys[name]: kind
+        for part in Row.__mro__
+        for name, kind in inspect.get_annotations(part).items()
+        if name in keys
     }
     numbers = [
         name

@@ -183,9 +183,9 @@ def _with_statistics(row: Row, timed: Series) -> Row:
     summary, latency = timed.summary, timed.latency
     within, interval = summary.interval, timed.interval
     over = interval if interval and interval.level is not None else None
-    counts = [block.overtaken for block in latency.blocks if block.overtaken is not None]
-    overtaken = sum(counts) if counts else None
-    claim = GAPS if (overtaken or 0) > GAPS_MATTER * summary.n else None
+    counts = [block.late_submitted for block in latency.blocks if block.late_submitted is not None]
+    late_submitted = sum(counts) if counts else None
+    claim = GAPS if (late_submitted or 0) > GAPS_MATTER * summary.n else None
     powers = [block.gpu.power for block in latency.blocks if block.gpu and block.gpu.power]
     ends = {
         f"{name}{end}": getattr(each, end)
@@ -208,7 +208,7 @@ def _with_statistics(row: Row, timed: Series) -> Row:
         drift=summary.drift.relative if summary.drift else None,
         independence=summary.independence.state.value,
         dependence=tuple(reason.value for reason in summary.independence.reasons),
-        overtaken=overtaken,
+        late_submitted=late_submitted,
         sm_clock=latencies.median_clock(timed),
         clock_by=COUNTED if latency.clocks_counted else "driver" if latency.clocks_read else None,
         clocked=sum(bool(block.sm_clock) for block in latency.blocks),
@@ -325,8 +325,8 @@ def _doubts_of_samples(row: Row) -> Iterator[str]:
         yield f"samples are not independent: {', '.join(row.dependence)}"
     elif row.independence == State.UNKNOWN.value and abs(row.drift or 0.0) >= DRIFT_MATTERS:
         yield f"the two halves differ by {row.drift:+.1%}, too few samples to test for drift"
-    if row.overtaken:
-        gaps = f"{row.overtaken} of {row.n} samples may include host launch gaps"
+    if row.late_submitted:
+        gaps = f"{row.late_submitted} of {row.n} samples may include host launch gaps"
         yield f"{gaps}: the interval is invalid" if row.claim == GAPS else gaps
 
 
@@ -435,7 +435,7 @@ class _Rounds:
             for pair in plain
             if pair.b.label in same_kernel
             and pair.comparison.verdict is not Verdict.INVALID
-            and pair.comparison.reason is not Reason.WILD_BLOCK
+            and pair.comparison.reason is not Reason.OUTLIER_BLOCK
         ]
         if not apart:
             return plain

@@ -78,7 +78,7 @@ class _Statistics(_Identity, frozen=True, kw_only=True):
     drift: float | None = None
     independence: str | None = None
     dependence: tuple[str, ...] = ()
-    overtaken: int | None = None
+    late_submitted: int | None = field(default=None, name="overtaken")
     tick: float | None = None
     empty: float | None = None
 
@@ -92,10 +92,11 @@ class Row(_Statistics, frozen=True, kw_only=True):
     the driver (NVML) read them before each block; `clocked` blocks have device measurements, and
     `cycles` are the SM cycles of a call. `held_peak` is the dense peak at the measured clock
     (cycles over the median time, else `sm_clock`), `empty` (s) the timer overhead, `ridge` the
-    intensity (FLOP/B) above which compute is the lower roof. `overtaken` samples may include host
-    launch gaps. `power` (W) is the median of NVML readings before blocks. `steady`: the clock was
-    stable at the end of the warm-up; `launch_bound`: host launch overhead above GPU time. `flags`
-    are caveats. `energy` is absent where it was not asked for or not available.
+    intensity (FLOP/B) above which compute is the lower roof. `overtaken` samples
+    (`late_submitted` in Python) may include host launch gaps. `power` (W) is the median of NVML
+    readings before blocks. `steady`: the clock was stable at the end of the warm-up;
+    `launch_bound`: host launch overhead above GPU time. `flags` are caveats. `energy` is absent
+    where it was not asked for or not available.
     """
 
     flop: float | None = None

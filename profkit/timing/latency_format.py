@@ -32,15 +32,15 @@ class Recorded(Model, frozen=True, kw_only=True):
     """A block of samples, in seconds per call in the order of time, and the GPU during it.
 
     `turn` is the position of the block among those of all series, `seconds` its wall time;
-    `overtaken` counts late-submitted samples: the GPU started them before the host had submitted
-    them. `sm_clock` (Hz) is the mean over the samples and the time between them, measured on the
-    device, null where it can't be; `gpu` is the NVML reading just before them.
+    `overtaken` (`late_submitted` in Python) counts samples that the GPU started before the host had
+    submitted them. `sm_clock` (Hz) is the mean over the samples and the time between them, measured
+    on the device, null where it can't be; `gpu` is the NVML reading just before them.
     """
 
     turn: Count
     seconds: Amount | None = None
     gpu: Moment | None = None
-    overtaken: Count | None = None
+    late_submitted: Count | None = field(default=None, name="overtaken")
     sm_clock: Amount | None = None
     samples: Samples
 

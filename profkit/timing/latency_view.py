@@ -456,10 +456,10 @@ def _doubts(timed: Series) -> Iterable[str]:
         yield f"no interval: {_DEPENDENCE[summary.refused]}"
     if summary.startup:
         yield f"{plural(summary.startup, 'slow sample')} at the start: raise --warmup-ms"
-    overtaken = sum(block.overtaken or 0 for block in latency.blocks)
-    if overtaken and not latency.ready.waits:
+    late_submitted = sum(block.late_submitted or 0 for block in latency.blocks)
+    if late_submitted and not latency.ready.waits:
         yield (
-            f"{overtaken} of {summary.n} samples submitted late (the GPU already ran them): "
+            f"{late_submitted} of {summary.n} samples submitted late (the GPU already ran them): "
             "they may include host launch gaps; --timer graph avoids these"
         )
     yield from _doubts_of_the_machine(timed)

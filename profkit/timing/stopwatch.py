@@ -18,7 +18,7 @@ from functools import cache
 from itertools import chain
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from profkit.capture.gpu import Moment, Watch
 from profkit.core.errors import EnvironmentProblem, TargetFailed
@@ -101,16 +101,16 @@ class Ready(Struct, frozen=True):
 class Block(Struct, frozen=True):
     """Consecutive samples, in seconds per call in the order of time, and the GPU just before them.
 
-    `seconds` is the wall time of the block. `overtaken` counts late-submitted samples: the GPU
-    started them before the host had submitted them, so they may include host launch gaps; None
-    where unknown. `sm_clock` (Hz) is the mean over the samples and the time between them, measured
-    on the device; None where it can't be.
+    `seconds` is the wall time of the block. `late_submitted` counts samples that the GPU started
+    before the host had submitted them, so they may include host launch gaps; None where unknown.
+    `sm_clock` (Hz) is the mean over the samples and the time between them, measured on the device;
+    None where it can't be.
     """
 
     samples: tuple[float, ...]
     seconds: float
     gpu: Moment | None
-    overtaken: int | None
+    late_submitted: int | None = field(name="overtaken")
     sm_clock: float | None = None
 
 
@@ -121,7 +121,7 @@ class _Batch(Struct, frozen=True):
     """
 
     samples: list[float]
-    overtaken: int | None
+    late_submitted: int | None
     sm_clock: float | None
     queueing: float
 
@@ -195,7 +195,7 @@ class Stopwatch:
                 "allocate it in `inputs`, or reuse it",
             )
         seconds = time.perf_counter() - started
-        return Block(tuple(batch.samples), seconds, moment, batch.overtaken, batch.sm_clock)
+        return Block(tuple(batch.samples), seconds, moment, batch.late_submitted, batch.sm_clock)
 
     def energy(self, seconds: float) -> EnergyRun:
         """The energy of calls for some seconds, L2 as the previous call leaves it."""
@@ -347,10 +347,10 @@ def _by_events(sampling: _Sampling, samples: int) -> _Batch:
     """
     at_once = max(1, int(_LONGEST_HOLD / (_MARGIN * sampling.queueing)))
     counts = [min(at_once, samples - first) for first in range(0, samples, at_once)]
-    times, overtaken, stretches, queueing = zip(
+    times, late_submitted, stretches, queueing = zip(
         *(_queued(sampling, count) for count in counts), strict=True
     )
-    return _Batch(list(chain(*times)), sum(overtaken), mean_clock(stretches), max(queueing))
+    return _Batch(list(chain(*times)), sum(late_submitted), mean_clock(stretches), max(queueing))
 
 
 def _queued(sampling: _Sampling, samples: int) -> tuple[list[float], int, Stretch | None, float]:
@@ -368,7 +368,7 @@ def _queued(sampling: _Sampling, samples: int) -> tuple[list[float], int, Stretc
         event.record()
     pairs = list(zip(events[::2], events[1::2], strict=True))
     tiny, clock = _tiny(_current()), sampling.clock
-    overtaken = 0
+    late_submitted = 0
     torch.cuda.synchronize()
     torch.cuda._sleep(sampling.hold(samples))
     started = time.perf_counter()
@@ -384,11 +384,11 @@ def _queued(sampling: _Sampling, samples: int) -> tuple[list[float], int, Stretc
         for _ in range(sampling.group):
             sampling.call()
         end.record()
-        overtaken += index < samples and start.query()
+        late_submitted += index < samples and start.query()
     queueing = (time.perf_counter() - started) / len(pairs)
     torch.cuda.synchronize()
     times = [start.elapsed_time(end) * 1e-3 / sampling.group for start, end in pairs[:samples]]
-    return times, overtaken, clock.stretch() if clock else None, queueing
+    return times, late_submitted, clock.stretch() if clock else None, queueing
 
 
 def _current() -> int:

@@ -54,7 +54,7 @@ class Reason(StrEnum):
     BEYOND_MARGIN and WITHIN_MARGIN decide it. Of an INCONCLUSIVE: NEEDS_BLOCKS: more blocks would
     decide. AT_MARGIN: the difference is so close to the margin that MOST_BLOCKS blocks would not.
     RESOLUTION: a finer timer would, or several calls per sample, and more blocks would not.
-    WILD_BLOCK: all blocks but one outlier would. DEPENDENT_BLOCKS: independent blocks would.
+    OUTLIER_BLOCK: all blocks but one outlier would. DEPENDENT_BLOCKS: independent blocks would.
     CORRECTED: significant alone, but not after the correction for several comparisons.
     ENVIRONMENT: INVALID, for the caller's reasons. NOT_INTERLEAVED: two single runs without a known
     A/A floor. NO_INTERVAL: a run's median has no interval.
@@ -65,7 +65,7 @@ class Reason(StrEnum):
     NEEDS_BLOCKS = "needs more blocks"
     AT_MARGIN = "too close to the margin"
     RESOLUTION = "timer resolution too coarse"
-    WILD_BLOCK = "one block differs from the others"
+    OUTLIER_BLOCK = "one block differs from the others"
     DEPENDENT_BLOCKS = "blocks depend on each other"
     TOO_FEW_BLOCKS = "too few blocks"
     TOO_FEW_SAMPLES = "too few samples in a block"
@@ -76,7 +76,7 @@ class Reason(StrEnum):
 
 
 _REASON_WORDS: Mapping[str, str] = {
-    Reason.WILD_BLOCK: "one outlier block",
+    Reason.OUTLIER_BLOCK: "one outlier block",
     Reason.DEPENDENT_BLOCKS: "the blocks are autocorrelated",
     Reason.CORRECTED: "not significant after Holm's correction",
     Reason.ENVIRONMENT: "invalid measurement: throttling, or different SM clocks",
@@ -400,7 +400,7 @@ def _why_open(
     if _verdict(independent, bounds, thresholds) is not Verdict.INCONCLUSIVE:
         return Reason.DEPENDENT_BLOCKS
     if _has_outlier_block(ratios, bounds, thresholds):
-        return Reason.WILD_BLOCK
+        return Reason.OUTLIER_BLOCK
     if needed is not None:
         return Reason.NEEDS_BLOCKS
     finer = replace(bounds, slack=0.0)

@@ -129,11 +129,11 @@ def test_roofs_are_what_ncus_export_gives_by_hand() -> None:
 
 
 def test_declared_work_has_an_intensity_of_256_and_stands_beside_the_measured_one() -> None:
-    twins = {point.name: point for point in timed().points if point.algorithmic}
-    assert set(twins) == {"sdpa", "flash", "cudnn", "efficient", "math", "custom"}
-    for twin in twins.values():  # 4 B H S S D over 4 tensors of B H S D at 2 bytes
-        assert twin.intensity == 4 * 32 * 8 * 512 * 512 * 64 / (4 * 32 * 8 * 512 * 64 * 2) == 256
-        assert twin.level == "dram"
+    algorithmic = {point.name: point for point in timed().points if point.algorithmic}
+    assert set(algorithmic) == {"sdpa", "flash", "cudnn", "efficient", "math", "custom"}
+    for point in algorithmic.values():  # 4 B H S S D over 4 tensors of B H S D at 2 bytes
+        assert point.intensity == 4 * 32 * 8 * 512 * 512 * 64 / (4 * 32 * 8 * 512 * 64 * 2) == 256
+        assert point.level == "dram"
     math_variant = by_level(timed(), "math")["dram"]
     assert math_variant.intensity < 256 / 30
 
@@ -322,7 +322,8 @@ def test_what_is_drawn_is_where_the_numbers_are() -> None:
     axes = figure_of([found], title="sdpa").axes[0]
     drawn = {item.get_gid(): item.get_offsets()[0] for item in axes.collections}
     for point in found.points:
-        gid = f"twin:{point.name}" if point.algorithmic else f"point:{point.name}:{point.level}"
+        name = f"point:{point.name}:{point.level}"
+        gid = f"algorithmic:{point.name}" if point.algorithmic else name
         assert tuple(drawn[gid]) == (point.intensity, point.rate), gid
     lines = {line.get_gid(): line for line in axes.lines}
     for roof in found.roofs:

@@ -168,7 +168,7 @@ def test_each_stop_of_a_sweep_is_named_over_nothing_else(levels: tuple[str, ...]
     points = [
         axes.transData.transform(item.get_offsets()[0])
         for item in axes.collections
-        if (item.get_gid() or "").startswith(("point:", "twin:"))
+        if (item.get_gid() or "").startswith(("point:", "algorithmic:"))
     ]
     lines = [text for text in axes.texts if (text.get_gid() or "").startswith("line:")]
     for at, box in enumerate(boxes):

@@ -188,11 +188,11 @@ def test_cells_are_known_by_their_faults() -> None:
 
 
 def test_a_fault_is_of_the_cells_which_have_it() -> None:
-    slow = row(1e-3, startup=1, cv=0.01, drift=0.004, dependence=("drifting",), overtaken=3)
-    capped = row(1e-3, cv=2.0, drift=5.0, independence="unknown", overtaken=0, sm_clock=1.5e9,
+    slow = row(1e-3, startup=1, cv=0.01, drift=0.004, dependence=("drifting",), late_submitted=3)
+    capped = row(1e-3, cv=2.0, drift=5.0, independence="unknown", late_submitted=0, sm_clock=1.5e9,
                  throttled={"software power cap": 8})  # fmt: skip
     counted = row(1e-3, sm_clock=1.4e9, clock_by="device")
     cells = faults([slow, capped, counted])
-    assert cells["started_up"] == cells["drifting"] == cells["overtaken"] == [slow]
+    assert cells["started_up"] == cells["drifting"] == cells["late_submitted"] == [slow]
     assert cells["unsteady"] == cells["capped"] == cells["read"] == [capped]
     assert cells["clocked"] == [capped, counted]

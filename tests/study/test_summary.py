@@ -44,7 +44,7 @@ def cell(
     throttled: Sequence[str] = (),
     scatter: float = 1e-3,
     drift: float = 0.0,
-    overtaken: int | None = None,
+    late_submitted: int | None = None,
     steady: bool | None = None,
     cache: str = "cold",
     power: float | None = None,
@@ -54,7 +54,7 @@ def cell(
     slower: Sequence[float] = (1.0,) * BLOCKS,
     **sizes: Any,
 ) -> Cell:
-    """A cell of attention; `place` among the `of` that took turns, `overtaken` samples a block.
+    """A cell of attention at `place` of the `of` in turn, with `late_submitted` samples a block.
 
     `scatter` is relative, `drift` by how much the last sample is slower than the first. `counted`
     are the clocks of the blocks, of which each is so many times `slower`.
@@ -80,7 +80,7 @@ def cell(
         {
             "turn": at * of + (place if at % 2 == 0 else of - 1 - place),
             "gpu": moment,
-            "overtaken": overtaken,
+            "overtaken": late_submitted,
             "sm_clock": counted[at],
             "samples": (seconds * slower[at] * noise[at]).tolist(),
         }
@@ -207,8 +207,8 @@ def test_the_share_at_the_held_clock_is_of_the_cycles_that_a_call_took() -> None
 
 
 def test_what_a_kernel_differs_by_from_itself_is_the_least_margin_of_its_shape() -> None:
-    def margins(twin: float) -> dict[str, float]:
-        cells = alternatives(("default", 50e-6), ("cudnn", twin), ("flash", 51e-6), chosen="cudnn")
+    def margins(same: float) -> dict[str, float]:
+        cells = alternatives(("default", 50e-6), ("cudnn", same), ("flash", 51e-6), chosen="cudnn")
         found = derive(cells, H200, order=("default", "cudnn", "flash"))
         return {one.b: one.margin or 0.0 for one in found.comparisons}
 
@@ -229,7 +229,7 @@ def test_a_duplicate_never_turns_a_difference_into_none() -> None:
         return {one.b: one for one in found.comparisons}["cudnn"].verdict.name
 
     assert verdict(*[1.0] * BLOCKS) == "REGRESSED"
-    assert verdict(*[1.0] * (BLOCKS - 1), 2.5) == "REGRESSED"  # one block spoils the twin
+    assert verdict(*[1.0] * (BLOCKS - 1), 2.5) == "REGRESSED"  # one block spoils the same kernel
     assert verdict(*[1.2] * BLOCKS) == "INCONCLUSIVE"
 
 
@@ -246,7 +246,7 @@ def test_slow_samples_are_no_cycles_of_the_others() -> None:
 
 def test_gaps_leave_no_claim_where_there_is_no_interval_either() -> None:
     levels = [1.0, 1.1, 1.05, 0.95, 1.15, 0.9, 1.02, 1.2]
-    found = row(cell(1e-3, slower=levels, overtaken=5, of=1))
+    found = row(cell(1e-3, slower=levels, late_submitted=5, of=1))
     assert found.refused is not None
     assert found.claim == "gaps"
     assert goal(found).below is None
@@ -308,11 +308,11 @@ def test_a_clock_that_still_moved_after_the_warm_up_is_flagged() -> None:
 
 
 def test_an_interval_claims_nothing_where_over_a_tenth_may_hold_gaps_of_the_host() -> None:
-    few = row(cell(50.9e-6, overtaken=1))
-    assert (few.overtaken, few.level, few.claim) == (8, 0.95, "holds")
+    few = row(cell(50.9e-6, late_submitted=1))
+    assert (few.late_submitted, few.level, few.claim) == (8, 0.95, "holds")
     assert few.flags == ("8 of 104 samples may include host launch gaps",)
-    many = row(cell(50.9e-6, overtaken=2))
-    assert (many.overtaken, many.level, many.claim) == (16, None, "gaps")
+    many = row(cell(50.9e-6, late_submitted=2))
+    assert (many.late_submitted, many.level, many.claim) == (16, None, "gaps")
     assert many.flags == (
         "16 of 104 samples may include host launch gaps: the interval is invalid",
     )
@@ -377,7 +377,7 @@ def test_faster_is_claimable_by_verdict_classic_rule_and_two_intervals_with_a_le
     assert drifting.speedup >= 1.1
     assert drifting.delta >= 0.3
     assert not drifting.claimable
-    assert not versus(overtaken=2).claimable
+    assert not versus(late_submitted=2).claimable
     throttled = versus(throttled=["hardware slowdown"])
     assert throttled.verdict.name == "INVALID"
     assert throttled.speedup >= 1.1

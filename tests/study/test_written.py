@@ -77,7 +77,7 @@ def grouped(share: float, **more: Any) -> Cell:
 def test_a_cell_below_a_published_figure_is_explained_by_what_the_data_have(
     tmp_path: Path,
 ) -> None:
-    capped = grouped(0.85, clock=1.7e9, throttled=[CAP], overtaken=1, power=690.0)
+    capped = grouped(0.85, clock=1.7e9, throttled=[CAP], late_submitted=1, power=690.0)
     told = text(tmp_path, [capped])
     assert (
         f"`{capped.id}` reaches 0.850 of the published rate: 8 of 8 blocks met a power cap; the SM "
@@ -103,7 +103,7 @@ def test_what_a_clock_does_not_make_good_and_nothing_explains_is_called_unexplai
 
 
 def test_too_many_gaps_of_the_host_are_said_wherever_the_interval_is(tmp_path: Path) -> None:
-    one = grouped(0.95, overtaken=2)
+    one = grouped(0.95, late_submitted=2)
     told = text(tmp_path, [one])
     claim = told.split("## Claims")[1].split("## Configuration")[0]
     assert "invalid (16 of 104 samples may include host launch gaps)." in claim
@@ -111,7 +111,7 @@ def test_too_many_gaps_of_the_host_are_said_wherever_the_interval_is(tmp_path: P
     assert "| ≈ \\[" in told.split("**Medians and their intervals**")[1]
     assert f"`{one.id}`: 16 of 104 samples may include host launch gaps, so its interval" in told
     assert "1 an invalid one" in told
-    few = text(tmp_path / "few", [grouped(0.95, overtaken=1)])
+    few = text(tmp_path / "few", [grouped(0.95, late_submitted=1)])
     assert "N=104, 8 may include host launch gaps, seed" in few
     assert "invalid" not in few.split("## Appendix")[0]
 

@@ -291,7 +291,7 @@ def test_offsets_that_last_over_blocks_make_few_false_verdicts() -> None:
 def test_one_outlier_block_is_named() -> None:
     ratios = np.array([0.030, 0.031, 0.029, 0.9, 0.030, 0.032, 0.028, 0.031])
     ruling = judge(ratios, ONE)
-    assert (ruling.verdict, ruling.reason) == (Verdict.INCONCLUSIVE, Reason.WILD_BLOCK)
+    assert (ruling.verdict, ruling.reason) == (Verdict.INCONCLUSIVE, Reason.OUTLIER_BLOCK)
     assert ruling.high - ruling.low > 0.4
 
 
