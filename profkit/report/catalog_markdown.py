@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from statistics import mode
 
 from profkit.core.compute_capability import NEWEST, OLDEST, Range
 from profkit.core.text_files import shipped_text
@@ -14,9 +15,11 @@ def catalog_markdown(entries: Catalog) -> str:
     """The catalog as a page: every quantity with unit, meaning, formulas and source."""
     lines = shipped_text("profkit.report", "quantities.md").splitlines()
     for group, heading in entries.titles.items():
-        lines += ["", f"## {heading}"]
-        for quantity in entries.group(group):
-            lines += ["", *_quantity(quantity)]
+        quantities = tuple(entries.group(group))
+        usual = mode(quantity.source for quantity in quantities)
+        lines += ["", f"## {heading}", "", f"Source, unless another is named: {usual}."]
+        for quantity in quantities:
+            lines += ["", *_quantity(quantity, usual)]
     for heading, note, recorded in (
         ("By opcode or access type", "Read as `launch.breakdown(name)`.", entries.breakdowns),
         (
@@ -30,7 +33,7 @@ def catalog_markdown(entries: Catalog) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _quantity(quantity: Quantity) -> list[str]:
+def _quantity(quantity: Quantity, usual_source: str) -> list[str]:
     lines = [f"### `{quantity.name}`", "", f"{quantity.meaning} Unit: {quantity.unit}."]
     if quantity.computed:
         lines += ["", f"- computed from `{quantity.computed}`, or where that is recorded"]
@@ -39,13 +42,13 @@ def _quantity(quantity: Quantity) -> list[str]:
     for item in quantity.alternatives:
         where = "" if item.cc == Range(OLDEST, NEWEST) else f" (CC {_range(item.cc)})"
         lines.append(f"- `{item.formula.text}`{where}{' *lead*' if item.lead else ''}")
-    facts = [f"Source: {quantity.source}."]
+    facts = [] if quantity.source == usual_source else [f"Source: {quantity.source}."]
     if quantity.section != "any":
         facts.append(f"Section: `{quantity.section}`.")
     if quantity.absent_on:
         spans = ", ".join(_range(span) for span in quantity.absent_on)
         facts.append(f"Not on CC {spans}.")
-    return [*lines, "", " ".join(facts)]
+    return [*lines, "", " ".join(facts)] if facts else lines
 
 
 def _range(span: Range) -> str:

@@ -40,6 +40,7 @@ _LEAST_FLOOR = 0.005  # share of the kernel's time that is not rounded to 0%
 _IS_UNKNOWN = re.compile(r"known\((\w+)\) == 0")
 _ESTIMATE = "est. speedup"
 _MARKS: Mapping[bool | None, str] = {True: "yes", False: "no", None: "?"}
+_BY_WIDTH = "by the width of an estimate's range"
 _NAME = 40  # characters of a kernel name, chosen: time and rank fit beside it at 80 columns
 
 
@@ -57,14 +58,14 @@ def page_document(rules: Sequence[Rule]) -> Document:
         blocks.append(Heading(category))
         for rule in rules:
             if rule.category == category:
-                blocks += [Heading(rule.name, 3), *_explanation(rule, _facts(rule))]
+                blocks += [Heading(rule.name, 3), *_explanation(rule, _facts(rule, ""))]
     return Document("Rules", tuple(blocks))
 
 
 def explained(rule: Rule) -> Iterator[Block]:
     """One rule: conditions, formulas of its estimate, actions and verification."""
     yield Heading(rule.name, 1, rule.category)
-    yield from _explanation(rule, [*_facts(rule), Row("Defined in", rule.place)])
+    yield from _explanation(rule, [*_facts(rule, _BY_WIDTH), Row("Defined in", rule.place)])
 
 
 def _explanation(rule: Rule, rows: Iterable[Row]) -> Iterator[Block]:
@@ -72,8 +73,8 @@ def _explanation(rule: Rule, rows: Iterable[Row]) -> Iterator[Block]:
     yield Facts("", tuple(row for row in rows if row.value), gap=True)
 
 
-def _facts(rule: Rule) -> Iterator[Row]:
-    """The parts of a rule by label."""
+def _facts(rule: Rule, by_width: str) -> Iterator[Row]:
+    """The parts of a rule by label; `by_width` is the confidence of one with formulas."""
     shares = {**rule.relieves, "FLOP": rule.flop, "time": rule.time}
     left = [f"{name}: {share.text}" for name, share in shares.items() if share]
     yield Row("Conditions", _lines([condition.text for condition in rule.when], code))
@@ -83,7 +84,6 @@ def _facts(rule: Rule) -> Iterator[Row]:
     yield Row("Actions", _lines(map(_action, rule.actions)))
     yield Row("Verify", _lines(rule.verify))
     yield Row("Locations ranked by", " + ".join(rule.blame))
-    by_width = "by the width of an estimate's range"
     yield Row("Confidence", by_width if rule.formulas else rule.confidence)
     yield Row("Effort", rule.effort)
 
