@@ -6,9 +6,8 @@ The host (computer name, addresses, directories, program arguments) is omitted b
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
-from msgspec import UNSET, field
+from msgspec import UNSET, field, structs
 
 from profkit.core.typed_file import Count, Maybe, Model, Number, Output, Real, encode, part
 from profkit.core.version import __version__
@@ -178,11 +177,10 @@ def report_result(
     with_host: bool,
 ) -> AnalysisFile | AnalysesFile:
     """Reports with their groups in order, the first `top` of which (0: all) with their launches."""
-    parts = [_parts(*report, top, with_host=with_host) for report in reports]
-    if len(parts) == 1:
-        return AnalysisFile(profkit=__version__, **parts[0])
-    several = tuple(Analysis(**part) for part in parts)
-    return AnalysesFile(profkit=__version__, reports=several)
+    rows = tuple(_analysis(*report, top, with_host=with_host) for report in reports)
+    if len(rows) == 1:
+        return AnalysisFile(**structs.asdict(rows[0]) | {"profkit": __version__})
+    return AnalysesFile(profkit=__version__, reports=rows)
 
 
 def report_json(report: ReportSummary, checklist: Checklist) -> str:
@@ -191,14 +189,14 @@ def report_json(report: ReportSummary, checklist: Checklist) -> str:
     return encode(result, dense=False)
 
 
-def _parts(
+def _analysis(
     report: ReportSummary,
     groups: Sequence[Group],
     checklist: Checklist,
     top: int,
     *,
     with_host: bool,
-) -> dict[str, Any]:
+) -> Analysis:
     kernels = [
         _kernel(launch, group, checklist)
         for group in groups[: top or None]
@@ -206,16 +204,16 @@ def _parts(
     ]
     gpus = tuple(map(_gpu, report.gpus))
     own = {*GroupRow.__struct_fields__} - {"headroom"}
-    return {
-        "report": _report(report, report.session, with_host=with_host),
-        "gpu": gpus[0],
-        "gpus": gpus,
-        "groups": tuple(
+    return Analysis(
+        report=_report(report, report.session, with_host=with_host),
+        gpu=gpus[0],
+        gpus=gpus,
+        groups=tuple(
             GroupRow(headroom=checklist.headroom_of(group), **part(group, *own)) for group in groups
         ),
-        "kernels": tuple(sorted(kernels, key=lambda kernel: kernel.index)),
+        kernels=tuple(sorted(kernels, key=lambda kernel: kernel.index)),
         **checklist_format.checklist_parts(checklist),
-    }
+    )
 
 
 def _report(report: ReportSummary, session: Session, *, with_host: bool) -> ReportRow:
