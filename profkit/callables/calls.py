@@ -21,6 +21,8 @@ from functools import partial, update_wrapper
 from pathlib import Path
 from typing import Any, Unpack, overload
 
+from msgspec import UNSET
+
 from profkit.callables.arrays import dtype_of, framework, leaves
 from profkit.callables.attachment import prepare_attachment
 from profkit.callables.examination import Examination, Invocation, agreement, examine
@@ -31,11 +33,11 @@ from profkit.callables.surroundings import Surroundings, surroundings, wait_for
 from profkit.callables.timekeeper import CallableTimekeeper
 from profkit.callables.transfer import stop_at_measurement
 from profkit.capture import driver
-from profkit.capture.correctness import Status, Verdict
+from profkit.capture.correctness import Declared, Status, Verdict
 from profkit.capture.gpu import NoDriver, states
 from profkit.capture.work import Work
 from profkit.core.errors import UsageError
-from profkit.core.typed_file import plain
+from profkit.core.typed_file import convert, plain
 from profkit.timing.budget import FEWEST_IN_A_BLOCK
 from profkit.timing.latency_format import LatencyFile
 from profkit.timing.measurement import (
@@ -221,7 +223,7 @@ def _timed(
     calls: Sequence[Invocation],
     options: Options,
     environment: Surroundings,
-    declaration: Mapping[str, Any],
+    declaration: Declared,
     checks: Sequence[Verdict],
     notes: list[str],
 ) -> LatencyFile:
@@ -281,18 +283,19 @@ def _settings(options: Options, timer: Timer) -> Settings:
 
 def _declaration(
     calls: Sequence[Invocation], examination: Examination, options: Options
-) -> dict[str, Any]:
+) -> Declared:
     """What the first call's arguments say, and the names of all, as a target declares it."""
     first = calls[0]
     arrays = [*first.arrays, *leaves(examination.result)]
     work = options.work
     if work is not None and not isinstance(work, Work):
         work = work(*first.args, **first.kwargs)
-    return {
-        "name": " → ".join(call.name for call in calls),
-        "shapes": dict(_shapes(first)),
-        "work": plain(work) if work else None,
-    } | ({"dtype": dtype_of(arrays[0])} if arrays else {})
+    return Declared(
+        name=" → ".join(call.name for call in calls),
+        shapes=dict(_shapes(first)),
+        dtype=dtype_of(arrays[0]) if arrays else UNSET,
+        work=convert(plain(work), Work) if work else None,
+    )
 
 
 def _folder(function: Callable[..., Any]) -> Path | None:
@@ -319,7 +322,7 @@ def _nvml_index(environment: Surroundings) -> int | None:
     """The GPU by the driver's count; None where it is unknown, and on the CPU."""
     gpu = driver.device(environment.number) if environment.device == "cuda" else None
     with suppress(NoDriver):
-        return next((each.index for each in states() if gpu and each.uuid == gpu["uuid"]), None)
+        return next((each.index for each in states() if gpu and each.uuid == gpu.uuid), None)
     return None
 
 

@@ -11,11 +11,15 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from msgspec import structs
+
 from profkit.callables.arrays import framework, gpu_number, is_on_gpu
 from profkit.capture import driver
 from profkit.capture.environment import commit, fingerprint, fingerprint_without_torch, flags
 from profkit.capture.tools import installed_version
 from profkit.core.errors import EnvironmentProblem, UsageError
+from profkit.core.fingerprint import Fingerprint
+from profkit.core.typed_file import known, part
 from profkit.timing.stopwatch import Timer
 from profkit.timing.stopwatches import Wait
 
@@ -97,27 +101,32 @@ class Surroundings:
 
         return current
 
-    def fingerprint(self, folder: Path | None) -> dict[str, Any]:
+    def fingerprint(self, folder: Path | None) -> Fingerprint:
         """The environment of the measurement, with the git commit of a folder; torch is not
         imported for it."""
         versions = {name: installed_version(name) for name in _PACKAGES}
         versions = {name: version for name, version in versions.items() if version}
         gpu = driver.device(self.number) if self.device == "cuda" else None
-        uuid = gpu["uuid"] if gpu else None
+        uuid = known(gpu.uuid) if gpu else None
         environment = fingerprint_without_torch(uuid, versions, os.environ)
-        environment["commit"] = commit(folder) if folder else None
-        environment["gpu"] = gpu | environment["gpu"] if gpu else None
+        if gpu and environment.gpu:
+            facts = part(gpu, "name", "compute_capability", "multiprocessors", "memory_bytes")
+            gpu = structs.replace(environment.gpu, **facts)
+        environment = structs.replace(
+            environment, gpu=gpu, commit=commit(folder) if folder else None
+        )
         if "torch" not in sys.modules:
             return environment
         if self.device == "cpu":  # torch would start CUDA to describe the GPU
-            return environment | {"flags": flags()}
+            return structs.replace(environment, flags=flags())
         by_torch = fingerprint()
-        versions |= {name: known for name, known in by_torch["versions"].items() if known}
-        return by_torch | {
-            "gpu": by_torch["gpu"] or environment["gpu"],
-            "versions": versions,
-            "commit": environment["commit"],
-        }
+        versions |= {name: one for name, one in (by_torch.versions or {}).items() if one}
+        return structs.replace(
+            by_torch,
+            gpu=by_torch.gpu or environment.gpu,
+            versions=versions,
+            commit=environment.commit,
+        )
 
 
 def surroundings(arrays: Sequence[Any], device: str | None) -> Surroundings:

@@ -8,17 +8,19 @@ what the program has set, and the fingerprint records them.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from msgspec import structs
+
 from profkit.callables.examination import Invocation
 from profkit.callables.surroundings import Surroundings
-from profkit.capture.correctness import Verdict
+from profkit.capture.correctness import Declared, Verdict
 from profkit.capture.environment import digest
-from profkit.core.typed_file import plain
+from profkit.timing.loaded import Loaded, checked
 from profkit.timing.stopwatch import Cache, Settings, Timer
 from profkit.timing.stopwatches import Stopwatches, TimedCall
 from profkit.timing.worker import watch
@@ -28,12 +30,12 @@ from profkit.timing.worker import watch
 class CallableTimekeeper:
     """Times callables of this process by their names.
 
-    `declaration` is what a target's declaration says: name, shapes, type and work; `folder` is that
-    of the file that defines them. `around` is what makes the work seen.
+    `declaration` lacks the variants; `folder` is that of the file that defines them. `around` is
+    what makes the work seen.
     """
 
     calls: Sequence[Invocation]
-    declaration: Mapping[str, Any]
+    declaration: Declared
     environment: Surroundings
     around: Callable[[], AbstractContextManager[object]]
     checks: Sequence[Verdict] = ()
@@ -50,22 +52,22 @@ class CallableTimekeeper:
         """The answer to "open", "prepare" or "block"; raises also what a call raises."""
         return getattr(self, do)(**arguments)
 
-    def open(self, **_: Any) -> Mapping[str, Any]:
+    def open(self, **_: Any) -> Loaded:
         """What the callables are and where they run."""
         started = time.perf_counter()
         device = self.environment.device
         with self.around():
             surroundings = self.environment.fingerprint(self.folder)
         self._stopwatches = Stopwatches(device, watch(surroundings) if device == "cuda" else None)
-        return {
-            "target": {**self.declaration, "variants": list(self._calls)},
-            "device": device,
-            "checks": [plain(check) for check in self.checks],
-            "variants": {},
-            "fingerprint": surroundings,
-            "fingerprint_sha256": digest(surroundings),
-            "spans": {"imports": time.perf_counter() - started, "check": 0.0, "inputs": 0.0},
-        }
+        return Loaded(
+            target=structs.replace(self.declaration, variants=tuple(self._calls)),
+            device=device,
+            checks=tuple(map(checked, self.checks)),
+            variants={},
+            fingerprint=surroundings,
+            fingerprint_sha256=digest(surroundings),
+            spans={"imports": time.perf_counter() - started, "check": 0.0, "inputs": 0.0},
+        )
 
     def prepare(self, variant: str, timer: str, cache: str, warmup: float, group: int) -> Any:
         """Warm a callable up; see `profkit.timing.stopwatch.Ready`."""

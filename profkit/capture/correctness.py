@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Annotated, Any, Literal
 
-from msgspec import Meta, field
+from msgspec import UNSET, Meta, field
 
 from profkit.capture.work import Work
 from profkit.core.fingerprint import Fingerprint
-from profkit.core.typed_file import Count, File, Model, Number
+from profkit.core.typed_file import Count, Facts, File, Maybe, Model, Number
 
 BOUNDS: Mapping[str, float] = {"float16": 2e-3, "bfloat16": 8e-3, "float32": 1e-5, "float64": 1e-12}
 """Largest relative error by dtype.
@@ -64,6 +64,22 @@ class Verdict(Model, frozen=True):
 
 
 Dtype = Literal["float16", "bfloat16", "float32", "float64"]
+
+
+class Declared(Facts, frozen=True, kw_only=True):
+    """The declaration of a latency's target."""
+
+    name: Maybe[str] = UNSET
+    shapes: Maybe[dict[str, Any]] = UNSET
+    dtype: Maybe[str] = UNSET
+    work: Maybe[Work] = UNSET
+    variants: Maybe[tuple[str, ...]] = UNSET
+
+    @property
+    def words(self) -> str:
+        """The work in words, else the shapes."""
+        shapes = " ".join(f"{key}={value}" for key, value in (self.shapes or {}).items())
+        return (self.work.what if self.work else "") or shapes
 
 
 class TargetFile(File, frozen=True, kw_only=True, tag="profkit.target/1"):

@@ -13,6 +13,7 @@ from typing import Any
 from uuid import UUID
 
 from profkit.core.errors import EnvironmentProblem
+from profkit.core.fingerprint import Device
 
 _LIBRARY = "libcuda.so.1"
 _MAPS = Path("/proc/self/maps")
@@ -51,7 +52,7 @@ def in_use() -> bool:
     return False
 
 
-def device(of: int | None = None) -> dict[str, Any] | None:
+def device(of: int | None = None) -> Device | None:
     """A GPU by CUDA's count, else that of the current context, else the first: name, UUID, compute
     capability, multiprocessors, memory in bytes; None where CUDA has not been initialized."""
     driver = _loaded()
@@ -71,13 +72,13 @@ def device(of: int | None = None) -> dict[str, Any] | None:
         driver.cuDeviceGetAttribute(ctypes.byref(value), code, number)
         return value.value
 
-    return {
-        "name": name.value.decode(),
-        "uuid": f"GPU-{UUID(bytes=bytes(uuid))}",
-        "compute_capability": f"{attribute(_MAJOR)}.{attribute(_MINOR)}",
-        "multiprocessors": attribute(_MULTIPROCESSORS),
-        "memory_bytes": memory.value,
-    }
+    return Device(
+        name=name.value.decode(),
+        uuid=f"GPU-{UUID(bytes=bytes(uuid))}",
+        compute_capability=f"{attribute(_MAJOR)}.{attribute(_MINOR)}",
+        multiprocessors=attribute(_MULTIPROCESSORS),
+        memory_bytes=memory.value,
+    )
 
 
 def synchronize() -> None:

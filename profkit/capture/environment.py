@@ -14,9 +14,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from msgspec import structs
+
 from profkit.capture.gpu import NoDriver, answer, connection, settings
 from profkit.capture.tools import installed_version
 from profkit.core.errors import EnvironmentProblem
+from profkit.core.fingerprint import Device, Fingerprint
+from profkit.core.typed_file import Model, plain
 
 WORKSPACE = ":4096:8"
 _SEED_END = 2**32  # numpy.random.seed takes 32 bits
@@ -106,7 +110,7 @@ def _assert_locked(seed: int, fill_new_memory: bool) -> None:
         )
 
 
-def flags() -> dict[str, Any]:
+def flags() -> dict[str, bool | str | None]:
     """How torch computes now: TF32, determinism, reduced-precision sums, the cuBLAS workspace."""
     import torch
 
@@ -125,45 +129,45 @@ def flags() -> dict[str, Any]:
     }
 
 
-def fingerprint(folder: Path | None = None, *, dtype: str = "") -> dict[str, Any]:
-    """The properties of this machine and process that may change a measurement, JSON-able.
+def fingerprint(folder: Path | None = None, *, dtype: str = "") -> Fingerprint:
+    """The properties of this machine and process that may change a measurement.
 
     `folder` holds the target, for its git commit; `dtype` is the target's. None is
     unknown. Clocks are in Hz, power in W. Clocks are the set limits, not this moment's, so that two
     runs in the same surroundings have the same fingerprint. It holds no host name, user or path.
     """
-    return {
-        "gpu": current_gpu(),
-        "versions": _versions(),
-        "compiler": _compilers(),
-        "dtype": dtype or None,
-        "flags": flags(),
-        "variables": variables(),
-        "commit": commit(folder) if folder is not None else None,
-    }
+    return Fingerprint(
+        gpu=current_gpu(),
+        versions=_versions(),
+        compiler=_compilers(),
+        dtype=dtype or None,
+        flags=flags(),
+        variables=variables(),
+        commit=commit(folder) if folder is not None else None,
+    )
 
 
 def fingerprint_without_torch(
     uuid: str | None, tools: Mapping[str, str | None], environment: Mapping[str, str]
-) -> dict[str, Any]:
+) -> Fingerprint:
     """As `fingerprint`, of a program that profkit knows nothing about.
 
     `uuid` is its GPU's, `tools` are versions by name, `environment` the variables that it gets.
     """
-    return {
-        "gpu": {"uuid": uuid} | _by_nvml(uuid) if uuid else None,
-        "versions": dict(tools),
-        "compiler": None,
-        "dtype": None,
-        "flags": None,
-        "variables": variables(environment),
-        "commit": None,
-    }
+    return Fingerprint(
+        gpu=structs.replace(_by_nvml(uuid), uuid=uuid) if uuid else None,
+        versions=dict(tools),
+        compiler=None,
+        dtype=None,
+        flags=None,
+        variables=variables(environment),
+        commit=None,
+    )
 
 
-def digest(fingerprint: dict[str, Any]) -> str:
-    """SHA-256 of a fingerprint in hexadecimal: over its JSON with sorted keys and no spaces."""
-    text = json.dumps(fingerprint, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+def digest(facts: Model | Mapping[str, object]) -> str:
+    """SHA-256 in hexadecimal: over the JSON with sorted keys and no spaces."""
+    text = json.dumps(plain(facts), sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -180,7 +184,7 @@ def variables(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
     }
 
 
-def commit(folder: Path) -> dict[str, Any] | None:
+def commit(folder: Path) -> dict[str, str | bool] | None:
     """The git commit of a folder; None outside a repository or without git.
 
     `dirty` says that a tracked file of the repository was changed, or that the folder holds files
@@ -231,7 +235,7 @@ def _compilers() -> dict[str, str | None]:
         return {"nvcc": nvcc, "nvrtc": None}
 
 
-def current_gpu() -> dict[str, Any] | None:
+def current_gpu() -> Device | None:
     """The current CUDA device; None where there is none. Starts CUDA."""
     import torch
 
@@ -239,26 +243,27 @@ def current_gpu() -> dict[str, Any] | None:
         return None
     properties = torch.cuda.get_device_properties(torch.cuda.current_device())
     uuid = getattr(properties, "uuid", None)
-    gpu = {
-        "name": properties.name,
-        "uuid": None if uuid is None else f"GPU-{uuid}",
-        "compute_capability": f"{properties.major}.{properties.minor}",
-        "multiprocessors": properties.multi_processor_count,
-        "memory_bytes": properties.total_memory,
-    }
-    return gpu | _by_nvml(gpu["uuid"])
+    name = None if uuid is None else f"GPU-{uuid}"
+    return structs.replace(
+        _by_nvml(name),
+        name=properties.name,
+        uuid=name,
+        compute_capability=f"{properties.major}.{properties.minor}",
+        multiprocessors=properties.multi_processor_count,
+        memory_bytes=properties.total_memory,
+    )
 
 
-def _by_nvml(uuid: str | None) -> dict[str, Any]:
+def _by_nvml(uuid: str | None) -> Device:
     """The driver and the settings of a GPU as NVML reports them."""
     with suppress(NoDriver), connection() as nvml:
         driver = answer(nvml, "nvmlSystemGetDriverVersion")
         handle = answer(nvml, "nvmlDeviceGetHandleByUUID", uuid) if uuid else None
         text = driver.decode() if isinstance(driver, bytes) else driver
-        return {"driver": text} | settings(nvml, handle)
-    return dict.fromkeys(_NVML_KEYS)
+        return structs.replace(settings(nvml, handle), driver=text)
+    return Device(**dict.fromkeys(_NVML_KEYS))
 
 
-def _plain(value: Any) -> bool | list[bool]:
-    """A flag of torch as JSON can hold it: some versions give a pair."""
-    return value if isinstance(value, bool) else [bool(part) for part in value]
+def _plain(value: Any) -> bool | str:
+    """A flag of torch as a fingerprint holds it: some versions give a pair."""
+    return value if isinstance(value, bool) else ", ".join(str(bool(part)) for part in value)

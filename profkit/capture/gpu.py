@@ -9,7 +9,8 @@ from functools import partial
 from typing import Any
 
 from profkit.core.errors import EnvironmentProblem
-from profkit.core.typed_file import Amount, Model, Number
+from profkit.core.fingerprint import Device
+from profkit.core.typed_file import Amount, Model, Number, part
 
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 _ORDER = "CUDA_DEVICE_ORDER"
@@ -204,7 +205,7 @@ def connection() -> Iterator[Any]:
         pynvml.nvmlShutdown()
 
 
-def settings(nvml: Any, handle: Any) -> dict[str, Any]:
+def settings(nvml: Any, handle: Any) -> Device:
     """The settings of a GPU, clocks in Hz and power in W; None where the driver reports none."""
     ask = partial(ask_device, nvml, handle)
     power, persistence = ask("nvmlDeviceGetEnforcedPowerLimit"), ask("nvmlDeviceGetPersistenceMode")
@@ -214,12 +215,13 @@ def settings(nvml: Any, handle: Any) -> dict[str, Any]:
         "memory_clock_max": ask("nvmlDeviceGetMaxClockInfo", nvml.NVML_CLOCK_MEM),
         "sm_clock_application": ask("nvmlDeviceGetApplicationsClock", nvml.NVML_CLOCK_SM),
     }
-    return {name: clock and clock * 1_000_000 for name, clock in clocks.items()} | {
-        "power_limit": None if power is None else power / 1000,
-        "ecc": None if ecc is None else bool(ecc[0]),
-        "mig": None if mig is None else bool(mig[0]),
-        "persistence": None if persistence is None else bool(persistence),
-    }
+    return Device(
+        **{name: clock and clock * 1_000_000 for name, clock in clocks.items()},
+        power_limit=None if power is None else power / 1000,
+        ecc=None if ecc is None else bool(ecc[0]),
+        mig=None if mig is None else bool(mig[0]),
+        persistence=None if persistence is None else bool(persistence),
+    )
 
 
 def _state(nvml: Any, index: int, driver: str) -> GpuState:
@@ -231,8 +233,6 @@ def _state(nvml: Any, index: int, driver: str) -> GpuState:
     processes = ask("nvmlDeviceGetComputeRunningProcesses") or []
     memory = ask("nvmlDeviceGetMemoryInfo")
     capability = ask("nvmlDeviceGetCudaComputeCapability")
-    limits = settings(nvml, handle)
-    names = ("mig", "persistence", "ecc", "sm_clock_max", "power_limit")
     return GpuState(
         index=index,
         name=ask("nvmlDeviceGetName") or "unknown GPU",
@@ -249,7 +249,7 @@ def _state(nvml: Any, index: int, driver: str) -> GpuState:
         processes=tuple(process.pid for process in processes),
         problem=problem,
         compute_capability=tuple(capability) if capability else None,
-        **{name: limits[name] for name in names},
+        **part(settings(nvml, handle), "mig", "persistence", "ecc", "sm_clock_max", "power_limit"),
     )
 
 

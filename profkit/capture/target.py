@@ -18,6 +18,7 @@ from typing import Any, NoReturn, TypeVar
 from profkit.capture.correctness import (
     BOUNDS,
     CheckFile,
+    Declared,
     Status,
     TargetFile,
     Verdict,
@@ -167,15 +168,15 @@ class Target:
                 raise UsageError(f"{self.name}: no variant {name!r}", f"use {', '.join(known)}")
         return tuple(variant for variant in self.variants if not names or variant.name in names)
 
-    def described(self) -> dict[str, Any]:
-        """What the target declares, JSON-able: name, shapes, dtype, work, names of variants."""
-        return {
-            "name": self.name,
-            "shapes": dict(self.shapes),
-            "dtype": self.dtype,
-            "work": None if self.work is None else plain(self.work),
-            "variants": [variant.name for variant in self.variants],
-        }
+    def described(self) -> Declared:
+        """What the target declares."""
+        return Declared(
+            name=self.name,
+            shapes=dict(self.shapes),
+            dtype=self.dtype,
+            work=self.work,
+            variants=tuple(variant.name for variant in self.variants),
+        )
 
     def check(
         self,
@@ -247,7 +248,7 @@ class Target:
     def _done(self, arguments: argparse.Namespace) -> int:
         self.chosen(arguments.variant)
         if arguments.list:
-            print(encode(convert(self.described(), TargetFile), dense=False), end="")
+            print(encode(convert(plain(self.described()), TargetFile), dense=False), end="")
             return 0
         lock(arguments.seed, fill_new_memory=arguments.check)
         device = _device(arguments.device)
@@ -274,10 +275,10 @@ class Target:
         script = getattr(sys.modules["__main__"], "__file__", None)
         folder = None if script is None else Path(script).resolve().parent
         environment = fingerprint(folder, dtype=self.dtype)
-        document = self.described() | {
+        document = plain(self.described()) | {
             "device": device,
             "seed": seed,
-            "variants": [plain(verdict) for verdict in verdicts],
+            "variants": verdicts,
             "fingerprint": environment,
             "fingerprint_sha256": digest(environment),
         }

@@ -9,11 +9,11 @@ from enum import StrEnum
 
 from msgspec import field
 
+from profkit.capture.correctness import Declared
 from profkit.comparison.problem_size import SizeEvidence, size_evidence
 from profkit.core.typed_file import Model
 from profkit.report.session import Session
 from profkit.report.summary import Group, ReportSummary, clocks_apart
-from profkit.timing.latency_format import Declared
 from profkit.ui.text import plural
 
 CLOCK_MOVED = 0.02

@@ -37,12 +37,12 @@ from profkit.capture.tools import Tool, find
 from profkit.capture.watchdog import Watchdog
 from profkit.core.errors import BadInput, EnvironmentProblem, ProfkitError, TargetFailed, UsageError
 from profkit.core.extras import lacking
-from profkit.core.fingerprint import Device, Fingerprint
+from profkit.core.fingerprint import Device
 from profkit.core.lock import gpu_lock
 from profkit.core.regular_file import digest as file_digest
 from profkit.core.regular_file import open_regular
 from profkit.core.timestamp import timestamp
-from profkit.core.typed_file import convert, encode, part, plain, read_file
+from profkit.core.typed_file import encode, part, read_file
 from profkit.core.version import __version__
 from profkit.page.page import RunParts, page_html
 from profkit.recording.selection import check_autotuner, check_cost, choose, passes, selected
@@ -594,11 +594,10 @@ class Profiling:
             "ncu": self.tool.version_text,
             "nsys": self.nsys_tool.version_text if self.nsys_tool else None,
         }
-        fingerprint = (self._checked.fingerprint if self._checked else None) or convert(
-            fingerprint_without_torch(
-                gpu.uuid if gpu else None, {"ncu": versions["ncu"]}, self.environment
-            ),
-            Fingerprint,
+        fingerprint = (
+            self._checked.fingerprint if self._checked else None
+        ) or fingerprint_without_torch(
+            gpu.uuid if gpu else None, {"ncu": versions["ncu"]}, self.environment
         )
         launches = FileEntry(launches=len(report), bytes=0, sha256="") if report else None
         return Manifest(
@@ -608,7 +607,7 @@ class Profiling:
             versions=versions,
             gpu=DriverGpu(**part(gpu, *DriverGpu.__struct_fields__)) if gpu else None,
             fingerprint=fingerprint,
-            fingerprint_sha256=digest(plain(fingerprint)),
+            fingerprint_sha256=digest(fingerprint),
             policy=Policy(
                 **self._sections,
                 clock_control=session.clock_control,

@@ -36,7 +36,8 @@ from profkit.study.matrix import Matrix
 from profkit.study.plan_format import MeasuredOn
 from profkit.study.progress import CANCEL, JOBS, ProgressFile, Running, Unused, write_progress
 from profkit.timing.cell import Cell, CellStatus
-from profkit.timing.measurement import Tell, lock_of, of_device
+from profkit.timing.loaded import Located
+from profkit.timing.measurement import Tell, lock_of
 
 _SAVED = 1.0  # s, chosen: how old the progress may be
 _PLAN_SAVED = 30.0  # s, chosen: a plan of 10,000 shapes takes a tenth of a second to write
@@ -309,7 +310,7 @@ class CellWorker:
                     "have the target at the same path everywhere",
                 )
             answer = self._process.turn.ask("where", device=self._plan.timing.device)
-            gpu = convert(of_device(answer)["gpu"] or {}, Device)
+            gpu = convert(answer, Located).used.gpu or Device()
             self._stack.enter_context(gpu_lock(self._lock_name(gpu)))
             self._gpu = gpu
         if like and (other := unlike(like, self._gpu)):

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from msgspec import UNSET, structs
 
+from profkit.capture.correctness import Declared
 from profkit.capture.environment import digest as environment_digest
 from profkit.capture.target import NAME
 from profkit.core.errors import BadInput, UsageError
@@ -17,7 +18,6 @@ from profkit.core.fingerprint import Device, Fingerprint
 from profkit.core.regular_file import digest
 from profkit.core.text_files import read_json
 from profkit.core.timestamp import timestamp
-from profkit.core.typed_file import convert
 from profkit.report.gpus import Datasheet, datasheet_named, datasheets_named
 from profkit.study import matrix as matrices
 from profkit.study.folder import drop_unplanned, held, read_plan, write_cell, write_plan
@@ -25,7 +25,7 @@ from profkit.study.plan_format import IMPORTED, Asked, Backend, PlanFile, Progra
 from profkit.study.summary import grouped
 from profkit.timing.cell import Cell, CellStatus, Source
 from profkit.timing.latency_file import read_latencies
-from profkit.timing.latency_format import Declared, MemoryUse
+from profkit.timing.latency_format import MemoryUse
 
 _NAMES = {
     "batch": ("batch", "batch_size", "B"),
@@ -180,19 +180,19 @@ def _with_environment(cell: Cell, source: _File, sheet: Datasheet | None) -> Cel
     if cell.fingerprint or cell.latency is None:
         return cell
     name = source.gpu or (sheet.name if sheet else "") or "not known"
-    fingerprint = {
-        "gpu": {"name": name, "driver": source.driver or None},
-        "versions": dict(source.versions),
-        "compiler": None,
-        "dtype": cell.latency.target.dtype or None,
-        "flags": None,
-        "variables": {},
-        "commit": None,
-        "said": True,
-    }
+    fingerprint = Fingerprint(
+        gpu=Device(name=name, driver=source.driver or None),
+        versions=dict(source.versions),
+        compiler=None,
+        dtype=cell.latency.target.dtype or None,
+        flags=None,
+        variables={},
+        commit=None,
+        said=True,
+    )
     return structs.replace(
         cell,
-        fingerprint=convert(fingerprint, Fingerprint),
+        fingerprint=fingerprint,
         fingerprint_sha256=environment_digest(fingerprint),
     )
 

@@ -25,7 +25,7 @@ from profkit.core.duration import duration
 from profkit.core.errors import BadInput, EnvironmentProblem, ProfkitError
 from profkit.core.fingerprint import Device, Fingerprint
 from profkit.core.timestamp import timestamp
-from profkit.core.typed_file import convert, known, part
+from profkit.core.typed_file import known, part
 from profkit.execution.placement import Placement
 from profkit.study.folder import cell_file, read_cells
 from profkit.study.matrix import Matrix, MatrixShape
@@ -33,13 +33,13 @@ from profkit.study.plan_format import Backend, MeasuredOn, PlanFile, Run
 from profkit.timing.budget import GPU_PROBES, Outlook, Todo
 from profkit.timing.cell import MISSING, Cell, CellStatus
 from profkit.timing.energy import LEAD_IN, RUNS
+from profkit.timing.loaded import Loaded
 from profkit.timing.measurement import (
     Opened,
     Session,
     Tell,
     TimingPlan,
     environment_of,
-    of_device,
     open_target,
     process_of,
     take_energy,
@@ -356,7 +356,7 @@ class Measuring:
             if count < self._timing.samples:
                 budget = duration(self._plan.budget or 0.0)
                 fewer = f"{count} of {self._timing.samples}, for the budget of {budget}"
-            self._save(round_, series.variant, opened.answer, status=CellStatus.measured,
+            self._save(round_, series.variant, opened.loaded, status=CellStatus.measured,
                        latency=latency, fewer=fewer)  # fmt: skip
 
     def _opened(self, round_: Round, names: Sequence[str]) -> Opened | None:
@@ -375,23 +375,23 @@ class Measuring:
                 raise _Lost("", error.message) from None
             self._give_up(round_, names, _status_of(error.message), error.message)
             return None
-        self._check_device(opened.answer)
+        self._check_device(opened.loaded)
         if self._timing.energy:
             self._process.turn.ask("check_energy")
         lost = next((name for name, why in opened.wrong.items() if _DEVICE_LOST.search(why)), None)
         if lost is not None:
             raise _Lost(lost, opened.wrong[lost])
         for name, why in opened.wrong.items():
-            self._give_up(round_, [name], _status_of_wrong(why), why, opened.answer)
+            self._give_up(round_, [name], _status_of_wrong(why), why, opened.loaded)
         for name, why in opened.left_out.items():
-            self._give_up(round_, [name], CellStatus.unsupported, why, opened.answer)
+            self._give_up(round_, [name], CellStatus.unsupported, why, opened.loaded)
         return opened
 
-    def _check_device(self, answer: Mapping[str, Any]) -> None:
+    def _check_device(self, loaded: Loaded) -> None:
         """Refuse a GPU other than that of the baseline's earlier cells."""
-        gpu = convert(of_device(answer)["gpu"] or {}, Device)
+        gpu = loaded.used.gpu or Device()
         identity = MeasuredOn(
-            device=answer["device"],
+            device=loaded.device,
             name=known(gpu.name),
             uuid=known(gpu.uuid),
             multiprocessors=known(gpu.multiprocessors),
@@ -446,7 +446,7 @@ class Measuring:
             if _DEVICE_LOST.search(error.message):
                 raise _Lost(series.variant, error.message) from None
             status = _status_of(error.message)
-            self._give_up(round_, [series.variant], status, error.message, series.answer)
+            self._give_up(round_, [series.variant], status, error.message, series.loaded)
             return False
         return True
 
@@ -476,19 +476,20 @@ class Measuring:
         names: Sequence[str],
         status: CellStatus,
         reason: str,
-        answer: Mapping[str, object] | None = None,
+        loaded: Loaded | None = None,
     ) -> None:
         for name in names:
-            self._save(round_, name, answer or {}, status=status, reason=reason)
+            self._save(round_, name, loaded, status=status, reason=reason)
 
-    def _save(self, round_: Round, name: str, answer: Mapping[str, Any], **outcome: Any) -> None:
-        surroundings = dict(of_device(answer)) if answer else {}
+    def _save(self, round_: Round, name: str, loaded: Loaded | None, **outcome: Any) -> None:
+        surroundings = loaded.used if loaded else Fingerprint()
+        facts = loaded.variants.get(name) if loaded else None
         cell = cell_of(
             self._setup,
             name,
             round_,
-            chosen=answer.get("variants", {}).get(name, {}).get("chosen"),
-            fingerprint=convert(surroundings, Fingerprint),
+            chosen=facts.chosen if facts else None,
+            fingerprint=surroundings,
             fingerprint_sha256=digest(surroundings) if surroundings else None,
             seconds=time.monotonic() - self._round_started,
             **outcome,

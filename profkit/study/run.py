@@ -10,11 +10,10 @@ import io
 import json
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from msgspec import UNSET
 from msgspec.structs import replace
@@ -25,7 +24,7 @@ from profkit.core.errors import BadInput, ProfkitError, UsageError
 from profkit.core.extras import lacking
 from profkit.core.lock import gpu_lock
 from profkit.core.timestamp import timestamp
-from profkit.core.typed_file import encode, known, part, plain
+from profkit.core.typed_file import convert, encode, known, part, plain
 from profkit.core.version import __version__
 from profkit.recording import recording
 from profkit.study import folder as files
@@ -38,6 +37,7 @@ from profkit.study.summary import derive, top_rows
 from profkit.study.summary_format import BaselineFile, Options, Row, name_parts
 from profkit.timing.cell import MISSING, Cell, CellStatus
 from profkit.timing.floor import read_floor
+from profkit.timing.loaded import Declaration, VariantFacts
 from profkit.timing.measurement import Tell, lock_of
 from profkit.timing.turns import Died, Silent
 
@@ -161,7 +161,7 @@ def _declared(
     """The target's declaration; raises its error where no shape works, UsageError for an unknown
     backend."""
     flop: dict[str, float] = {}
-    answers: list[Mapping[str, Any]] = []
+    answers: list[Declaration] = []
     failures: list[ProfkitError] = []
     for shape in plan.matrix.shapes:
         try:
@@ -174,13 +174,13 @@ def _declared(
                 process.end()
             failures.append(error)
             continue
-        answers.append(answer)
-        work = answer["target"]["work"]
-        if work and work["flop"] > 0:  # by which a call's time is expected
-            flop[shape.name] = work["flop"]
+        answers.append(convert(answer, Declaration))
+        work = answers[-1].target.work
+        if work and work.flop > 0:  # by which a call's time is expected
+            flop[shape.name] = work.flop
     if not answers:
         raise failures[0]
-    target, known = answers[0]["target"]["name"], answers[0]["variants"]
+    target, known = answers[0].target.name or "", answers[0].variants
     begun = [backend.name for backend in before.backends] if before else []
     names = list(plan.backends) or list(dict.fromkeys([*begun, *known]))
     for name in names:
@@ -191,16 +191,16 @@ def _declared(
     )
 
 
-def _backend(name: str, about: Mapping[str, Any] | None) -> Backend:
+def _backend(name: str, about: VariantFacts | None) -> Backend:
     if about is None:
         gone = "no longer in the target"
         return Backend(name=name, available=False, reason=gone)
     return Backend(
         name=name,
-        version=about["version"],
-        available=not about["unavailable"],
-        reason=about["unavailable"],
-        setting=about["setting"],
+        version=about.version,
+        available=not about.unavailable,
+        reason=about.unavailable,
+        setting=about.setting,
     )
 
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from reprlib import repr as brief
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
 from msgspec import UNSET, Meta, Struct, UnsetType, field
 from msgspec.structs import force_setattr
 
-from profkit.capture.correctness import Status
+from profkit.capture.correctness import Declared, Status
 from profkit.capture.gpu import Moment
-from profkit.capture.work import Work
 from profkit.core.fingerprint import Device, Fingerprint
 from profkit.core.typed_file import Amount, Count, Derived, Facts, File, Maybe, Model, Number, part
 from profkit.timing.results import Comparison, Interval, Summary, Thresholds
@@ -43,22 +42,6 @@ class Recorded(Model, frozen=True, kw_only=True):
     late_submitted: Count | None = field(default=None, name="overtaken")
     sm_clock: Amount | None = None
     samples: Samples
-
-
-class Declared(Facts, frozen=True, kw_only=True):
-    """The declaration of a latency's target."""
-
-    name: Maybe[str] = UNSET
-    shapes: Maybe[dict[str, Any]] = UNSET
-    dtype: Maybe[str] = UNSET
-    work: Maybe[Work] = UNSET
-    variants: Maybe[tuple[str, ...]] = UNSET
-
-    @property
-    def words(self) -> str:
-        """The work in words, else the shapes."""
-        shapes = " ".join(f"{key}={value}" for key, value in (self.shapes or {}).items())
-        return (self.work.what if self.work else "") or shapes
 
 
 class Checked(Facts, frozen=True, kw_only=True):

@@ -17,19 +17,21 @@ import numpy as np
 from msgspec import Struct, structs
 
 from profkit.capture import driver
+from profkit.capture.correctness import Status
 from profkit.capture.gpu import VISIBLE, GpuState, NoDriver, chosen, lock_name, visibility
 from profkit.capture.supervise import descendants
 from profkit.core.errors import BadInput, EnvironmentProblem, ProfkitError, TargetFailed, UsageError
-from profkit.core.fingerprint import Fingerprint
+from profkit.core.fingerprint import Device, Fingerprint
 from profkit.core.lock import gpu_lock
-from profkit.core.typed_file import convert
+from profkit.core.typed_file import convert, known
 from profkit.timing import latency
 from profkit.timing.budget import samples_a_block
 from profkit.timing.energy import RUNS
 from profkit.timing.floor import read_floor
 from profkit.timing.latency_file import Saved
-from profkit.timing.latency_format import Latency, LatencyFile
+from profkit.timing.latency_format import Checked, Latency, LatencyFile
 from profkit.timing.latency_view import in_words
+from profkit.timing.loaded import Loaded
 from profkit.timing.orders import order
 from profkit.timing.results import DEFAULT, Thresholds
 from profkit.timing.statistics import find_tick
@@ -108,7 +110,7 @@ class Timing(Struct, frozen=True):
 
     latencies: tuple[Latency, ...]
     left_out: Mapping[str, str]
-    fingerprint: Mapping[str, Any]
+    fingerprint: Fingerprint
     fingerprint_sha256: str
     spans: Mapping[str, float]
     seconds: float
@@ -144,9 +146,8 @@ def latency_report(
             raise EnvironmentProblem(f"{label} can't run here: {why}", "compare other variants")
     known = read_floor(*timing.latencies[0].measured_with)
     floors = (known.within_process, known.between_processes) if known else (None, None)
-    fingerprint = convert(timing.fingerprint, Fingerprint)
     report = latency.latency_report(
-        Saved("", timing.latencies, fingerprint, timing.fingerprint_sha256),
+        Saved("", timing.latencies, timing.fingerprint, timing.fingerprint_sha256),
         labels,
         thresholds=thresholds,
         floor=floors[len(plan.subjects) > 1],
@@ -205,9 +206,9 @@ def measure(plan: TimingPlan, tell: Tell, turns: Sequence[Timekeeper] = ()) -> T
     return Timing(
         latencies=tuple(each.latency(plan) for each in series),
         left_out=left_out,
-        fingerprint=of_device(opened[0].answer),
-        fingerprint_sha256=opened[0].answer["fingerprint_sha256"],
-        spans=_spans([each.answer["spans"] for each in opened], series, energy_seconds, seconds),
+        fingerprint=opened[0].loaded.used,
+        fingerprint_sha256=opened[0].loaded.fingerprint_sha256,
+        spans=_spans([each.loaded.spans for each in opened], series, energy_seconds, seconds),
         seconds=seconds,
         other_processes=other_processes,
     )
@@ -238,8 +239,8 @@ class Session:
     turn: Timekeeper
     subject: Subject
     variant: str
-    answer: Mapping[str, Any]
-    check: Mapping[str, Any]
+    loaded: Loaded
+    check: Checked
     ready: dict[str, Any] = field(default_factory=dict)
     blocks: list[dict[str, Any]] = field(default_factory=list)
     group: int = 1
@@ -295,8 +296,8 @@ class Session:
                 "blocks": self.blocks,
                 "timer": plan.settings.timer.value if self.on_gpu else Timer.wall.value,
                 "cache": plan.settings.cache.value if self.on_gpu else Cache.warm.value,
-                "target": self.answer["target"] | {"variants": [self.variant]},
-                "gpu": (self.answer["fingerprint"].get("gpu") or {}) if self.on_gpu else {},
+                "target": structs.replace(self.loaded.target, variants=(self.variant,)),
+                "gpu": (self.loaded.fingerprint.gpu or Device()) if self.on_gpu else Device(),
                 "ready": {**self.ready, "group": self.group},
                 "check": self.check,
                 **({"energy": self.energy} if self.energy else {}),
@@ -306,7 +307,7 @@ class Session:
 
     @property
     def on_gpu(self) -> bool:
-        return bool(self.answer["device"] == "cuda")
+        return self.loaded.device == "cuda"
 
     @property
     def sample_seconds(self) -> float:
@@ -334,9 +335,9 @@ class Session:
 
 
 class Opened(Struct, frozen=True):
-    """A process that has its target: its answer, its series, what can't run here or is wrong."""
+    """A process that has its target, its series, what can't run here or is wrong."""
 
-    answer: Mapping[str, Any]
+    loaded: Loaded
     series: tuple[Session, ...]
     left_out: Mapping[str, str]
     wrong: Mapping[str, str]
@@ -345,7 +346,7 @@ class Opened(Struct, frozen=True):
 def _open(turn: Timekeeper, subject: Subject, plan: TimingPlan, tell: Tell) -> Opened:
     opened = open_target(turn, subject, plan, tell)
     if opened.wrong:
-        name = opened.answer["target"]["name"]
+        name = opened.loaded.target.name
         wrong = ", ".join(f"{label} ({why})" for label, why in opened.wrong.items())
         raise TargetFailed(f"{name}: wrong results from {wrong}", "fix it first")
     return opened
@@ -364,22 +365,24 @@ def open_target(turn: Timekeeper, subject: Subject, plan: TimingPlan, tell: Tell
         check=plan.check,
         foreign=str(subject.foreign) if subject.foreign else None,
     )
-    checks = {check["name"]: check for check in answer["checks"]}
+    loaded = convert(answer, Loaded)
+    checks = {known(check.name): check for check in loaded.checks}
     wrong = {
-        name: check["reason"] or f"relative error {check['error']:.1e}"
+        name: check.reason or f"relative error {check.error or math.inf:.1e}"
         for name, check in checks.items()
-        if check["status"] == "failed"
+        if name and check.status is Status.failed
     }
-    unsupported = {
-        name: check["reason"] for name, check in checks.items() if check["status"] == "unsupported"
+    left_out = {
+        subject.labeled(name): check.reason or ""
+        for name, check in checks.items()
+        if name and check.status is Status.unsupported
     }
     series = tuple(
-        Session(turn, subject, name, answer, checks.get(name, {}))
-        for name in answer["target"]["variants"]
-        if name not in {*wrong, *unsupported}
+        Session(turn, subject, name, loaded, checks.get(name, Checked()))
+        for name in loaded.names
+        if name not in wrong and subject.labeled(name) not in left_out
     )
-    left_out = {subject.labeled(name): why for name, why in unsupported.items()}
-    return Opened(answer, series, left_out, wrong)
+    return Opened(loaded, series, left_out, wrong)
 
 
 class Repeats(Struct, frozen=True):
@@ -423,7 +426,7 @@ def _in_one_process(
     with process_of(subject, environment) as turn:
         opened = _open(turn, subject, plan, tell)
         if len(opened.series) != 1:
-            names = ", ".join(opened.answer["target"]["variants"])
+            names = ", ".join(opened.loaded.names)
             raise UsageError("calibration takes one variant", f"name one of {names}")
         (first,) = opened.series
         tell("warm up", first.label)
@@ -443,12 +446,6 @@ def _in_two_processes(plan: TimingPlan, words: str, tell: Tell) -> tuple[Latency
     timing = measure(plan, lambda _, detail: tell("processes", f"{words}, {detail}"))
     first, second = timing.latencies
     return first, second
-
-
-def of_device(answer: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The fingerprint, without a GPU that was not used."""
-    surroundings: Mapping[str, Any] = answer["fingerprint"]
-    return surroundings if answer["device"] == "cuda" else {**surroundings, "gpu": None}
 
 
 Attempt = Callable[[Session, Callable[[], None]], bool]

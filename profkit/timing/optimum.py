@@ -13,10 +13,11 @@ from enum import StrEnum
 
 from msgspec import Struct, structs
 
+from profkit.capture.correctness import Declared
 from profkit.core.errors import EnvironmentProblem, TargetFailed, UsageError
 from profkit.core.fingerprint import Fingerprint
 from profkit.core.lock import gpu_lock
-from profkit.core.typed_file import File, Model, convert, part
+from profkit.core.typed_file import File, Model, part
 from profkit.core.version import __version__
 from profkit.timing import measurement
 from profkit.timing.floor import read_floor
@@ -26,7 +27,7 @@ from profkit.timing.latency import (
     analyze_latency,
     compare_with,
 )
-from profkit.timing.latency_format import Declared, Pair, Series
+from profkit.timing.latency_format import Pair, Series
 from profkit.timing.latency_view import change, latency_words
 from profkit.timing.measurement import Opened, Session, Tell, TimingPlan
 from profkit.timing.orders import order
@@ -190,38 +191,37 @@ def optimize(
     ):
         tell("start", "")
         opened = measurement.open_target(turn, subject, plan, tell)
-        name = in_use or opened.answer["target"]["variants"][0]
+        name = in_use or opened.loaded.names[0]
         ours, others = _sides(opened, name)
         for series in (ours, *others):
             tell("warm up", series.label)
             series.prepare(plan)
         search = _Search(ours, others, plan, speedup, started + budget, tell)
         search.run()
-    answer = opened.answer
-    variants = answer["variants"]
+    loaded, variants = opened.loaded, opened.loaded.variants
     decision, reference = search.decision, search.timed(ours)
     best = decision.candidate
     use = best.label if best and decision.outcome is Outcome.use else None
-    chosen = variants[name]["chosen"]
+    chosen = variants[name].chosen
     ranking = _ranked(search.candidates.values())
     file = OptimizeFile(
         profkit=__version__,
-        target=convert(answer["target"], Declared),
+        target=loaded.target,
         in_use=name,
         chosen=chosen,
         target_speedup=speedup,
         outcome=decision.outcome,
         verdict=_verdict(decision, name, chosen, speedup, len(ours.blocks)),
         use=use,
-        setting=variants[use]["setting"] or None if use else None,
+        setting=variants[use].setting or None if use else None,
         median=reference.summary.median,
         candidates=tuple(map(_timed, ranking)),
         left_out={**opened.left_out, **opened.wrong},
         blocks=len(ours.blocks),
         budget=budget,
         seconds=time.monotonic() - started,
-        fingerprint=convert(measurement.of_device(answer), Fingerprint),
-        fingerprint_sha256=answer["fingerprint_sha256"],
+        fingerprint=loaded.used,
+        fingerprint_sha256=loaded.fingerprint_sha256,
     )
     return Optimum(file, reference, tuple(ranking))
 
@@ -294,7 +294,7 @@ def _seconds(value: float) -> str:
 
 def _sides(opened: Opened, name: str) -> tuple[Session, list[Session]]:
     """The variant in use and the others; raises where there are none to compare."""
-    known = opened.answer["target"]["variants"]
+    known = opened.loaded.names
     if name not in known:
         raise UsageError(f"no variant {name!r}", f"use {', '.join(known)}")
     if name in opened.wrong:

@@ -23,12 +23,17 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TextIO
 
+from msgspec import structs
+
 from profkit.capture import target as targets
+from profkit.capture.correctness import Declared, Verdict
 from profkit.capture.environment import WORKSPACE, current_gpu, digest, fingerprint, lock
 from profkit.capture.gpu import NoDriver, Watch
 from profkit.capture.target import Inputs, Target, Unsupported, Variant, load_target
 from profkit.core.errors import EnvironmentProblem, ProfkitError, TargetFailed
+from profkit.core.fingerprint import Device, Fingerprint
 from profkit.core.typed_file import plain
+from profkit.timing.loaded import Declaration, Loaded, Located, VariantFacts, checked
 from profkit.timing.stopwatch import Cache, Settings, Timer
 from profkit.timing.stopwatches import Stopwatches, TimedCall
 
@@ -54,7 +59,7 @@ class _Worker:
         device: str | None,
         check: bool,
         foreign: str | None,
-    ) -> Mapping[str, Any]:
+    ) -> Loaded:
         """Import the target, build the inputs, check the variants; what it is and where it runs.
 
         Raises EnvironmentProblem where modules come from below `foreign`, which is another tree.
@@ -75,50 +80,50 @@ class _Worker:
         lock(seed)
         self._inputs = self._target.inputs(self._device, seed)
         built = time.perf_counter()
-        verdicts = []
+        verdicts: list[Verdict] = []
         if check:
             lock(seed, fill_new_memory=True)
             verdicts = self._target.check(
                 self._device, seed, chosen, inputs=self._inputs, tell=self.doing
             )
         lock(seed)
-        checked = time.perf_counter()
+        done = time.perf_counter()
         if foreign is not None:
             _refuse_modules_from(Path(foreign))
         surroundings = fingerprint(Path(path).resolve().parent, dtype=self._target.dtype)
         self._stopwatches = Stopwatches(
             self._device, watch(surroundings) if self._device == "cuda" else None
         )
-        return {
-            "target": _plain(self._target.described() | {"variants": chosen}),
-            "device": self._device,
-            "checks": [plain(verdict) for verdict in verdicts],
-            "variants": {
+        return Loaded(
+            target=structs.replace(_sound(self._target.described()), variants=tuple(chosen)),
+            device=self._device,
+            checks=tuple(map(checked, verdicts)),
+            variants={
                 variant.name: _about(variant, self._inputs)
                 for variant in self._target.chosen(chosen)
             },
-            "fingerprint": surroundings,
-            "fingerprint_sha256": digest(surroundings),
-            "spans": {
+            fingerprint=surroundings,
+            fingerprint_sha256=digest(surroundings),
+            spans={
                 "imports": imported - started,
-                "check": checked - built,
+                "check": done - built,
                 "inputs": built - imported,
             },
-        }
+        )
 
-    def where(self, device: str | None) -> Mapping[str, Any]:
+    def where(self, device: str | None) -> Located:
         """The device that a target would run on, as "open" returns it."""
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", WORKSPACE)  # this may start CUDA
         device = _device(device)
         gpu = current_gpu() if device == "cuda" else None
-        return {"device": device, "fingerprint": {"gpu": gpu}}
+        return Located(device=device, fingerprint=Fingerprint(gpu=gpu))
 
-    def declare(self, path: str, arguments: Sequence[str]) -> Mapping[str, Any]:
+    def declare(self, path: str, arguments: Sequence[str]) -> Declaration:
         """Import the target; its declaration, and the version and setting of each variant."""
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", WORKSPACE)  # a library may start CUDA
         target = load_target(Path(path), arguments)
         about = {variant.name: _about(variant, None) for variant in target.variants}
-        return {"target": _plain(target.described()), "variants": about}
+        return Declaration(target=_sound(target.described()), variants=about)
 
     def prepare(self, variant: str, timer: str, cache: str, warmup: float, group: int) -> Any:
         """Warm a variant up; see `profkit.timing.stopwatch.Ready`."""
@@ -159,20 +164,20 @@ def _device(asked: str | None) -> str:
     return "cuda"
 
 
-def _about(variant: Variant, inputs: Inputs | None) -> dict[str, Any]:
-    """The version and setting of a variant; `unavailable`: the reason why it can't run here."""
-    about: dict[str, Any] = {"setting": variant.setting, "version": None, "unavailable": ""}
-    about["chosen"] = None
+def _about(variant: Variant, inputs: Inputs | None) -> VariantFacts:
+    version, unavailable, chosen = None, "", None
     try:
-        about["version"] = variant.version() if variant.version else None
+        version = variant.version() if variant.version else None
     except Unsupported as why:
-        about["unavailable"] = str(why)
+        unavailable = str(why)
     except Exception as error:
-        about["unavailable"] = f"its version can't be determined ({_words(error)})"
+        unavailable = f"its version can't be determined ({_words(error)})"
     with suppress(Exception):  # None where the dispatch is unknown
         if variant.chooses and inputs is not None:
-            about["chosen"] = variant.chooses(inputs)
-    return about
+            chosen = variant.chooses(inputs)
+    return VariantFacts(
+        setting=variant.setting, version=version, unavailable=unavailable, chosen=chosen
+    )
 
 
 def _words(error: Exception) -> str:
@@ -180,9 +185,10 @@ def _words(error: Exception) -> str:
     return f"{type(error).__name__}: {words}"
 
 
-def _plain(described: Mapping[str, Any]) -> Mapping[str, Any]:
+def _sound(described: Declared) -> Declared:
+    work = described.work
     try:
-        json.dumps(described, allow_nan=False)
+        json.dumps([described.shapes, work and [work.flop, work.bytes]], allow_nan=False)
     except (TypeError, ValueError) as error:
         raise TargetFailed(
             f"the target's declaration is not valid JSON ({error})",
@@ -209,10 +215,10 @@ def _refuse_modules_from(tree: Path) -> None:
         )
 
 
-def watch(surroundings: Mapping[str, Any]) -> Watch | None:
+def watch(surroundings: Fingerprint) -> Watch | None:
     """The NVML watch of a fingerprint's GPU; None without NVML."""
     try:
-        return Watch((surroundings.get("gpu") or {}).get("uuid") or "")
+        return Watch((surroundings.gpu or Device()).uuid or "")
     except NoDriver:
         return None
 
@@ -222,7 +228,7 @@ def serve(worker: object, requests: TextIO, answers: TextIO) -> None:
     for line in requests:
         request = json.loads(line)
         try:
-            answer = {"told": getattr(worker, request.pop("do"))(**request)}
+            answer = plain({"told": getattr(worker, request.pop("do"))(**request)})
         except ProfkitError as error:
             answer = {"error": error.exit_code, "message": error.message, "remedy": error.remedy}
         except Exception as error:

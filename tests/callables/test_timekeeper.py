@@ -12,6 +12,7 @@ import pytest
 from profkit.callables.examination import Invocation
 from profkit.callables.surroundings import Surroundings
 from profkit.callables.timekeeper import CallableTimekeeper
+from profkit.capture.correctness import Declared
 from profkit.timing.measurement import (
     Subject,
     TimingPlan,
@@ -59,7 +60,7 @@ def test_both_take_the_same_time(tmp_path: Path) -> None:
     callable_here = Subject(Path("wait"), ("wait",), label="callable")
     here = CallableTimekeeper(
         [Invocation("wait", wait, (torch.ones(4),))],
-        {"name": "wait", "shapes": {}, "work": None, "dtype": "float32"},
+        Declared(name="wait", shapes={}, work=None, dtype="float32"),
         Surroundings("cpu", frozenset({"torch"})),
         nullcontext,
     )

@@ -13,6 +13,7 @@ import pytest
 
 from profkit.capture import environment
 from profkit.core.errors import EnvironmentProblem
+from profkit.core.typed_file import plain
 
 torch = pytest.importorskip("torch", reason="the target side needs torch")
 
@@ -93,13 +94,14 @@ def test_fingerprint_is_stable_and_has_nothing_private(
     monkeypatch.setenv("PYTORCH_CUDA_ALLOC_CONF", "backend:/scratch/planted-path")
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3")
     found = environment.fingerprint(tmp_path, dtype="float16")
-    text = json.dumps(found)
+    text = json.dumps(plain(found))
     assert "planted" not in text
     assert str(tmp_path) not in text
-    assert found["variables"]["PYTORCH_CUDA_ALLOC_CONF"] == "(a path)"
-    assert found["variables"]["CUDA_VISIBLE_DEVICES"] == "3"
-    assert found["versions"]["torch"] == torch.__version__
-    assert found["commit"] is None
+    variables = found.variables or {}
+    assert variables["PYTORCH_CUDA_ALLOC_CONF"] == "(a path)"
+    assert variables["CUDA_VISIBLE_DEVICES"] == "3"
+    assert (found.versions or {})["torch"] == torch.__version__
+    assert found.commit is None
     again = environment.fingerprint(tmp_path, dtype="float16")
     assert environment.digest(found) == environment.digest(again)
 
@@ -124,7 +126,7 @@ def test_commit_and_what_it_does_not_hold(tmp_path: Path) -> None:
     git("commit", "-q", "-m", "one")
     clean = environment.commit(target.parent)
     assert clean is not None
-    assert len(clean["commit"]) == 40
+    assert len(str(clean["commit"])) == 40
     assert clean["dirty"] is False
     (tmp_path / "elsewhere").write_text("a run that was just recorded")
     assert environment.commit(target.parent) == clean

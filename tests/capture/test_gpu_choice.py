@@ -12,6 +12,7 @@ from profkit.capture import doctor
 from profkit.capture.environment import digest, fingerprint_without_torch
 from profkit.capture.gpu import NoDriver, chosen, lock_name, states, visibility
 from profkit.core.errors import EnvironmentProblem
+from profkit.core.fingerprint import Device
 from tests.conftest import ROOT
 
 FIRST, SECOND, MIG = "GPU-aaaa-0", "GPU-bbbb-1", "MIG-cccc-5"
@@ -102,8 +103,8 @@ def test_a_driver_that_stops_answering_is_no_driver(
 def test_a_fingerprint_without_torch_depends_on_gpu_tools_and_variables() -> None:
     tools = {"ncu": "2025.3.1"}
     base = fingerprint_without_torch(FIRST, tools, {"CUDA_LAUNCH_BLOCKING": "1", "HOME": "/x"})
-    assert base["gpu"]["driver"] == "580.1"
-    assert base["variables"] == {"CUDA_LAUNCH_BLOCKING": "1"}
+    assert (base.gpu or Device()).driver == "580.1"
+    assert base.variables == {"CUDA_LAUNCH_BLOCKING": "1"}
     others = [
         fingerprint_without_torch(SECOND, tools, {"CUDA_LAUNCH_BLOCKING": "1"}),
         fingerprint_without_torch(FIRST, {"ncu": "2026.1.0"}, {"CUDA_LAUNCH_BLOCKING": "1"}),

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from profkit.capture.correctness import Declared
 from profkit.capture.work import Work
 from profkit.comparison.changes import changes, one_sided
 from profkit.comparison.comparability import (
@@ -26,7 +27,6 @@ from profkit.comparison.line_changes import line_changes
 from profkit.comparison.repeats import NOISE, Change, judge
 from profkit.report.source_lines import LineCost
 from profkit.report.summary import Group, LaunchSummary, ReportSummary, groups
-from profkit.timing.latency_format import Declared
 from tests.comparing import work
 from tests.conftest import h200
 

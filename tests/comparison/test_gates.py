@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 import profkit
+from profkit.capture.correctness import Declared
 from profkit.comparison.comparison import diff
 from profkit.comparison.gates import Failure, GateKind, exit_code, failures, parse_gates
 from profkit.comparison.matching import Mode
@@ -21,7 +22,6 @@ from profkit.core.errors import UsageError
 from profkit.report.catalog import catalog
 from profkit.timing.latency import analyze_latency
 from profkit.timing.latency_file import read_latencies
-from profkit.timing.latency_format import Declared
 from tests.comparing import Made, compared, report_of, side_of, work
 from tests.conftest import H200
 

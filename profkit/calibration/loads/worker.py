@@ -61,7 +61,7 @@ class _Ceilings:
             l2_bytes=properties.L2_cache_size,
             memory_bytes=properties.total_memory,
         )
-        return {"machine": asdict(self._machine), "fingerprint": surroundings}
+        return {"machine": asdict(self._machine), "fingerprint": plain(surroundings)}
 
     def measure(self, name: str) -> Mapping[str, Any]:
         """Samples of each load that may reach a roof; {"left_out": why} where none can run."""
