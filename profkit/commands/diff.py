@@ -92,7 +92,7 @@ def diff(
     from profkit.commands.reading import read_report
     from profkit.comparison.ablation import ablation_blocks
     from profkit.comparison.gates import exit_code, failures, parse_gates
-    from profkit.comparison.result import Comparisons, Judged
+    from profkit.comparison.result import Comparisons, Judged, LeftOut
     from profkit.comparison.saved_reports import check_name
 
     if ablation and output.format not in {"terminal", "markdown"}:
@@ -126,7 +126,7 @@ def diff(
             tables += ablation_blocks(ablation, change, rooflines, 1 if top is None else top)
     _warn_of(damaged, nothing_else=not judged)
     _warn_without_lines()
-    alone = [(side, path.name) for side, path in left_out]
+    alone = tuple(LeftOut(side, path.name) for side, path in left_out)
     comparisons = Comparisons(judged, shown, everything, with_host, alone)
     output.put(_text(comparisons, output.format, tables, to_file=output.file is not None))
     failed = [failure for row in judged for failure in row.failures]

@@ -40,9 +40,16 @@ class Judged:
     failures: Sequence[Failure]
 
 
+class LeftOut(Model, frozen=True):
+    """A report that only one side has."""
+
+    side: Literal["before", "after"]
+    file: str
+
+
 @dataclass(frozen=True)
 class Comparisons:
-    """Comparisons; `left_out` are the sides and names of reports that only one side has.
+    """Comparisons; `left_out` are the reports that only one side has.
 
     `top` kernels (0: all) are shown in detail, small changes too if `show_all`; paths are whole
     `with_host`.
@@ -52,12 +59,12 @@ class Comparisons:
     top: int
     show_all: bool
     with_host: bool
-    left_out: Sequence[tuple[Literal["before", "after"], str]] = ()
+    left_out: tuple[LeftOut, ...] = ()
 
     @property
     def left_out_words(self) -> tuple[str, ...]:
         """Reports that only one side has, a line each: `only in before: matmul.ncu-rep`."""
-        return tuple(literal(f"only in {side}: {name}") for side, name in self.left_out)
+        return tuple(literal(f"only in {each.side}: {each.file}") for each in self.left_out)
 
 
 class SideRow(Model, frozen=True, kw_only=True):
@@ -204,13 +211,6 @@ class ComparisonRow(Model, frozen=True, kw_only=True):
     timed: tuple[TimedRow, ...]
 
 
-class LeftOut(Model, frozen=True):
-    """A report that only one side has."""
-
-    side: Literal["before", "after"]
-    file: str
-
-
 class DiffFile(Output, frozen=True, kw_only=True, tag="profkit.diff/1"):
     """Reports before and after a change. Times in seconds, other numbers in SI units and shares of
     1; null where unknown."""
@@ -223,8 +223,7 @@ class DiffFile(Output, frozen=True, kw_only=True, tag="profkit.diff/1"):
 def diff_result(comparisons: Comparisons) -> DiffFile:
     """All kernels of all comparisons; `top` of each have their source lines."""
     rows = tuple(_comparison(judged, comparisons) for judged in comparisons.judged)
-    left_out = tuple(LeftOut(side, name) for side, name in comparisons.left_out)
-    return DiffFile(profkit=__version__, comparisons=rows, left_out=left_out)
+    return DiffFile(profkit=__version__, comparisons=rows, left_out=comparisons.left_out)
 
 
 def _comparison(judged: Judged, comparisons: Comparisons) -> ComparisonRow:
