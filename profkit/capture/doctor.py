@@ -118,7 +118,7 @@ def _settings(gpu: GpuState) -> Iterator[tuple[str, str, bool]]:
     if gpu.mig is not None:
         yield "MIG", "on" if gpu.mig else "off", not gpu.mig
     if gpu.persistence is not None:
-        yield "persistence", "on" if gpu.persistence else "off", gpu.persistence
+        yield "persistence", "on" if gpu.persistence else "off", bool(gpu.persistence)
     limit, usual = gpu.power_limit, gpu.power_limit_default
     if limit and usual:
         is_usual = limit >= usual * 0.99

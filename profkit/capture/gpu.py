@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from profkit.core.errors import EnvironmentProblem
 from profkit.core.fingerprint import Device
 from profkit.core.typed_file import Amount, Model, Number, part
+from profkit.runs.manifest import DriverGpu
 
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 _ORDER = "CUDA_DEVICE_ORDER"
@@ -26,30 +26,17 @@ _THROTTLE = {
 }
 
 
-@dataclass(frozen=True)
-class GpuState:
-    """A GPU now. Clocks in Hz, power in W, temperature in degrees C, memory in bytes.
+class GpuState(DriverGpu, frozen=True, kw_only=True):
+    """A GPU now; None: not reported by the driver.
 
-    None: not reported by the driver. `processes` are the other processes on it.
-    `problem` is the driver's error where it can't reach the GPU, "" where it can.
+    `processes` are the other processes on it. `problem` is the driver's error where it can't reach
+    the GPU, "" where it can.
     """
 
     index: int
     name: str
     uuid: str
     driver: str
-    mig: bool | None
-    persistence: bool | None
-    ecc: bool | None
-    sm_clock: float | None
-    sm_clock_max: float | None
-    memory_clock: float | None
-    power: float | None
-    power_limit: float | None
-    power_limit_default: float | None
-    temperature: float | None
-    memory_used: int | None
-    memory_total: int | None
     throttled_by: tuple[str, ...]
     processes: tuple[int, ...]
     problem: str = ""
