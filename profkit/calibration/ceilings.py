@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from reprlib import repr as brief
 from statistics import median
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from msgspec import Meta, field, structs
 
@@ -19,7 +19,7 @@ from profkit.core.errors import BadInput, EnvironmentProblem
 from profkit.core.file_name import file_name
 from profkit.core.fingerprint import Device, Fingerprint
 from profkit.core.state_folder import read_state, state_folder, write_state
-from profkit.core.typed_file import Amount, Count, Model
+from profkit.core.typed_file import Amount, Count, Model, known
 from profkit.core.version import __version__
 from profkit.core.yaml_files import shipped_yaml
 from profkit.report.gpus import Datasheet
@@ -157,10 +157,10 @@ class CeilingFile(typed_file.Output, frozen=True, kw_only=True, tag="profkit.cei
         return {row.name: row.rate for row in self.ceilings if not row.problem}
 
     @property
-    def device(self) -> dict[str, Any]:
-        """The GPU's settings that roofs depend on, as far as they are known."""
-        known = typed_file.plain(self.fingerprint.gpu or Device())
-        return {**known, "name": self.gpu.name, "uuid": self.gpu.uuid or None}
+    def device(self) -> Device:
+        """The GPU with the settings that roofs depend on, as far as they are known."""
+        settings = self.fingerprint.gpu or Device()
+        return structs.replace(settings, name=self.gpu.name, uuid=self.gpu.uuid or None)
 
 
 def unit_of(name: str) -> Literal["B/s", "FLOP/s", "op/s"]:
@@ -256,20 +256,19 @@ def _median(values: Sequence[float]) -> float:
     return median(values) if values else math.nan
 
 
-def unfit(ceilings: CeilingFile, gpu: Mapping[str, Any]) -> tuple[str, ...]:
+def unfit(ceilings: CeilingFile, gpu: Device) -> tuple[str, ...]:
     """Why these are not the roofs of a report's GPU, empty where nothing known speaks against it.
 
-    `gpu` is a fingerprint's device, or as much of one as is known: "name", "uuid",
-    "multiprocessors", "memory_bytes", "power_limit" (W), "ecc", "mig", clocks (Hz). What either
-    side does not know is not compared.
+    `gpu` is as much as is known of it. What either side does not know is not compared.
     """
-    measured = ceilings.device
-    return tuple(
-        f"{name.replace('_', ' ')} {measured[name]} when measured, {gpu[name]} in the report"
+    pairs = {
+        name: tuple(known(getattr(side, name)) for side in (ceilings.device, gpu))
         for name in _SETTINGS
-        if measured.get(name) is not None
-        and gpu.get(name) is not None
-        and measured[name] != gpu[name]
+    }
+    return tuple(
+        f"{name.replace('_', ' ')} {before} when measured, {now} in the report"
+        for name, (before, now) in pairs.items()
+        if before is not None and now is not None and before != now
     )
 
 
@@ -296,15 +295,15 @@ def keep_ceilings(ceilings: CeilingFile) -> Path:
     return path
 
 
-def find_ceilings(gpu: Mapping[str, Any]) -> CeilingFile:
+def find_ceilings(gpu: Device) -> CeilingFile:
     """The roofs saved of a GPU, the newest where several fit.
 
-    `gpu` is what is known of it, as for `unfit`; "name" at least. Where its UUID is not known,
-    roofs of another GPU of that name are taken.
+    `gpu` is what is known of it, its name at least. Where its UUID is not known, roofs of another
+    GPU of that name are taken.
 
     Raises EnvironmentProblem where there are none, or none that still hold.
     """
-    name = str(gpu.get("name") or "unknown GPU")
+    name = gpu.name or "unknown GPU"
     saved = [file for file in read_state("ceilings", CeilingFile) if file.gpu.name == name]
     if not saved:
         raise EnvironmentProblem(f"no measured ceilings of {name} are saved here", _REMEDY)
@@ -323,8 +322,7 @@ def _merged(ceilings: CeilingFile, path: Path) -> CeilingFile:
         before = read_ceilings(path)
     except BadInput:
         return ceilings
-    settings = typed_file.plain(ceilings.fingerprint.gpu or Device())
-    if unfit(before, {**settings, "uuid": ceilings.gpu.uuid or None}):
+    if unfit(before, ceilings.device):
         return ceilings
     stay = {name: row for name, row in before.rates.items() if name not in ceilings.left_out}
     rows = {**stay, **ceilings.rates}

@@ -142,6 +142,7 @@ def _without_counters(
     from profkit.analysis import without_counters_view as view
     from profkit.calibration.ceilings import read_ceilings, unfit
     from profkit.commands.reading import read_timeline
+    from profkit.core.fingerprint import Device
 
     if len(paths) > 1 or output.format in {"csv", "html"}:
         message = "--without-counters: one report or run, as terminal, brief, markdown or json"
@@ -156,7 +157,7 @@ def _without_counters(
     else:
         made = without_counters.analyze_timeline(read_timeline(source), source, measured)
     names = {gpu.name for gpu in made.outlook.summary.gpus}
-    if roofs and (other := next((name for name in names if unfit(roofs, {"name": name})), None)):
+    if roofs and (other := next((name for name in names if unfit(roofs, Device(name=name))), None)):
         raise UsageError(f"{ceilings}: not the ceilings of {other}", "measure them on it")
     made = replace(made, path=str(paths[0]))
     shown = chosen.shown("terminal")

@@ -121,13 +121,15 @@ def _measured(ceilings: Path | None, report: Report) -> Mapping[str, float]:
 
     Raises EnvironmentProblem where none are saved of it, UsageError for those of another GPU.
     """
+    from msgspec import structs
+
     from profkit.analysis.run_files import latencies_of
     from profkit.calibration.ceilings import find_ceilings, read_ceilings, unfit
-    from profkit.core.typed_file import plain
+    from profkit.core.fingerprint import Device
 
     saved = latencies_of(report.path)
     timed = next((row.gpu for row in saved.latencies if row.gpu), None) if saved else None
-    gpu = (plain(timed) if timed else {}) | {"name": report.gpu.name}
+    gpu = structs.replace(timed or Device(), name=report.gpu.name)
     measured = read_ceilings(ceilings) if ceilings else find_ceilings(gpu)
     reasons = unfit(measured, gpu)
     if reasons:

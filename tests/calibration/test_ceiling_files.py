@@ -35,7 +35,6 @@ from profkit.calibration.loads.counts import Machine
 from profkit.capture.gpu import Moment
 from profkit.core.errors import BadInput, EnvironmentProblem, UsageError
 from profkit.core.fingerprint import Device, Fingerprint
-from profkit.core.typed_file import convert
 from profkit.report.gpus import Datasheet, find_datasheet
 from profkit.ui.markdown import document_markdown
 from profkit.ui.terminal import document_terminal
@@ -46,7 +45,8 @@ GIB = 1 << 30
 CAP = "software power cap"
 H200 = Machine((9, 0), sm_count=132, l2_bytes=60 << 20, memory_bytes=150_000_000_000)
 T4 = Machine((7, 5), sm_count=40, l2_bytes=4 << 20, memory_bytes=15_800_000_000)
-DEVICE = {"name": "NVIDIA H200", "uuid": "GPU-1", "multiprocessors": 132, "power_limit": 700.0}
+DEVICE = Device(name="NVIDIA H200", uuid="GPU-1", multiprocessors=132, power_limit=700.0)
+ANY_H200 = Device(name="NVIDIA H200")
 
 
 def sheet() -> Datasheet:
@@ -65,12 +65,12 @@ def timed(seconds: float, amount: float, how: str = "copy.cu", clock: float = 1.
 
 
 def measured(
-    *names: str, rate: float = 4e12, device: dict[str, Any] = DEVICE, **fields: Any
+    *names: str, rate: float = 4e12, device: Device = DEVICE, **fields: Any
 ) -> CeilingFile:
     rows = tuple(ceiling(name, [timed(1e-3, rate / 1e3)], None, 132) for name in names)
-    fingerprint = convert({"gpu": device}, Fingerprint)
+    fingerprint = Fingerprint(gpu=device)
     whole = CeilingFile(
-        gpu=fingerprint.gpu or Device(), ceilings=rows, created="2026-01-01T00:00:00+00:00",
+        gpu=device, ceilings=rows, created="2026-01-01T00:00:00+00:00",
         seconds=40.0, fingerprint=fingerprint,
     )  # fmt: skip
     return structs.replace(whole, **fields)
@@ -284,15 +284,15 @@ def test_roofs_are_found_again_by_gpu(state: Path) -> None:
     assert path == state / "profkit" / "ceilings" / "GPU-1.json"
     jsonschema.validate(json.loads(path.read_text(encoding="utf-8")), SCHEMA)
     assert set(find_ceilings(DEVICE).rates) == {"dram"}
-    assert set(find_ceilings({"name": "NVIDIA H200"}).rates) == {"dram"}
+    assert set(find_ceilings(ANY_H200).rates) == {"dram"}
 
 
 def test_the_newest_of_a_model_is_taken_where_the_gpu_is_not_known() -> None:
     keep_ceilings(measured("dram"))
-    other = {**DEVICE, "uuid": "GPU-2"}
+    other = structs.replace(DEVICE, uuid="GPU-2")
     later = "2026-02-01T00:00:00+00:00"
     keep_ceilings(measured("l2", device=other, created=later))
-    assert find_ceilings({"name": "NVIDIA H200"}).gpu.uuid == "GPU-2"
+    assert find_ceilings(ANY_H200).gpu.uuid == "GPU-2"
     assert find_ceilings(DEVICE).gpu.uuid == "GPU-1"
 
 
@@ -301,20 +301,20 @@ def test_roofs_of_another_gpu_are_refused() -> None:
         find_ceilings(DEVICE)
     keep_ceilings(measured("dram"))
     with pytest.raises(EnvironmentProblem, match="no measured ceilings of NVIDIA L4"):
-        find_ceilings({"name": "NVIDIA L4"})
+        find_ceilings(Device(name="NVIDIA L4"))
     with pytest.raises(EnvironmentProblem, match=r"not of this GPU \(uuid GPU-1 when measured"):
-        find_ceilings({**DEVICE, "uuid": "GPU-2"})
+        find_ceilings(structs.replace(DEVICE, uuid="GPU-2"))
 
 
 def test_roofs_under_other_settings_are_stale() -> None:
     whole = measured("dram")
     assert unfit(whole, DEVICE) == ()
-    assert unfit(whole, {"name": "NVIDIA H200", "driver": "600", "ecc": None}) == ()
-    (why,) = unfit(whole, {**DEVICE, "power_limit": 500.0})
+    assert unfit(whole, Device(name="NVIDIA H200", driver="600", ecc=None)) == ()
+    (why,) = unfit(whole, structs.replace(DEVICE, power_limit=500.0))
     assert why == "power limit 700.0 when measured, 500.0 in the report"
     keep_ceilings(whole)
     with pytest.raises(EnvironmentProblem, match=r"power limit 700\.0 when measured"):
-        find_ceilings({**DEVICE, "power_limit": 500.0})
+        find_ceilings(structs.replace(DEVICE, power_limit=500.0))
 
 
 def test_some_measured_again_leave_the_others() -> None:
@@ -322,9 +322,9 @@ def test_some_measured_again_leave_the_others() -> None:
     keep_ceilings(measured("l2", rate=7e12))
     kept = find_ceilings(DEVICE)
     assert [round(one.rate / 1e12) for one in kept.rates.values()] == [4, 7]
-    slower = {**DEVICE, "power_limit": 500.0}
+    slower = structs.replace(DEVICE, power_limit=500.0)
     keep_ceilings(measured("l2", device=slower))
-    assert set(find_ceilings({"name": "NVIDIA H200"}).rates) == {"l2"}
+    assert set(find_ceilings(ANY_H200).rates) == {"l2"}
 
 
 def test_impossible_roofs_are_not_kept() -> None:

@@ -15,6 +15,7 @@ import pytest
 from typer.testing import Result
 
 from profkit.calibration.ceilings import find_ceilings
+from profkit.core.fingerprint import Device
 from tests.conftest import ROOT
 
 
@@ -109,7 +110,7 @@ def test_what_was_measured_is_written_and_kept(
     # 4.2 TB/s are less than DRAM gave, and 1.2 PFLOP/s more than the chip has.
     assert "did not stay in L2" in rows["l2"]["problem"]
     assert "the operation count is wrong" in rows["tensor_fp16"]["problem"]
-    assert set(find_ceilings({"name": "NVIDIA H200"}).rates) == {"dram", "fp32"}
+    assert set(find_ceilings(Device(name="NVIDIA H200")).rates) == {"dram", "fp32"}
 
 
 def test_a_load_with_a_wrong_result_ends_it(made_h200: Callable[..., Result]) -> None:
