@@ -30,7 +30,7 @@ WITHOUT_READER = f"machine code and source lines are not available: {READER_MISS
 
 _FILE_VERSION = 7  # of the format, in the file's header: that of all of 158 reports
 _CACHED_LAUNCHES = 16  # chosen: a report of a few is read once
-_CACHED_BYTES = 4 << 20  # of them, undecoded, chosen: decoded they take about ten times as many
+_CACHED_BYTES = 16 << 20  # of them, undecoded, chosen: decoded they take some 100 MB
 
 
 @cache
@@ -149,7 +149,8 @@ class ReportFile:
         """The launch that is recorded at a place."""
         message = self._messages.pop(offset, None)
         if message is None:
-            message = LaunchMessage(self.path, kind, self.read(offset, size), self.names)
+            data = self.read(offset, size)
+            message = LaunchMessage(self.path, kind, data, self.names, is_checked=True)
         self.keep(offset, message)
         return message
 

@@ -115,16 +115,25 @@ def _values(values: Sequence[Any]) -> list[Value]:
 class LaunchMessage:
     """A launch's own message. Raises BadInput for bytes that are none.
 
-    `names` are those of the report's metrics.
+    `names` are those of the report's metrics. `is_checked` states that these bytes were decoded
+    before.
     """
 
-    def __init__(self, path: Path, kind: Kind, data: bytes, names: Sequence[str]) -> None:
+    def __init__(
+        self,
+        path: Path,
+        kind: Kind,
+        data: bytes,
+        names: Sequence[str],
+        *,
+        is_checked: bool = False,
+    ) -> None:
         self.kind = kind
         self.size = len(data)
         self._path = path
         self._names = names
         with self._damage():
-            self._message = messages.decode(_MESSAGES[kind], data)
+            self._message = messages.decode(_MESSAGES[kind], data, is_checked=is_checked)
             if len(self._message.metric_results) > _MOST_METRICS:
                 raise ValueError(f"more than {_MOST_METRICS:,} metrics")
 
@@ -137,17 +146,16 @@ class LaunchMessage:
             raise damaged(self._path, str(error)) from None
 
     @cached_property
-    def metrics(self) -> Mapping[str, Metric]:
-        """The metrics by name."""
+    def metrics(self) -> Mapping[str, Any]:
+        """The messages of the metrics by name."""
+        names = self._names
         with self._damage():
-            return {
-                self._names[message.name_id]: Metric(message, self._path)
-                for message in self._message.metric_results
-            }
+            return {names[metric.name_id]: metric for metric in self._message.metric_results}
 
     def metric_by_name(self, name: str) -> Metric | None:
         """A metric; None where it was not recorded."""
-        return self.metrics.get(name)
+        message = self.metrics.get(name)
+        return None if message is None else Metric(message, self._path)
 
     def nvtx(self) -> tuple[str, ...]:
         """The names of the enclosing NVTX ranges, by domain, outermost first."""

@@ -128,10 +128,11 @@ def damages(data: bytes, seed: int) -> Iterator[bytes]:
 
 def values_of(action: Action) -> Mapping[str, Any]:
     """All values of a launch as profkit reads them."""
-    metrics = action.message.metrics
+    metrics = {name: action.metric_by_name(name) for name in action.metric_names()}
     return {
         name: list(map(comparable, (metric.value(), *metric.instances.values)))
         for name, metric in metrics.items()
+        if metric
     }
 
 
