@@ -26,7 +26,7 @@ ComparisonFormat = Literal[
     "terminal", "brief", "markdown", "json", "html", "sarif", "junit", "github"
 ]
 
-_INCONCLUSIVE = 3
+_INCONCLUSIVE = 3  # the exit code of `profkit --help`
 _KERNELS_SHOWN = 10  # chosen: parts and kernels fit a screen
 Side = Literal["before", "after"]
 
