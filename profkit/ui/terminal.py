@@ -16,7 +16,7 @@ from rich.text import Text
 from profkit.ui import document as doc
 from profkit.ui.fit import BAR, STYLES, fitted, trimmed
 from profkit.ui.names import told_apart
-from profkit.ui.text import bar
+from profkit.ui.text import bar, shorten
 
 PIPED_WIDTH = 100  # chosen: fits a page of text, a log and a review
 # Chosen: longer lines are hard to read, shorter ones break numbers from their units.
@@ -65,7 +65,7 @@ def _block(block: doc.Block, width: int) -> Iterator[RenderableType]:
     match block:
         case doc.Heading(level=level):
             yield from [Text()] if level > 1 else []
-            yield _heading(block)
+            yield _heading(block, width)
         case doc.Paragraph(text=words):
             yield text_of(words)
         case doc.Lines(lines=lines, indent=indent, gap=gap):
@@ -77,7 +77,7 @@ def _block(block: doc.Block, width: int) -> Iterator[RenderableType]:
             yield from [Text(), Text(block.title, "bold")] if block.title else []
             yield _Fitted(block)
         case doc.Fold(title=title, blocks=blocks):
-            yield from (Text(), _heading(doc.Heading(title)))
+            yield from (Text(), _heading(doc.Heading(title), width))
             yield from _laid_out(blocks, width)
         case _:
             yield from _aside(block)
@@ -113,8 +113,10 @@ def text_of(words: str) -> Text:
     return Text.assemble(*((span.text, STYLES.get(span.style, "")) for span in spans))
 
 
-def _heading(block: doc.Heading) -> Text:
-    heading = text_of(block.text)
+def _heading(block: doc.Heading, width: int) -> Text:
+    """A heading; a title of one word, as the path of a file, is shortened to a line."""
+    is_word = block.level == 1 and " " not in block.text
+    heading = text_of(shorten(block.text, width) if is_word else block.text)
     heading.stylize("bold")
     return heading.append(f"  {block.note}", "dim") if block.note else heading
 

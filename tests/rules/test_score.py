@@ -234,7 +234,7 @@ def test_pairs_of_other_forms(profkit_cli: Cli, tmp_path: Path) -> None:
     assert "~2.3x" in shown
     assert "1 pair without latency.json" in " ".join(shown.split())
     told = " ".join(shown.split())
-    assert re.search(r"null shared_bank_conflicts predicts 2\.\dx on a control", told)
+    assert re.search(r"null: shared_bank_conflicts predicts 2\.\dx on a control", told)
     assert max(map(len, shown.splitlines())) <= 100
 
 
