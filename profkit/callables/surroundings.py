@@ -120,7 +120,9 @@ class Surroundings:
         if self.device == "cpu":  # torch would start CUDA to describe the GPU
             return structs.replace(environment, flags=flags())
         by_torch = fingerprint()
-        versions |= {name: one for name, one in (by_torch.versions or {}).items() if one}
+        versions |= {
+            name: version for name, version in (by_torch.versions or {}).items() if version
+        }
         return structs.replace(
             by_torch,
             gpu=by_torch.gpu or environment.gpu,
