@@ -25,7 +25,7 @@ from profkit.core.duration import duration
 from profkit.core.errors import BadInput, EnvironmentProblem, ProfkitError
 from profkit.core.fingerprint import Device, Fingerprint
 from profkit.core.timestamp import timestamp
-from profkit.core.typed_file import known, part
+from profkit.core.typed_file import convert, known, part
 from profkit.execution.placement import Placement
 from profkit.study.folder import cell_file, read_cells
 from profkit.study.matrix import Matrix, MatrixShape
@@ -33,7 +33,7 @@ from profkit.study.plan_format import Backend, MeasuredOn, PlanFile, Run
 from profkit.timing.budget import GPU_PROBES, Outlook, Todo
 from profkit.timing.cell import MISSING, Cell, CellStatus
 from profkit.timing.energy import LEAD_IN, RUNS
-from profkit.timing.loaded import Loaded
+from profkit.timing.loaded import Loaded, Located
 from profkit.timing.measurement import (
     Opened,
     Session,
@@ -296,7 +296,7 @@ class Measuring:
         """Raises EnvironmentProblem without a device, and on another than that of earlier cells."""
         answer = self._process.turn.ask("where", device=self._timing.device)
         if self._account.file.measured_on is not None:
-            self._check_device(answer)
+            self._check_device(convert(answer, Located))
 
     def run(self) -> None:
         """Measure all missing cells; raises EnvironmentProblem on another GPU than before."""
@@ -387,11 +387,11 @@ class Measuring:
             self._give_up(round_, [name], CellStatus.unsupported, why, opened.loaded)
         return opened
 
-    def _check_device(self, loaded: Loaded) -> None:
+    def _check_device(self, place: Located) -> None:
         """Refuse a GPU other than that of the baseline's earlier cells."""
-        gpu = loaded.used.gpu or Device()
+        gpu = place.used.gpu or Device()
         identity = MeasuredOn(
-            device=loaded.device,
+            device=place.device,
             name=known(gpu.name),
             uuid=known(gpu.uuid),
             multiprocessors=known(gpu.multiprocessors),

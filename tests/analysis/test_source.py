@@ -117,8 +117,8 @@ def test_the_share_of_sms_at_work_averages_to_ncus_active_cycles() -> None:
             track = found.track("sm_active")
             if not found.phases:
                 continue
-            active = action.metric_by_name("sm__cycles_active.avg").as_double()
-            elapsed = action.metric_by_name("sm__cycles_elapsed.max").as_double()
+            active = float(action.metric_by_name("sm__cycles_active.avg").value())
+            elapsed = float(action.metric_by_name("sm__cycles_elapsed.max").value())
             assert track is not None
             assert 0 <= min(track.values) <= max(track.values) <= 1
             assert np.mean(track.values) == pytest.approx(active / elapsed, abs=0.035)
@@ -184,14 +184,14 @@ def test_lines_and_instructions_add_up_to_what_ncu_recorded(name: str) -> None:
         without = [one for one in view.instructions if not one.line]
         lines = [*(line for file in view.files for line in file.lines), *without]
         for field, metric in COUNTED.items():
-            whole = action.metric_by_name(metric).as_double()
+            whole = float(action.metric_by_name(metric).value())
             assert getattr(view.total, field) == whole
             assert math.fsum(getattr(one, field) for one in lines) == whole
             assert math.fsum(getattr(one, field) for one in view.instructions) == whole
         assert sum(view.total.stalls.values()) == view.total.samples
         for reason, count in view.total.stalls.items():
             stalled = f"smsp__pcsamp_warps_issue_stalled_{_ncu(reason)}"
-            assert action.metric_by_name(stalled).as_double() == count
+            assert float(action.metric_by_name(stalled).value()) == count
 
 
 def _ncu(reason: str) -> str:
