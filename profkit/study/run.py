@@ -338,7 +338,7 @@ def derived_summary(folder: Path) -> BaselineFile:
         matrix=asked.matrix,
         options=Options(
             **part(asked, "samples", "blocks", "seed", "timer", "cache", "warmup", "backends"),
-            device=known(plan.measured_on.device) if plan.measured_on else None,
+            device=known(plan.measured_on.device) if plan.measured_on else asked.device,
             budget=plan.budget,
         ),
         **part(plan, "target", "command", "gpu", "backends", "seconds"),

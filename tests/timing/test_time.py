@@ -717,7 +717,7 @@ def test_variants_of_one_file_only_are_named(
     assert done.exit_code == 0, done.stderr
     assert "only in a.json: b\n" in done.stdout
     assert "only in c.json: c\n" in done.stdout
-    assert "only in a.json: b\n" in profkit_cli("compare", a, c, "--format", "markdown").stdout
+    assert "only in a.json: b  \n" in profkit_cli("compare", a, c, "--format", "markdown").stdout
     told = validated(profkit_cli("compare", a, c, "--format", "json").stdout)
     assert told["only"] == [["b"], ["c"]]
     assert len(told["pairs"]) == 1
