@@ -204,7 +204,8 @@ class Best(Model, frozen=True):
 
 
 class Options(Model, frozen=True, kw_only=True):
-    """The requested options; `warmup` and `budget` in seconds. `device` is the one measured, or to be."""
+    """The requested options; `warmup` and `budget` in seconds. `device` is the one measured, or to
+    be."""
 
     samples: Count | None = None
     blocks: Count | None = None
