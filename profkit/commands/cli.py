@@ -58,6 +58,10 @@ class _Commands(Mapping[str, Any]):
     def __getitem__(self, name: str) -> Any:
         return _loaded(name)
 
+    def get(self, name: str, default: Any = None) -> Any:
+        """A verb that cannot be loaded raises what is wrong with it."""
+        return _loaded(name) if name in _VERBS else default
+
 
 @cache
 def _loaded(name: str) -> Any:

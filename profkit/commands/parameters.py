@@ -37,7 +37,10 @@ def flat(verb: Any) -> Callable[..., None]:
     """The verb with the options of its structs as parameters of its own, annotated for typer.
 
     Its `inputs` are the kinds of files that parameters take, `documented` those of its docstring.
+    What is flat already stays as it is.
     """
+    if hasattr(verb, "documented"):
+        return verb  # type: ignore[no-any-return]
 
     def run(**values: Any) -> None:
         _call(verb, values)
