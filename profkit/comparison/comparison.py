@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -25,6 +25,7 @@ from profkit.comparison.line_changes import LineChange, line_changes
 from profkit.comparison.matching import Match, Mode, match
 from profkit.comparison.problem_size import SizeEvidence, size_evidence
 from profkit.comparison.repeats import Change, Profiled, judge
+from profkit.comparison.replacement import Replacement, is_warm_up, replacements
 from profkit.comparison.timed_change import TimedChange, Timings, same_samples, timed_change
 from profkit.core.typed_file import Count, Model, Number, Real
 from profkit.report.source_lines import LineCost
@@ -219,7 +220,8 @@ class Total(Model, frozen=True, kw_only=True):
     """Times and launches of matched kernels that were compared, and of those on one side alone.
 
     `speedup` is null where they were launched more often on a side, which makes none faster.
-    `causes` split their change and add up to it. Kernels left out: `unmeasured` (some of their
+    `causes` split their change and add up to it. `whole` is the speedup of all that was compared or
+    replaced, `warm_up` (s on each side) apart. Kernels left out: `unmeasured` (some of their
     launches were not measured) and `incomparable` (or of a problem size that only one run has).
     """
 
@@ -229,6 +231,8 @@ class Total(Model, frozen=True, kw_only=True):
     added: Number = field(name="added_s")
     launches: tuple[Count, Count]
     speedup: Real
+    whole: Real
+    warm_up: tuple[Number, Number] = field(name="warm_up_s")
     causes: tuple[Cause, ...]
     unmeasured: Count
     incomparable: Count
@@ -320,6 +324,27 @@ class Diff:
     def counted(self, change: Change) -> int:
         """How many kernels have a verdict."""
         return sum(kernel.change is change for kernel in self.kernels)
+
+    @cached_property
+    def unmatched(self) -> tuple[list[Group], list[Group]]:
+        """The removed and the added kernels that were measured and that the other run could have
+        had: of its problems and variants, unless the comparison is forced."""
+        removed, added = (
+            [g for g in groups if not g.failed] for groups in (self.removed, self.added)
+        )
+        if self.forced:
+            return removed, added
+        before, after = self.sides
+        labels = [_labels(self.sides, kernel.match) for kernel in self.kernels]
+        return (
+            _alone(removed, before, after, {label for label, _ in labels}),
+            _alone(added, after, before, {label for _, label in labels}),
+        )
+
+    @cached_property
+    def replaced(self) -> tuple[Replacement, ...]:
+        """The removed kernels in whose place others were added, those of most time first."""
+        return replacements((kernel.match for kernel in self.kernels), *self.unmatched)
 
     @cached_property
     def total(self) -> Total:
@@ -417,28 +442,22 @@ def _weight(item: Finding) -> float:
 def _total(diff: Diff) -> Total:
     whole = [kernel for kernel in diff.kernels if not (kernel.before.failed or kernel.after.failed)]
     compared = [kernel for kernel in whole if kernel.change is not Change.incomparable]
-    before, after = diff.sides
-    removed = [group for group in diff.removed if not group.failed]
-    added = [group for group in diff.added if not group.failed]
-    measured = len(removed) + len(added)
-    if not diff.forced:
-        labels = [_labels(diff.sides, kernel.match) for kernel in diff.kernels]
-        removed = _alone(removed, before, after, {label for label, _ in labels})
-        added = _alone(added, after, before, {label for _, label in labels})
+    removed, added = diff.unmatched
+    measured = sum(not group.failed for group in (*diff.removed, *diff.added))
     causes: dict[str, Cause] = {}
     for cause in (cause for kernel in compared for cause in _over_launches(kernel)):
         known = causes.get(cause.key)
         seconds = cause.seconds + (known.seconds if known else 0.0)
         causes[cause.key] = structs.replace(known or cause, seconds=seconds)
-    times = [
-        sum(group.total for group in groups)
-        for groups in zip(*((kernel.before, kernel.after) for kernel in compared), strict=True)
-    ] or [0, 0]
+    times = _times(compared)
     launches = (
         sum(kernel.before.count for kernel in compared),
         sum(kernel.after.count for kernel in compared),
     )
     is_like = min(times) > 0 and launches[0] == launches[1]
+    worked = [kernel for kernel in compared if not is_warm_up(kernel.after)]
+    spent = _times(worked)
+    warm_up = times[0] - spent[0], times[1] - spent[1]
     return Total(
         before=times[0],
         after=times[1],
@@ -446,10 +465,28 @@ def _total(diff: Diff) -> Total:
         added=sum(group.total for group in added),
         launches=launches,
         speedup=times[0] / times[1] if is_like else math.nan,
+        whole=_whole(worked, diff.replaced),
+        warm_up=warm_up,
         causes=tuple(sorted(causes.values(), key=lambda cause: -abs(cause.seconds))),
         unmeasured=len(diff.kernels) - len(whole) + len(diff.removed) + len(diff.added) - measured,
         incomparable=len(whole) - len(compared) + measured - len(removed) - len(added),
     )
+
+
+def _times(kernels: Iterable[KernelDiff]) -> tuple[float, float]:
+    """Seconds of all launches of some kernels, before and after."""
+    groups = [(kernel.before, kernel.after) for kernel in kernels]
+    return sum(before.total for before, _ in groups), sum(after.total for _, after in groups)
+
+
+def _whole(kernels: Sequence[KernelDiff], replaced: Sequence[Replacement]) -> float:
+    """The speedup of kernels with replaced ones; NaN where a side launched any more often."""
+    before, after = _times(kernels)
+    before += math.fsum(each.before for each in replaced)
+    after += math.fsum(each.after for each in replaced)
+    is_like = sum(each.before.count - each.after.count for each in kernels) == 0
+    is_known = is_like and not any(math.isnan(each.speedup) for each in replaced)
+    return before / after if is_known and min(before, after) > 0 else math.nan
 
 
 def _alone(

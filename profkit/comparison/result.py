@@ -18,6 +18,7 @@ from profkit.comparison.line_changes import LineChange
 from profkit.comparison.matching import Basis
 from profkit.comparison.problem_size import SizeEvidence
 from profkit.comparison.repeats import Change, Profiled
+from profkit.comparison.replacement import Evidence, Replacement
 from profkit.comparison.text import headline
 from profkit.comparison.timed_change import TimedChange
 from profkit.core.typed_file import Count, Model, Number, Output, Real, part
@@ -189,6 +190,18 @@ class KernelDiffRow(Model, frozen=True, kw_only=True):
     lines: tuple[LineChange, ...] | None
 
 
+class ReplacementRow(Model, frozen=True, kw_only=True):
+    """Removed kernels and those in their place, by name, with the seconds of all their launches;
+    `speedup` is null where they are not all launched equally often."""
+
+    removed: tuple[str, ...]
+    added: tuple[str, ...]
+    before: Number = field(name="before_s")
+    after: Number = field(name="after_s")
+    speedup: Real
+    evidence: Evidence
+
+
 class ComparisonRow(Model, frozen=True, kw_only=True):
     """Two reports; `refused`: they can't be compared and were not.
 
@@ -207,6 +220,7 @@ class ComparisonRow(Model, frozen=True, kw_only=True):
     kernels: tuple[KernelDiffRow, ...]
     removed: tuple[GroupRow, ...]
     added: tuple[GroupRow, ...]
+    replaced: tuple[ReplacementRow, ...]
     removed_findings: tuple[FindingOfKernel, ...]
     timed: tuple[TimedRow, ...]
 
@@ -241,6 +255,7 @@ def _comparison(judged: Judged, comparisons: Comparisons) -> ComparisonRow:
         ),
         removed=tuple(map(_group, diff.removed)),
         added=tuple(map(_group, diff.added)),
+        replaced=tuple(map(_replacement, diff.replaced)),
         removed_findings=tuple(
             finding_row(finding, FindingOfKernel) for finding in diff.removed_findings
         ),
@@ -275,6 +290,14 @@ def _kernel(kernel: KernelDiff, *, with_lines: bool) -> KernelDiffRow:
         findings=tuple(map(_finding, kernel.findings)),
         lines=kernel.lines if with_lines else None,
         **part(kernel, *same, "limit", "changed", "one_sided"),
+    )
+
+
+def _replacement(change: Replacement) -> ReplacementRow:
+    return ReplacementRow(
+        removed=tuple(group.name for group in change.removed),
+        added=tuple(group.name for group in change.added),
+        **part(change, "before", "after", "speedup", "evidence"),
     )
 
 

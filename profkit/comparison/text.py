@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from typing import Literal
 
 from profkit.comparison.attribution import Attribution, Cause, CauseKind
 from profkit.comparison.changes import Changed, OneSided
@@ -20,6 +21,7 @@ from profkit.comparison.finding_changes import (
 from profkit.comparison.line_changes import LineChange
 from profkit.comparison.matching import Basis
 from profkit.comparison.repeats import Change
+from profkit.comparison.replacement import Replacement
 from profkit.comparison.timed_change import INTERLEAVED, TimedChange
 from profkit.report.catalog import catalog
 from profkit.report.summary import Group
@@ -387,33 +389,76 @@ def line_words(line: LineChange) -> tuple[str, str, str]:
 
 
 def summary(diff: Diff) -> str:
-    """All kernels in a line: the time of those compared, how many of each verdict, and the rest."""
-    total = diff.total
-    before, after = total.launches
-    times = f"{_seconds((total.before, total.after))} (ncu)" if total.has_times else ""
-    if times:
-        known = not math.isnan(total.speedup)
-        both = "" if before == after else f"{_ARROW}{after}"
-        launches = f"{plural(before, 'launch')}{both}"
-        if known and before != len(diff.kernels):
-            times = f"{times.removesuffix(')')}, {launches})"
-        times += f"   {faster(total.speedup) if known else launches}"
+    """All kernels in a line: the time of those compared or replaced without warm-up launches, how
+    many of each verdict, and the rest."""
+    matched = plural(len(diff.kernels), "kernel") + " matched"
+    if diff.replaced:
+        matched += f", {len(diff.replaced)} replaced"
+    times = _total_times(diff)
     counts = [_counted(diff, change) for change in Change if diff.counted(change)]
-    for groups, word, seconds in (
-        (diff.removed, "removed", total.removed),
-        (diff.added, "added", total.added),
-    ):
-        if groups:
-            spent = f" ({number(seconds, 's')})" if seconds else ""
-            counts.append(f"{len(groups)} {word}{spent}")
+    counts += filter(None, (_unmatched(diff, "removed"), _unmatched(diff, "added")))
     for count, reason in (
-        (total.unmeasured, "with unmeasured launches"),
-        (total.incomparable, "that can't be compared"),
+        (diff.total.unmeasured, "with unmeasured launches"),
+        (diff.total.incomparable, "that can't be compared"),
     ):
         if count and times:
             counts.append(f"times exclude {plural(count, 'kernel')} {reason}")
-    parts = f"{plural(len(diff.kernels), 'kernel')} matched", times, ", ".join(counts)
-    return "   ".join(part for part in parts if part)
+    if any(diff.total.warm_up):
+        counts.append(f"times exclude warm-up ({_seconds(diff.total.warm_up)})")
+    return "   ".join(part for part in (matched, times, ", ".join(counts)) if part)
+
+
+def _total_times(diff: Diff) -> str:
+    """Times of all kernels compared or replaced, and how many times as fast they are."""
+    total, replaced = diff.total, diff.replaced
+    spent = (
+        total.before - total.warm_up[0] + sum(each.before for each in replaced),
+        total.after - total.warm_up[1] + sum(each.after for each in replaced),
+    )
+    if not min(spent) > 0:
+        return ""
+    before, after = total.launches
+    is_known = not math.isnan(total.whole)
+    both = "" if before == after else f"{_ARROW}{after}"
+    launches = f"{plural(before, 'launch')}{both}"
+    is_counted = is_known and not replaced and before != len(diff.kernels)
+    basis = f"ncu, {launches}" if is_counted else "ncu"
+    change = faster(total.whole) if is_known else "" if replaced else launches
+    return f"{_seconds(spent)} ({basis})   {change}".rstrip()
+
+
+def _unmatched(diff: Diff, word: Literal["removed", "added"]) -> str:
+    """The kernels that one side alone has and that no replacement explains: `1 removed (22 ms)`."""
+    groups = unexplained(diff, word)
+    place = 0 if word == "removed" else 1
+    measured = {id(group) for group in diff.unmatched[place]}
+    seconds = sum(group.total for group in groups if id(group) in measured)
+    spent = f" ({number(seconds, 's')})" if seconds else ""
+    return f"{len(groups)} {word}{spent}" if groups else ""
+
+
+def unexplained(diff: Diff, word: Literal["removed", "added"]) -> list[Group]:
+    """The removed or added kernels that are no part of a replacement."""
+    explained = {id(group) for each in diff.replaced for group in getattr(each, word)}
+    return [group for group in getattr(diff, word) if id(group) not in explained]
+
+
+def replaced(change: Replacement) -> tuple[str, str, str, str]:
+    """A replacement: what is gone, what is in its place, times, and `75.3x faster`."""
+    removed, added = (" + ".join(map(_short, side)) for side in (change.removed, change.added))
+    ratio = faster(change.speedup) if math.isfinite(change.speedup) else _repeats(change)
+    return removed, added, f"{_seconds((change.before, change.after))} (ncu)", ratio
+
+
+def same_work_assumed(changes: Iterable[Replacement]) -> str:
+    """Why kernels are taken for replacements, and what that leaves open."""
+    evidence = "; ".join(dict.fromkeys(change.evidence.value for change in changes))
+    return f"{evidence}; that they do the same work is assumed"
+
+
+def _repeats(change: Replacement) -> str:
+    counts = (sum(group.count for group in side) for side in (change.removed, change.added))
+    return f"{_ARROW.join(map(str, counts))} launches"
 
 
 def _counted(diff: Diff, change: Change) -> str:

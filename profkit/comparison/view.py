@@ -13,6 +13,7 @@ from profkit.comparison.comparison import Diff, KernelDiff
 from profkit.comparison.finding_changes import FindingChange
 from profkit.comparison.line_changes import LineChange
 from profkit.comparison.repeats import Change
+from profkit.comparison.replacement import Replacement
 from profkit.comparison.result import Comparisons, Judged, diff_result
 from profkit.core.typed_file import encode
 from profkit.report.summary import Group
@@ -125,11 +126,12 @@ def _comparison(
         blocks = tuple(_kernel(kernel, everything=comparisons.show_all))
         yield doc.Fold(headline, blocks, is_open=kernel is kernels[0])
     yield from _others(kernels[len(first) :], is_terminal=is_terminal)
-    for title, groups in (("Removed", diff.removed), ("Added", diff.added)):
-        if groups:
-            yield _one_sided(f"{title} kernels: {len(groups)}", groups, is_terminal=is_terminal)
-        if groups is diff.removed and (went := words.went(diff)):
-            yield _quiet((f"findings removed with them: {went}",))
+    if gone := words.unexplained(diff, "removed"):
+        yield _one_sided(f"Removed kernels: {len(gone)}", gone, is_terminal=is_terminal)
+    if went := words.went(diff):
+        yield _quiet((f"findings of removed kernels: {went}",))
+    if new := words.unexplained(diff, "added"):
+        yield _one_sided(f"Added kernels: {len(new)}", new, is_terminal=is_terminal)
     if failures:
         lines = (doc.in_style(f"FAILED  {failure}", doc.Style.bad) for failure in failures)
         yield doc.Lines(tuple(lines), gap=True)
@@ -151,8 +153,19 @@ def _summary(diff: Diff) -> Iterator[doc.Block]:
         yield doc.Note(collected)
     if len(diff.kernels) > 1 or diff.removed or diff.added:
         yield doc.Lines((words.summary(diff), *_total(diff)))
+    if diff.replaced:
+        yield _replaced(diff.replaced)
     if legend := words.legend(diff):
         yield doc.Lines((doc.quiet(legend),))
+
+
+def _replaced(changes: Sequence[Replacement]) -> doc.Table:
+    rows = []
+    for removed, added, times, ratio in map(words.replaced, changes):
+        rows.append((doc.code(removed), doc.code(added), times, doc.strong(ratio)))
+    columns = ("Removed", "In its place", "Before → after", "Change")
+    note = words.same_work_assumed(changes)
+    return doc.Table("Replaced kernels", columns, tuple(rows), note, names=columns[:2])
 
 
 def _total(diff: Diff) -> Iterator[str]:
