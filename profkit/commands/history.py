@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence, Sized
 from dataclasses import astuple
-from datetime import UTC, datetime
 from pathlib import Path
+from reprlib import repr as brief
 from typing import TYPE_CHECKING, Any, Literal
 
 import typer
@@ -13,8 +13,11 @@ import typer
 from profkit.commands import groups
 from profkit.commands.options import Picture, Reading, interruptible, put, report_failures, warn
 from profkit.core.errors import BadInput, EnvironmentProblem, UsageError
+from profkit.core.timestamp import parse_timestamp
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from profkit.history.record import Point
 
 STORE = Path(".profkit/history")
@@ -281,7 +284,6 @@ def _time(text: str | None) -> datetime | None:
     if text is None:
         return None
     try:
-        time = datetime.fromisoformat(text)
+        return parse_timestamp(text)
     except ValueError:
-        raise UsageError(f"--time {text!r} is not a time", "--time 2026-11-23T08:00") from None
-    return (time if time.tzinfo else time.replace(tzinfo=UTC)).astimezone(UTC)
+        raise UsageError(f"--time {brief(text)} is not a time", "--time 2026-11-23T08:00") from None

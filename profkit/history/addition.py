@@ -135,7 +135,7 @@ class _Head(msgspec.Struct):
 def _reader(data: bytes) -> Callable[[Content], Imported] | None:
     try:
         head = msgspec.json.decode(data, type=_Head)
-    except (msgspec.MsgspecError, UnicodeDecodeError):
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None
     if head.schema == SCHEMA:
         return readers.import_latencies

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
+from reprlib import repr as brief
 from typing import Annotated, Any
 
 import msgspec
@@ -19,6 +20,8 @@ from profkit.core.errors import BadInput
 from profkit.core.fingerprint import Device, Fingerprint
 from profkit.core.integrity import MANIFEST
 from profkit.core.regular_file import digest, read_limited
+from profkit.core.text_files import brief_words
+from profkit.core.timestamp import parse_timestamp
 from profkit.core.typed_file import known, read_file
 from profkit.history.record import DIRTY, Conditions, Point, Series
 from profkit.report.checks import NOT_TIMED
@@ -92,13 +95,15 @@ def _time(path: Path, stated: Stated, *texts: str) -> tuple[datetime, tuple[str,
     modification, with a note."""
     for text in filter(None, texts):
         try:
-            time = datetime.fromisoformat(text)
+            return parse_timestamp(text), ()
         except ValueError:
-            raise BadInput(f"{path}: {text!r} is not a time", "check the file") from None
-        return (time if time.tzinfo else time.replace(tzinfo=UTC)).astimezone(UTC), ()
+            raise BadInput(f"{path}: {brief(text)} is not a time", "check the file") from None
     if stated.time is not None:
         return stated.time, ()
-    modified = datetime.fromtimestamp(path.stat().st_mtime, UTC)
+    try:
+        modified = datetime.fromtimestamp(path.stat().st_mtime, UTC)
+    except (ValueError, OverflowError):
+        raise BadInput(f"{path}: states no time, nor has the file one", "give --time") from None
     return modified, (f"{path}: states no time; that of its last modification taken",)
 
 
@@ -203,7 +208,7 @@ def _decoded(content: Content, model: Any) -> Any:
     which names the place of a fault."""
     try:
         return msgspec.json.decode(content.data, type=model)
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, RecursionError):
         return read_file(content.path, model)
 
 
@@ -212,11 +217,15 @@ class _Stats(Struct):
     data: tuple[Positive, ...] = ()
 
 
+class _Options(Struct, frozen=True):
+    timer: str | None = None
+
+
 class _Benchmark(Struct):
     fullname: str
     stats: _Stats
     extra_info: dict[str, object] = {}
-    options: dict[str, object] = {}
+    options: _Options = _Options()
 
 
 class _Commit(Struct, frozen=True):
@@ -240,8 +249,8 @@ def import_benchmarks(content: Content) -> Imported:
     """
     try:
         file = msgspec.json.decode(content.data, type=_PytestFile)
-    except msgspec.MsgspecError as error:
-        raise BadInput(f"{content.path}: {error}", "check the file") from None
+    except (msgspec.MsgspecError, RecursionError) as error:
+        raise BadInput(f"{content.path}: {brief_words(error)}", "check the file") from None
     time, notes = _time(content.path, content.stated, file.datetime)
     info, stated = file.commit_info, content.stated
     commit = stated.commit_of(_stated(info.id), dirty=bool(info.dirty))
@@ -256,7 +265,7 @@ def import_benchmarks(content: Content) -> Imported:
             gpu_model=extra.get("gpu", ""),
             branch=stated.branch or _stated(info.branch),
         )
-        timer = ("pytest-benchmark", file.version, str(row.options.get("timer") or ""))
+        timer = ("pytest-benchmark", file.version, row.options.timer or "")
         conditions = Conditions(
             gpu_uuid=extra.get("gpu_uuid", ""),
             driver=extra.get("driver", ""),

@@ -7,7 +7,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import astuple, dataclass, fields
 from datetime import datetime
 
-from profkit.core.errors import NothingMatches, UsageError
+from profkit.core.errors import BadInput, NothingMatches, UsageError
+from profkit.core.timestamp import YEARS
+from profkit.timing.latency_format import LONGEST, SHORTEST
 from profkit.ui.text import literal
 
 DIRTY = "-dirty"
@@ -102,6 +104,15 @@ class Point:
     commit: str
     block_medians: tuple[float, ...]
     parent: str = ""
+
+    def __post_init__(self) -> None:
+        """Raise BadInput for times that no run has, which no store may hold."""
+        medians = self.block_medians
+        if not medians or not all(SHORTEST <= median <= LONGEST for median in medians):
+            low, high = f"{SHORTEST:g}", f"{LONGEST:g}"
+            raise BadInput(f"{self.source}: {self.series.label}: times outside {low} to {high} s")
+        if not YEARS[0] <= self.time.year <= YEARS[1]:
+            raise BadInput(f"{self.source}: its time is not from {YEARS[0]} to {YEARS[1]}")
 
 
 def _short(condition: str) -> str:

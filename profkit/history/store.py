@@ -5,7 +5,7 @@
 A part is written under a temporary name and renamed, and no two parts of different content have one
 name: writers need no lock, and what two of them add at once is all there. A row has the id of its
 run and its place in it, by which a reader knows a point that two parts have; `median` follows from
-its block medians, for overviews.
+its block medians, for other readers. Parts are checked before they are queried or merged.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from profkit.core.errors import BadInput, EnvironmentProblem
 from profkit.core.extras import require
 from profkit.core.typed_file import Count, Model, Number
 from profkit.history.record import Conditions, Point, Series
+from profkit.history.rows import check_rows
 
 if TYPE_CHECKING:
     import duckdb
@@ -75,6 +76,7 @@ class Store:
     def __init__(self, folder: Path) -> None:
         require("history", "duckdb", "pyarrow")
         self.folder = folder
+        self._checked: set[Path] = set()
 
     def known(self, runs: Iterable[str]) -> set[str]:
         """Those of these ids whose runs are in the store."""
@@ -111,13 +113,14 @@ class Store:
         twice = "SELECT 1 FROM points GROUP BY run, item HAVING count(*) > 1 LIMIT 1"
         source = f"(SELECT * FROM points {_ONCE})" if self._query(twice) else "points"
         sql = (
-            f"SELECT {_NAMES}, count(*), min(time), max(time), arg_max(median, time, {RECENT}) "
+            f"SELECT {_NAMES}, count(*), min(time), max(time), "
+            f"arg_max(block_medians, time, {RECENT}) "
             f"FROM {source} GROUP BY {_NAMES} ORDER BY {_NAMES}"
         )
         return [
             Overview(
                 Series(*key), runs, _utc(first).isoformat(), _utc(last).isoformat(),
-                tuple(reversed(recent)),
+                tuple(map(statistics.median, reversed(recent))),
             )
             for *key, runs, first, last, recent in self._query(sql)
         ]  # fmt: skip
@@ -153,7 +156,8 @@ class Store:
                 return []
             try:
                 with _connection() as connection:
-                    _create_views(connection, parts)
+                    _create_views(connection, parts, is_checked=self._checked.issuperset(parts))
+                    self._checked.update(parts)
                     return connection.execute(sql, list(values)).fetchall()
             except duckdb.Error as error:
                 if all(map(Path.is_file, parts)):
@@ -276,25 +280,31 @@ def _connection() -> duckdb.DuckDBPyConnection:
     )
 
 
-def _create_views(connection: duckdb.DuckDBPyConnection, parts: Sequence[Path]) -> None:
-    """Create the view `points`, the rows of these parts; raises BadInput for a newer schema."""
+def _create_views(
+    connection: duckdb.DuckDBPyConnection, parts: Sequence[Path], *, is_checked: bool = False
+) -> None:
+    """Create the view `points`, the rows of these parts; raises BadInput for a newer schema, and as
+    `check_rows` where they were not checked before."""
     names = [glob.escape(str(part)) for part in parts]
     _check_schemas(connection, names)
-    connection.read_parquet(names, union_by_name=True).create_view("parts")
+    rows = connection.read_parquet(names, union_by_name=True, filename=True, file_row_number=True)
+    rows.create_view("parts")
     typed = ", ".join(f'NULL::{kind} AS "{name}"' for name, kind in _TYPES.items())
     connection.execute(
         f"CREATE VIEW points AS SELECT {typed} WHERE false UNION ALL BY NAME SELECT * FROM parts"
     )
+    if not is_checked:
+        check_rows(connection, parts, _TYPES)
 
 
 def _check_schemas(connection: duckdb.DuckDBPyConnection, names: Sequence[str]) -> None:
     """Raise BadInput for a part of a newer schema."""
     sql = "SELECT file_name, value FROM parquet_kv_metadata(?) WHERE key = ?"
     for name, value in connection.execute(sql, [names, _KEY.encode()]).fetchall():
-        if not value.isdigit() or int(value) > SCHEMA:
+        if value != str(SCHEMA).encode():
             raise BadInput(
-                f"{name}: schema {value.decode(errors='replace')} of the history, newer than this "
-                f"profkit's {SCHEMA}",
+                f"{name}: schema {value.decode(errors='replace')[:20]} of the history, newer than "
+                f"this profkit's {SCHEMA}",
                 "update profkit: pip install -U profkit",
             )
 

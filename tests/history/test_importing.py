@@ -17,7 +17,7 @@ import pytest
 from typer.testing import Result
 
 from profkit.application.picks_file import PICKS, PicksFile
-from profkit.core.errors import BadInput
+from profkit.core.errors import BadInput, UsageError
 from profkit.core.typed_file import encode
 from profkit.history import addition
 from profkit.history.addition import import_run, jobs, parents_of
@@ -205,6 +205,12 @@ def changed(document: dict[str, Any]) -> dict[str, Any]:
     return document
 
 
+def _with_benchmark(change: dict[str, Any], extra: str = "{}") -> str:
+    document = json.loads((DATA / "pytest_benchmark.json").read_text("utf-8"))
+    document["benchmarks"][0]["extra_info"] = {"deep": "EXTRA"}
+    return json.dumps(document | change).replace('"EXTRA"', extra)
+
+
 @pytest.mark.parametrize(
     "content",
     [
@@ -218,8 +224,12 @@ def changed(document: dict[str, Any]) -> dict[str, Any]:
         '{"benchmarks": [{"name": "a"}], "machine_info": {}}',
         '{"benchmarks": [{"fullname": "a", "stats": 3}], "machine_info": {}}',
         json.dumps(changed(json.loads((DATA / "pytest_benchmark.json").read_text("utf-8")))),
+        _with_benchmark({}, "[" * 100_000 + "]" * 100_000),
+        _with_benchmark({"datetime": "0001-01-01T00:00:00+14:00"}),
+        _with_benchmark({"datetime": "9999-12-31T23:00:00-12:00"}),
+        _with_benchmark({"datetime": "9" * 5000}),
     ],
-    ids=range(10),
+    ids=range(14),
 )
 def test_what_is_no_run_is_refused_in_one_line(
     content: str, tmp_path: Path, profkit_cli: Callable[..., Result]
@@ -229,6 +239,7 @@ def test_what_is_no_run_is_refused_in_one_line(
     result = profkit_cli("history", "add", path, "--store", tmp_path / "store")
     assert result.exit_code == BadInput.exit_code
     assert result.stderr.count("\n") == 1
+    assert len(result.stderr) < 1000
     assert str(path) in result.stderr
     assert not (tmp_path / "store").exists()
 
@@ -306,3 +317,22 @@ def test_parents_come_from_the_repository(tmp_path: Path) -> None:
         f"{third}-dirty": third,
     }
     assert parents_of([third], tmp_path.parent / "nowhere") == {}
+
+
+def test_a_run_of_no_time_is_refused(tmp_path: Path, profkit_cli: Callable[..., Result]) -> None:
+    document = json.loads((H200 / "timing" / "flash_cudnn.json").read_text("utf-8"))
+    for block in document["series"][0]["blocks"]:
+        block["samples"] = [0.0] * len(block["samples"])
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps(document), encoding="utf-8")
+    result = profkit_cli("history", "add", path, "--store", tmp_path / "store")
+    assert result.exit_code == BadInput.exit_code
+    assert result.stderr.startswith(f"profkit: {path}: ")
+    assert result.stderr.count("\n") == 1
+
+
+def test_an_option_of_an_impossible_time(profkit_cli: Callable[..., Result]) -> None:
+    for text in ("0001-01-01T00:00+14:00", "9999-12-31T23:00-12:00", "9" * 5000):
+        result = profkit_cli("history", "add", "x.json", "--time", text)
+        assert result.exit_code == UsageError.exit_code
+        assert len(result.stderr) < 500
