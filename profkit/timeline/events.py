@@ -171,8 +171,8 @@ class Events:
     """An Nsight Systems timeline. Indices point into the tables of names, streams and so on.
 
     `origin_ns` is the first event's time after the start of the session at `created`. `gpus` are
-    those with work, or all where that is unknown. `untimed` counts GPU work and calls without a
-    start and an end, which are left out.
+    those with work, or all where that is unknown. `untimed` counts GPU work, calls and ranges
+    without valid times, which are left out.
     """
 
     path: Path

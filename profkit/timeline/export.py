@@ -58,37 +58,41 @@ LESS = "record less: `nsys profile --duration SECONDS -t cuda,nvtx`"
 RECORD = "record with `nsys profile -t cuda,nvtx`, then `nsys export --type sqlite FILE`"
 AGAIN = "export it again with `nsys export --type sqlite`"
 _MAGIC = b"SQLite format 3\0"
+_VERSIONS, _LOGGED = slice(18, 20), 2  # where the header says that there may be a write-ahead log
 
 
 @contextmanager
-def open_export(path: Path) -> Iterator[sqlite3.Connection]:
-    """An export, open for reading only. Its tables are not checked yet (`check_table`).
+def open_export(path: Path, *, with_log: bool = False) -> Iterator[sqlite3.Connection]:
+    """An export, open for reading only, whose tables SQLite has checked, but not its indices: no
+    query may use one.
 
+    `with_log` takes what waits in a write-ahead log too, and leaves SQLite's files beside it.
     Raises BadInput, also from the `with` block, when it can't be read or is not an export.
     """
     import sqlite3
 
-    _refuse_other_kinds(path)
+    head = _refuse_other_kinds(path)
+    address = f"{path.resolve().as_uri()}?mode=ro"
+    if _LOGGED in head[_VERSIONS] and not with_log:
+        _refuse_log(path)
+        address += "&immutable=1"
     try:
-        with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as database:
+        with closing(sqlite3.connect(address, uri=True)) as database:
             _limit(path, database)
             database.execute("BEGIN")
             tables = columns_of(database).keys()
             if STRINGS not in tables or len(tables) < 2:
                 raise BadInput(f"{path}: an SQLite database, not an nsys export", RECORD)
             _check_extent(path, database)
+            for table in tables:
+                if database.execute(f"PRAGMA quick_check({table})").fetchone() != ("ok",):
+                    raise _damaged(path)
             yield database
     except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
         if getattr(error, "sqlite_errorname", "").startswith(("SQLITE_BUSY", "SQLITE_CANTOPEN")):
             message = "can't be read (locked by another program, or its folder is not accessible)"
             raise BadInput(f"{path}: {message}", "copy the file and read the copy") from None
         raise _damaged(path) from None
-
-
-def check_table(path: Path, database: sqlite3.Connection, table: str) -> None:
-    """Raise BadInput where a table's structure is damaged."""
-    if database.execute(f"PRAGMA quick_check({table})").fetchone() != ("ok",):
-        raise _damaged(path)
 
 
 def _limit(path: Path, database: sqlite3.Connection) -> None:
@@ -113,7 +117,7 @@ def _check_extent(path: Path, database: sqlite3.Connection) -> None:
         texts = [column for column in columns if (table, column) in TEXT_COLUMNS]
         sizes = [f'coalesce(sum(length(CAST("{column}" AS BLOB))), 0)' for column in texts]
         count, *lengths = database.execute(
-            f"SELECT {', '.join(['count(*)', *sizes])} FROM {table}"
+            f"SELECT {', '.join(['count(*)', *sizes])} FROM {table} NOT INDEXED"
         ).fetchone()
         rows, text = rows + count, text + sum(lengths)
     if rows > _MOST_ROWS:
@@ -125,10 +129,25 @@ def _check_extent(path: Path, database: sqlite3.Connection) -> None:
     database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST_TEXT)
 
 
-def _refuse_other_kinds(path: Path) -> None:
+def _refuse_log(path: Path) -> None:
+    """Raise BadInput where rows wait in a write-ahead log beside a database."""
+    log = path.resolve().with_name(f"{path.resolve().name}-wal")
+    try:
+        waiting = log.stat().st_size > 0
+    except OSError:
+        return
+    if waiting:
+        raise BadInput(
+            f"{path}: a part of it is still in {log.name} beside it",
+            "close the program that writes it, or: sqlite3 FILE 'PRAGMA journal_mode = DELETE'",
+        )
+
+
+def _refuse_other_kinds(path: Path) -> bytes:
+    """The first bytes of a file that may be an export. Raises BadInput for another."""
     try:
         with open_regular(path) as file:
-            head, size = file.read(64), os.fstat(file.fileno()).st_size
+            head, size = file.read(64) or b"", os.fstat(file.fileno()).st_size  # None: not now
     except FileNotFoundError:
         raise BadInput(f"{path}: no such file", "check the path") from None
     except IsADirectoryError:
@@ -148,6 +167,7 @@ def _refuse_other_kinds(path: Path) -> None:
     for refused, message, remedy in refusals:
         if refused:
             raise BadInput(f"{path}: {message}", remedy)
+    return head
 
 
 def columns_of(database: sqlite3.Connection) -> Mapping[str, frozenset[str]]:

@@ -32,10 +32,11 @@ _LONGEST = 445  # bytes of a row that is in one page whatever its size
 _WINDOW = 8  # bytes of the longest number
 _VERSIONS, _NO_LOG = 18, b"\1\1"  # where the header says that no write-ahead log is in use
 _NULL, _ZERO, _ONE = 0, 8, 9  # types of values without bytes
-_SIZES = np.array([0, 1, 2, 3, 4, 6, 8, 8, 0, 0, 0, 0, *(n // 2 for n in range(244))], np.uint8)
+_TYPES = 128  # of one byte
+_SIZES = np.array([0, 1, 2, 3, 4, 6, 8, 8, 0, 0, 0, 0, *(n // 2 for n in range(116))], np.uint8)
 """Bytes of a value by its type; 7 is a floating point number, from 12 on are blobs and texts."""
 _SHIFTS = np.where(_SIZES > 0, 64 - 8 * np.minimum(_SIZES.astype(np.int64), 8), 0)
-_IS_WHOLE = np.isin(np.arange(256), (0, 1, 2, 3, 4, 5, 6, _ZERO, _ONE))
+_IS_WHOLE = np.isin(np.arange(_TYPES), (0, 1, 2, 3, 4, 5, 6, _ZERO, _ONE))
 
 
 class OtherFormat(Exception):
@@ -47,8 +48,9 @@ def whole_numbers(
 ) -> Iterator[list[_Numbers]]:
     """The columns of a table, some thousand rows at a time; UNKNOWN where a value is NULL.
 
-    `file` is the database's file, opened for reading, of a database without errors or a log. Raises
-    OtherFormat where the table has to be read by a query, also after a part of it.
+    `file` is the database's file, opened for reading. SQLite has checked the table in the same
+    transaction (`PRAGMA quick_check`): pages, pointers and numbers of rows are then as they should
+    be. Raises OtherFormat where the table has to be read by a query, also after a part of it.
     """
     _require(read_at(file, 2, _VERSIONS) == _NO_LOG)
     info = database.execute(f"PRAGMA table_xinfo({table})").fetchall()
@@ -140,6 +142,7 @@ def _columns(pages: _Bytes, count: int, wanted: Sequence[int]) -> list[_Numbers]
     place = place + 1
     _require(bool(np.all(length <= _LONGEST) and np.all(data[place] == count + 1)))
     kinds = data[place[:, None] + np.arange(1, count + 1)]
+    _require(bool(np.all(kinds < _TYPES)))
     sizes = _SIZES[kinds]
     ends = np.cumsum(sizes, axis=1, dtype=np.int32) + (place + count + 1)[:, None]
     _require(bool(np.all(ends[:, -1] == place + length) and np.all(ends[:, -1] <= len(data))))
@@ -153,6 +156,7 @@ def _values(words: _Numbers, kinds: _Bytes, ends: _Numbers) -> _Numbers:
     _require(bool(np.all(_IS_WHOLE[kinds])))
     shift = _SHIFTS[kinds]
     number = words[ends].astype(np.int64) << shift >> shift
+    _require(not np.any(number == UNKNOWN))
     for kind, value in ((_NULL, UNKNOWN), (_ZERO, 0), (_ONE, 1)):
         number[kinds == kind] = value
     return number

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from itertools import chain, count
+from itertools import chain, compress, count
 from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,7 +32,11 @@ _CORRELATIONS = 1 << 32  # correlation numbers: CUPTI counts them in 32 bits
 _CHUNK = 20_000  # rows, chosen: their Python objects take some 20 MB
 _MIXED = np.uint64(0x9E3779B97F4A7C15)  # odd, with bits all over: 2^64 by the golden ratio
 _HALF = np.uint64(32)  # bits
-_LATEST = 1 << 62  # ns, of any time: differences fit 64 bits
+_LATEST = 1 << 62  # ns, of any time: those since 1970 until 2116
+_LONGEST = 1 << 53  # ns of a recording, 104 days: sums are exact as floating point numbers
+_LARGEST_SIZE = 1 << 50  # bytes, chosen: more than any memory
+_UNKNOWN = f"({UNKNOWN + 1} - 1)"  # SQLite takes the number itself for a floating one
+_NO_TIME = UNKNOWN + 1  # earlier than any start
 _MOST_VALUES = 1 << 24  # in rows that differ by more than time; each takes some 60 bytes
 _NO_NAME = "(name not in the export)"
 _VERSION_SUFFIX = re.compile(r"_v\d{4,5}$")
@@ -109,10 +113,17 @@ class _Collected:
         self._of_hash: dict[int, int] = {}
         self._numbers: list[list[_Numbers]] = []
         self._code: list[Indices] = []
+        self.untimed = 0
 
-    @property
-    def count(self) -> int:
-        return sum(map(len, self._code))
+    def timed(self, start: _Numbers, end: _Numbers) -> npt.NDArray[np.bool_]:
+        """Which rows have times; CUPTI writes an end of 0 for what it can't time, and a range that
+        was never ended has none."""
+        is_open = (end == UNKNOWN) & (self.table == export.RANGES)
+        is_left_out = (end == 0) & (self.table != export.RANGES)
+        ended = (end >= start) & (end <= _LATEST) & ~is_left_out
+        timed: npt.NDArray[np.bool_] = (start >= -_LATEST) & (start <= _LATEST) & (ended | is_open)
+        self.untimed += int((~timed).sum())
+        return timed
 
     def codes(self, keys: Iterable[_Key]) -> Indices:
         return np.fromiter(map(self._codes.__getitem__, keys), np.int32)
@@ -186,6 +197,10 @@ class _Reader:
         self._last = max(
             int(max(numbers["start"][-1], numbers["end"].max())) for numbers in recorded
         )
+        if self._last - self._origin > _LONGEST:
+            days = (self._last - self._origin) / _NS / 86_400
+            message = f"{path}: its events are {days:,.0f} days apart, at most 104"
+            raise BadInput(message, export.AGAIN)
 
     def read(self) -> Events:
         calls = self._calls()
@@ -220,14 +235,20 @@ class _Reader:
         """These columns of all rows, None where a column is absent; numbers are integers."""
         if table not in self._columns:
             return ()
-        export.check_table(self._path, self._database, table)
         values = ", ".join(self._value(table, column) for column in columns)
-        return self._database.execute(f"SELECT {values} FROM {table}")
+        return self._database.execute(f"SELECT {values} FROM {table} NOT INDEXED")
 
     def _value(self, table: str, column: str) -> str:
+        """A column's value in SQL, NULL where it has another type than the column should; an end
+        of another type is none that was left out."""
         if column not in self._columns[table]:
             return "NULL"
-        return f'"{column}"' if (table, column) in export.TEXT_COLUMNS else _integer(column)
+        if (table, column) in export.TEXT_COLUMNS:
+            return f'"{column}"'
+        if column == "end":
+            end = f"WHEN 'integer' THEN max(end, {_NO_TIME}) WHEN 'null' THEN NULL ELSE {_NO_TIME}"
+            return f"CASE typeof(end) {end} END"
+        return f"""CASE typeof("{column}") WHEN 'integer' THEN "{column}" END"""
 
     def _timed(self, table: str) -> _Rows:
         """Rows with a start and an end, in their order; CUPTI writes 0 for what it can't time."""
@@ -244,27 +265,20 @@ class _Reader:
         try:
             self._take_pages(rows)
         except OtherFormat:
-            export.check_table(self._path, self._database, table)
             rows = _Collected(self._path, table)
             self._query(rows)
-        if table != export.RANGES:
-            self._untimed += self._count(table) - rows.count
+        self._untimed += rows.untimed
         return rows.in_order()
-
-    def _count(self, table: str) -> int:
-        (count,) = self._database.execute(f"SELECT count(*) FROM {table}").fetchone()
-        return int(count)
 
     def _take_pages(self, rows: _Collected) -> None:
         """Take a table's rows from the pages of the file. Raises OtherFormat where that fails."""
+        if rows.table == export.RANGES:  # among other events, and with texts
+            raise OtherFormat
         shape = _SHAPES[rows.table]
         columns = [name for name in (*shape[0], *shape[1]) if name in self._columns[rows.table]]
-        if any((rows.table, name) in export.TEXT_COLUMNS for name in columns):
-            raise OtherFormat
         for values in whole_numbers(self._database, self._file, rows.table, columns):
             known = dict(zip(columns, values, strict=True))
-            start, end = known["start"], known["end"]
-            timed = (start >= -_LATEST) & (end >= start) & (end <= _LATEST) & (end != 0)
+            timed = rows.timed(known["start"], known["end"])
             if not np.all(timed):
                 known = {name: column[timed] for name, column in known.items()}
             absent = np.full(len(known["start"]), UNKNOWN)
@@ -274,17 +288,19 @@ class _Reader:
     def _query(self, rows: _Collected) -> None:
         """Take a table's rows by a query."""
         numbers, keys = _SHAPES[rows.table]
-        unknown = f"{UNKNOWN + 1} - 1"  # SQLite takes the number itself for a floating one
-        values = [f"ifnull({self._value(rows.table, name)}, {unknown})" for name in numbers]
+        values = [f"ifnull({self._value(rows.table, name)}, {_UNKNOWN})" for name in numbers]
         values += [self._value(rows.table, name) for name in keys]
         cursor = self._database.execute(
-            f"SELECT {', '.join(values)} FROM {rows.table} WHERE {_valid(rows.table)}"
+            f"SELECT {', '.join(values)} FROM {rows.table} NOT INDEXED {_ranges(rows.table)}"
         )
         width = len(numbers)
         number_of, key_of = itemgetter(slice(width)), itemgetter(slice(width, None))
         while chunk := cursor.fetchmany(_CHUNK):
             flat = np.fromiter(chain.from_iterable(map(number_of, chunk)), np.int64)
-            rows.add(list(flat.reshape(-1, width).T), rows.codes(map(key_of, chunk)))
+            columns = flat.reshape(-1, width).T
+            timed = rows.timed(columns[0], columns[1])
+            codes = rows.codes(map(key_of, compress(chunk, timed)))
+            rows.add([column[timed] for column in columns], codes)
 
     def _texts(self) -> dict[int, str]:
         """The strings that events name."""
@@ -340,7 +356,7 @@ class _Reader:
         names, shapes = self._kernel_names, self._configurations
         name = rows.each(names[self._kernel_name(*key[first:sizes])] for key in rows.keys)
         shape = rows.each(
-            shapes[_configuration([size or 0 for size in key[sizes:]])] for key in rows.keys
+            shapes[_configuration([_size(size) for size in key[sizes:]])] for key in rows.keys
         )
         stream, call = self._submitted(export.KERNELS, launches)
         return events.Kernels(
@@ -363,6 +379,7 @@ class _Reader:
     def _memory_operations(self, launches: _Launches) -> events.MemoryOperations:
         kinds = self._memory_kinds
         copies, fills = self._rows[export.COPIES], self._rows[export.FILLS]
+        size = np.concatenate([self._bytes(export.COPIES), self._bytes(export.FILLS)])
         copied = copies.each(kinds[_copy(*key[len(_PLACE) :])] for key in copies.keys)
         fill = kinds[events.MemoryKind("memset", "", "")] if len(fills) else 0
         streams, calls = zip(
@@ -378,8 +395,21 @@ class _Reader:
             stream=np.concatenate(streams)[order],
             call=np.concatenate(calls)[order],
             kind=np.concatenate([copied, np.full(len(fills), fill, np.int32)])[order],
-            size=np.concatenate([copies.known("bytes"), fills.known("bytes")])[order],
+            size=size[order],
         )
+
+    def _bytes(self, table: str) -> Times:
+        """The bytes of copies or fills; 0 in an export without them."""
+        rows = self._rows[table]
+        if "bytes" in self._columns.get(table, ()):
+            size = rows.numbers["bytes"]
+            wrong = np.flatnonzero((size < 0) | (size > _LARGEST_SIZE))
+            if len(wrong):
+                (count,) = size[wrong[:1]].tolist()
+                known = "no number" if count == UNKNOWN else f"{count:,}"
+                message = f"{self._path}: {table} has {known} for the bytes of a row"
+                raise BadInput(message, export.AGAIN)
+        return rows.known("bytes")
 
     def _graphs(self, launches: _Launches) -> events.Graphs:
         rows = self._rows[export.GRAPHS]
@@ -424,11 +454,12 @@ class _Reader:
         )
         if not schemas or "binaryData" not in self._columns.get(export.RANGES, ()):
             return events.NO_MESSAGES
-        times = [_integer(name) for name in ("start", "end", "globalTid")]
-        texts = [self._value(export.RANGES, name) for name in ("text", "textId")]
+        names = ("start", "end", "globalTid", "text", "textId")
+        values = [self._value(export.RANGES, name) for name in names]
         cursor = self._database.execute(
-            f"SELECT {', '.join([*times, *texts])}, binaryData FROM {export.RANGES} WHERE "
-            f"{_valid(export.RANGES)} AND {_integer('end')} NOTNULL "
+            f"SELECT {', '.join(values)}, binaryData FROM {export.RANGES} NOT INDEXED "
+            f"{_ranges(export.RANGES)} AND typeof(start) = 'integer' AND typeof(end) = 'integer' "
+            f"AND start >= {-_LATEST} AND end BETWEEN start AND {_LATEST} "
             f"AND typeof(binaryData) = 'blob' AND length(binaryData) <= {LARGEST_BLOB} "
             "ORDER BY 1, 2"
         )
@@ -473,9 +504,9 @@ class _Reader:
             events.TimelineGpu(
                 device=(number if device is None else device) or 0,
                 name=_text(name),
-                cc=(major or 0, minor or 0),
-                sm_count=sms or 0,
-                memory_bytes=memory or 0,
+                cc=(_size(major), _size(minor)),
+                sm_count=_size(sms),
+                memory_bytes=_size(memory),
             )
             for number, device, name, major, minor, sms, memory in self._all(export.GPUS, names)
         )
@@ -525,25 +556,23 @@ def _correlated(numbers: Times) -> npt.NDArray[np.bool_]:
     return (numbers >= 0) & (numbers < _CORRELATIONS)
 
 
-def _integer(column: str) -> str:
-    return f'CAST("{column}" AS INTEGER)'
-
-
-def _valid(table: str) -> str:
-    """The condition for rows that have a start and an end."""
-    start, end = _integer("start"), _integer("end")
-    timed = f"{start} BETWEEN {-_LATEST} AND {_LATEST}"
-    ended = f"{end} BETWEEN {start} AND {_LATEST}"
+def _ranges(table: str) -> str:
+    """The condition for rows that are ranges of a thread, where a table has other events too."""
     if table != export.RANGES:
-        return f"{timed} AND {ended} AND {end} != 0"
-    kinds = f"{_integer('eventType')} IN ({export.PUSH_POP}, {export.START_END})"
-    return f"{kinds} AND {_integer('globalTid')} NOTNULL AND {timed} AND ({end} ISNULL OR {ended})"
+        return ""
+    kinds = f"eventType IN ({export.PUSH_POP}, {export.START_END})"
+    return f"WHERE {kinds} AND typeof(globalTid) = 'integer'"
 
 
 def _configuration(sizes: Sequence[int]) -> events.LaunchConfiguration:
     return events.LaunchConfiguration(
         (sizes[0], sizes[1], sizes[2]), (sizes[3], sizes[4], sizes[5]), *sizes[6:]
     )
+
+
+def _size(number: int | None) -> int:
+    """A number of SMs, threads or bytes, 0 where it is unknown or none that a GPU can have."""
+    return number if number is not None and 0 < number < _LARGEST_SIZE else 0
 
 
 def _copy(kind: int | None, source: int | None, target: int | None) -> events.MemoryKind:

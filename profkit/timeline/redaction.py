@@ -47,9 +47,8 @@ def scrub(path: str | Path) -> None:
     is then unchanged.
     """
     path = Path(path)
-    with export.open_export(path) as database:
-        for table in export.columns_of(database):
-            export.check_table(path, database, table)
+    with export.open_export(path, with_log=True):
+        pass  # whole
     target = path.resolve()
     try:
         with replacement(target) as fresh:
@@ -106,7 +105,7 @@ def _copy(new: sqlite3.Connection, table: str, columns: tuple[str, ...]) -> None
         declared.append(f'"{column}" {kind}{" PRIMARY KEY" if is_key else ""}')
         values.append(f"""CASE WHEN typeof("{column}") = '{kind.lower()}' THEN "{column}" END""")
     new.execute(f"CREATE TABLE main.{table} ({', '.join(declared)})")
-    source = f"SELECT {', '.join(values)} FROM old.{table} {_rows(new, table)}"
+    source = f"SELECT {', '.join(values)} FROM old.{table} NOT INDEXED {_rows(new, table)}"
     new.execute(f"INSERT INTO main.{table} {source}")
 
 

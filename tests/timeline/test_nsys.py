@@ -552,3 +552,71 @@ def test_what_is_no_export_is_not_scrubbed(tmp_path: Path) -> None:
         scrub(tmp_path / "none.sqlite")
     assert path.read_bytes() == before
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_log_is_refused_and_an_export_with_an_empty_one_leaves_no_file(tmp_path: Path) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    path = folder / "a.sqlite"
+    shutil.copy(FLASH, path)
+    with closing(sqlite3.connect(path)) as writer:
+        writer.execute("PRAGMA journal_mode = WAL")
+        writer.execute("INSERT INTO META_DATA_EXPORT VALUES ('x', 'y')")
+        writer.commit()
+        assert "is still in a.sqlite-wal" in refused(path)
+    assert list(folder.iterdir()) == [path]
+    assert same(read(path), replace(read(FLASH), path=path))
+    assert list(folder.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("wrong", ["text", "12", b"12", 12.5, float("nan"), -(1 << 63), None])
+@pytest.mark.parametrize("column", ["start", "end"])
+def test_a_time_that_is_none_is_no_time(
+    made: Callable[..., Events], column: str, wrong: Any
+) -> None:
+    timeline = made(
+        [kernel(500, 900, 1), {**kernel(500, 900, 2), column: wrong}],
+        ranges=[nvtx(100, 900, "a"), {**nvtx(100, 900, "b"), column: wrong}],
+    )
+    assert timeline.kernels.start.tolist() == [400]
+    never_ended = column == "end" and (wrong is None or wrong != wrong)  # NaN is NULL in SQLite
+    assert (len(timeline.ranges), timeline.untimed) == ((2, 1) if never_ended else (1, 2))
+
+
+@pytest.mark.parametrize("start", [-(1 << 62), 0, 900])
+def test_times_that_are_far_apart_are_refused(tmp_path: Path, start: int) -> None:
+    rows = [kernel(start, 900, 1), kernel(5, 1 << 62, 2)]
+    tables = {"StringIds": strings(), "CUPTI_ACTIVITY_KIND_KERNEL": rows}
+    assert "days apart, at most 104" in refused(export(tmp_path / "far.sqlite", tables))
+
+
+@pytest.mark.parametrize("wrong", [-1, 1 << 62, None, "text", 1.5])
+def test_copies_of_bytes_that_are_none_are_refused(tmp_path: Path, wrong: object) -> None:
+    copy: Row = {"start": 1, "end": 9, "deviceId": 0, "bytes": wrong, "copyKind": 1}
+    tables = {"StringIds": strings(), "CUPTI_ACTIVITY_KIND_MEMCPY": [copy]}
+    assert "for the bytes of a row" in refused(export(tmp_path / "copies.sqlite", tables))
+
+
+def test_numbers_of_a_gpu_that_no_gpu_has_are_unknown(made: Callable[..., Events]) -> None:
+    gpu = {"id": 0, "name": "X", "smCount": -4, "totalMemory": "much", "computeMajor": 9}
+    timeline = made([kernel(5, 9, 1)], TARGET_INFO_GPU=[gpu | {"computeMinor": None}])
+    assert [(each.sm_count, each.memory_bytes) for each in timeline.gpus] == [(0, 0)]
+
+
+def test_an_index_is_not_used(tmp_path: Path) -> None:
+    """SQLite takes a damaged index for the table."""
+    tables = {"StringIds": strings(), "NVTX_EVENTS": [nvtx(5, 123_456, "r")]}
+    path = export(tmp_path / "index.sqlite", tables)
+    columns = "eventType, globalTid, start, end, text, textId"
+    with closing(sqlite3.connect(path)) as database:
+        database.execute(f"CREATE INDEX i ON NVTX_EVENTS ({columns})")
+        database.commit()
+        ((root,),) = database.execute("SELECT rootpage FROM sqlite_master WHERE name = 'i'")
+        ((size,),) = database.execute("PRAGMA page_size")
+    data = bytearray(path.read_bytes())
+    data[data.index((123_456).to_bytes(3, "big"), (root - 1) * size) + 2] += 1
+    path.write_bytes(data)
+    with closing(sqlite3.connect(path)) as database:
+        ((end,),) = database.execute("SELECT end FROM NVTX_EVENTS WHERE eventType = 59")
+    assert end == 123_457
+    assert read(path).ranges.end.tolist() == [123_451]
