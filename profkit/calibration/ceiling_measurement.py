@@ -5,18 +5,17 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
 from msgspec import structs
 
-from profkit.calibration.ceilings import LABELS, CeilingFile, Measured, ceiling, cross_checked
-from profkit.capture.gpu import VISIBLE, GpuState, Moment, NoDriver, chosen, lock_name, visibility
+from profkit.calibration.ceilings import LABELS, CeilingFile, ceiling, cross_checked
+from profkit.calibration.loads.answers import Loads, Located
+from profkit.capture.gpu import VISIBLE, GpuState, NoDriver, chosen, lock_name, visibility
 from profkit.core.errors import EnvironmentProblem, UsageError
-from profkit.core.fingerprint import Device, Fingerprint
+from profkit.core.fingerprint import Device
 from profkit.core.lock import gpu_lock
 from profkit.core.timestamp import timestamp
-from profkit.core.typed_file import convert
 from profkit.report.gpus import find_datasheet
 from profkit.timing.turns import worker
 
@@ -58,27 +57,26 @@ def measure_ceilings(names: Sequence[str], gpu: int | None, tell: Tell) -> Ceili
         tell("start", "")
         environment = visibility(state, gpu, visible)
         with worker("the measurement", environment=environment, module=_WORKER) as turn:
-            opened = turn.ask("open", seed=SEED)
+            opened = turn.ask("open", Located, seed=SEED)
             answers = {}
             for number, name in enumerate(names, start=1):
                 tell("measure", f"{number} of {len(names)}, {LABELS[name]}")
-                answers[name] = turn.ask("measure", name=name)
-    left_out = {name: row["left_out"] for name, row in answers.items() if "left_out" in row}
+                answers[name] = turn.ask("measure", Loads, name=name)
+    left_out = {name: answer.left_out for name, answer in answers.items() if answer.left_out}
     if len(left_out) == len(names):
         reasons = "; ".join(dict.fromkeys(left_out.values()))
         raise EnvironmentProblem(
             f"no ceiling can be measured here: {reasons}", "see `profkit doctor`"
         )
-    fingerprint = convert(opened["fingerprint"], Fingerprint)
-    device, machine = fingerprint.gpu or Device(), opened["machine"]
+    device, machine = opened.fingerprint.gpu or Device(), opened.machine
     sheet = None
     if not device.mig:
         sheet, _ = find_datasheet(
-            str(device.name), tuple(machine["cc"]), machine["sm_count"], machine["memory_bytes"]
+            str(device.name), machine.cc, machine.sm_count, machine.memory_bytes
         )
     rows = {
-        name: ceiling(name, [_measured(load) for load in row["loads"]], sheet, machine["sm_count"])
-        for name, row in answers.items()
+        name: ceiling(name, answer.loads, sheet, machine.sm_count)
+        for name, answer in answers.items()
         if name not in left_out
     }
     return CeilingFile(
@@ -87,7 +85,7 @@ def measure_ceilings(names: Sequence[str], gpu: int | None, tell: Tell) -> Ceili
         created=timestamp(),
         seconds=time.monotonic() - started,
         left_out=left_out,
-        fingerprint=fingerprint,
+        fingerprint=opened.fingerprint,
         other_processes=len(state.processes) if state else 0,
     )
 
@@ -101,26 +99,3 @@ def _gpu(index: int | None, visible: str | None) -> GpuState | None:
     if state is None:
         raise EnvironmentProblem(f"{VISIBLE} hides every GPU", "unset it, or name one with --gpu")
     return state
-
-
-def _measured(load: Mapping[str, Any]) -> Measured:
-    bursts, steady = load["bursts"], load["steady"]
-    return Measured(
-        load["how"], load["amount"], _samples(bursts), _moments(bursts),
-        _samples(steady), _moments(steady),
-    )  # fmt: skip
-
-
-def _samples(blocks: Sequence[Mapping[str, Any]]) -> tuple[float, ...]:
-    return tuple(value for block in blocks for value in block["samples"])
-
-
-def _moments(blocks: Sequence[Mapping[str, Any]]) -> tuple[Moment, ...]:
-    """The GPU during blocks; its SM clock as measured over a block, else as NVML has it before."""
-    moments = []
-    for block in blocks:
-        if block["gpu"] is not None:
-            moment = convert(block["gpu"], Moment)
-            clock = block.get("sm_clock") or moment.sm_clock
-            moments.append(structs.replace(moment, sm_clock=clock))
-    return tuple(moments)

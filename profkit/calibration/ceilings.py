@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from reprlib import repr as brief
 from statistics import median
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from msgspec import Meta, field, structs
 
+from profkit.calibration.loads.answers import Measured
 from profkit.capture.gpu import Moment
 from profkit.core import typed_file
 from profkit.core.errors import BadInput, EnvironmentProblem
@@ -56,23 +56,6 @@ if TYPE_CHECKING:
 else:
     Known = Amount | None
 Rate = Annotated[float, Meta(ge=1e-3, le=1e30)]
-
-
-@dataclass(frozen=True)
-class Measured:
-    """A load as it was timed: seconds a call, the GPU at the start of each block of samples.
-
-    `samples` and `moments` are of bursts after pauses, those of `steady` of a load that had been
-    on for long; empty where it was not. `amount` is what a call moves or computes, `method` says in
-    words what was called.
-    """
-
-    method: str
-    amount: float
-    samples: tuple[float, ...]
-    moments: tuple[Moment, ...]
-    steady_samples: tuple[float, ...] = ()
-    steady_moments: tuple[Moment, ...] = ()
 
 
 class CeilingRow(Model, frozen=True, kw_only=True):

@@ -20,8 +20,10 @@ from profkit.callables.examination import Invocation
 from profkit.callables.surroundings import Surroundings
 from profkit.capture.correctness import Declared, Verdict
 from profkit.capture.environment import digest
+from profkit.core.typed_file import T, convert
+from profkit.timing.latency_format import Recorded
 from profkit.timing.loaded import Loaded, checked
-from profkit.timing.stopwatch import Cache, Settings, Timer
+from profkit.timing.stopwatch import Cache, Ready, Settings, Timer
 from profkit.timing.stopwatches import Stopwatches, TimedCall
 from profkit.timing.worker import watch
 
@@ -48,9 +50,9 @@ class CallableTimekeeper:
         }
         self._stopwatches: Stopwatches
 
-    def ask(self, do: str, **arguments: Any) -> Any:
+    def ask(self, do: str, model: type[T], **arguments: Any) -> T:
         """The answer to "open", "prepare" or "block"; raises also what a call raises."""
-        return getattr(self, do)(**arguments)
+        return convert(getattr(self, do)(**arguments), model)
 
     def open(self, **_: Any) -> Loaded:
         """What the callables are and where they run."""
@@ -69,11 +71,11 @@ class CallableTimekeeper:
             spans={"imports": time.perf_counter() - started, "check": 0.0, "inputs": 0.0},
         )
 
-    def prepare(self, variant: str, timer: str, cache: str, warmup: float, group: int) -> Any:
-        """Warm a callable up; see `profkit.timing.stopwatch.Ready`."""
+    def prepare(self, variant: str, timer: str, cache: str, warmup: float, group: int) -> Ready:
+        """Warm a callable up."""
         settings = Settings(Timer(timer), Cache(cache), warmup, group)
         return self._stopwatches.prepare(variant, self._calls[variant], settings)
 
-    def block(self, variant: str, samples: int, host: float) -> Any:
-        """Take a block of samples; see `profkit.timing.stopwatch.Block`."""
+    def block(self, variant: str, samples: int, host: float) -> Recorded:
+        """Take a block of samples."""
         return self._stopwatches.block(variant, samples, host)

@@ -117,7 +117,7 @@ def of_schema(document: Any, model: type[M]) -> M:
     return convert(document, model)
 
 
-def convert(document: Any, model: type[M]) -> M:
+def convert(document: Any, model: type[T]) -> T:
     """The model of a parsed document; raises Malformed, naming the place, for what it is not."""
     try:
         return msgspec.convert(document, model)

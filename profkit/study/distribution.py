@@ -23,7 +23,7 @@ from profkit.core.errors import EnvironmentProblem
 from profkit.core.fingerprint import Device
 from profkit.core.lock import gpu_lock
 from profkit.core.timestamp import timestamp
-from profkit.core.typed_file import Model, convert, known, part
+from profkit.core.typed_file import Model, known, part
 from profkit.core.version import __version__
 from profkit.execution.driver import Reply, State, drive
 from profkit.execution.executors import executor_of
@@ -309,8 +309,8 @@ class CellWorker:
                     f"{file}: {'another file' if file.is_file() else 'no such file'} there",
                     "have the target at the same path everywhere",
                 )
-            answer = self._process.turn.ask("where", device=self._plan.timing.device)
-            gpu = convert(answer, Located).used.gpu or Device()
+            device = self._plan.timing.device
+            gpu = self._process.turn.ask("where", Located, device=device).used.gpu or Device()
             self._stack.enter_context(gpu_lock(self._lock_name(gpu)))
             self._gpu = gpu
         if like and (other := unlike(like, self._gpu)):

@@ -16,6 +16,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from types import NoneType
 from typing import Any, Literal
 
 from msgspec import UNSET, structs
@@ -25,7 +26,7 @@ from profkit.core.duration import duration
 from profkit.core.errors import BadInput, EnvironmentProblem, ProfkitError
 from profkit.core.fingerprint import Device, Fingerprint
 from profkit.core.timestamp import timestamp
-from profkit.core.typed_file import convert, known, part
+from profkit.core.typed_file import known, part
 from profkit.execution.placement import Placement
 from profkit.study.folder import cell_file, read_cells
 from profkit.study.matrix import Matrix, MatrixShape
@@ -294,9 +295,9 @@ class Measuring:
 
     def check_device(self) -> None:
         """Raises EnvironmentProblem without a device, and on another than that of earlier cells."""
-        answer = self._process.turn.ask("where", device=self._timing.device)
+        place = self._process.turn.ask("where", Located, device=self._timing.device)
         if self._account.file.measured_on is not None:
-            self._check_device(convert(answer, Located))
+            self._check_device(place)
 
     def run(self) -> None:
         """Measure all missing cells; raises EnvironmentProblem on another GPU than before."""
@@ -340,7 +341,7 @@ class Measuring:
         ready = self._prepared(round_, opened)
         if all(series.variant in round_.again for series in ready):
             return
-        calls = [float(series.ready["rough"]) for series in ready]
+        calls = [series.ready.rough for series in ready]
         self._outlook.saw_preparation(time.monotonic() - started, calls)
         samples = {series.variant: series.sample_seconds for series in ready}
         left = min(self._share, self._budget_left())
@@ -377,7 +378,7 @@ class Measuring:
             return None
         self._check_device(opened.loaded)
         if self._timing.energy:
-            self._process.turn.ask("check_energy")
+            self._process.turn.ask("check_energy", NoneType)
         lost = next((name for name, why in opened.wrong.items() if _DEVICE_LOST.search(why)), None)
         if lost is not None:
             raise _Lost(lost, opened.wrong[lost])
@@ -412,8 +413,7 @@ class Measuring:
             self._show("warm up", series.variant)
             if self._succeeds(round_, series, partial(series.prepare, self._timing)):
                 ready.append(series)
-                call = float(series.ready["rough"])
-                self._outlook.saw_call(round_.shape.name, series.variant, call)
+                self._outlook.saw_call(round_.shape.name, series.variant, series.ready.rough)
         return ready
 
     def _take(
@@ -425,8 +425,8 @@ class Measuring:
         take_turns(live, self._timing, self._show, samples=wanted, attempt=attempt,
                    spent=self._is_spent)  # fmt: skip
         for series in live:
-            samples = sum(len(block["samples"]) for block in series.blocks)
-            seconds = sum(block["seconds"] - sum(block["samples"]) for block in series.blocks)
+            samples = sum(len(block.samples) for block in series.blocks)
+            seconds = sum((block.seconds or 0.0) - sum(block.samples) for block in series.blocks)
             self._outlook.saw_gap(seconds / samples)
         if energy := self._timing.energy:
             take_energy(live, energy, self._show, attempt=attempt, spent=self._is_spent)

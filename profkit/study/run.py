@@ -24,7 +24,7 @@ from profkit.core.errors import BadInput, ProfkitError, UsageError
 from profkit.core.extras import lacking
 from profkit.core.lock import gpu_lock
 from profkit.core.timestamp import timestamp
-from profkit.core.typed_file import convert, encode, known, part, plain
+from profkit.core.typed_file import encode, known, part, plain
 from profkit.core.version import __version__
 from profkit.recording import recording
 from profkit.study import folder as files
@@ -165,8 +165,8 @@ def _declared(
     failures: list[ProfkitError] = []
     for shape in plan.matrix.shapes:
         try:
-            arguments = list(shape.words)
-            answer = process.turn.ask("declare", path=str(plan.target), arguments=arguments)
+            path, arguments = str(plan.target), list(shape.words)
+            answer = process.turn.ask("declare", Declaration, path=path, arguments=arguments)
         except Silent:
             raise
         except ProfkitError as error:
@@ -174,8 +174,8 @@ def _declared(
                 process.end()
             failures.append(error)
             continue
-        answers.append(convert(answer, Declaration))
-        work = answers[-1].target.work
+        answers.append(answer)
+        work = answer.target.work
         if work and work.flop > 0:  # by which a call's time is expected
             flop[shape.name] = work.flop
     if not answers:

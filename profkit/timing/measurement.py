@@ -11,6 +11,7 @@ from contextlib import AbstractContextManager, ExitStack
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from types import NoneType
 from typing import Any
 
 import numpy as np
@@ -23,19 +24,26 @@ from profkit.capture.supervise import descendants
 from profkit.core.errors import BadInput, EnvironmentProblem, ProfkitError, TargetFailed, UsageError
 from profkit.core.fingerprint import Device, Fingerprint
 from profkit.core.lock import gpu_lock
-from profkit.core.typed_file import convert, known
+from profkit.core.typed_file import T, convert, known, part
 from profkit.timing import latency
 from profkit.timing.budget import samples_a_block
 from profkit.timing.energy import RUNS
 from profkit.timing.floor import read_floor
 from profkit.timing.latency_file import Saved
-from profkit.timing.latency_format import Checked, Latency, LatencyFile
+from profkit.timing.latency_format import (
+    Checked,
+    EnergyRun,
+    Latency,
+    LatencyFile,
+    Readiness,
+    Recorded,
+)
 from profkit.timing.latency_view import in_words
 from profkit.timing.loaded import Loaded
 from profkit.timing.orders import order
 from profkit.timing.results import DEFAULT, Thresholds
 from profkit.timing.statistics import find_tick
-from profkit.timing.stopwatch import Cache, Settings, Timer
+from profkit.timing.stopwatch import Cache, Ready, Settings, Timer
 from profkit.timing.turns import TIMES_TARGETS, Timekeeper, Turn, worker
 
 _PROBE = 30  # chosen: 60 samples to find the timer's tick; statistics.find_tick takes up to 64
@@ -193,7 +201,7 @@ def measure(plan: TimingPlan, tell: Tell, turns: Sequence[Timekeeper] = ()) -> T
             )
         if plan.energy:
             for turn in turns:
-                turn.ask("check_energy")
+                turn.ask("check_energy", NoneType)
         for each in series:
             tell("warm up", each.label)
             each.prepare(plan)
@@ -241,11 +249,10 @@ class Session:
     variant: str
     loaded: Loaded
     check: Checked
-    ready: dict[str, Any] = field(default_factory=dict)
-    blocks: list[dict[str, Any]] = field(default_factory=list)
-    group: int = 1
+    ready: Ready = field(default_factory=Ready)
+    blocks: list[Recorded] = field(default_factory=list)
     preparation: float = 0.0
-    energy: list[dict[str, Any]] = field(default_factory=list)
+    energy: list[EnergyRun] = field(default_factory=list)
 
     @property
     def label(self) -> str:
@@ -258,9 +265,9 @@ class Session:
         self._prepare(plan.settings)
         by_events = plan.settings.timer in {Timer.events, Timer.graph}
         if not self.on_gpu or plan.settings.timer is Timer.synchronized:
-            self._group(plan, self.ready["empty"], self.ready["rough"])
+            self._group(plan, self.ready.empty, self.ready.rough)
         elif plan.settings.cache is Cache.warm and by_events:
-            samples = np.array(self._samples(2 * _PROBE)["samples"])
+            samples = np.array(self._samples(2 * _PROBE).samples)
             self._group(plan, find_tick(samples) or 0.0, float(np.median(samples)))
         self.preparation = time.monotonic() - started
 
@@ -268,7 +275,7 @@ class Session:
         """Take one block, by its place among all; `spaced`: after untimed calls."""
         if spaced:
             self.spacer(samples)
-        self.blocks.append({**self._samples(samples), "turn": turn})
+        self.blocks.append(structs.replace(self._samples(samples), turn=turn))
 
     def spacer(self, samples: int) -> None:
         """Untimed calls, for as long as a block of `samples`, _SPACER at most.
@@ -279,7 +286,7 @@ class Session:
 
     def draw(self, seconds: float) -> None:
         """Measure the energy of calls for some seconds."""
-        self.energy.append(self._ask("energy", seconds=seconds))
+        self.energy.append(self._ask("energy", EnergyRun, seconds=seconds))
 
     def samples_in_a_block(self, plan: TimingPlan) -> int:
         """As many as planned, or as the plan's seconds allow."""
@@ -298,7 +305,7 @@ class Session:
                 "cache": plan.settings.cache.value if self.on_gpu else Cache.warm.value,
                 "target": structs.replace(self.loaded.target, variants=(self.variant,)),
                 "gpu": (self.loaded.fingerprint.gpu or Device()) if self.on_gpu else Device(),
-                "ready": {**self.ready, "group": self.group},
+                "ready": Readiness(**part(self.ready, *Readiness.__struct_fields__)),
                 "check": self.check,
                 **({"energy": self.energy} if self.energy else {}),
             },
@@ -312,24 +319,23 @@ class Session:
     @property
     def sample_seconds(self) -> float:
         """The approximate time of a sample, its calls and the flush before them; once prepared."""
-        return float(self.ready["rough"]) * self.group + float(self.ready["flush"])
+        return self.ready.rough * self.ready.group + self.ready.flush
 
     def _group(self, plan: TimingPlan, error: float, seconds: float) -> None:
         """Group calls of `seconds` until a sample's `error` (s) is small against the margin."""
         wanted = math.ceil(_COARSE * error / (plan.margin * seconds))
-        self.group = max(1, min(wanted, _LARGEST_GROUP))
-        if self.group > 1:
-            self._prepare(replace(plan.settings, group=self.group))
+        if wanted > 1:
+            self._prepare(replace(plan.settings, group=min(wanted, _LARGEST_GROUP)))
 
     def _prepare(self, settings: Settings) -> None:
-        self.ready = self._ask("prepare", **asdict(settings))
+        self.ready = self._ask("prepare", Ready, **asdict(settings))
 
-    def _samples(self, samples: int) -> Any:
-        return self._ask("block", samples=samples, host=self.ready["host"])
+    def _samples(self, samples: int) -> Recorded:
+        return self._ask("block", Recorded, samples=samples, host=self.ready.host)
 
-    def _ask(self, do: str, **arguments: Any) -> Any:
+    def _ask(self, do: str, model: type[T], **arguments: Any) -> T:
         try:
-            return self.turn.ask(do, variant=self.variant, **arguments)
+            return self.turn.ask(do, model, variant=self.variant, **arguments)
         except ProfkitError as error:
             raise type(error)(f"{self.label}: {error.message}", error.remedy) from None
 
@@ -355,8 +361,9 @@ def _open(turn: Timekeeper, subject: Subject, plan: TimingPlan, tell: Tell) -> O
 def open_target(turn: Timekeeper, subject: Subject, plan: TimingPlan, tell: Tell) -> Opened:
     """Have a process load a target, check its variants and make the inputs."""
     tell("check", f"{subject.label or subject.path.name}")
-    answer = turn.ask(
+    loaded = turn.ask(
         "open",
+        Loaded,
         path=str(subject.path),
         arguments=list(plan.arguments),
         variants=list(subject.variants),
@@ -365,7 +372,6 @@ def open_target(turn: Timekeeper, subject: Subject, plan: TimingPlan, tell: Tell
         check=plan.check,
         foreign=str(subject.foreign) if subject.foreign else None,
     )
-    loaded = convert(answer, Loaded)
     checks = {known(check.name): check for check in loaded.checks}
     wrong = {
         name: check.reason or f"relative error {check.error or math.inf:.1e}"
@@ -512,9 +518,9 @@ def _spans(
 ) -> dict[str, float]:
     """Where the wall time went; the processes import side by side, the slowest counts."""
     blocks = [(each, block) for each in series for block in each.blocks]
-    measured = sum(sum(block["samples"]) * each.group for each, block in blocks)
-    flushes = sum(len(block["samples"]) * each.ready["flush"] for each, block in blocks)
-    in_blocks = sum(block["seconds"] for _, block in blocks)
+    measured = sum(sum(block.samples) * each.ready.group for each, block in blocks)
+    flushes = sum(len(block.samples) * each.ready.flush for each, block in blocks)
+    in_blocks = sum(block.seconds or 0.0 for _, block in blocks)
     spans = {
         "imports": max(each["imports"] for each in processes),
         "check": sum(each["check"] for each in processes),

@@ -18,12 +18,13 @@ from functools import cache
 from itertools import chain
 from typing import Any
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from profkit.capture.gpu import Moment, Watch
 from profkit.core.errors import EnvironmentProblem, TargetFailed
+from profkit.core.typed_file import part
 from profkit.timing.energy import QueuedCalls, energy_run
-from profkit.timing.latency_format import EnergyRun, MemoryUse
+from profkit.timing.latency_format import EnergyRun, MemoryUse, Recorded
 from profkit.timing.sm_clock import ClockReader, Stretch, clock_reader, mean_clock
 
 Call = Callable[[], object]
@@ -81,37 +82,22 @@ class Settings:
 
 
 class Ready(Struct, frozen=True):
-    """Measurements of a call before it is timed, in seconds.
+    """Measurements of a call before it is timed, in seconds; 0 where there are none yet.
 
     `host` is the host launch overhead of a call, `empty` the timer overhead, `rough` a first
     median. `steady`: whether the SM clock was stable at the end of the warm-up, None where it can't
-    be read; `waits`: a call synchronizes with the GPU.
+    be read; `waits`: a call synchronizes with the GPU. `group` calls make a sample.
     """
 
-    rough: float
-    host: float
-    empty: float
-    flush: float
-    warmup: float
-    steady: bool | None
-    waits: bool
-    memory: MemoryUse | None
-
-
-class Block(Struct, frozen=True):
-    """Consecutive samples, in seconds per call in the order of time, and the GPU just before them.
-
-    `seconds` is the wall time of the block. `late_submitted` counts samples that the GPU started
-    before the host had submitted them, so they may include host launch gaps; None where unknown.
-    `sm_clock` (Hz) is the mean over the samples and the time between them, measured on the device;
-    None where it can't be.
-    """
-
-    samples: tuple[float, ...]
-    seconds: float
-    gpu: Moment | None
-    late_submitted: int | None = field(name="overtaken")
-    sm_clock: float | None = None
+    rough: float = 0.0
+    host: float = 0.0
+    empty: float = 0.0
+    flush: float = 0.0
+    warmup: float = 0.0
+    steady: bool | None = None
+    waits: bool = False
+    memory: MemoryUse | None = None
+    group: int = 1
 
 
 class _Batch(Struct, frozen=True):
@@ -120,7 +106,7 @@ class _Batch(Struct, frozen=True):
     `queueing` is the longest host time to queue a sample, in seconds.
     """
 
-    samples: list[float]
+    samples: tuple[float, ...]
     late_submitted: int | None
     sm_clock: float | None
     queueing: float
@@ -171,9 +157,9 @@ class Stopwatch:
                 "return from `run` after the launch, on torch's current stream",
             )
         flush = 0.0 if self._settings.cache is Cache.warm else _median(_l2_flush(_current()))
-        return Ready(rough, host, empty, flush, warmup, steady, waits, memory)
+        return Ready(rough, host, empty, flush, warmup, steady, waits, memory, group)
 
-    def block(self, samples: int, host: float) -> Block:
+    def block(self, samples: int, host: float) -> Recorded:
         """Take samples; `host` is the submission time of a call, as `prepare` found it.
 
         Raises TargetFailed where a call allocated device memory.
@@ -194,8 +180,12 @@ class Stopwatch:
                 f"{samples} samples)",
                 "allocate it in `inputs`, or reuse it",
             )
-        seconds = time.perf_counter() - started
-        return Block(tuple(batch.samples), seconds, moment, batch.late_submitted, batch.sm_clock)
+        return Recorded(
+            turn=0,
+            seconds=time.perf_counter() - started,
+            gpu=moment,
+            **part(batch, "late_submitted", "sm_clock", "samples"),
+        )
 
     def energy(self, seconds: float) -> EnergyRun:
         """The energy of calls for some seconds, L2 as the previous call leaves it."""
@@ -350,7 +340,7 @@ def _by_events(sampling: _Sampling, samples: int) -> _Batch:
     times, late_submitted, stretches, queueing = zip(
         *(_queued(sampling, count) for count in counts), strict=True
     )
-    return _Batch(list(chain(*times)), sum(late_submitted), mean_clock(stretches), max(queueing))
+    return _Batch(tuple(chain(*times)), sum(late_submitted), mean_clock(stretches), max(queueing))
 
 
 def _queued(sampling: _Sampling, samples: int) -> tuple[list[float], int, Stretch | None, float]:
@@ -437,7 +427,7 @@ def _by_cupti(sampling: _Sampling, samples: int) -> _Batch:
             f"CUPTI recorded {len(spans)} of {samples} calls", "use --timer events"
         )
     work = sorted((start, end) for start, end, name in events if name != _SAMPLE)
-    times = [_covered(span, work) * 1e-9 for span in spans]
+    times = tuple(_covered(span, work) * 1e-9 for span in spans)
     return _Batch(times, None, mean_clock([stretch]), 0.0)
 
 

@@ -14,14 +14,13 @@ import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Any
 
 from profkit.capture.gpu import Moment, NoDriver, Watch
 from profkit.core.errors import EnvironmentProblem
-from profkit.core.typed_file import plain
 from profkit.timing import stopwatch
 from profkit.timing.energy import check_counter
-from profkit.timing.stopwatch import LEAD_IN, LOOK, MOST_CALLS, Block, Call, Ready, Settings, Timer
+from profkit.timing.latency_format import EnergyRun, Recorded
+from profkit.timing.stopwatch import LEAD_IN, LOOK, MOST_CALLS, Call, Ready, Settings, Timer
 
 _NO_ENERGY = "the energy of calls can't be measured"
 Wait = Callable[[object], object]
@@ -59,18 +58,18 @@ class HostStopwatch:
         if self._settings.timer is not Timer.synchronized:
             empty = _empty()
             rough = max(alone - empty, empty)
-            return Ready(rough, alone, empty, 0.0, warmup, None, False, None)
+            return Ready(rough, alone, empty, 0.0, warmup, group=self._settings.group)
         host = statistics.median(self._submission() for _ in range(stopwatch.probes(alone)))
         self._rough = min(alone, self._sample(min(MOST_CALLS, math.ceil(_TOGETHER / alone))))
         rough = self._rough
-        return Ready(rough, host, alone - rough, 0.0, warmup, None, False, None)
+        return Ready(rough, host, alone - rough, 0.0, warmup, group=self._settings.group)
 
-    def block(self, samples: int, host: float) -> Block:  # noqa: ARG002  (asked of all stopwatches)
+    def block(self, samples: int, host: float) -> Recorded:  # noqa: ARG002  (asked of each)
         """Take samples, each of as many calls as the settings group."""
         started = time.perf_counter()
         moment = self._lead_in()
         times = tuple(self._sample(self._settings.group) for _ in range(samples))
-        return Block(times, time.perf_counter() - started, moment, None)
+        return Recorded(turn=0, seconds=time.perf_counter() - started, gpu=moment, samples=times)
 
     def _lead_in(self) -> Moment | None:
         """Untimed calls, and an NVML reading of the GPU during them."""
@@ -130,8 +129,8 @@ class Stopwatches:
         self._watch = watch
         self._prepared: dict[str, tuple[TimedCall, stopwatch.Stopwatch | HostStopwatch]] = {}
 
-    def prepare(self, name: str, timed: TimedCall, settings: Settings) -> Any:
-        """Warm a call up; `profkit.timing.stopwatch.Ready` as plain data."""
+    def prepare(self, name: str, timed: TimedCall, settings: Settings) -> Ready:
+        """Warm a call up."""
         watch: stopwatch.Stopwatch | HostStopwatch
         with timed.around():
             if self._device == "cuda" and settings.timer is not Timer.synchronized:
@@ -139,13 +138,13 @@ class Stopwatches:
             else:
                 watch = HostStopwatch(timed.call, settings, timed.wait, self._watch)
             self._prepared[name] = timed, watch
-            return plain(watch.prepare())
+            return watch.prepare()
 
-    def block(self, name: str, samples: int, host: float) -> Any:
-        """A block of samples; `profkit.timing.stopwatch.Block` as plain data."""
+    def block(self, name: str, samples: int, host: float) -> Recorded:
+        """A block of samples."""
         timed, watch = self._prepared[name]
         with timed.around():
-            return plain(watch.block(samples, host))
+            return watch.block(samples, host)
 
     def check_energy(self) -> None:
         """Raise EnvironmentProblem unless the energy of calls can be measured."""
@@ -158,9 +157,9 @@ class Stopwatches:
         except NoDriver as why:
             raise EnvironmentProblem(f"{_NO_ENERGY}: {why}", "leave out --energy") from None
 
-    def energy(self, name: str, seconds: float) -> Any:
-        """The energy of calls; `profkit.timing.latency_format.EnergyRun` as plain data."""
+    def energy(self, name: str, seconds: float) -> EnergyRun:
+        """The energy of calls."""
         timed, watch = self._prepared[name]
         assert isinstance(watch, stopwatch.Stopwatch), "check_energy comes before"
         with timed.around():
-            return plain(watch.energy(seconds))
+            return watch.energy(seconds)

@@ -15,6 +15,7 @@ from typing import IO, Any, Protocol
 
 from profkit.capture.process import end, reduced_environment, supervised
 from profkit.core.errors import BadInput, EnvironmentProblem, ProfkitError, TargetFailed, UsageError
+from profkit.core.typed_file import T, convert
 
 TIMES_TARGETS = "profkit.timing.worker"
 _ALONE = "run it alone with --check"
@@ -39,7 +40,7 @@ class Silent(Died):
 class Timekeeper(Protocol):
     """What can be asked to time: a process, or callables of this one."""
 
-    def ask(self, do: str, **arguments: Any) -> Any:
+    def ask(self, do: str, model: type[T], **arguments: Any) -> T:
         """The answer to a request of `profkit.timing.worker`; raises ProfkitError."""
 
 
@@ -62,7 +63,7 @@ class Turn:
         self._output, self._name = output, name
         self._rest = b""
 
-    def ask(self, do: str, **arguments: Any) -> Any:
+    def ask(self, do: str, model: type[T], **arguments: Any) -> T:
         """The answer to a request.
 
         Raises the worker's ProfkitError, Died with its last line of output when it has ended, and
@@ -92,7 +93,7 @@ class Turn:
         if "error" in answer:
             kind = _KINDS.get(answer["error"], TargetFailed)
             raise kind(answer["message"], answer["remedy"])
-        return answer["told"]
+        return convert(answer["told"], model)
 
     def stop(self) -> None:
         """End the process; a request that waits, in another thread, raises Died."""

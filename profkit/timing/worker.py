@@ -17,11 +17,11 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TextIO
 
 from msgspec import structs
 
@@ -33,8 +33,9 @@ from profkit.capture.target import Inputs, Target, Unsupported, Variant, load_ta
 from profkit.core.errors import EnvironmentProblem, ProfkitError, TargetFailed
 from profkit.core.fingerprint import Device, Fingerprint
 from profkit.core.typed_file import plain
+from profkit.timing.latency_format import EnergyRun, Recorded
 from profkit.timing.loaded import Declaration, Loaded, Located, VariantFacts, checked
-from profkit.timing.stopwatch import Cache, Settings, Timer
+from profkit.timing.stopwatch import Cache, Ready, Settings, Timer
 from profkit.timing.stopwatches import Stopwatches, TimedCall
 
 _PROFKIT = Path(__file__).resolve().parent.parent
@@ -125,8 +126,8 @@ class _Worker:
         about = {variant.name: _about(variant, None) for variant in target.variants}
         return Declaration(target=_sound(target.described()), variants=about)
 
-    def prepare(self, variant: str, timer: str, cache: str, warmup: float, group: int) -> Any:
-        """Warm a variant up; see `profkit.timing.stopwatch.Ready`."""
+    def prepare(self, variant: str, timer: str, cache: str, warmup: float, group: int) -> Ready:
+        """Warm a variant up."""
         self._target.enter()
         (chosen,) = self._target.chosen([variant])
         targets.attempt(chosen, self._inputs)
@@ -134,8 +135,8 @@ class _Worker:
         timed = TimedCall(partial(chosen.call, self._inputs), chosen.around)
         return self._stopwatches.prepare(variant, timed, settings)
 
-    def block(self, variant: str, samples: int, host: float) -> Any:
-        """Take a block of samples; see `profkit.timing.stopwatch.Block`."""
+    def block(self, variant: str, samples: int, host: float) -> Recorded:
+        """Take a block of samples."""
         self._target.enter()
         return self._stopwatches.block(variant, samples, host)
 
@@ -143,8 +144,8 @@ class _Worker:
         """Raise EnvironmentProblem unless the energy of calls can be measured."""
         self._stopwatches.check_energy()
 
-    def energy(self, variant: str, seconds: float) -> Any:
-        """The energy of calls for some seconds; see `profkit.timing.latency_format.EnergyRun`."""
+    def energy(self, variant: str, seconds: float) -> EnergyRun:
+        """The energy of calls for some seconds."""
         self._target.enter()
         return self._stopwatches.energy(variant, seconds)
 
@@ -233,12 +234,7 @@ def serve(worker: object, requests: TextIO, answers: TextIO) -> None:
             answer = {"error": error.exit_code, "message": error.message, "remedy": error.remedy}
         except Exception as error:
             answer = {"error": TargetFailed.exit_code, "message": _words(error), "remedy": ""}
-        _write(answers, answer)
-
-
-def _write(answers: TextIO, answer: Mapping[str, Any]) -> None:
-    answers.write(json.dumps(answer) + "\n")
-    answers.flush()
+        print(json.dumps(answer), file=answers, flush=True)
 
 
 def main(argv: Sequence[str], make: Callable[[float], object] = _Worker) -> None:
@@ -257,7 +253,9 @@ def main(argv: Sequence[str], make: Callable[[float], object] = _Worker) -> None
     ):
         worker = make(started)
         if isinstance(worker, _Worker):
-            worker.doing = lambda variant: _write(answers, {"doing": variant})
+            worker.doing = lambda variant: print(
+                json.dumps({"doing": variant}), file=answers, flush=True
+            )
         serve(worker, requests, answers)
 
 

@@ -19,7 +19,6 @@ from profkit.calibration.ceiling_measurement import roofs_named
 from profkit.calibration.ceilings import (
     LABELS,
     CeilingFile,
-    Measured,
     ceiling,
     ceilings_document,
     ceilings_json,
@@ -31,6 +30,7 @@ from profkit.calibration.ceilings import (
     warnings,
 )
 from profkit.calibration.loads import counts
+from profkit.calibration.loads.answers import Measured
 from profkit.calibration.loads.counts import Machine
 from profkit.capture.gpu import Moment
 from profkit.core.errors import BadInput, EnvironmentProblem, UsageError
@@ -145,7 +145,9 @@ def test_beside_it_stands_what_a_steady_load_gets() -> None:
     assert (one.steady_clock, one.steady_power) == (1.45e9, 685.0)
     assert one.steady_throttled_by == (CAP,)
     assert not one.doubtful
-    late = ceiling("dram", [replace(timed(1e-3, 4.3e9), steady_samples=(0.9e-3,) * 9)], None, 132)
+    late = ceiling(
+        "dram", [structs.replace(timed(1e-3, 4.3e9), steady_samples=(0.9e-3,) * 9)], None, 132
+    )
     assert late.doubtful
 
 

@@ -36,24 +36,22 @@ class Made:
         return {"loads": [load(f"way {at}", rate) for at, rate in enumerate(RATES[name])]}
 
 
-def load(how: str, rate: float) -> dict[str, Any]:
+def load(method: str, rate: float) -> dict[str, Any]:
     return {
-        "how": how,
+        "method": method,
         "amount": rate * 1e-3,
-        "bursts": blocks(1e-3, BURST),
-        "steady": blocks(1e-3 / SLOWER, STEADY),
+        "samples": samples(1e-3),
+        "moments": [BURST],
+        "steady_samples": samples(1e-3 / SLOWER),
+        "steady_moments": [STEADY],
     }
 
 
-def blocks(seconds: float, gpu: dict[str, Any]) -> list[dict[str, Any]]:
-    """Two blocks of samples around a time, one of them without an NVML reading."""
+def samples(seconds: float) -> list[float]:
+    """Of two blocks, around a time."""
     noise = np.random.default_rng(1).uniform(-1e-4, 1e-4, 80)
-    samples = (seconds * (1 + noise - np.median(noise))).tolist()
-    block = {"started": 0.0, "seconds": 0.1, "overtaken": 0}
-    return [
-        {**block, "samples": samples[:40], "gpu": gpu},
-        {**block, "samples": samples[40:], "gpu": None},
-    ]
+    around: list[float] = (seconds * (1 + noise - np.median(noise))).tolist()
+    return around
 
 
 if __name__ == "__main__":

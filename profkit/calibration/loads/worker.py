@@ -11,18 +11,21 @@ import gc
 import math
 import sys
 import time
-from collections.abc import Mapping
-from dataclasses import asdict, replace
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import chain
 
+from msgspec import structs
+
+from profkit.calibration.loads.answers import Loads, Located, Measured
 from profkit.calibration.loads.counts import Machine
 from profkit.calibration.loads.loads import Load, loads
 from profkit.capture.environment import fingerprint, lock
-from profkit.capture.gpu import Watch
+from profkit.capture.gpu import Moment, Watch
 from profkit.capture.target import Unsupported, without_torch
 from profkit.core.errors import EnvironmentProblem, TargetFailed
-from profkit.core.typed_file import plain
-from profkit.timing.stopwatch import Block, Cache, Ready, Settings, Stopwatch, Timer
+from profkit.timing.latency_format import Recorded
+from profkit.timing.stopwatch import Cache, Ready, Settings, Stopwatch, Timer
 from profkit.timing.worker import main, watch
 
 _SETTINGS = Settings(Timer.events, Cache.warm, warmup=0.4)
@@ -42,7 +45,7 @@ class _Ceilings:
     def __init__(self, _started: float) -> None:
         self._watch: Watch | None = None
 
-    def open(self, seed: int) -> Mapping[str, Any]:
+    def open(self, seed: int) -> Located:
         """Lock the process and say what GPU this is; raises EnvironmentProblem without one."""
         try:
             import torch
@@ -61,28 +64,28 @@ class _Ceilings:
             l2_bytes=properties.L2_cache_size,
             memory_bytes=properties.total_memory,
         )
-        return {"machine": asdict(self._machine), "fingerprint": plain(surroundings)}
+        return Located(self._machine, surroundings)
 
-    def measure(self, name: str) -> Mapping[str, Any]:
-        """Samples of each load that may reach a roof; {"left_out": why} where none can run."""
+    def measure(self, name: str) -> Loads:
+        """Samples of each load that may reach a roof."""
         import torch
 
         try:
-            return {"loads": [self._timed(load) for load in loads(name, self._machine, self._seed)]}
+            return Loads(tuple(map(self._timed, loads(name, self._machine, self._seed))))
         except (Unsupported, EnvironmentProblem) as why:
-            return {"left_out": str(why)}
+            return Loads(left_out=str(why))
         except torch.OutOfMemoryError:
-            return {"left_out": "the GPU has too little free memory for it"}
+            return Loads(left_out="the GPU has too little free memory for it")
         except (RuntimeError, AttributeError) as error:
             if _BROKEN in str(error):
                 raise
             reason = " ".join(str(error).split("\n")[0].split())[:200]
-            return {"left_out": f"torch {torch.__version__} can't do it ({reason})"}
+            return Loads(left_out=f"torch {torch.__version__} can't do it ({reason})")
         finally:
             gc.collect()
             torch.cuda.empty_cache()
 
-    def _timed(self, load: Load) -> Mapping[str, Any]:
+    def _timed(self, load: Load) -> Measured:
         """Blocks of samples at a steady clock, then bursts.
 
         A sample is of several calls, so that little of a steady block is pauses, in which the GPU
@@ -101,15 +104,26 @@ class _Ceilings:
         count = max(_FEWEST, min(_MOST, math.ceil(wanted)))
         steady = [stopwatch.block(count, ready.host) for _ in range(_BLOCKS)]
         bursts = [_burst(load, stopwatch, ready, group) for _ in range(_BLOCKS)]
-        return {
-            "how": load.method,
-            "amount": load.amount,
-            "bursts": [plain(block) for block in bursts],
-            "steady": [plain(block) for block in steady],
-        }
+        return Measured(
+            load.method, load.amount, _samples(bursts), _moments(bursts),
+            _samples(steady), _moments(steady),
+        )  # fmt: skip
 
 
-def _burst(load: Load, stopwatch: Stopwatch, ready: Ready, group: int) -> Block:
+def _samples(blocks: Sequence[Recorded]) -> tuple[float, ...]:
+    return tuple(chain.from_iterable(block.samples for block in blocks))
+
+
+def _moments(blocks: Sequence[Recorded]) -> tuple[Moment, ...]:
+    """The GPU during blocks; its SM clock as measured over a block, else as NVML has it before."""
+    return tuple(
+        structs.replace(block.gpu, sm_clock=block.sm_clock or block.gpu.sm_clock)
+        for block in blocks
+        if block.gpu
+    )
+
+
+def _burst(load: Load, stopwatch: Stopwatch, ready: Ready, group: int) -> Recorded:
     """A few samples after a pause, over before the power cap takes hold.
 
     Calls go before them, so that the clock has come up when the block begins and looks at it.
