@@ -60,6 +60,7 @@ T = TypeVar("T")
 ROOT = Path(__file__).parent.parent
 TRACKED = ROOT / "reports" / "h200"
 CORPUS = ROOT.parent / "shared" / "corpus" / "reports"
+TRUTH = ROOT.parent / "shared" / "truth" / "crosschip"
 
 FULL = ("known", "sdpa_s512_flash", "sdpa_s512_efficient", "sdpa_s512_cudnn", "sdpa_s512_math")
 CAUSAL = ("sdpa_s2048_d128_causal_flash", "sdpa_s2048_d128_causal_cudnn")
@@ -73,6 +74,10 @@ RECORDED = FULL + CAUSAL + REDUCED
 needs_reader = pytest.mark.skipif(WITHOUT_READER, reason="NVIDIA's reader is hidden")
 needs_corpus = pytest.mark.skipif(
     not CORPUS.is_dir(), reason="others' reports (../shared/corpus) are not here"
+)
+
+needs_truth = pytest.mark.skipif(
+    not TRUTH.is_dir(), reason="others' pairs (../shared/truth) are not here"
 )
 
 

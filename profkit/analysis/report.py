@@ -93,7 +93,7 @@ class Kernel:
 
     @property
     def headroom(self) -> Headroom | None:
-        """The most that its kernel can gain, whatever its code: `factor`, and the `floor` there.
+        """What its kernel's present DRAM bytes and FLOP allow: `factor`, and the `floor` there.
 
             >>> report.kernel("transpose").headroom.factor
 

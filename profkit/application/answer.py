@@ -99,7 +99,7 @@ class PlanItem(Model, frozen=True, kw_only=True):
 
 class Answer(Output, frozen=True, kw_only=True, tag="profkit.answer/1"):
     """An application's step: its parts, which sum to its time, and a plan in order; `together` is
-    what all of the plan gives at most."""
+    what all of the plan gives by replay."""
 
     profkit: str
     name: str
@@ -114,7 +114,7 @@ class Answer(Output, frozen=True, kw_only=True, tag="profkit.answer/1"):
 @dataclass(frozen=True)
 class _Kernel:
     """A picked kernel: its entry, indices in the events' tables, share, what was found, and what a
-    fix of it gives the step at most."""
+    fix of it gives the step by replay."""
 
     entry: PickEntry
     group: Group
@@ -198,7 +198,7 @@ class _Reader:
         return _Kernel(entry, group, share, item, ceiling)
 
     def _end_to_end(self, group: Group, share: float, gain: float) -> float:
-        """What a kernel that is faster by a factor gives the step at most."""
+        """What a kernel that is faster by a factor gives the step by replay."""
         amdahl = 1 / (1 - share * (1 - 1 / gain))
         if self._what_if is None or self._run.named is not self._run.events:
             return amdahl
@@ -303,7 +303,7 @@ class _Reader:
                 )
 
     def _together(self) -> float:
-        """What all fixes of the plan give at most."""
+        """What all fixes of the plan give by replay."""
         if self._what_if is None:
             return math.nan
         change = causes.plan(name for item in self._causes for name in item.rule.relieves)

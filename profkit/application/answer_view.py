@@ -16,10 +16,11 @@ from profkit.ui.text import extent, factor, factor_range, literal, number, perce
 
 _COLUMNS = ("Part of the step", "Time", "Finding", "Kernel", "Step")
 _NOTE = (
-    "Kernel: its estimated speedup from fixing the finding. Step: the most that this gives the "
-    "program, by replay of the recorded step; what runs behind other work gives nothing."
+    "Kernel: its estimated speedup. Step: about what this gives by replay of the recorded step, "
+    "which keeps all else; what runs behind other work gives nothing."
 )
 _NAME = 30  # characters, chosen: the table then fits 100 columns
+_KEPT = "the replay keeps the other kernels and the host's work between launches"
 _NOTHING = f"No fix is known that gives {WORTH - 1:.0%} or more of the step."
 _WHERE = {GAPS: "GPU idle", COPIES: "copies"}
 
@@ -40,7 +41,8 @@ def answer_document(
     fixes = tuple(_fix(answer, item, actions) for item in answer.plan)
     blocks.append(doc.Items(fixes, numbered=True) if fixes else doc.Lines((_NOTHING,)))
     if len(answer.plan) > 1 and not math.isnan(answer.together):
-        blocks.append(doc.Lines((doc.quiet(f"All together at most {factor(answer.together)}"),)))
+        together = f"All together about {factor(answer.together)}; {_KEPT}"
+        blocks.append(doc.Lines((doc.quiet(together),)))
     blocks += [doc.Next(_next_commands(answer, folder))] if folder else []
     return doc.Document(title, tuple(blocks))
 
@@ -108,7 +110,7 @@ def _reasons(answer: Answer) -> Iterator[str]:
 
 
 def _fix(answer: Answer, item: PlanItem, actions: int | None) -> doc.Item:
-    gain = f"{factor(item.likely)}, at most {factor(item.ceiling)}"
+    gain = f"{factor(item.likely)}, about {factor(item.ceiling)} by replay"
     about = [": ", doc.code(_kernel_name(answer, item.part))] if item.part else []
     return doc.Item(doc.styled(f"{gain}  {item.finding}", *about), lines=item.actions[:actions])
 

@@ -92,7 +92,7 @@ class StepTimes:
 
     @property
     def ceiling(self) -> float:
-        """The factor by which the step gets faster at most."""
+        """The factor by which the replayed step gets faster."""
         return max(1.0, self.present / self.after) if self.after > 0 else math.inf
 
 
@@ -139,7 +139,7 @@ class WhatIf:
         )
 
     def ceiling(self, change: Change) -> float:
-        """The factor by which a step gets faster at most: of its median time, so that no less is
+        """The factor by which a replayed step gets faster: of its median time, so that no less is
         left of that than of the replayed steps."""
         times = self.times(change)
         return replace(times, present=min(times.present, self.step)).ceiling

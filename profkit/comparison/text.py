@@ -26,13 +26,14 @@ from profkit.comparison.timed_change import INTERLEAVED, TimedChange
 from profkit.report.catalog import catalog
 from profkit.report.summary import Group
 from profkit.rules.finding import Finding
-from profkit.rules.finding_text import gain
+from profkit.rules.finding_text import factor, gain
 from profkit.timing.latency_view import latency_words, times_as_fast
 from profkit.ui.text import compact, extent, literal, number, percent, plural
 
 SMALL_CAUSE = 0.02
 """The share of the largest cause below which one is summed with the others. Chosen: 2% of the
 largest bar is shorter than one of its twelve characters."""
+_WIDE = 2.0  # high over low, above which confidence is low; chosen
 # Chosen: a headline names one finding, or two, on a line of 100 columns.
 _RESOLVED_SHOWN = 2
 # More than half of the seconds that go the way of the change: a majority.
@@ -344,11 +345,12 @@ def estimate_held(change: FindingChange, kernel: KernelDiff) -> str:
         return ""
     if kernel.is_forced or (change.before and change.before.rule.spans == "chain"):
         return ""
+    measured = f"measured {kernel.speedup:.2f}x"
+    if estimate.low <= kernel.speedup <= estimate.high and estimate.high > _WIDE * estimate.low:
+        span = f"{factor(estimate.low)} to {factor(estimate.high)}"
+        return f"{span}, {measured}; a range this wide says little"
     inside = estimate.low <= kernel.speedup <= estimate.high
-    return (
-        f"{gain(estimate)}, measured {kernel.speedup:.2f}x, "
-        f"{'within' if inside else 'outside'} the range"
-    )
+    return f"{gain(estimate)}, {measured}, {'within' if inside else 'outside'} the range"
 
 
 def change_words(change: Changed) -> tuple[str, str, str]:

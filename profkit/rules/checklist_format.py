@@ -44,11 +44,12 @@ class FindingRow(Model, frozen=True, kw_only=True):
     `run_speedup` the likely factor for all launches of the report, or the selected ones, or of its
     `variant` where the report has several of one work: null where the rule estimates none, or
     quantities are missing; `promises` states whether there is an estimate, `estimate_lacks` the
-    missing quantities. Of a kernel, `range` held 80% of the fixes of recorded pairs and ends at its
-    headroom; `confidence` is high up to a factor of 1.3 between its ends, medium up to 2, low where
-    it begins below the smallest gain that is reported. `assumes` is what the estimate takes for
-    granted of the fix, null for nothing. `bounded_by` is the next bottleneck after the fix, whose
-    remaining work takes `bound_s`. `where` has the largest share first.
+    missing quantities. Of a kernel, `range` comes from the fixes of recorded pairs, holds
+    less often on others, and ends at the headroom; `confidence` is high up to a factor of 1.3
+    between its ends, medium up to 2, low where it begins below the smallest gain that is reported.
+    `assumes` is what the estimate takes for granted of the fix, null for nothing. `bounded_by` is
+    the next bottleneck after the fix, whose remaining work takes `bound_s`. `where` has the largest
+    share first.
     """
 
     rank: Rank

@@ -44,13 +44,16 @@ class DeclaredWork:
 class DeclaredHeadroom(Model, frozen=True, kw_only=True):
     """At most `factor` times as fast: `least` seconds of the declared work at its highest floor.
 
-    `dram_share` is the share of the time that the declared bytes take at least. A point of the
-    roofline: `intensity` in FLOP/B, `rate` and `attainable` in FLOP/s; unknown where undeclared.
+    `fits_l2`: the floor is DRAM, and the declared bytes may stay in L2 from call to call, which
+    bounds nothing. `dram_share` is the share of the time that the declared bytes take at least. A
+    point of the roofline: `intensity` in FLOP/B, `rate` and `attainable` in FLOP/s; unknown where
+    undeclared.
     """
 
     factor: float
     least: float
     floor: str
+    fits_l2: bool
     dram_share: Real
     intensity: Real
     rate: Real
@@ -89,6 +92,7 @@ def declared_headroom(
         factor=seconds / least,
         least=least,
         floor=floor,
+        fits_l2=floor == RESOURCES["dram_busy"] and work.bytes <= gpu.l2_bytes,
         dram_share=floors[RESOURCES["dram_busy"]] / seconds,
         intensity=intensity,
         rate=work.flop / seconds,

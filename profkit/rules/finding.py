@@ -192,7 +192,7 @@ class Finding:
 
     @property
     def is_ceiling(self) -> bool:
-        """Whether only the most that a fix may give is known, of a timeline as a whole."""
+        """Whether only what all idle time gives is known, of a timeline as a whole."""
         return self.rule.about == "timeline" and self.rule.confidence == "low"
 
     @property
@@ -235,7 +235,7 @@ class Finding:
     def speedup_text(self) -> str:
         """`2.1x [1.5, 2.9]`, or that there is no estimate."""
         if self.estimate and self.is_ceiling:
-            return f"at most {factor(self.estimate.high)}"
+            return f"up to {factor(self.estimate.high)}"
         return str(self.estimate or "no estimated speedup")
 
     @property

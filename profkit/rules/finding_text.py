@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING
 from profkit.core.unit_words import is_word, unit_after
 from profkit.machine_code.blame import SAMPLES
 from profkit.report.action import WITHOUT_READER, has_reader
-from profkit.report.floors import LAUNCH, WORTH, floors
+from profkit.report.floors import LAUNCH, SHORTEST, WORTH, floors
 from profkit.report.resources import RESOURCES
-from profkit.rules.calibration import LEVEL
 from profkit.rules.finding import (
     SECTOR,
     DemonstratedSpeedup,
@@ -39,10 +38,10 @@ HEADING = "Bottlenecks and estimated speedups"
 NOTHING = "nothing found"
 NOT_ADDITIVE = "estimates are not additive"
 _LEAST = f"{1 - 1 / WORTH:.0%}"
-RANGES = f"{LEVEL:.0%} of the fixes of recorded pairs were within such a range"
+RANGES = "how often such a range holds: docs/reference/accuracy.md"
 LEFT_OUT = f"findings that save less than {_LEAST} of their kernel are left out"
-HEADROOM = "Headroom: the most that changes can give that keep its DRAM bytes and FLOP"
-NEEDED = f"{HEADROOM}, as recorded minus the waste that findings name"
+HEADROOM = "Headroom: what a kernel's present DRAM traffic, FLOP and launch allow"
+NEEDED = f"{HEADROOM}, minus the waste that findings name; moving or computing less gains more"
 DEMONSTRATED = "Demonstrated speedup"
 NO_TIMELINE_FINDING = "No limit was found that a fix would relieve by 2% or more."
 INFORMATIVE = "Without an estimated speedup"
@@ -68,9 +67,14 @@ _BLAMED = {
 }
 _FLAT = 0.02  # the share of each of fifty equal places: none stands out
 _NO_FLOP = "FLOP not recorded"
-ALONE = " alone"
-"""Behind the floor of a headroom where the FLOP were not recorded."""
-_SHORT_FLOORS = {RESOURCES["dram_busy"]: "DRAM", ARITHMETIC: "FLOP", LAUNCH: "launch"}
+UNKNOWN_FLOP = " (FLOP?)"
+"""Behind a headroom where the FLOP were not recorded."""
+_FLOORS = {
+    RESOURCES["dram_busy"]: ("DRAM", "keeps its DRAM bytes"),
+    ARITHMETIC: ("FLOP", "keeps its FLOP"),
+    LAUNCH: ("launch", f"keeps one launch, {SHORTEST * 1e6:.0f} µs"),
+}
+"""What a headroom at a floor keeps: in a table's cell, and in a sentence."""
 # what a rule's own `match` selects has no meaning outside of the rule
 _LABELS = {
     "matched": "warp samples that this rule selects",
@@ -91,28 +95,33 @@ factor = numbers.factor
 
 
 def headroom(headroom: Headroom | None) -> str:
-    """The most that a kernel can gain: `at most 4.8x in all (DRAM)`; "" where it is unknown."""
+    """What a kernel's present work allows: `present traffic and FLOP allow 4.8x (keeps its DRAM
+    bytes)`; "" where it is unknown."""
     if headroom is None:
         return ""
-    floor = headroom.floor if headroom.flop_recorded else f"{headroom.floor} alone: {_NO_FLOP}"
-    return f"at most {factor(headroom.factor)} in all ({floor})"
+    _, keeps = _FLOORS[headroom.floor]
+    work, unknown = ("traffic and FLOP allow", "")
+    if not headroom.flop_recorded:
+        work, unknown = ("traffic allows", f"; {_NO_FLOP}")
+    return f"present {work} {factor(headroom.factor)} ({keeps}{unknown})"
 
 
 def headroom_legend(cells: Iterable[str]) -> str:
     """What a column of headrooms means."""
-    return f"{HEADROOM}; alone: {_NO_FLOP}" if any(ALONE in cell for cell in cells) else HEADROOM
+    unknown = any(UNKNOWN_FLOP in cell for cell in cells)
+    return f"{HEADROOM}{f'; FLOP?: {_NO_FLOP}' if unknown else ''}"
 
 
 def kernel_columns(checklist: Checklist | None) -> Mapping[str, Callable[[Group], str]]:
     """What a table of kernels has of their checklist: the variants that a kernel is of, in a report
-    of several, and its headroom: `≤4.8x DRAM`."""
+    of several, and its headroom: `4.8x, same DRAM`."""
     if checklist is None:
         return {}
 
     def headroom(group: Group) -> str:
         most = checklist.headroom_of(group)
-        alone = ALONE if most and not most.flop_recorded else ""
-        return f"≤{factor(most.factor)} {_SHORT_FLOORS[most.floor]}{alone}" if most else ""
+        unknown = UNKNOWN_FLOP if most and not most.flop_recorded else ""
+        return f"{factor(most.factor)}, same {_FLOORS[most.floor][0]}{unknown}" if most else ""
 
     def variant(group: Group) -> str:
         names = dict.fromkeys(map(checklist.wholes.name, group.launches))
@@ -160,7 +169,7 @@ def _bound(item: Finding, estimate: Estimate) -> Iterator[str]:
     """What bounds the time after a fix."""
     time = number(estimate.bound_seconds, "s")
     if item.rule.about == "application":
-        yield f"at most {factor(estimate.high)} ({time} of a step left)"
+        yield f"about {factor(estimate.high)} by replay ({time} of a step left)"
     elif item.group is None:
         parts = " and ".join(f"all {region.PARTS[name]}" for name in item.rule.relieves)
         most = f"{factor(estimate.high)} if {parts} disappear ({time} left)"
@@ -264,14 +273,12 @@ def extents(checklist: Checklist) -> str:
     first = f"of {whole(checklist)}, then per {_RANGE}"
     if _has_several_bases(checklist):
         first = f"title: part in parentheses; below: {_RANGE}"
-    confidence = f"confidence is by its width, low where it begins below {WORTH}x"
-    return f"{first}: {RANGES}, {confidence}; {NOT_ADDITIVE}; {LEFT_OUT}"
+    return f"{first} ({RANGES}); {NOT_ADDITIVE}; {LEFT_OUT}"
 
 
 def notes() -> str:
     """What ranges are, and which findings are left out, in one line."""
-    within = f"[low, high]: {LEVEL:.0%} of recorded fixes fell within"
-    return f"{within}; savings below {_LEAST} of a kernel are left out"
+    return f"[low, high]: {RANGES}; savings below {_LEAST} of a kernel are left out"
 
 
 def whole(checklist: Checklist) -> str:

@@ -1,4 +1,4 @@
-"""Headroom: the time of a kernel at its last floor, with the work that its findings leave.
+"""Headroom: the time of a kernel at its last floor, with the present work that its findings leave.
 
 The last floor is the highest of three: the bytes that it moves through DRAM at the rate that
 kernels reach, its floating-point operations on the fastest unit for their types, and a launch.
@@ -27,10 +27,10 @@ ARITHMETIC = "floating-point operations"
 
 
 class Headroom(Model, frozen=True):
-    """The most that a kernel can gain: at `floor`, its typical launch takes `seconds`.
+    """What a kernel's present work allows: at `floor`, its typical launch takes `seconds`.
 
-    No change of its code goes beyond `factor`, where the recorded FLOP and the DRAM bytes that no
-    finding removes are needed. Without `flop_recorded` the least time of the FLOP is not known.
+    A change that needs fewer FLOP or DRAM bytes than were recorded, less what findings remove, goes
+    beyond `factor`. Without `flop_recorded` the least time of the FLOP is not known.
     """
 
     factor: Factor

@@ -88,9 +88,9 @@ def _story_tables(applications: Applications | None) -> Iterator[Table]:
         return
     summary = (
         f"Planted cause named first: {_rounded(applications.named)}. Gain within the ceiling: "
-        f"{_rounded(applications.within)}. Ceiling at most {NEAR - 1:.0%} above the gain of a "
+        f"{_rounded(applications.within)}. Ceiling up to {NEAR - 1:.0%} above the gain of a "
         f"complete fix or of a control: {_rounded(applications.near)}. A replay without a change "
-        f"differs from the recorded step by at most {applications.replay_error:.1%}. ~: the gain "
+        f"differs from the recorded step by up to {applications.replay_error:.1%}. ~: the gain "
         "of the kernels or copies that were made faster, replayed."
     )
     rows = tuple(map(_story_row, applications.stories))

@@ -39,7 +39,7 @@ def test_no_estimate_exceeds_the_headroom_of_its_kernel(profkit_cli: Cli, path: 
 def test_an_explained_rule_stays_within_the_headroom(profkit_cli: Cli) -> None:
     text = profkit_cli("rules", "explain", "shared_bank_conflicts", "--on", KNOWN).stdout
     for part in text.split("Fires on ")[1:]:
-        (high,), (most,) = RANGE.findall(part), re.findall(r"at most ([\d.]+)x in all", part)
+        (high,), (most,) = RANGE.findall(part), re.findall(r"FLOP allow ([\d.]+)x", part)
         assert float(high) <= float(most) * ROUNDED
 
 
@@ -62,7 +62,7 @@ def test_without_its_dram_traffic_a_kernel_has_no_headroom(profkit_cli: Cli) -> 
 
 def test_the_headroom_is_shown_once_for_each_kernel(profkit_cli: Cli) -> None:
     text = profkit_cli("checklist", KNOWN, "--kernel", "transpose_conflict", "--all").stdout
-    assert text.count("at most 2.9x in all (DRAM)") == 1
+    assert text.count("present traffic and FLOP allow 2.9x (keeps its DRAM bytes)") == 1
     assert text.count("Headroom: ") == 1
 
 

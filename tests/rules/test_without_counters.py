@@ -121,8 +121,17 @@ def test_headroom_is_the_declared_bytes_at_the_rate_that_kernels_reach(h200: Gpu
     assert headroom.factor == pytest.approx(4.0)
     assert headroom.floor == "DRAM"
     assert headroom.dram_share == pytest.approx(0.25)
+    assert not headroom.fits_l2
     assert headroom.intensity == pytest.approx(1 / 4.56)
     assert headroom.rate == pytest.approx(1e9 / 4e-3)
+
+
+def test_bytes_that_l2_holds_bound_no_calls_in_a_row(h200: Gpu) -> None:
+    # 50 MB of L2 (NVIDIA H100 whitepaper); 45.6 MB take 10 µs from DRAM
+    headroom = declared_headroom(DeclaredWork(bytes=45.6e6), 4e-5, h200, unit="fp32")
+    assert headroom
+    assert headroom.factor == pytest.approx(4.0)
+    assert headroom.fits_l2
 
 
 def test_headroom_is_the_declared_flop_on_the_unit_of_the_code(h200: Gpu) -> None:

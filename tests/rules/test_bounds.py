@@ -1,0 +1,57 @@
+"""No output claims a bound that a fix was measured to pass."""
+
+from __future__ import annotations
+
+import json
+import re
+import tarfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from typer.testing import Result
+
+from profkit.rules.score import definitions_of, read_pair
+from tests.conftest import TRUTH, needs_truth, pair_report, scratch, written_once
+from tests.examined_pairs import PAIRS
+
+Cli = Callable[..., Result]
+BOUND = re.compile(r"(?:at most|≤|no more than|up to) ?([\d.,]+)x")
+_PAST = ("adam_eager", "bicg_two_passes", "fuse_passes", "loop_order", "srad_stored_derivatives")
+"""Recorded pairs whose fix gained more than the present traffic and FLOP allow."""
+
+
+def bounds(profkit_cli: Cli, report: Path) -> list[float]:
+    """The factors that the report's outputs call the most that can be gained."""
+    pages = [("analyze", report), ("checklist", report, "--top", "0", "--all")]
+    pages.append(("analyze", report, "--format", "html"))
+    text = "\n".join(profkit_cli(*page).stdout for page in pages)
+    assert "present traffic" in text
+    return [float(each.replace(",", "")) for each in BOUND.findall(text)]
+
+
+@pytest.mark.parametrize("name", _PAST)
+def test_no_bound_is_passed_by_a_recorded_fix(profkit_cli: Cli, name: str) -> None:
+    report = pair_report(name, "before")
+    gain = read_pair(report.parent, definitions_of(PAIRS)).achieved
+    assert all(gain <= bound for bound in bounds(profkit_cli, report))
+
+
+@needs_truth
+def test_no_bound_is_passed_by_others_fixes(profkit_cli: Cli) -> None:
+    def unpack(part: Path) -> None:
+        with tarfile.open(TRUTH / "recordings.tar.xz") as recordings:
+            recordings.extractall(part, filter="data")
+
+    folder = written_once(scratch() / "truth", unpack)
+    gains = {
+        each["name"]: each["speedup"]
+        for each in json.loads((TRUTH / "pairs.json").read_text())["pairs"]
+        if each.get("speedup")
+    }
+    assert len(gains) > 50
+    for name, gain in gains.items():
+        (report,) = folder.rglob(f"{name}/before.ncu-rep")
+        text = profkit_cli("analyze", report).stdout
+        passed = [bound for bound in BOUND.findall(text) if float(bound.replace(",", "")) < gain]
+        assert not passed, (name, gain, passed)
