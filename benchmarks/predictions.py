@@ -28,7 +28,7 @@ def judged(pair: RecordedPair) -> Outcome | None:
     if pair.after is None or pair.category is None or pair.kind == "no_gain":
         return None
     before, after = load(pair.before), load(pair.after)
-    proposed = next_experiments(before, sys.maxsize)
+    proposed = next_experiments(before, sys.maxsize).proposed
     prediction = next((each for each in proposed if each.category == pair.category), None)
     if prediction is None:
         return None

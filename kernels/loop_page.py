@@ -51,7 +51,9 @@ class Step:
 def steps(folder: Path) -> list[Step]:
     """The loop in a folder of the ladder's recordings, none of them in an archive."""
     reports = {name: profkit.load(report_of(folder, name)) for name in CHANGES}
-    proposed = {name: next_experiments(report, _PROPOSED) for name, report in reports.items()}
+    proposed = {
+        name: next_experiments(report, _PROPOSED).proposed for name, report in reports.items()
+    }
     first, *_ = CHANGES
     made = [Step(first, None, proposed[first])]
     for before, after in pairwise(CHANGES):

@@ -72,10 +72,11 @@ def _experiments(
     tried = refuted(before) if before.is_dir() else frozenset()
     if after is None:
         test = read_experiments(before).test if before.is_dir() else None
-        return Experiments(test=test, proposed=next_experiments(earlier, top, tried))
+        found = next_experiments(earlier, top, tried)
+        return Experiments(test=test, **vars(found))
     later = read_report(after, matching.kernel)
     proposed = read_experiments(before).proposed if before.is_dir() else ()
-    proposed = proposed or next_experiments(earlier, top, tried)
+    proposed = proposed or next_experiments(earlier, top, tried).proposed
     test = None
     if proposed:
         way = os.path.relpath(before, after if after.is_dir() else after.parent)
@@ -83,7 +84,7 @@ def _experiments(
         prediction, outcome = tested(proposed, diff)
         test = Test(before=way, prediction=prediction, outcome=outcome, renamed=renamed(diff))
         tried = refuted_after(tried, test)
-    return Experiments(test=test, proposed=next_experiments(later, top, tried))
+    return Experiments(test=test, **vars(next_experiments(later, top, tried)))
 
 
 def _command(run: Path) -> str:

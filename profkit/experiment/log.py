@@ -14,9 +14,9 @@ from msgspec import field
 
 from profkit.analysis.run_files import SUFFIXES
 from profkit.core.atomic_file import write_atomic
-from profkit.core.typed_file import File, Model, Output, encode, read_file
+from profkit.core.typed_file import Count, File, Model, Output, encode, read_file
 from profkit.experiment.outcome import Outcome, Verdict
-from profkit.experiment.prediction import Prediction
+from profkit.experiment.prediction import Prediction, Stop, Untestable
 
 NEXT = "next.json"
 Diagnosis = tuple[str, str]
@@ -36,10 +36,14 @@ class Test(Model, frozen=True, kw_only=True):
 
 
 class Experiments(File, frozen=True, kw_only=True, tag="profkit.experiment/1"):
-    """The experiments of a run: what it tested, and what was proposed then, best first."""
+    """The experiments of a run: what it tested, what was proposed then, best first, with how many
+    `more` there were, what could not be tested, and why there was nothing."""
 
     test: Test | None = None
     proposed: tuple[Prediction, ...] = ()
+    more: Count = 0
+    untestable: tuple[Untestable, ...] = ()
+    stop: Stop | None = None
 
 
 class LogEntry(Model, frozen=True, kw_only=True):

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator, Sequence
-from itertools import islice
+from dataclasses import dataclass
 
 from profkit.analysis.report import Report
 from profkit.core.typed_file import Amount, Count, Model, Number, part
+from profkit.report.floors import WORTH, floors
 from profkit.report.summary import Group, LaunchSummary
+from profkit.rules.checklist import Checklist
 from profkit.rules.engine import AT_THE_ROOF
-from profkit.rules.finding import Finding
+from profkit.rules.finding import Finding, FindingGroup
 from profkit.rules.measures import Measure, measures
 
 _ACTIONS = 3  # chosen: changes to try, of which the first is the usual one
@@ -34,9 +36,10 @@ class Prediction(Model, frozen=True, kw_only=True):
     """What a change to a kernel does if its diagnosis is right.
 
     `duration` is the kernel's now in seconds, as ncu measured it; `low`, `likely` and `high` are
-    the factors by which it becomes faster, `whole` that of the whole report. Of a `chain` of
-    kernels, of which it is one, they are of the whole report, as are its quantities: a fused kernel
-    has no counterpart. They are None where the gain was not estimated.
+    the factors by which it becomes faster, `whole` that of the whole report, where a fix of several
+    `kernels` with this finding is worth an experiment and that of one is not, of all of them. Of a
+    `chain` of kernels, of which it is one, they are of the whole report, as are its quantities: a
+    fused kernel has no counterpart. They are None where quantities are `missing` to estimate them.
     """
 
     rule: str
@@ -51,29 +54,157 @@ class Prediction(Model, frozen=True, kw_only=True):
     likely: Amount | None = None
     high: Amount | None = None
     whole: Amount | None = None
+    kernels: Count = 1
+    missing: tuple[str, ...] = ()
     assumes: str = ""
     chain: bool = False
 
 
+class Untestable(Model, frozen=True, kw_only=True):
+    """A finding whose measures the report did not collect (`missing`), so that nothing would refute
+    it; its estimate as in a prediction."""
+
+    rule: str
+    title: str
+    kernel: str
+    missing: tuple[str, ...]
+    low: Amount | None = None
+    likely: Amount | None = None
+    high: Amount | None = None
+
+
+class Roof(Model, frozen=True):
+    """A kernel at a roof: its busiest resource with the share of the time that it is busy, and the
+    `change` that needs less of that resource, "" where none is known."""
+
+    kernel: str
+    resource: str
+    busy: Amount
+    change: str
+
+
+class Stop(Model, frozen=True, kw_only=True):
+    """Why no experiment is left: the `largest` estimated speedup of the report, of the finding
+    `title`, is below 1.02x, or there is none; kernels are at `roofs`; the titles of diagnoses that
+    were `refuted`. `unevaluated` rules of all `rules` lack data, which `sections` of ncu
+    would have; `inconclusive`: those are most."""
+
+    largest: Amount | None
+    title: str
+    roofs: tuple[Roof, ...]
+    refuted: tuple[str, ...]
+    unevaluated: Count
+    rules: Count
+    sections: tuple[str, ...]
+    inconclusive: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Proposals:
+    """The experiments worth making, best first, how many `more` there are, and what can't be
+    tested; `stop` where there is neither."""
+
+    proposed: tuple[Prediction, ...]
+    more: int
+    untestable: tuple[Untestable, ...]
+    stop: Stop | None
+
+
 def next_experiments(
     report: Report, count: int, tried: Collection[tuple[str, str]] = ()
-) -> tuple[Prediction, ...]:
+) -> Proposals:
     """The `count` experiments that tell most, by the time that the report's launches save.
 
-    Those without an estimated speedup come last. Only findings whose measures were collected can be
-    refuted, so others are left out, as are those in `tried`: pairs of rule and kernel whose
-    diagnosis was refuted.
+    Only those that are estimated to make the report 1.02x faster or more, alone or with the other
+    kernels of the same finding, and, last, those without an estimate, unless a roof holds the
+    kernel. Only findings whose measures
+    were collected can be refuted; those in `tried`, pairs of rule and kernel, were.
     """
-    predictions = (
-        _prediction(finding, report.summary.launches)
-        for finding in report.checklist(blamed=0).findings
-        if (finding.rule.name, finding.kernel) not in tried
-        if finding.rule.category != AT_THE_ROOF
+    checklist = report.checklist(blamed=0)
+    left = list(_worthwhile(checklist))
+    refuted = [finding.title for finding, _ in left if _diagnosis(finding) in tried]
+    proposed: list[Prediction] = []
+    untestable: list[Untestable] = []
+    for finding, kernels in left:
+        if _diagnosis(finding) in tried:
+            continue
+        if prediction := _prediction(finding, report.summary.launches, kernels):
+            proposed.append(prediction)
+        elif finding.group is not None:
+            untestable.append(_untestable(finding))
+    return Proposals(
+        proposed=tuple(proposed[:count]),
+        more=len(proposed[count:]),
+        untestable=tuple(untestable),
+        stop=None if proposed or untestable else _stop(checklist, tried, refuted),
     )
-    return tuple(islice(filter(None, predictions), count))
 
 
-def _prediction(finding: Finding, launches: Sequence[LaunchSummary]) -> Prediction | None:
+def _diagnosis(finding: Finding) -> tuple[str, str]:
+    return finding.rule.name, finding.kernel
+
+
+def _worthwhile(checklist: Checklist) -> Iterator[tuple[Finding, FindingGroup | None]]:
+    """The findings whose fix is worth an experiment, each with the group of kernels that it takes
+    to make the report faster by as much, None for the kernel alone."""
+    groups = {id(finding): group for group in checklist.major for finding in group.findings}
+    for finding in checklist.findings:
+        group, estimate = groups.get(id(finding)), finding.estimate
+        if group is None or (estimate and estimate.likely < WORTH):
+            continue
+        if estimate is None:
+            if finding.group not in checklist.roofs:
+                yield finding, None
+        elif estimate.run >= WORTH:
+            yield finding, None
+        elif finding is group.best and group.speedup >= WORTH:
+            yield finding, group
+
+
+def _stop(checklist: Checklist, tried: Collection[tuple[str, str]], refuted: Sequence[str]) -> Stop:
+    open_ones = (item for item in checklist.items if _diagnosis(item) not in tried)
+    best = max(open_ones, key=lambda item: item.saved, default=None)
+    roofs = [
+        Roof(group.name, floor.label, floor.busy, _first_action(checklist, group))
+        for group in checklist.roofs
+        for floor in floors(group.typical.values)[:1]
+    ]
+    return Stop(
+        largest=best.estimate.run if best and best.estimate else None,
+        title=best.title if best else "",
+        roofs=tuple(roofs),
+        refuted=tuple(dict.fromkeys(refuted)),
+        unevaluated=len(checklist.lacking),
+        rules=checklist.rules,
+        sections=tuple(sorted({name for rule in checklist.lacking for name in rule.sections})),
+        inconclusive=checklist.inconclusive,
+    )
+
+
+def _first_action(checklist: Checklist, group: Group) -> str:
+    """The first action of the findings on a kernel at a roof, that of the roof itself last."""
+    findings = [finding for finding in checklist.findings_on(group) if finding.actions]
+    findings.sort(key=lambda finding: finding.rule.category == AT_THE_ROOF)
+    return findings[0].actions[0] if findings else ""
+
+
+def _untestable(finding: Finding) -> Untestable:
+    names = (name for measure in measures(finding.rule.verify) for name in measure.names)
+    low, likely, high, _ = _gains(finding)
+    return Untestable(
+        rule=finding.rule.name,
+        title=finding.title,
+        kernel=finding.kernel,
+        missing=tuple(dict.fromkeys(names)),
+        low=low,
+        likely=likely,
+        high=high,
+    )
+
+
+def _prediction(
+    finding: Finding, launches: Sequence[LaunchSummary], kernels: FindingGroup | None
+) -> Prediction | None:
     rule, group = finding.rule, finding.group
     if group is None or not math.isfinite(group.typical.duration):
         return None
@@ -96,7 +227,9 @@ def _prediction(finding: Finding, launches: Sequence[LaunchSummary]) -> Predicti
         low=low,
         likely=likely,
         high=high,
-        whole=whole,
+        whole=kernels.speedup if kernels else whole,
+        kernels=len(kernels.findings) if kernels else 1,
+        missing=finding.lacking,
     )
 
 

@@ -7,41 +7,86 @@ from collections.abc import Iterator
 from profkit.comparison.repeats import Change
 from profkit.experiment.log import Experiments, Log
 from profkit.experiment.outcome import Move, Outcome
-from profkit.experiment.prediction import Prediction
+from profkit.experiment.prediction import Prediction, Stop, Untestable
 from profkit.experiment.times import Scope
 from profkit.report.catalog import catalog
+from profkit.report.floors import WORTH
 from profkit.rules.measures import MOVED
 from profkit.ui.document import Block, Document, Facts, Heading, Paragraph, Row
-from profkit.ui.text import factor, factor_range, literal, number, plural, shorten
+from profkit.ui.text import factor, factor_range, literal, number, percent, plural, shorten
 
 _NAME = 40  # characters of it beside other words, chosen likewise
 _KERNEL = 80  # characters of a kernel's name, chosen: it fits a row at 100 columns
 _BESIDE = 3  # kernels that were added or removed, chosen: the weightiest
+_BY_TIME = "no quantity would show it, only the time"
+_SECTIONS = 3  # of ncu, chosen: they fit a row
 _OF = {
     Scope.kernel: "",
     Scope.call: " of the call,",
     Scope.kernels: " together,",
     Scope.report: " of the report,",
 }
-NOTHING = "no experiment: no finding has a measure in this report"
 
 
 def experiments_document(experiments: Experiments, measure: str) -> Document:
-    """The outcome of the test, if any, then the next experiment with its `measure`, a command."""
+    """The outcome of the test, if any, then the next experiment with its `measure`, a command, or
+    why there is none."""
     blocks: list[Block] = []
     if test := experiments.test:
         blocks.append(Heading(f"{test.outcome.verdict}: {test.prediction.title}"))
         blocks.append(_facts(_kernel(test.prediction), *_outcome_rows(test.outcome)))
+    untestable = tuple(map(_untestable, experiments.untestable))
     if experiments.proposed:
         first, *others = experiments.proposed
         rows = [*_prediction_rows(first), Row("measure", measure)]
         for other in others:
             name = shorten(literal(other.kernel), _NAME)
-            rows.append(Row("else", f"{_predicted(other)}  {other.title}: {name}"))
-        blocks += [Heading(f"Next experiment: {first.title}"), _facts(_kernel(first), *rows)]
-    elif test:
-        blocks += [Heading("Next experiment"), _facts(Row("", NOTHING))]
-    return Document("Experiments", tuple(blocks or [Paragraph(NOTHING)]))
+            rows.append(Row("alternative", f"{_predicted(other)}  {other.title}: {name}"))
+        if experiments.more:
+            shown = len(experiments.proposed) + experiments.more
+            rows.append(Row("", f"and {experiments.more} more: --top {shown}"))
+        blocks += [
+            Heading(f"Next experiment: {first.title}"),
+            _facts(_kernel(first), *rows, *untestable),
+        ]
+    elif stop := experiments.stop:
+        blocks += [Heading(_stop_title(stop)), _facts(*_stop_rows(stop))]
+    else:
+        blocks += [Heading("No experiment can be judged by this report"), _facts(*untestable)]
+    return Document("Experiments", tuple(blocks))
+
+
+def _untestable(finding: Untestable) -> Row:
+    name = shorten(literal(finding.kernel), _NAME)
+    missing = f"not recorded: {', '.join(finding.missing)}" if finding.missing else _BY_TIME
+    return Row("not testable", f"{_predicted(finding)}  {finding.title}: {name} ({missing})")
+
+
+def _stop_title(stop: Stop) -> str:
+    if stop.inconclusive:
+        return "No experiment: most rules could not be evaluated"
+    return f"Stop: nothing left gains {WORTH:.2f}x"
+
+
+def _stop_rows(stop: Stop) -> Iterator[Row]:
+    if stop.largest is not None:
+        yield Row("largest", f"{factor(stop.largest)} for the whole report  {stop.title}")
+    elif not stop.inconclusive:
+        yield Row("findings", "none has an estimated speedup")
+    for place, roof in enumerate(stop.roofs[:_BESIDE]):
+        name = shorten(literal(roof.kernel), _KERNEL)
+        busy = f"{name}: {roof.resource} {percent(roof.busy)} busy"
+        change = f"; only using less of it helps: {roof.change}" if roof.change else ""
+        yield Row("" if place else "at a roof", busy + change)
+    if len(stop.roofs) > _BESIDE:
+        yield Row("", f"and {plural(len(stop.roofs) - _BESIDE, 'more kernel')}")
+    if stop.refuted:
+        yield Row("refuted", "; ".join(stop.refuted))
+    if stop.unevaluated:
+        add = "".join(f" --section {name}" for name in stop.sections)
+        add = " --set full" if len(stop.sections) > _SECTIONS else add
+        rules = f"{stop.unevaluated} of {stop.rules} rules, which lack data"
+        yield Row("not known", rules + (f"; record with ncu{add}" if add else ""))
 
 
 def log_document(log: Log) -> Document:
@@ -78,7 +123,9 @@ def _prediction_rows(prediction: Prediction) -> Iterator[Row]:
     what = "the report" if prediction.chain else "the kernel"
     gain = f"{what} becomes faster: {_predicted(prediction)}"
     own, of_all = (factor(value or 1.0) for value in (prediction.likely, prediction.whole))
-    if of_all != own and not prediction.chain:
+    if prediction.kernels > 1:
+        gain += f"; {of_all} for the whole report, if all {prediction.kernels} kernels are fixed"
+    elif of_all != own and not prediction.chain:
         gain += f"; {of_all} for the whole report"
     yield Row("", gain + (f"; assumes {prediction.assumes}" if prediction.assumes else ""))
     first = prediction.expected[0]
@@ -87,9 +134,10 @@ def _prediction_rows(prediction: Prediction) -> Iterator[Row]:
     yield Row("refuted if", refuted)
 
 
-def _predicted(prediction: Prediction) -> str:
+def _predicted(prediction: Prediction | Untestable) -> str:
     if prediction.likely is None or prediction.low is None or prediction.high is None:
-        return "no estimate"
+        lacking = prediction.missing if isinstance(prediction, Prediction) else ()
+        return f"no estimate (not recorded: {', '.join(lacking)})" if lacking else "no estimate"
     return factor_range(prediction.likely, prediction.low, prediction.high)
 
 

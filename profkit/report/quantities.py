@@ -106,11 +106,20 @@ class _Evaluation:
         )
 
     def _reasons(self) -> Mapping[str, tuple[str | None, ...]]:
-        """The reasons, none of which asks for a section that the launch evidently has.
+        """The reasons, none of which asks for a section that the launch evidently has, or that the
+        full set of an older ncu did not.
 
         Of metrics that were asked for by name, a quantity tells nothing of its section.
         """
         options = self._raw.session.options
+        if options.get("set") == "full" and is_older(self._raw.session.ncu_version):
+            return {
+                name: tuple(
+                    NOT_IN_VERSION if reason and reason.startswith(NOT_COLLECTED) else reason
+                    for reason in reasons
+                )
+                for name, reasons in self._missing.items()
+            }
         named = options.get("section", "").split(",")
         marks = {
             section: mark
@@ -275,6 +284,13 @@ def _is_of_time(quantity: Quantity, alternative: Alternative) -> bool:
 
 
 @cache
+def is_older(version: str | None) -> bool:
+    """Whether a version of ncu, `2023.2.2.0`, has other sections than the catalog names: it is
+    older than 2025.3."""
+    parts = (version or "").split(".")
+    return all(map(str.isdecimal, parts)) and tuple(map(int, parts)) < (2025, 3)
+
+
 def _not_collected(section: str) -> str:
     remedy = "" if section == "any" else f"; record with ncu --section {section}"
     return f"{NOT_COLLECTED}{remedy}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -13,7 +14,14 @@ from typer.testing import Result
 
 import profkit
 from tests.analysis.test_views import schema
-from tests.conftest import TRACKED, needs_reader, pair_report
+from tests.conftest import (
+    CORPUS,
+    TRACKED,
+    needs_corpus,
+    needs_reader,
+    pair_report,
+    recorded_report,
+)
 
 Cli: TypeAlias = Callable[..., Result]
 
@@ -129,6 +137,54 @@ def test_a_gain_of_a_part_of_the_call_holds(profkit_cli: Cli) -> None:
     )["outcome"]
     assert (made["verdict"], made["scope"], made["timed"]) == ("HELD", "call", True)
     assert made["speedup"] == pytest.approx(1.44, rel=0.01)
+
+
+@needs_reader
+@pytest.mark.parametrize("name", ["known", "sdpa_s512_flash"])
+def test_what_is_worth_an_experiment_is_all_there_and_nothing_else(
+    profkit_cli: Cli, name: str
+) -> None:
+    report = recorded_report(name)
+    shown = json.loads(profkit_cli("next", report, "--top", 99, "--format", "json").stdout)
+    proposed = {(row["rule"], row["kernel"]): row for row in shown["proposed"]}
+    untestable = {(row["rule"], row["kernel"]) for row in shown["untestable"]}
+    for row in proposed.values():
+        if row["likely"] is not None:
+            assert min(row["likely"], row["whole"]) >= 1.02
+    for finding in profkit.load(report).checklist().findings:
+        gain = finding.estimate.run if finding.estimate else 1.0
+        if min(gain, finding.speedup) >= 1.02:
+            assert (finding.rule.name, finding.kernel) in {*proposed, *untestable}
+
+
+@needs_reader
+def test_a_finding_that_no_quantity_shows_is_listed(profkit_cli: Cli) -> None:
+    """Its estimate is above those of the next: 1.75x beside 1.06x."""
+    text = profkit_cli("next", pair_report("reduction_conflicts", "before")).stdout
+    assert re.search(
+        r"not testable +1\.\d+x \[.* An accumulator is kept in shared memory: project", text
+    )
+
+
+@needs_reader
+@pytest.mark.parametrize(
+    ("name", "resource"), [("control_copy", "L2"), ("control_fma", "issue slots")]
+)
+def test_nothing_left_is_said_with_the_reason(profkit_cli: Cli, name: str, resource: str) -> None:
+    """Controls: kernels at a roof without a defect."""
+    report = pair_report(name, "before")
+    text = " ".join(profkit_cli("next", report).stdout.split())
+    assert "Stop: nothing left gains 1.02x" in text
+    assert re.search(rf"at a roof .*{resource} \d\d\.\d% busy", text)
+    stop = json.loads(profkit_cli("next", report, "--format", "json").stdout)["stop"]
+    assert stop["roofs"][0]["busy"] > 0.9
+
+
+@needs_corpus
+def test_most_rules_without_data_are_no_reason_to_stop(profkit_cli: Cli) -> None:
+    text = profkit_cli("next", CORPUS / "HomCmprsr__report.ncu-repz").stdout
+    assert "Stop" not in text
+    assert "rules, which lack data; record with ncu --set full" in " ".join(text.split())
 
 
 def test_fused_kernels_are_judged_by_the_whole_report(profkit_cli: Cli) -> None:
