@@ -60,8 +60,8 @@ bench: .venv/profkit-test  ## time profkit against the script one would write in
 
 docs: .venv/profkit-all  ## write the generated pages, and the output in README and pages
 	$(BIN)/python -m profkit.schemas
-	$(BIN)/profkit metrics --format markdown -o docs/reference/metrics.md
-	$(BIN)/profkit rules list --format markdown -o docs/reference/rules.md
+	$(BIN)/profkit metrics --format markdown --force -o docs/reference/metrics.md
+	$(BIN)/profkit rules list --format markdown --force -o docs/reference/rules.md
 	$(BIN)/python -m kernels.residuals
 	$(BIN)/python -m kernels.document
 	$(BIN)/python -m kernels.run_files

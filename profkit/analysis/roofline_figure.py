@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from profkit.core.extras import lacking, require
+from profkit.core.output_file import output_file
 from profkit.roofline.roofline import Roofline as ComputedRoofline
+from profkit.ui.picture import check_picture
 from profkit.ui.text import literal, plural
 
 if TYPE_CHECKING:
@@ -30,7 +32,9 @@ class Roofline(ComputedRoofline):
 
         title = title or Path(self.title).stem
         if path is not None:
-            plot_rooflines([self], Path(path), title=title)
+            check_picture(Path(path))
+            with output_file(Path(path), force=True) as temporary:
+                plot_rooflines([self], temporary, title=title)
         figure: Figure = figure_of([self], title=title)
         return figure
 

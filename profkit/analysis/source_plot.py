@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from profkit.report.phases import KernelTimeline, Track
-from profkit.ui.picture import check_picture, save_picture
+from profkit.ui.picture import DPI, check_picture
 from profkit.ui.text import literal, number, percent, shorten
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def timeline_figure(timeline: KernelTimeline, name: str = "") -> Figure:
 def plot_timeline(timeline: KernelTimeline, path: Path, name: str = "") -> None:
     """Write the figure as .png, .svg or .pdf; raises UsageError for another kind of file."""
     check_picture(path)
-    save_picture(timeline_figure(timeline, name), path)
+    timeline_figure(timeline, name).savefig(path, dpi=DPI)
 
 
 def _shares(axes: Any, timeline: KernelTimeline, tracks: list[Track]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -17,6 +18,7 @@ from profkit.core.duration import parse_duration
 from profkit.core.errors import BadInput, EnvironmentProblem, TargetFailed, UsageError
 from profkit.core.extras import lacking, require
 from profkit.core.file_name import file_name
+from profkit.core.output_file import check_free
 from profkit.ui.progress import stage_progress
 
 if TYPE_CHECKING:
@@ -35,6 +37,7 @@ def report(
     folder: Path,
     format: Literal["markdown", "html"] | None = None,
     file: Path | None = None,
+    force: bool = False,
     price: Annotated[float, Meta(ge=0)] | None = None,
     ablation: Path | None = None,
 ) -> None:
@@ -69,18 +72,22 @@ def report(
         document = report_document(content)
     name = f"{file_name(file.stem, '._', '-')}-drawings" if file else "drawings"
     if format == "html":
-        put(document_html(document), file)
+        put(document_html(document), file, force=force)
         return
-    put(document_markdown(document, name), file)
-    if file is None:
-        return
-    drawings = file.with_name(name)
+    if file is not None:
+        _draw(document.drawings, file.with_name(name), force=force)
+    put(document_markdown(document, name), file, force=force)
+
+
+def _draw(drawings: Mapping[str, str], folder: Path, *, force: bool) -> None:
+    """Write plots into a folder; raises UsageError where that can't be."""
+    check_free(folder, force=force and not folder.is_symlink())
     try:
-        drawings.mkdir(exist_ok=True)
-        for drawing, svg in document.drawings.items():
-            (drawings / drawing).write_text(svg, encoding="utf-8")
+        folder.mkdir(exist_ok=True)
     except OSError as error:
-        raise UsageError(f"{drawings}: can't be written ({error.strerror})") from None
+        raise UsageError(f"{folder}: can't be written ({error.strerror})") from None
+    for drawing, svg in drawings.items():
+        put(svg, folder / drawing, force=force)
 
 
 @dataclass(frozen=True)

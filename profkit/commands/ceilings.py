@@ -13,6 +13,7 @@ def ceilings(
     gpu: Number | None = None,
     only: str | None = None,
     file: Path | None = None,
+    force: bool = False,
     format: TextFormat | None = None,
 ) -> None:
     """Measure this GPU's bandwidth and compute ceilings.
@@ -38,5 +39,5 @@ def ceilings(
     with interruptible(), stage_progress() as tell:
         measured = measure_ceilings(names, gpu, tell)
     saved = kept(lambda: keep_ceilings(measured))
-    output = Output(format or ("json" if file else "terminal"), file)
+    output = Output(format or ("json" if file else "terminal"), file, force)
     output.show(measured, lambda: ceilings_document(measured, saved))

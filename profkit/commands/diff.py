@@ -55,7 +55,7 @@ def diff(
     matching: Matching,
     top: Number | None = None,
     everything: bool = False,
-    force: bool = False,
+    force_compare: bool = False,
     output: Output[ComparisonFormat],
     fail_on: tuple[str, ...] = (),
     saved: SavedReports,
@@ -75,7 +75,7 @@ def diff(
     Options:
       top (N): Kernels shown in detail, 0: all (default: 3).
       everything (--all): Also show small changes and what only one side has.
-      force: Compare reports even if recorded differently.
+      force_compare: Compare reports even if recorded differently.
       fail_on (GATE,...): Gates: exit 1 on regression[:5%], new-finding, removed, metric:EXPRESSION;
         exit 3 on inconclusive, incomparable; repeatable.
       ablation (NAME): Write the change as a table of an ablation study of this name (Markdown).
@@ -119,7 +119,7 @@ def diff(
     judged: list[Judged] = []
     for label, reports in _readable(pairs, read, damaged):
         lines = output.format in _WITH_LINES
-        change = _compare(reports, mode, names, force=force, with_lines=lines)
+        change = _compare(reports, mode, names, force=force_compare, with_lines=lines)
         judged.append(Judged(label, change, failures(change, gates)))
         if ablation:
             rooflines = (reports[0].roofline(), reports[1].roofline())

@@ -3,6 +3,7 @@
 Options:
   format: Output format
   file (-o, --output FILE): Output file instead of stdout; its extension selects the format.
+  force: Replace output files that exist.
   kernel (REGEX): Only kernels whose demangled name matches this regular expression.
   gpu (N): GPU index.
   seed (N): Random seed of the inputs.
@@ -69,6 +70,7 @@ class Output(Generic[Format]):
 
     format: Format = _TERMINAL
     file: Path | None = None
+    force: bool = False
 
     @property
     def to_file(self) -> bool:
@@ -81,11 +83,11 @@ class Output(Generic[Format]):
 
     def put(self, content: RenderableType) -> None:
         """Write text, or a view as text; raises UsageError where that fails."""
-        put(content, self.file)
+        put(content, self.file, force=self.force)
 
     def show(self, result: Model, document: Callable[[], Document], *, dense: bool = False) -> None:
         """Write a result: as JSON, or its document; raises UsageError where that fails."""
-        show(result, document, self.format, self.file, dense=dense)
+        show(result, document, self.format, self.file, dense=dense, force=self.force)
 
     def lay_out(self, *documents: Document) -> None:
         """Write documents, one after the other; raises UsageError where that fails."""

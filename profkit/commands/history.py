@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING, Any, Literal
 import typer
 
 from profkit.commands import groups
-from profkit.commands.options import Picture, Reading, interruptible, put, report_failures, warn
+from profkit.commands.options import (
+    Picture,
+    Reading,
+    interruptible,
+    put,
+    report_failures,
+    warn,
+    written,
+)
 from profkit.core.errors import BadInput, EnvironmentProblem, UsageError
 from profkit.core.timestamp import parse_timestamp
 
@@ -146,7 +154,7 @@ def show(
 
 
 @history.command("plot", cls=Picture)
-def plot(words: list[str], file: Path, store: Path = STORE) -> None:
+def plot(words: list[str], file: Path, force: bool = False, store: Path = STORE) -> None:
     """Plot a series over time, with its changes.
 
     Each run is the median and the range of its blocks; lines are changes of the program, of the
@@ -167,12 +175,16 @@ def plot(words: list[str], file: Path, store: Path = STORE) -> None:
     from profkit.history.plot import plot_series
 
     points = _one_series(store, words)
-    plot_series(points, series_marks(points), file)
+    with written(file, force=force) as temporary:
+        plot_series(points, series_marks(points), temporary)
 
 
 @history.command("page", cls=Reading)
 def page(
-    words: tuple[str, ...] = (), file: Path = Path("history.html"), store: Path = STORE
+    words: tuple[str, ...] = (),
+    file: Path = Path("history.html"),
+    force: bool = False,
+    store: Path = STORE,
 ) -> None:
     """Write all series of a history as one self-contained HTML page.
 
@@ -204,7 +216,7 @@ def page(
         {series: rows[series] for series in chosen},
         store,
     )
-    put(html, file)
+    put(html, file, force=force)
     typer.echo(f"Wrote {file} ({len(html.encode()) / 1e6:.1f} MB)", err=True)
 
 

@@ -28,6 +28,7 @@ from typer.core import TyperCommand, TyperGroup
 from profkit.commands.kinds import RECORDINGS
 from profkit.core.errors import BadInput, EnvironmentProblem, ProfkitError, UsageError
 from profkit.core.integrity import MANIFEST
+from profkit.core.output_file import check_free, output_file
 from profkit.core.regular_file import open_regular
 from profkit.core.text_files import read_json
 from profkit.ui.picture import PICTURES, check_picture
@@ -214,15 +215,16 @@ class Reading(TyperCommand):
             after = words_after_dashes(ctx) if name in _WORDS else 0
             for word in words[: len(words) - after]:
                 kind.check(Path(word))
-        _refuse_to_overwrite(ctx.params)
+        force = ctx.params.get("force", False)
+        _refuse_to_overwrite(ctx.params, force=force)
         output = ctx.params.get("file")
         if output is not None and output.suffix.lower() not in self.pictures:
             self._choose_format(ctx, output)
         if ctx.params.get("format") == "brief":
-            return self._in_brief(ctx, output)
+            return self._in_brief(ctx, output, force=force)
         return super().invoke(ctx)
 
-    def _in_brief(self, ctx: Any, output: Path | None) -> Any:
+    def _in_brief(self, ctx: Any, output: Path | None, *, force: bool) -> Any:
         """Run it with the first page of what a terminal would show, also where it exits."""
         from profkit.ui.brief import COLUMNS, first_page
 
@@ -233,7 +235,7 @@ class Reading(TyperCommand):
             with redirect_stdout(text):
                 return super().invoke(ctx)
         finally:
-            put(first_page(text.getvalue()), output)
+            put(first_page(text.getvalue()), output, force=force)
 
     def _choose_format(self, ctx: Any, output: Path) -> None:
         """Set the format that the file's name asks for, unless one was asked for in words."""
@@ -256,8 +258,9 @@ def _listed(value: Any) -> Sequence[Any]:
     return value if isinstance(value, list | tuple) else [] if value is None else [value]
 
 
-def _refuse_to_overwrite(params: Mapping[str, Any]) -> None:
-    """Raise UsageError for an output file that is an input too, or another output."""
+def _refuse_to_overwrite(params: Mapping[str, Any], *, force: bool) -> None:
+    """Raise UsageError for an output file that is an input too, another output, or there already
+    without `force`."""
     outputs = [path for name in sorted(OUTPUTS) if isinstance(path := params.get(name), Path)]
     for output in outputs:
         for name in params.keys() - OUTPUTS if output.is_file() else ():
@@ -268,6 +271,7 @@ def _refuse_to_overwrite(params: Mapping[str, Any]) -> None:
     for number, output in enumerate(outputs):
         if resolved[number] in resolved[:number] and not output.is_char_device():
             raise UsageError(f"{output}: is named for two outputs", "name a file for each")
+        check_free(output, force=force)
 
 
 class Drawing(Reading):
@@ -288,24 +292,31 @@ def words_after_dashes(context: Any) -> int:
     return int(context.meta[_WORDS_AFTER])
 
 
-def put(content: RenderableType, output: Path | None) -> None:
-    """Write text, or a view as text, to a file or stdout; raises UsageError where that fails."""
+@contextmanager
+def written(path: Path, *, force: bool) -> Iterator[Path]:
+    """A file to write, as `output_file`; signals leave nothing of it."""
+    with interruptible(), output_file(path, force=force) as temporary:
+        yield temporary
+
+
+def put(content: RenderableType, output: Path | None, *, force: bool = False) -> None:
+    """Write text, or a view as text, to a file, or over one with `force`, or to stdout; raises
+    UsageError where that fails."""
     if not isinstance(content, str):
         from profkit.ui.terminal import rendered
 
         content = rendered(content, to_file=output is not None)
+    if output is not None:
+        with written(output, force=force) as temporary:
+            temporary.write_text(content, encoding="utf-8")
+        return
     try:
-        if output is not None:
-            output.write_text(content, encoding="utf-8")
-            return
         sys.stdout.write(content)
         sys.stdout.flush()
+    except BrokenPipeError:
+        raise
     except OSError as error:
-        if output is None and isinstance(error, BrokenPipeError):
-            raise
-        place = "can't write the output" if output is None else f"{output}: can't be written"
-        remedy = "" if output is None else _ELSEWHERE
-        raise UsageError(f"{place} ({error.strerror})", remedy) from None
+        raise UsageError(f"can't write the output ({error.strerror})") from None
 
 
 def show(
@@ -315,11 +326,13 @@ def show(
     file: Path | None,
     *,
     dense: bool = False,
+    force: bool = False,
 ) -> None:
     """Write a verb's result: as JSON, or its document; raises UsageError where that fails."""
     from profkit.ui.output import shown
 
-    put(shown(result, document, format, to_file=file is not None, dense=dense), file)
+    text = shown(result, document, format, to_file=file is not None, dense=dense)
+    put(text, file, force=force)
 
 
 def width_of(output: Path | None) -> int:

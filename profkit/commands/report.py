@@ -15,6 +15,7 @@ def report(
     path: ReportFile,
     *,
     file: Path = Path("report.html"),
+    force: bool = False,
     open_it: bool = False,
     kernel: str | None = None,
     top: Number = 12,
@@ -40,7 +41,7 @@ def report(
       profkit report run.ncu-rep -o run.html --kernel flash
     """
     html = page_of(path, kernel, None, top, rules.advice(None), with_host=with_host)
-    put(html, file)
+    put(html, file, force=force)
     hint = "" if open_it else "; open it in a browser"
     typer.echo(f"Wrote {file} ({len(html.encode()) / 1e6:.1f} MB){hint}", err=True)
     if open_it:

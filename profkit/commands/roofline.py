@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from profkit.commands.groups import NumbersFormat, Output
 from profkit.commands.kinds import Ceilings, Latencies, ReportFile
-from profkit.commands.options import report_failures, show
+from profkit.commands.options import report_failures, show, written
 from profkit.core.errors import NothingMatches, ProfkitError, UsageError
 from profkit.ui.picture import PICTURES, check_picture
 
@@ -104,7 +104,8 @@ def roofline(
         rows = _by_shape(rows) if path else rows
         failures = [error for error in failures if not isinstance(error, NothingMatches)]
         if picture is not None:
-            _plot(rows, picture, path=path)
+            with written(picture, force=output.force) as temporary:
+                _plot(rows, temporary, path=path)
         if picture is None or table or output.format != "terminal":
             rooflines = [row.roofline for row in rows]
             show(
@@ -112,6 +113,7 @@ def roofline(
                 lambda: rooflines_document(rooflines, brief=output.format == "terminal"),
                 output.format,
                 None if picture else output.file,
+                force=output.force,
             )
     report_failures(failures)
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from profkit.commands.groups import Number, Output, PlainFormat
 from profkit.commands.kinds import ReportFile
+from profkit.commands.options import written
 from profkit.core.errors import BadInput, UsageError
 from profkit.ui.picture import check_picture
 
@@ -63,7 +64,8 @@ def source(
                 f"{path}: {inside.launch.name} has no PM samples to plot",
                 "record with `ncu --section PmSampling`",
             )
-        plot_timeline(inside.timeline, plot, inside.launch.name)
+        with written(plot, force=output.force) as temporary:
+            plot_timeline(inside.timeline, temporary, inside.launch.name)
     if output.format == "json":
         result = source_result(report.summary, inside, checklist)
         output.put(encode(result, indent=1, dense=False))

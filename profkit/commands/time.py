@@ -96,17 +96,18 @@ class Files:
         if self.badge is not None and self.badge.suffix != ".svg":
             raise UsageError(f"{self.badge}: not an .svg file", "use the extension .svg")
 
-    def write(self, report: LatencyFile) -> None:
+    def write(self, report: LatencyFile, *, force: bool) -> None:
         """Write those that are asked for."""
         from profkit.core.typed_file import encode
         from profkit.timing import latency_plot
 
         if self.out is not None:
-            options.put(encode(report), self.out)
+            options.put(encode(report), self.out, force=force)
         if self.plot is not None:
-            latency_plot.plot_latencies(report, self.plot)
+            with options.written(self.plot, force=force) as temporary:
+                latency_plot.plot_latencies(report, temporary)
         if self.badge is not None:
-            options.put(latency_plot.badge(report), self.badge)
+            options.put(latency_plot.badge(report), self.badge, force=force)
 
 
 def time(
@@ -192,7 +193,7 @@ def time(
         ),
         dense=True,
     )
-    files.write(report)
+    files.write(report, force=output.force)
     _judge(report, gates)
     _refuse_too_few_steps(report)
 

@@ -7,6 +7,7 @@ from typing import Literal
 
 from profkit.commands.groups import Output, share
 from profkit.commands.kinds import Recording
+from profkit.commands.options import written
 
 TimelineFormat = Literal["terminal", "json", "markdown", "html"]
 
@@ -62,4 +63,5 @@ def timeline(
     if perfetto is not None:
         from profkit.timeline.perfetto import write
 
-        write(application.events, perfetto, steps=application.step_slices())
+        with written(perfetto, force=output.force) as temporary:
+            write(application.events, temporary, application.step_slices())

@@ -30,7 +30,7 @@ _OTHERS, _REMOVED = 12, 8
 # Rows of a table, chosen: the details of a kernel fit two screens; --all shows the rest.
 _CHANGES, _FINDINGS, _LINES = 12, 8, 6
 _TOTAL_CAUSES = 4  # chosen: two lines of 100 columns
-_FORCE = "--force compares them anyway"
+_FORCE = "--force-compare compares them anyway"
 _MATCH = "--match order pairs kernels by launch order, --match FILE by `old name: new name`"
 _STYLES = {
     Change.improved: doc.Style.good, Change.regressed: doc.Style.bad, Change.same: doc.Style.quiet,

@@ -10,7 +10,7 @@ from typing import Any
 from profkit.history.changes import NAMES, Kind, Mark
 from profkit.history.record import Point
 from profkit.history.store import median_of
-from profkit.ui.picture import check_picture, save_picture
+from profkit.ui.picture import DPI, check_picture
 from profkit.ui.text import plural, shorten
 
 _WIDTH, _HEIGHT = 10.0, 4.6  # inches, chosen: as wide as plots of latencies
@@ -57,7 +57,8 @@ def plot_series(points: Sequence[Point], marks: Sequence[Mark], path: Path) -> N
         )
     )
     figure.supxlabel(text.replace("$", r"\$"), x=0.01, ha="left", fontsize=8, linespacing=1.5)
-    save_picture(figure, path, metadata={"Date": None} if path.suffix == ".svg" else None)
+    metadata = {"Date": None} if path.suffix == ".svg" else None
+    figure.savefig(path, dpi=DPI, metadata=metadata)
 
 
 def _draw(axes: Any, points: Sequence[Point], scale: float) -> None:

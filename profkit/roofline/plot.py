@@ -32,7 +32,7 @@ from profkit.roofline.roofline import Point, Roofline
 from profkit.roofline.roofline_view import Subject, rate_unit, subjects, time_words
 from profkit.roofline.roofs import LEVEL_LABELS, Peaks, Roof, split
 from profkit.roofline.tracks import Step, steps, tracks
-from profkit.ui.picture import check_picture, save_picture
+from profkit.ui.picture import check_picture
 from profkit.ui.text import literal, plural, shorten
 
 # Inches above, below and of the plot: title, legend and axis label at TEXT's size fit.
@@ -132,7 +132,7 @@ def plot_rooflines(
     """Write rooflines on one plot as .png, .svg or .pdf.
 
     `labels` tell several reports apart. Raises UsageError for another kind of file and for reports
-    of different GPUs, BadInput where no report has a point.
+    of different GPUs, BadInput where no report has a point, and OSError.
     """
     check_picture(path)
     figure = figure_of(rooflines, title=title, labels=labels, joined=joined)
@@ -142,7 +142,7 @@ def plot_rooflines(
         ".pdf": {"CreationDate": None},
         ".png": {"Software": None},
     }
-    save_picture(figure, path, _DPI, dates[path.suffix])
+    figure.savefig(path, dpi=_DPI, metadata=dates[path.suffix])
 
 
 def figure_of(

@@ -16,8 +16,6 @@ from typing import IO, Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from profkit.core.atomic_file import replacement
-from profkit.core.errors import UsageError
 from profkit.core.extras import require
 from profkit.timeline.events import Events, GpuWork, Indices, Times
 
@@ -61,18 +59,13 @@ class _Slices:
 def write(events: Events, path: Path, steps: Iterable[tuple[str, int, int]] = ()) -> None:
     """Write a trace; `steps` are names with a start and an end (ns), shown on a track of their own.
 
-    Raises EnvironmentProblem where the `perfetto` package is not installed, UsageError where the
-    file can't be written.
+    Raises EnvironmentProblem where the `perfetto` package is not installed, and OSError.
     """
     require("--perfetto", "perfetto")
-    try:
-        with replacement(path, 0o666) as temporary, temporary.open("wb") as file:
-            trace = _Trace(file)
-            _write(events, trace, tuple(steps))
-            trace.flush()
-    except OSError as error:
-        message = f"{path}: can't be written ({error.strerror})"
-        raise UsageError(message, "choose another file") from None
+    with path.open("wb") as file:
+        trace = _Trace(file)
+        _write(events, trace, tuple(steps))
+        trace.flush()
 
 
 def _write(events: Events, trace: _Trace, steps: Sequence[tuple[str, int, int]]) -> None:

@@ -11,7 +11,7 @@ from profkit.timing.latency_format import LatencyFile, Series
 from profkit.timing.latency_view import change, latency_words
 from profkit.timing.results import Verdict
 from profkit.ui.badge import badge_svg
-from profkit.ui.picture import check_picture, save_picture
+from profkit.ui.picture import DPI, check_picture
 from profkit.ui.text import literal, shorten
 
 _ROW_HEIGHT, _LEAST_HEIGHT, _WIDTH = 0.95, 2.4, 9.0
@@ -52,7 +52,7 @@ def plot_latencies(report: LatencyFile, path: Path) -> None:
     rows[0][0].set_title(_title(report), loc="left", fontsize=10)
     label = rows[-1][0].get_xlabel()
     rows[-1][0].set_xlabel(f"{label}; one dot per sample, time runs downward")
-    save_picture(figure, path)
+    figure.savefig(path, dpi=DPI)
 
 
 def _panel(axes: Any, group: tuple[Series, ...]) -> None:

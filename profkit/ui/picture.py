@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 from profkit.core.errors import UsageError
 from profkit.core.extras import require
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
 PICTURES = (".png", ".svg", ".pdf")
 """How the names of pictures end."""
+
+DPI = 150  # chosen: sharp on a screen of twice the usual density
 
 
 def check_picture(path: Path) -> None:
@@ -21,11 +19,3 @@ def check_picture(path: Path) -> None:
     if path.suffix not in PICTURES:
         raise UsageError(f"{path}: not a kind of plot", f"use {', '.join(PICTURES)}")
     require("a plot", "matplotlib")
-
-
-def save_picture(figure: Figure, path: Path, dpi: int = 150, metadata: Any = None) -> None:
-    """Write a figure; raises UsageError where that can't be."""
-    try:
-        figure.savefig(path, dpi=dpi, metadata=metadata)
-    except OSError as error:
-        raise UsageError(f"{path}: can't be written ({error.strerror})") from None

@@ -4,17 +4,26 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
+import typer
 from typer.testing import Result
 
-from tests.conftest import H200
+from profkit.commands.cli import app
+from profkit.commands.options import OUTPUTS
+from profkit.core.errors import UsageError
+from profkit.core.output_file import output_file
+from tests.conftest import H200, ROOT, pair_report
 
 Cli = Callable[..., Result]
 BASIC = H200 / "sdpa_s512_flash_set_basic.ncu-repz"
 TIMINGS = H200 / "timing" / "flash_cudnn.json"
+TIMELINE = H200 / "sdpa_s512_flash.sqlite"
 CLAIMS = "- {gpu: H200, median_ms: 1.0, flop: 1.0e9, gflops: 1000}\n"
 
 
@@ -90,12 +99,150 @@ def test_a_place_to_save_is_checked_before_timing(
     assert f"{output}: can't be written" in result.stderr
 
 
-def test_what_was_written_before_is_written_over(tmp_path: Path, profkit_cli: Cli) -> None:
-    claims, told = tmp_path / "claims.yaml", tmp_path / "told.txt"
-    claims.write_text(CLAIMS, encoding="utf-8")
-    for _ in range(2):
-        assert profkit_cli("audit", claims, "-o", told).exit_code == 0
-    assert told.read_text(encoding="utf-8").count("0 contradictions") == 1
+TAIL = pair_report("tail_effect", "before")
+WRITING: Sequence[tuple[Sequence[object], str]] = [
+    (("analyze", BASIC, "-o"), "x.txt"),
+    (("analyze", BASIC, "--format", "brief", "-o"), "x.txt"),
+    (("analyze", BASIC, "-o"), "x.csv"),
+    (("checklist", BASIC, "-o"), "x.md"),
+    (("report", BASIC, "-o"), "x.html"),
+    (("source", TAIL, "--plot"), "x.svg"),
+    (("roofline", TAIL, "-o"), "x.png"),
+    (("roofline", BASIC, "-o"), "x.json"),
+    (("metrics", "--grep", "dram", "-o"), "x.json"),
+    (("diff", BASIC, BASIC, "-o"), "x.html"),
+    (("rules", "list", "-o"), "x.md"),
+    (("time", "--from", TIMINGS, "--save"), "x.json"),
+    (("time", "--from", TIMINGS, "--plot"), "x.png"),
+    (("time", "--from", TIMINGS, "--compare", "flash,cudnn", "--badge"), "x.svg"),
+    (("compare", TIMINGS, TIMINGS, "--floor", "1%", "-o"), "x.md"),
+    (("timeline", TIMELINE, "-o"), "x.json"),
+    (("timeline", TIMELINE, "--perfetto"), "x.pftrace"),
+]
+
+
+@pytest.mark.parametrize(("words", "name"), WRITING, ids=lambda each: str(each)[-40:])
+def test_a_file_is_replaced_only_by_force_and_a_link_never_followed(
+    tmp_path: Path, profkit_cli: Cli, words: Sequence[object], name: str
+) -> None:
+    output, aim = tmp_path / name, tmp_path / "aim"
+    output.write_text("mine")
+    output.chmod(0o640)
+    refused = profkit_cli(*words, output)
+    assert refused.exit_code == 2
+    assert refused.stderr == f"profkit: {output}: exists; --force replaces it\n"
+    assert output.read_text() == "mine"
+    done = profkit_cli(*words, output, "--force")
+    assert done.exit_code in {0, 3}, done.stderr
+    assert output.read_bytes() != b"mine"
+    assert output.stat().st_mode & 0o777 == 0o640
+    for content in ("aim", None):  # a link to nothing is one too
+        output.unlink()
+        output.symlink_to(aim)
+        if content:
+            aim.write_text(content)
+        refused = profkit_cli(*words, output)
+        assert (refused.exit_code, output.is_symlink()) == (2, True)
+        assert refused.stderr == f"profkit: {output}: is a link; --force replaces it\n"
+        assert profkit_cli(*words, output, "--force").exit_code in {0, 3}
+        assert not output.is_symlink()
+        assert not content or aim.read_text() == content
+        aim.unlink(missing_ok=True)
+    assert [file.name for file in tmp_path.iterdir()] == [name]
+
+
+def test_every_verb_that_writes_a_file_takes_force() -> None:
+    lacking, commands = [], [typer.main.get_command(app)]
+    for command in commands:
+        commands += getattr(command, "commands", {}).values()
+        named = {option.name: option for option in command.params}
+        files = [each for each in OUTPUTS & named.keys() if named[each].metavar == "FILE"]
+        if files and "force" not in named:
+            lacking.append(command.name)
+    assert len(commands) > 25
+    assert not lacking
+
+
+LIMITED = """
+import resource, sys
+resource.setrlimit(resource.RLIMIT_FSIZE, (1024, 1024))
+from profkit.commands.cli import main
+main()
+"""
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("analyze", BASIC, "--format", "json", "-o", "x.json"),
+        ("time", "--from", TIMINGS, "--plot", "x.png"),
+        ("timeline", TIMELINE, "--perfetto", "x.pftrace"),
+        ("report", BASIC, "-o", "x.html"),
+    ],
+    ids=lambda words: words[0],
+)
+def test_a_full_disk_keeps_the_old_file(tmp_path: Path, words: Sequence[object]) -> None:
+    output = tmp_path / str(words[-1])
+    output.write_text("old")
+    done = subprocess.run(
+        [sys.executable, "-c", LIMITED, *map(str, words), "--force"],
+        cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True,
+        check=False,
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert f"{output.name}: can't be written (File too large)" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    assert output.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [output]
+
+
+KILLED = """
+import os, sys
+from pathlib import Path
+from profkit.commands.options import written
+with written(Path(sys.argv[1]), force=True) as temporary:
+    temporary.write_text("new")
+    os.kill(os.getpid(), int(sys.argv[2]))
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_a_kill_keeps_the_old_file(tmp_path: Path, number: signal.Signals) -> None:
+    output = tmp_path / "x.txt"
+    output.write_text("old")
+    words = [sys.executable, "-c", KILLED, str(output), str(int(number))]
+    assert subprocess.run(words, cwd=ROOT, check=False, capture_output=True).returncode
+    assert output.read_text() == "old"
+    if number != signal.SIGKILL:
+        assert list(tmp_path.iterdir()) == [output]
+
+
+def test_of_two_writers_one_gets_a_new_file(tmp_path: Path) -> None:
+    output = tmp_path / "x.txt"
+
+    def two_writers() -> None:
+        with output_file(output, force=False) as late:
+            late.write_text("late")
+            with output_file(output, force=False) as early:
+                early.write_text("early")
+
+    with pytest.raises(UsageError, match="exists; --force replaces it"):
+        two_writers()
+    assert output.read_text() == "early"
+    assert list(tmp_path.iterdir()) == [output]
+
+
+def test_a_name_may_be_as_long_as_the_file_system_takes(tmp_path: Path, profkit_cli: Cli) -> None:
+    output = tmp_path / ("é" * 125 + ".txt")
+    assert profkit_cli("rules", "list", "-o", output).exit_code == 0
+    assert output.stat().st_size
+
+
+def test_the_standard_output_may_be_a_file(tmp_path: Path) -> None:
+    words = [sys.executable, "-m", "profkit", "rules", "list", "-o", "/dev/stdout"]
+    with (tmp_path / "x").open("w") as file:
+        subprocess.run(words, cwd=ROOT, stdout=file, check=True)
+    assert (tmp_path / "x").stat().st_size
 
 
 def test_a_pipe_is_written_to(tmp_path: Path, profkit_cli: Cli) -> None:

@@ -192,8 +192,8 @@ def test_reports_of_other_gpus_and_versions_are_refused_with_each_reason(
     assert result.exit_code == 3
     for reason in reasons:
         assert f"INCOMPARABLE  {reason}:" in result.stdout
-    assert "--force" in result.stdout
-    forced = profkit_cli("diff", others(before), others(after), "--force")
+    assert "--force-compare" in result.stdout
+    forced = profkit_cli("diff", others(before), others(after), "--force-compare")
     if "matched kernels: none" in forced.stdout:
         assert forced.exit_code == 3
         return
@@ -443,7 +443,7 @@ def test_a_kernel_without_flop_stands_under_the_dram_roof(profkit_cli: Cli) -> N
 
 def test_no_ratio_is_reported_where_nothing_was_compared(profkit_cli: Cli) -> None:
     sides = H200 / "known.ncu-repz", H200 / "sdpa_s512_math.ncu-repz"
-    assert "faster" not in profkit_cli("diff", *sides, "--force").stdout.splitlines()[1]
+    assert "faster" not in profkit_cli("diff", *sides, "--force-compare").stdout.splitlines()[1]
 
 
 def test_a_kernel_that_is_not_compared_says_what_would_compare_it(profkit_cli: Cli) -> None:
@@ -451,8 +451,8 @@ def test_a_kernel_that_is_not_compared_says_what_would_compare_it(profkit_cli: C
     refused = profkit_cli("diff", *sides)
     assert refused.exit_code == 3
     assert "INCOMPARABLE" in refused.stdout
-    assert "--force compares them anyway" in refused.stdout
-    forced = profkit_cli("diff", *sides, "--force")
+    assert "--force-compare compares them anyway" in refused.stdout
+    forced = profkit_cli("diff", *sides, "--force-compare")
     assert forced.exit_code == 0
     assert "INCOMPARABLE" not in forced.stdout
 
@@ -460,7 +460,7 @@ def test_a_kernel_that_is_not_compared_says_what_would_compare_it(profkit_cli: C
 # --- what is compared, and what is not
 
 
-@pytest.mark.parametrize("gates", [(), ("--fail-on", "regression"), ("--force",)])
+@pytest.mark.parametrize("gates", [(), ("--fail-on", "regression"), ("--force-compare",)])
 def test_reports_without_a_common_kernel_are_not_compared(
     profkit_cli: Cli, gates: tuple[str, ...]
 ) -> None:

@@ -46,7 +46,7 @@ def test_a_kernel_of_several_variants_has_the_problem_that_they_declare(profkit_
     assert shown.splitlines()[1] == "3 kernels matched   3 INCOMPARABLE"
     assert "of compared kernels" not in shown
     assert "INVALID" not in shown
-    forced = profkit_cli("diff", *sides, "--force").stdout
+    forced = profkit_cli("diff", *sides, "--force-compare").stdout
     assert re.search(r"\d REGRESSED \(forced\)", forced.splitlines()[1])
     assert "x slower (forced)" in forced
     assert "INCOMPARABLE, shapes: " in " ".join(forced.split())

@@ -214,7 +214,7 @@ def formats() -> tuple[Format, ...]:
     }
     reading = (
         ["analyze"], ["analyze", "--format", "json"], ["checklist"], ["source"], ["metrics"],
-        ["roofline"], ["roofline", "--format", "json"], ["report", "-o", "page.html"],
+        ["roofline"], ["roofline", "--format", "json"], ["report", "-o", "page.html", "--force"],
     )  # fmt: skip
     timed = (
         ["time", "--from", "x.json"], ["time", "--from", "x.json", "--format", "json"],
@@ -246,7 +246,7 @@ def formats() -> tuple[Format, ...]:
         ),
         Format("packed report", "x.ncu-repz", _packed, [["analyze", "x.ncu-repz"]], around),
         Format("manifest", "manifest.json", partial(_text, _manifest(), as_json),
-               [*of_run, ["report", ".", "-o", "page.html"]], around),
+               [*of_run, ["report", ".", "-o", "page.html", "--force"]], around),
         Format("check", "check.json", _json(RUN / "check.json"), of_run, run),
         Format("latency of a run", "latency.json", _json(saved), of_run, run),
         Format("timeline of a run", "timeline.sqlite", _database, of_run, run),

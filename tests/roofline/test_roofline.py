@@ -471,7 +471,7 @@ def test_markdown_and_json_have_the_same_points(profkit_cli: Cli, tmp_path: Path
     jsonschema.Draft202012Validator.check_schema(schema)
     file = tmp_path / "points.json"
     for what in (RUN, H200 / "known.ncu-repz", H200 / "sdpa_s512_flash_set_basic.ncu-repz"):
-        done = profkit_cli("roofline", what, "--format", "json", "-o", file)
+        done = profkit_cli("roofline", what, "--format", "json", "-o", file, "--force")
         assert done.exit_code == 0, done.stderr
         data = json.loads(file.read_text(encoding="utf-8"))
         jsonschema.Draft202012Validator(schema).validate(data)

@@ -112,7 +112,7 @@ def on_l4(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def written(baseline: Path, into: Path, name: str, *arguments: str | Path) -> str:
     into.mkdir(exist_ok=True)
-    done = run(into, "report", baseline, "-o", name, *arguments)
+    done = run(into, "report", baseline, "-o", name, "--force", *arguments)
     assert done.exit_code == 0, done.stderr
     return (into / name).read_text(encoding="utf-8")
 
