@@ -92,7 +92,9 @@ def _source(data: bytes, codes: int) -> bytes:
 def _launch(numbers: Sequence[int], data: bytes, codes: int) -> bytes:
     launch = decode("ProfileResult", data)
     launch.source.reference += codes
-    for metric in launch.metric_results:
+    for index, recorded in enumerate(launch.metric_results):
+        metric = decode("ProfileMetricResult", recorded)
         metric.name_id = numbers[metric.name_id]
+        launch.metric_results[index] = metric.SerializeToString()
     encoded: bytes = launch.SerializeToString()
     return encoded

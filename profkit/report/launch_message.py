@@ -29,6 +29,7 @@ MANGLED, FUNCTION, DEMANGLED = (
     "kernel_function_name",
     "kernel_demangled_name",
 )
+_METRIC = "ProfileMetricResult"
 _RULE_KINDS = {0: "none", 1: "ok", 2: "warning", 3: "error", 4: "optimization"}
 _SCOPES = {1: "local", 2: "global"}
 _MARK = re.compile(r"@(?P<kind>[a-z]+):(?P<first>[^:@]*):(?P<second>[^@]*)@")
@@ -36,8 +37,12 @@ _MESSAGES = {
     Kind.kernel: "ProfileResult", Kind.range: "RangeResult", Kind.command_list: "CmdlistResult",
     Kind.graph: "GraphResult",
 }  # fmt: skip
-# The first that there is counts, as in ncu_report.
-_KINDS = ("string_value", "float_value", "double_value", "uint32_value", "uint64_value")
+_KINDS = {
+    b"\x0a": "string_value", b"\x15": "float_value", b"\x19": "double_value",
+    b"\x20": "uint32_value", b"\x28": "uint64_value",
+}  # fmt: skip
+"""The fields of a value by the byte that an encoded one begins with: that of its first field, which
+is the one that counts in ncu_report too."""
 _CODE = {
     "thread_id", "api_call_id", "program_handle", "kernel_id", "kernel_mangled_name",
     "kernel_function_name", "kernel_demangled_name", "work_dimensions", "global_work_offset",
@@ -57,14 +62,16 @@ class Instances(NamedTuple):
 class Metric:
     """A metric of a launch as recorded."""
 
-    def __init__(self, message: Any, path: Path) -> None:
-        self._message = message
+    def __init__(self, value: Value | None, data: bytes, path: Path) -> None:
+        self._value = value
+        self._data = data
         self._path = path
 
     @cached_property
     def instances(self) -> Instances:
         """Those of its parts: instructions, opcodes, moments."""
-        elements = self._message.metric_value_list
+        metric = messages.decode(_METRIC, self._data, is_checked=True)
+        elements = metric.metric_value_list
         if len(elements) > _MOST_INSTANCES:
             raise damaged(self._path, f"a metric of more than {_MOST_INSTANCES:,} instances")
         known = any(element.HasField("correlation_id") for element in elements)
@@ -75,7 +82,7 @@ class Metric:
 
     def value(self) -> Value | None:
         """The value; None where there is none."""
-        return _value(self._message.metric_value)
+        return self._value
 
     def numbers(self) -> list[float]:
         """The values of its instances, 0 for what is no number."""
@@ -94,7 +101,7 @@ def integers(values: Iterable[Value]) -> list[int]:
 
 
 def _value(message: Any) -> Value | None:
-    kind = next((kind for kind in _KINDS if message.HasField(kind)), None)
+    kind = _KINDS.get(message.SerializeToString()[:1])
     if kind is None:
         return None
     value: int | float | bytes = getattr(message, kind)
@@ -103,12 +110,10 @@ def _value(message: Any) -> Value | None:
 
 def _values(values: Sequence[Any]) -> list[Value]:
     """Values as numbers and texts, NaN for none: most often all are of one kind."""
-    for kind in _KINDS:
-        present = [value.HasField(kind) for value in values]
-        if all(present) and kind != _KINDS[0]:
-            return [getattr(value, kind) for value in values]
-        if any(present):
-            break
+    kinds = {value.SerializeToString()[:1] for value in values}
+    kind = _KINDS.get(kinds.pop()) if len(kinds) == 1 else None
+    if kind and kind != "string_value":
+        return [getattr(value, kind) for value in values]
     return [math.nan if (value := _value(each)) is None else value for each in values]
 
 
@@ -132,10 +137,13 @@ class LaunchMessage:
         self.size = len(data)
         self._path = path
         self._names = names
+        self._is_checked = is_checked
         with self._damage():
             self._message = messages.decode(_MESSAGES[kind], data, is_checked=is_checked)
             if len(self._message.metric_results) > _MOST_METRICS:
                 raise ValueError(f"more than {_MOST_METRICS:,} metrics")
+        if not is_checked:
+            _ = self.metrics
 
     @contextmanager
     def _damage(self) -> Iterator[None]:
@@ -146,16 +154,20 @@ class LaunchMessage:
             raise damaged(self._path, str(error)) from None
 
     @cached_property
-    def metrics(self) -> Mapping[str, Any]:
-        """The messages of the metrics by name."""
-        names = self._names
+    def metrics(self) -> Mapping[str, tuple[Value | None, bytes]]:
+        """The values of the metrics and their messages by name."""
         with self._damage():
-            return {names[metric.name_id]: metric for metric in self._message.metric_results}
+            return dict(map(self._metric, self._message.metric_results))
+
+    def _metric(self, data: bytes) -> tuple[str, tuple[Value | None, bytes]]:
+        kind = "MetricHead" if self._is_checked else _METRIC
+        metric = messages.decode(kind, data, is_checked=self._is_checked)
+        return self._names[metric.name_id], (_value(metric.metric_value), data)
 
     def metric_by_name(self, name: str) -> Metric | None:
         """A metric; None where it was not recorded."""
-        message = self.metrics.get(name)
-        return None if message is None else Metric(message, self._path)
+        recorded = self.metrics.get(name)
+        return None if recorded is None else Metric(*recorded, self._path)
 
     def nvtx(self) -> tuple[str, ...]:
         """The names of the enclosing NVTX ranges, by domain, outermost first."""

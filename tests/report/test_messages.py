@@ -205,7 +205,7 @@ def unknown(message: Any) -> list[int]:
 
     numbers = [field.field_number for field in UnknownFieldSet(message)]
     for field, content in message.ListFields():
-        if field.message_type and field.name != "metric_results":
+        if field.message_type:
             parts = content if field.is_repeated else [content]
             numbers += [number for part in parts for number in unknown(part)]
     return numbers
