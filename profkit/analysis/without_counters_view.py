@@ -171,7 +171,8 @@ def _facts(analysis: Analysis) -> Iterator[doc.Row]:
         yield doc.Row(
             f"Headroom{name}",
             f"{most} {factor(point.factor)}: the declared work takes at least "
-            f"{number(point.least, 's')} ({point.floor}) of {number(whole.seconds, 's')} {timed}{but}",
+            f"{number(point.least, 's')} ({point.floor}) of {number(whole.seconds, 's')} {timed}"
+            f"{but}",
         )
         if not math.isnan(point.attainable):
             share = percent(point.rate / point.attainable)
