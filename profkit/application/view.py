@@ -132,7 +132,8 @@ def _picks(process: Process) -> doc.Table:
     families = plural(len({pick.family for pick in ranking.picks}), "family")
     note = (
         f"{families} of kernels with {percent(ranking.explained)} of the kernels' time, "
-        f"represented by {plural(len(rows), 'launch')} (equal ones: {percent(ranking.own)})"
+        f"represented by {plural(len(rows), 'launch')}; launches of the same kernels and "
+        f"configurations take {percent(ranking.own)}"
     )
     return doc.Table(
         "Kernels to profile",

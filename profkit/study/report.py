@@ -193,9 +193,16 @@ def gather(folder: Path, *, price: float | None = None, ladder: Path | None = No
     """The content of the report of the baseline in `folder`, derived from its cells.
 
     `price` is of a GPU hour; `ladder` is a recording of interleaved variants. Raises
-    BadInput for a folder without a whole baseline, and where its summary is not of its cells.
+    BadInput for a folder without a whole baseline or any cell, and where its summary is not of its
+    cells.
     """
     summary, cells = _whole(folder)
+    if not any(cell.latency for cell in cells):
+        packed = next(iter(sorted(folder.glob("cells.tar*"))), None)
+        raise BadInput(
+            f"{folder}: no cell has latencies, so there is nothing to report",
+            f"unpack {packed.name} there" if packed else f"profkit baseline status {folder}",
+        )
     rows, sheet, seconds = summary.cells, summary.datasheet, summary.seconds
     pairs = published_pairs(rows, sheet.name if sheet else None, summary.gpu)
     names = [backend.name for backend in SHIPPED]

@@ -561,17 +561,18 @@ def _evidence(pair: Pair, report: LatencyFile, command: Sequence[str]) -> Iterab
 
 
 def classic_line(classic: results.Classic, *, contradicted: bool = False) -> str:
-    """The classic rule and its criteria, as evidence; `contradicted` by a verdict."""
-    standing = "criteria for claiming a speedup met"
+    """What the samples of both sides say without their blocks, as evidence beside a verdict, by
+    which they may be `contradicted`."""
+    standing = "enough to claim a speedup"
     if unmet := unmet_criteria(classic):
-        standing = f"criteria for claiming a speedup not met ({', '.join(unmet)})"
+        standing = f"not enough to claim a speedup, which needs {', '.join(unmet)}"
     elif contradicted:
-        standing = "this rule alone would accept a speedup; not valid here"
+        standing = "enough to claim a speedup by themselves, but the verdict decides"
     overlap = {True: "disjoint", False: "overlap", None: "not available"}[classic.apart]
     return (
-        f"classic rule: intervals {overlap}, Cliff's delta {classic.delta:+.2f} "
-        f"({classic.separation.value}), ratio of medians {classic.speedup:#.4g}x: {standing}; "
-        f"Mann-Whitney p {_probability(classic.p_value)}"
+        f"all samples pooled: confidence intervals {overlap}, Cliff's delta {classic.delta:+.2f} "
+        f"({classic.separation.value}), ratio of medians {classic.speedup:#.4g}x, "
+        f"Mann-Whitney p {_probability(classic.p_value)}: {standing}"
     )
 
 

@@ -508,9 +508,9 @@ def classic(a: npt.ArrayLike, b: npt.ArrayLike, tick: float | None = None) -> re
 def unmet_criteria(classic: results.Classic) -> tuple[str, ...]:
     """The criteria of the classic rule that two sides don't meet."""
     criteria = {
-        "intervals not disjoint": classic.apart is True,
-        f"|delta| below {CLAIMABLE_DELTA}": abs(classic.delta) >= CLAIMABLE_DELTA,
-        f"ratio below {CLAIMABLE_SPEEDUP:.2f}x": classic.speedup >= CLAIMABLE_SPEEDUP,
+        "disjoint intervals": classic.apart is True,
+        f"a delta of {CLAIMABLE_DELTA} or more": abs(classic.delta) >= CLAIMABLE_DELTA,
+        f"a ratio of {CLAIMABLE_SPEEDUP:.2f}x or more": classic.speedup >= CLAIMABLE_SPEEDUP,
     }
     return tuple(name for name, met in criteria.items() if not met)
 

@@ -402,6 +402,19 @@ def test_findings_of_profiled_cells_are_listed_and_those_without_are_named(
     assert str(tmp_path) not in three
 
 
+def test_a_baseline_without_latencies_has_no_claims_to_quote(tmp_path: Path) -> None:
+    recorded = H200 / "baseline" / "l4_study"  # its cells are packed
+    folder = tmp_path / "l4_study"
+    folder.mkdir()
+    for name in ("baseline.json", "cells.tar.zst"):
+        shutil.copy2(recorded / name, folder)
+    result = CliRunner().invoke(app, ["baseline", "report", str(folder)])
+    assert result.exit_code == 5
+    assert "nothing to report" in result.output
+    assert "unpack cells.tar.zst" in result.output
+    assert "to be quoted" not in result.output
+
+
 @needs_l4
 def test_others_latencies_are_reported_with_their_faults(on_l4: Path, tmp_path: Path) -> None:
     text = written(on_l4, tmp_path, "r.md")
