@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import UNSET, Struct, UnsetType
 
 from profkit.application.application import Application, Process
 from profkit.application.kernel_kinds import GRAPH, kernel_kind
 from profkit.application.parts import memory_name
 from profkit.core.text_files import shipped_text
+from profkit.core.typed_file import plain
 from profkit.timeline.events import Events, Indices, Intervals, Times
 from profkit.ui.document import Widget
 from profkit.ui.template import embedded
@@ -49,7 +50,7 @@ def timeline_widget(application: Application) -> Widget:
         "+ and -, zoom.</span></div>"
         f'<canvas tabindex="0" role="img" aria-label="{name}"></canvas>'
         '<div class="tip" role="status" hidden></div><div class="keys"></div>'
-        f'<script type="application/json">{embedded(view_data(application))}</script></div>'
+        f'<script type="application/json">{embedded(plain(view_data(application)))}</script></div>'
     )
     style, script = (
         shipped_text("profkit.application", f"assets/timeline.{kind}") for kind in ("css", "js")
@@ -57,23 +58,54 @@ def timeline_widget(application: Application) -> Widget:
     return Widget(markup, style, script)
 
 
-def view_data(application: Application) -> dict[str, Any]:
-    """What the script draws: times in ns from the first shown step, starts as differences."""
+class Step(Struct, frozen=True):
+    """The start of a step."""
+
+    name: str
+    time: int
+
+
+class Track(Struct, frozen=True):
+    """Slices in order of start: their lengths, the numbers of their names, and the row of each
+    where there are several."""
+
+    name: str
+    light: bool
+    rows: int
+    longest: int
+    start: list[int]
+    length: list[int]
+    name_of: list[int]
+    row: list[int] | UnsetType = UNSET
+
+
+class View(Struct, frozen=True):
+    """What the script draws: times in ns from the first shown step, starts as differences; names,
+    and the number of the kind of each."""
+
+    span: int
+    steps: list[Step]
+    names: list[str]
+    kind: list[int]
+    kinds: list[str]
+    tracks: list[Track]
+
+
+def view_data(application: Application) -> View:
+    """A few steps of an application, as the script draws them."""
     low, high, numbers = _window(application)
     view = _View(application.events, low, high)
     processes = application.processes[:_PROCESSES]
     tracks = [track for process in processes for track in view.tracks(process)]
     bounds = processes[0].steps.bounds
-    return {
-        "span": high - low,
-        "steps": [
-            {"name": f"step {number}", "time": int(bounds[number]) - low} for number in numbers
-        ],
-        "names": [name for name, _ in view.numbers],
-        "kind": [view.kinds[kind] for _, kind in view.numbers],
-        "kinds": list(view.kinds),
-        "tracks": tracks,
-    }
+    return View(
+        high - low,
+        [Step(f"step {number}", int(bounds[number]) - low) for number in numbers],
+        [name for name, _ in view.numbers],
+        [view.kinds[kind] for _, kind in view.numbers],
+        list(view.kinds),
+        tracks,
+    )
 
 
 def _range_words(application: Application) -> str:
@@ -124,7 +156,7 @@ class _View:
         self.numbers: dict[tuple[str, str], int] = {}
         self.kinds: dict[str, int] = {}
 
-    def tracks(self, process: Process) -> Iterator[dict[str, Any]]:
+    def tracks(self, process: Process) -> Iterator[Track]:
         """The streams of a process, and of each host thread its NVTX ranges and CUDA calls."""
         events, number = self._events, process.steps.process
         kernels, memory, graphs = events.kernels, events.memory_operations, events.graphs
@@ -185,7 +217,7 @@ class _View:
 
     def _track(
         self, name: str, slices: list[tuple[int, int, int]], *, light: bool
-    ) -> Iterator[dict[str, Any]]:
+    ) -> Iterator[Track]:
         """Slices in order of start, if any; what overlaps has rows of its own."""
         low, high = self._low, self._high
         starts, lengths, numbers, rows = [], [], [], []
@@ -201,16 +233,9 @@ class _View:
             numbers.append(number)
             rows.append(row)
         if slices:
-            yield {
-                "name": name,
-                "light": light,
-                "rows": max(rows) + 1,
-                "longest": max(lengths),
-                "start": starts,
-                "length": lengths,
-                "name_of": numbers,
-                **({"row": rows} if max(rows) else {}),
-            }
+            count, longest = max(rows) + 1, max(lengths)
+            several = rows if count > 1 else UNSET
+            yield Track(name, light, count, longest, starts, lengths, numbers, several)
 
 
 def _graph(code: int) -> tuple[str, str]:

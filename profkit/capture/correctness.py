@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeAlias
 
 from msgspec import UNSET, Meta, field
 
@@ -63,6 +63,8 @@ class Verdict(Model, frozen=True):
         return f"{self.name:<{width}}  {self.status.value:<11}  {self.evidence}"
 
 
+Shapes: TypeAlias = dict[str, Any]
+"""The sizes of a problem by name, as a target declares them."""
 Dtype = Literal["float16", "bfloat16", "float32", "float64"]
 
 
@@ -70,7 +72,7 @@ class Declared(Facts, frozen=True, kw_only=True):
     """The declaration of a latency's target."""
 
     name: Maybe[str] = UNSET
-    shapes: Maybe[dict[str, Any]] = UNSET
+    shapes: Maybe[Shapes] = UNSET
     dtype: Maybe[str] = UNSET
     work: Maybe[Work] = UNSET
     variants: Maybe[tuple[str, ...]] = UNSET
@@ -89,7 +91,7 @@ class TargetFile(File, frozen=True, kw_only=True, tag="profkit.target/1"):
     """
 
     name: str
-    shapes: dict[str, Any]
+    shapes: Shapes
     dtype: Dtype
     work: Work | None
     variants: Annotated[tuple[str, ...], Meta(min_length=1)]
@@ -99,7 +101,7 @@ class CheckFile(File, frozen=True, kw_only=True, tag="profkit.check/1"):
     """The check of a target's variants against its reference, and its device."""
 
     name: str
-    shapes: dict[str, Any] = field(default_factory=dict)
+    shapes: Shapes = field(default_factory=dict)
     dtype: Dtype | None = None
     work: Work | None = None
     variants: Annotated[tuple[Verdict, ...], Meta(min_length=1)]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+
+from msgspec import Struct
 
 from profkit.core.compute_capability import ComputeCapability, parse_range
+from profkit.core.typed_file import convert
 from profkit.core.yaml_files import shipped_yaml
 
 NCU_SETS = ("full", "detailed", "basic")
@@ -50,28 +51,41 @@ def capture_set(
 
     `by_instruction` is false for ranges and whole graphs, which have no counts by instruction.
     """
-    row = _file()["sets"][name]
-    source: Sequence[str] = row.get("source", ()) if by_instruction else ()
-    groups = (*row.get("groups", ()), *(() if by_instruction else row.get("without_source", ())))
-    metrics = (metric for group in groups for metric in _group_metrics(group, capability))
-    sections = (*row.get("sections", ()), *source)
-    return CaptureSet(sections, tuple(dict.fromkeys(metrics)), row["passes"])
+    row = _file().sets[name]
+    sections = row.sections + (row.source if by_instruction else ())
+    groups = row.groups + (() if by_instruction else row.without_source)
+    metrics = dict.fromkeys(
+        metric
+        for group in map(_file().groups.__getitem__, groups)
+        if not group.cc or any(capability in parse_range(span) for span in group.cc)
+        for metric in group.metrics
+    )
+    return CaptureSet(sections, tuple(metrics), row.passes)
 
 
 def passes_of(name: str) -> int:
     """Replay passes of a launch on CC 9.0."""
-    passes: int = _file()["sets"][name]["passes"]
-    return passes
+    return _file().sets[name].passes
 
 
-def _group_metrics(name: str, capability: ComputeCapability | None) -> Iterator[str]:
-    group = _file()["groups"][name]
-    ranges = map(parse_range, group.get("cc", ()))
-    if "cc" not in group or any(capability in span for span in ranges):
-        yield from group["metrics"]
+class _Group(Struct, frozen=True):
+    metrics: tuple[str, ...]
+    cc: tuple[str, ...] = ()
+
+
+class _Set(Struct, frozen=True):
+    passes: int
+    sections: tuple[str, ...] = ()
+    source: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
+    without_source: tuple[str, ...] = ()
+
+
+class _Sets(Struct, frozen=True):
+    groups: dict[str, _Group]
+    sets: dict[str, _Set]
 
 
 @cache
-def _file() -> Mapping[str, Any]:
-    data: Mapping[str, Any] = shipped_yaml("profkit.capture", "sets.yaml")
-    return data
+def _file() -> _Sets:
+    return convert(shipped_yaml("profkit.capture", "sets.yaml"), _Sets)

@@ -129,7 +129,7 @@ class Target:
     """
 
     name: str
-    shapes: Mapping[str, Any]
+    shapes: Mapping[str, object]
     dtype: str
     inputs: Callable[[str, int], Inputs]
     reference: Callable[[Inputs], Any]
@@ -365,7 +365,7 @@ def attempt(variant: Variant, inputs: Inputs) -> Any:
     return result
 
 
-def normal_inputs(device: str, seed: int, dtype: str, **shapes: Sequence[int]) -> dict[str, Any]:
+def normal_inputs(device: str, seed: int, dtype: str, **shapes: Sequence[int]) -> Inputs:
     """Normally distributed tensors of these shapes by name, the same numbers on every device."""
     import torch
 

@@ -22,8 +22,9 @@ from profkit.core.output_file import check_free
 from profkit.ui.progress import stage_progress
 
 if TYPE_CHECKING:
-    from profkit.study.matrix import Matrix, Value
+    from profkit.study.matrix import Matrix
     from profkit.study.summary_format import BaselineFile
+    from profkit.timing.cell import Value
 
 _MASKS = (("no", False), ("yes", True))
 

@@ -12,11 +12,12 @@ import logging
 import time
 from collections.abc import Mapping
 from pickle import dumps, loads
-from typing import Any
+from typing import Any, TypeAlias
 
 from profkit.core.errors import EnvironmentProblem
 from profkit.execution.protocol import Fate, MakeWorker, Outcome, Task, depth, run_task, worker_name
 
+_Handle: TypeAlias = Any  # of an actor: Ray may not be installed
 _COUNTED = 5.0  # s, chosen: between two counts of the cluster's GPUs
 _FRUITLESS = 10  # chosen: starts of workers in a row without a result
 
@@ -58,8 +59,8 @@ class RayExecutor:
         options = {"num_gpus": 1, "num_cpus": 0, "max_restarts": 0, "max_task_retries": 0}
         self._kind = ray.remote(**options, max_concurrency=ahead)(_Actor)
         self._make = ray.put(make)
-        self._starting: dict[Any, Any] = {}
-        self._actors: dict[str, Any] = {}
+        self._starting: dict[Any, _Handle] = {}
+        self._actors: dict[str, _Handle] = {}
         self._excluded: set[str] = set()
         self._tasks: dict[Any, tuple[Task, str]] = {}
         self._load: dict[str, int] = {}

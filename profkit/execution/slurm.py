@@ -128,7 +128,7 @@ class SlurmExecutor:
         lists = [self._waiting[start::count] for start in range(count)]
         self._waiting = []
         place = self._place
-        options: dict[str, Any] = {"timeout_min": place.minutes, "name": "profkit"}
+        options: dict[str, str | int | None] = {"timeout_min": place.minutes, "name": "profkit"}
         if place.cluster == "slurm":
             options |= {
                 "nodes": 1,

@@ -23,7 +23,7 @@ from profkit.study import matrix as matrices
 from profkit.study.folder import drop_unplanned, held, read_plan, write_cell, write_plan
 from profkit.study.plan_format import IMPORTED, Asked, Backend, PlanFile, Program
 from profkit.study.summary import grouped
-from profkit.timing.cell import Cell, CellStatus, Source
+from profkit.timing.cell import Cell, CellStatus, Source, Value
 from profkit.timing.latency_file import read_latencies
 from profkit.timing.latency_format import MemoryUse
 
@@ -110,7 +110,7 @@ class _File(NamedTuple):
 
     path: Path
     document: Mapping[str, object]
-    sizes: Mapping[str, matrices.Value]
+    sizes: Mapping[str, Value]
     gpu: str
     driver: str
     versions: Mapping[str, str]
@@ -227,7 +227,7 @@ def _own_shapes(imports: Sequence[_File]) -> matrices.Matrix:
     return matrices.matrix_of(IMPORTED, "", rows)
 
 
-def _sizes(path: Path, document: Mapping[str, object]) -> dict[str, matrices.Value]:
+def _sizes(path: Path, document: Mapping[str, object]) -> dict[str, Value]:
     """The shape of a file, under `config` or at its top level; raises BadInput for an invalid
     one."""
     config = document.get("config")
@@ -239,7 +239,7 @@ def _sizes(path: Path, document: Mapping[str, object]) -> dict[str, matrices.Val
     return {name: _size(path, name, value) for name, value in values.items() if value is not None}
 
 
-def _size(path: Path, name: str, value: Any) -> matrices.Value:
+def _size(path: Path, name: str, value: Any) -> Value:
     if name == "dtype":
         dtype = matrices.dtype_named(value) if isinstance(value, str) else None
         if dtype is None:

@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, TypeAlias
 
 from msgspec import UNSET, Meta, UnsetType, field
 
@@ -15,8 +15,8 @@ from profkit.capture.work import Work
 from profkit.core.errors import BadInput, UsageError
 from profkit.core.typed_file import File, Model, of_schema
 from profkit.core.yaml_files import read_yaml
+from profkit.timing.cell import Value
 
-Value: TypeAlias = str | int | float | bool
 Options: TypeAlias = Annotated[dict[str, Value], Meta(min_length=1)]
 
 MOST_SHAPES = 10_000  # chosen: a mistyped range fails before it fills memory
@@ -146,17 +146,19 @@ def shape_name(arguments: Mapping[str, Value]) -> str:
     return "-".join(parts) or "as-declared"
 
 
-def attention_work(sizes: Mapping[str, Any]) -> Work | None:
+def attention_work(sizes: Mapping[str, Value]) -> Work | None:
     """The work of attention of these options; None where a size is unknown."""
-    needed = [sizes[name] for name in ("batch", "heads", "length", "dim") if name in sizes]
-    if sizes.get("dtype") not in _ELEMENT_BYTES or len(needed) < 4:
+    names, width = ("batch", "heads", "length", "dim"), _ELEMENT_BYTES.get(str(sizes.get("dtype")))
+    needed = [size for name in names if isinstance(size := sizes.get(name), int)]
+    shared = sizes.get("kv_heads")
+    if width is None or len(needed) < len(names):
         return None
     return Work.attention(
         *needed,
-        element_bytes=_ELEMENT_BYTES[sizes["dtype"]],
+        element_bytes=width,
         causal=bool(sizes.get("causal", False)),
         backward=bool(sizes.get("backward", False)),
-        kv_heads=sizes.get("kv_heads"),
+        kv_heads=shared if isinstance(shared, int) else None,
     )
 
 

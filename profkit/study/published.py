@@ -7,17 +7,18 @@ Other claims of the same publications are checked against them, and against data
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
 from importlib.resources import as_file, files
-from typing import Any
+
+from msgspec import Struct, field
 
 from profkit.audit.audit import Outcome, examine
 from profkit.audit.claims import read_claims
 from profkit.core.fingerprint import Device
-from profkit.core.typed_file import known
+from profkit.core.typed_file import convert, known, part
 from profkit.core.yaml_files import shipped_yaml
 from profkit.report.gpus import datasheet_named
 from profkit.study.matrix import attention_work
@@ -26,7 +27,6 @@ from profkit.timing.cell import CellStatus
 from profkit.timing.latency import compute_peak
 from profkit.timing.latency_format import POWER_CAP
 
-_RATES = {"tflops": 1e12, "gflops": 1e9}
 _SHAPE = ("batch", "heads", "kv_heads", "length", "dim", "dtype", "causal", "backward")
 _SAME_DIGITS = 1e-3  # chosen: published medians have three digits or more
 _ONE_STEP = 1.5  # timer ticks, chosen: up to it a width is one tick, rounded
@@ -42,25 +42,64 @@ class Fault(StrEnum):
     one_tick = "one timer tick wide"
 
 
-@dataclass(frozen=True)
-class Figure:
+class Figure(Struct, frozen=True, kw_only=True):
     """A published figure: a time with its interval (s), a rate (FLOP/s); None is missing.
 
-    `share` is that of the dense datasheet peak of `gpu`. `study` names the claims of the same
-    publication, "" without any.
+    `study` names the claims of the same publication, "" without any.
     """
 
-    series: str
+    series: str = field(name="name")
     source: str
-    gpu: str
+    product: str = field(name="gpu")
     backend: str
-    shape: Mapping[str, Any] = field(hash=False)
-    seconds: float | None
-    low: float | None
-    high: float | None
-    flop_rate: float
-    share: float | None
+    dtype: str
+    batch: int
+    heads: int
+    kv_heads: int
+    length: int
+    dim: int
+    causal: bool = False
+    backward: bool = False
+    median_ms: float | None = None
+    low_ms: float | None = None
+    high_ms: float | None = None
+    tflops: float | None = None
+    gflops: float | None = None
     study: str = ""
+
+    @property
+    def gpu(self) -> str:
+        """The name of the product's datasheet, else the product as published."""
+        sheet = datasheet_named(self.product)
+        return sheet.name if sheet else self.product
+
+    @property
+    def seconds(self) -> float | None:
+        """The median."""
+        return self.median_ms and self.median_ms / 1e3
+
+    @property
+    def low(self) -> float | None:
+        return self.low_ms and self.low_ms / 1e3
+
+    @property
+    def high(self) -> float | None:
+        return self.high_ms and self.high_ms / 1e3
+
+    @property
+    def flop_rate(self) -> float:
+        """The published rate (FLOP/s), else that of the declared work in the median."""
+        if self.tflops or self.gflops:
+            return self.tflops * 1e12 if self.tflops else (self.gflops or 0.0) * 1e9
+        work = attention_work(part(self, *_SHAPE))
+        return (work.flop if work else 0.0) / (self.seconds or 1.0)
+
+    @property
+    def share(self) -> float | None:
+        """The share of the GPU's dense datasheet peak."""
+        sheet = datasheet_named(self.product)
+        key = compute_peak(self.dtype, sheet.peaks) if sheet else ""
+        return self.flop_rate / sheet.peaks[key].value if sheet and key else None
 
 
 @dataclass(frozen=True)
@@ -169,11 +208,7 @@ def published_pairs(
 
 
 def _counterpart(rows: Sequence[Row], figure: Figure) -> Row | None:
-    same = [
-        row
-        for row in rows
-        if row.flop_rate and all(getattr(row, name) == figure.shape[name] for name in _SHAPE)
-    ]
+    same = [row for row in rows if row.flop_rate and part(row, *_SHAPE) == part(figure, *_SHAPE)]
     own = [row for row in same if row.backend == figure.backend]
     return max(own or same, key=lambda row: row.flop_rate or 0.0, default=None)
 
@@ -236,36 +271,8 @@ def published() -> tuple[Figure, ...]:
     """profkit's published figures, in their order."""
     document = shipped_yaml("profkit.study", "published.yaml")
     return tuple(
-        _figure(series, dict(zip(series["columns"], values, strict=True)))
+        convert({"kv_heads": values["heads"], **series, **values}, Figure)
         for series in document["series"]
-        for values in series["cells"]
-    )
-
-
-def _figure(series: Mapping[str, Any], values: Mapping[str, Any]) -> Figure:
-    stated = {"kv_heads": values["heads"], "causal": False, "backward": False, **series, **values}
-    shape = {name: stated[name] for name in _SHAPE}
-    seconds, low, high = (
-        values[name] / 1e3 if name in values else None
-        for name in ("median_ms", "low_ms", "high_ms")
-    )
-    work = attention_work(shape)
-    rate = next(
-        (values[name] * unit for name, unit in _RATES.items() if name in values),
-        (work.flop if work else 0.0) / (seconds or 1.0),
-    )
-    sheet = datasheet_named(series["gpu"])
-    key = compute_peak(series["dtype"], sheet.peaks) if sheet else ""
-    return Figure(
-        series=series["name"],
-        source=series["source"],
-        gpu=sheet.name if sheet else series["gpu"],
-        backend=series["backend"],
-        shape=shape,
-        seconds=seconds,
-        low=low,
-        high=high,
-        flop_rate=rate,
-        share=rate / sheet.peaks[key].value if sheet and key else None,
-        study=stated.get("study", ""),
+        for cell in series["cells"]
+        for values in [dict(zip(series["columns"], cell, strict=True))]
     )

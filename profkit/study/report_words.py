@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET, structs
 
-from profkit.study.summary_format import GAPS, Row
+from profkit.study.summary_format import GAPS, Best, Row
 from profkit.timing.cell import CellStatus
 from profkit.ui.badge import badge_svg
 from profkit.ui.document import Badge, Badges, unmarked, verbatim
@@ -282,9 +282,9 @@ def method(row: Row) -> str:
     return timer + (f", {row.cache} L2" if row.cache else ", state of L2 unknown")
 
 
-def common_words(where: dict[str, object], row: Row) -> str:
-    """What the cells of a group share; `row` is one of them."""
-    values = {**where, "kv heads": row.kv_heads if row.kv_heads != row.heads else None}
+def common_words(best: Best, row: Row) -> str:
+    """What the cells that a best is of share; `row` is one of them."""
+    values = {**best.where, "kv heads": row.kv_heads if row.kv_heads != row.heads else None}
     return ", ".join(
         name if (value := values[name]) is True
         else f"{name} {f'{value:g}' if isinstance(value, float) else value}"

@@ -32,11 +32,11 @@ from profkit.study.summary_format import (
     Scaling,
 )  # fmt: skip
 from profkit.timing import latency as latencies
-from profkit.timing.cell import Cell, CellStatus
+from profkit.timing.cell import Cell, CellStatus, Value
 from profkit.timing.latency_format import MemoryUse, Pair, Series
 from profkit.timing.results import DEFAULT, Comparison, State, Thresholds, Verdict
 from profkit.timing.statistics import DRIFT_MATTERS, intervals_apart
-from profkit.timing.verdict import Reason, holm
+from profkit.timing.verdict import Reason, holm, undecided
 
 T = TypeVar("T")
 Key = TypeVar("Key", bound=Hashable)
@@ -157,8 +157,8 @@ def _row(cell: Cell, timed: Series | None, gpu: Device, sheet: Datasheet | None)
         gpu=known(gpu.name),
         gpu_uuid=known((known(cell.fingerprint.gpu) or Device()).uuid),
         file=None if cell.status is CellStatus.unavailable else f"cells/{cell.id}.json",
-        **_sizes({**cell.arguments, **shapes}),
     )
+    row = _with_sizes(row, {**cell.arguments, **shapes})
     if timed is None:
         return row
     row = _with_statistics(row, timed)
@@ -166,17 +166,17 @@ def _row(cell: Cell, timed: Series | None, gpu: Device, sheet: Datasheet | None)
     return _flagged(_with_rates(row, timed, sheet), timed, claimed)
 
 
-def _sizes(options: Mapping[str, Any]) -> dict[str, Any]:
-    """The sizes in the options of an attention target; empty for another target."""
+def _with_sizes(row: Row, options: Mapping[str, Value]) -> Row:
+    """The row with the sizes in the options of an attention target; as it is for another target."""
     sizes = {
         name: value for name in _SIZES if type(value := options.get(name)) is int and value > 0
     }
-    if isinstance(options.get("dtype"), str):
-        sizes["dtype"] = options["dtype"]
+    if isinstance(dtype := options.get("dtype"), str):
+        row = structs.replace(row, dtype=dtype)
     if "heads" in sizes:
         sizes.setdefault("kv_heads", sizes["heads"])
         sizes |= {name: bool(options.get(name, False)) for name in ("causal", "backward")}
-    return sizes
+    return structs.replace(row, **sizes)
 
 
 def _with_statistics(row: Row, timed: Series) -> Row:
@@ -464,10 +464,7 @@ def _withheld(pair: Pair, strict: Pair) -> Pair:
         return pair
     if strict.comparison.verdict is not Verdict.SAME:
         return strict
-    open_ = structs.replace(
-        strict.comparison, verdict=Verdict.INCONCLUSIVE, reason=Reason.AT_MARGIN, blocks_needed=None
-    )
-    return structs.replace(strict, comparison=open_)
+    return structs.replace(strict, comparison=undecided(strict.comparison, Reason.AT_MARGIN))
 
 
 def _contrast(shape: str, pair: Pair, comparison: Comparison, claiming: Set[str]) -> Contrast:
@@ -489,13 +486,13 @@ def _contrast(shape: str, pair: Pair, comparison: Comparison, claiming: Set[str]
 
 
 def _best(
-    kind: _Kind, where: Mapping[str, object], group: Sequence[Row], best: Row, tied: Sequence[Row]
+    kind: _Kind, where: dict[str, Value], group: Sequence[Row], best: Row, tied: Sequence[Row]
 ) -> Best:
     by: _Measure = "seconds" if kind == "backend" else "flop_rate"
     ids = tuple(row.id for row in tied)
     measure = getattr(best, by) or math.nan
     return Best(
-        kind, dict(where), len(group), best.id, best.backend, getattr(best, kind), by, measure, ids
+        kind, where, len(group), best.id, best.backend, getattr(best, kind), by, measure, ids
     )
 
 
@@ -509,7 +506,7 @@ def _scaling(rows: Iterable[Row], spread: GpuSpread | None) -> Iterator[Scaling]
 
 def _adjacent(
     rows: Sequence[Row], along: str, spread: GpuSpread | None
-) -> Iterator[tuple[Any, list[Row]]]:
+) -> Iterator[tuple[dict[str, Value | None], list[Row]]]:
     """Cells that differ in one size alone, by that size; each group with what it has in common.
 
     Of one GPU, or of several whose spread is known.
@@ -533,7 +530,7 @@ def _size(row: Row, along: str) -> int | None:
     return value
 
 
-def _common(row: Row, along: str) -> dict[str, object]:
+def _common(row: Row, along: str) -> dict[str, Value | None]:
     """What adjacent cells along a size share; the ratio of Q heads to KV heads is constant."""
     shared = {
         name: getattr(row, name)

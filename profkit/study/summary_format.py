@@ -5,7 +5,7 @@ Numbers are in SI units, shares of 1, null is unknown.
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 from msgspec import UNSET, UnsetType, field
 
@@ -14,7 +14,7 @@ from profkit.core.fingerprint import Device, Fingerprint
 from profkit.core.typed_file import Amount, Count, File, Model
 from profkit.study.matrix import Matrix
 from profkit.study.plan_format import IMPORTED, Backend, Origin, ProfiledCell, Program, Run
-from profkit.timing.cell import CellStatus
+from profkit.timing.cell import CellStatus, Value
 from profkit.timing.latency_format import EnergyPerCall
 from profkit.timing.results import Verdict
 
@@ -32,7 +32,7 @@ class _Identity(Model, frozen=True, kw_only=True):
     backend: str
     status: CellStatus
     reason: str
-    arguments: dict[str, Any]
+    arguments: dict[str, Value]
     gpu: str | None
     gpus: int = 1
     gpu_uuid: str | None = None
@@ -193,7 +193,7 @@ class Best(Model, frozen=True):
     """
 
     kind: Literal["backend", "batch", "length"] = field(name="what")
-    where: dict[str, Any]
+    where: dict[str, Value]
     among: int
     id: str
     backend: str

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeAlias
 
 from msgspec import UNSET, Meta, field
 from msgspec.structs import force_setattr
@@ -16,6 +16,8 @@ from profkit.timing.latency_format import Latency
 from profkit.timing.results import Summary
 
 SCHEMA = "profkit.cell/1"
+Value: TypeAlias = str | int | float | bool
+"""An option of a target."""
 
 
 class CellStatus(StrEnum):
@@ -62,7 +64,7 @@ class Cell(File, frozen=True, kw_only=True, tag=SCHEMA):
     key: str | None = None
     shape: str
     at: Count
-    arguments: dict[str, Any] = field(default_factory=dict)
+    arguments: dict[str, Value] = field(default_factory=dict)
     backend: str
     version: str | None = None
     setting: str = ""

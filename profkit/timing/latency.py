@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from statistics import median
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from msgspec import UNSET, Struct, structs
@@ -43,6 +43,9 @@ PEAKS: Mapping[str, tuple[str, ...]] = {
     "float32": ("fp32",),
     "float64": ("tensor_fp64", "fp64"),
 }
+
+
+Versions: TypeAlias = Mapping[str, str | None]
 
 
 class SavedPair(Struct, frozen=True):
@@ -196,15 +199,12 @@ def _compared(a: Series, b: Series, thresholds: Thresholds, floor: float | None)
     )
     if not (comparison.low > 0 and math.isfinite(comparison.high + comparison.detectable)):
         raise BadInput(f"the blocks of {a.label} and {b.label} differ too much", "time again")
-    changes: dict[str, Any] = {
-        "a": a.label,
-        "b": b.label,
-        "clocks": clocks if is_interleaved else None,
-    }
-    if comparison.verdict is not Verdict.INVALID and not is_interleaved:
-        changes |= {"verdict": Verdict.INCONCLUSIVE, "reason": Reason.NOT_INTERLEAVED}
-        changes |= {"blocks_needed": None}
-    return structs.replace(comparison, **changes)
+    comparison = structs.replace(comparison, a=a.label, b=b.label)
+    if is_interleaved:
+        return structs.replace(comparison, clocks=clocks)
+    if comparison.verdict is Verdict.INVALID:
+        return comparison
+    return verdict.undecided(comparison, Reason.NOT_INTERLEAVED)
 
 
 def interleaved(a: Latency, b: Latency) -> bool:
@@ -227,7 +227,7 @@ def compare_saved(
     thresholds: Thresholds,
     floor: float | None,
     force: bool,
-    versions: tuple[Mapping[str, Any], Mapping[str, Any]] = ({}, {}),
+    versions: tuple[Versions, Versions] = ({}, {}),
     claimed: tuple[Claimed | None, Claimed | None] = (None, None),
 ) -> SavedPair:
     """The comparison of two saved latencies; no verdict where they were measured differently.

@@ -5,11 +5,10 @@ from __future__ import annotations
 import statistics
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from msgspec import Struct
 
-from profkit.capture.correctness import CheckFile, Status
+from profkit.capture.correctness import CheckFile, Shapes, Status
 from profkit.core.errors import ProfkitError
 from profkit.core.integrity import check_unchanged
 from profkit.core.typed_file import plain, read_file
@@ -31,7 +30,7 @@ class Variants(Struct, frozen=True):
     passed: tuple[str, ...]
     medians: Mapping[str, float] = {}
     work: Mapping[str, float] = {}
-    shapes: Mapping[str, Any] = {}
+    shapes: Shapes = {}
     dtype: str = ""
     hosts: Mapping[str, float] = {}
     checked: tuple[str, ...] = ()

@@ -472,9 +472,13 @@ def holm(comparisons: Sequence[Comparison]) -> list[Comparison]:
         corrected[index] = pair = replace(pair, p_adjusted=highest)
         claimed = pair.verdict in {Verdict.REGRESSED, Verdict.IMPROVED}
         if claimed and not highest < 1 - pair.level:
-            verdict, reason = Verdict.INCONCLUSIVE, Reason.CORRECTED
-            corrected[index] = replace(pair, verdict=verdict, reason=reason)
+            corrected[index] = undecided(pair, Reason.CORRECTED)
     return corrected
+
+
+def undecided(comparison: Comparison, reason: Reason) -> Comparison:
+    """The comparison without a verdict, nor a number of blocks that would give one."""
+    return replace(comparison, verdict=Verdict.INCONCLUSIVE, reason=reason, blocks_needed=None)
 
 
 def single_runs(

@@ -64,21 +64,21 @@ def test_a_timeline_without_gpu_work_is_refused() -> None:
 
 def test_a_view_has_the_work_of_its_steps(application: Application) -> None:
     data = view_data(application)
-    assert [step["name"] for step in data["steps"]] == ["step 5", "step 6", "step 7"]
-    stream = data["tracks"][0]
-    assert stream["name"] == "GPU 0, stream 7"
-    begin = np.cumsum(stream["start"])
-    end = begin + stream["length"]
+    assert [step.name for step in data.steps] == ["step 5", "step 6", "step 7"]
+    stream = data.tracks[0]
+    assert stream.name == "GPU 0, stream 7"
+    begin = np.cumsum(stream.start)
+    end = begin + stream.length
     assert begin.min() >= 0
-    assert end.max() <= data["span"]
+    assert end.max() <= data.span
     assert len(begin) == 3 * 32
 
 
 def test_a_view_is_limited(monkeypatch: pytest.MonkeyPatch, application: Application) -> None:
     monkeypatch.setattr(drawing, "MOST_SLICES", 100)
     data = view_data(application)
-    assert len(data["steps"]) == 1
-    assert sum(len(track["start"]) for track in data["tracks"]) <= 100
+    assert len(data.steps) == 1
+    assert sum(len(track.start) for track in data.tracks) <= 100
 
 
 def test_names_can_not_end_the_data() -> None:

@@ -288,7 +288,7 @@ def test_any_timeline_has_a_table(seed: int) -> None:
     process = application.processes[0]
     rows = table(process)
     assert sum(row.share for row in rows[:-1] if row.depth == 0) == pytest.approx(1)
-    assert view_data(application)["tracks"]
+    assert view_data(application).tracks
 
 
 @settings(max_examples=60, deadline=None)

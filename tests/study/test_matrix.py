@@ -8,7 +8,8 @@ import pytest
 import yaml
 
 from profkit.core.errors import BadInput, UsageError
-from profkit.study.matrix import MatrixShape, Value, combined, joined, matrix_of, read_matrix
+from profkit.study.matrix import MatrixShape, combined, joined, matrix_of, read_matrix
+from profkit.timing.cell import Value
 from tests.conftest import ROOT
 
 MATRICES = ROOT / "targets" / "matrices"

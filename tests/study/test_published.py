@@ -55,9 +55,9 @@ def test_rates_of_times_are_those_that_were_published_with_them() -> None:
 
 
 def test_rates_that_were_published_are_taken_as_they_are() -> None:
-    rates = {one.shape["batch"]: one.flop_rate for one in published()
-             if one.series == "SDPA on an L4" and one.shape["length"] == 512
-             and one.shape["heads"] == 8}  # fmt: skip
+    rates = {one.batch: one.flop_rate for one in published()
+             if one.series == "SDPA on an L4" and one.length == 512
+             and one.heads == 8}  # fmt: skip
     assert rates == {32: 53516e9, 8: 42799e9, 16: 58254e9, 64: 50194e9}
 
 
@@ -70,7 +70,7 @@ def test_the_study_is_quoted_whole_and_as_published() -> None:
     assert (kept["configs"], kept["claims"]) == (study["configs"], study["claims"])
     figures = [one for one in published() if one.study == "l4_sdpa_study"]
     told = [
-        [*(one.shape[name] for name in ("batch", "heads", "length", "dim")),
+        [one.batch, one.heads, one.length, one.dim,
          one.seconds and one.seconds * 1e3, [(end or 0) * 1e3 for end in (one.low, one.high)],
          one.flop_rate / 1e9]
         for one in figures[:10]
@@ -123,11 +123,11 @@ def test_faults_of_published_intervals_are_counted_each_by_its_reason() -> None:
 
 
 def test_a_causal_series_counts_half_of_the_work_and_heads_of_k_and_v_their_own() -> None:
-    shapes = {one.series: one.shape for one in published()}
-    assert shapes["FlashAttention-3, d 128, causal"]["causal"] is True
-    assert shapes["cuDNN, 64 heads on 8, d 128"]["kv_heads"] == 8
-    assert all(shape["batch"] * shape["length"] == 16384 and shape["heads"] * shape["dim"] == 2048
-               for name, shape in shapes.items() if name.startswith("FlashAttention"))  # fmt: skip
+    series = {one.series: one for one in published()}
+    assert series["FlashAttention-3, d 128, causal"].causal is True
+    assert series["cuDNN, 64 heads on 8, d 128"].kv_heads == 8
+    assert all(one.batch * one.length == 16384 and one.heads * one.dim == 2048
+               for name, one in series.items() if name.startswith("FlashAttention"))  # fmt: skip
 
 
 def test_same_samples_of_a_drifting_run_support_no_interval() -> None:
