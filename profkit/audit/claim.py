@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import msgspec
 
 from profkit.audit.printed_numbers import Figure
-from profkit.core.typed_file import Model
+from profkit.core.typed_file import Model, part
 from profkit.core.yaml_files import shipped_yaml
 
 SHAPE = ("batch", "heads", "length", "dim")
@@ -28,11 +28,12 @@ UNITS = {name: quantity.unit for name, quantity in QUANTITIES.items()}
 
 @dataclass(frozen=True)
 class Side:
-    """One of the things that a sentence compares: a GPU with its time and shape."""
+    """One of the things that a sentence compares: a GPU with its time and the product of its
+    sizes."""
 
     gpu: str
     time: Figure
-    shape: Mapping[str, int] = field(hash=False)
+    size: int
 
 
 @dataclass(frozen=True)
@@ -123,12 +124,29 @@ class Claim:
     apart: int | None = None
     unread: tuple[str, ...] = ()
 
-    @classmethod
-    def of_values(cls, values: Mapping[str, Any]) -> Claim:
-        """A claim of fields and figures by name."""
-        figures = {name: values[name] for name in UNITS if name in values}
-        rest = {name: value for name, value in values.items() if name not in UNITS}
-        return cls(figures=figures, **rest)
+    def stating(self, **values: Any) -> Claim:
+        """The claim with these fields and figures."""
+        figures = {name: values.pop(name) for name in values.keys() & UNITS.keys()}
+        return replace(self, figures={**self.figures, **figures}, **values)
+
+    def over(self, other: Claim) -> Claim:
+        """The claim, with what another states of what it leaves open."""
+        stated = {
+            each.name: value
+            for each in fields(self)
+            if (value := getattr(self, each.name)) != getattr(NOTHING, each.name)
+        }
+        return replace(other, **stated | {"figures": {**other.figures, **self.figures}})
+
+    def only(self, *names: str) -> Claim:
+        """Some of its fields and figures alone."""
+        figures = {name: self.figures[name] for name in names if name in self.figures}
+        return Claim(**part(self, *set(names) - UNITS.keys()) | {"figures": figures})
+
+    def without(self, *names: str) -> Claim:
+        """The claim without these fields and figures."""
+        figures = {name: value for name, value in self.figures.items() if name not in names}
+        return replace(self, **part(NOTHING, *set(names) - UNITS.keys()) | {"figures": figures})
 
     def __getitem__(self, quantity: str) -> Figure | None:
         return self.figures.get(quantity)
@@ -151,3 +169,6 @@ class Claim:
         )  # fmt: skip
         dimensions = (self.grid_dimensions, self.apart)
         return bool(self.figures) or any(statements) or dimensions != (None, None)
+
+
+NOTHING = Claim()

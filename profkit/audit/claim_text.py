@@ -6,14 +6,13 @@ that it understands out of the text; those that are left at the end are reported
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
-from profkit.audit.claim import SHAPE, Change, Product, Share, Side
+from profkit.audit.claim import NOTHING, SHAPE, Change, Claim, Product, Share, Side
 from profkit.audit.phrases import (
-    COUNTS,
     NEAR,
     PHRASES,
     VOCABULARY,
@@ -32,8 +31,8 @@ from profkit.core.errors import BadInput
 LONGEST = 4_000
 
 
-def understood(text: str) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """What a sentence claims, by the names of a Claim's fields, and numbers not understood.
+def understood(text: str) -> Claim:
+    """What a sentence claims, with the numbers that were not understood.
 
     Raises BadInput for a text longer than any sentence.
     """
@@ -49,22 +48,22 @@ def understood(text: str) -> tuple[dict[str, Any], tuple[str, ...]]:
         word = number.split()[0].rstrip(".,")
         if re.fullmatch(NUMBER, word) or not WORDS["version"].fullmatch(word):
             left.append(number.rstrip(".,"))
-    return reading.values, (*sorted(reading.also), *left)
+    return replace(reading.claim, unread=(*sorted(reading.also), *left))
 
 
 def _read(text: str, rules: tuple[Callable[[Reading], None], ...]) -> Reading:
     reading = Reading(re.sub(r"\s+", " ", text))
     for rule in rules:
         rule(reading)
-    for name in reading.several:
-        reading.values.pop(name, None)
+    reading.claim = reading.claim.without(*reading.several)
     return reading
 
 
-def context(text: str) -> dict[str, Any]:
+def context(text: str) -> Claim:
     """What a title or a comment says of all that is below it: GPU, dtype, shape, path."""
-    known = _read(text, (_shape, _dtype, _gpus)).values if len(text) <= LONGEST else {}
-    return {name: value for name, value in known.items() if name != "n"}
+    if len(text) > LONGEST:
+        return NOTHING
+    return _read(text, (_shape, _dtype, _gpus)).claim.without("n")
 
 
 def time_unit(text: str) -> str:
@@ -83,12 +82,14 @@ def _devices(reading: Reading) -> None:
     counts = [before.search(text, max(0, start - NEAR), start) for start in starts]
     counts += WORDS["count"].finditer(text)
     for count in filter(None, counts):
-        number = int(COUNTS.get(count.group(count.lastindex or 1).lower(), count.group(2)))
+        number = int(
+            VOCABULARY.counts.get(count.group(count.lastindex or 1).lower(), count.group(2))
+        )
         if 2 <= number <= _SEVERAL:
             reading.put("devices", number)
             reading.take(count, 2)
-    if "devices" not in reading.values and WORDS["together"].search(text):
-        reading.values["devices"] = 0
+    if WORDS["together"].search(text) and reading.claim.devices is None:
+        reading.put("devices", 0)
 
 
 def _accumulation(reading: Reading) -> None:
@@ -129,16 +130,14 @@ def _interval(reading: Reading) -> None:
             reading.take(match, 1)
 
 
-_SHAPE: dict[str, str] = VOCABULARY["shape"]
-
-
 def _shape(reading: Reading) -> None:
     """`B=32 H=8 S=16k`, `batch 32`: not `H*D = 2048`, nor lists of values."""
     for way in ("letter", "size"):
         for match in WORDS[way].finditer(reading.text):
             word = match.group(1)
             if value := _size(match.group(2).lower()):
-                reading.put(_SHAPE.get(word) or _SHAPE[word.lower()], value)
+                names = VOCABULARY.shape
+                reading.put(names.get(word) or names[word.lower()], value)
             reading.take(match, 2)
 
 
@@ -146,17 +145,18 @@ def _kind(reading: Reading) -> None:
     """`causal` and `backward` change how much work a shape is; `non-causal` does not."""
     for name in ("causal", "backward"):
         if WORDS[name].search(reading.text):
-            reading.values[name] = True
+            reading.put(name, True)
 
 
 def _overlap(reading: Reading) -> None:
     """`all 10 configurations have non-overlapping CIs`."""
     if WORDS["non_overlapping"].search(reading.text):
-        reading.values["apart"] = 0
+        apart = 0
         for match in WORDS["rows"].finditer(reading.text):
             if figure := figure_of(match.group(1), ""):
-                reading.values["apart"] = int(figure.value)
+                apart = int(figure.value)
                 reading.take(match, 1)
+        reading.put("apart", apart)
 
 
 def _grid(reading: Reading) -> None:
@@ -254,20 +254,22 @@ def _level_of(text: str, rate: re.Match[str]) -> str:
 def _share_kind(reading: Reading) -> None:
     """A share of `spec`, or alone in parentheses, is of what the sentence gives a peak of."""
     alone = list(WORDS["bare_share"].finditer(reading.left))
-    if len(alone) == 1 and not any(name.endswith("share") for name in reading.values):
+    if len(alone) == 1 and not any(name.endswith("share") for name in reading.claim.figures):
         for kind in ("flop", "byte"):
-            if {f"{kind}_rate", f"{kind}_peak"} <= reading.values.keys() - reading.several:
+            if {f"{kind}_rate", f"{kind}_peak"} <= reading.claim.figures.keys() - reading.several:
                 reading.take_figure(alone[0], f"{kind}_share", alone[0].lastindex or 1, "%")
-    kinds = {name.split("_")[0] for name in reading.values if name.endswith(("_rate", "_peak"))}
-    if "share" in reading.values and len(kinds) == 1 and kinds <= {"flop", "byte"}:
-        reading.put(f"{kinds.pop()}_share", reading.values.pop("share"))
+    figures = reading.claim.figures
+    kinds = {name.split("_")[0] for name in figures if name.endswith(("_rate", "_peak"))}
+    if "share" in figures and len(kinds) == 1 and kinds <= {"flop", "byte"}:
+        reading.claim = reading.claim.without("share")
+        reading.put(f"{kinds.pop()}_share", figures["share"])
 
 
 def _quotient(reading: Reading) -> None:
     """`2 FLOP per 12 bytes`, `1 FLOP for every 8 bytes moved`: an intensity, no amounts."""
     for match in WORDS["quotient"].finditer(reading.left):
         flop, moved = figure_of(match.group(1), "FLOP"), figure_of(match.group(2), "B")
-        if flop and moved and "intensity" not in reading.values:
+        if flop and moved and not reading.claim["intensity"]:
             text = f"{match.group(1)} FLOP / {match.group(2)} B"
             reading.put("intensity", Figure(flop.value / moved.value, 0.0, text))
             reading.take(match, 1, 2)
@@ -283,15 +285,14 @@ def _sides(reading: Reading) -> None:
         if gpu and figure:
             shape = Reading(clause.group())
             _shape(shape)
-            sides.append(Side(gpu.group(), figure, shape.values))
+            sizes = (*shape.claim.shape, shape.claim.kv_heads, shape.claim.n)
+            sides.append(Side(gpu.group(), figure, math.prod(filter(None, sizes))))
     if len({side.gpu for side in sides}) > 1:
-        reading.values["sides"] = tuple(sides)
+        reading.claim = reading.claim.without(*SHAPE).stating(sides=tuple(sides))
         for match in list(timed.finditer(reading.left)):
             if any(match.group(1) in side.time.text.split() for side in sides):
                 reading.take(match, 1)
         reading.several -= set(SHAPE)
-        for name in SHAPE:
-            reading.values.pop(name, None)
 
 
 # What is denied, asked, wished or another case is not claimed of the kernel.
@@ -311,13 +312,12 @@ def _memory(reading: Reading) -> None:
         reading.take(match)
 
 
-DTYPES: dict[str, str] = VOCABULARY["dtypes"]
-_DTYPE = re.compile(rf"(?<![a-z0-9])({'|'.join(DTYPES)})(?![a-z0-9])", re.I)
+_DTYPE = re.compile(rf"(?<![a-z0-9])({'|'.join(VOCABULARY.dtypes)})(?![a-z0-9])", re.I)
 
 
 def _dtype(reading: Reading) -> None:
     named = list(_DTYPE.finditer(reading.left))
-    names = [DTYPES[match.group(1).lower()] for match in named]
+    names = [VOCABULARY.dtypes[match.group(1).lower()] for match in named]
     of_one_rate = len(set(names)) == 1 and _of_last_rate(reading.text, named[0])
     for match, name in zip(named, names, strict=True):
         if not of_one_rate:
@@ -343,14 +343,14 @@ def _gpus(reading: Reading) -> None:
         if not _DTYPE.fullmatch(match.group(1))
     ]
     if named:
-        reading.values["gpus"] = tuple(dict.fromkeys(match.group(1) for match in named))
+        reading.put("gpus", tuple(dict.fromkeys(match.group(1) for match in named)))
     for match in named:
         reading.take(match)
 
 
 def _threads_in_warps(reading: Reading) -> None:
     """`2,048 threads in 64 warps`: the same number twice."""
-    if "resident_threads" in reading.values:
+    if reading.claim["resident_threads"]:
         reading.take_all(WORDS["threads_in_warps"])
 
 
@@ -364,7 +364,7 @@ def _sm_counts(reading: Reading) -> None:
             reading.add("sm_counts", (gpu.group(1), int(after.group(2))))
         if before := WORDS["sms_before"].search(words_before(text, gpu.start())):
             reading.add("sm_counts", (gpu.group(1), int(before.group(1))))
-    if "sm_counts" in reading.values:
+    if reading.claim.sm_counts:
         reading.take_all(WORDS["sms"])
 
 
@@ -398,7 +398,7 @@ def changes(reading: Reading) -> None:
     """`12.0 µs vs 27.6 µs: 2.3x faster`, `from 48 µs to 36 µs, 25% less`, `fell by 25%`."""
     text, pair = reading.text, _compared(reading.text)
     claims = list(_claimed_changes(text))
-    if pair is None or len(claims) != 1 or {"speedup", "baseline"} <= reading.values.keys():
+    if pair is None or len(claims) != 1 or {"speedup", "baseline"} <= reading.claim.figures.keys():
         return
     meaning, figure, hedged, start, end = claims[0]
     first, second = pair
@@ -449,7 +449,7 @@ def _claimed_changes(text: str) -> Iterator[tuple[str, Figure, bool, int, int]]:
         return  # "memory twice as fast would ..." is of the memory
     for match in WORDS["times_in_words"].finditer(text):
         before = words_before(text, match.start())
-        figure = figure_of(f"{COUNTS[(match.group(1) or 'two').lower()]}.0", "x")
+        figure = figure_of(f"{VOCABULARY.counts[(match.group(1) or 'two').lower()]}.0", "x")
         if figure and not (WORDS["open"].search(before) or WORDS["not_times"].search(before)):
             yield "times", figure, True, *match.span()  # words for a number are approximate
 
@@ -463,7 +463,7 @@ def parts(reading: Reading) -> None:
     _bare_whole(reading)
     text, pair = reading.text, quantities(reading.text)
     percents = list(WORDS["share"].finditer(text))
-    if any(name.endswith("share") for name in reading.values):
+    if any(name.endswith("share") for name in reading.claim.figures):
         return
     if len(percents) != 1 or len(pair) != 2 or pair[0].kind != pair[1].kind:
         return
@@ -471,7 +471,9 @@ def parts(reading: Reading) -> None:
     part, whole = _part_and_whole(text, pair, percents[0].end()) or (None, None)
     if claimed and part and whole:
         hedged = bool(WORDS["hedge"].search(words_before(text, percents[0].start())))
-        reading.values["parts"] = (Share(claimed, part.figure, whole.figure, hedged),)
+        reading.claim = reading.claim.stating(
+            parts=(Share(claimed, part.figure, whole.figure, hedged),)
+        )
         if part.kind == "s":
             reading.take_all(WORDS["timed"])
         reading.take(percents[0], 1)
@@ -487,7 +489,9 @@ def _bare_whole(reading: Reading) -> None:
         claimed = figure_of(match.group(1), "%")
         whole = figure_of(match.group(2), rate.text.split()[-1])
         if claimed and whole:
-            reading.values["parts"] = (Share(claimed, rate, whole, hedged=False),)
+            reading.claim = reading.claim.stating(
+                parts=(Share(claimed, rate, whole, hedged=False),)
+            )
             reading.take(match, 1, 2)
 
 

@@ -6,12 +6,12 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from profkit.audit import printed_numbers as printed
-from profkit.audit.claim import QUANTITIES, SHAPE, Claim
-from profkit.audit.claim_text import DTYPES, context, time_unit, understood
-from profkit.audit.phrases import SECONDS, VOCABULARY, WORDS, scale_of
+from profkit.audit.claim import NOTHING, QUANTITIES, SHAPE, Claim
+from profkit.audit.claim_text import context, time_unit, understood
+from profkit.audit.phrases import VOCABULARY, WORDS, scale_of
 from profkit.core.errors import BadInput
 
 
@@ -25,8 +25,7 @@ class Claims:
 
 
 _Entry = Claim | tuple[str, str]
-_Items: TypeAlias = Mapping[str, object]
-_Fields: TypeAlias = dict[str, object]
+_Items: TypeAlias = Mapping[str, printed.Node]
 
 
 def read_claims(path: Path) -> Claims:
@@ -36,7 +35,7 @@ def read_claims(path: Path) -> Claims:
         # A program wrote what says by which schema: its texts are names and settings.
         items = document.items if isinstance(document, printed.Commented) else {}
         record = any(isinstance(items.get(key), str) for key in ("schema", "$schema"))
-        entries = list(_walk(document, _Place("", "", {}, record=record)))
+        entries = list(_walk(document, _Place("", "", record=record)))
     except BadInput as error:
         raise BadInput(f"{path}: {error.message}", error.remedy or "check the file") from None
     # What stands at the root has the file's name for its place.
@@ -53,7 +52,6 @@ def read_claims(path: Path) -> Claims:
     return Claims(str(path), claims, {place or path.name: value for place, value in unread})
 
 
-_SIZES: dict[str, str] = VOCABULARY["sizes"]
 _EXPONENTS = {"exponent", "flop_exponent"}
 # The quantity of a key, and the unit of what it is given.
 _QUANTITIES = {
@@ -62,11 +60,9 @@ _QUANTITIES = {
     for key, unit in quantity.keys.items()
 }
 _RATIO = re.compile(rf"({printed.NUMBER})\s*[x×](?:\s*(?:faster|speed-?up|as fast))?", re.I)
-_TIMES: dict[str, str] = VOCABULARY["times"]
 _INTERVALS = ("ci", "interval")
-_WORDS: dict[str, list[str]] = VOCABULARY["words"]
 _FLAGS = ("causal", "backward")
-_STATED = {"dtype", "regime", *_WORDS, *_FLAGS}
+_STATED = {"dtype", "regime", *VOCABULARY.words, *_FLAGS}
 _INHERITED = (
     "gpus", "dtype", "path", "operation", *SHAPE, "kv_heads", "causal", "backward", "cache",
     "peak_of",
@@ -85,7 +81,7 @@ class _Place:
 
     path: str
     study: str
-    known: Mapping[str, Any]
+    known: Claim = NOTHING
     unit: str = ""
     columns: tuple[str, ...] = ()
     label: bool = False
@@ -99,25 +95,25 @@ class _Place:
         """The place of a key's value: its name and comment may tell GPU, dtype, shape, unit."""
         words = key.replace("_", " ")
         by_key, by_comment = _from_key(words), context(comment)
-        gpus = [gpu for known in (by_key, by_comment, self.known) for gpu in known.get("gpus", ())]
+        known = by_comment.over(by_key).over(self.known)
         return replace(
             self,
             path=self.path_of(key),
-            known={**self.known, **by_key, **by_comment, "gpus": tuple(gpus)},
+            known=replace(known, gpus=by_key.gpus + by_comment.gpus + self.known.gpus),
             unit=_unit_of(words) or time_unit(comment) or self.unit,
             columns=tuple(map(str.strip, comment.split(","))) if "," in comment else (),
-            label=not {*words.lower().split()[-1:]}.isdisjoint(VOCABULARY["labels"])
+            label=not {*words.lower().split()[-1:]}.isdisjoint(VOCABULARY.labels)
             or self.path.rpartition(".")[2] == "versions",
         )
 
     def item(self, index: int) -> _Place:
         return replace(self, path=f"{self.path}[{index}]")
 
-    def knowing(self, known: _Items) -> _Place:
-        return replace(self, known={**self.known, **known})
+    def knowing(self, known: Claim) -> _Place:
+        return replace(self, known=known.over(self.known))
 
 
-def _from_key(words: str) -> dict[str, Any]:
+def _from_key(words: str) -> Claim:
     """GPU, dtype and shape in a key: `h100 sxm fp16`, `fa3 d128 causal`, `backends s512 ms`."""
     words = words.lower()
     gpu = re.sub(
@@ -131,10 +127,10 @@ def _from_key(words: str) -> dict[str, Any]:
         size = int(sizes[0]) if len(sizes) == 1 else 0
         # A batch is a power of two; b200 is a GPU.
         if size and (letter != "b" or size & (size - 1) == 0):
-            known[name] = size
+            known = known.stating(**{name: size})
     if heads := re.search(r"\bgqa(\d+) (\d+)\b", words):
-        known |= {"heads": int(heads.group(1)), "kv_heads": int(heads.group(2))}
-    return known | {"causal": True} if re.search(r"\bcausal\b", words) else known
+        known = replace(known, heads=int(heads.group(1)), kv_heads=int(heads.group(2)))
+    return replace(known, causal=True) if re.search(r"\bcausal\b", words) else known
 
 
 def _unit_of(words: str) -> str:
@@ -142,11 +138,11 @@ def _unit_of(words: str) -> str:
     if re.search(r"\b(?:ratio|exponent)$", words.lower()):
         return ""  # of FLOP, but none
     rest = words.lower().replace("flop rate", "")  # the end of a rate's interval is no work
-    units = [word for word in rest.split() if word in SECONDS or word in _QUANTITIES]
+    units = [word for word in rest.split() if word in VOCABULARY.seconds or word in _QUANTITIES]
     return units[-1] if units else ""
 
 
-def _walk(value: Any, place: _Place) -> Iterator[_Entry]:
+def _walk(value: printed.Node, place: _Place) -> Iterator[_Entry]:
     """All claims below a value, and every other value with its place."""
     if isinstance(value, printed.Commented):
         yield from _mapping(value, place)
@@ -183,9 +179,9 @@ def _may_claim(word: str, place: _Place) -> bool:
     is_file = key == "path" and re.search(r"[/\\.]", word)
     if place.label or is_file or not word.strip():
         return False
-    if key in _SIZES or key.lower() in _STATED or _unit_of(key.replace("_", " ")):
+    if key in VOCABULARY.sizes or key.lower() in _STATED or _unit_of(key.replace("_", " ")):
         return True
-    if _AMOUNT.fullmatch(word) or Claim.of_values(understood(word)[0]).says_something:
+    if _AMOUNT.fullmatch(word) or understood(word).says_something:
         return True
     return not place.record and printed.as_printed(word) is not None
 
@@ -193,12 +189,15 @@ def _may_claim(word: str, place: _Place) -> bool:
 def _mapping(value: printed.Commented, place: _Place) -> Iterator[_Entry]:
     items = dict(_spread(value))
     own, rest = _own_fields(items, place)
-    inner = place.knowing({name: item for name, item in own.items() if name in _INHERITED})
+    inner = place.knowing(own.only(*_INHERITED))
     for key in ("text", "claim"):
-        if isinstance(rest.get(key), str):
-            yield from _sentence(rest.pop(key), replace(inner, path=place.path_of(key)))
+        if isinstance(text := rest.get(key), str):
+            del rest[key]
+            yield from _sentence(text, replace(inner, path=place.path_of(key)))
     if _claimed(own):
-        keys = [key for key, item in items.items() if _claimed(_field(key, item, {}, place) or {})]
+        keys = [
+            key for key, item in items.items() if _claimed(_field(key, item, {}, place) or NOTHING)
+        ]
         where = keys[0] if len(keys) == 1 and not place.path else place.path
         yield _claim(own, replace(inner, path=where))
     # Keys that are all whole numbers are sequence lengths: `{128: 13.7, 256: 27.8}`.
@@ -208,50 +207,50 @@ def _mapping(value: printed.Commented, place: _Place) -> Iterator[_Entry]:
         if isinstance(item, (printed.Commented, list)):
             below = replace(below, study=place.path)
         elif lengths and isinstance(item, printed.Printed):
-            below = below.knowing({"length": int(key)})
+            below = below.knowing(Claim(length=int(key)))
         yield from _walk(item, below)
 
 
-def _claimed(own: _Items) -> bool:
-    """Whether fields claim something, and not only say what the claim is of."""
-    return bool(own.keys() - {*_INHERITED, "n"})
+def _claimed(own: Claim) -> bool:
+    """Whether something is claimed, and not only said what the claim is of."""
+    return own != own.only(*_INHERITED, "n")
 
 
-def _spread(value: printed.Commented) -> Iterator[tuple[str, Any]]:
+def _spread(value: printed.Commented) -> Iterator[tuple[str, printed.Node]]:
     """A mapping's items, those of `shape`, `peak`, `time` and `percent_of_peak` beside them."""
     for key, item in value.items.items():
-        inner = item.items if isinstance(item, printed.Commented) else {}
+        inner: _Items = item.items if isinstance(item, printed.Commented) else {}
         if key == "gpu" and isinstance(inner.get("name"), str):
             yield key, inner["name"]  # what else is told of it is measured, not claimed
-        elif key in VOCABULARY["nested"] and isinstance(item, printed.Commented):
+        elif key in VOCABULARY.nested and isinstance(item, printed.Commented):
             unit = inner.get("unit", "s")
             for name, each in inner.items():
                 if (key, name) != ("time", "unit"):
-                    beside = VOCABULARY["nested"][key].format(name, unit=unit)
-                    yield VOCABULARY["peaks"].get(beside, beside), each
+                    beside = VOCABULARY.nested[key].format(name, unit=unit)
+                    yield VOCABULARY.peaks.get(beside, beside), each
         else:
             yield key, item
 
 
-def _own_fields(items: _Items, place: _Place) -> tuple[_Fields, dict[str, Any]]:
-    """The fields of a claim among a mapping's items, and the other items."""
-    own: _Fields = {}
-    rest: _Fields = {}
+def _own_fields(items: _Items, place: _Place) -> tuple[Claim, dict[str, printed.Node]]:
+    """What a mapping's items claim, and the other items."""
+    own = NOTHING
+    rest: dict[str, printed.Node] = {}
     for key, value in items.items():
         fields = _field(key, value, items, place)
         if fields is None:
             rest[key] = value
         else:
-            own |= fields
+            own = fields.over(own)
     if place.record:
-        own |= _record_fields(rest, items, place)
+        own = _record_fields(rest, items, place).over(own)
     return own, rest
 
 
 _REPEATED = {"seconds": "time", "flop_rate": "flop_rate"}
 
 
-def _record_fields(rest: _Fields, items: _Items, place: _Place) -> _Fields:
+def _record_fields(rest: dict[str, printed.Node], items: _Items, place: _Place) -> Claim:
     """What only records have: means of a cell, and of which cells a figure was made."""
     name, repeated = items.get("id"), items.get("by")
     if isinstance(items.get("seconds"), printed.Printed) and isinstance(name, str):
@@ -261,30 +260,31 @@ def _record_fields(rest: _Fields, items: _Items, place: _Place) -> _Fields:
                 figures = _taken(rest, place, {key: (key, "s") for key in keys})
                 ends += tuple(figures.values())
         figures = _taken(rest, place, {"mean": ("mean", "s"), "cv": ("deviation", "")})
-        return figures | {"name": name, "outer_ends": ends}
+        return Claim(figures=figures, name=name, outer_ends=ends)
     if isinstance(repeated, str) and repeated in _REPEATED and isinstance(name, str):
         figures = _taken(rest, place, {"measure": ("measure", "")})
-        return figures | {"measure_of": _REPEATED[repeated], "sources": (name,)}
+        return Claim(figures=figures, measure_of=_REPEATED[repeated], sources=(name,))
     if "time_ratio" in items:
-        return {"sources": tuple(str(items.get(key, "")) for key in ("to", "from"))}
-    return {}
+        return Claim(sources=tuple(str(items.get(key, "")) for key in ("to", "from")))
+    return NOTHING
 
 
 def _taken(
-    rest: dict[str, Any], place: _Place, names: Mapping[str, tuple[str, str]]
+    rest: dict[str, printed.Node], place: _Place, names: Mapping[str, tuple[str, str]]
 ) -> dict[str, printed.Figure]:
     """Figures out of the rest of a mapping."""
-    return {
-        name: _figure(rest.pop(key), unit, place.path_of(key))
-        for key, (name, unit) in names.items()
-        if isinstance(rest.get(key), printed.Printed)
-    }
+    figures = {}
+    for key, (name, unit) in names.items():
+        if isinstance(value := rest.get(key), printed.Printed):
+            del rest[key]
+            figures[name] = _figure(value, unit, place.path_of(key))
+    return figures
 
 
-def _field(key: str, value: Any, items: _Items, place: _Place) -> dict[str, Any] | None:
-    """What a key says of a claim; {} where its value is null, None for a key that says nothing."""
-    if key in _SIZES and isinstance(value, printed.Printed):
-        return {_SIZES[key]: _whole(value, place.path_of(key))}
+def _field(key: str, value: printed.Node, items: _Items, place: _Place) -> Claim | None:
+    """What a key says of a claim; nothing where its value is null, None for a key of another."""
+    if key in VOCABULARY.sizes and isinstance(value, printed.Printed):
+        return NOTHING.stating(**{VOCABULARY.sizes[key]: _whole(value, place.path_of(key))})
     if key in ("low", "high") and "seconds" in items:
         return _figures({key: value}, "s", place.path_of(key))
     if key in ("low", "high") and "speedup" in items:
@@ -296,16 +296,19 @@ def _field(key: str, value: Any, items: _Items, place: _Place) -> dict[str, Any]
     return _quantity(lower, ratio or value, place.path_of(key))
 
 
-def _word(key: str, value: str | bool) -> _Fields | None:
+def _word(key: str, value: str | bool) -> Claim | None:
     """A GPU, a dtype, a flag or a word of a known few; None for anything else."""
     if isinstance(value, bool):
-        return {key: value} if key in _FLAGS else None
+        return NOTHING.stating(**{key: value}) if key in _FLAGS else None
     if key == "gpu":
-        return {"gpus": (value,)}
+        return Claim(gpus=(value,))
     if key == "dtype":
-        return {"dtype": DTYPES[value.lower()]} if value.lower() in DTYPES else None
+        dtype = VOCABULARY.dtypes.get(value.lower())
+        return Claim(dtype=dtype) if dtype else None
     key = "bound" if key == "regime" else key
-    return {key: value} if key in _WORDS and value in (_WORDS[key] or (value,)) else None
+    words = VOCABULARY.words.get(key)
+    known = words is not None and value in (words or (value,))
+    return NOTHING.stating(**{key: value}) if known else None
 
 
 def _ratio(key: str, text: str) -> printed.Printed | None:
@@ -314,28 +317,31 @@ def _ratio(key: str, text: str) -> printed.Printed | None:
     return printed.as_printed(match.group(1)) if match else None
 
 
-def _quantity(key: str, value: Any, path: str) -> dict[str, printed.Figure] | None:
+def _quantity(key: str, value: printed.Node, path: str) -> Claim | None:
     if key in _QUANTITIES:
         name, unit = _QUANTITIES[key]
         if name in _EXPONENTS and isinstance(value, printed.Printed) and value.value <= 0:
-            return {}  # of what shrinks as it grows, nothing is checked
+            return NOTHING  # of what shrinks as it grows, nothing is checked
         return _figures({name: value}, unit, path)
     stem, _, unit = key.rpartition("_")
-    if unit in SECONDS and stem in _TIMES:
-        return _figures({_TIMES[stem]: value}, unit, path)
-    if unit in SECONDS and stem in _INTERVALS:
+    if unit in VOCABULARY.seconds and stem in VOCABULARY.times:
+        return _figures({VOCABULARY.times[stem]: value}, unit, path)
+    if unit in VOCABULARY.seconds and stem in _INTERVALS:
         if isinstance(value, list) and len(value) == 2:
             return _figures({"low": value[0], "high": value[1]}, unit, path)
-        return {} if value is None else None
+        return NOTHING if value is None else None
     return None
 
 
-def _figures(values: Mapping[str, Any], unit: str, path: str) -> dict[str, printed.Figure] | None:
+def _figures(values: _Items, unit: str, path: str) -> Claim | None:
     """Figures by name; without those that are null, None where one is no number."""
-    known = {name: value for name, value in values.items() if value is not None}
-    if not all(isinstance(value, printed.Printed) for value in known.values()):
-        return None
-    return {name: _figure(value, unit, path) for name, value in known.items()}
+    figures = {}
+    for name, value in values.items():
+        if isinstance(value, printed.Printed):
+            figures[name] = _figure(value, unit, path)
+        elif value is not None:
+            return None
+    return Claim(figures=figures)
 
 
 def _figure(value: printed.Printed, unit: str, path: str) -> printed.Figure:
@@ -362,25 +368,22 @@ def _row(items: _Items, place: _Place) -> Iterator[_Entry]:
 
 def _bare(value: printed.Printed, place: _Place) -> Iterator[_Entry]:
     """A number that its key's unit names; another is listed, unless it is a version or a seed."""
-    stem = "time_" if place.unit in SECONDS else ""
-    if place.unit and (figures := _quantity(f"{stem}{place.unit}", value, place.path)):
-        yield _claim(figures, place)
+    stem = "time_" if place.unit in VOCABULARY.seconds else ""
+    claim = _quantity(f"{stem}{place.unit}", value, place.path) if place.unit else None
+    if claim and claim.figures:
+        yield _claim(claim, place)
     elif not place.label:
         yield place.path, value.text
 
 
 def _sentence(text: str, place: _Place) -> Iterator[Claim]:
     """What a sentence claims; one that says nothing is kept where a person wrote it as a claim."""
-    values, unread = understood(text)
-    known = {name: value for name, value in place.known.items() if name in ("gpus", "dtype")}
-    if "gpus" in values:
-        values["gpus"] = (*values["gpus"], *known.get("gpus", ()))
-    claim = _claim(values, replace(place, known=known))
-    versions = not unread and WORDS["version"].search(text)
+    claim, known = understood(text), place.known.only("gpus", "dtype")
+    claim = replace(claim, gpus=claim.gpus + known.gpus, text=text)
+    versions = not claim.unread and WORDS["version"].search(text)
     if claim.says_something or not (place.label or place.record or versions):
-        yield replace(claim, text=text, unread=unread)
+        yield _claim(claim, replace(place, known=known))
 
 
-def _claim(values: _Items, place: _Place) -> Claim:
-    claim = Claim.of_values({**place.known, **values})
-    return replace(claim, where=place.path, study=place.study)
+def _claim(claim: Claim, place: _Place) -> Claim:
+    return replace(claim.over(place.known), where=place.path, study=place.study)

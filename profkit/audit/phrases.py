@@ -5,17 +5,33 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
+from profkit.audit.claim import NOTHING, Claim
 from profkit.audit.printed_numbers import NUMBER, Figure, as_printed
 from profkit.core.errors import BadInput
 from profkit.core.typed_file import Model, convert
 from profkit.core.yaml_files import shipped_yaml
 
-VOCABULARY: dict[str, Any] = shipped_yaml("profkit.audit", "vocabulary.yaml")
-SECONDS: dict[str, float] = VOCABULARY["seconds"]
-_PREFIXES: dict[str, float] = VOCABULARY["prefixes"]
-COUNTS: dict[str, int] = VOCABULARY["counts"]
+
+class Vocabulary(Model, frozen=True):
+    """The words of `vocabulary.yaml`, which says what each table is."""
+
+    sizes: dict[str, str]
+    shape: dict[str, str]
+    times: dict[str, str]
+    dtypes: dict[str, str]
+    words: dict[str, tuple[str, ...]]
+    nested: dict[str, str]
+    peaks: dict[str, str]
+    labels: frozenset[str]
+    prefixes: dict[str, float]
+    seconds: dict[str, float]
+    counts: dict[str, int]
+
+
+VOCABULARY = convert(shipped_yaml("profkit.audit", "vocabulary.yaml"), Vocabulary)
 _PREFIX = re.compile(r"([kmgtp]i?)\s?(?:flop|b|ops|hz|tok)", re.I)
 
 # How far back words may stand that say what a number is: half a line. Looking at the whole text
@@ -31,14 +47,14 @@ def words_before(text: str, end: int) -> str:
 def scale_of(unit: str) -> float:
     """What a unit as it is written is in SI units: 1e-3 of ms, 1e12 of TFLOP/s, 0.01 of %."""
     if prefix := _PREFIX.match(unit):
-        return _PREFIXES[prefix.group(1).lower()]
-    return SECONDS.get(unit.lower(), 0.01 if unit == "%" else 1.0)
+        return VOCABULARY.prefixes[prefix.group(1).lower()]
+    return VOCABULARY.seconds.get(unit.lower(), 0.01 if unit == "%" else 1.0)
 
 
 def figure_of(number: str, unit: str, scale: float | None = None) -> Figure | None:
     """The quantity of a number, or a word for one; None for what can be none."""
     try:
-        value = as_printed(str(COUNTS.get(number.lower(), number)))
+        value = as_printed(str(VOCABULARY.counts.get(number.lower(), number)))
         scale = scale_of(unit) if scale is None else scale
         return value.figure(scale, unit) if value else None
     except (ValueError, BadInput):
@@ -56,7 +72,7 @@ class Reading:
 
     text: str
     left: str = ""
-    values: dict[str, Any] = field(default_factory=dict)
+    claim: Claim = NOTHING
     several: set[str] = field(default_factory=set)
     also: set[str] = field(default_factory=set)
 
@@ -77,15 +93,20 @@ class Reading:
 
     def put(self, name: str, value: Any) -> None:
         """Keep a value; two different ones of a name leave none."""
-        if name in self.values and self.values[name] != value:
+        before = self.claim.value(name)
+        if before in (None, "", ()):
+            self.state(**{name: value})
+        elif before != value:
             self.several.add(name)
-            shown = (self.values[name], value)
-            self.also |= {figure.text for figure in shown if isinstance(figure, Figure)}
-        self.values.setdefault(name, value)
+            self.also |= {figure.text for figure in (before, value) if isinstance(figure, Figure)}
+
+    def state(self, **values: Any) -> None:
+        """Keep values, whatever was kept of their names."""
+        self.claim = self.claim.stating(**values)
 
     def add(self, name: str, value: Any) -> None:
         """Keep one more value of a name."""
-        self.values[name] = (*self.values.get(name, ()), value)
+        self.state(**{name: (*self.claim.value(name), value)})
 
     def take_figure(
         self, match: re.Match[str], name: str, group: int, unit: str, scale: float | None = None
@@ -121,9 +142,7 @@ class Phrases(Model, frozen=True, kw_only=True):
     scale: float | None = None
 
     def __call__(self, reading: Reading) -> None:
-        if re.search(self.unless, reading.text) or (
-            self.needs and self.needs not in reading.values
-        ):
+        if re.search(self.unless, reading.text) or (self.needs and not reading.claim[self.needs]):
             return
         for pattern in self.patterns:
             for match in re.finditer(pattern, reading.text if self.whole else reading.left):
@@ -139,27 +158,22 @@ class Phrases(Model, frozen=True, kw_only=True):
         reading.take_figure(match, self.quantity, number, self.unit or unit, scale)
 
 
-def _filled(pattern: Any, parts: Mapping[str, str]) -> str:
+def _filled(pattern: str | list[str]) -> str:
     """A pattern with its parts; any item of a list."""
     text = pattern if isinstance(pattern, str) else f"(?:{'|'.join(pattern)})"
-    return re.sub(r"<([a-z_]+)>", lambda name: parts.get(name.group(1), name.group()), text)
-
-
-def _phrases(row: Mapping[str, Any], parts: Mapping[str, str]) -> Phrases:
-    patterns = [_filled(pattern, parts) for pattern in row["patterns"]]
-    unless = _filled(row.get("unless", _NEVER), parts)
-    return convert({**row, "patterns": patterns, "unless": unless}, Phrases)
+    return re.sub(r"<([a-z_]+)>", lambda name: _PARTS.get(name.group(1), name.group()), text)
 
 
 _FILE = shipped_yaml("profkit.audit", "phrases.yaml")
 _PARTS = {"number": NUMBER}
 for _name, _pattern in _FILE["parts"].items():
-    _PARTS[_name] = _filled(_pattern, _PARTS)
+    _PARTS[_name] = _filled(_pattern)
 WORDS: Mapping[str, re.Pattern[str]] = {
-    name: re.compile(_filled(pattern, _PARTS), flags)
+    name: re.compile(_filled(pattern), flags)
     for section, flags in (("words", re.I), ("exact", 0))
     for name, pattern in _FILE[section].items()
 }
-PHRASES: Mapping[str, tuple[Phrases, ...]] = {
-    group: tuple(_phrases(row, _PARTS) for row in rows) for group, rows in _FILE["phrases"].items()
-}
+for _row in chain.from_iterable(_FILE["phrases"].values()):
+    _row["patterns"] = [*map(_filled, _row["patterns"])]
+    _row["unless"] = _filled(_row.get("unless", _NEVER))
+PHRASES = convert(_FILE["phrases"], dict[str, tuple[Phrases, ...]])

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TypeAlias
 
 import yaml
 
@@ -82,8 +82,12 @@ class Figure:
 class Commented:
     """A mapping, and the comments on its keys' own lines."""
 
-    items: Mapping[str, object]
+    items: Mapping[str, Node]
     comments: Mapping[str, str] = field(default_factory=dict)
+
+
+Node: TypeAlias = Commented | list["Node"] | Printed | str | bool | None
+"""A value in a document."""
 
 
 def as_printed(text: str) -> Printed | None:
@@ -96,7 +100,7 @@ def as_printed(text: str) -> Printed | None:
     return Printed(value, text.strip())
 
 
-def read_printed(path: Path) -> Any:
+def read_printed(path: Path) -> Node:
     """A YAML or JSON document: Commented mappings, lists, texts, booleans, None and Printed.
 
     Raises BadInput for a file that can't be read or is neither.
@@ -104,20 +108,21 @@ def read_printed(path: Path) -> Any:
     text = read_text(path, largest=_LARGEST)
     try:
         if path.suffix == ".json" and text.strip():
-            return parse_json(text, number=as_printed, object_hook=Commented)
+            document: Node = parse_json(text, number=as_printed, object_hook=Commented)
+            return document
         node = compose_yaml(text)
         return _built(node, text.splitlines()) if node else None
     except BadInput as error:
         raise BadInput(f"{path}: {error.message}", error.remedy or "check the file") from None
 
 
-def _built(node: yaml.Node, lines: list[str]) -> Any:
+def _built(node: yaml.Node, lines: list[str]) -> Node:
     """The value of a YAML node."""
     if isinstance(node, yaml.SequenceNode):
         return [_built(item, lines) for item in node.value]
     if not isinstance(node, yaml.MappingNode):
         return _scalar(node)
-    items: dict[str, object] = {}
+    items: dict[str, Node] = {}
     comments: dict[str, str] = {}
     for key, value in node.value:
         if not isinstance(key, yaml.ScalarNode):
@@ -129,7 +134,7 @@ def _built(node: yaml.Node, lines: list[str]) -> Any:
     return Commented(items, comments)
 
 
-def _scalar(node: yaml.Node) -> Any:
+def _scalar(node: yaml.Node) -> Node:
     if not isinstance(node, yaml.ScalarNode) or node.style is not None:
         return str(node.value)
     kind = node.tag.rpartition(":")[2]

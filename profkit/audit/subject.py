@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from msgspec import structs
 
@@ -259,9 +259,7 @@ def subjects(claim: Claim, rows: Sequence[Claim], gpu: str = "") -> Iterator[Sub
     for row in related:
         names = _WORK if claim["time"] else (*_WORK, *_MEASURED)
         open_names = [name for name in names if claim.value(name) in (None, "")]
-        figures = {name: row.figures[name] for name in open_names if name in row.figures}
-        fields = {name: getattr(row, name) for name in open_names if name not in UNITS}
-        completed = replace(claim, figures={**claim.figures, **figures}, **fields)
+        completed = claim.over(row.only(*open_names))
         yield Subject(completed, sheets, rows, frozenset(open_names), row.where)
     if not related:
         yield Subject(claim, sheets, rows)

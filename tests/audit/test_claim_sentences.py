@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,6 @@ from typer.testing import Result
 
 from profkit.audit.audit import examine
 from profkit.audit.check import Contradiction
-from profkit.audit.claim import Claim
 from profkit.audit.claim_text import LONGEST, understood
 from profkit.audit.claims import read_claims
 from tests.conftest import recorded_summary
@@ -25,8 +25,7 @@ DATA = Path(__file__).parent.parent / "data" / "claims"
 
 
 def contradicted(text: str) -> tuple[Contradiction, ...]:
-    found, unread = understood(text)
-    return examine([Claim.of_values({"text": text, "unread": unread, **found})]).contradictions
+    return examine([replace(understood(text), text=text)]).contradictions
 
 
 def judged(name: str) -> tuple[list[str], list[str]]:
@@ -89,8 +88,7 @@ def test_changes_show_the_quotient(
 
 def test_thirty_percent_faster_of_thirty_percent_less_is_a_doubt() -> None:
     text = "It takes 70 µs instead of 100 µs, so it is 30% faster."
-    found, _ = understood(text)
-    audit = examine([Claim.of_values({"text": text, **found})])
+    audit = examine([replace(understood(text), text=text)])
     assert not audit.contradictions
     assert [doubt.rule for doubt in audit.doubts] == ["change"]
 

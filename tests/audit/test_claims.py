@@ -10,7 +10,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from profkit.audit.audit import examine
-from profkit.audit.claim import Claim
 from profkit.audit.claim_text import understood
 from profkit.audit.claims import Claims, read_claims
 from profkit.audit.view import audit_document, audit_result
@@ -25,9 +24,7 @@ def read(tmp_path: Path, text: str, name: str = "claims.yaml") -> Claims:
 
 
 def figures(text: str) -> dict[str, float]:
-    return {
-        name: figure.value for name, figure in Claim.of_values(understood(text)[0]).figures.items()
-    }
+    return {name: figure.value for name, figure in understood(text).figures.items()}
 
 
 @pytest.mark.parametrize(
@@ -53,7 +50,7 @@ def figures(text: str) -> dict[str, float]:
 )  # fmt: skip
 def test_units_and_roles(text: str, expected: dict[str, float]) -> None:
     assert figures(text) == pytest.approx(expected)
-    assert understood(text)[1] == ()
+    assert understood(text).unread == ()
 
 
 @pytest.mark.parametrize(
@@ -68,9 +65,9 @@ def test_units_and_roles(text: str, expected: dict[str, float]) -> None:
     ],
 )
 def test_numbers_of_unknown_role_are_reported(text: str, left: tuple[str, ...]) -> None:
-    found, unread = understood(text)
-    assert unread == left
-    assert not Claim.of_values(found).figures
+    claim = understood(text)
+    assert claim.unread == left
+    assert not claim.figures
 
 
 @pytest.mark.parametrize(
@@ -87,13 +84,13 @@ def test_numbers_of_unknown_role_are_reported(text: str, left: tuple[str, ...]) 
     ],
 )
 def test_words(text: str, field: str, value: object) -> None:
-    assert understood(text)[0][field] == value
+    assert understood(text).value(field) == value
 
 
 @pytest.mark.parametrize("text", ["it is not compute-bound", "H*D = 2048", "S = 512/1k/2k"])
 def test_what_is_not_claimed(text: str) -> None:
-    found, _ = understood(text)
-    assert not {"bound", "dim", "length"} & set(found)
+    claim = understood(text)
+    assert not any((claim.bound, claim.dim, claim.length))
 
 
 ROW = """
@@ -247,8 +244,8 @@ def test_any_document_is_audited_or_refused(tmp_path: Path, document: object) ->
 def test_a_sentence_states_the_mask_and_the_direction(
     words: str, causal: bool | None, backward: bool | None
 ) -> None:
-    found, _ = understood(f"B=4 H=32 S=4096 D=64, {words}: median 491.6 µs on an H200")
-    assert (found.get("causal"), found.get("backward")) == (causal, backward)
+    claim = understood(f"B=4 H=32 S=4096 D=64, {words}: median 491.6 µs on an H200")
+    assert (claim.causal, claim.backward) == (causal, backward)
 
 
 def test_ends_of_a_rates_interval_and_what_a_gpu_is_are_no_claims_of_work(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from profkit.audit.audit import examine
 from profkit.audit.check import Contradiction
-from profkit.audit.claim import Claim
+from profkit.audit.claim import NOTHING, Claim
 from profkit.audit.claim_text import understood
 from profkit.audit.printed_numbers import Figure
 from profkit.report.gpus import datasheet_named
@@ -26,7 +26,7 @@ def claim(**given: Any) -> Claim:
         name: Figure(float(value)) if isinstance(value, float) else value
         for name, value in given.items()
     }
-    return Claim.of_values(numbers)
+    return NOTHING.stating(**numbers)
 
 
 def audit(claims: Sequence[Claim], gpu: str = "") -> tuple[Contradiction, ...]:
@@ -39,8 +39,7 @@ def changed(row: Claim, **figures: float) -> Claim:
 
 
 def said(text: str, **known: Any) -> Claim:
-    found, unread = understood(text)
-    return Claim.of_values({**known, **found, "text": text, "unread": unread})
+    return replace(understood(text), text=text).over(Claim(**known))
 
 
 def rules(*claims: Claim) -> list[tuple[str, str]]:
@@ -373,7 +372,7 @@ def as_claim(values: dict[str, Any], digits: int) -> Claim:
         name: printed(value, digits) for name, value in values.items() if isinstance(value, float)
     }
     words = {name: value for name, value in values.items() if name not in numbers and name != "gpu"}
-    return Claim.of_values({"gpus": (values["gpu"],), **numbers, **words})
+    return NOTHING.stating(gpus=(values["gpu"],), **numbers, **words)
 
 
 @given(consistent(), st.integers(3, 7))

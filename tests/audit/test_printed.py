@@ -51,6 +51,7 @@ def test_yaml_keeps_digits_and_comments(tmp_path: Path) -> None:
     path = tmp_path / "claims.yaml"
     path.write_text("study:   # NVIDIA L4\n  a: 0.3210  # not this\n  b: [1e5, '7', yes, null]\n")
     read = read_printed(path)
+    assert isinstance(read, Commented)
     assert read.comments == {"study": "NVIDIA L4"}
     study = read.items["study"]
     assert isinstance(study, Commented)
@@ -62,7 +63,9 @@ def test_yaml_keeps_digits_and_comments(tmp_path: Path) -> None:
 def test_json_keeps_digits(tmp_path: Path) -> None:
     path = tmp_path / "claims.json"
     path.write_text('{"a": 0.3210, "b": [1e5, "7"]}')
-    assert read_printed(path).items == {
+    document = read_printed(path)
+    assert isinstance(document, Commented)
+    assert document.items == {
         "a": Printed(0.321, "0.3210"),
         "b": [Printed(1e5, "1e5"), "7"],
     }
