@@ -33,7 +33,7 @@ from kernels.launches import LADDER, LADDER_TARGET, variants_of
 from kernels.split import Whole, take_apart
 from profkit.capture import ncu
 from profkit.capture.gpu import VISIBLE, chosen, lock_name, visibility
-from profkit.capture.process import reduced_environment
+from profkit.capture.program_environment import reduced_environment
 from profkit.capture.tools import Tool, find
 from profkit.commands.groups import OnDevice, Place
 from profkit.core.errors import EnvironmentProblem, ProfkitError

@@ -35,7 +35,8 @@ import msgspec
 import zstandard
 
 from kernels.stories import APPLICATIONS, SIDES, Story, stories, trimmed
-from profkit.capture.process import TimedOut, reduced_environment, run
+from profkit.capture.process import TimedOut, run
+from profkit.capture.program_environment import reduced_environment
 from profkit.capture.tools import Tool, find
 from profkit.core.errors import BadInput, EnvironmentProblem, ProfkitError
 from profkit.timeline import redaction

@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from profkit.capture.process import TimedOut, failure_remedy, run
+from profkit.capture.process import TimedOut, run
+from profkit.capture.program_environment import failure_remedy
 from profkit.capture.sets import (
     AUTO,
     NCU_SETS,

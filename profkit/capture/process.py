@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 import queue
-import re
 import shutil
 import signal
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,7 +19,6 @@ from profkit.core.errors import EnvironmentProblem
 
 _GRACE = 5.0  # s, chosen: between SIGTERM and SIGKILL
 _TAIL = 1 << 20  # characters of output to keep, chosen: a MiB has the last error
-_SECRET = re.compile(r"TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL|API_?KEY|ACCESS_?KEY", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -42,27 +40,6 @@ class TimedOut(Exception):
         super().__init__(f"ended after {seconds:.0f} s")
         self.seconds = seconds
         self.output = output
-
-
-def reduced_environment(keep: Collection[str] = ()) -> dict[str, str]:
-    """This process's variables without those whose names look secret; what is in `keep` stays.
-
-    nsys's reports embed the environment: a variable that is not passed can't leak. PROFKIT_ATTACH
-    is of this process alone.
-    """
-    return {
-        name: value
-        for name, value in os.environ.items()
-        if name != "PROFKIT_ATTACH" and (name in keep or not _SECRET.search(name))
-    }
-
-
-def failure_remedy(last_words: str, otherwise: str) -> str:
-    """What to do about a program that failed: pass a variable that its last words name."""
-    withheld = os.environ.keys() - reduced_environment().keys()
-    for name in withheld.intersection(re.findall(r"\w+", last_words)):
-        return f"pass it the variable: --keep-env {name}"
-    return otherwise
 
 
 def run(

@@ -271,7 +271,8 @@ def _refuse_to_overwrite(params: Mapping[str, Any], *, force: bool) -> None:
     for number, output in enumerate(outputs):
         if resolved[number] in resolved[:number] and not output.is_char_device():
             raise UsageError(f"{output}: is named for two outputs", "name a file for each")
-        check_free(output, force=force)
+        if not output.is_dir():  # of runs, say
+            check_free(output, force=force)
 
 
 class Drawing(Reading):

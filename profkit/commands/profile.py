@@ -77,7 +77,8 @@ class Saving:
       samples (N): Latency samples per variant (default: 240, fewer for slow variants); 0: no
         timing.
       compress: Compress the report (.ncu-repz, zstd).
-      keep_nsys_rep: Keep the .nsys-rep, which contains private data of the host.
+      keep_nsys_rep: Keep the .nsys-rep, which contains all variables that the program got, those of
+        --keep-env too, and host and user names.
       keep_variables (--keep-env NAME): Pass this environment variable to the program although it
         looks secret; repeatable.
     """

@@ -129,7 +129,7 @@ def read_timeline(path: Path) -> Events:
     if path.suffix != ".nsys-rep" or not path.is_file():
         return read(path)
     from profkit.capture import nsys
-    from profkit.capture.process import reduced_environment
+    from profkit.capture.program_environment import reduced_environment
     from profkit.capture.tools import find
 
     tool = find("nsys")

@@ -31,7 +31,8 @@ from profkit.capture.correctness import CheckFile, Status
 from profkit.capture.doctor import WARNING, gpu_checks
 from profkit.capture.environment import digest, fingerprint_without_torch
 from profkit.capture.gpu import VISIBLE, GpuState, NoDriver, chosen, lock_name, visibility
-from profkit.capture.process import TimedOut, failure_remedy, reduced_environment, run
+from profkit.capture.process import TimedOut, run
+from profkit.capture.program_environment import failure_remedy, reduced_environment
 from profkit.capture.sets import AUTO
 from profkit.capture.tools import Tool, find
 from profkit.capture.watchdog import Watchdog
@@ -157,8 +158,9 @@ def profile(plan: Plan, tell: Tell) -> Outcome:
 
 def timing_of(plan: Plan, variants: Sequence[str]) -> measurement.TimingPlan:
     """How the variants of a profile are timed: so that a verdict is possible, in bounded time."""
+    script, kept = Path(plan.program[0]), plan.keep_variables
     return measurement.TimingPlan(
-        subjects=(measurement.Subject(Path(plan.program[0]), tuple(variants)),),
+        subjects=(measurement.Subject(script, tuple(variants), keep_variables=kept),),
         arguments=plan.program[1:],
         samples=plan.samples or measurement.COMPARED_BLOCKS * DEFAULT.samples,
         blocks=measurement.COMPARED_BLOCKS,

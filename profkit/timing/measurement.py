@@ -64,7 +64,8 @@ class Subject:
     """Variants of a target (all where none is named), in a separate process started in `root`.
 
     `label` tells apart variants of one name: it goes before them. `python_path` replaces
-    PYTHONPATH; no code may come from below `foreign`.
+    PYTHONPATH; no code may come from below `foreign`. Of the variables that look secret it gets
+    `keep_variables`, None: all.
     """
 
     path: Path
@@ -73,6 +74,7 @@ class Subject:
     root: Path | None = None
     python_path: str | None = None
     foreign: Path | None = None
+    keep_variables: tuple[str, ...] | None = None
 
     def labeled(self, variant: str) -> str:
         """The label of one of its variants."""
@@ -237,6 +239,7 @@ def process_of(
         root=subject.root,
         module=program,
         patience=patience,
+        keep=subject.keep_variables,
     )
 
 

@@ -8,12 +8,13 @@ import select
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, Protocol
 
-from profkit.capture.process import end, reduced_environment, supervised
+from profkit.capture.process import end, supervised
+from profkit.capture.program_environment import reduced_environment
 from profkit.core.errors import BadInput, EnvironmentProblem, ProfkitError, TargetFailed, UsageError
 from profkit.core.typed_file import T, convert
 
@@ -121,17 +122,19 @@ def worker(
     root: Path | None = None,
     module: str = TIMES_TARGETS,
     patience: float | None = None,
+    keep: Collection[str] | None = None,
 ) -> Iterator[Turn]:
     """A process that can hold a target, started in `root`; ended when the block ends.
 
     `name` is its name in errors, `module` its program, with the protocol of
     `profkit.timing.worker`. Without an answer for `patience` seconds it is ended.
 
-    `environment` adds to this process's. The process imports this profkit, whatever its folder
+    `environment` adds to this process's, without those that look secret but are not in `keep`
+    (None: all are). The process imports this profkit, whatever its folder
     holds.
     """
     reading, writing = os.pipe()
-    variables = reduced_environment(keep=os.environ) | dict(environment)
+    variables = reduced_environment(os.environ if keep is None else keep) | dict(environment)
     paths = [str(_PACKAGES), *filter(None, [variables.get("PYTHONPATH")])]
     with tempfile.TemporaryFile() as output, os.fdopen(reading, "rb") as answers:
         try:

@@ -151,6 +151,11 @@ def test_a_file_is_replaced_only_by_force_and_a_link_never_followed(
     assert [file.name for file in tmp_path.iterdir()] == [name]
 
 
+def test_a_folder_of_runs_may_be_there(tmp_path: Path, profkit_cli: Cli) -> None:
+    done = profkit_cli("profile", "-o", tmp_path, tmp_path / "none.py")
+    assert "exists" not in done.stderr
+
+
 def test_every_verb_that_writes_a_file_takes_force() -> None:
     lacking, commands = [], [typer.main.get_command(app)]
     for command in commands:

@@ -27,6 +27,7 @@ from profkit.recording.recording import Plan
 from profkit.runs.manifest import DriverGpu, Manifest
 from profkit.runs.run import verify
 from tests.analysis.test_views import schema
+from tests.capture.test_program_environment import ADDRESSES, PLANTED
 from tests.conftest import H200, ROOT, moments, plain_bytes
 
 SECRET = "hunter2-3f9c-planted"
@@ -328,11 +329,16 @@ def test_a_program_of_any_kind_is_profiled_from_its_start(bench: Bench) -> None:
 
 
 def test_a_secret_of_the_environment_reaches_no_file_of_the_run(bench: Bench) -> None:
+    planted = {name: f"{SECRET}-{name}" for name in PLANTED}
+    planted |= {name: value.replace("hunter2", SECRET) for name, value in ADDRESSES.items()}
+    bench = replace(bench, variables=planted | {"KERNEL": "v2"})
     done = bench.profile(bench.target(), "--keep-env", "CUDA_SECRET_THING")
     assert done.returncode == 0, done.stderr
+    assert SECRET not in done.stdout + done.stderr
     for tool in ("ncu", "nsys_profile", "nsys_export"):
         environment = bench.seen(tool)[-1]
-        assert "HF_TOKEN" not in environment
+        assert not (planted.keys() | {"HF_TOKEN"}) & environment.keys()
+        assert environment["KERNEL"] == "v2"
         assert environment["CUDA_SECRET_THING"] == environment["INNOCENT_NAME"] == SECRET
     (run,) = bench.kept()
     for file in run.rglob("*"):
