@@ -64,6 +64,9 @@ class ReportRow(Model, frozen=True, kw_only=True):
     notes: tuple[str, ...]
 
 
+_ATTRIBUTES = ("sm_count", "clock", "memory_clock", "memory_bytes", "l2_bytes")
+
+
 class GpuRow(Model, frozen=True, kw_only=True):
     """A GPU; `dram_peak_bytes_per_s` is from memory clock and bus width.
 
@@ -72,12 +75,12 @@ class GpuRow(Model, frozen=True, kw_only=True):
     """
 
     name: str
-    compute_capability: str
-    sm_count: Count
-    clock: Number = field(name="clock_hz")
-    memory_clock: Number = field(name="memory_clock_hz")
-    memory_bytes: Number
-    l2_bytes: Number
+    compute_capability: str | None
+    sm_count: Count | None
+    clock: Number | None = field(name="clock_hz")
+    memory_clock: Number | None = field(name="memory_clock_hz")
+    memory_bytes: Number | None
+    l2_bytes: Number | None
     dram_peak_bytes_per_s: Number | None
     datasheet: str | None
     datasheet_peaks: dict[str, Number]
@@ -95,7 +98,7 @@ class GroupRow(Model, frozen=True, kw_only=True):
     block: Extent
     count: Count
     failed: Count
-    total: Number = field(name="total_s")
+    total: Real = field(name="total_s")
     median: Real = field(name="median_s")
     low: Real = field(name="min_s")
     high: Real = field(name="max_s")
@@ -233,14 +236,15 @@ def _report(report: ReportSummary, session: Session, *, with_host: bool) -> Repo
 def _gpu(gpu: Gpu) -> GpuRow:
     peaks = gpu.datasheet.peaks if gpu.datasheet else {}
     return GpuRow(
-        compute_capability=f"{gpu.cc[0]}.{gpu.cc[1]}",
+        name=gpu.name,
+        compute_capability=f"{gpu.cc[0]}.{gpu.cc[1]}" if gpu.cc[0] else None,
         dram_peak_bytes_per_s=gpu.dram_peak or None,
         datasheet=gpu.datasheet.name if gpu.datasheet else None,
         datasheet_peaks={name: peak.value for name, peak in peaks.items()},
         datasheet_unverified=tuple(
             sorted(name for name, peak in peaks.items() if not peak.verified)
         ),
-        **part(gpu, "name", "sm_count", "clock", "memory_clock", "memory_bytes", "l2_bytes"),
+        **{key: getattr(gpu, key) or None for key in _ATTRIBUTES},
     )
 
 

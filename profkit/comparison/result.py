@@ -76,7 +76,7 @@ class SideRow(Model, frozen=True, kw_only=True):
     ncu: str | None
     gpus: tuple[str, ...]
     launches: Count
-    total_s: Number
+    total_s: Real
     latencies: str | None
 
 
@@ -97,7 +97,7 @@ class GroupRow(Model, frozen=True, kw_only=True):
     block: tuple[int, ...]
     indexes: tuple[int, ...] = field(name="launches")
     failed: Count
-    total: Number = field(name="total_s")
+    total: Real = field(name="total_s")
     median: Real = field(name="median_s")
     low: Real = field(name="min_s")
     high: Real = field(name="max_s")

@@ -263,6 +263,8 @@ def find_datasheet(
         return row["sms"] != sm_count, memory, abs(row["dram"] - dram / 1e9) if dram else 0.0
 
     sheet = _datasheet(min(rows, key=distance))
+    if not (sm_count and cc[0]):
+        return None, "no valid SM count or compute capability: the datasheet does not apply"
     if cc != sheet.cc or sm_count != sheet.sm_count:
         return None, (
             f"{sm_count} SMs of CC {cc[0]}.{cc[1]}, while a full {sheet.name} has "

@@ -23,6 +23,7 @@ from profkit.report.names import without_homes
 Value = int | float | str
 _MOST_METRICS = 100_000  # of a launch; 2,500 are the most of 158 reports
 _MOST_INSTANCES = 500_000  # of a metric; 25,000 are the most of 158 reports
+_LARGEST = 1e20  # of a metric's value, chosen: counters have 64 bits, rates are below 1e17
 _LONGEST_NAME = 1 << 20  # bytes; templates make names of kilobytes
 MANGLED, FUNCTION, DEMANGLED = (
     "kernel_mangled_name",
@@ -81,12 +82,17 @@ class Metric:
         )
 
     def value(self) -> Value | None:
-        """The value; None where there is none."""
-        return self._value
+        """The value, NaN for a number that no counter has; None where there is none."""
+        value = self._value
+        return value if isinstance(value, str | None) or 0 <= value <= _LARGEST else math.nan
 
-    def numbers(self) -> list[float]:
-        """The values of its instances, 0 for what is no number."""
-        return [0.0 if isinstance(value, str) else float(value) for value in self.instances.values]
+    def numbers(self, least: float = -math.inf) -> list[float]:
+        """The values of its instances; raises BadInput for one that is no finite number, or less
+        than `least`."""
+        values = self.instances.values
+        if not all(isinstance(each, int | float) and least <= each < math.inf for each in values):
+            raise damaged(self._path, "an instance of a metric that is not a valid number")
+        return [float(each) for each in values if not isinstance(each, str)]
 
     def addresses(self) -> list[int]:
         """What its instances belong to, as program counters."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 from itertools import compress
 from typing import TYPE_CHECKING
@@ -28,7 +29,8 @@ def headline(report: ReportSummary) -> str:
     launches = f"{plural(len(report.launches), 'launch')} of {plural(kernels, 'kernel')}"
     if shapes > kernels:
         launches += f" in {plural(shapes, 'launch configuration')}"
-    line = f"{launches}, {number(report.total, 's')} of GPU time under ncu"
+    time = f"{number(report.total, 's')} of" if report.measured else "no valid"
+    line = f"{launches}, {time} GPU time under ncu"
     if len(report.launches) < report.recorded:
         line += f"; selected from {report.recorded:,} launches, shares are of the selection"
     return line
@@ -74,7 +76,8 @@ def _clocks(report: ReportSummary) -> str:
     highest = max((gpu.clock for gpu in report.gpus), default=0.0)
     for label, name, limit in (("SM", "sm_clock", highest), ("DRAM", "dram_clock", 0.0)):
         # Nominal clocks: of launches that are too short to measure the clock.
-        nominal = [item.get(f"roof_{name}") for item in report.launches if name in item.values]
+        roofs = [item.get(f"roof_{name}") for item in report.launches if name in item.values]
+        nominal = [clock for clock in roofs if not math.isnan(clock)]
         if clocks := span(name, report.launches):
             maximum = f" (max SM clock {number(limit, 'Hz')})" if limit else ""
             parts.append(f"{label} {_gigahertz(launch.get(name) for launch in clocks)}{maximum}")

@@ -39,6 +39,8 @@ _MULTIPLES = {
 }  # fmt: skip
 # Some versions of ncu give such a metric the unit of what it is a share of.
 _PERCENTAGE = re.compile(r"\.pct(?:_of_peak_\w+)?$|_pct(?:_occupancy_per_block_size)?$")
+_LONGEST = 1e15  # ns, 12 days, chosen
+_LARGEST_ATTRIBUTE = 1e15  # chosen: a thousand times the bytes of memory of any GPU
 _TIME = re.compile(r"__(?:pmsampler_interval_time$|time_duration\.)")
 
 
@@ -180,7 +182,7 @@ def by_address(action: Action | LaunchMessage, metric_name: str) -> Values | Non
         return None
     unit = unit_of(metric_name)
     values: Values = {}
-    for address, value in zip(metric.addresses(), metric.numbers(), strict=True):
+    for address, value in zip(metric.addresses(), metric.numbers(least=0), strict=True):
         values[address] = values.get(address, 0.0) + to_si(value, unit)
     return values
 
@@ -189,20 +191,23 @@ _ABSENT = float("-inf")
 
 
 def _number(metric: Metric | None, unit: str) -> float:
-    """The value in SI; NaN where the counter gave none, `_ABSENT` where the metric is not there."""
+    """The value in SI; NaN where the counter gave none, or an invalid time, `_ABSENT` where the
+    metric is not there."""
     if metric is None:
         return _ABSENT
     value = metric.value()
     if value is None:
         return _ABSENT if metric.instances.values else float("nan")
-    return _ABSENT if isinstance(value, str) else to_si(float(value), unit)
+    if isinstance(value, str):
+        return _ABSENT
+    return to_si(float(value), unit) if unit != "ns" or 1 <= value < _LONGEST else float("nan")
 
 
 def _launch(index: int, message: LaunchMessage, request: Request) -> Launch:
     device = {
         key: value
         for key, name in request.device.items()
-        if (metric := message.metric_by_name(name)) and (value := metric.value()) is not None
+        if (value := _attribute(key, message.metric_by_name(name))) is not None
     }
     return Launch(
         index=index,
@@ -219,6 +224,14 @@ def _launch(index: int, message: LaunchMessage, request: Request) -> Launch:
     )
 
 
+def _attribute(key: str, metric: Metric | None) -> float | str | None:
+    """A device attribute: a text, a number from 0 on or above 0, as its key has it; else None."""
+    value = metric.value() if metric else None
+    if key == "name" or isinstance(value, str | None):
+        return value if key == "name" and isinstance(value, str) else None
+    return value if (0 if key.startswith("cc_") else 1) <= value < _LARGEST_ATTRIBUTE else None
+
+
 KERNEL = Kind.kernel.value
 """The workload of a single launch."""
 
@@ -230,7 +243,7 @@ def _breakdown(message: LaunchMessage, metric_name: str, key_metric: str) -> Map
         return {}
     if key_metric:
         return _sums(by_address(message, metric_name), by_address(message, key_metric))
-    return dict(zip(map(str, metric.instances.ids), metric.numbers(), strict=False))
+    return dict(zip(map(str, metric.instances.ids), metric.numbers(least=0), strict=False))
 
 
 def _sums(values: Values | None, keys: Values | None) -> Mapping[str, float]:

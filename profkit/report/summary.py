@@ -368,8 +368,8 @@ class ReportSummary:
 
     @property
     def total(self) -> float:
-        """Seconds of all measured launches."""
-        return sum(launch.duration for launch in self.measured)
+        """Seconds of all measured launches, NaN without any."""
+        return sum(launch.duration for launch in self.measured) or math.nan
 
 
 def summarize(raw: RawReport, quantities: Quantities) -> ReportSummary:
@@ -425,7 +425,7 @@ def groups(launches: Sequence[LaunchSummary]) -> tuple[Group, ...]:
         measured = [launch for launch in members if not launch.failed]
         measured.sort(key=lambda launch: launch.duration)
         times = [launch.duration for launch in measured] or [math.nan]
-        time = sum(times) if measured else 0
+        time = sum(times)
         namesakes = names[members[0].launch.function or name]
         group = Group(
             name=name,
@@ -442,7 +442,7 @@ def groups(launches: Sequence[LaunchSummary]) -> tuple[Group, ...]:
             namesakes=tuple(dict.fromkeys([name, *namesakes])),
         )
         unordered.append(group)
-    return tuple(sorted(unordered, key=lambda group: -group.total))
+    return tuple(sorted(unordered, key=lambda group: (group.failed == group.count, -group.total)))
 
 
 def held_peak(launch: LaunchSummary, precision: str) -> tuple[float, bool]:
