@@ -9,6 +9,7 @@ import numpy.typing as npt
 from msgspec import UNSET, Struct, UnsetType
 
 from profkit.application.application import Application, Process
+from profkit.application.cuda_calls import call_kind
 from profkit.application.kernel_kinds import GRAPH, kernel_kind
 from profkit.application.parts import memory_name
 from profkit.core.text_files import shipped_text
@@ -24,12 +25,6 @@ _STEPS = 3  # steps in a view, if so many fit; chosen: how one follows another i
 _PROCESSES = 4  # processes in a view; chosen: a screen
 _LONGEST_NAME = 300  # characters; chosen: what a hint shows
 _DEEPEST = 8  # rows of nested ranges or calls; chosen
-_CALLS = (
-    ("launch call", ("Launch",)),
-    ("synchronization", ("Synchronize", "EventQuery", "StreamQuery")),
-    ("memory allocation", ("Malloc", "Alloc", "Free", "MemCreate")),
-    ("copy call", ("Memcpy", "Memset")),
-)
 
 
 def timeline_widget(application: Application) -> Widget:
@@ -212,8 +207,7 @@ class _View:
 
     def _call(self, code: int) -> tuple[str, str]:
         name = self._events.call_names[code]
-        kinds = (kind for kind, words in _CALLS if any(word in name for word in words))
-        return name, next(kinds, "CUDA call")
+        return name, call_kind(name)
 
     def _track(
         self, name: str, slices: list[tuple[int, int, int]], *, light: bool

@@ -15,6 +15,8 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from profkit.application import cuda_calls
+from profkit.application.cuda_calls import call_kind
 from profkit.application.kernel_kinds import (
     COMMUNICATION,
     GRAPH,
@@ -71,16 +73,13 @@ LATENCY_MOST = 50_000  # ns; chosen: what takes longer waits for something else
 MOST_WORK = 250_000  # pieces of work that are analyzed at once; chosen: 100 MB
 
 _RETURN = 1_000  # ns; chosen: a wait may end as the GPU does, by clocks that differ a little
-_LAUNCHING = ("Launch",)
-_ALLOCATING = ("Malloc", "MemAlloc", "cudaFree", "MemFree", "MemCreate", "MemRelease", "HostAlloc")
-_COPYING = ("Memcpy", "Memset")
-_WAITING = ("Synchronize", "EventQuery", "StreamQuery")
-_CATEGORIES = (
-    (ALLOCATION, _ALLOCATING),
-    (LAUNCH_BOUND, _LAUNCHING),
-    (COPY_CALLS, _COPYING),
-    (SYNCHRONIZATION, _WAITING),
-)
+_CAUSES = {
+    cuda_calls.ALLOCATION: ALLOCATION,
+    cuda_calls.LAUNCH: LAUNCH_BOUND,
+    cuda_calls.COPY: COPY_CALLS,
+    cuda_calls.SYNCHRONIZATION: SYNCHRONIZATION,
+    cuda_calls.OTHER: OTHER_CALLS,
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -438,7 +437,7 @@ def _gaps(events: Events, bounds: Times, work: Work, taken: Cover) -> _Gaps:
     known = following < len(work)
     called = np.where(known, np.append(work.call_start, 0)[following], end)
     call = np.where(known, np.append(work.call, -1)[following], -1)
-    copying = np.array([_is(name, _COPYING) for name in events.call_names] + [False])
+    copying = np.array([call_kind(name) == cuda_calls.COPY for name in events.call_names] + [False])
     copies = (
         copying[np.where(call >= 0, events.calls.name[call], -1)]
         if len(events.calls)
@@ -465,27 +464,18 @@ def _gaps(events: Events, bounds: Times, work: Work, taken: Cover) -> _Gaps:
     )
 
 
-def _is(name: str, words: Sequence[str]) -> bool:
-    return any(word in name for word in words)
-
-
 def _call_covers(program: _Program, bounds: Times) -> dict[str, Cover]:
     """When the threads that submit this work are in calls of each category, disjoint."""
     events, calls = program.events, program.events.calls
     within = program.calls_within(bounds)
     rows = within.start + np.flatnonzero(program.threads[calls.thread[within]])
-    category = np.array([_category(name) for name in events.call_names], dtype=np.int64)
-    number = category[calls.name[rows]] if len(rows) else np.zeros(0, dtype=np.int64)
+    kinds = np.array([call_kind(name) for name in events.call_names], dtype=np.str_)
+    kind = kinds[calls.name[rows]] if len(rows) else np.zeros(0, dtype=np.str_)
     covers: dict[str, Cover] = {}
     taken = NOTHING
-    for place, cause in enumerate((*(cause for cause, _ in _CATEGORIES), OTHER_CALLS)):
-        chosen = rows[number == place]
+    for own, cause in _CAUSES.items():
+        chosen = rows[kind == own]
         cover = intervals.union(calls.start[chosen], calls.end[chosen])
         covers[cause] = intervals.without(cover, taken)
         taken = intervals.either(taken, cover)
     return covers
-
-
-def _category(name: str) -> int:
-    places = (place for place, (_, words) in enumerate(_CATEGORIES) if _is(name, words))
-    return next(places, len(_CATEGORIES))

@@ -24,9 +24,11 @@ from typing import Literal
 
 import numpy as np
 
+from profkit.application.cuda_calls import ALLOCATION, call_kind
 from profkit.application.repetition import Mask
 from profkit.application.steps import Steps
 from profkit.core.errors import BadInput
+from profkit.core.typed_file import part
 from profkit.timeline.events import Events, GpuWork, Times
 
 US = 1e3  # ns
@@ -58,10 +60,6 @@ Role = Literal["launch", "copy", "wait", "allocation", "other"]
 WorkRole = Literal["kernel", "communication", "copy", "fill", "graph"]
 
 _COLLECTIVE = re.compile(r"nccl|nvshmem", re.IGNORECASE)
-_WAITING = re.compile(r"Synchronize")
-_ALLOCATING = re.compile(
-    r"Malloc|MemAlloc|cudaFree|MemFree|MemCreate|MemRelease|HostAlloc|HostRegister"
-)
 _WAITS_FOR_EVENT = re.compile(r"StreamWaitEvent")
 _RECORDS_EVENT = re.compile(r"EventRecord")
 
@@ -123,31 +121,37 @@ class Work:
         return self.start + self.duration
 
 
-@dataclass(eq=False)
-class Replay:
-    """Recorded steps as a graph; times in ns. `order` has calls and work as they were recorded.
+@dataclass(eq=False, kw_only=True)
+class Graph:
+    """Calls and GPU work; times in ns. `members` are the works of each collective, `transfers` the
+    times of their data, `latency` and `gap` those that launches typically have."""
+
+    calls: list[Call] = field(default_factory=list)
+    works: list[Work] = field(default_factory=list)
+    lanes: int = 0
+    rank_of_stream: list[int] = field(default_factory=list)
+    members: list[list[int]] = field(default_factory=list)
+    transfers: list[float] = field(default_factory=list)
+    latency: float = TYPICAL_LATENCY
+    gap: float = TYPICAL_GAP
+
+
+@dataclass(eq=False, kw_only=True)
+class Replay(Graph):
+    """Recorded steps as a graph. `order` has calls and work as they were recorded.
 
     `recorded` is the time of a step as recorded, `steps` their number; `repeats` is false where
-    the program has no steps, and its time is from `begin`. `latency` and `gap` are those that its
-    launches typically have, `launch` the time of a call that launches.
+    the program has no steps, and its time is from `begin`. `launch` is the time of a call that
+    launches.
     """
 
-    calls: list[Call]
-    works: list[Work]
     order: list[tuple[int, int]]
-    lanes: int
-    streams: int
-    transfers: list[float]
-    members: list[list[int]]
     steps: int
     recorded: float
     repeats: bool
     begin: float
-    latency: float
-    gap: float
     launch: float
     ranks: int
-    rank_of_stream: list[int]
     balanced: bool = False
 
 
@@ -183,7 +187,7 @@ class _Clock:
     def __init__(self, replay: Replay) -> None:
         self.replay = replay
         self.lanes = [0.0] * replay.lanes
-        self.reached = [-math.inf] * replay.streams
+        self.reached = [-math.inf] * len(replay.rank_of_stream)
         self.begun = [0.0] * len(replay.calls)
         self.starts = [-math.inf] * len(replay.works)
         self.ends = [-math.inf] * len(replay.works)
@@ -257,7 +261,7 @@ def replay_of(events: Events, steps: Sequence[Steps]) -> Replay:
     GPU work."""
     from_end, count = _window(events, steps)
     lead = int(min(len(each) for each in steps) > from_end)
-    graph = _Graph(events)
+    graph = _Recorded(events)
     recorded = 0.0
     for rank, each in enumerate(steps):
         first = len(each) - from_end
@@ -351,21 +355,14 @@ class _Ordered:
         return self._works[place] if place >= 0 else -1
 
 
-class _Graph:
+class _Recorded(Graph):
     """Puts calls and GPU work of the replayed steps together."""
 
     def __init__(self, events: Events) -> None:
+        super().__init__()
         self.events = events
-        self.calls: list[Call] = []
-        self.works: list[Work] = []
-        self.lanes = 0
         self.call_index: dict[int, int] = {}
         self.streams: dict[int, int] = {}
-        self.rank_of_stream: list[int] = []
-        self.members: list[list[int]] = []
-        self.transfers: list[float] = []
-        self.latency = TYPICAL_LATENCY
-        self.gap = TYPICAL_GAP
         self.roles = [_role(name) for name in events.call_names]
 
     def add_calls(self, process: int, bounds: Sequence[int]) -> None:
@@ -807,29 +804,22 @@ class _Graph:
         order.sort(key=lambda item: (item[0], _TURN[item[1]]))
         launches = [call.own for call in self.calls if call.role == "launch"]
         return Replay(
-            calls=self.calls,
-            works=self.works,
+            **part(self, *Graph.__dataclass_fields__),
             order=[(kind, index) for _, kind, index in order],
-            lanes=self.lanes,
-            streams=len(self.streams),
-            transfers=self.transfers,
-            members=self.members,
             steps=steps,
             recorded=recorded,
             repeats=repeats,
             begin=self._begin(),
-            latency=self.latency,
-            gap=self.gap,
             launch=median(launches) if launches else TYPICAL_LATENCY,
             ranks=ranks,
-            rank_of_stream=self.rank_of_stream,
         )
 
 
 def _role(name: str) -> Role:
-    if _WAITING.search(name):
+    if "Synchronize" in name:  # queries do not wait
         return "wait"
-    return "allocation" if _ALLOCATING.search(name) else "other"
+    is_allocation = call_kind(name) == ALLOCATION or "HostRegister" in name
+    return "allocation" if is_allocation else "other"
 
 
 def is_collective(name: str) -> bool:

@@ -14,6 +14,7 @@ from enum import Enum
 import numpy as np
 import numpy.typing as npt
 
+from profkit.application.cuda_calls import ALLOCATION, WORDS
 from profkit.application.kernel_kinds import OPTIMIZER
 from profkit.application.nccl_calls import joined
 from profkit.application.repetition import Integers, Mask, Repetition, measured, repetition
@@ -43,7 +44,7 @@ _STEP_WORDS = re.compile(r"step|iter|batch|token|frame|request", re.IGNORECASE)
 _NUMBER = re.compile(r"\d+")
 _PREPARING = {
     "module loading": ("ModuleLoad", "LibraryLoad", "ModuleGetFunction", "LibraryGet", "FuncLoad"),
-    "memory allocation": ("Malloc", "MemAlloc", "HostAlloc", "MemCreate", "HostRegister"),
+    ALLOCATION: (*WORDS[ALLOCATION], "HostRegister"),
     "graph capture": ("GraphInstantiate", "StreamBeginCapture", "StreamEndCapture"),
 }
 

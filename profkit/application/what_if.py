@@ -12,6 +12,7 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from functools import partial
 from itertools import accumulate
 
 from profkit.application.ranks import ranks_of
@@ -185,20 +186,17 @@ def changed(replay: Replay, change: Change, sm_count: int = 0) -> Replay:
         balanced=change.balanced,
         rank_of_stream=list(replay.rank_of_stream),
     )
-    if change.prefetched:
-        _prefetch(after)
-    if change.pinned:
-        _pin(after)
-    if change.unsynchronized:
-        _let_run_ahead(after)
-    if change.preallocated:
-        _preallocate(after)
-    if change.overlapped:
-        _overlap_communication(after, sm_count)
-    if change.graphs:
-        _capture(after)
-    if change.concurrent:
-        _run_side_by_side(after, sm_count)
+    for is_asked, make in (
+        (change.prefetched, _prefetch),
+        (change.pinned, _pin),
+        (change.unsynchronized, _let_run_ahead),
+        (change.preallocated, _preallocate),
+        (change.overlapped, partial(_overlap_communication, sm_count=sm_count)),
+        (change.graphs, _capture),
+        (change.concurrent, partial(_run_side_by_side, sm_count=sm_count)),
+    ):
+        if is_asked:
+            make(after)
     for work in after.works if change.kernels or change.copies != 1 else ():
         share = change.copies if work.role == "copy" else change.kernels.get(work.group, 1.0)
         work.duration *= share
@@ -379,9 +377,8 @@ def _overlap_communication(replay: Replay, sm_count: int) -> None:
 
 
 def _add_stream(replay: Replay, rank: int) -> int:
-    replay.streams += 1
     replay.rank_of_stream.append(rank)
-    return replay.streams - 1
+    return len(replay.rank_of_stream) - 1
 
 
 def _capture(replay: Replay) -> None:
