@@ -7,8 +7,10 @@ to further tracks of the same name, which Perfetto shows as one.
 from __future__ import annotations
 
 import zlib
+from bisect import bisect_right, insort
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from heapq import heappop, heappush
 from itertools import pairwise
 from pathlib import Path
 from typing import IO, Any, TypeAlias
@@ -223,8 +225,8 @@ class _Trace:
         if np.any((np.diff(slices.start) == 0) & (np.diff(slices.end) > 0)):
             slices = slices.at(np.lexsort((-slices.end, slices.start)))
         lanes = _lanes(slices.start, slices.end)
-        for lane in range(int(lanes.max(initial=-1)) + 1):
-            self._lane(self.track(name=name, **parent), slices.at(lanes == lane))
+        for places in _places(lanes, int(lanes.max(initial=-1)) + 1):
+            self._lane(self.track(name=name, **parent), slices.at(places))
 
     def _lane(self, track: int, slices: _Slices) -> None:
         """Slices that are apart or nested, in order of start, the longest first."""
@@ -285,24 +287,31 @@ def _lanes(start: Times, end: Times) -> Indices:
     lanes = np.zeros(len(start), np.int32)
     if np.all(start[1:] >= end[:-1]):
         return lanes
-    open_ends: list[list[int]] = []
+    open_ends: list[list[int]] = []  # of each lane, the innermost last
+    innermost: list[tuple[int, int]] = []  # its end, negative, with the lane: the first to end last
+    idle: list[int] = []
     for index, (begin, stop) in enumerate(zip(start.tolist(), end.tolist(), strict=True)):
-        lane = next(
-            (lane for lane, ends in enumerate(open_ends) if _has_room(ends, begin, stop)),
-            len(open_ends),
-        )
-        if lane == len(open_ends):
+        while innermost and -innermost[-1][0] <= begin:
+            _, lane = innermost.pop()
+            ends = open_ends[lane]
+            while ends and ends[-1] <= begin:
+                ends.pop()
+            if ends:
+                insort(innermost, (-ends[-1], lane))
+            else:
+                heappush(idle, lane)
+        around = bisect_right(innermost, (-stop, len(open_ends))) - 1  # the tightest
+        if around >= 0:
+            _, lane = innermost.pop(around)
+        elif idle:
+            lane = heappop(idle)
+        else:
+            lane = len(open_ends)
             open_ends.append([])
         open_ends[lane].append(stop)
+        insort(innermost, (-stop, lane))
         lanes[index] = lane
     return lanes
-
-
-def _has_room(ends: list[int], begin: int, stop: int) -> bool:
-    """Whether an interval is in the innermost of those that are open; others are closed."""
-    while ends and ends[-1] <= begin:
-        ends.pop()
-    return not ends or stop <= ends[-1]
 
 
 def _text(text: str) -> str:

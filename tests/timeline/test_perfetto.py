@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -21,7 +22,7 @@ from profkit.timeline.perfetto import write
 from profkit.timeline.reader import read
 from tests.application.synthetic import Host, Recording, training
 from tests.conftest import H200
-from tests.timeline.building import kernel, stream, timeline
+from tests.timeline.building import Range, kernel, stream, timeline
 
 RUN = H200 / "sdpa_s512" / "20261122T101047Z-5b8ba1" / "timeline.sqlite"
 BEGIN, END, INSTANT = 1, 2, 3
@@ -243,3 +244,25 @@ def test_what_can_not_be_written_is_said(tmp_path: Path, monkeypatch: pytest.Mon
         write(events, tmp_path / "x.pftrace")
     assert "pip install perfetto" in refused.value.remedy
     assert not list(tmp_path.iterdir())
+
+
+def work(tmp_path: Path, count: int) -> int:
+    """Calls of functions while a trace of crossing ranges is written."""
+    events = timeline([kernel(0, 1)], ranges=[Range("r", n, n + count) for n in range(count)])
+    total = 0
+
+    def called(frame: Any, event: str, argument: Any) -> None:  # noqa: ARG001
+        nonlocal total
+        total += 1
+
+    sys.setprofile(called)
+    try:
+        write(events, tmp_path / "x.pftrace")
+    finally:
+        sys.setprofile(None)
+    return total
+
+
+def test_work_grows_with_crossing_ranges_not_with_their_square(tmp_path: Path) -> None:
+    work(tmp_path, 10)  # imports
+    assert work(tmp_path, 1600) < 5 * work(tmp_path, 400)
