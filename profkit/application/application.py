@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from msgspec import field
@@ -27,8 +28,10 @@ from profkit.application.ranking import EXPLAINED, KernelUse, Pick, Ranking, ran
 from profkit.application.steps import Steps, rank_order, steady_steps
 from profkit.core.errors import BadInput
 from profkit.core.typed_file import Amount, Count, File, Model
+from profkit.rules.checklist_format import FindingInFull, finding_row
+from profkit.rules.finding import Finding
 from profkit.timeline.events import Events, Times
-from profkit.timeline.lost_work import lost_work
+from profkit.timeline.lost_work import FAILED_REMEDY, REMEDY, failed_tracing, lost_work
 
 TITLES = {
     KERNELS: "Kernels",
@@ -113,10 +116,13 @@ class ProcessRow(Model, frozen=True, kw_only=True):
 
 class ApplicationFile(File, frozen=True, kw_only=True, tag="profkit.application/1"):
     """What the steps of an application are made of, by process. Times are in seconds; starts from
-    the first event of the recording."""
+    the first event of the recording. `checklist` has what a fix relieves, most time saved first;
+    `untimed` counts events without valid times, which are left out."""
 
     file: str
     gpus: tuple[str, ...]
+    untimed: Count
+    checklist: tuple[FindingInFull, ...]
     processes: tuple[ProcessRow, ...]
 
 
@@ -166,6 +172,15 @@ class Application:
     events: Events
     processes: tuple[Process, ...]
 
+    @cached_property
+    def findings(self) -> tuple[Finding, ...]:
+        """What shipped rules find in the steps, most time saved first."""
+        from profkit.application.causes import findings_of
+        from profkit.rules.rule_file import shipped_rules
+
+        steps = [process.steps for process in self.processes]
+        return findings_of(self.events, steps, shipped_rules())
+
     def step_slices(self) -> list[tuple[str, int, int]]:
         """Name, start and end (ns) of each step of the first process."""
         bounds = self.processes[0].steps.bounds.tolist()
@@ -189,11 +204,10 @@ def read_application(
         ranked = ranking(events, parts, explain)
         rows.append(Process(parts, ranked, events, exchanges(events, steps)))
     if not rows:
-        lost = lost_work(events)
-        raise BadInput(
-            f"{events.path}: no GPU work in this timeline{f': {lost}' if lost else ''}",
-            "record more: `nsys profile -t cuda --cuda-graph-trace=node`",
-        )
+        lost, failed = lost_work(events), failed_tracing(events)
+        more = FAILED_REMEDY if failed else "record more: `nsys profile -t cuda`"
+        message = ": ".join(filter(None, ("no GPU work in this timeline", lost or failed)))
+        raise BadInput(f"{events.path}: {message}", REMEDY if lost else more)
     if named is not None:
         by_device = {steps.device: steps for steps in steady_steps(named, nvtx)}
         rows = [_named(row, named, by_device.get(row.steps.device), explain) for row in rows]
@@ -232,7 +246,8 @@ def table(process: Process) -> list[Row]:
                 rows += _kernels_of(process, part.name) if group == KERNELS else ()
         groups.append(rows)
     groups.sort(key=lambda rows: -rows[0].share)
-    return [*(row for rows in groups for row in rows), Row(0, "Step", process.mean, 1.0)]
+    step = "Step (mean)" if len(process.parts.wall) > 1 else "Step"
+    return [*(row for rows in groups for row in rows), Row(0, step, process.mean, 1.0)]
 
 
 def _row(process: Process, depth: int, label: str, parts: Sequence[Part]) -> Row:
@@ -269,6 +284,8 @@ def application_result(application: Application, file: str) -> ApplicationFile:
     return ApplicationFile(
         file=file,
         gpus=tuple(gpu.name for gpu in application.events.gpus),
+        untimed=application.events.untimed,
+        checklist=tuple(finding_row(item, FindingInFull) for item in application.findings),
         processes=tuple(map(_process, application.processes)),
     )
 

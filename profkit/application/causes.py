@@ -75,7 +75,7 @@ def findings(
 
     Shipped rules about all of a timeline would count its start and warm-up, and lost work as idle.
     """
-    return _findings(events, steady_steps(events, nvtx), rules, disabled)
+    return findings_of(events, steady_steps(events, nvtx), rules, disabled)
 
 
 def with_findings(
@@ -87,7 +87,7 @@ def with_findings(
     """A timeline's summary and findings; the summary's notes say of which processes there are
     none."""
     steps, summary = steady_steps(events, nvtx), summarize_timeline(events)
-    items = _findings(events, steps, rules, disabled)
+    items = findings_of(events, steps, rules, disabled)
     if any(item.rule.about == "application" for item in items):
         notes = ranks_of(events, steps).notes
         report = structs.replace(summary.report, notes=(*summary.report.notes, *notes))
@@ -95,9 +95,13 @@ def with_findings(
     return summary, items
 
 
-def _findings(
-    events: Events, steps: Sequence[Steps], rules: Sequence[Rule], disabled: Collection[str]
+def findings_of(
+    events: Events,
+    steps: Sequence[Steps],
+    rules: Sequence[Rule],
+    disabled: Collection[str] = (),
 ) -> tuple[Finding, ...]:
+    """What rules find in these steps of all processes; see `findings`."""
     step = quantities(events, steps)
     shipped = shipped_rules() if step or lost_work(events) else ()
     whole = [rule for rule in rules if rule.about == "timeline" and rule not in shipped]

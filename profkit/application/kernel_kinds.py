@@ -32,7 +32,7 @@ _COLLECTIVE_NAMES = {
 @lru_cache(maxsize=10_000)
 def kernel_kind(name: str) -> str:
     """The kind of a kernel of this demangled name, "other" where no pattern matches."""
-    plain = name.removeprefix("void ")
+    plain = _plain(name)
     return next((kind for kind, pattern in _patterns() if pattern.search(plain)), OTHER)
 
 
@@ -46,9 +46,20 @@ def collective(name: str) -> str:
 def kernel_family(name: str) -> str:
     """What a kernel is a variant of: equal for kernels that differ in template arguments or tiles,
     and for those that a generator makes for one kind of work."""
-    plain = name.removeprefix("void ")
+    plain = _plain(name)
     made = (family for family, pattern in _families() if pattern.search(plain))
     return next(made, None) or _TILE.sub("", own_names([name])[name])
+
+
+def _plain(name: str) -> str:
+    """A demangled name without return type, unnamed namespaces and parameters."""
+    text = re.sub(r"(<unnamed>|\(anonymous namespace\))::", "", name.removeprefix("void "))
+    depth = 0
+    for place, character in enumerate(text):
+        if character == "(" and not depth and place:
+            return text[:place]
+        depth += (character in "<([") - (character in ">)]" and text[place - 1] != "-")
+    return text
 
 
 def all_kinds() -> Iterable[str]:

@@ -132,7 +132,8 @@ def _findings_document(
     summary: shapes.TimelineSummary, findings: Sequence[Finding], more: str, *, brief: bool
 ) -> doc.Document:
     """All that is known of each finding."""
-    base = f"Of {_base(summary.region, findings)}." if findings else words.NO_TIMELINE_FINDING
+    nothing = words.NO_TIMELINE_FINDING if summary.region.busy else "Without GPU work: no finding."
+    base = f"Of {_base(summary.region, findings)}." if findings else nothing
     title, headline, _ = _head(summary)
     blocks = [title, headline, *map(doc.Note, summary.report.notes), doc.Paragraph(doc.quiet(base))]
     blocks += findings_in_full(findings, complete=not brief)

@@ -11,18 +11,31 @@ import numpy as np
 from profkit.application.application import Application, Process, Row, table
 from profkit.application.collectives import bandwidth_words
 from profkit.application.drawing import timeline_widget
-from profkit.application.parts import MEANINGS, others_share
+from profkit.application.parts import (
+    COPIES,
+    GAPS,
+    KERNELS,
+    MEANINGS,
+    Part,
+    StepParts,
+    others_share,
+)
 from profkit.application.steps import BasisKind, Steps
 from profkit.application.work import other_devices
-from profkit.timeline.lost_work import REMEDY, lost_work
+from profkit.rules import finding_text
+from profkit.rules.checklist import WORTH_ACTING
+from profkit.timeline.lost_work import unrecorded
 from profkit.ui import document as doc
 from profkit.ui.text import extent, literal, number, percent, plural
 
 _FEWEST_LAUNCHES = 2  # of a step that may be a part of one; chosen: a loop of one or two kernels
 _FEW = 5  # steps, below which the range is shown, not quartiles; chosen
+_NAMED = 3  # fixes, causes and copies in the conclusion, chosen: the tables have the rest
+_SHOWN_FROM = 0.01  # share of the step of a cause in the conclusion, chosen
+_MANY_COPIES = 10  # of a step, named whatever their time is; chosen
 _NOTE = (
     "Each instant belongs to one part: to kernels, else communication, copies, memset, idle. "
-    "ms/step and Count are means over steps. Hidden: overlapped by other work."
+    "Times and counts are means over steps. Hidden: overlapped by other work."
 )
 
 
@@ -33,11 +46,12 @@ def application_document(
     into and what the parts mean."""
     first, *others = application.processes
     rows = table(first)
+    unit, scale = ("ms", 1e3) if first.mean >= 1e-3 else ("µs", 1e6)  # so that 0.1% has a digit
     headline = _headline(first)
     parts = doc.Table(
         f"What a step is made of{_whose(application)}",
-        ("Part", "ms/step", "Share", "Hidden", "Count"),
-        tuple(map(_cells, rows)),
+        ("Part", f"{unit}/step", "Share", "Hidden", "Count"),
+        tuple(_cells(row, scale) for row in rows),
         _NOTE,
         words=1,
         names=("Part",),
@@ -46,7 +60,7 @@ def application_document(
     )
     blocks: list[doc.Block] = [
         doc.Heading(headline, 1),
-        doc.Facts("", tuple(_recording(application, path))),
+        doc.Facts("", (*_conclusion(application), *_recording(application, path))),
     ]
     if is_page:
         blocks += [doc.Heading("Timeline"), timeline_widget(application)]
@@ -67,11 +81,45 @@ def _headline(process: Process) -> str:
     few = len(wall) < _FEW
     middle = process.steps.median
     low, high = np.percentile(wall, (0, 100) if few else (25, 75)).tolist()
+    if process.steps.basis.kind is BasisKind.whole:
+        return f"{number(middle, 's')} from first to last GPU work, without steps that repeat"
     spread = ""
     if high - low > 0.001 * middle:  # as shown
         words = "" if few else "quartiles "
         spread = f" (median; {words}{number(low, 's')} to {number(high, 's')})"
     return f"{number(middle, 's')} per step{spread}, {plural(len(wall), 'step')}"
+
+
+def _conclusion(application: Application) -> Iterator[doc.Row]:
+    """What a fix relieves, what the GPU waits for, and what is copied."""
+    events, parts = application.events, application.processes[0].parts
+    worth = [item for item in application.findings if item.range[1] >= 1 + WORTH_ACTING]
+    for number_, item in enumerate(worth[:_NAMED]):
+        gain = doc.strong(finding_text.item_gain(finding_text.single(item)))
+        yield doc.Row("then" if number_ else "Fix first", doc.styled(gain, f"  {item.title}"))
+    if not worth and not unrecorded(events, parts.steps.process):
+        busy = percent(sum(map(parts.share, parts.group(KERNELS))))
+        yield doc.Row("Fix first", f"{finding_text.NO_TIMELINE_FINDING} Kernels take {busy}.")
+    for label, group in (("GPU idle", GAPS), ("Exposed copies", COPIES)):
+        members = sorted(parts.group(group), key=lambda part: -parts.share(part))
+        total = sum(map(parts.share, members))
+        named = [_named(parts, part) for part in members[:_NAMED] if _is_named(parts, part)]
+        if named:
+            yield doc.Row(label, f"{percent(total)} of the step: {'; '.join(named)}")
+
+
+def _is_named(parts: StepParts, part: Part) -> bool:
+    often = part.group == COPIES and part.count >= _MANY_COPIES * len(parts.wall)
+    return parts.share(part) >= _SHOWN_FROM or often
+
+
+def _named(parts: StepParts, part: Part) -> str:
+    """A part in words, with what tells whether it is of every step."""
+    steps, present = len(parts.wall), int(((part.times + part.hidden) > 0).sum())
+    count = f"{part.count / steps:,.1f}".removesuffix(".0")
+    often = f"{count} per step" if part.group == COPIES and part.count >= steps else ""
+    rare = f"in {present} of {steps} steps" if 2 * present < steps else ""
+    return ", ".join(filter(None, (f"{part.name} {percent(parts.share(part))}", often, rare)))
 
 
 def _whose(application: Application) -> str:
@@ -101,15 +149,21 @@ def _left_out(steps: Steps) -> str:
     return "; ".join(texts)
 
 
-def _cells(row: Row) -> tuple[str, ...]:
+def _cells(row: Row, scale: float) -> tuple[str, ...]:
     style = (doc.Style.strong, doc.Style.plain, doc.Style.code)[row.depth]
     return (
         doc.in_style(row.label, style),
-        f"{row.time * 1e3:,.3f}",
+        _amount(row.time * scale) or "0",
         percent(row.share),
-        f"{row.hidden * 1e3:,.3f}" if row.hidden * 1e3 >= 0.0005 else "",  # as shown
+        _amount(row.hidden * scale),
         f"{row.count:,.1f}".removesuffix(".0"),
     )
+
+
+def _amount(amount: float) -> str:
+    if not amount:
+        return ""
+    return f"{amount:,.3f}" if amount >= 0.0005 else "<0.001"  # as shown
 
 
 def _in_short(process: Process) -> str:
@@ -148,13 +202,15 @@ def _picks(process: Process) -> doc.Table:
 def notes(application: Application) -> Iterator[str]:
     """What limits the meaning of the table."""
     first = application.processes[0]
-    if lost := lost_work(application.events, first.steps.process):
-        yield f"{lost}, and the GPU is not known to be idle without it: {REMEDY}"
+    if missing := unrecorded(application.events, first.steps.process):
+        yield missing
     if first.ranking.unknown > 0.01:  # chosen: less is in no table
         yield (
             f"{percent(first.ranking.unknown)} of the kernels' time is in CUDA graphs traced as a "
             "whole: record with --cuda-graph-trace=node to see their kernels"
         )
+    if count := application.events.untimed:
+        yield f"events without valid times: {count:,} left out"
     if (others := others_share(application.events, first.parts)) > 0.01:  # chosen: as above
         yield (
             f"other processes keep GPU {first.steps.device} busy in {percent(others)} of the time: "

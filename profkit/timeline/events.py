@@ -172,7 +172,7 @@ class Events:
 
     `origin_ns` is the first event's time after the start of the session at `created`. `gpus` are
     those with work, or all where that is unknown. `untimed` counts GPU work, calls and ranges
-    without valid times, which are left out.
+    without valid times, which are left out. `diagnostics` are nsys's warnings about tracing CUDA.
     """
 
     path: Path
@@ -197,3 +197,4 @@ class Events:
     ranges: Ranges
     untimed: int
     messages: Messages = NO_MESSAGES
+    diagnostics: tuple[str, ...] = ()

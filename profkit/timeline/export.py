@@ -31,6 +31,9 @@ PAYLOAD_FIELDS = "NVTX_PAYLOAD_SCHEMA_ENTRIES"
 GPUS = "TARGET_INFO_GPU"
 SESSION_START = "TARGET_INFO_SESSION_START_TIME"
 EXPORT = "META_DATA_EXPORT"
+DIAGNOSTICS = "DIAGNOSTIC_EVENT"
+OF_TRACING = "severity IN (2, 3) AND text GLOB '*CUDA*' AND NOT text GLOB '*Unified Memory*'"
+"""Which diagnostics are nsys's warnings and errors about tracing CUDA, in SQL."""
 STRINGS = "StringIds"
 PUSH_POP, START_END = 59, 60
 EXPORTED = shipped_yaml("profkit.timeline", "export.yaml")

@@ -12,8 +12,13 @@ import numpy.typing as npt
 from profkit.timeline.events import Events
 
 REMEDY = "record with --cuda-graph-trace=node"
+FAILED_REMEDY = (
+    "record again with an nsys as new as the driver and no other profiler attached "
+    "(torch.profiler, DCGM), and let the program end by itself"
+)
 _MODULE = "XlaModule:"  # of NVTX ranges: XLA launches a compiled program in each
 _GRAPH_LAUNCH = "GraphLaunch"  # in names of calls
+_TOLD = 2  # diagnostics, chosen: more repeat
 _FEWEST = 3  # chosen: a recording may begin or end in one
 _LOST = 0.5
 """Share without GPU work from which launches were lost, chosen: 99% and more in two recordings that
@@ -40,6 +45,31 @@ def lost_work(events: Events, process: int | None = None) -> str:
         if count >= _FEWEST and lost > _LOST * count and unknown < lost:
             return f"the GPU work of {lost:,} of {count:,} launched {what} is not recorded"
     return ""
+
+
+def failed_tracing(events: Events) -> str:
+    """Why no kernel or no GPU work at all was recorded of a program that submits some, in words; ""
+    where there is a kernel or a graph, or nothing tells that tracing failed."""
+    if len(events.kernels) or len(events.graphs):
+        return ""
+    submitting = ("Launch",) if len(events.memory_operations) else ("Launch", "Memcpy", "Memset")
+    named = [any(word in name for word in submitting) for name in events.call_names]
+    calls = int(np.array([*named, False])[events.calls.name].sum())
+    told = [text for text in events.diagnostics if "Does the process use" not in text][:_TOLD]
+    if not calls and not (told and not len(events.memory_operations)):
+        return ""
+    lost = "launches" if len(events.memory_operations) else "launches, copies and memsets"
+    reason = f"{lost} called: {calls:,}, recorded on the GPU: 0" if calls else "no GPU work"
+    words = f" (nsys: {' '.join(told)})" if told else ""
+    return f"tracing failed: {reason}{words}"
+
+
+def unrecorded(events: Events, process: int | None = None) -> str:
+    """What was not recorded, with what to do about it; "" where nothing is known to be missing."""
+    if lost := lost_work(events, process):
+        return f"{lost}, and the GPU is not known to be idle without it: {REMEDY}"
+    failed = failed_tracing(events)
+    return f"{failed}: {FAILED_REMEDY}" if failed else ""
 
 
 def _of(process: int | None, owners: list[int]) -> npt.NDArray[np.bool_]:

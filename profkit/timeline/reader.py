@@ -220,6 +220,7 @@ class _Reader:
             ranges=self._ranges(),
             messages=self._messages(),
             untimed=self._untimed,
+            diagnostics=self._diagnostics(),
             gpus=self._gpus({stream.device for stream in self._streams}),
             kernel_names=tuple(self._kernel_names),
             call_names=tuple(self._call_names),
@@ -489,6 +490,16 @@ class _Reader:
             ranks=np.array([ranks.get(each.communicator, 0) for each in payloads], np.int64),
             communicator=np.array([numbers[name] for name in names_of], np.int64),
         )
+
+    def _diagnostics(self) -> tuple[str, ...]:
+        """What nsys warned of, errors first, each once."""
+        if not self._columns.get(export.DIAGNOSTICS, frozenset()) >= {"severity", "text"}:
+            return ()
+        rows = self._database.execute(
+            f"SELECT DISTINCT text FROM {export.DIAGNOSTICS} NOT INDEXED "
+            f"WHERE {export.OF_TRACING} ORDER BY severity DESC"
+        )
+        return tuple(_text(text) for (text,) in rows)
 
     def _created(self) -> datetime | None:
         for (ns,) in self._all(export.SESSION_START, ("utcEpochNs",)):

@@ -24,6 +24,7 @@ _KEPT: Mapping[str, tuple[str, ...]] = {
     **{
         table: (*columns["read"], *columns.get("kept", ()))
         for table, columns in export.EXPORTED["tables"].items()
+        if table != export.DIAGNOSTICS  # free text
     },
     **dict.fromkeys(_ENUMS, ("id", "name", "label")),
 }
@@ -36,7 +37,8 @@ _SIDE_FILES = ("-wal", "-shm", "-journal")
 
 
 def scrub(path: str | Path) -> None:
-    """Replace an export by one without private data; `read` gives the same timeline from both.
+    """Replace an export by one without private data; `read` gives the same timeline from both,
+    without nsys's warnings.
 
     What stays: kernels, CUDA calls, copies, synchronizations and NVTX ranges with their names, the
     GPU's name and sizes, sizes of NCCL's messages, nsys's version and the time of the recording.

@@ -20,7 +20,7 @@ from msgspec.structs import asdict
 from profkit.core.typed_file import Count, Model, Number, Real
 from profkit.timeline.events import Events, Indices, Times
 from profkit.timeline.intervals import length, union
-from profkit.timeline.lost_work import REMEDY, lost_work
+from profkit.timeline.lost_work import failed_tracing, unrecorded
 from profkit.timeline.nesting import MOST_AROUND, Nesting, around
 from profkit.timeline.times import NS, Spread, TimeGroup, grouped, spread
 from profkit.timeline.work import AllWork, gaps_before, gpu_work
@@ -238,6 +238,8 @@ class TimelineSummary(Model, frozen=True, kw_only=True):
     @property
     def headline(self) -> str:
         """The timeline in a line: launches, kernel time, the GPU's busy share of the region."""
+        if not self.region.busy:
+            return "no GPU work recorded"
         return (
             f"{plural(self.report.launches, 'kernel launch')}, "
             f"{number(self.report.kernel_time, 's')} of kernel time; GPU busy "
@@ -475,11 +477,12 @@ def _notes(
     devices = {(stream.process, stream.device) for stream in streams}
     full = [len(path) == MOST_AROUND for path in nesting.paths]
     nested = int(np.array(full)[nesting.path].sum())
-    lost = lost_work(events)
+    missing = unrecorded(events)
     open_ranges = int((~events.ranges.closed).sum())
     notes = {
-        "no kernel in the recording: record more of the program": not kernels,
-        f"{lost}, and the GPU is not known to be idle without it: {REMEDY}": lost,
+        "no kernel in the recording: record more of the program": not kernels
+        and not failed_tracing(events),
+        missing: missing,
         f"CUDA graphs traced as a whole: {len(events.graphs)}; counted as GPU work without "
         "their kernels: record with --cuda-graph-trace=node": events.graphs,
         f"GPU work of {len(devices)} process-GPU pairs: busy time is the time in which any of "

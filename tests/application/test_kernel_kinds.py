@@ -75,6 +75,19 @@ KINDS = {
         f"{NATIVE}(anonymous namespace)::CatArrayBatchedCopy<float, unsigned int, 4, 64, 64>",
         "transpose_padded(const float *, float *, int)",
         "input_concatenate_fusion",
+        "void CUTENSOR_NAMESPACE::permutationKernelPLC3<float>(T1)",
+        "void nhwcAddPaddingKernel<__nv_bfloat16, float>(int, int)",
+    ],
+    "pooling": [
+        "sm50_xmma_pooling_coalescedC_NHWC_kMAX_3_False_execute_kernel_trt",
+        "sm50_xmma_pooling_fw_4d_FP16FP32NHWC_Average_FastDiv_CAlign8_execute_kernel_trt",
+        f"{NATIVE}<unnamed>::avg_pool2d_out_cuda_frame_nhwc<c10::BFloat16, float>(int, const T1 *)",
+        f"{NATIVE}<unnamed>::max_pool_forward_nchw<float, long>(int, const T1 *)",
+        "void cudnn::pooling_fw_4d_kernel<float, float>(T)",
+    ],
+    "FFT": [
+        "void vector_fft_symm_c2r<(unsigned int)65536, EPT<(int)32>>(kernel_arguments_t<T9>)",
+        "void regular_fft<(unsigned int)128, (unsigned int)8>(kernel_arguments_t<unsigned int>)",
     ],
     "reduction": [
         f"{NATIVE}reduce_kernel<(int)512, (int)1, at::native::ReduceOp<float, SumOps>>(T)",
@@ -103,9 +116,19 @@ KINDS = {
     ],
     "random": [
         f"{NATIVE}(anonymous namespace)::distribution_elementwise_grid_stride_kernel<float, 4>",
+        "generate_seed_pseudo(curandStateXORWOW *, unsigned long long)",
+        "void gen_sequenced<curandStateXORWOW, float2, normal_args_st>(T1 *, T2 *)",
         f"{NATIVE}(anonymous namespace)::fused_dropout_kernel_vec<float, float, unsigned int, 1>",
     ],
-    "other": ["kernel(int const*, int*)", "delayAndSumFast(const float *)", "julia__5_6739(T)"],
+    "other": [
+        "render(float4 *, int, int, curandStateXORWOW *)",
+        "void monte_carlo<float>(curandStateXORWOW *, const float *)",
+        "void walk<curandStatePhilox4_32_10, (int)4>(T1 *, int)",
+        "attend(flash_attn_params, AdamW *)",
+        "kernel(int const*, int*)",
+        "delayAndSumFast(const float *)",
+        "julia__5_6739(T)",
+    ],
 }
 
 

@@ -108,6 +108,7 @@ def test_a_browser_draws_zooms_and_names(tmp_path: Path, application: Applicatio
         page.on("pageerror", lambda error: problems.append(str(error)))
         page.goto(page_file.as_uri())
         canvas = page.locator("canvas")
+        canvas.scroll_into_view_if_needed()
         box = canvas.bounding_box()
         assert box is not None
         drawn = canvas.evaluate("canvas => canvas.toDataURL()")

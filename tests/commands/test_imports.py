@@ -42,7 +42,9 @@ LOADED: Mapping[str, str] = {
     "analyze reports/h200/sdpa_s512_flash.sqlite": (
         "numpy yaml rich.console sqlite3 profkit.rules.engine"
     ),
-    "timeline reports/h200/sdpa_s512_flash.sqlite": "numpy yaml rich.console sqlite3",
+    "timeline reports/h200/sdpa_s512_flash.sqlite": (
+        "numpy yaml rich.console sqlite3 profkit.rules.engine"
+    ),
     f"analyze {REPORT}": OF_FINDINGS,
     f"source {REPORT}": OF_FINDINGS,
     f"diff {REPORT} {REPORT}": f"{OF_FINDINGS} profkit.timing.verdict",

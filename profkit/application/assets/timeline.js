@@ -7,6 +7,7 @@
     "GEMM": ["#1d5ea8", "#74acea"], "attention": ["#7a3ea1", "#c7a0ea"], "convolution": ["#2b3f8c", "#8fa3f0"],
     "norm": ["#1f7a4d", "#6cc793"], "softmax": ["#0f7d86", "#5fc9d2"], "elementwise": ["#8a7a1f", "#d8c866"],
     "reduction": ["#5b7a1f", "#a9cf63"], "optimizer": ["#a34a6b", "#e893b4"], "embedding, gather": ["#8c5a2b", "#d9a877"],
+    "FFT": ["#2f6f5e", "#86c9b5"], "pooling": ["#7d6b8c", "#c4b3d3"],
     "sort": ["#5d6268", "#9ba2a9"], "random": ["#6f6a94", "#b3add8"], "copy": ["#3d8ea8", "#7fcbe3"],
     "communication": ["#ad2a22", "#f08a80"], "CUDA graph": ["#1d5ea8", "#74acea"], "other": ["#5f6a78", "#a3afbd"],
     "memory copy": ["#b25400", "#e8a15c"], "memset": ["#c99a5b", "#e6c594"],

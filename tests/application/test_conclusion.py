@@ -1,0 +1,117 @@
+"""What `profkit timeline` says first: what to fix, what the GPU waits for, and what is copied."""
+
+from __future__ import annotations
+
+import json
+import re
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from profkit.application.application import application_result, read_application
+from profkit.application.causes import findings
+from profkit.application.view import application_document
+from profkit.core.errors import BadInput
+from profkit.core.typed_file import encode
+from profkit.rules.finding_text import item_gain, single
+from profkit.rules.rule_file import shipped_rules
+from profkit.timeline.events import Events
+from profkit.timeline.reader import read
+from profkit.ui.terminal import document_terminal
+from tests.application.synthetic import US, Host, Recording
+from tests.conftest import story_folder
+
+
+def shown(events: Events) -> str:
+    """The terminal's text, a fact a line."""
+    text = document_terminal(application_document(read_application(events), "x"), to_file=True)
+    return re.sub(r"\n {10,}", " ", text)
+
+
+def copying(copies: int, time: int) -> Events:
+    """A loop with many copies and a kernel of so many ns."""
+    host = Host(Recording())
+    for _ in range(8):
+        with host.range("step"):
+            host.launch("work(float *)", time)
+            for _ in range(copies):
+                host.copy(1 * US, 64, source="pageable", target="device")
+            host.synchronize()
+    return host.recording.events()
+
+
+@pytest.mark.parametrize("name", ["loader_pageable", "gpt_launch_bound", "pipeline_allocation"])
+def test_it_is_that_of_the_checklist(name: str) -> None:
+    events = read(story_folder(name) / "before.sqlite")
+    best = findings(events, shipped_rules())[0]
+    assert f"Fix first       {item_gain(single(best))}  {best.title}\n".split() == (
+        next(line for line in shown(events).splitlines() if line.startswith("Fix first")).split()
+    )
+    document = json.loads(encode(application_result(read_application(events), "x")))
+    assert document["checklist"][0]["rule"] == best.rule.name
+
+
+def test_causes_of_idle_time_and_copies_are_named() -> None:
+    text = shown(read(story_folder("loader_results") / "before.sqlite"))
+    assert "of the step: host code without CUDA calls 5.4%; in copy calls 4.4%\n" in text
+    assert "66.9% of the step: device to host, pageable 65.9%, 1 per step" in text
+
+
+def test_many_copies_are_named_though_they_are_short() -> None:
+    text = shown(copying(25, 20_000 * US))
+    assert re.search(r"Exposed copies +0\.\d% of the step: host to device.* 25 per step\n", text)
+
+
+def test_a_cause_in_a_few_steps_says_so() -> None:
+    host = Host(Recording())
+    for step in range(12):
+        with host.range("step"):
+            for _ in range(4):
+                host.launch("work(float *)", 200 * US)
+            host.synchronize()
+            if step in {6, 9}:
+                host.compute(3_000 * US)
+    text = shown(host.recording.events())
+    assert re.search(r"GPU idle.*host code without CUDA calls \d+\.\d%, in 2 of \d+ steps", text)
+
+
+def test_times_of_a_short_step_have_digits() -> None:
+    """0.000 ms beside 2.0% was no time."""
+    text = shown(copying(1, 4 * US))
+    assert "µs/step" in text
+    assert not re.search(r" 0\.000 ", text)
+
+
+def test_a_kernel_that_is_not_there_is_failed_tracing(tmp_path: Path) -> None:
+    path = tmp_path / "failed.sqlite"
+    with closing(sqlite3.connect(path)) as database:
+        database.executescript("""
+            CREATE TABLE StringIds (id, value);
+            INSERT INTO StringIds VALUES (1, 'cudaLaunchKernel_v7000'), (2, 'cudaMemcpy_v3020');
+            CREATE TABLE CUPTI_ACTIVITY_KIND_RUNTIME (start, end, globalTid, correlationId, nameId);
+            INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (5, 9, 1, 1, 1), (10, 12, 1, 2, 2);
+            CREATE TABLE DIAGNOSTIC_EVENT (severity, text);
+            INSERT INTO DIAGNOSTIC_EVENT VALUES (1, 'Loaded CUDA'), (2, 'No NVTX events'),
+                (2, 'No CUDA events collected. Does the process use CUDA?'),
+                (2, 'Not all CUDA events might have been collected.'), (3, 'CUDA driver is old.');
+        """)
+    with pytest.raises(BadInput) as refused:
+        read_application(read(path))
+    message = (
+        "tracing failed: launches, copies and memsets called: 2, recorded on the GPU: 0 (nsys: "
+        "CUDA driver is old. Not all CUDA events might have been collected.)"
+    )
+    assert str(refused.value).startswith(f"{path}: no GPU work in this timeline: {message}; ")
+    assert refused.value.remedy.startswith("record again with an nsys as new as the driver")
+
+
+def test_launches_without_kernels_beside_copies_are_failed_tracing() -> None:
+    host = Host(Recording())
+    for _ in range(4):
+        host.call("cudaLaunchKernel", 3 * US)
+        host.copy(2 * US, 64, source="pageable", target="device")
+    assert "tracing failed: launches called: 4, recorded on the GPU: 0" in shown(
+        host.recording.events()
+    ).replace("\n", " ")
