@@ -12,6 +12,7 @@ from profkit.callables.calls import invocations, measure_calls
 from profkit.callables.options import options_of
 from profkit.callables.run import Run
 from profkit.core.errors import ProfkitError, UsageError
+from profkit.ui.text import one_line
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
@@ -47,7 +48,7 @@ def _shown(measure: Callable[[], Run]) -> Run | None:
     try:
         return measure()
     except ProfkitError as error:
-        print(f"profkit: {error}")
+        print(one_line(f"profkit: {error}"))
         return None
 
 

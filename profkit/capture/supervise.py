@@ -41,7 +41,7 @@ def main(parent: int, command: list[str]) -> int:
         )
         return _end_of(child, awaited)
     except OSError as error:
-        print(f"{command[0]}: {error.strerror}", file=sys.stderr)
+        print(f"{ascii(command[0])[1:-1]}: {error.strerror}", file=sys.stderr)
         return _CANNOT_RUN
     finally:
         kill_descendants()

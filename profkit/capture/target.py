@@ -32,6 +32,7 @@ from profkit.core.atomic_file import write_atomic
 from profkit.core.errors import BadInput, EnvironmentProblem, ProfkitError, TargetFailed, UsageError
 from profkit.core.suggestion import did_you_mean
 from profkit.core.typed_file import convert, encode, plain
+from profkit.ui.text import literal_lines, one_line
 
 Inputs = Mapping[str, Any]
 """Tensors by name, all on one device."""
@@ -61,7 +62,7 @@ def _reports_errors(kind: type[_Declared]) -> type[_Declared]:
             script = sys._getframe(1).f_globals
             if script["__name__"] != "__main__" or "__file__" not in script:
                 raise
-            print(f"profkit: {Path(script['__file__']).name}: {error}", file=sys.stderr)
+            _say(f"{Path(script['__file__']).name}: {error}")
             sys.exit(TargetFailed.exit_code)
 
     kind.__init__ = init  # type: ignore[assignment, method-assign]
@@ -242,7 +243,7 @@ class Target:
                 traceback.print_exc()
                 sys.exit(TargetFailed.exit_code)
             failure = without_torch()
-        print(f"profkit: {failure}", file=sys.stderr)
+        _say(f"{failure}")
         sys.exit(failure.exit_code)
 
     def _done(self, arguments: argparse.Namespace) -> int:
@@ -263,7 +264,7 @@ class Target:
             self._write_check(arguments.report, verdicts, device, arguments.seed)
         width = max(len(verdict.name) for verdict in verdicts)
         for verdict in verdicts:
-            print(verdict.line(width))
+            print(literal_lines(verdict.line(width)))
         failed = [verdict.name for verdict in verdicts if verdict.status is Status.failed]
         if failed:
             raise TargetFailed(f"{self.name}: {', '.join(failed)} failed the check")
@@ -452,7 +453,7 @@ class _Parser(argparse.ArgumentParser):
     """A parser with one-line errors."""
 
     def error(self, message: str) -> NoReturn:
-        print(f"profkit: {message}; see --help", file=sys.stderr)
+        _say(f"{message}; see --help")
         sys.exit(UsageError.exit_code)
 
 
@@ -484,8 +485,12 @@ def _arguments(
         remedy = did_you_mean(wrong, names, f"{other}see --help", spelled=names.__getitem__)
         raise UsageError(f"{target.name}: no option {unknown[0]}", remedy)
     if left:
-        print(f"profkit: passed to the script: {' '.join(left)}", file=sys.stderr)
+        _say(f"passed to the script: {' '.join(left)}")
     return arguments
+
+
+def _say(message: str) -> None:
+    print(one_line(f"profkit: {message}"), file=sys.stderr)
 
 
 def _lacks_torch(error: Exception) -> bool:
@@ -505,7 +510,7 @@ def _device(requested: str | None) -> str:
     if requested == "cuda":
         raise EnvironmentProblem("torch sees no CUDA device", "try --device cpu")
     if requested is None:
-        print("profkit: no CUDA device, running on the CPU", file=sys.stderr)
+        _say("no CUDA device, running on the CPU")
     return "cpu"
 
 
@@ -513,7 +518,7 @@ def _warmed_up(variant: Variant, inputs: Inputs) -> bool:
     try:
         attempt(variant, inputs)
     except Unsupported as error:
-        print(f"profkit: {variant.name} is skipped: {error}", file=sys.stderr)
+        _say(f"{variant.name} is skipped: {error}")
         return False
     return True
 

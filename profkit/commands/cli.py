@@ -16,7 +16,7 @@ from typing import Annotated, Any
 
 import typer
 
-from profkit.commands.options import Drawing, Reading, Verbs, verb_of
+from profkit.commands.options import Drawing, Reading, Verbs, verb_of, warn
 from profkit.commands.parameters import flat
 from profkit.core.errors import EnvironmentProblem, ProfkitError, UsageError
 from profkit.core.suggestion import did_you_mean
@@ -150,7 +150,7 @@ def _failures_in_one_line(ctx: Any, closed_pipe: int) -> Iterator[None]:
         failure = UsageError(*_usage_failure(error, _command(error, ctx)))
     else:
         return
-    typer.echo(f"profkit: {failure}", err=True)
+    warn(failure)
     raise typer.Exit(failure.exit_code)
 
 
@@ -237,7 +237,7 @@ def main() -> None:
         reason = error.strerror or str(error)
         unnamed = f"can't write the output ({reason})"
         place = f"{error.filename}: {reason}" if error.filename else unnamed
-        print(f"profkit: {place}", file=sys.stderr)
+        warn(place)
         sys.exit(UsageError.exit_code)
 
 

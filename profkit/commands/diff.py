@@ -13,7 +13,7 @@ import typer
 
 from profkit.commands.groups import Matching, Number, Output
 from profkit.commands.kinds import ReportFile
-from profkit.commands.options import warn
+from profkit.commands.options import say, warn
 from profkit.core.errors import BadInput, ProfkitError, UsageError
 
 if TYPE_CHECKING:
@@ -150,7 +150,7 @@ def _text(
         return blocks_markdown([*tables, *([Lines(left_out)] if left_out else [])]) + "\n"
     if format in {"sarif", "junit"}:
         for line in left_out:
-            typer.echo(line, err=True)
+            say(line)
     return diff_text(comparisons, format, to_file=to_file)
 
 
@@ -217,7 +217,7 @@ def _save(name: str, path: Path, read: Callable[[Path], Report]) -> None:
     from profkit.comparison.saved_reports import save
 
     saved = save(name, path, _gpu(path, read))
-    typer.echo(f"baseline {saved.name} of {saved.gpu}: {saved.path}", err=True)
+    say(f"baseline {saved.name} of {saved.gpu}: {saved.path}")
 
 
 def _compare(
@@ -235,7 +235,7 @@ def _compare(
     from profkit.timing.floor import floor_between_runs
 
     if reports[0].path.samefile(reports[1].path):
-        typer.echo(f"both sides are the same file: {reports[0].path}", err=True)
+        say(f"both sides are the same file: {reports[0].path}")
     sides = [
         replace(side(report), checklist=report.checklist()) if with_lines else side(report)
         for report in reports

@@ -17,6 +17,7 @@ from profkit.commands.options import (
     interruptible,
     put,
     report_failures,
+    say,
     warn,
     written,
 )
@@ -217,7 +218,7 @@ def page(
         store,
     )
     put(html, file, force=force)
-    typer.echo(f"Wrote {file} ({len(html.encode()) / 1e6:.1f} MB)", err=True)
+    say(f"Wrote {file} ({len(html.encode()) / 1e6:.1f} MB)")
 
 
 def _one_series(store: Path, words: Sequence[str]) -> list[Point]:

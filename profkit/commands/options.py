@@ -32,6 +32,7 @@ from profkit.core.output_file import check_free, output_file
 from profkit.core.regular_file import open_regular
 from profkit.core.text_files import read_json
 from profkit.ui.picture import PICTURES, check_picture
+from profkit.ui.text import literal_lines, literal_output, one_line
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -301,12 +302,14 @@ def written(path: Path, *, force: bool) -> Iterator[Path]:
 
 
 def put(content: RenderableType, output: Path | None, *, force: bool = False) -> None:
-    """Write text, or a view as text, to a file, or over one with `force`, or to stdout; raises
-    UsageError where that fails."""
+    """Write text, or a view as text, to a file, or over one with `force`, or to stdout, its control
+    characters spelled out; raises UsageError where that fails."""
     if not isinstance(content, str):
         from profkit.ui.terminal import rendered
 
         content = rendered(content, to_file=output is not None)
+    colored = output is None and sys.stdout.isatty()
+    content = literal_output(content) if colored else literal_lines(content)
     if output is not None:
         with written(output, force=force) as temporary:
             temporary.write_text(content, encoding="utf-8")
@@ -348,9 +351,14 @@ def names_in(text: str | None) -> tuple[str, ...]:
     return tuple(name.strip() for name in (text or "").split(",") if name.strip())
 
 
+def say(text: str) -> None:
+    """One line on stderr, its control characters spelled out."""
+    typer.echo(one_line(text), err=True)
+
+
 def warn(message: object) -> None:
-    """One line on stderr."""
-    typer.echo(f"profkit: {message}", err=True)
+    """One line on stderr that names the program."""
+    say(f"profkit: {message}")
 
 
 def kept(keep: Callable[[], T]) -> T | None:

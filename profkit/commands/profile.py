@@ -182,7 +182,7 @@ def profile(
         from profkit.ui.terminal import document_terminal
 
         put(document_terminal(document, to_file=False), None)
-    typer.echo("\n".join(_summary(outcome)))
+    put("\n".join([*_summary(outcome), ""]), None)
 
 
 def _summary(outcome: Outcome) -> list[str]:
@@ -245,7 +245,8 @@ def _profile_application(plan: Plan, options: Application) -> None:
         "terminal",
         None,
     )
-    typer.echo("\n".join([*(f"! {warning}" for warning in outcome.warnings), *_ending(outcome)]))
+    warnings = (f"! {warning}" for warning in outcome.warnings)
+    put("\n".join([*warnings, *_ending(outcome), ""]), None)
     refused = isinstance(outcome.failure, CountersRefused) and not plan.require_counters
     if outcome.failure is not None and not refused:
         raise typer.Exit(outcome.failure.exit_code)

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import typer
-
 from profkit.commands.groups import Advice, Number, RuleOptions
 from profkit.commands.kinds import ReportFile
-from profkit.commands.options import put, warn
+from profkit.commands.options import put, say, warn
 
 
 def report(
@@ -43,7 +41,7 @@ def report(
     html = page_of(path, kernel, None, top, rules.advice(None), with_host=with_host)
     put(html, file, force=force)
     hint = "" if open_it else "; open it in a browser"
-    typer.echo(f"Wrote {file} ({len(html.encode()) / 1e6:.1f} MB){hint}", err=True)
+    say(f"Wrote {file} ({len(html.encode()) / 1e6:.1f} MB){hint}")
     if open_it:
         import webbrowser
 

@@ -115,11 +115,11 @@ def check(path: RulesFile) -> None:
 
     valid, faults = check_rules(path)
     for fault in faults:
-        typer.echo(str(fault))
+        put(f"{fault}\n", None)
     if faults:
         count = f"{path}: {plural(len(faults), 'error')}"
         raise BadInput(count, "see docs/guides/writing-rules.md")
-    typer.echo(f"{plural(len(valid), 'rule')}, no errors")
+    put(f"{plural(len(valid), 'rule')}, no errors\n", None)
 
 
 @rules.command("score", cls=Reading)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from profkit.report.catalog import catalog
 from profkit.report.summary import Group, LaunchSummary, ReportSummary
+from profkit.ui.text import literal
 
 
 def reports_csv(reports: Sequence[tuple[ReportSummary, Sequence[Group]]], top: int) -> str:
@@ -25,11 +26,11 @@ def reports_csv(reports: Sequence[tuple[ReportSummary, Sequence[Group]]], top: i
         for launch in sorted(launches, key=lambda item: item.index):
             writer.writerow(
                 [
-                    Path(report.path).name,
+                    literal(Path(report.path).name),
                     launch.index,
-                    launch.name,
-                    "/".join(launch.launch.nvtx),
-                    launch.gpu.name,
+                    literal(launch.name),
+                    literal("/".join(launch.launch.nvtx)),
+                    literal(launch.gpu.name),
                     " ".join(name for name in names if name in launch.impossible),
                     *(_value(launch, name) for name in names),
                 ]

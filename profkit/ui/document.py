@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TypeAlias
 
-from profkit.ui.text import literal
+from profkit.ui.text import literal_lines
 
 _MARKS = re.compile(r"`([^`]+)`|\*\*([^*`]+)\*\*|\[([^\]`]+)\]\(((?:https?:/|\.\.)/[^\s)]+)\)")
 
@@ -287,11 +287,6 @@ def lines_of(words: str) -> list[Styled]:
         lines[-1].append(replace(span, text=first))
         lines += [[replace(span, text=text)] for text in others]
     return list(map(_joined, lines))
-
-
-def literal_lines(text: str) -> str:
-    """Text with the control characters of each line spelled out."""
-    return "\n".join(map(literal, text.split("\n")))
 
 
 def in_style(text: str, style: Style) -> Styled:

@@ -18,7 +18,7 @@ from rich.text import Text
 from profkit.ui import document as doc
 from profkit.ui.document import Style, Table
 from profkit.ui.names import told_apart
-from profkit.ui.text import bar
+from profkit.ui.text import bar, literal_lines
 
 STYLES = {
     Style.strong: "bold", Style.quiet: "dim", Style.good: "green",
@@ -35,8 +35,14 @@ _WORD = re.compile(r"\[[^\]]*\]|[+−-]?\d[\d.,]*(?: [^\W\d]\S*)?(?!\S)|\S+")
 def trimmed(table: Table, width: int) -> Table:
     """The table without as many of its dispensable columns as it takes to fit the width; control
     characters are spelled out."""
-    rows = [[_like(cell, doc.literal_lines(cell)) for cell in row] for row in table.rows]
-    table = replace(table, rows=doc.cells(rows))
+    rows = [[_like(cell, literal_lines(cell)) for cell in row] for row in table.rows]
+    columns = tuple(map(literal_lines, table.columns))
+    names, dispensable = (
+        tuple(map(literal_lines, each)) for each in (table.names, table.dispensable)
+    )
+    table = replace(
+        table, rows=doc.cells(rows), columns=columns, names=names, dispensable=dispensable
+    )
     gap = _GAP if table.words is None else _GAP_OF_NUMBERS
     for name in table.dispensable:
         if name in table.columns:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from urllib.parse import quote
 
 from profkit.ui import document as doc
-from profkit.ui.text import literal
+from profkit.ui.text import literal, literal_lines
 
 _WIDTH = 110  # columns of a paragraph; chosen: two diffs fit side by side on a wide screen
 
@@ -54,7 +54,7 @@ def _aside(block: doc.Block, folder: str) -> Iterator[str]:
             yield _folded(prose(caption))
         case doc.Code(text=text):
             fence = "`" * (max((len(run) for run in re.findall(r"`{3,}", text)), default=2) + 1)
-            yield from (fence, doc.literal_lines(text), fence)
+            yield from (fence, literal_lines(text), fence)
         case doc.Note(text=words):
             yield f"> {prose(words)}"
         case doc.Next(commands=commands):
@@ -65,7 +65,7 @@ def _aside(block: doc.Block, folder: str) -> Iterator[str]:
 
 def _html(words: str) -> str:
     """A text where Markdown is not parsed: within a tag."""
-    return html.escape(doc.literal_lines(words), quote=False).replace("@", "&#64;")
+    return html.escape(literal_lines(words), quote=False).replace("@", "&#64;")
 
 
 def prose(words: str, *, in_table: bool = False) -> str:
@@ -102,15 +102,16 @@ def _items(block: doc.Items | doc.Bullets) -> Iterator[str]:
 def _labeled(row: doc.Row, indent: str = "") -> str:
     """A labeled value in a list; one of several lines is a list itself."""
     lines = [prose(line).removeprefix("- ") for line in doc.lines_of(row.value)]
+    label = literal(row.label)
     if len(lines) > 1:
-        return "\n".join([f"- {row.label}:", *(f"{indent}  - {line}" for line in lines)])
-    return f"- {row.label}: {lines[0]}" if row.label else f"- {lines[0]}"
+        return "\n".join([f"- {label}:", *(f"{indent}  - {line}" for line in lines)])
+    return f"- {label}: {lines[0]}" if label else f"- {lines[0]}"
 
 
 def _table(block: doc.Table) -> Iterator[str]:
     """A table with its heading, caption and note; numbers are aligned right."""
     if block.title:
-        yield from (f"### {block.title}", "")
+        yield from (f"### {literal(block.title)}", "")
     if block.caption:
         yield from (_folded(f"**{prose(block.caption)}**"), "")
     if block.rows:
@@ -135,7 +136,7 @@ def _badge(badge: doc.Badge) -> str:
 
 def _shield(text: str) -> str:
     """A part of a shields.io address: dashes and underscores are doubled in it."""
-    return quote(text.replace("-", "--").replace("_", "__"), safe="")
+    return quote(literal(text).replace("-", "--").replace("_", "__"), safe="")
 
 
 def _folded(text: str, indent: str = "") -> str:
@@ -176,7 +177,7 @@ def cell(text: str) -> str:
 def _panel(panel: doc.Facts) -> list[str]:
     """A panel as a heading, a table and its note."""
     rows = [(cell(row.label), cell(row.value), cell(row.note)) for row in panel.rows]
-    lines = [f"### {panel.title}", "", *table(("", "", ""), rows)]
+    lines = [f"### {literal(panel.title)}", "", *table(("", "", ""), rows)]
     return [*lines, "", escape(panel.note)] if panel.note else lines
 
 

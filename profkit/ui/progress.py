@@ -7,8 +7,11 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
+from profkit.ui.text import literal
+
 _SHOWN_AFTER = 2.0  # seconds; what is read sooner needs no progress
 _CLEAR = "\r\x1b[K"
+_WIDEST = 96  # columns, chosen: on one line of most terminals
 
 
 @contextmanager
@@ -21,10 +24,11 @@ def stage_progress() -> Iterator[Callable[[str, str], None]]:
         elapsed = time.monotonic() - started
         with suppress(OSError):  # nobody looks any more
             if live:
-                sys.stderr.write(f"{_CLEAR}{elapsed:6.1f} s  {stage}  {detail}"[:100])
+                text = literal(f"{elapsed:6.1f} s  {stage}  {detail}")
+                sys.stderr.write(f"{_CLEAR}{text[:_WIDEST]}")
                 sys.stderr.flush()
             elif stage != current:
-                sys.stderr.write(f"{elapsed:6.1f} s  {stage}\n")
+                sys.stderr.write(f"{elapsed:6.1f} s  {literal(stage)}\n")
         current = stage
 
     try:

@@ -16,7 +16,7 @@ from rich.text import Text
 from profkit.ui import document as doc
 from profkit.ui.fit import BAR, STYLES, fitted, trimmed
 from profkit.ui.names import told_apart
-from profkit.ui.text import bar, shorten
+from profkit.ui.text import bar, literal, literal_lines, shorten
 
 PIPED_WIDTH = 100  # chosen: fits a page of text, a log and a review
 # Chosen: longer lines are hard to read, shorter ones break numbers from their units.
@@ -74,7 +74,7 @@ def _block(block: doc.Block, width: int) -> Iterator[RenderableType]:
         case doc.Bullets() | doc.Items():
             yield _listed(block)
         case doc.Table():
-            yield from [Text(), Text(block.title, "bold")] if block.title else []
+            yield from [Text(), Text(literal(block.title), "bold")] if block.title else []
             yield _Fitted(block)
         case doc.Fold(title=title, blocks=blocks):
             yield from (Text(), _heading(doc.Heading(title), width))
@@ -86,13 +86,13 @@ def _block(block: doc.Block, width: int) -> Iterator[RenderableType]:
 def _aside(block: doc.Block) -> Iterator[RenderableType]:
     match block:
         case doc.Code(text=text):
-            yield from (Text(), Padding(Text(doc.literal_lines(text)), (0, 0, 0, 2)))
+            yield from (Text(), Padding(Text(literal_lines(text)), (0, 0, 0, 2)))
         case doc.Note(text=words):
-            yield note(doc.literal_lines(words))
+            yield note(words)
         case doc.Next():
             yield from _next(block)
         case doc.Badges(badges=badges):
-            yield from (Text(f"{badge.label}: {badge.value}") for badge in badges)
+            yield from (text_of(f"{badge.label}: {badge.value}") for badge in badges)
 
 
 def _next(block: doc.Next) -> Iterator[Text]:
@@ -102,7 +102,7 @@ def _next(block: doc.Next) -> Iterator[Text]:
     width = max(map(len, labels)) + 2
     for label, command in zip(labels, block.commands, strict=True):
         style = "dim" if block.labels else ""
-        line = Text.assemble((f"{label:<{width}}", style), doc.literal_lines(command))
+        line = Text.assemble((literal(f"{label:<{width}}"), style), literal(command))
         line.no_wrap, line.overflow = True, "ignore"
         yield line
 
@@ -118,7 +118,7 @@ def _heading(block: doc.Heading, width: int) -> Text:
     is_word = block.level == 1 and " " not in block.text
     heading = text_of(shorten(block.text, width) if is_word else block.text)
     heading.stylize("bold")
-    return heading.append(f"  {block.note}", "dim") if block.note else heading
+    return heading.append(literal(f"  {block.note}"), "dim") if block.note else heading
 
 
 def _listed(block: doc.Bullets | doc.Items) -> RenderableType:
@@ -130,7 +130,7 @@ def _listed(block: doc.Bullets | doc.Items) -> RenderableType:
         table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
     for item in items:
-        mark = [item.mark] if len(table.columns) > 1 else []
+        mark = [text_of(item.mark)] if len(table.columns) > 1 else []
         indent = _UNDER_MARK - len(item.mark) - 1 if item in entries and mark else 2
         below = [_Labeled(item.rows, max(indent, 0))] if item.rows else []
         lines = [Text.assemble(text_of(line), style="dim") for line in item.lines]
@@ -200,7 +200,7 @@ class _Labeled:
 
 def note(text: str) -> RenderableType:
     """A remark about what is shown."""
-    return Text(f"! {text}", "yellow")
+    return Text(literal_lines(f"! {text}"), "yellow")
 
 
 def panels_view(launch_panels: Iterable[doc.Facts], width: int) -> list[RenderableType]:
@@ -241,16 +241,16 @@ def _panel(panel: doc.Facts) -> RenderableType:
         table.add_column(width=BAR, no_wrap=True)
     table.add_column(overflow="fold")
     for row in panel.rows:
-        cells = [Text(row.label)]
+        cells = [text_of(row.label)]
         if values:
-            cells.append(Text(row.value))
+            cells.append(text_of(row.value))
         if bars:
             cells.append(Text(bar(row.share, BAR) if row.share is not None else "", "cyan"))
-        cells.append(Text(row.note, "dim"))
+        cells.append(Text(literal_lines(row.note), "dim"))
         table.add_row(*cells)
-    parts: list[RenderableType] = [Text(panel.title, "bold"), table]
+    parts: list[RenderableType] = [Text(literal(panel.title), "bold"), table]
     if panel.note:
-        parts.append(Text(panel.note, "dim"))
+        parts.append(Text(literal_lines(panel.note), "dim"))
     return Group(*parts)
 
 
@@ -267,4 +267,4 @@ class _Fitted:
             name.stylize("dim")
         yield from (*names, *lines)
         if remarks := table.remarks(table.columns):
-            yield Text(remarks, "dim")
+            yield Text(literal_lines(remarks), "dim")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import unicodedata
 from collections.abc import Iterable
 
@@ -12,6 +13,8 @@ _SI = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
 _SMALL = ((1.0, ""), (1e-3, "m"), (1e-6, "µ"), (1e-9, "n"))
 _SCALED = {"B", "B/s", "FLOP", "FLOP/s", "op", "op/s", "Hz", "FLOP/B"}
 _FEWEST_DIGITS, _MOST_DIGITS = 2, 4
+_COLOR = re.compile(r"(\x1b\[[\d;]*m)")
+_BREAK = re.compile(r"[ \t]*(?:\r?\n[ \t]*)+")
 _HIDDEN = {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"}
 _PRECISE_BELOW, _ROUND_FROM = 1.5, 10.0
 """Factors below the first have two decimals, for they are read as percents; from the second on
@@ -21,7 +24,7 @@ _FULL, _EIGHTHS = "█", " ▏▎▍▌▋▊▉"
 
 def literal(text: str) -> str:
     """Text with control and direction-changing characters spelled out (`\\x1b`, `\\u202e`)."""
-    if text.isascii() and text.isprintable():
+    if text.isprintable():
         return text
     return "".join(
         _escape(character) if unicodedata.category(character) in _HIDDEN else character
@@ -34,6 +37,23 @@ def _escape(character: str) -> str:
     if code < 0x100:
         return f"\\x{code:02x}"
     return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def literal_lines(text: str) -> str:
+    """Text with the control characters of each line spelled out."""
+    return "\n".join(map(literal, text.split("\n")))
+
+
+def literal_output(text: str) -> str:
+    """The same of text for a terminal, which keeps its colors."""
+    return "".join(
+        part if place % 2 else literal_lines(part) for place, part in enumerate(_COLOR.split(text))
+    )
+
+
+def one_line(text: str) -> str:
+    """Text on one line, its control characters spelled out; messages of libraries may have more."""
+    return literal(_BREAK.sub(" ", text.strip("\r\n")))
 
 
 def shorten(text: str, width: int) -> str:
