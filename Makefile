@@ -43,7 +43,7 @@ test-nightly: .venv/profkit-test  ## run all tests with every moment and size, m
 	PROFKIT_TESTS_WITHOUT_VENDOR=1 $(BIN)/python -m tests.run $(READING)
 
 FUZZ_MINUTES ?= 10
-fuzz: .venv/profkit-test  ## corrupted files through every reader, for FUZZ_MINUTES (10)
+fuzz: .venv/profkit-test  ## damaged files and values through every verb, for FUZZ_MINUTES (10)
 	PROFKIT_FUZZ_SECONDS=$$(($(FUZZ_MINUTES) * 60)) PROFKIT_FUZZ_SEED=$$(date +%s) \
 	  $(BIN)/python -m pytest -s tests/fuzz
 

@@ -371,9 +371,9 @@ def kept(keep: Callable[[], T]) -> T | None:
 
 
 def report_failures(failures: Sequence[ProfkitError]) -> None:
-    """A line for each; raises typer.Exit of the gravest where there is one."""
-    for failure in failures:
-        warn(failure)
+    """A line for each, equal ones once; raises typer.Exit of the gravest where there is one."""
+    for line in dict.fromkeys(map(str, failures)):
+        warn(line)
     if failures:
         raise typer.Exit(max(failure.exit_code for failure in failures))
 

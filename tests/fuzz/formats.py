@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import io
 import json
+import math
 import random
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import yaml
 import zstandard
+from pyarrow import parquet
 
 from profkit.core.typed_file import encode
+from profkit.history.store import Store
+from profkit.report.framing import check
 from profkit.study.run import derived_summary
 from profkit.timeline.export import COLUMNS
 from tests.conftest import H200, ROOT, baseline_folder, plain_bytes, scratch, written_once
@@ -27,6 +34,9 @@ from tests.fuzz.mutations import (
     spoiled_bytes,
     spoiled_document,
 )
+from tests.fuzz.options import with_options
+from tests.history.histories import CUDNN, FLASH, point
+from tests.report.edited import Change, edited, instance, valued
 
 REPORT = "sdpa_s512_flash_two_metrics"
 OTHER = "sdpa_s512_flash_set_basic"
@@ -39,13 +49,15 @@ _Around = Mapping[str, Path | str]
 @dataclass(frozen=True)
 class Format:
     """A file that is spoiled, the files around it, and command lines that read it, of which each
-    case takes one. A name in `around` stands for a file to link to, or for text to write."""
+    case takes one. A name in `around` stands for a file to link to, or for text to write. A share
+    of `optional` command lines gets options with values at random."""
 
     name: str
     file: str
     spoil: Spoil
     commands: Sequence[Sequence[str]]
     around: _Around | None = None
+    optional: float = 0.2
 
     def write(self, folder: Path, chance: random.Random) -> list[str]:
         """Write a case into a folder; its command line, with words of `{}` for what is random."""
@@ -59,7 +71,9 @@ class Format:
         path = folder / self.file
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(self.spoil(chance))
-        return list(chance.choice(self.commands))
+        words = list(chance.choice(self.commands))
+        is_optional = "run" not in words and chance.random() < self.optional
+        return with_options(words, chance) if is_optional else words
 
 
 def _text(document: Any, write: Callable[[Any], bytes], chance: random.Random) -> bytes:
@@ -90,6 +104,90 @@ def _packed(chance: random.Random) -> bytes:
     if chance.random() < 0.5:
         return zstandard.compress(_report(chance))
     return spoiled_bytes((H200 / f"{REPORT}.ncu-repz").read_bytes(), chance, head=64)
+
+
+_NUMBERS = (math.nan, math.inf, -math.inf, -1.0, 0.0, 1e-300, 1e300, 2.0**64, 0.5, "text", None)
+_TELLING = (
+    "gpu__time_duration.sum", "device__attribute_", "launch__", "sm__cycles", "smsp__inst_executed",
+    "dram__bytes", "sass__inst_executed",
+)  # fmt: skip
+"""How the names of metrics begin that most of an analysis rests on."""
+
+
+def _values_of_a_report(chance: random.Random) -> bytes:
+    """A report with other values of some metrics, of the device and of instances among them."""
+    report = H200 / f"{chance.choice((REPORT, OTHER, 'sdpa_s512_flash'))}.ncu-repz"
+    names = metric_names(report)
+    changes: dict[str, Change] = {}
+    for _ in range(chance.randint(1, 4)):
+        start = chance.choice(_TELLING)
+        some = [name for name in names if name.startswith(start)] or names
+        number = chance.choice(_NUMBERS)
+        change = valued(number)
+        if isinstance(number, float) and chance.random() < 0.3:
+            change = instance(number)
+        changes[chance.choice(some)] = change
+    file = scratch() / f"{chance.getrandbits(64):x}.ncu-rep"
+    data = edited(report, file, changes).read_bytes()
+    file.unlink()
+    return data
+
+
+@cache
+def metric_names(report: Path) -> tuple[str, ...]:
+    return tuple(sorted(check(report).names))
+
+
+_CELLS: Mapping[str, Sequence[Any]] = {
+    "string": (None, "", "x" * 5000, "\x1b[31m", "\u202e", "</script>", "$a$", "a\nb", "9" * 400),
+    "int32": (None, -1, 0, 2**31 - 1),
+    "timestamp[us]": (None, datetime(1, 1, 1), datetime(9999, 12, 31), datetime(1970, 1, 1)),
+    "double": (None, math.nan, math.inf, -1.0, 0.0, 1e308, 5e-324),
+    "list<element: double>": (
+        None, [], [math.nan], [math.inf], [0.0], [-1.0], [1e308], [5e-324], [None], [1e-5] * 999,
+    ),
+}  # fmt: skip
+"""Values of the cells of a history's part, by the type of their column."""
+
+
+@cache
+def _part() -> Any:
+    folder = written_once(scratch() / "history", _write_history)
+    (part,) = folder.rglob("*.parquet")
+    return parquet.read_table(part)
+
+
+def _write_history(folder: Path) -> None:
+    Store(folder).add([point(2 + day, series) for series in (FLASH, CUDNN) for day in range(1, 13)])
+
+
+def _history(chance: random.Random) -> bytes:
+    """A part with other cells, a constant column, another type, or damaged bytes."""
+    table = _part()
+    for _ in range(chance.randint(1, 3)):
+        place = chance.randrange(table.num_columns)
+        field = table.schema.field(place)
+        rows = table[field.name].to_pylist()
+        values = _CELLS.get(str(field.type), (None,))
+        kind = chance.randrange(8)
+        if kind == 0:
+            table = table.remove_column(place)
+            continue
+        if kind == 1:
+            column = pa.array([str(row) for row in rows])
+        elif kind == 2:
+            column = pa.array([chance.choice((rows[0], *values))] * len(rows), field.type)
+        else:
+            for row in chance.sample(range(len(rows)), chance.randint(1, len(rows))):
+                rows[row] = chance.choice(values)
+            column = pa.array(rows, field.type)
+        table = table.set_column(place, field.name, column)
+    if chance.random() < 0.1:
+        table = table.replace_schema_metadata({"profkit.history": chance.choice(("2", DIGITS))})
+    written = io.BytesIO()
+    parquet.write_table(table, written)
+    data = written.getvalue()
+    return spoiled_bytes(data, chance) if chance.random() < 0.1 else data
 
 
 _SQL_VALUES = (
@@ -215,7 +313,30 @@ def formats() -> tuple[Format, ...]:
     reading = (
         ["analyze"], ["analyze", "--format", "json"], ["checklist"], ["source"], ["metrics"],
         ["roofline"], ["roofline", "--format", "json"], ["report", "-o", "page.html", "--force"],
+        ["analyze", "--format", "markdown"], ["analyze", "--without-counters"], ["next"],
+        ["checklist", "--format", "json"], ["source", "-o", "source.html", "--force"],
+        ["metrics", "--format", "json"], ["roofline", "-o", "plot.svg", "--force"],
     )  # fmt: skip
+    whole: Sequence[Sequence[str]] = [
+        *([verb, "x.ncu-rep", *more] for verb, *more in reading),
+        ["diff", "x.ncu-rep", "r.ncu-repz"], ["next", "r.ncu-repz", "x.ncu-rep"],
+        ["diff", "r.ncu-repz", "x.ncu-rep", "--format", "json"],
+    ]  # fmt: skip
+    followed: Sequence[Sequence[str]] = [
+        ["history", "list"], ["history", "list", "--format", "json"], ["history", "show", "flash"],
+        ["history", "show", "cudnn", "--format", "markdown"], ["history", "check"],
+        ["history", "check", "--format", "json"], ["history", "check", "--format", "junit"],
+        ["history", "page", "--force"], ["history", "add", "good.json"],
+        ["history", "plot", "flash", "-o", "plot.svg", "--force"],
+    ]  # fmt: skip
+    stepped: Sequence[Sequence[str]] = [
+        ["analyze", "x.sqlite"], ["analyze", "x.sqlite", "--format", "json"],
+        ["rules", "explain", "launch_overhead", "--on", "x.sqlite"], ["timeline", "x.sqlite"],
+        ["timeline", "x.sqlite", "--format", "json"], ["checklist", "x.sqlite"],
+        ["timeline", "x.sqlite", "-o", "page.html", "--force"],
+        ["timeline", "x.sqlite", "--perfetto", "x.pftrace", "--force"],
+        ["diff", "x.sqlite", "x.sqlite"],
+    ]  # fmt: skip
     timed = (
         ["time", "--from", "x.json"], ["time", "--from", "x.json", "--format", "json"],
         ["compare", "x.json", "good.json"], ["compare", "good.json", "x.json", "--unit", "us"],
@@ -239,11 +360,20 @@ def formats() -> tuple[Format, ...]:
     of_run = (["analyze", "r.ncu-repz"], ["analyze", "."], ["diff", "r.ncu-repz", "r.ncu-repz"])
     claims = yaml.safe_load(_CLAIMS)
     return (
-        Format(
-            "report", "x.ncu-rep", _report,
-            [*([verb, "x.ncu-rep", *more] for verb, *more in reading),
-             ["diff", "x.ncu-rep", "r.ncu-repz"]], around,
-        ),
+        Format("report", "x.ncu-rep", _report, whole, around),
+        Format("values of a report", "x.ncu-rep", _values_of_a_report, whole, around),
+        Format("options", "x.ncu-rep", lambda _: _plain(REPORT), whole, around, optional=1),
+        Format("options of others", "x.sqlite", lambda _: (RUN / "timeline.sqlite").read_bytes(),
+               [*stepped, *timed[:-1], *audit, ["plan", "--gpu", "H200"], ["log", "."], *followed,
+                ["rules", "list"], ["rules", "explain", "wgmma"], ["metrics"], ["doctor"]],
+               {"x.json": saved, "x.yaml": _CLAIMS, "manifest.json": json.dumps(_manifest()),
+                ".profkit/history": H200 / "history", **around}, optional=1),
+        Format("part of a history", ".profkit/history/month=2026-10/part-0.parquet", _history,
+               followed, around),
+        Format("pytest-benchmark", "x.json",
+               _json(ROOT / "tests" / "data" / "history" / "pytest_benchmark.json"),
+               [["history", "add", "x.json"]]),
+        Format("latency for a history", "x.json", _json(saved), [["history", "add", "x.json"]]),
         Format("packed report", "x.ncu-repz", _packed, [["analyze", "x.ncu-repz"]], around),
         Format("manifest", "manifest.json", partial(_text, _manifest(), as_json),
                [*of_run, ["report", ".", "-o", "page.html", "--force"]], around),
@@ -287,8 +417,7 @@ def formats() -> tuple[Format, ...]:
         Format("match", "x.yaml", partial(_text, _MATCH, as_yaml),
                [["diff", "r.ncu-repz", "r.ncu-repz", "--match", "x.yaml"]], around),
         Format("timeline", "x.sqlite", _database,
-               [["analyze", "x.sqlite"], ["analyze", "x.sqlite", "--format", "json"],
-                ["rules", "explain", "launch_overhead", "--on", "x.sqlite"]]),
+               stepped),
         Format("ceilings", "x.json", _json(H200 / "ceilings.json"),
                [["roofline", "r.ncu-repz", "--peaks", "measured", "--ceilings", "x.json"]], around),
         Format("kept baseline", ".profkit/baselines/main/NVIDIA_H200/baseline.json",

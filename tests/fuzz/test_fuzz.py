@@ -1,7 +1,8 @@
 """Spoiled files of every format, through the command line: one line and an exit code, always.
 
-A few of each format, or as many as PROFKIT_FUZZ_SECONDS suffice for; PROFKIT_FUZZ_SEED says which
-(0): the n-th case of a seed is always the same. `make fuzz` takes minutes, with a seed of its own.
+A few of each format, PROFKIT_FUZZ_INPUTS of all, or as many as PROFKIT_FUZZ_SECONDS suffice for;
+PROFKIT_FUZZ_SEED says which (0): the n-th case of a seed is always the same. `make fuzz` takes
+minutes, with a seed of its own.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import itertools
 import os
 import random
+import re
 import shutil
 import time
 from collections.abc import Iterator, Sequence
@@ -26,12 +28,15 @@ from tests.fuzz.mutations import expression
 from tests.fuzz.zygote import Outcome, Zygote
 
 SECONDS = float(os.environ.get("PROFKIT_FUZZ_SECONDS", "0"))
+INPUTS = int(os.environ.get("PROFKIT_FUZZ_INPUTS", "0"))
 OF_EACH_FORMAT = 4
 SEED = int(os.environ.get("PROFKIT_FUZZ_SEED", "0"))
 LONGEST, LARGEST = 5.0, 500.0
 """Seconds of CPU and MB of memory that any input may take."""
 _ENDS = {0, 1, 2, 3, 4, 5, 6}
 _REFUSED = {2, 5}
+_CONTROL = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+"""What makes a terminal do more than to print."""
 
 
 def broken_law(done: Outcome) -> str:
@@ -42,6 +47,8 @@ def broken_law(done: Outcome) -> str:
         return f"ended with {done.code}"
     if "Traceback" in done.stderr:
         return "a traceback"
+    if control := _CONTROL.search(done.stdout + done.stderr):
+        return f"the control character {control[0]!r}"
     if done.code in _REFUSED and (len(failures) != 1 or failures != lines[-1:]):
         return f"{len(failures)} lines that say why"
     if done.seconds > LONGEST:
@@ -51,7 +58,7 @@ def broken_law(done: Outcome) -> str:
 
 def test_spoiled_files_end_in_one_line(tmp_path: Path) -> None:
     all_formats = formats()
-    last = None if SECONDS else OF_EACH_FORMAT * len(all_formats)
+    last = INPUTS or (None if SECONDS else OF_EACH_FORMAT * len(all_formats))
     numbers = itertools.islice(itertools.count(), last)
     workers = len(os.sched_getaffinity(0))
     with ThreadPoolExecutor(workers) as pool:
@@ -86,6 +93,7 @@ def _until_the_end(
             if law := broken_law(outcome):
                 told = f"{folder}: {case.name}: profkit {' '.join(words)}: {law}"
                 broken.append(f"{told}\n{outcome.stderr[-1500:]}")
+                print(broken[-1], flush=True)
             else:
                 shutil.rmtree(folder)
     return count, broken

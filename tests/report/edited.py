@@ -10,8 +10,10 @@ from profkit.report.action import block
 from profkit.report.framing import MAGIC, Kind, Record, check, walk
 from profkit.report.messages import decode, new, prefixed
 
+Change = Callable[[Any], None]
 
-def edited(report: Path, copy: Path, changes: Mapping[str, Callable[[Any], None]]) -> Path:
+
+def edited(report: Path, copy: Path, changes: Mapping[str, Change]) -> Path:
     """Write a copy of a report with the messages of some metrics changed, by their names."""
     framing = check(report)
     records: dict[Kind, list[bytes]] = {}
@@ -37,7 +39,7 @@ def edited(report: Path, copy: Path, changes: Mapping[str, Callable[[Any], None]
     return copy
 
 
-def valued(value: float | str | None) -> Callable[[Any], None]:
+def valued(value: float | str | None) -> Change:
     """A change of a metric's own value, None: to none."""
 
     def change(metric: Any) -> None:
@@ -50,10 +52,12 @@ def valued(value: float | str | None) -> Callable[[Any], None]:
     return change
 
 
-def instance(value: float) -> Callable[[Any], None]:
-    """A change of the first instance of a metric."""
+def instance(value: float) -> Change:
+    """A change of the first instance of a metric, where it has any."""
 
     def change(metric: Any) -> None:
+        if not metric.metric_value_list:
+            return
         element = metric.metric_value_list[0].element_value
         element.Clear()
         element.double_value = value
