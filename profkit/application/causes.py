@@ -67,15 +67,13 @@ def findings(
     events: Events,
     rules: Sequence[Rule],
     disabled: Collection[str] = (),
-    nvtx: str | None = None,
 ) -> tuple[Finding, ...]:
-    """What rules find in a timeline: in its steps, or in all of it where nothing repeats. `nvtx` is
-    the range of a step; without it steps are found. Of several programs they are of that on the
-    first GPU.
+    """What rules find in a timeline: in its steps, or in all of it where nothing repeats. Of
+    several programs they are of that on the first GPU.
 
     Shipped rules about all of a timeline would count its start and warm-up, and lost work as idle.
     """
-    return findings_of(events, steady_steps(events, nvtx), rules, disabled)
+    return findings_of(events, steady_steps(events), rules, disabled)
 
 
 def with_findings(

@@ -126,13 +126,13 @@ def timed_change(
         )  # fmt: skip
     floor = NOISE if floor is None else floor
     saved = compare_saved(earlier, later, thresholds=thresholds, floor=floor, force=False)
-    within, obstacles = saved.within, saved.obstacles
+    within, obstacles = saved.within, saved.result.obstacles
     margin = within.margin.value if within.margin else None
     return TimedChange(
         earlier, later, WITHIN_RUN,
         Change.inconclusive if obstacles else _CHANGES[within.verdict], within.speedup, within.low,
-        within.high, margin, "; ".join(obstacles) or _reason(within.reason, margin), saved.classic,
-        not obstacles,
+        within.high, margin, "; ".join(obstacles) or _reason(within.reason, margin),
+        saved.result.classic, not obstacles,
     )  # fmt: skip
 
 

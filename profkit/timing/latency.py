@@ -22,8 +22,8 @@ from profkit.report.gpus import Datasheet, Peak, find_datasheet
 from profkit.timing import results, statistics, verdict
 from profkit.timing.energy import energy_per_call, without_energy
 from profkit.timing.latency_file import Claimed, Saved
-from profkit.timing.latency_format import Latency, LatencyFile, Pair, Rate, Series
-from profkit.timing.latency_view import in_words
+from profkit.timing.latency_format import Latency, LatencyFile, Pair, Rate, SavedVerdict, Series
+from profkit.timing.latency_view import doubts, in_words
 from profkit.timing.resolution import common_tick
 from profkit.timing.results import DEFAULT, Comparison, Interval, Summary, Thresholds, Verdict
 from profkit.timing.verdict import Reason, WithinRun
@@ -49,21 +49,14 @@ Versions: TypeAlias = Mapping[str, str | None]
 
 
 class SavedPair(Struct, frozen=True):
-    """The comparison of two saved latencies, not interleaved: `b` against `a`.
-
-    `obstacles` are differences in how they were measured, `notes` versions that differ; `open`:
-    there is no verdict.
-    """
+    """The comparison of two saved latencies, not interleaved: `b` against `a`. `within` does not
+    regard how they were measured; `open`: there is no verdict."""
 
     a: Series
     b: Series
     within: WithinRun
-    classic: results.Classic
-    obstacles: tuple[str, ...]
-    notes: tuple[str, ...]
-    floor: float | None
+    result: SavedVerdict
     open: bool
-    claimed: tuple[Claimed | None, Claimed | None] = (None, None)
 
 
 def analyze_latency(latency: Latency) -> Series:
@@ -245,11 +238,25 @@ def compare_saved(
     obstacles = incomparable(a, b)
     undecided = within.verdict is Verdict.INCONCLUSIVE or (bool(obstacles) and not force)
     tick = max(a.summary.tick or 0.0, b.summary.tick or 0.0) or None
-    evidence = statistics.classic(a.latency.samples, b.latency.samples, tick)
     drivers = ("driver", a.latency.gpu.driver, b.latency.gpu.driver)
     first, second = versions
-    notes = _apart([drivers, *((name, first[name], second.get(name)) for name in first)])
-    return SavedPair(a, b, within, evidence, obstacles, notes, floor, undecided, claimed)
+    sides = zip(("before:", "after:"), (a, b), claimed, strict=True)
+    result = SavedVerdict(
+        a=a.label,
+        b=b.label,
+        verdict="incomparable" if undecided and obstacles else within.verdict.value,
+        medians=(a.summary.median, b.summary.median),
+        **part(within, "reason", "speedup", "low", "high", "margin"),
+        floor=floor,
+        obstacles=obstacles,
+        forced=bool(obstacles) and not undecided,
+        notes=_apart([drivers, *((name, first[name], second.get(name)) for name in first)]),
+        classic=statistics.classic(a.latency.samples, b.latency.samples, tick),
+        doubts=tuple(
+            f"{name} {doubt}" for name, side, stated in sides for doubt in doubts([side], stated)
+        ),
+    )
+    return SavedPair(a, b, within, result, undecided)
 
 
 def incomparable(a: Series, b: Series) -> tuple[str, ...]:

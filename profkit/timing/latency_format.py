@@ -14,7 +14,7 @@ from profkit.capture.correctness import Declared, Status
 from profkit.capture.gpu import Moment
 from profkit.core.fingerprint import Device, Fingerprint
 from profkit.core.typed_file import Amount, Count, Derived, Facts, File, Maybe, Model, Number, part
-from profkit.timing.results import Comparison, Interval, Summary, Thresholds
+from profkit.timing.results import Classic, Comparison, Interval, Margin, Summary, Thresholds
 
 SCHEMA = "profkit.time/1"
 CPU = "cpu"
@@ -255,6 +255,32 @@ class Series(Setup, frozen=True, kw_only=True):
         """Reasons in every block, except the power cap: a steady load may run at it."""
         counts, blocks = self.throttled_blocks.items(), len(self.blocks)
         return tuple(why for why, count in counts if count == blocks and why != POWER_CAP)
+
+
+class SavedVerdict(Model, frozen=True, kw_only=True):
+    """The comparison of two saved latencies: `b` against `a`.
+
+    `medians` are in seconds. `speedup` is the median of a over that of b; `low` to `high` holds for
+    these two runs, at no confidence level. `margin` is null without a known A/A `floor`, a share.
+    `obstacles` are differences in how they were measured, which a `forced` verdict ignores;
+    `notes` are versions that differ, `doubts` warnings on either.
+    """
+
+    a: str
+    b: str
+    verdict: str
+    reason: str
+    medians: tuple[float, float]
+    speedup: float
+    low: float | None
+    high: float | None
+    margin: Margin | None
+    floor: float | None
+    obstacles: tuple[str, ...]
+    forced: bool
+    notes: tuple[str, ...]
+    classic: Classic
+    doubts: tuple[str, ...]
 
 
 class Pair(Struct, frozen=True):
