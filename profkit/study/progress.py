@@ -131,6 +131,7 @@ def _is_alive(folder: Path, progress: ProgressFile | None) -> bool | None:
 
 
 _ALONE = "it is measured on one GPU, without --on: press Ctrl-C where that runs"
+_ANSWERED = 15.0  # s, chosen: a driver looks every second or two
 _SILENT = 60.0  # s, chosen: a driver writes every second or two; clocks of hosts differ
 
 
@@ -176,7 +177,7 @@ def _rows(progress: ProgressFile, alive: bool) -> Iterator[Row]:
         yield from (Row(label, f"{each.name}: {each.reason}") for each in several)
 
 
-def ask_to_cancel(folder: Path, wait: Callable[[float], None], seconds: float = 15.0) -> str:
+def ask_to_cancel(folder: Path, wait: Callable[[float], None]) -> str:
     """Ask the driver of a baseline to end, and what became of it.
 
     It sees a file, so it may run on another host that shares the folder.
@@ -195,7 +196,7 @@ def ask_to_cancel(folder: Path, wait: Callable[[float], None], seconds: float = 
             f"{folder / CANCEL}: can't be written ({error.strerror})"
         ) from None
     passed, step = 0.0, 0.25
-    while passed < seconds:
+    while passed < _ANSWERED:
         wait(step)
         passed += step
         progress = read_status(folder).progress

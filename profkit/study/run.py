@@ -5,7 +5,6 @@ The folder is sufficient to resume after any interruption.
 
 from __future__ import annotations
 
-import inspect
 import io
 import json
 import time
@@ -16,7 +15,7 @@ from functools import partial
 from pathlib import Path
 
 from msgspec import UNSET
-from msgspec.structs import replace
+from msgspec.structs import fields, replace
 
 from profkit.calibration.gpu_spread import read_spread
 from profkit.capture.program_files import program_digest
@@ -306,18 +305,7 @@ def _parquet(rows: Sequence[Row]) -> bytes:
     frame = pd.DataFrame(flat)
     for name in ("arguments", "throttled", "dependence", "flags"):
         frame[name] = [json.dumps(value) for value in frame[name]]
-    keys = dict(zip(Row.__struct_fields__, Row.__struct_encode_fields__, strict=True))
-    kinds = {
-        keys[name]: kind
-        for part in Row.__mro__
-        for name, kind in inspect.get_annotations(part).items()
-        if name in keys
-    }
-    numbers = [
-        name
-        for name, kind in kinds.items()
-        if kind.startswith(("float", "int")) and name not in {"at", "gpus"}
-    ]
+    numbers = [each.encode_name for each in fields(Row) if each.type in {float | None, int | None}]
     table = io.BytesIO()
     frame.astype(dict.fromkeys(numbers, "float64")).to_parquet(table, index=False)
     return table.getvalue()
