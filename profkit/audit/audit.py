@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from profkit.audit import launches, peaks, statistics, work
 from profkit.audit.check import Check, Contradiction
-from profkit.audit.claim import Claim
+from profkit.audit.claim import UNITS, Claim
 from profkit.audit.subject import Subject, sheets_of, subjects
 
 
@@ -76,7 +76,8 @@ def _outcome(claim: Claim, rows: Sequence[Claim], gpu: str, cells: Mapping[str, 
 
 def _unchecked(claim: Claim, checks: Sequence[Check], gpu: str) -> tuple[str, ...]:
     used = {name for check in checks for name in check.used}
-    left = [figure.text or name for name, figure in claim.figures.items() if name not in used]
+    figures = ((name, claim[name]) for name in UNITS if name not in used)
+    left = [figure.text or name for name, figure in figures if figure]
     left += [name for name in ("bound", "memory") if getattr(claim, name) and name not in used]
     why = []
     if left:

@@ -126,7 +126,7 @@ class Claim:
 
     def stating(self, **values: Any) -> Claim:
         """The claim with these fields and figures."""
-        figures = {name: values.pop(name) for name in values.keys() & UNITS.keys()}
+        figures = {name: values.pop(name) for name in [*values] if name in UNITS}
         return replace(self, figures={**self.figures, **figures}, **values)
 
     def over(self, other: Claim) -> Claim:
