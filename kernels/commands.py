@@ -21,7 +21,7 @@ from tempfile import TemporaryDirectory
 from msgspec import Struct, msgpack
 
 from profkit.capture.environment import digest
-from profkit.capture.gpu import VISIBLE, NoDriver, chosen, lock_name, visibility
+from profkit.capture.gpu import select
 from profkit.capture.process import end, supervised
 from profkit.capture.program_files import program_files
 from profkit.core import regular_file
@@ -295,10 +295,6 @@ class CommandWorker:
         """The variables by which a process sees the GPU, which nobody else measures now."""
         if self._commands.single:
             return {}
-        visible = None if self._gpu is not None else os.environ.get(VISIBLE)
-        try:
-            gpu = chosen(self._gpu, visible)
-        except NoDriver:
-            gpu = None
-        with gpu_lock(lock_name(gpu, self._gpu, visible)):
-            return visibility(gpu, self._gpu, visible)
+        selection = select(self._gpu)
+        with gpu_lock(selection.lock):
+            return selection.variables

@@ -32,7 +32,7 @@ from kernels.commands import OUT, Command, Commands, inputs_of, run_commands
 from kernels.launches import LADDER, LADDER_TARGET, variants_of
 from kernels.split import Whole, take_apart
 from profkit.capture import ncu
-from profkit.capture.gpu import VISIBLE, chosen, lock_name, visibility
+from profkit.capture.gpu import VISIBLE, select
 from profkit.capture.program_environment import reduced_environment
 from profkit.capture.tools import Tool, find
 from profkit.commands.groups import OnDevice, Place
@@ -99,17 +99,18 @@ def record(
     tool = find("ncu")
     if tool is None:
         raise EnvironmentProblem("ncu was not found", "see `profkit doctor`")
-    gpu = chosen(None, os.environ.get(VISIBLE))
+    selection = select(None)
+    gpu = selection.gpu
     if gpu is None:
-        raise EnvironmentProblem(f"{VISIBLE} hides all GPUs", "unset it")
+        raise EnvironmentProblem(selection.problem or f"{VISIBLE} hides all GPUs", "")
     environment = {
         **reduced_environment(),
-        **visibility(gpu, None, os.environ.get(VISIBLE)),
+        **selection.variables,
         "PYTHONPATH": os.pathsep.join(
             filter(None, [str(Path.cwd()), os.environ.get("PYTHONPATH")])
         ),
     }
-    with gpu_lock(lock_name(gpu, None, os.environ.get(VISIBLE))), _aside(out) as aside:
+    with gpu_lock(selection.lock), _aside(out) as aside:
         recordings = list(_timed(names, environment)) if timed else list(map(_untimed, names))
         of_pairs = replace(_FULL, sections=sections, capability=gpu.compute_capability)
         for options in (of_pairs, _FULL):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import time
 from collections.abc import Callable, Sequence
@@ -11,7 +10,7 @@ from msgspec import structs
 
 from profkit.calibration.ceilings import LABELS, CeilingFile, ceiling, cross_checked
 from profkit.calibration.loads.answers import Loads, Located
-from profkit.capture.gpu import VISIBLE, GpuState, NoDriver, chosen, lock_name, visibility
+from profkit.capture.gpu import VISIBLE, select
 from profkit.core.errors import EnvironmentProblem, UsageError
 from profkit.core.fingerprint import Device
 from profkit.core.lock import gpu_lock
@@ -51,11 +50,13 @@ def measure_ceilings(names: Sequence[str], gpu: int | None, tell: Tell) -> Ceili
     TargetFailed where a load computes something wrong.
     """
     started = time.monotonic()
-    visible = os.environ.get(VISIBLE)
-    state = _gpu(gpu, visible)
-    with gpu_lock(lock_name(state, gpu, visible)):
+    selection = select(gpu)
+    state = selection.gpu
+    if state is None and not selection.problem:
+        raise EnvironmentProblem(f"{VISIBLE} hides every GPU", "unset it, or name one with --gpu")
+    with gpu_lock(selection.lock):
         tell("start", "")
-        environment = visibility(state, gpu, visible)
+        environment = selection.variables
         with worker("the measurement", environment=environment, module=_WORKER) as turn:
             opened = turn.ask("open", Located, seed=SEED)
             answers = {}
@@ -88,14 +89,3 @@ def measure_ceilings(names: Sequence[str], gpu: int | None, tell: Tell) -> Ceili
         fingerprint=opened.fingerprint,
         other_processes=len(state.processes) if state else 0,
     )
-
-
-def _gpu(index: int | None, visible: str | None) -> GpuState | None:
-    """The GPU to measure, None where NVML can't tell; raises EnvironmentProblem without one."""
-    try:
-        state = chosen(index, visible)
-    except NoDriver:
-        return None
-    if state is None:
-        raise EnvironmentProblem(f"{VISIBLE} hides every GPU", "unset it, or name one with --gpu")
-    return state

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import Any
+
+from msgspec import Struct
 
 from profkit.core.errors import EnvironmentProblem
 from profkit.core.fingerprint import Device
@@ -92,25 +95,42 @@ def chosen(index: int | None, visible: str | None) -> GpuState | None:
     return gpu
 
 
-def visibility(gpu: GpuState | None, index: int | None, visible: str | None) -> dict[str, str]:
-    """The variables that make a program see this GPU, or part of one, and no other.
+class Selection(Struct, frozen=True):
+    """The GPU for a program, as `chosen` takes it: `gpu` is None where all are hidden, and for the
+    `problem` that there is no driver."""
 
-    `gpu` is the result of `chosen` for `index` and `visible`, None without a driver.
-    """
-    first = _first(visible)
-    if index is None and first.startswith(_MIG):
-        return {VISIBLE: first}
-    if gpu and gpu.uuid:
-        return {VISIBLE: gpu.uuid}
-    number = index if gpu is None else gpu.index
-    return {} if number is None else {VISIBLE: str(number), _ORDER: "PCI_BUS_ID"}
+    index: int | None
+    visible: str | None
+    gpu: GpuState | None = None
+    problem: str = ""
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """The variables that make a program see this GPU, or part of one, and no other."""
+        gpu, first = self.gpu, _first(self.visible)
+        if self.index is None and first.startswith(_MIG):
+            return {VISIBLE: first}
+        if gpu and gpu.uuid:
+            return {VISIBLE: gpu.uuid}
+        number = self.index if gpu is None else gpu.index
+        return {} if number is None else {VISIBLE: str(number), _ORDER: "PCI_BUS_ID"}
+
+    @property
+    def lock(self) -> str:
+        """The name of the GPU's lock."""
+        if self.gpu and self.gpu.uuid:
+            return self.gpu.uuid
+        return (_first(self.visible) if self.index is None else str(self.index)) or "none"
 
 
-def lock_name(gpu: GpuState | None, index: int | None, visible: str | None) -> str:
-    """The name of the GPU's lock; arguments as for `visibility`."""
-    if gpu and gpu.uuid:
-        return gpu.uuid
-    return (_first(visible) if index is None else str(index)) or "none"
+def select(index: int | None) -> Selection:
+    """The GPU for a program with the variables of this process; raises EnvironmentProblem as
+    `chosen`."""
+    visible = os.environ.get(VISIBLE)
+    try:
+        return Selection(index, visible, chosen(index, visible))
+    except NoDriver as error:
+        return Selection(index, visible, problem=str(error))
 
 
 def _first(visible: str | None) -> str:

@@ -59,14 +59,12 @@ def plan(
 
 def _this_gpu() -> str:
     """The name of this machine's GPU; raises UsageError where there is none."""
-    import os
-
-    from profkit.capture.gpu import VISIBLE, NoDriver, chosen
+    from profkit.capture.gpu import select
     from profkit.core.errors import EnvironmentProblem
 
     try:
-        state = chosen(None, os.environ.get(VISIBLE))
-    except (NoDriver, EnvironmentProblem):
+        state = select(None).gpu
+    except EnvironmentProblem:
         state = None
     if state is None:
         raise UsageError("this machine has no GPU", "name one to plan for: --gpu H200")

@@ -30,7 +30,7 @@ from profkit.capture import ncu, nsys
 from profkit.capture.correctness import CheckFile, Status
 from profkit.capture.doctor import WARNING, gpu_checks
 from profkit.capture.environment import digest, fingerprint_without_torch
-from profkit.capture.gpu import VISIBLE, GpuState, NoDriver, chosen, lock_name, visibility
+from profkit.capture.gpu import VISIBLE, GpuState, Selection, select
 from profkit.capture.process import TimedOut, run
 from profkit.capture.program_environment import failure_remedy, reduced_environment
 from profkit.capture.sets import AUTO
@@ -238,7 +238,6 @@ class Profiling:
         self.warnings: list[str] = []
         self.shareable_warnings: list[str] = []
         self.environment = reduced_environment(plan.keep_variables)
-        self._visible = os.environ.get(VISIBLE)
 
     def run(self) -> Outcome:
         plan = self.plan
@@ -319,7 +318,7 @@ class Profiling:
         try:
             with self.stage("prepare"):
                 self._prepare()
-            locked = gpu_lock(lock_name(self.gpu, self.plan.gpu, self._visible))
+            locked = gpu_lock(self.selection.lock)
             with locked, draft(self.out, self.plan.name) as run:
                 self.folder = run.folder
                 yield run
@@ -333,7 +332,8 @@ class Profiling:
         if (tool := find("ncu")) is None:
             message = "ncu was not found"
             raise EnvironmentProblem(message, "install Nsight Compute, see `profkit doctor`")
-        self.tool, self.gpu = tool, self._gpu()
+        self.tool, self.selection = tool, self._selection()
+        self.gpu = self.selection.gpu
         check_room(self.out)
         self._sections = _sections(self.plan.options.sections)
         for name in self.plan.keep_variables:
@@ -361,23 +361,21 @@ class Profiling:
         yield
         self.stages.append(Stage(name, time.monotonic() - started))
 
-    def _gpu(self) -> GpuState | None:
-        """The GPU that is locked and, for a target or with --gpu, used; None where unknown."""
-        try:
-            gpu = chosen(self.plan.gpu, self._visible)
-        except NoDriver as error:
-            gpu = None
-            self.warn(f"the GPU's state is unknown: {error}", "the GPU's state is unknown")
-        else:
-            if gpu is None:
-                self.warn(f"{VISIBLE} hides all GPUs")
+    def _selection(self) -> Selection:
+        """The GPU that is locked and, for a target or with --gpu, used."""
+        selection = select(self.plan.gpu)
+        unknown = "the GPU's state is unknown"
+        if selection.problem:
+            self.warn(f"{unknown}: {selection.problem}", unknown)
+        elif selection.gpu is None:
+            self.warn(f"{VISIBLE} hides all GPUs")
         if self.plan.is_target or self.plan.gpu is not None:  # other programs may use several
-            self.environment |= visibility(gpu, self.plan.gpu, self._visible)
-        for check in gpu_checks(gpu) if gpu else ():
+            self.environment |= selection.variables
+        for check in gpu_checks(selection.gpu) if selection.gpu else ():
             if check.status == WARNING:
                 warning = f"{check.name} {check.state}: {check.costs}; {check.remedy}"
                 self.warn(warning, f"{check.name}: {check.costs}")
-        return gpu
+        return selection
 
     def _target(self, *arguments: str) -> list[str]:
         selected = [word for name in self.plan.variants for word in ("--variant", name)]

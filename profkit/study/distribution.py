@@ -17,7 +17,7 @@ from typing import Literal
 
 from msgspec import UNSET, Struct, json, structs
 
-from profkit.capture.gpu import VISIBLE, NoDriver, chosen
+from profkit.capture.gpu import select
 from profkit.capture.program_files import program_digest
 from profkit.core.errors import EnvironmentProblem
 from profkit.core.fingerprint import Device
@@ -318,12 +318,8 @@ class CellWorker:
 
     def _lock_name(self, gpu: Device) -> str:
         """As `lock_of`; where NVML knows no GPU the UUID that the process sees."""
-        try:
-            named = chosen(self._plan.timing.gpu, os.environ.get(VISIBLE))
-        except NoDriver:
-            named = None
-        uuid = known(gpu.uuid)
-        return uuid if uuid and not named else lock_of(self._plan.timing)
+        uuid, timing = known(gpu.uuid), self._plan.timing
+        return uuid if uuid and not select(timing.gpu).gpu else lock_of(timing)
 
     def _measure(
         self, task: CellTask, *, last: bool

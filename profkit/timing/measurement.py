@@ -19,7 +19,7 @@ from msgspec import Struct, structs
 
 from profkit.capture import driver
 from profkit.capture.correctness import Status
-from profkit.capture.gpu import VISIBLE, GpuState, NoDriver, chosen, lock_name, visibility
+from profkit.capture.gpu import GpuState, select
 from profkit.capture.supervise import descendants
 from profkit.core.errors import BadInput, EnvironmentProblem, ProfkitError, TargetFailed, UsageError
 from profkit.core.fingerprint import Device, Fingerprint
@@ -183,7 +183,7 @@ def measure(plan: TimingPlan, tell: Tell, turns: Sequence[Timekeeper] = ()) -> T
     started = time.monotonic()
     with ExitStack() as stack:
         tell("start", "")
-        gpu = None if plan.device == "cpu" else _gpu(plan)
+        gpu = None if plan.device == "cpu" else select(plan.gpu).gpu
         other_processes = _others(gpu) if gpu else 0
         environment = environment_of(plan)
         turns = turns or [
@@ -537,14 +537,6 @@ def _spans(
     return spans | {"other": max(0.0, whole - sum(spans.values()))}
 
 
-def _gpu(plan: TimingPlan) -> GpuState | None:
-    """The GPU to use, None where unknown; raises EnvironmentProblem as `chosen`."""
-    try:
-        return chosen(plan.gpu, os.environ.get(VISIBLE))
-    except NoDriver:
-        return None
-
-
 def _others(gpu: GpuState) -> int:
     """How many other processes are on the GPU, as NVML reports them.
 
@@ -558,16 +550,12 @@ def _others(gpu: GpuState) -> int:
 
 def environment_of(plan: TimingPlan) -> Mapping[str, str]:
     """The variables that a process of the plan gets beside those of this process."""
-    if plan.device == "cpu":
-        return {}
-    return visibility(_gpu(plan), plan.gpu, os.environ.get(VISIBLE))
+    return {} if plan.device == "cpu" else select(plan.gpu).variables
 
 
 def lock_of(plan: TimingPlan) -> str:
     """The name of the lock of the plan's device."""
-    if plan.device == "cpu":
-        return "cpu"
-    return lock_name(_gpu(plan), plan.gpu, os.environ.get(VISIBLE))
+    return "cpu" if plan.device == "cpu" else select(plan.gpu).lock
 
 
 def subject_of(word: str) -> Subject:

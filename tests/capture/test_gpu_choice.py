@@ -10,7 +10,7 @@ import pytest
 
 from profkit.capture import doctor
 from profkit.capture.environment import digest, fingerprint_without_torch
-from profkit.capture.gpu import NoDriver, chosen, lock_name, states, visibility
+from profkit.capture.gpu import NoDriver, Selection, chosen, states
 from profkit.core.errors import EnvironmentProblem
 from profkit.core.fingerprint import Device
 from tests.conftest import ROOT
@@ -48,23 +48,24 @@ def test_the_gpu_that_is_looked_at_is_the_one_that_the_program_sees(
 ) -> None:
     gpu = chosen(index, visible)
     assert gpu is not None
-    assert gpu.uuid == uuid == lock_name(gpu, index, visible)
-    assert visibility(gpu, index, visible) == {"CUDA_VISIBLE_DEVICES": exported}
+    selection = Selection(index, visible, gpu)
+    assert gpu.uuid == uuid == selection.lock
+    assert selection.variables == {"CUDA_VISIBLE_DEVICES": exported}
 
 
 @pytest.mark.parametrize("visible", ["", "-1"])
 def test_no_gpu_is_none(visible: str) -> None:
     assert chosen(None, visible) is None
-    assert visibility(None, None, visible) == {}
+    assert Selection(None, visible).variables == {}
 
 
 def test_a_silent_driver_leaves_the_numbering_to_pci() -> None:
-    assert visibility(None, 1, None) == {
+    assert Selection(1, None).variables == {
         "CUDA_VISIBLE_DEVICES": "1",
         "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
     }
-    assert visibility(None, None, "1") == {}
-    assert [lock_name(None, *given) for given in ((1, None), (None, "3,4"), (None, None))] == [
+    assert Selection(None, "1").variables == {}
+    assert [Selection(*given).lock for given in ((1, None), (None, "3,4"), (None, None))] == [
         "1",
         "3",
         "0",
