@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import shlex
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -19,7 +18,7 @@ from profkit.core.errors import UsageError
 from profkit.ui.progress import stage_progress
 
 if TYPE_CHECKING:
-    from profkit.recording.recording import Outcome, Plan, Recorded
+    from profkit.recording.recording import Plan
 
 
 @dataclass(frozen=True)
@@ -169,57 +168,9 @@ def profile(
             raise UsageError(f"--{name} is for applications", "add --app")
     with interruptible(), stage_progress() as show:
         outcome = recording.profile(plan, show)
-    document = None
-    if outcome.without_counters:
-        from profkit.analysis.without_counters_view import without_counters_document
+    from profkit.recording.view import recorded_text
 
-        document = without_counters_document(outcome.without_counters, 3)
-    elif outcome.report and outcome.checklist:
-        from profkit.analysis.report_view import report_document
-
-        document = report_document(outcome.report, outcome.report.groups[:3], outcome.checklist)
-    if document:
-        from profkit.ui.terminal import document_terminal
-
-        put(document_terminal(document, to_file=False), None)
-    put("\n".join([*_summary(outcome), ""]), None)
-
-
-def _summary(outcome: Outcome) -> list[str]:
-    """What the run holds besides the report, warnings, and the next commands."""
-    from profkit.capture.correctness import Status
-    from profkit.timing.latency_view import doubts, method, variant_line
-
-    lines = [
-        f"! {variant.name} is not supported here: {variant.reason}"
-        for variant in (outcome.checked.variants if outcome.checked else ())
-        if variant.status is Status.unsupported
-    ]
-    lines += [f"! {warning}" for warning in outcome.warnings]
-    if outcome.latency:  # ncu's durations are of a kernel alone, its caches and clocks held
-        timed = outcome.latency.series
-        lines += [f"\nLatency per call without a profiler ({method(timed[0])}):"]
-        lines += [f"  {variant_line(row)}" for row in timed]
-        lines += [f"! {doubt}" for doubt in doubts(timed)]
-    if outcome.timeline and not outcome.without_counters:
-        file = shlex.quote(f"{outcome.folder}/timeline.sqlite")
-        lines += [f"\nTimeline  {outcome.timeline.headline}", f"          profkit analyze {file}"]
-    folder = shlex.quote(str(outcome.folder))
-    following = [f"checklist {folder}", f"analyze {folder} --top 0", f"metrics {folder}"]
-    if outcome.without_counters:
-        following = [f"analyze {folder} --without-counters --top 0", "doctor"]
-    return [
-        *lines,
-        *_ending(outcome),
-        f"Next    profkit {following[0]}",
-        *(f"        profkit {verb}" for verb in following[1:]),
-    ]
-
-
-def _ending(outcome: Recorded) -> list[str]:
-    """How long the stages took, and the run."""
-    stages = ", ".join(f"{stage.name} {stage.seconds:.1f} s" for stage in outcome.stages)
-    return [f"\nTime    {stages}", f"Run     {outcome.folder}"]
+    put(recorded_text(outcome), None)
 
 
 def _profile_application(plan: Plan, options: Application) -> None:
@@ -228,6 +179,10 @@ def _profile_application(plan: Plan, options: Application) -> None:
     from profkit.application.answer_view import answer_document
     from profkit.capture.ncu import CountersRefused
     from profkit.recording.application import ApplicationPlan, profile_application
+    from profkit.recording.view import run_rows
+    from profkit.ui.document import Document, Facts, Note
+    from profkit.ui.terminal import document_terminal
+    from profkit.ui.text import literal
 
     application = ApplicationPlan(
         **{field.name: getattr(plan, field.name) for field in fields(plan)},
@@ -245,8 +200,9 @@ def _profile_application(plan: Plan, options: Application) -> None:
         "terminal",
         None,
     )
-    warnings = (f"! {warning}" for warning in outcome.warnings)
-    put("\n".join([*warnings, *_ending(outcome), ""]), None)
+    notes = (Note(literal(warning)) for warning in outcome.warnings)
+    document = Document("", (*notes, Facts("", tuple(run_rows(outcome)), gap=True)))
+    put(document_terminal(document, to_file=False), None)
     refused = isinstance(outcome.failure, CountersRefused) and not plan.require_counters
     if outcome.failure is not None and not refused:
         raise typer.Exit(outcome.failure.exit_code)

@@ -232,6 +232,24 @@ def test_a_target_becomes_a_kept_and_verifiable_run(bench: Bench) -> None:
         assert f"s  {stage}" in done.stderr
 
 
+def test_a_profile_ends_with_one_screen(bench: Bench) -> None:
+    """13 launches of 12 kernels, of which the findings alone took 200 lines."""
+    (bench.folder / "report.ncu-rep").write_bytes(plain_bytes("known"))
+    bench = replace(bench, variables={**bench.variables, "COLUMNS": "100"})
+    done = bench.profile(bench.target(), "--samples", "5")
+    assert done.returncode == 0, done.stderr
+    (run,) = bench.kept()
+    lines = done.stdout.splitlines()
+    assert len(lines) <= 40
+    assert max(len(line) for line in lines if "/" not in line) <= 100
+    assert "13 launches" in done.stdout
+    assert re.search(r"^1\. \d.*x \[\d.*\d\]  \w", done.stdout, re.M)
+    assert "action" in done.stdout
+    assert f"Run       {run}" in done.stdout
+    for verb in (f"checklist {run}", f"next {run}", f"analyze {run} --top 0"):
+        assert f"profkit {verb}" in done.stdout
+
+
 def on_a_terminal(bench: Bench, *arguments: str | Path) -> str:
     """What a profile writes to a stderr that is a terminal."""
     ours, theirs = os.openpty()
@@ -629,7 +647,7 @@ def test_a_target_may_change_its_folder(bench: Bench) -> None:
     assert done.returncode == 0, done.stderr
     (run,) = (bench.folder / "my runs").glob("toy/[!.]*")
     assert f"profkit analyze 'my runs/toy/{run.name}' --top 0" in done.stdout
-    assert f"profkit metrics 'my runs/toy/{run.name}'" in done.stdout
+    assert f"profkit checklist 'my runs/toy/{run.name}'" in done.stdout
     assert set(verify(run).files) > {"toy.ncu-repz", "timeline.sqlite", "check.json"}
 
 
