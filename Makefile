@@ -29,6 +29,7 @@ help:  ## list the make targets
 
 demo: .venv/profkit  ## analyze a recorded H200 profile, no GPU needed
 	$(BIN)/profkit analyze $(REPORT)
+	@echo; $(BIN)/profkit checklist $(REPORT) --top 1
 	@echo; echo 'Next: . $(BIN)/activate, and the tutorial, docs/tutorial/why-is-my-kernel-slow.md'
 
 test: .venv/profkit-test  ## run all tests

@@ -17,7 +17,7 @@ from profkit.rules.finding import FindingGroup
 from profkit.timing.latency_view import doubts, method, variant_line
 from profkit.ui import document as doc
 from profkit.ui.terminal import document_terminal
-from profkit.ui.text import literal, number, percent, plural, shorten
+from profkit.ui.text import literal, number, percent, plural
 
 SCREEN = 40
 """Lines that fit a screen of 100 columns beside a prompt. Chosen."""
@@ -36,8 +36,8 @@ class _Most(NamedTuple):
 
 
 _FEWER = (
-    _Most(), _Most(5, 6, 2), _Most(5, 6, 1), _Most(4, 6, 1), _Most(3, 5, 1), _Most(3, 4, 1),
-    _Most(2, 3, 1), _Most(1, 2, 1),
+    _Most(), _Most(6, 6, 3), _Most(5, 6, 3), _Most(4, 6, 2), _Most(3, 5, 2), _Most(3, 4, 2),
+    _Most(2, 3, 2), _Most(1, 2, 2), _Most(1, 2, 1),
 )  # fmt: skip
 """Warnings give way first, chosen: runs and pages keep them."""
 
@@ -132,10 +132,11 @@ def _latencies(outcome: Outcome, most: int) -> Iterator[doc.Block]:
 
 
 def _warnings(outcome: Outcome) -> Iterator[str]:
+    """Warnings, those of the last stages first: they tell what the run lacks."""
+    yield from reversed(outcome.warnings)
     for variant in outcome.checked.variants if outcome.checked else ():
         if variant.status is Status.unsupported:
             yield f"{variant.name} is not supported here: {variant.reason}"
-    yield from outcome.warnings
     yield from doubts(outcome.latency.series) if outcome.latency else ()
 
 

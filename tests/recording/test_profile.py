@@ -245,7 +245,7 @@ def test_a_profile_ends_with_one_screen(bench: Bench) -> None:
     assert "13 launches" in done.stdout
     assert re.search(r"^1\. \d.*x \[\d.*\d\]  \w", done.stdout, re.M)
     assert "action" in done.stdout
-    assert f"Run       {run}" in done.stdout
+    assert re.search(rf"^Run\s+{run}$", done.stdout, re.M)
     for verb in (f"checklist {run}", f"next {run}", f"analyze {run} --top 0"):
         assert f"profkit {verb}" in done.stdout
 
@@ -610,7 +610,7 @@ def test_a_timeline_that_can_not_be_read_is_not_kept(bench: Bench) -> None:
     plan(bench.folder, nsys="garbles")
     done = bench.profile(bench.target())
     assert done.returncode == 0, done.stderr
-    assert "! no timeline: " in done.stdout
+    assert "! no timeline:" in done.stdout
     manifest = bench.manifest()
     assert "no timeline: it can't be read" in manifest.warnings
     assert "timeline.sqlite" not in manifest.files
