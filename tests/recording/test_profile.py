@@ -232,7 +232,7 @@ def test_a_target_becomes_a_kept_and_verifiable_run(bench: Bench) -> None:
         assert f"s  {stage}" in done.stderr
 
 
-def test_a_profile_ends_with_one_screen(bench: Bench) -> None:
+def test_one_screen(bench: Bench) -> None:
     """13 launches of 12 kernels, of which the findings alone took 200 lines."""
     (bench.folder / "report.ncu-rep").write_bytes(plain_bytes("known"))
     bench = replace(bench, variables={**bench.variables, "COLUMNS": "100"})
