@@ -48,7 +48,6 @@ if TYPE_CHECKING:
     from profkit.timing.variants import Variants
 
 _PLACES = 3  # locations of a finding, chosen: they fit two lines at 100 columns
-_LONGEST = 6000  # instructions, chosen: the vendor's disassembler then takes as long as all else
 _ALIKE = 0.4  # chosen below difflib's 0.6: a kernel is asked for by a part of its name
 
 
@@ -269,7 +268,7 @@ class Report:
     def __init__(self, raw: RawReport, check_half_from: float = 0.0) -> None:
         self._raw = raw
         self._check_half_from = check_half_from
-        self._samples: dict[int, Sampled | None] = {}
+        self._samples: dict[int, Sampled | str] = {}
 
     @classmethod
     def load(
@@ -453,7 +452,7 @@ class Report:
 
         action, lines = self.kernel(launch.index)._action, catalog().lines
         places: tuple[Place, ...] = ()
-        if names[0] in AWAITED and (sampled := self._sampled(launch)):
+        if names[0] in AWAITED and not isinstance(sampled := self._sampled(launch), str):
             places = sampled.causes(AWAITED[names[0]], _PLACES)
         line_names = {name: SAMPLES + reason for name, reason in AWAITED.items()}
         line_names |= dict.fromkeys(COUNTED, EXECUTED)
@@ -466,33 +465,36 @@ class Report:
         machine_code = source_lines.code_of(action, metrics, catalog().kernel_start)
         return source_lines.located(places, machine_code)
 
-    def _sampled(self, launch: LaunchSummary) -> Sampled | None:
-        """What the launch's samples by instruction say.
-
-        None without them, of a kernel too short to matter, or of one with so much machine code that
-        reading it would take longer than all else.
-        """
+    def _sampled(self, launch: LaunchSummary) -> Sampled | str:
+        """What the launch's samples by instruction say, or why they are not known."""
         if launch.index not in self._samples:
             self._samples[launch.index] = self._read_samples(launch)
         return self._samples[launch.index]
 
-    def _read_samples(self, launch: LaunchSummary) -> Sampled | None:
+    def _read_samples(self, launch: LaunchSummary) -> Sampled | str:
         from profkit.machine_code.blame import EXECUTED, SAMPLES, Samples
         from profkit.machine_code.spare_work import SECTORS
-        from profkit.rules.samples import SAMPLED_FROM, WORTH_SAMPLING, Sampled
+        from profkit.report.action import WITHOUT_READER, has_reader
+        from profkit.rules import samples
 
         shares = {group.typical.index: group.share for group in self.summary.groups}
-        if not launch.get(SAMPLED_FROM) > 0 or not shares.get(launch.index, 0.0) >= WORTH_SAMPLING:
-            return None
+        if not launch.get(samples.SAMPLED_FROM) > 0:
+            return samples.NOT_SAMPLED
+        if not shares.get(launch.index, 0.0) >= samples.WORTH_SAMPLING:
+            return samples.SHORT_KERNEL
         wanted = {
             name: entry.metric
             for name, entry in catalog().lines.items()
             if name.startswith(SAMPLES) or name in {EXECUTED, SECTORS}
         }
         action = self.kernel(launch.index)._action
-        if not 0 < counted(action, wanted[EXECUTED]) <= _LONGEST:
-            return None
-        return Sampled(Samples(instructions(action, wanted)), source_text(action))
+        if (count := counted(action, wanted[EXECUTED])) > samples.MOST_READ:
+            return samples.LONG_CODE
+        read = Samples(instructions(action, wanted))
+        if count and read.has_code:
+            return samples.Sampled(read, source_text(action))
+        without = samples.NO_CODE if has_reader() else WITHOUT_READER
+        return without if count else samples.NOT_SAMPLED
 
     def kernel(self, key: int | str) -> Kernel:
         """A launch: by its index in the report, or by its kernel.

@@ -168,11 +168,11 @@ def _facts(analysis: Analysis) -> Iterator[doc.Row]:
         timed = "as timed" if whole.is_timed else "of its kernels"
         cached = whole.is_timed and point.fits_l2  # ncu flushes caches before each launch
         most, but = ("about", ", but its bytes may stay in L2") if cached else ("at most", "")
+        least = number(point.least, "s")
         yield doc.Row(
             f"Headroom{name}",
-            f"{most} {factor(point.factor)}: the declared work takes at least "
-            f"{number(point.least, 's')} ({point.floor}) of {number(whole.seconds, 's')} {timed}"
-            f"{but}",
+            f"{most} {factor(point.factor)}: the declared work takes at least {least} "
+            f"({point.floor}) of {number(whole.seconds, 's')} {timed}{but}",
         )
         if not math.isnan(point.attainable):
             share = percent(point.rate / point.attainable)

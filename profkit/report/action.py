@@ -7,6 +7,7 @@ costs 14 ms and 23 MB, and the first 130 MB more. Where it is not installed, the
 
 from __future__ import annotations
 
+import math
 import os
 import shutil
 import weakref
@@ -28,6 +29,7 @@ from profkit.report.messages import decode, new, prefixed, text
 READER_MISSING = "NVIDIA's reader (ncu-report) is not installed here"
 WITHOUT_READER = f"machine code and source lines are not available: {READER_MISSING}"
 
+_DEBUGGED = b".nv_debug_info_reg_sass"  # a section of nvcc -G alone; -lineinfo has .debug_line
 _FILE_VERSION = 7  # of the format, in the file's header: that of all of 158 reports
 _CACHED_LAUNCHES = 16  # chosen: a report of a few is read once
 _CACHED_BYTES = 16 << 20  # of them, undecoded, chosen: decoded they take some 100 MB
@@ -71,6 +73,11 @@ class Action:
     def source_files(self) -> Mapping[str, str]:
         """The texts of its source files by name, empty where they were not recorded."""
         return self._program.texts
+
+    @property
+    def debug_information(self) -> float:
+        """1 if the program was compiled for debugging, 0 if not, NaN where it is not recorded."""
+        return self._program.debug_information
 
     def source_info(self, address: int) -> Any:
         """The source file and line of an instruction, of the vendor's; None where unknown."""
@@ -230,6 +237,12 @@ class Program:
         sources = list(self._file.sources(self._sources))
         together = [sources] if self._kind is Kind.kernel else [[each] for each in sources]
         return [Opened(self._file.path, self._kind, each, self._launches, ()) for each in together]
+
+    @cached_property
+    def debug_information(self) -> float:
+        """Whether a source has the section of nvcc -G, as 1 or 0; NaN without any."""
+        binaries = [source.binary for source in self._file.decoded(self._sources)]
+        return float(any(_DEBUGGED in binary for binary in binaries)) if any(binaries) else math.nan
 
     @cached_property
     def texts(self) -> Mapping[str, str]:

@@ -22,6 +22,7 @@ from profkit.rules.finding import DemonstratedSpeedup, Finding, FindingGroup, Un
 from profkit.rules.headroom import Headroom
 from profkit.rules.libraries import caller_actions, library_of
 from profkit.rules.rule_file import Rule, shipped_rules
+from profkit.rules.samples import NOT_SAMPLED, WORTH_SAMPLING
 from profkit.ui.text import plural
 
 if TYPE_CHECKING:
@@ -112,11 +113,18 @@ class Checklist:
         ]
         last = max((group.rank for group in groups if not group.minor), default=0)
         groups = [replace(group, minor=group.rank > last) for group in groups]
-        informative = (
-            FindingGroup(0, findings, math.nan, self._at_most(findings) < WORTH_ACTING)
+        informative = [
+            FindingGroup(
+                0,
+                findings,
+                math.nan,
+                share < WORTH_ACTING,
+                comes_first=findings[0].rule.first and share >= WORTH_SAMPLING,
+            )
             for findings in _by_rule(self.informative)
-        )
-        return (*groups, *informative)
+            for share in [self._at_most(findings)]
+        ]
+        return tuple(sorted((*groups, *informative), key=lambda group: not group.comes_first))
 
     def headroom_of(self, group: Group | None) -> Headroom | None:
         """The headroom of a kernel; None where it is unknown."""
@@ -171,8 +179,8 @@ class Checklist:
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """Ranked and informative items."""
-        return (*self.items, *self.informative)
+        """What to fix first, then ranked and informative items."""
+        return tuple(sorted((*self.items, *self.informative), key=lambda item: not item.rule.first))
 
     @property
     def evaluated(self) -> int:
@@ -233,7 +241,7 @@ def checklist(
     blame: Blame = lambda *_: (),
     blamed: int | None = None,
     timeline: Mapping[str, float] | None = None,
-    sampling: Sampling = lambda _: None,
+    sampling: Sampling = lambda _: NOT_SAMPLED,
     variants: Collection[str] = (),
 ) -> Checklist:
     """The checklist of a report.
@@ -306,7 +314,7 @@ def _items(
         # a rule that replaces a shipped one of its name has no page, and says itself what to do
         is_shipped = _explanations().get(rule.name) == rule.explanation
         library = library_of(typical.name) if typical and is_shipped else None
-        own = rule.actions_on(typical.gpu.cc if typical else (0, 0))
+        own = rule.actions_on(*((typical.gpu.cc, typical.values) if typical else ((0, 0),)))
         items.append(
             replace(
                 finding,
@@ -324,21 +332,48 @@ def _items(
 
 def _ranked(findings: Iterable[Finding], wholes: Wholes) -> list[Finding]:
     """Findings by the speedup of their rule for its whole, which gives them their rank, and by
-    their own; those without an estimate last. `run` is of the whole of each."""
+    their own; those without an estimate last. `run` is of the whole of each.
+
+    Rules whose findings are all void until others are fixed come after all else, but for those that
+    change numerics.
+    """
+    findings = _with_void(list(findings))
     promising = [finding for finding in findings if finding.estimate]
-    rules = {own[0].rule.name: wholes.saved(own)[0] for own in _by_rule(promising)}
-    ranks = {
-        name: rank for rank, name in enumerate(sorted(rules, key=lambda name: -rules[name]), 1)
+    rules = {
+        own[0].rule.name: (
+            own[0].rule.numerics,
+            all(finding.void_until for finding in own),
+            -wholes.saved(own)[0],
+        )
+        for own in _by_rule(promising)
     }
+    ranks = {name: rank for rank, name in enumerate(sorted(rules, key=rules.__getitem__), 1)}
     ranked = []
     for finding in findings:
         share, variant = wholes.saved([finding])
         estimate = finding.estimate and replace(finding.estimate, run=1 / (1 - share))
         rank = ranks[finding.rule.name] if estimate else 0
         ranked.append(replace(finding, rank=rank, estimate=estimate, variant=variant))
-    return sorted(
-        ranked, key=lambda each: (each.rank or math.inf, -each.estimate.run if each.estimate else 0)
-    )
+    return sorted(ranked, key=_order)
+
+
+def _order(finding: Finding) -> tuple[float, bool, float]:
+    run = finding.estimate.run if finding.estimate else 0.0
+    return finding.rank or math.inf, bool(finding.void_until), -run
+
+
+def _with_void(findings: Sequence[Finding]) -> list[Finding]:
+    """Findings with the rules on their kernel, of other categories, that come first."""
+    first: dict[int | None, list[Rule]] = defaultdict(list)
+    for finding in findings:
+        if finding.rule.first:
+            first[finding.launch].append(finding.rule)
+
+    def void_until(own: Rule, launch: int | None) -> tuple[str, ...]:
+        others = (rule for rule in first[launch] if rule.category != own.category)
+        return () if own.first else tuple(rule.name for rule in others)
+
+    return [replace(each, void_until=void_until(each.rule, each.launch)) for each in findings]
 
 
 def _peers(finding: Finding, findings: Iterable[Finding]) -> tuple[int, ...]:

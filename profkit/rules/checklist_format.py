@@ -47,7 +47,9 @@ class FindingRow(Model, frozen=True, kw_only=True):
     missing quantities. Of a kernel, `range` comes from the fixes of recorded pairs, holds
     less often on others, and ends at the headroom; `confidence` is high up to a factor of 1.3
     between its ends, medium up to 2, low where it begins below the smallest gain that is reported.
-    `assumes` is what the estimate takes for granted of the fix, null for nothing. `bounded_by` is
+    `assumes` is what the estimate takes for granted of the fix, null for nothing. `bound` is the
+    factor that the fix alone allows by what is known where quantities are missing, else null.
+    `void_until` are rules to fix first: until then it says nothing. `bounded_by` is
     the next bottleneck after the fix, whose remaining work takes `bound_s`. `where` has the largest
     share first.
     """
@@ -63,6 +65,8 @@ class FindingRow(Model, frozen=True, kw_only=True):
     variant: str | None
     promises: bool
     estimate_lacks: tuple[str, ...]
+    bound: Real
+    void_until: tuple[str, ...]
     confidence: Literal["high", "medium", "low"]
     assumes: str | None
     bounded_by: str | None
@@ -124,8 +128,9 @@ class ChecklistFile(Output, frozen=True, kw_only=True, tag="profkit.checklist/1"
     `rules` were evaluated on `kernels`; a kernel is the launches of one name, shape and GPU.
     `skipped` kernels have no duration: their counters failed. `checklist` has one entry per rule
     and kernel, by rank: the rule's speedup for the report, a variant or the timeline; `informative`
-    findings have no estimate. `timeline` is the file beside the report that findings without a
-    kernel are about. "can't tell": nothing was found, and most rules lack data.
+    findings have no estimate, what to fix before all else is at their head. `timeline` is the file
+    beside the report that findings without a kernel are about. "can't tell": nothing was
+    found, and most rules lack data.
     """
 
     profkit: str
@@ -169,7 +174,9 @@ def checklist_parts(checklist: Checklist) -> dict[str, Any]:
     return {
         "conclusion": "findings" if checklist.findings else nothing,
         "checklist": tuple(finding_row(item, FindingInFull) for item in checklist.items),
-        "informative": tuple(finding_row(item, FindingInFull) for item in checklist.informative),
+        "informative": tuple(
+            finding_row(item, FindingInFull) for item in checklist.findings if not item.rank
+        ),
         "reachable": tuple(reachable),
         "not_evaluated": checklist.unevaluated,
     }
@@ -180,7 +187,7 @@ def finding_row(finding: Finding, model: type[F]) -> F:
     rule, estimate, group = finding.rule, finding.estimate, finding.group
     bounded_by = estimate.bounded_by if estimate else None
     values = part(rule, "category", "title", "effort", "verify")
-    values |= part(finding, "confidence", "evidence", "headroom", "actions")
+    values |= part(finding, "confidence", "evidence", "headroom", "actions", "bound", "void_until")
     values |= {name: getattr(finding, name) or None for name in _MAY_LACK}
     values |= {
         "rule": rule.name,

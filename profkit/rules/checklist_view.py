@@ -12,6 +12,7 @@ from profkit.report.summary import ReportSummary
 from profkit.rules import finding_text as words
 from profkit.rules.checklist import Checklist
 from profkit.rules.finding import DemonstratedSpeedup, Finding, FindingGroup
+from profkit.rules.samples import WORTH_SAMPLING
 from profkit.ui.document import (
     Block,
     Document,
@@ -91,8 +92,9 @@ def checklist_blocks(
     kernels the first are shown.
     """
     groups = checklist.rule_items if whole else checklist.major
+    first = [group for group in groups if group.comes_first]
     numbered = [group for group in groups if group.rank]
-    informative = [group for group in groups if not group.rank]
+    informative = [group for group in groups if not group.rank and group not in first]
     shown = numbered[: top or None]
     yield from _demonstrated(checklist)
     yield Paragraph(words.summary(checklist))
@@ -101,7 +103,12 @@ def checklist_blocks(
         yield from [Paragraph(quiet(words.NEEDED))] if checklist.headrooms else []
     kernels = None if whole or complete else _KERNELS_SHOWN
     in_full = partial(_in_full, checklist=checklist, timeline=timeline, kernels=kernels)
-    yield from in_full(shown, complete=complete)
+    yield from [Heading(words.FIRST, 3)] if first else []
+    yield from in_full(first, complete=complete)
+    apart = [group for group in shown if group.rule.numerics]
+    yield from in_full([group for group in shown if group not in apart], complete=complete)
+    yield from [Heading(words.NUMERICS, 3)] if apart else []
+    yield from in_full(apart, complete=complete)
     if left := len(numbered) - len(shown):
         yield Lines((quiet(f"{plural(left, 'more finding')}; --top 0 lists them"),), gap=True)
     if informative:
@@ -151,6 +158,7 @@ def _in_full(
             ),
         ]
         number, mark = (f"{group.rank}. ", "[ ]") if group.rank else ("", "-")
+        mark = "[ ]" if group.comes_first else mark
         items.append(Item(styled(number, _title(group, checklist)), _known(rows), mark=mark))
     yield from [Items(tuple(items), apart=True)] if items else []
 
@@ -192,7 +200,7 @@ def _in_short(groups: Iterable[FindingGroup], checklist: Checklist | None) -> It
             Row("all kernels", words.overlap(group)),
             *_first_action(group),
         ]
-        mark = f"{group.rank:>2} " if group.rank else " - "
+        mark = f"{group.rank:>2} " if group.rank else " ! " if group.comes_first else " - "
         items.append(Item(_title(group, checklist), _known(rows), mark=mark))
     yield from [Items(tuple(items))] if items else []
 
@@ -215,8 +223,8 @@ def _title(group: FindingGroup, checklist: Checklist | None) -> str:
 
 
 def _basis(group: FindingGroup, checklist: Checklist | None) -> str:
-    basis = words.basis(group, checklist) if checklist else ""
-    return quiet(f"  ({basis})" if basis else "")
+    remarks = words.remarks(group, checklist)
+    return quiet(f"  ({remarks})" if remarks else "")
 
 
 def _actions(group: FindingGroup) -> Sequence[tuple[str, tuple[str, ...]]]:
@@ -294,6 +302,7 @@ def _remarks(
     without = words.without_finding(checklist, report.groups)
     rows += _named(words.NOTHING, without, complete=complete)
     rows.append(Row("demonstrated", words.proven(checklist.proofs)))
+    rows += [Row("ncu's rules", text) for text in words.ncu_advice(checklist, report.groups)]
     lines = words.unevaluated_lines(checklist, report.session, name)
     return _known([*rows, *(Row("not evaluated", line) for line in lines)])
 
@@ -310,7 +319,8 @@ def overview_blocks(report: ReportSummary, checklist: Checklist, width: int) -> 
     """The first findings, a line for each and for its first kernel, and how many are left; then
     demonstrated speedups that were not named, and rules without data."""
     numbered = [group for group in checklist.major if group.rank]
-    shown = (numbered or checklist.major)[:SHOWN]
+    listed = [group for group in checklist.major if group.rank or group.comes_first]
+    shown = (listed or list(checklist.major))[:SHOWN]
     yield Heading(words.HEADING, note=words.legend(checklist) if numbered else "")
     yield from _demonstrated(checklist)
     yield from [] if shown else [Paragraph(words.summary(checklist))]
@@ -318,9 +328,24 @@ def overview_blocks(report: ReportSummary, checklist: Checklist, width: int) -> 
     yield Lines(tuple(line for group in shown for line in _lines(group, width, checklist, numbers)))
     yield from _rest(shown, checklist)
     yield from [Lines((quiet(words.notes()),))] if numbered else []
+    apart = [group for group in listed if group.rule.numerics and group not in shown]
     proven = "" if checklist.headline else words.proven(checklist.proofs)
+    named = [group.best.group for group in shown]
+    roofs = [
+        roof
+        for group, roof in zip(checklist.roofs, words.roofs(checklist), strict=True)
+        if group not in named and group.share >= WORTH_SAMPLING
+    ]
     lines = words.unevaluated_lines(checklist, report.session, with_samples=False)
-    rows = _known([Row("demonstrated", proven), *(Row("not evaluated", line) for line in lines)])
+    rows = _known(
+        [
+            Row("demonstrated", proven),
+            *_named("at the roof", roofs[:_IN_OVERVIEW], complete=False),
+            *(Row("numerics", f"{words.item_gain(group)} {group.title}") for group in apart),
+            *(Row("ncu's rules", text) for text in words.ncu_advice(checklist, report.groups)),
+            *(Row("not evaluated", line) for line in lines),
+        ]
+    )
     yield from [Facts("", rows, gap=True)] if rows else []
 
 
@@ -329,7 +354,7 @@ def _lines(
 ) -> Iterator[str]:
     """A finding's title, and under it its first kernel with its own speedup and number."""
     best = group.best
-    number = f"{group.rank:>2}  " if group.rank else " -  "
+    number = f"{group.rank:>2}  " if group.rank else " !  " if group.comes_first else " -  "
     gain = f"{words.item_gain(group):<{_GAIN}}" if group.rank else ""
     title = in_style(gain, Style.good), strong(group.title), _basis(group, checklist)
     yield styled(number, *title)
@@ -339,7 +364,7 @@ def _lines(
     start += f"#{numbers[id(best.group)]}  " if best.group else ""
     remarks = (
         f"{best.library} library" if best.library else "",
-        ("" if best.estimate else words.busiest(best)),
+        "" if best.estimate else words.allowed(best) or words.busiest(best),
     )
     remark = ", ".join(filter(None, remarks))
     remark = f" ({remark})" if remark else ""

@@ -33,7 +33,6 @@ from profkit.report.summary import Group, LaunchSummary, ReportSummary
 from profkit.rules.calibration import Calibration, shipped_calibration
 from profkit.rules.chain import Chain, chains
 from profkit.rules.finding import (
-    NOT_SAMPLED,
     Estimate,
     Evidence,
     Finding,
@@ -43,7 +42,7 @@ from profkit.rules.finding import (
 )
 from profkit.rules.headroom import Headroom, headroom
 from profkit.rules.rule_file import CONTEXT, Rule
-from profkit.rules.samples import SAMPLED, SAMPLED_FROM, Sampled
+from profkit.rules.samples import NOT_SAMPLED, SAMPLED, SAMPLED_FROM, Sampled
 
 AT_THE_ROOF = "at_the_roof"
 _PICKED = "kernel-name"  # ncu's option for some kernels: others ran between their launches
@@ -52,18 +51,19 @@ _LEAST = 1e-3  # share of the time that is left at least, chosen: no estimate ex
 _NOT_ATTRIBUTED = "too few stalls could be attributed to a load"
 
 Row = TypeVar("Row", bound=Group | None)
-Sampling = Callable[[LaunchSummary], Sampled | None]
-"""The quantities from a launch's warp samples; None without samples."""
+Sampling = Callable[[LaunchSummary], Sampled | str]
+"""The quantities from a launch's warp samples, or why there are none."""
 
 
 @dataclass(frozen=True)
 class Condition:
-    """A rule's condition on a kernel; `holds` is None where `missing` quantities leave it open."""
+    """A rule's condition on a kernel; `holds` is None where `missing` quantities leave it open, for
+    a reason each."""
 
     text: str
     holds: bool | None
     compared: tuple[Evidence, ...]
-    missing: tuple[str, ...]
+    missing: Mapping[str, str]
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ class Diagnosis:
 def diagnose(
     report: ReportSummary,
     rules: Iterable[Rule],
-    sampling: Sampling = lambda _: None,
+    sampling: Sampling = lambda _: NOT_SAMPLED,
     calibration: Calibration | None = None,
 ) -> Diagnosis:
     """Every rule on the typical launch of every kernel of a report that has a duration.
@@ -109,9 +109,9 @@ def diagnose(
     """
     table = _Kernels(report, sampling, calibration)
     findings, unknown = table.diagnose(rule for rule in rules if rule.about == "kernel")
-    largest: dict[tuple[str, int], Finding] = {}
+    largest: dict[tuple[bool, str, int], Finding] = {}
     for finding in findings:
-        key = (finding.rule.category, id(finding.group))
+        key = (finding.rule.first, finding.rule.category, id(finding.group))
         if not finding.is_negligible and (key not in largest or finding.saved > largest[key].saved):
             largest[key] = finding
     headrooms = table.headrooms(findings)
@@ -146,7 +146,7 @@ def _within(finding: Finding, most: float, total: float) -> Finding | None:
 
 
 def explain(
-    report: ReportSummary, rule: Rule, sampling: Sampling = lambda _: None
+    report: ReportSummary, rule: Rule, sampling: Sampling = lambda _: NOT_SAMPLED
 ) -> tuple[Trial, ...]:
     """A rule tried on every kernel of a report that has a duration, most time first."""
     table = _Kernels(report, sampling)
@@ -198,7 +198,8 @@ class _Table(ABC, Generic[Row]):
         """The findings of all rules, and what keeps others from being evaluated.
 
         Conditions say what a rule is about, not how much that takes: without an estimate that the
-        rule has formulas for, whether there is anything to find is not known.
+        rule has formulas for, nor a bound that is worth it, whether there is anything to find is
+        not known.
         """
         findings: list[Finding] = []
         unknown: dict[str, UnevaluatedRule] = {}
@@ -206,7 +207,8 @@ class _Table(ABC, Generic[Row]):
             undecided = []
             for index, held in enumerate(self._held(rule)):
                 finding = self._finding(rule, index) if held == 1 else None
-                if math.isnan(held) or (finding and finding.lacking):
+                is_bounded = finding is not None and finding.bound >= WORTH
+                if math.isnan(held) or (finding and finding.lacking and not is_bounded):
                     undecided.append(index)
                 elif finding:
                     findings.append(finding)
@@ -254,13 +256,15 @@ class _Table(ABC, Generic[Row]):
         lacking = self._lacking(rule, index) if rule.formulas else ()
         estimate = None if lacking or not rule.formulas else self._estimate(rule, index)
         held = tuple(each for each in shown if each.holds)
-        return Finding(rule, self.subjects[index], held, estimate, lacking)
+        bound = self._at(rule.bound, rule, index) if rule.bound and lacking else math.nan
+        return Finding(rule, self.subjects[index], held, estimate, lacking, bound)
 
     def _condition(self, condition: Expression, rule: Rule, index: int) -> Condition:
         """A condition on a subject, with what it compares."""
         held = self._at(condition, rule, index)
         compared = tuple(each for each, _ in self._compared(condition, rule, index))
-        missing = self._absent(condition, rule, index)
+        absent = self._absent(condition, rule, index)
+        missing = {name: self._why_missing(name, index) for name in absent}
         holds = None if math.isnan(held) else bool(held)
         return Condition(condition.text, holds, compared, missing)
 
@@ -283,7 +287,8 @@ class _Table(ABC, Generic[Row]):
             for name in self._open(rule, index) or self._lacking(rule, index)
         }
         kernels = sum(self.subjects[index] is not None for index in indices)
-        return unevaluated(rule.name, kernels, reasons)
+        fires = all(self._held(rule)[index] == 1 for index in indices)
+        return unevaluated(rule.name, kernels, reasons, fires=fires)
 
     def _open(self, rule: Rule, index: int) -> tuple[str, ...]:
         """What the conditions that are not decided lack."""
@@ -394,7 +399,7 @@ class _Kernels(_Table[Group]):
         self._total = report.total
         self._launches = {launch.index: launch for launch in report.launches}
         self._is_picked = _PICKED in report.session.options
-        self._unsampled: set[int] = set()
+        self._unsampled: dict[int, str] = {}
 
     @cached_property
     def floors(self) -> Mapping[str, Column]:
@@ -407,15 +412,16 @@ class _Kernels(_Table[Group]):
             if key not in self._columns:
                 column = self._columns[key] = np.full(len(self.subjects), np.nan)
                 for index in np.flatnonzero(held == 1).tolist():
-                    if sampled := self._sampling(self.subjects[index].typical):
-                        column[index] = sampled.get(name, rule.match)
+                    sampled = self._sampling(self.subjects[index].typical)
+                    if isinstance(sampled, str):
+                        self._unsampled[index] = sampled
                     else:
-                        self._unsampled.add(index)
+                        column[index] = sampled.get(name, rule.match)
 
     def _why_missing(self, name: str, index: int) -> str:
         typical = self.subjects[index].typical
         if name in SAMPLED:
-            unread = NOT_SAMPLED if index in self._unsampled else _NOT_ATTRIBUTED
+            unread = self._unsampled.get(index, _NOT_ATTRIBUTED)
             return typical.why_missing(SAMPLED_FROM) or unread
         return typical.why_missing(name) or UNDEFINED
 

@@ -16,15 +16,21 @@ from profkit.report.floors import WORTH
 from profkit.report.source_lines import Place
 from profkit.rules.headroom import Headroom
 from profkit.rules.rule_file import CONTEXT, Confidence, Rule
-from profkit.rules.samples import APPLICATION, CODE, LAUNCHED, SAMPLED, SAMPLED_FROM
+from profkit.rules.samples import (
+    APPLICATION,
+    CODE,
+    LAUNCHED,
+    LONG_CODE,
+    SAMPLED,
+    SAMPLED_FROM,
+    SHORT_KERNEL,
+)
 from profkit.timeline import region
 from profkit.ui.text import factor, factor_range, plural
 
 if TYPE_CHECKING:
     from profkit.report.summary import Group, LaunchSummary
 
-NOT_SAMPLED = "warp samples were not read: short kernels and very long code are excluded"
-"""Why a quantity from warp samples is missing although samples were recorded."""
 SECTOR = 32  # the bytes of a sector on every architecture
 _OVERLAP = 1.01  # chosen: factors are printed to two decimals
 _WIDTHS: dict[Confidence, float] = {"high": 1.3, "medium": 2.0}
@@ -144,7 +150,7 @@ class Finding:
     """A rule that fired on a kernel, or, without a `group`, on a timeline as a whole.
 
     It has no `estimate` where its rule has no formulas, and where quantities are `lacking` that
-    they need.
+    they need; `bound` is then the factor that the rule has from what is known, else NaN.
 
     The rest is its place in a checklist. `rank` is shared by the findings of one rule; 0 without an
     estimate. `actions` are those for the kernel's architecture, or, for a kernel of a `library`,
@@ -153,7 +159,8 @@ class Finding:
     about as much time. `page` documents the rule, "" for a user's own. `is_selection` states that
     its gain for the whole is of launches that were selected from a report. `variant` is the one
     whose time that gain is of, in a report of several; "" for the report's. `headroom` is the
-    kernel's, None where unknown.
+    kernel's, None where unknown. `void_until` are the rules whose findings on its kernel come
+    first: until they are fixed, it says nothing.
     """
 
     rule: Rule
@@ -161,6 +168,7 @@ class Finding:
     evidence: tuple[Evidence, ...]
     estimate: Estimate | None
     lacking: tuple[str, ...] = ()
+    bound: float = math.nan
     rank: int = 0
     actions: tuple[str, ...] = ()
     places: tuple[Place, ...] = ()
@@ -170,6 +178,7 @@ class Finding:
     library: str | None = None
     variant: str = ""
     headroom: Headroom | None = None
+    void_until: tuple[str, ...] = ()
 
     @property
     def finding(self) -> Finding:
@@ -257,7 +266,8 @@ class FindingGroup:
     `rank` is that of its findings, 0 where they have no estimate. `speedup` is the likely factor
     from fixing all of them, NaN without an estimate: for the whole report, or for the `variant`
     that gains the most in a report of several. `minor` says that neither it nor any after it saves
-    WORTH_ACTING of that time.
+    WORTH_ACTING of that time, `comes_first` that all else about kernels with much of that time is
+    void until it is fixed.
     """
 
     rank: int
@@ -265,6 +275,7 @@ class FindingGroup:
     speedup: float
     minor: bool
     variant: str = ""
+    comes_first: bool = False
 
     @property
     def overlapping(self) -> float:
@@ -308,21 +319,25 @@ class FindingGroup:
 
 class UnevaluatedRule(Model, frozen=True):
     """A rule that was not evaluated on some `kernels` (0: a rule about timelines), because of
-    quantities that are `missing`; `reasons` states why, `sections` what ncu should collect."""
+    quantities that are `missing`; `reasons` states why, `sections` what ncu should collect. It
+    `fires` where its conditions hold on all of them, and only its estimate lacks quantities."""
 
     rule: str
     kernels: Count
     missing: tuple[str, ...]
     reasons: dict[str, str]
     sections: tuple[str, ...]
+    fires: bool = False
 
     @property
     def unsampled(self) -> bool:
         """Whether it lacks only samples that were recorded and not read."""
-        return set(self.reasons.values()) == {NOT_SAMPLED}
+        return {*self.reasons.values()} <= {SHORT_KERNEL, LONG_CODE}
 
 
-def unevaluated(rule: str, kernels: int, reasons: dict[str, str]) -> UnevaluatedRule:
+def unevaluated(
+    rule: str, kernels: int, reasons: dict[str, str], *, fires: bool
+) -> UnevaluatedRule:
     """A rule that lacks quantities, by name with the reason for each."""
     from profkit.report.checks import NOT_COLLECTED, NOT_IN_VERSION
 
@@ -333,7 +348,7 @@ def unevaluated(rule: str, kernels: int, reasons: dict[str, str]) -> Unevaluated
         if reason.startswith(NOT_COLLECTED) and reason != NOT_IN_VERSION
     )
     needed = tuple(dict.fromkeys(section for section in sections if section != "any"))
-    return UnevaluatedRule(rule, kernels, tuple(reasons), reasons, needed)
+    return UnevaluatedRule(rule, kernels, tuple(reasons), reasons, needed, fires)
 
 
 @dataclass(frozen=True)

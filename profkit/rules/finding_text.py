@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -38,12 +39,15 @@ HEADING = "Bottlenecks and estimated speedups"
 NOTHING = "nothing found"
 NOT_ADDITIVE = "estimates are not additive"
 _LEAST = f"{1 - 1 / WORTH:.0%}"
-RANGES = "how often such a range holds: docs/reference/accuracy.md"
+_HELD = "docs/reference/accuracy.md"
+RANGES = f"how often it held: {_HELD}"
 LEFT_OUT = f"findings that save less than {_LEAST} of their kernel are left out"
 HEADROOM = "Headroom: what a kernel's present DRAM traffic, FLOP and launch allow"
 NEEDED = f"{HEADROOM}, minus the waste that findings name; moving or computing less gains more"
 DEMONSTRATED = "Demonstrated speedup"
 NO_TIMELINE_FINDING = "No limit was found that a fix would relieve by 2% or more."
+FIRST = "Fix first: until then, other findings on these kernels are void"
+NUMERICS = "These change numerics: another data type"
 INFORMATIVE = "Without an estimated speedup"
 TIMELINE = "the timeline"
 _RANGE = "kernel [low, high]"
@@ -82,6 +86,7 @@ _LABELS = {
 }
 _GAP = f"{region.SHORT_GAP * 1e6:.0f} µs"
 _LABELS |= {"long_gaps": f"long_gaps (over {_GAP})", "short_gaps": f"short_gaps (up to {_GAP})"}
+_ADVICE = 3  # of ncu's results on a kernel, chosen: those with the largest estimates
 _LONGEST = 100  # characters, chosen: an expression that fits one line
 
 
@@ -186,8 +191,16 @@ def _bound(item: Finding, estimate: Estimate) -> Iterator[str]:
 
 
 def _no_estimate(item: Finding) -> str:
+    if item.rule.first:
+        return "unknown; fix it first, then record again"
     lacking = ", ".join(item.lacking)
-    return f"unknown, not recorded: {lacking}" if lacking else ""
+    parts = allowed(item), f"size unknown, not recorded: {lacking}" if lacking else ""
+    return "; ".join(filter(None, parts))
+
+
+def allowed(item: Finding) -> str:
+    """What its fix allows by what is known, where an estimate lacks quantities; "" for nothing."""
+    return f"this alone allows {factor(item.bound)}" if item.bound >= WORTH else ""
 
 
 def _limits(item: Finding) -> str:
@@ -247,6 +260,17 @@ def _extent(item: Finding, variant: str) -> str:
     return f"variant {literal(variant)}" if variant else "the whole report"
 
 
+def remarks(item: FindingGroup, checklist: Checklist | None) -> str:
+    """What the speedup of an item is of, and what to know before it is believed."""
+    parts = (
+        basis(item, checklist) if checklist else "",
+        "changes numerics" if item.rule.numerics else "",
+        "fix first" if item.comes_first else "",
+        "void until the first is fixed" if item.best.void_until else "",
+    )
+    return ", ".join(filter(None, parts))
+
+
 def basis(item: FindingGroup, checklist: Checklist) -> str:
     """A short name of what the speedup of an item is of; "" where all are of the report."""
     if not item.rank or not _has_several_bases(checklist):
@@ -278,7 +302,7 @@ def extents(checklist: Checklist) -> str:
 
 def notes() -> str:
     """What ranges are, and which findings are left out, in one line."""
-    return f"[low, high]: {RANGES}; savings below {_LEAST} of a kernel are left out"
+    return f"[low, high] ({_HELD}: how often it held); savings below {_LEAST} of a kernel left out"
 
 
 def whole(checklist: Checklist) -> str:
@@ -488,7 +512,7 @@ def unevaluated_lines(
 ) -> tuple[str, ...]:
     """Rules that were not evaluated, and what to record for them; kernels left out.
 
-    `with_samples` has the rules that need per-instruction samples of kernels that are too short.
+    `with_samples` has the rules that need per-instruction samples which were not read.
     """
     lines = []
     if lacking := checklist.lacking:
@@ -499,11 +523,10 @@ def unevaluated_lines(
         remedy = "record with ncu --set full" if sections and not full else remedy
         lines.append(f"{len(lacking)} of {plural(checklist.rules, 'rule')}{needed}; {remedy}")
         lines += [] if has_reader() else [WITHOUT_READER]
-    if with_samples and (unsampled := len(checklist.unevaluated) - len(lacking)):
-        lines.append(
-            f"{plural(unsampled, 'rule')} on per-instruction samples, on kernels below "
-            f"{WORTH_SAMPLING:.0%} of the GPU time; --kernel REGEX selects such a kernel"
-        )
+    unread = (row.reasons.values() for row in checklist.unevaluated if row.unsampled)
+    for reason, rules in Counter(each for reasons in unread for each in {*reasons}).items():
+        if with_samples:
+            lines.append(f"{plural(rules, 'rule')} on per-instruction samples: {reason}")
     if checklist.skipped:
         skipped = plural(checklist.skipped, "kernel")
         lines.append(f"{skipped}: no duration, counters failed")
@@ -526,7 +549,19 @@ def lacks(checklist: Checklist) -> Iterator[tuple[str, str]]:
     kernels = checklist.kernels
     for rule in checklist.lacking:
         some = f" ({rule.kernels} of {kernels} launch configurations)"
-        yield rule.rule, ", ".join(rule.missing) + (some if 0 < rule.kernels < kernels else "")
+        missing = ("fires, size unknown: " if rule.fires else "") + ", ".join(rule.missing)
+        yield rule.rule, missing + (some if 0 < rule.kernels < kernels else "")
+
+
+def ncu_advice(checklist: Checklist, groups: Iterable[Group]) -> Iterator[str]:
+    """What ncu's own rules said of kernels with much of the time, where most rules lack data."""
+    from profkit.report.overview import rule_rows  # listing rules needs no numpy
+
+    for group in groups:
+        if 2 * checklist.evaluated < checklist.rules and group.share >= WORTH_SAMPLING:
+            for row in rule_rows(group.typical)[:_ADVICE]:
+                value = f" ({row.value})" if row.value else ""
+                yield f"{row.label}{value}: {row.note}"
 
 
 def summary(checklist: Checklist) -> str:

@@ -38,8 +38,8 @@ from warp samples by instruction, unknown where those were not recorded."""
 _DEEPEST = 10  # levels of a file, chosen: twice what a rule needs
 _SIMILAR = 0.5  # of a misspelled name, chosen: a whole word less or more is still close
 _CHANGES = ("relieves", "takes")
-_SHARES = ("time", "flop")
-_FOR_KERNELS = {"takes", "flop", "spans", "match", "blame"}
+_SHARES = ("time", "flop", "bound")
+_FOR_KERNELS = {"takes", "flop", "bound", "first", "numerics", "spans", "match", "blame"}
 _OTHERS = {"timeline": "a timeline", "application": "an application"}
 _LISTED = 40
 """The most names in a message: all keys, resources, categories and stall reasons, not the hundreds
@@ -62,16 +62,28 @@ Capability: TypeAlias = Annotated[
 
 
 class Action(Model, frozen=True):
-    """An action; `since` and `until` are the first and last compute capability it applies to."""
+    """An action; `since` and `until` are the first and last compute capability it applies to,
+    `when` what of a kernel leaves room for it."""
 
     text: Text
     since: Capability = "0.0"
     until: Capability = "99.9"
+    when: Formula = ""
 
     @property
     def span(self) -> tuple[ComputeCapability, ComputeCapability]:
         """The first and the last compute capability it applies to."""
         return _capability(self.since), _capability(self.until)
+
+    def has_room(self, values: Mapping[str, float]) -> bool:
+        """Whether it may gain something; true where quantities for that are unknown."""
+        if not self.when:
+            return True
+        import numpy as np  # listing rules needs none
+
+        condition = parse(str(self.when))
+        known = {name: np.array(values.get(name, np.nan)) for name in condition.names}
+        return float(condition(known)) != 0
 
     def suits(self, cc: ComputeCapability) -> bool:
         """Whether it applies to a compute capability; true where that is unknown."""
@@ -94,7 +106,10 @@ class RuleForm(Model, frozen=True, kw_only=True, dict=True):
     resource to its additional use by the fix, as a share of the present time; `time` is the share
     of the kernel's time that remains if no resource bounds it, with `spans: chain` of all kernels
     in its chain together. A rule with none of them is informative: it has no estimate. `flop` is
-    the share of the kernel's FLOP outside tensor cores that the fix leaves. `assumes` is
+    the share of the kernel's FLOP outside tensor cores that the fix leaves. `bound` is the factor
+    that what the fix adds (SMs, warps) allows, shown where the rest of an estimate is missing.
+    `first` says that other findings on the kernel are void until its fix, `numerics` that the fix
+    computes in another data type. `assumes` is
     what its formulas take for granted of the fix, "" where they follow from what was counted;
     `confidence` is that of a rule without an estimate, others have the width of their range.
     `match` selects the warp samples for `matched`: those of any of its blocks. `blame` names the
@@ -114,6 +129,9 @@ class RuleForm(Model, frozen=True, kw_only=True, dict=True):
     spans: Literal["kernel", "chain"] = "kernel"
     left: Formula | None = field(name="time", default=None)
     operations: Formula | None = field(name="flop", default=None)
+    allowed: Formula | None = field(name="bound", default=None)
+    first: bool = False
+    numerics: bool = False
     match: Annotated[tuple[Match, ...], Meta(min_length=1, max_length=10)] = ()
     assumes: Text = ""
     confidence: Confidence = "medium"
@@ -163,14 +181,21 @@ class Rule(RuleForm, frozen=True, kw_only=True, dict=True):
     def flop(self) -> Expression | None:
         return None if self.operations is None else parse(str(self.operations))
 
+    @cached_property
+    def bound(self) -> Expression | None:
+        return None if self.allowed is None else parse(str(self.allowed))
+
     @property
     def actions(self) -> tuple[Action, ...]:
         steps = self.things_to_do
         return tuple(Action(step) if isinstance(step, str) else step for step in steps)
 
-    def actions_on(self, cc: ComputeCapability) -> tuple[str, ...]:
-        """Those that apply to a compute capability."""
-        return tuple(action.text for action in self.actions if action.suits(cc))
+    def actions_on(
+        self, cc: ComputeCapability, values: Mapping[str, float] | None = None
+    ) -> tuple[str, ...]:
+        """Those that apply to a compute capability, and to a kernel of these quantities."""
+        suiting = (action for action in self.actions if action.suits(cc))
+        return tuple(action.text for action in suiting if action.has_room(values or {}))
 
     @property
     def blame(self) -> tuple[str, ...]:
@@ -185,8 +210,8 @@ class Rule(RuleForm, frozen=True, kw_only=True, dict=True):
     @property
     def names(self) -> tuple[str, ...]:
         """The quantities that the rule reads."""
-        flop = (self.flop,) if self.flop else ()
-        names = (name for each in (*self.when, *self.formulas, *flop) for name in each.names)
+        others = filter(None, (self.flop, self.bound))
+        names = (name for each in (*self.when, *self.formulas, *others) for name in each.names)
         return tuple(dict.fromkeys((*names, *self.evidence)))
 
 
@@ -436,6 +461,9 @@ def _texts(rule: Mapping[str, Any]) -> Iterator[tuple[Place, str, Any]]:
     shares = [((part,), text) for part in _SHARES for text in rule.get(part, {}).values()]
     yield from ((path, "expression", text) for path, text in [*conditions, *changes, *shares])
     yield from ((path, "resource", path[1]) for path, _ in changes)
+    for index, action in rule.get("actions", {}).items():
+        if isinstance(action, dict) and "when" in action:
+            yield ("actions", index, "when"), "expression", action["when"]
     for index, name in rule.get("evidence", {}).items():
         yield ("evidence", index), "quantity", name
     for name in rule.get("blame", {}).values():

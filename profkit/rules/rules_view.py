@@ -13,7 +13,7 @@ from profkit.report.floors import WORTH
 from profkit.report.resources import RESOURCES
 from profkit.rules import finding_text as words
 from profkit.rules.rule_file import Action, Rule
-from profkit.rules.samples import SAMPLED, WORTH_SAMPLING, Match
+from profkit.rules.samples import SAMPLED, Match
 from profkit.ui.document import (
     Block,
     Document,
@@ -150,6 +150,8 @@ def _place(trial: Trial, finding: Finding, checklist: Checklist) -> str:
     """The kernel's time, and the finding's rank or why it has none."""
     items = checklist.findings_on(trial.group)
     own = (item.rank for item in items if item.rank and item.rule.name == finding.rule.name)
+    if finding.rule.first:
+        return f"{number(trial.group.median, 's')}, comes first" if trial.group else "comes first"
     smaller = f"saves less than {1 - 1 / WORTH:.0%} of the kernel"
     absent = smaller if finding.is_negligible else "no estimate, or a smaller one in its category"
     rank = next(own, 0)
@@ -162,15 +164,17 @@ def _fired(
 ) -> Iterator[Row]:
     yield from _looked_at(trial.conditions)
     if finding.lacking:
-        yield Row(_ESTIMATE, f"unknown, not recorded: {', '.join(finding.lacking)}")
+        yield Row(_ESTIMATE, words.prospects(finding))
     if estimate := finding.estimate:
         yield Row(_ESTIMATE, _gain(finding, estimate, checklist))
         yield Row("assumes", finding.rule.assumes)
         yield Row("headroom", words.headroom(checklist.headroom_of(trial.group)))
         yield Row("lower bounds", _floors(trial))
         if not math.isnan(trial.time):
-            remains = "remains by the rule's formula, before the lower bounds"
-            yield Row("time", f"{percent(trial.time)} {remains}")
+            smaller = trial.time * estimate.likely > WORTH and bool(finding.rule.relieves)
+            which = "its waits alone; the estimate is of the relieved resources, where less remains"
+            remains = which if smaller else "the rule's formula, before the lower bounds"
+            yield Row("time", f"{percent(trial.time)} remains by {remains}")
     for other in others:
         estimate = None if other.is_negligible else other.estimate
         yield Row("also", f"{other.rule.name}: {_gain(other, estimate, checklist)}")
@@ -199,13 +203,9 @@ def _obstacle(conditions: Iterable[Condition]) -> str:
     unmet = [condition for condition in conditions if not condition.holds]
     first = next((condition for condition in unmet if condition.holds is False), unmet[0])
     if first.holds is None:
+        reasons = "; ".join(dict.fromkeys(first.missing.values()))
         text = f"not evaluated, unknown: {', '.join(first.missing) or first.text}"
-        if SAMPLED.keys().isdisjoint(first.missing):
-            return text
-        share = percent(WORTH_SAMPLING)
-        return (
-            f"{text} (warp samples are read for kernels from {share} of the time on; use --kernel)"
-        )
+        return f"{text} ({reasons})" if reasons else text
     missed = [words.missed(value) for value in first.compared if not value.holds]
     if known := _IS_UNKNOWN.fullmatch(first.text):
         return f"{known[1]} is known"

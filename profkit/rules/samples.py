@@ -58,6 +58,14 @@ SAMPLED_FROM = "pc_samples"
 WORTH_SAMPLING = 0.15
 """The smallest share of a report's time from which a kernel's samples are read: the vendor's
 disassembler alone takes a third of a second, half as long as everything else."""
+MOST_READ = 6000
+"""Instructions of the longest code whose samples are read, chosen: the vendor's disassembler then
+takes as long as all else."""
+NOT_SAMPLED = "no warp samples were recorded"
+SHORT_KERNEL = f"below {WORTH_SAMPLING:.0%} of the GPU time; --kernel REGEX selects such a kernel"
+LONG_CODE = f"code of more than {MOST_READ:,} instructions is not read"
+NO_CODE = "NVIDIA's reader shows no machine code of this kernel; it lacks old architectures"
+"""Why nothing is known of a launch's samples by instruction."""
 
 LONGEST_LINE = 200  # characters of a source line, chosen: bounds the cost of matching patterns
 _ENOUGH_ATTRIBUTED = 0.5  # of the samples, chosen: a mean over less than half may mislead

@@ -40,6 +40,7 @@ from profkit.rules.calibration import Basis, Calibration, shipped_calibration
 from profkit.rules.checklist import Checklist
 from profkit.rules.declared_headroom import DeclaredWork
 from profkit.rules.finding import Finding
+from profkit.rules.rule_file import shipped_rules
 from profkit.rules.samples import CATEGORIES
 from profkit.rules.score_without_counters import (
     BlindPart,
@@ -392,10 +393,17 @@ def _judged(
     )
     if category is None:
         return Judged(rank=None, estimated=math.nan, error=math.nan, alarms=alarms)
-    ranks = {name: rank for rank, name in enumerate(_named(guesses[0]), 1)}
+    listed = [row for row in guesses[0] if (row[0] in _apart()) == (category in _apart())]
+    ranks = {name: rank for rank, name in enumerate(_named(listed), 1)}
     estimated = next((factor for name, factor, *_ in guesses[0] if name == category), 1.0)
     error = abs(estimated - achieved) / achieved
     return Judged(rank=ranks.get(category), estimated=estimated, error=error, alarms=alarms)
+
+
+@cache
+def _apart() -> frozenset[str]:
+    """The categories of fixes that change numerics, which have a list of their own."""
+    return frozenset(rule.category for rule in shipped_rules() if rule.numerics)
 
 
 def _own(checklist: Checklist, calibration: Calibration) -> Guess:
