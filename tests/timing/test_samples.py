@@ -15,7 +15,7 @@ from tests.conftest import H200, h200, pair_report
 def sampled(pair: str, side: str = "before") -> Sampled:
     report = profkit.load(pair_report(pair, side))
     told = report._sampled(report.summary.groups[0].typical)
-    assert told is not None
+    assert isinstance(told, Sampled)
     return told
 
 
@@ -46,7 +46,7 @@ def test_independent_loads_are_no_chains(pair: str, loads: float) -> None:
 def test_the_chain_of_the_known_kernels_has_nothing_to_overlap() -> None:
     report = profkit.load(H200 / "known.ncu-repz", kernel="pointer_chase")
     told = report._sampled(report.summary.groups[0].typical)
-    assert told is not None
+    assert isinstance(told, Sampled)
     assert told.get("linked_share") > 0.99
     assert told.get("overlap_share") < 0.01
 

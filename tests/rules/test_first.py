@@ -1,0 +1,198 @@
+"""What makes the rest of a list void, what is known without an estimate, and what has no cause."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import pytest
+from typer.testing import Result
+
+import profkit
+from profkit.report.checks import NOT_COLLECTED
+from profkit.report.summary import ReportSummary
+from profkit.rules.checklist import Checklist, checklist
+from profkit.rules.engine import explain
+from profkit.rules.rule_file import shipped_rules
+from profkit.rules.samples import LONG_CODE, NO_CODE
+from tests.conftest import CORPUS, h200, needs_corpus, needs_truth, recorded_report
+from tests.rules.test_bounds import others_report
+from tests.rules.test_engine import report
+
+Cli = Callable[..., Result]
+RULES = {rule.name: rule for rule in shipped_rules()}
+LOADED = {"dram_busy": 0.1, "l2_busy": 0.1, "l1_busy": 0.1, "issue_busy": 0.1, "issue_rate": 0.1}
+WAITING = {"stall_wait": 4.0, "stall_selected": 1.0, "warp_latency": 5.0}
+FULL = {"grid_size": 1e4, "block_size": 256.0, "sm_count": 132.0}
+KERNEL = {"duration": 1e-3, "wait_exposure": 0.9, **LOADED, **WAITING, **FULL}
+
+
+def listed(*kernels: Mapping[str, float]) -> Checklist:
+    return checklist(report([{**KERNEL, **kernel} for kernel in kernels]), list(RULES.values()))
+
+
+@pytest.mark.parametrize(
+    ("values", "first"),
+    [
+        # a launch of 4 blocks of a warp, where 132 SMs have 528 schedulers; then two thirds of them
+        ({"grid_size": 4.0, "block_size": 32.0}, "few_threads"),
+        ({"grid_size": 352.0, "block_size": 32.0}, None),
+        # a lane, and 31 lanes, of each warp
+        ({"block_size": 1.0}, "few_threads"),
+        ({"block_size": 31.0}, None),
+        ({"duration": 4.9e-6}, "short_launch"),
+        ({"duration": 5.1e-6}, None),
+        ({"debug_information": 1.0, "stall_wait": 13.8}, "debug_code"),
+        ({"debug_information": 0.0, "stall_wait": 13.8}, None),
+        # linked with code that has it
+        ({"debug_information": 1.0, "stall_wait": 4.0}, None),
+    ],
+)
+def test_what_makes_the_rest_void_is_at_the_head(
+    values: Mapping[str, float], first: str | None
+) -> None:
+    found = listed(values)
+    names = [group.rule.name for group in found.rule_items if group.comes_first]
+    assert names == ([first] if first else [])
+    if first:
+        assert found.rule_items[0].rule.name == found.findings[0].rule.name == first
+        others = [item for item in found.items if item.rule.category != RULES[first].category]
+        assert others
+        assert all(item.void_until == (first,) for item in others)
+    else:
+        assert not any(item.void_until for item in found.items)
+
+
+def test_advice_on_a_void_kernel_comes_after_that_on_others() -> None:
+    debugged = {"debug_information": 1.0, "stall_wait": 14.0, "warp_latency": 15.0}
+    found = listed({**debugged, "duration": 5e-3}, {})
+    (item,) = [item for item in found.rule_items if item.rule.name == "instruction_dependency"]
+    assert [finding.kernel for finding in item.findings] == ["kernel_1", "kernel_0"]
+    assert [bool(finding.void_until) for finding in item.findings] == [False, True]
+
+
+def test_a_short_kernel_of_a_long_report_is_not_at_its_head() -> None:
+    found = listed({"duration": 3e-6}, {})
+    assert not any(group.comes_first for group in found.rule_items)
+
+
+@pytest.mark.parametrize("name", ["sdpa_s512_flash", "sdpa_s512_cudnn", "sdpa_s512_efficient"])
+def test_no_tuned_kernel_is_void(name: str) -> None:
+    assert not any(item.rule.first for item in h200(name).checklist(blamed=0).findings)
+
+
+@needs_corpus
+def test_debug_builds_are_known_by_their_program() -> None:
+    for name, expected in {
+        "mixes-reconstruction__version2.ncu-rep": 1,
+        "seq_align__profile.ncu-repz": 1,
+        "IndexSpaces.jl__profile_3176628c.ncu-rep": 0,  # Julia writes .debug_info, but is optimized
+        "NuKEXC__profile_fastc.ncu-rep": 0,
+    }.items():
+        launch = profkit.load(CORPUS / name).summary.launches[0]
+        assert launch.get("debug_information") == expected, name
+
+
+@needs_truth
+def test_a_debug_build_says_so_before_all_else(profkit_cli: Cli) -> None:
+    shown = profkit_cli("analyze", others_report("suhithr_coalescing")).stdout
+    head = shown.partition("Bottlenecks")[2].splitlines()
+    assert "compiled for debugging  (fix first)" in head[1]
+    assert "local_memory_instructions" not in shown
+
+
+def basic_set() -> ReportSummary:
+    """64 blocks on 148 SMs with what ncu's default set has, and L1 at its limit."""
+    values = {"duration": 5e-5, "grid_size": 64.0, "block_size": 256.0, "sm_count": 148.0}
+    busy = {"l1_busy": 1.0, "l2_busy": 0.1, "dram_busy": 0.1}
+    return report([{**values, **busy}], {"issue_busy": NOT_COLLECTED})
+
+
+def test_a_rule_without_an_estimate_has_what_the_launch_allows() -> None:
+    found = checklist(basic_set(), list(RULES.values()))
+    (item,) = [item for item in found.informative if item.rule.name == "grid_too_small"]
+    assert item.bound == pytest.approx(148 / 64)
+    assert item.lacking
+    (trial,) = explain(basic_set(), RULES["grid_too_small"])
+    assert trial.finding
+    assert trial.finding.bound == item.bound
+    assert "grid_too_small" not in {row.rule for row in found.unevaluated}
+    assert [group.name for group in found.roofs] == ["kernel_0"]
+
+
+def test_a_rule_that_fires_without_a_size_is_listed_as_firing() -> None:
+    found = checklist(basic_set(), list(RULES.values()))
+    fires = {row.rule: row.fires for row in found.unevaluated}
+    assert fires["l1_throughput"]
+    assert not fires["barrier_stalls"]
+
+
+@needs_truth
+def test_ncus_own_results_stand_beside_rules_that_lack_data(profkit_cli: Cli) -> None:
+    path = others_report("accelsim_algorithm")
+    shown = " ".join(profkit_cli("analyze", path).stdout.split())
+    assert "this alone allows 2.3x" in shown
+    assert "ncu's rules Small Grid (est. speedup 56.8%)" in shown
+    explained = profkit_cli("rules", "explain", "grid_too_small", "--on", path).stdout
+    assert "Fires on" in explained
+    assert "2.3x" in explained
+
+
+@pytest.mark.parametrize("reason", [LONG_CODE, NO_CODE])
+def test_samples_that_were_not_read_have_their_reason(reason: str) -> None:
+    (trial,) = explain(report([KERNEL]), RULES["division_sequences"], lambda _: reason)
+    assert trial.conditions[0].missing == {"division_share": reason}
+
+
+@needs_truth
+def test_a_kernel_without_machine_code_is_not_called_short(profkit_cli: Cli) -> None:
+    path = others_report("ncar_division")
+    shown = profkit_cli("rules", "explain", "division_sequences", "--on", path).stdout
+    assert "machine code" in shown
+    assert "15" not in shown.partition("Does not fire")[2]
+
+
+def test_a_product_without_shared_memory_fits_tensor_cores() -> None:
+    """2048 x 2048 x 2048 of a thread a value: two loads for each multiply-add of a warp."""
+    fused = 2 * 2048.0**3
+    counted = {"fp32_fused": fused, "fp32_added": 0.0, "fp32_multiplied": 0.0, "flop_fp32": fused}
+    loads = {"shared_memory_instructions": 0.0, "global_memory_instructions": fused / 32}
+    others = {"tensor_instructions": 0.0, "special_instructions": 0.0, "dram_bytes": 5e7}
+    work = {"instructions_executed": fused / 16, "peak_rate_fp32": 6e13, "fma_busy": 0.1}
+    found = listed({**counted, **loads, **others, **work, "l1_busy": 0.9, "duration": 5e-3})
+    (item,) = [item for item in found.items if item.rule.name == "tensor_cores_unused"]
+    assert item.rule.numerics
+    assert item.rank == max(other.rank for other in found.items)
+
+
+QUEUES = {"stall_mio_throttle": 0.0, "stall_tex_throttle": 0.0, "warp_latency": 6.24}
+PIPES = {"lsu_busy": 0.5, "lsu_data_busy": 0.9, "l1_busy": 0.9}
+
+
+@pytest.mark.parametrize(("stall", "fires"), [(0.70, False), (3.0, True)])
+def test_queues_are_full_where_warps_wait_for_them(stall: float, fires: bool) -> None:
+    trial = explain(
+        report([{**KERNEL, **QUEUES, **PIPES, "stall_lg_throttle": stall}]), RULES["queue_full"]
+    )[0]
+    assert bool(trial.finding) == fires
+
+
+@pytest.mark.parametrize(
+    ("wavefronts", "products", "missing"),
+    [(1.0, 0.5, set()), (3.0, 0.5, {"16 bytes"}), (1.0, 12.0, {"tile of results"})],
+)
+def test_no_action_is_one_that_the_kernel_has_taken(
+    wavefronts: float, products: float, missing: set[str]
+) -> None:
+    loads = {"shared_load_requests": 1e6, "shared_ideal_load": wavefronts * 1e6}
+    work = {"shared_memory_instructions": 1e6, "global_memory_instructions": 0.0}
+    values = {**loads, **work, "fp32_fused": products * 64e6, "global_load_requests": 0.0}
+    actions = " ".join(RULES["queue_full"].actions_on((9, 0), values))
+    shared = " ".join(RULES["l1_throughput"].actions_on((9, 0), values))
+    for text in (actions, shared):
+        assert {word for word in ("16 bytes", "tile of results") if word not in text} == missing
+
+
+def test_an_explained_share_of_the_time_does_not_contradict_the_estimate(profkit_cli: Cli) -> None:
+    known = recorded_report("known")
+    shown = profkit_cli("rules", "explain", "shared_bank_conflicts", "--on", known).stdout
+    assert "its waits alone; the estimate is of the relieved resources" in " ".join(shown.split())
