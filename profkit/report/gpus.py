@@ -7,7 +7,7 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, TypeVar
 
 from profkit.core.compute_capability import ComputeCapability, parse_capability
@@ -218,6 +218,12 @@ _UNITS = ("warps", "blocks", "registers", "shared", "schedulers")
 
 def gpu_of(device: Mapping[str, str | float]) -> Gpu:
     """The GPU that a launch's device attributes describe."""
+    return _gpu_of(tuple(device.items()))
+
+
+@lru_cache(maxsize=256)  # chosen: more GPUs than a report has
+def _gpu_of(attributes: tuple[tuple[str, str | float], ...]) -> Gpu:
+    device = dict(attributes)
 
     def number(key: str) -> int:
         return int(device.get(key, 0))

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from profkit.core.columns import Column, Mask
+from profkit.core.compute_capability import ComputeCapability
 from profkit.machine_code.opcodes import (
     CLASSES,
     half_flop_of_move,
@@ -45,6 +48,17 @@ _ACCESS_TYPES = {"load": "2", "store": "4", "async": "6", "atomic": "8"}
 
 
 @dataclass(frozen=True)
+class Words:
+    """A text or None for each launch: few different ones, by their places in `texts`."""
+
+    texts: Sequence[str | None]
+    places: npt.NDArray[np.int16]
+
+    def __getitem__(self, launch: int) -> str | None:
+        return self.texts[int(self.places[launch])]
+
+
+@dataclass(frozen=True)
 class Quantities:
     """Every catalog quantity of the launches of a report.
 
@@ -53,8 +67,8 @@ class Quantities:
     """
 
     values: Mapping[str, Column]
-    missing: Mapping[str, tuple[str | None, ...]]
-    formulas: Mapping[str, tuple[str | None, ...]]
+    missing: Mapping[str, Words]
+    formulas: Mapping[str, Words]
 
 
 def request() -> Request:
@@ -86,14 +100,17 @@ class _Evaluation:
         self._check_half_from = check_half_from
         self._entries = catalog()
         self._capabilities = [capability(launch.device) for launch in raw.launches]
+        self._chips = tuple(dict.fromkeys(self._capabilities))
+        self._chip = np.array([self._chips.index(cc) for cc in self._capabilities], dtype=np.int16)
+        self._divided = np.array([any(each.breakdowns.values()) for each in raw.launches])
         self._single = np.array([launch.workload == KERNEL for launch in raw.launches], dtype=bool)
         self._timed = self._single & (raw.session.options.get("graph-profiling") != "graph")
         self._unknown = np.full(len(raw.launches), np.nan)
         self._nowhere = np.zeros(len(raw.launches), dtype=bool)
         self._columns = dict(raw.columns)
         self._available = dict(raw.recorded)
-        self._missing: dict[str, tuple[str | None, ...]] = {}
-        self._formulas: dict[str, tuple[str | None, ...]] = {}
+        self._missing: dict[str, Words] = {}
+        self._formulas: dict[str, Words] = {}
         self._executed = self._entries.lines["instructions_executed"].metric
 
     def run(self) -> Quantities:
@@ -105,7 +122,11 @@ class _Evaluation:
             formulas=self._formulas,
         )
 
-    def _reasons(self) -> Mapping[str, tuple[str | None, ...]]:
+    def _on(self, holds: Callable[[ComputeCapability], bool]) -> Mask:
+        """The launches on chips of which something holds."""
+        return np.array([holds(cc) for cc in self._chips], dtype=bool)[self._chip]
+
+    def _reasons(self) -> Mapping[str, Words]:
         """The reasons, none of which asks for a section that the launch evidently has, or that the
         full set of an older ncu did not.
 
@@ -114,11 +135,14 @@ class _Evaluation:
         options = self._raw.session.options
         if options.get("set") == "full" and is_older(self._raw.session.ncu_version):
             return {
-                name: tuple(
-                    NOT_IN_VERSION if reason and reason.startswith(NOT_COLLECTED) else reason
-                    for reason in reasons
+                name: Words(
+                    [
+                        NOT_IN_VERSION if text and text.startswith(NOT_COLLECTED) else text
+                        for text in words.texts
+                    ],
+                    words.places,
                 )
-                for name, reasons in self._missing.items()
+                for name, words in self._missing.items()
             }
         named = options.get("section", "").split(",")
         marks = {
@@ -126,21 +150,18 @@ class _Evaluation:
             for section, mark in self._entries.sections.items()
             if section in named or not options.get("metrics")
         }
-        pointless = [
-            {
-                _not_collected(section)
-                for section, mark in marks.items()
-                if self._missing[mark][index] is None
-            }
-            for index in range(len(self._capabilities))
-        ]
-        return {
-            name: tuple(
-                NOT_IN_VERSION if reason in present else reason
-                for reason, present in zip(reasons, pointless, strict=True)
-            )
-            for name, reasons in self._missing.items()
-        }
+        present: dict[str | None, Mask] = {}
+        for section, mark in marks.items():
+            reason, has = _not_collected(section), self._missing[mark].places == 0
+            present[reason] = present.get(reason, self._nowhere) | has
+        reasons: dict[str, Words] = {}
+        for name, words in self._missing.items():
+            places = words.places.copy()
+            for place, text in enumerate(words.texts):
+                if text in present:
+                    places[(places == place) & present[text]] = len(words.texts)
+            reasons[name] = Words((*words.texts, NOT_IN_VERSION), places)
+        return reasons
 
     def _require(self, name: str) -> bool:
         """Whether a column of that name exists, after evaluating the quantity it may be."""
@@ -170,16 +191,22 @@ class _Evaluation:
 
     def _evaluate(self, quantity: Quantity) -> None:
         value = self._unknown.copy()
-        source: list[str | None] = [None] * len(value)
+        formulas: list[str | None] = [None]
+        source = np.zeros(len(value), dtype=np.int16)
         tried = self._nowhere.copy()
-        present = np.array([quantity.exists_on(cc) for cc in self._capabilities], dtype=bool)
+
+        def put(launches: Mask, values: Column | float, formula: str) -> None:
+            np.copyto(value, values, where=launches)
+            source[launches] = len(formulas)
+            formulas.append(formula)
+
+        present = self._on(quantity.exists_on)
         if quantity.of_one:
             present &= self._single
         if quantity.computed:
-            value = np.where(present, self._compute(quantity), np.nan)
-            source = [quantity.computed] * len(value)
-        for index in np.flatnonzero([quantity.is_none_on(cc) for cc in self._capabilities]):
-            value[index], source[index] = 0.0, "0"
+            everywhere = ~self._nowhere
+            put(everywhere, np.where(present, self._compute(quantity), np.nan), quantity.computed)
+        put(self._on(quantity.is_none_on), 0.0, "0")
         for alternative in quantity.alternatives:
             wanted = present & np.isnan(value)
             if _is_of_time(quantity, alternative):
@@ -188,22 +215,51 @@ class _Evaluation:
             if not usable.any():
                 continue
             result = alternative.formula(self._columns)
-            for index in np.flatnonzero(usable & ~np.isnan(result)):
-                value[index], source[index] = result[index], alternative.formula.text
+            put(usable & ~np.isnan(result), result, alternative.formula.text)
             tried |= usable & (~np.isnan(result) if alternative.formula.infers else True)
         self._columns[quantity.name] = value
         self._available[quantity.name] = ~np.isnan(value) | tried
-        self._formulas[quantity.name] = tuple(source)
-        self._missing[quantity.name] = tuple(
-            self._reason(quantity, index, bool(tried[index])) if np.isnan(value[index]) else None
-            for index in range(len(value))
-        )
+        self._formulas[quantity.name] = Words(formulas, source)
+        self._missing[quantity.name] = self._why_missing(quantity, tried)
+
+    def _why_missing(self, quantity: Quantity, tried: Mask) -> Words:
+        """The reasons of a quantity, each asked once for launches that differ in nothing that a
+        reason rests on."""
+        rows = np.flatnonzero(np.isnan(self._columns[quantity.name]))
+        texts: list[str | None] = [None]
+        places = np.zeros(len(tried), dtype=np.int16)
+        kinds = np.zeros(len(rows), dtype=np.int64)
+        for column in (tried, *self._grounds(quantity)):
+            part = column[rows]
+            if len(part) and (part != part[0]).any():
+                kinds = np.unique(kinds * (int(part.max()) + 1) + part, return_inverse=True)[1]
+        _, firsts, numbers = np.unique(kinds, return_index=True, return_inverse=True)
+        first = rows[firsts].tolist()
+        texts += [self._reason(quantity, launch, bool(tried[launch])) for launch in first]
+        places[rows] = numbers + 1
+        return Words(texts, places)
+
+    def _grounds(self, quantity: Quantity) -> Iterator[npt.NDArray[Any]]:
+        """What the reason rests on why a quantity is missing, as columns of whole numbers."""
+        yield from (self._chip, self._single, self._timed)
+        names = {name for item in quantity.alternatives for name in item.formula.names}
+        for name in (names | {quantity.computed}) & self._columns.keys():
+            yield self._available.get(name, self._nowhere)
+            yield np.isnan(self._columns[name])
+            if name in self._missing:
+                yield self._missing[name].places
+        for item in quantity.alternatives:
+            if item.shortest:
+                yield item.shortest > self._columns["duration"]
 
     def _compute(self, quantity: Quantity) -> Column:
         known = self._require(quantity.computed)
         base = self._columns[quantity.computed] if known else self._unknown
-        values = (self._value(quantity.name, index, claim) for index, claim in enumerate(base))
-        return np.fromiter(values, dtype=np.float64, count=len(base))
+        is_claimed = quantity.name == "flop_fp16_moves"
+        values = self._unknown.copy()
+        for index in np.flatnonzero(~np.isnan(base) if is_claimed else self._divided).tolist():
+            values[index] = self._value(quantity.name, index, base[index])
+        return values
 
     def _value(self, name: str, index: int, claim: float) -> float:
         """What no formula can give of a launch; `claim` is what the quantity that it is computed
@@ -231,7 +287,7 @@ class _Evaluation:
 
     def _usable(self, alternative: Alternative, wanted: Mask) -> Mask:
         """The launches of those wanted that the alternative is for and that recorded its inputs."""
-        usable = wanted & [cc in alternative.cc for cc in self._capabilities]
+        usable = wanted & self._on(alternative.cc.__contains__)
         if alternative.shortest and usable.any():
             self._require("duration")
             usable &= self._columns["duration"] >= alternative.shortest

@@ -374,30 +374,37 @@ class ReportSummary:
 
 def summarize(raw: RawReport, quantities: Quantities) -> ReportSummary:
     """The summary of a report that all views show."""
-    launches = tuple(_launch(raw, quantities, row) for row in range(len(raw.launches)))
+    launches = _launches(raw, quantities)
     notes = tuple(_notes(launches, raw.session))
     recorded = raw.framing.launches
     return ReportSummary(str(raw.path), raw.session, recorded, launches, groups(launches), notes)
 
 
-def _launch(raw: RawReport, quantities: Quantities, row: int) -> LaunchSummary:
-    launch = raw.launches[row]
-    values: dict[str, float] = {}
-    missing: dict[str, str] = {}
-    formulas: dict[str, str] = {}
-    for name, column in quantities.values.items():
-        reason = quantities.missing[name][row]
-        if reason is None:
-            values[name] = float(column[row])
-            formulas[name] = quantities.formulas[name][row] or ""
-        else:
-            missing[name] = reason
-    gpu = gpu_of(launch.device)
-    note = cache_note(values, gpu, raw.session.cache_control)
-    return LaunchSummary(
-        launch, gpu, values, _shared(missing), _shared(formulas),
-        (note,) if note else (),
-    )  # fmt: skip
+def _launches(raw: RawReport, quantities: Quantities) -> tuple[LaunchSummary, ...]:
+    """The launches; those that lack the same for the same reasons have one mapping of these."""
+    import numpy as np
+
+    words = (*quantities.missing.values(), *quantities.formulas.values())
+    alike: dict[bytes, list[int]] = defaultdict(list)
+    for row, places in enumerate(np.column_stack([each.places for each in words])):
+        alike[places.tobytes()].append(row)
+    summaries: dict[int, LaunchSummary] = {}
+    for rows in alike.values():
+        first = rows[0]
+        reasons = {name: each[first] for name, each in quantities.missing.items()}
+        missing = _shared({name: reason for name, reason in reasons.items() if reason})
+        names = [name for name, reason in reasons.items() if not reason]
+        formulas = _shared({name: quantities.formulas[name][first] or "" for name in names})
+        values = np.array([quantities.values[name][rows] for name in names]).T.tolist()
+        for place, row in enumerate(rows):
+            own = dict(zip(names, values[place], strict=True)) if names else {}
+            launch = raw.launches[row]
+            gpu = gpu_of(launch.device)
+            note = cache_note(own, gpu, raw.session.cache_control)
+            summaries[row] = LaunchSummary(
+                launch, gpu, own, missing, formulas, (note,) if note else ()
+            )
+    return tuple(summaries[row] for row in range(len(raw.launches)))
 
 
 def _shared(words: Mapping[str, str]) -> Mapping[str, str]:

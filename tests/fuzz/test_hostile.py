@@ -245,6 +245,20 @@ def test_a_launch_without_metrics_is_read(
     assert run("analyze {}", path).code == 0
 
 
+def test_thirty_thousand_launches_without_metrics(
+    run: Callable[[str, Path], Outcome], tmp_path: Path
+) -> None:
+    path = tmp_path / "x.ncu-rep"
+    header = wire.prefixed(wire.message({1: 7}))
+    path.write_bytes(
+        b"NVR\0" + header + block({Kind.kernel: [wire.message(_NAMES)] * 30_000}, _CODE)
+    )
+    done = run("analyze {}", path)
+    assert broken_law(done) == ""
+    assert "30,000 launches of 1 kernel" in done.stdout
+    assert done.seconds < 5
+
+
 def test_a_report_of_many_gigabytes_needs_the_users_word(
     run: Callable[[str, Path], Outcome], tmp_path: Path
 ) -> None:
