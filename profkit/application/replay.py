@@ -121,7 +121,7 @@ class Work:
         return self.start + self.duration
 
 
-@dataclass(eq=False, kw_only=True)
+@dataclass(kw_only=True)
 class Graph:
     """Calls and GPU work; times in ns. `members` are the works of each collective, `transfers` the
     times of their data, `latency` and `gap` those that launches typically have."""
@@ -136,7 +136,7 @@ class Graph:
     gap: float = TYPICAL_GAP
 
 
-@dataclass(eq=False, kw_only=True)
+@dataclass(kw_only=True)
 class Replay(Graph):
     """Recorded steps as a graph. `order` has calls and work as they were recorded.
 

@@ -71,7 +71,8 @@ def application_document(
         blocks += [doc.Fold("Meaning of parts", (doc.Facts("", known),))] if known else []
     if others:
         blocks += [doc.Heading("Other processes"), doc.Lines(tuple(map(_in_short, others)))]
-    blocks += [_picks(first), doc.Lines((), gap=True), *map(doc.Note, notes(application))]
+    remarks = [doc.Note(note) for note in notes(application)]
+    blocks += [_picks(first), *([doc.Lines((), gap=True)] if remarks else []), *remarks]
     blocks.append(doc.Lines((doc.styled("Next: ", doc.code(_command(first))),), gap=True))
     return doc.Document(f"{Path(path).name}: {headline}", tuple(blocks))
 
@@ -99,7 +100,7 @@ def _conclusion(application: Application) -> Iterator[doc.Row]:
         yield doc.Row("then" if number_ else "Fix first", doc.styled(gain, f"  {item.title}"))
     if not worth and not unrecorded(events, parts.steps.process):
         busy = percent(sum(map(parts.share, parts.group(KERNELS))))
-        yield doc.Row("Fix first", f"{finding_text.NO_TIMELINE_FINDING} Kernels take {busy}.")
+        yield doc.Row("Conclusion", f"{finding_text.NO_TIMELINE_FINDING} Kernels take {busy}.")
     for label, group in (("GPU idle", GAPS), ("Exposed copies", COPIES)):
         members = sorted(parts.group(group), key=lambda part: -parts.share(part))
         total = sum(map(parts.share, members))

@@ -6,7 +6,6 @@ that pinned copies reach, work that may overlap does. The factor is a ceiling, n
 
 from __future__ import annotations
 
-import copy
 import math
 from bisect import bisect_right
 from collections import defaultdict
@@ -14,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from itertools import accumulate
+from operator import attrgetter
 
 from profkit.application.ranks import ranks_of
 from profkit.application.replay import (
@@ -42,6 +42,10 @@ USUAL_HOST = 0.65
 _HIDDEN_HOST = 0.01  # of a step, chosen: a host that changes no more is hidden behind the GPU
 _HALVINGS = 8  # chosen: the host's share is then known to 0.3%
 _QUICK_CALL = 2 * US  # ns, chosen: a CUDA call that does nothing but queue
+
+_OF_CALL, _OF_WORK = (  # ten times faster than copy.copy
+    attrgetter(*(field.name for field in fields(kind))) for kind in (Call, Work)
+)
 
 Group = tuple[int, int]
 """A kernel's name and its launch configuration, as indices into the tables of `Events`."""
@@ -123,21 +127,24 @@ class WhatIf:
         if host is None:
             host = _host_share(self.replay, known * 1e9) if known else USUAL_HOST
         self.replay = _with_host(self.replay, host)
-        present = step_time(self.replay)
-        self.present = min(present, known * 1e9) if known else present
+        self._unchanged = step_time(self.replay)
+        self.present = min(self._unchanged, known * 1e9) if known else self._unchanged
         self.step = known or ranks.first.median
         self.names = tuple(name.name for name in events.kernel_names)
         self.sm_count = min((gpu.sm_count for gpu in events.gpus), default=0)
 
     def times(self, change: Change) -> StepTimes:
         """The time of a step after a change; never more than before it."""
-        after = step_time(changed(self.replay, change, self.sm_count))
+        after = self._after(change)
         if change.overlapped:  # it costs SMs: what is gained without it is a ceiling too
-            without = replace(change, overlapped=False)
-            after = min(after, step_time(changed(self.replay, without, self.sm_count)))
+            after = min(after, self._after(replace(change, overlapped=False)))
         return StepTimes(
             self.replay.recorded / 1e9, self.present / 1e9, min(after, self.present) / 1e9
         )
+
+    def _after(self, change: Change) -> float:
+        after = changed(self.replay, change, self.sm_count)
+        return self._unchanged if after == self.replay else step_time(after)
 
     def ceiling(self, change: Change) -> float:
         """The factor by which a replayed step gets faster: of its median time, so that no less is
@@ -180,8 +187,8 @@ def changed(replay: Replay, change: Change, sm_count: int = 0) -> Replay:
     """The graph after a change."""
     after = replace(
         replay,
-        calls=[copy.copy(call) for call in replay.calls],
-        works=[copy.copy(work) for work in replay.works],
+        calls=[Call(*_OF_CALL(call)) for call in replay.calls],
+        works=[Work(*_OF_WORK(work)) for work in replay.works],
         order=list(replay.order),
         balanced=change.balanced,
         rank_of_stream=list(replay.rank_of_stream),
