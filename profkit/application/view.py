@@ -104,21 +104,18 @@ def _conclusion(application: Application) -> Iterator[doc.Row]:
     for label, group in (("GPU idle", GAPS), ("Exposed copies", COPIES)):
         members = sorted(parts.group(group), key=lambda part: -parts.share(part))
         total = sum(map(parts.share, members))
-        named = [_named(parts, part) for part in members[:_NAMED] if _is_named(parts, part)]
+        named = [text for part in members[:_NAMED] if (text := _named(parts, part))]
         if named:
             yield doc.Row(label, f"{percent(total)} of the step: {'; '.join(named)}")
 
 
-def _is_named(parts: StepParts, part: Part) -> bool:
-    often = part.group == COPIES and part.count >= _MANY_COPIES * len(parts.wall)
-    return parts.share(part) >= _SHOWN_FROM or often
-
-
 def _named(parts: StepParts, part: Part) -> str:
-    """A part in words, with what tells whether it is of every step."""
+    """A part in words, with what tells whether it is of every step; "" for a small one."""
     steps, present = len(parts.wall), int(((part.times + part.hidden) > 0).sum())
-    count = f"{part.count / steps:,.1f}".removesuffix(".0")
-    often = f"{count} per step" if part.group == COPIES and part.count >= steps else ""
+    copies = part.count / steps if part.group == COPIES else 0
+    if parts.share(part) < _SHOWN_FROM and copies < _MANY_COPIES:
+        return ""
+    often = f"{copies:,.1f} per step".replace(".0 ", " ") if copies >= 1 else ""
     rare = f"in {present} of {steps} steps" if 2 * present < steps else ""
     return ", ".join(filter(None, (f"{part.name} {percent(parts.share(part))}", often, rare)))
 
@@ -162,9 +159,7 @@ def _cells(row: Row, scale: float) -> tuple[str, ...]:
 
 
 def _amount(amount: float) -> str:
-    if not amount:
-        return ""
-    return f"{amount:,.3f}" if amount >= 0.0005 else "<0.001"  # as shown
+    return f"{amount:,.3f}" if amount >= 0.0005 else "<0.001" if amount else ""
 
 
 def _in_short(process: Process) -> str:
