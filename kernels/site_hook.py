@@ -41,7 +41,8 @@ def on_files(files: Any, *, config: Any) -> Any:
 
 
 def on_page_markdown(markdown: str, *, page: Any, config: Any, files: Any) -> str:  # noqa: ARG001
-    """Lead links outside docs/ to the pages made of those files."""
+    """Lead links outside docs/ to the pages made of those files, and read Markdown in folds."""
+    markdown = markdown.replace("<details>", '<details markdown="1">')
     return _LINK.sub(lambda link: _link(link, page.file.src_uri), markdown)
 
 

@@ -18,6 +18,7 @@ from profkit.ui.document import (
     Block,
     Document,
     Facts,
+    Fold,
     Heading,
     Paragraph,
     Row,
@@ -54,11 +55,10 @@ def list_document(rules: Sequence[Rule]) -> Document:
 def page_document(rules: Sequence[Rule]) -> Document:
     """The page of the rules, by category."""
     blocks = list(authored(shipped_text("profkit.rules", "rules.md")))
-    for category in dict.fromkeys(rule.category for rule in rules):
-        blocks.append(Heading(category))
-        for rule in rules:
-            if rule.category == category:
-                blocks += [Heading(rule.name, 3), *_explanation(rule, _facts(rule, ""))]
+    categories = list(dict.fromkeys(rule.category for rule in rules))
+    for rule in sorted(rules, key=lambda rule: categories.index(rule.category)):
+        text, facts = _explanation(rule, [Row("Category", rule.category), *_facts(rule, "")])
+        blocks += [Heading(rule.name), text, Fold("Conditions, actions, verification", (facts,))]
     return Document("Rules", tuple(blocks))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -28,3 +29,10 @@ def test_no_output_has_words_that_readers_could_not_explain(phrase: str) -> None
     assert files
     having = [path.name for path in files if phrase in path.read_text(encoding="utf-8")]
     assert not having
+
+
+def test_each_rule_has_one_heading_and_its_details_are_folded() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "reference" / "rules.md").read_text("utf-8")
+    headings = re.findall(r"^#+ (.*)$", page, re.M)
+    assert len(headings) == len(set(headings)) > 40
+    assert page.count("<details>") == len(headings) - 1
