@@ -274,8 +274,8 @@ class _Evaluation:
             moves = (times * half_flop_of_move(text) for text, times in code or ())
             return np.nan if code is None else sum(moves)
         if name == "debug_information":
-            actions = self._raw.actions
-            return actions[index].debug_information if actions else np.nan
+            has_program = bool(self._raw.actions) and not np.isnan(claim)
+            return self._raw.actions[index].debug_information if has_program else np.nan
         if kind == name:
             table, access = name.rsplit("_", 1)
             parts = breakdowns[f"{table}_by_access"]

@@ -266,7 +266,7 @@ def remarks(item: FindingGroup, checklist: Checklist | None) -> str:
         basis(item, checklist) if checklist else "",
         "changes numerics" if item.rule.numerics else "",
         "fix first" if item.comes_first else "",
-        "void until the first is fixed" if item.best.void_until else "",
+        "void until then" if item.best.void_until else "",
     )
     return ", ".join(filter(None, parts))
 

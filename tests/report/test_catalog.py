@@ -43,7 +43,7 @@ FIXED = [
 UNITS = {
     "1", "s", "Hz", "B", "B/s", "B/sector", "FLOP", "FLOP/s", "FLOP/B", "op", "op/s", "cycle",
     "pass", "instruction", "instruction/cycle", "thread", "warp", "block", "register", "wave",
-    "wavefront", "way", "sector", "sector/request", "request", "branch", "sample", "SM",
+    "wavefront", "way", "sector", "sector/request", "request", "branch", "sample", "SM", "flag",
 }  # fmt: skip
 NCU_UNITS = {"1": {"%"}, "s": {"ns"}, "Hz": {"hz"}, "B": {"byte", "byte/block"}, "B/s": {"byte/s"}}
 
