@@ -103,12 +103,15 @@ class Change(Model, frozen=True, kw_only=True):
 class Checked(Model, frozen=True):
     """A series: its level (s) and the relative scatter of its last runs, null where too few.
 
-    `reason` says why it was not checked, "" where it was. Changes are in the order of time.
+    `first` and `last` are the levels (s) of its first and last run. `reason` says why it was not
+    checked, "" where it was. Changes are in the order of time.
     """
 
     series: Series
     runs: Count
     level: Number
+    first: Number
+    last: Number
     scatter: Real
     reason: str
     changes: tuple[Change, ...]
@@ -262,7 +265,8 @@ def check_series(points: Sequence[Point], margin: float = MARGIN) -> Checked:
     reason = "" if levels.size >= fewest else f"{levels.size} of {fewest} runs"
     changes = tuple(change for _, change in located)
     scatter = runs.scatter(firsts)
-    return Checked(points[0].series, levels.size, level, scatter, reason, changes)
+    first, last = (math.exp(float(levels[place])) for place in (0, -1))
+    return Checked(points[0].series, levels.size, level, first, last, scatter, reason, changes)
 
 
 def _floor(point: Point) -> float:

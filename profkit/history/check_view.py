@@ -8,10 +8,11 @@ from dataclasses import replace
 from datetime import datetime
 
 from profkit.comparison import junit
+from profkit.comparison.text import faster
 from profkit.history.changes import Change, Checked, Kind
 from profkit.history.check import CheckFile, size_words
 from profkit.history.record import Series, short_commit
-from profkit.history.steps import MARGIN
+from profkit.history.steps import FEWEST, LEAST, MARGIN
 from profkit.ui import document as doc
 from profkit.ui.text import literal, number, percent, plural, shorten
 
@@ -24,6 +25,7 @@ _KINDS = {
     Kind.NOISE: "noise",
 }
 """Kinds of changes in words."""
+_MOVED = 0.1  # of the first run, chosen: three times what recorded series scatter at most
 _LONGEST = 40  # characters of a series' name, chosen: a row then fits 100 columns
 # Simulated: a step of 2% where runs scatter by 0.61% is detected within three runs with a power of
 # 90% (docs/reference/methods/history.md).
@@ -31,36 +33,61 @@ _DETECTED = 3.3
 
 
 def check_document(check: CheckFile, top: int) -> doc.Document:
-    """The news in detail and the gates that fail, then the series; `top` of each (0: all)."""
+    """The gates that fail, the news in detail, what was not checked, then the series; `top` of each
+    (0: all)."""
     runs = sum(each.runs for each in check.series)
-    unchecked = sum(bool(each.reason) for each in check.series)
     checked = f"{plural(len(check.series), 'series')}, {plural(runs, 'run')}"
-    if unchecked:
-        checked += f"; {unchecked:,} not checked: too few runs"
-    blocks: list[doc.Block] = [
-        doc.Heading("Performance history", 1, checked), doc.Lines((_news(check),)),
-    ]  # fmt: skip
+    blocks: list[doc.Block] = [doc.Heading("Performance history", 1, checked)]
+    if check.failed:
+        failed = (doc.in_style(line, doc.Style.bad) for line in _failed(check))
+        blocks.append(doc.Lines(tuple(failed)))
+    blocks.append(doc.Lines((_news(check),)))
     for series, change in check.news[: top or None]:
         title = f"{_KINDS[change.kind].upper()}  {series.label}"
         lines = (f"{size_words(change)}: {_times(change)}", *_details(change))
         blocks += [doc.Heading(doc.in_style(title, _style(change)), 3), doc.Lines(lines, indent=2)]
     if top and (left := len(check.news) - top) > 0:
         blocks.append(doc.Lines((f"{plural(left, 'change')} more: --top 0",), gap=True))
-    if check.failed:
-        lines = tuple(
-            doc.in_style(f"{'OPEN' if failed.undecided else 'FAILED'}  {failed}", doc.Style.bad)
-            for failed in check.failed
-        )
-        blocks.append(doc.Lines(lines, gap=True))
+    if unchecked := [each for each in check.series if each.reason]:
+        blocks.append(doc.Lines(tuple(_unchecked(unchecked, top)), gap=True))
     return doc.Document("History", (*blocks, doc.Fold("Series", (_table(check, top),))), MARKER)
 
 
+def _failed(check: CheckFile) -> Iterator[str]:
+    """The gates that fail, then those that can't be decided: series that were not checked in one
+    line."""
+    unchecked = {each.series for each in check.series if each.reason}
+    open_gates = [failed for failed in check.failed if failed.undecided]
+    yield from (f"FAILED  {failed}" for failed in check.failed if not failed.undecided)
+    yield from (f"OPEN  {failed}" for failed in open_gates if failed.series not in unchecked)
+    for gate in dict.fromkeys(failed.gate for failed in open_gates):
+        if count := sum(each.gate == gate and each.series in unchecked for each in open_gates):
+            yield f"OPEN  {gate}: {plural(count, 'series')} not checked"
+
+
 def _news(check: CheckFile) -> str:
-    """The count of new changes by kind."""
+    """The count of new changes by kind, of the series that were checked."""
     kinds = [change.kind for _, change in check.news]
     counts = [f"{kinds.count(kind)} {_KINDS[kind]}" for kind in Kind if kind in kinds]
     last = f"the last {check.recent} runs" if check.recent > 1 else "the last run"
-    return f"Changes detected with {last} of a series: {', '.join(counts) or 'none'}"
+    checked = sum(not each.reason for each in check.series)
+    if not (checked or counts):
+        return "Nothing was checked"
+    words = ", ".join(counts) or "none"
+    return f"Changes detected with {last} of {plural(checked, 'checked series')}: {words}"
+
+
+def _unchecked(series: Sequence[Checked], top: int) -> Iterator[str]:
+    """How many series have too few runs, and those whose last run is far from the first."""
+    low, high = (pick(each.runs for each in series) for pick in (min, max))
+    runs = f"{low} to {high}" if low < high else f"{low}"
+    count = plural(len(series), "series")
+    yield f"{count} with too few runs to check ({runs} of {FEWEST + LEAST})"
+    moved = [each for each in series if abs(each.last / each.first - 1) > _MOVED]
+    moved.sort(key=lambda each: each.first / each.last)
+    for each in moved[: top or None]:
+        change = f"{number(each.first, 's')} → {number(each.last, 's')}"
+        yield f"{each.series.label}: {change}, {faster(each.first / each.last)} than its first run"
 
 
 def _times(change: Change) -> str:
@@ -99,7 +126,7 @@ def _table(check: CheckFile, top: int) -> doc.Table:
     shown = check.series[: top or None]
     rows = [_row(checked, name) for checked, name in zip(shown, _names(check.series), strict=False)]
     left = len(check.series) - len(shown)
-    note = "Detects: the step that three runs show with a power of 90%."
+    note = "Detects: the step that three runs show with a power of 90%; level of too few: the last."
     note += f" {left:,} more: --top 0" if left else ""
     columns = ("Series", "Runs", "Level", "Scatter", "Detects", "Last change")
     return doc.Table("", columns, tuple(rows), note)
@@ -114,7 +141,7 @@ def _row(checked: Checked, name: Series) -> tuple[str, ...]:
     return (
         shorten(name.label, _LONGEST),
         f"{checked.runs:,}",
-        number(checked.level, "s"),
+        number(checked.last if checked.reason else checked.level, "s"),
         percent(checked.scatter),
         percent(max(MARGIN, _DETECTED * checked.scatter)) if known else "-",
         change,

@@ -87,6 +87,32 @@ def test_the_terminal_names_kind_size_and_commits(regressed: str, profkit_cli: C
     assert all(len(line) <= 100 for line in text.splitlines())
 
 
+def test_a_young_series_that_moved_is_named(tmp_path: Path, profkit_cli: Cli) -> None:
+    """Nothing was checked, which is neither a list of regressions nor "none"."""
+    moved = replace(FLASH, variant="custom")
+    points = [
+        replace(point(day, series, 3.43e-3 if day < 2 else 44e-6), run=f"{series.variant}{day}")
+        for day in range(3)
+        for series in (moved, replace(moved, variant="same"))
+        if series is moved or day < 2
+    ]
+    arguments = ("history", "check", "--store", stored(tmp_path, points))
+    text = profkit_cli(*arguments, "--fail-on", "regression").stdout
+    assert "none" not in text
+    assert "2 series with too few runs to check (2 to 3 of 11)" in text
+    lines = text.splitlines()
+    assert lines[1] == "OPEN  regression: 2 series not checked"
+    assert sum("not checked" in line for line in lines) == 1
+    assert any("custom" in line and "ms → 4" in line for line in lines)
+    assert "faster than its first run" in " ".join(text.split())
+    assert not any("same" in line and "→" in line for line in lines)
+
+
+def test_what_fails_stands_first(regressed: str, profkit_cli: Cli) -> None:
+    arguments = ("history", "check", "--store", regressed, "--fail-on", "regression")
+    assert profkit_cli(*arguments).stdout.splitlines()[1].startswith("FAILED  regression: sdpa")
+
+
 def test_older_changes_are_no_news(regressed: str, profkit_cli: Cli) -> None:
     Store(Path(regressed)).add([night(number, 0) for number in range(RUNS, RUNS + 5)])
     arguments = ("history", "check", "flash", "--store", regressed, "--fail-on", "regression")
