@@ -147,7 +147,7 @@ def _savings(what_if: WhatIf) -> dict[str, float]:
     savings = {name: saved(change) for name, change in CHANGES.items()}
     prefetched = CHANGES["saved_by_prefetch"]
     ahead = saved(prefetched | Change(unsynchronized=True))
-    working = _host_time(what_if.replay) / (what_if.present / 1e9)
+    working = _host_time(what_if.replay) / what_if.present
     faster = Change(
         kernels={work.group: FASTER for work in what_if.replay.works if work.role == "kernel"}
     )

@@ -24,7 +24,7 @@ from profkit.application.steps import steady_steps
 from profkit.application.what_if import Change, WhatIf
 from profkit.core.errors import BadInput
 from profkit.core.text_files import read_json
-from profkit.core.typed_file import fault
+from profkit.core.typed_file import fault, part
 from profkit.rules.checklist import application_items
 from profkit.rules.rule_file import Rule
 from profkit.rules.story_score import CauseNamed, StoryScore
@@ -98,13 +98,10 @@ def scored(times: StoryTimes, before: Events, after: Events, rules: Sequence[Rul
         estimated = next((each.ceiling for each in named if each.category == fix), 1.0)
     causes = tuple(dict.fromkeys(_SAME.get(cause, cause) for cause in story.causes))
     return StoryScore(
-        name=story.name,
-        program=story.program,
+        **part(story, "name", "program", "complete", "control"),
         gpu=times.gpu,
         causes=causes,
         fix=fix,
-        complete=story.complete,
-        control=story.control,
         measured=_gain(times),
         estimated=estimated,
         replayed=fix in {"slow_kernel", "copies"},

@@ -76,9 +76,10 @@ class Change:
     balanced: bool = False
 
     def __or__(self, other: Change) -> Change:
-        kernels = dict(self.kernels)
-        for group, share in other.kernels.items():
-            kernels[group] = min(share, kernels.get(group, 1.0))
+        both = (self.kernels, other.kernels)
+        kernels = {
+            group: min(each.get(group, 1.0) for each in both) for group in {**both[0], **both[1]}
+        }
         flags = {
             each.name: getattr(self, each.name) or getattr(other, each.name)
             for each in fields(self)
@@ -87,28 +88,10 @@ class Change:
         return Change(kernels=kernels, copies=min(self.copies, other.copies), **flags)
 
 
-@dataclass(frozen=True)
-class StepTimes:
-    """Seconds of a step: as recorded, replayed without a change, and after it."""
-
-    recorded: float
-    present: float
-    after: float
-
-    @property
-    def ceiling(self) -> float:
-        """The factor by which the replayed step gets faster."""
-        return max(1.0, self.present / self.after) if self.after > 0 else math.inf
-
-
-def replayed(events: Events, steps: Sequence[Steps], change: Change) -> StepTimes:
-    """The time of a step after a change, the host as slow as with the profiler."""
-    return WhatIf(events, steps, host=1.0).times(change)
-
-
 class WhatIf:
     """Changes of the same recorded steps, of the program on the first GPU.
 
+    `recorded` and `present` are the seconds of a step as recorded, and replayed without a change.
     nsys slows down a host that launches. `known` are the seconds of a step without a profiler, to
     which the host's times are scaled; without them they are a usual share of the recorded ones, or
     the share `host`.
@@ -128,19 +111,18 @@ class WhatIf:
             host = _host_share(self.replay, known * 1e9) if known else USUAL_HOST
         self.replay = _with_host(self.replay, host)
         self._unchanged = step_time(self.replay)
-        self.present = min(self._unchanged, known * 1e9) if known else self._unchanged
+        self.recorded, present = self.replay.recorded / 1e9, self._unchanged / 1e9
+        self.present = min(present, known) if known else present
         self.step = known or ranks.first.median
         self.names = tuple(name.name for name in events.kernel_names)
         self.sm_count = min((gpu.sm_count for gpu in events.gpus), default=0)
 
-    def times(self, change: Change) -> StepTimes:
-        """The time of a step after a change; never more than before it."""
+    def after(self, change: Change) -> float:
+        """Seconds of a step after a change; never more than before it."""
         after = self._after(change)
         if change.overlapped:  # it costs SMs: what is gained without it is a ceiling too
             after = min(after, self._after(replace(change, overlapped=False)))
-        return StepTimes(
-            self.replay.recorded / 1e9, self.present / 1e9, min(after, self.present) / 1e9
-        )
+        return min(after / 1e9, self.present)
 
     def _after(self, change: Change) -> float:
         after = changed(self.replay, change, self.sm_count)
@@ -149,8 +131,8 @@ class WhatIf:
     def ceiling(self, change: Change) -> float:
         """The factor by which a replayed step gets faster: of its median time, so that no less is
         left of that than of the replayed steps."""
-        times = self.times(change)
-        return replace(times, present=min(times.present, self.step)).ceiling
+        after = self.after(change)
+        return max(1.0, min(self.present, self.step) / after) if after > 0 else math.inf
 
 
 def _host_share(replay: Replay, known: float) -> float:

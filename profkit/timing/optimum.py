@@ -92,10 +92,10 @@ class Decision(Struct, frozen=True):
     candidate: Candidate | None
 
 
-def thresholds_of_looks(looks: int = len(LOOKS), base: Thresholds = DEFAULT) -> Thresholds:
-    """Thresholds for comparisons at several looks; blocks of FEWEST_IN_A_BLOCK samples suffice."""
-    level, same_level = (1 - (1 - level) / looks for level in (base.level, base.same_level))
-    return structs.replace(base, level=level, same_level=same_level, samples=_FEWEST)
+def thresholds_of_looks() -> Thresholds:
+    """Thresholds for comparisons at all looks; blocks of FEWEST_IN_A_BLOCK samples suffice."""
+    level, same = (1 - (1 - level) / len(LOOKS) for level in (DEFAULT.level, DEFAULT.same_level))
+    return structs.replace(DEFAULT, level=level, same_level=same, samples=_FEWEST)
 
 
 def standing(comparison: Comparison, target: float) -> Standing:

@@ -11,7 +11,7 @@ from hypothesis import strategies as some
 
 from profkit.application.causes import quantities, with_findings
 from profkit.application.steps import Steps, first_rank, steady_steps
-from profkit.application.what_if import Change, WhatIf, replayed
+from profkit.application.what_if import Change, WhatIf
 from profkit.rules.checklist import application_items
 from profkit.rules.rule_file import shipped_rules
 from profkit.timeline.events import Events
@@ -64,8 +64,8 @@ def named(events: Events) -> list[tuple[str, float]]:
 @pytest.mark.parametrize("path", RECORDED, ids=str)
 def test_the_replay_of_a_recorded_timeline_takes_what_was_recorded(path: Path) -> None:
     events = read_events(path)
-    times = replayed(events, steady_steps(events), Change())
-    assert times.present == pytest.approx(times.recorded, rel=0.02)
+    subject = WhatIf(events, steady_steps(events), host=1.0)
+    assert subject.present == pytest.approx(subject.recorded, rel=0.02)
 
 
 @pytest.mark.parametrize("side", ["before", "after"])
@@ -73,10 +73,10 @@ def test_the_replay_of_a_recorded_timeline_takes_what_was_recorded(path: Path) -
 def test_the_replay_without_a_change_takes_as_long_as_the_program(name: str, side: str) -> None:
     step = getattr(STORIES[name], side)
     events = recorded(step)
-    times = replayed(events, steady_steps(events), Change())
-    assert times.recorded == pytest.approx(step_time(step), rel=0.02)
-    assert times.present == pytest.approx(times.recorded, rel=0.02)
-    assert times.ceiling == 1
+    subject = WhatIf(events, steady_steps(events), host=1.0)
+    assert subject.recorded == pytest.approx(step_time(step), rel=0.02)
+    assert subject.present == pytest.approx(subject.recorded, rel=0.02)
+    assert subject.ceiling(Change()) == 1
 
 
 @pytest.mark.parametrize("story", STORIES.values(), ids=STORIES.keys())
@@ -122,7 +122,8 @@ def test_a_faster_kernel_that_is_hidden_gives_nothing(label: str) -> None:
     events = recorded(hidden)
     change = Change(kernels=groups_of(events, label))
     assert change.kernels
-    assert replayed(events, steady_steps(events), change).ceiling == pytest.approx(1, abs=1e-3)
+    subject = WhatIf(events, steady_steps(events), host=1.0)
+    assert subject.ceiling(change) == pytest.approx(1, abs=1e-3)
 
 
 def overlapped_copies(host: Host, _: int) -> None:
@@ -133,8 +134,8 @@ def overlapped_copies(host: Host, _: int) -> None:
 
 def test_a_faster_copy_that_is_hidden_gives_nothing() -> None:
     events = recorded(overlapped_copies)
-    times = replayed(events, steady_steps(events), Change(copies=0.5))
-    assert times.ceiling == pytest.approx(1, abs=1e-3)
+    subject = WhatIf(events, steady_steps(events), host=1.0)
+    assert subject.ceiling(Change(copies=0.5)) == pytest.approx(1, abs=1e-3)
 
 
 def ranks(compute: tuple[int, int], transfer: int, *, beside: bool, steps: int = 12) -> Events:
@@ -309,8 +310,7 @@ def test_without_a_change_any_program_takes_what_was_recorded(
     steps: list[tuple[str, int, int]],
 ) -> None:
     _, _, subject = what_if(steps)
-    times = subject.times(Change())
-    assert times.present == pytest.approx(times.recorded, rel=0.03, abs=2e-6)
+    assert subject.present == pytest.approx(subject.recorded, rel=0.03, abs=2e-6)
 
 
 @given(operations, some.floats(0.05, 1))
@@ -324,8 +324,7 @@ def test_a_faster_kernel_gives_at_most_what_amdahl_allows(
     busy = sum(work.duration for work in subject.replay.works if work.group in change.kernels) / (
         1e9 * subject.replay.steps
     )
-    times = subject.times(change)
-    assert times.after >= times.present - busy * (1 - share) - 1e-7
+    assert subject.after(change) >= subject.present - busy * (1 - share) - 1e-7
 
 
 @given(operations, some.floats(0.1, 1), some.floats(0.1, 1))
