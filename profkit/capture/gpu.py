@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import Any
@@ -70,34 +70,12 @@ def states() -> list[GpuState]:
         return [_state(nvml, index, driver) for index in range(count)]
 
 
-def chosen(index: int | None, visible: str | None) -> GpuState | None:
-    """The GPU for a program: of `index` in the driver's order, else the first that is visible.
-
-    `visible` is CUDA_VISIBLE_DEVICES, None where it is not set; its numbers are taken in the
-    driver's order too. None stands for no GPU: `visible` hides all.
-
-    Raises NoDriver, and EnvironmentProblem for a GPU that does not exist or can't be reached.
-    """
-    gpus = states()
-    count = f"there are {len(gpus)}"
-    if index is not None and index >= len(gpus):
-        raise EnvironmentProblem(f"no GPU {index}", count)
-    first = _first(visible)
-    if index is None and first in _HIDDEN:
-        return None
-    gpu = gpus[index] if index is not None else _named(first, gpus)
-    if gpu is None:
-        message = f"{first!r} (CUDA_VISIBLE_DEVICES) is not a GPU of this machine"
-        raise EnvironmentProblem(message, count)
-    if gpu.problem:
-        message = f"GPU {gpu.index} can't be reached ({gpu.problem})"
-        raise EnvironmentProblem(message, "select another with --gpu")
-    return gpu
-
-
 class Selection(Struct, frozen=True):
-    """The GPU for a program, as `chosen` takes it: `gpu` is None where all are hidden, and for the
-    `problem` that there is no driver."""
+    """The GPU for a program: of `index` in the driver's order, else the first that is `visible`
+    (CUDA_VISIBLE_DEVICES, None where it is not set), whose numbers are taken in that order too.
+
+    `gpu` is None where all are hidden, and for the `problem` that there is no driver.
+    """
 
     index: int | None
     visible: str | None
@@ -123,14 +101,28 @@ class Selection(Struct, frozen=True):
         return (_first(self.visible) if self.index is None else str(self.index)) or "none"
 
 
-def select(index: int | None) -> Selection:
-    """The GPU for a program with the variables of this process; raises EnvironmentProblem as
-    `chosen`."""
-    visible = os.environ.get(VISIBLE)
+def select(index: int | None, environment: Mapping[str, str] = os.environ) -> Selection:
+    """The GPU for a program; raises EnvironmentProblem for one that does not exist or can't be
+    reached."""
+    visible = environment.get(VISIBLE)
+    first = _first(visible)
     try:
-        return Selection(index, visible, chosen(index, visible))
+        gpus = states()
     except NoDriver as error:
         return Selection(index, visible, problem=str(error))
+    count = f"there are {len(gpus)}"
+    if index is not None and index >= len(gpus):
+        raise EnvironmentProblem(f"no GPU {index}", count)
+    if index is None and first in _HIDDEN:
+        return Selection(index, visible)
+    gpu = gpus[index] if index is not None else _named(first, gpus)
+    if gpu is None:
+        message = f"{first!r} (CUDA_VISIBLE_DEVICES) is not a GPU of this machine"
+        raise EnvironmentProblem(message, count)
+    if gpu.problem:
+        message = f"GPU {gpu.index} can't be reached ({gpu.problem})"
+        raise EnvironmentProblem(message, "select another with --gpu")
+    return Selection(index, visible, gpu)
 
 
 def _first(visible: str | None) -> str:

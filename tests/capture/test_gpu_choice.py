@@ -10,7 +10,7 @@ import pytest
 
 from profkit.capture import doctor
 from profkit.capture.environment import digest, fingerprint_without_torch
-from profkit.capture.gpu import NoDriver, Selection, chosen, states
+from profkit.capture.gpu import VISIBLE, NoDriver, Selection, select, states
 from profkit.core.errors import EnvironmentProblem
 from profkit.core.fingerprint import Device
 from tests.conftest import ROOT
@@ -30,6 +30,10 @@ def nvml(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     return module
 
 
+def selected(index: int | None, visible: str | None) -> Selection:
+    return select(index, {} if visible is None else {VISIBLE: visible})
+
+
 @pytest.mark.parametrize(
     ("index", "visible", "uuid", "exported"),
     [
@@ -46,17 +50,16 @@ def nvml(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 def test_the_gpu_that_is_looked_at_is_the_one_that_the_program_sees(
     index: int | None, visible: str | None, uuid: str, exported: str
 ) -> None:
-    gpu = chosen(index, visible)
-    assert gpu is not None
-    selection = Selection(index, visible, gpu)
-    assert gpu.uuid == uuid == selection.lock
+    selection = selected(index, visible)
+    assert selection.gpu is not None
+    assert selection.gpu.uuid == uuid == selection.lock
     assert selection.variables == {"CUDA_VISIBLE_DEVICES": exported}
 
 
 @pytest.mark.parametrize("visible", ["", "-1"])
 def test_no_gpu_is_none(visible: str) -> None:
-    assert chosen(None, visible) is None
-    assert Selection(None, visible).variables == {}
+    selection = selected(None, visible)
+    assert (selection.gpu, selection.variables) == (None, {})
 
 
 def test_a_silent_driver_leaves_the_numbering_to_pci() -> None:
@@ -77,7 +80,7 @@ def test_a_silent_driver_leaves_the_numbering_to_pci() -> None:
 )
 def test_a_gpu_that_is_not_there_is_refused(index: int | None, visible: str | None) -> None:
     with pytest.raises(EnvironmentProblem, match=r"no(t a)? GPU"):
-        chosen(index, visible)
+        selected(index, visible)
 
 
 def test_one_lost_gpu_is_a_check_that_fails_and_the_other_can_be_used(
@@ -87,9 +90,9 @@ def test_one_lost_gpu_is_a_check_that_fails_and_the_other_can_be_used(
     (lost,) = [check for check in doctor.diagnose(ROOT).checks if check.name == "GPU 1"]
     assert (lost.status, lost.state) == (doctor.FAILS, "GPU is lost")
     assert doctor.diagnose(ROOT).has_gpu
-    assert chosen(0, None) is not None
+    assert selected(0, None).gpu is not None
     with pytest.raises(EnvironmentProblem, match=r"GPU 1 can't be reached \(GPU is lost\)"):
-        chosen(1, None)
+        selected(1, None)
 
 
 def test_a_driver_that_stops_answering_is_no_driver(
