@@ -27,7 +27,7 @@ from profkit.application.parts import (
 from profkit.application.ranking import EXPLAINED, KernelUse, Pick, Ranking, ranking
 from profkit.application.steps import Steps, rank_order, steady_steps
 from profkit.core.errors import BadInput
-from profkit.core.typed_file import Amount, Count, File, Model
+from profkit.core.typed_file import Amount, Count, Model, Output
 from profkit.rules.checklist_format import FindingInFull, finding_row
 from profkit.rules.finding import Finding
 from profkit.timeline.events import Events, Times
@@ -114,7 +114,7 @@ class ProcessRow(Model, frozen=True, kw_only=True):
     explained_alone: Amount
 
 
-class ApplicationFile(File, frozen=True, kw_only=True, tag="profkit.application/1"):
+class ApplicationFile(Output, frozen=True, kw_only=True, tag="profkit.application/1"):
     """What the steps of an application are made of, by process. Times are in seconds; starts from
     the first event of the recording. `checklist` has what a fix relieves, most time saved first;
     `untimed` counts events without valid times, which are left out."""
@@ -178,8 +178,7 @@ class Application:
         from profkit.application.causes import findings_of
         from profkit.rules.rule_file import shipped_rules
 
-        steps = [process.steps for process in self.processes]
-        return findings_of(self.events, steps, shipped_rules())
+        return findings_of(self.events, [each.steps for each in self.processes], shipped_rules())
 
     def step_slices(self) -> list[tuple[str, int, int]]:
         """Name, start and end (ns) of each step of the first process."""

@@ -119,7 +119,8 @@ def timeline_document(
     summary: shapes.TimelineSummary, findings: Sequence[Finding], *, brief: bool = False
 ) -> doc.Document:
     """Busy and idle time, findings, in `brief` with their first action, and all tables."""
-    blocks = [*_head(summary), *map(doc.Note, summary.report.notes), _region(summary.region)]
+    blocks = [*_head(summary), *map(doc.Note, summary.report.notes)]
+    blocks += [_region(summary.region)] if summary.region.busy else []
     if findings:
         blocks.append(doc.Heading(words.HEADING, note=f"of {_base(summary.region, findings)}"))
         blocks += (

@@ -69,7 +69,7 @@ def unrecorded(events: Events, process: int | None = None) -> str:
     if lost := lost_work(events, process):
         return f"{lost}, and the GPU is not known to be idle without it: {REMEDY}"
     failed = failed_tracing(events)
-    return f"{failed}: {FAILED_REMEDY}" if failed else ""
+    return f"{failed}; {FAILED_REMEDY}" if failed else ""
 
 
 def _of(process: int | None, owners: list[int]) -> npt.NDArray[np.bool_]:

@@ -193,6 +193,7 @@ def test_an_export_of_calls_alone_keeps_the_schema(tmp_path: Path) -> None:
     text = shown(path, "terminal")
     assert "! tracing failed: launches, copies and memsets called: " in text
     assert "Kernels by share" not in text
+    assert "GPU busy" not in text
 
 
 @pytest.mark.parametrize("name", RECORDED)
