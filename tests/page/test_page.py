@@ -21,7 +21,7 @@ import profkit
 from profkit.commands.cli import app
 from profkit.ui import document as doc
 from profkit.ui.html import document_html
-from tests.conftest import H200, export, h200, needs_reader, plain_bytes
+from tests.conftest import H200, ROOT, export, h200, needs_reader, plain_bytes
 
 Cli = Callable[..., Result]
 KNOWN = H200 / "known.ncu-repz"
@@ -166,6 +166,44 @@ def test_it_loads_without_a_complaint_and_never_scrolls_sideways(
     assert tab.evaluate("document.documentElement.scrollWidth") <= width
     assert tab.evaluate("document.documentElement.dataset.theme") == theme
     assert tab.locator("#roofline-chart svg").count() == 1
+
+
+@needs_browser
+def test_on_a_laptop_no_column_is_cut_or_runs_into_the_next(show: Callable[..., Seen]) -> None:
+    tab = show("run", 1280).tab
+    assert tab.evaluate(
+        "[...document.querySelectorAll('#kernels .scroll')]"
+        ".every(box => box.scrollWidth <= box.clientWidth)"
+    )
+    assert tab.evaluate(
+        "[...document.querySelectorAll('.first .run small')].every(text =>"
+        " text.scrollWidth <= text.clientWidth + 1)"
+    )
+
+
+@needs_browser
+@pytest.mark.parametrize("width", [390, 1280])
+def test_one_kernel_has_a_roofline_with_a_slope_and_ticks(browser: Any, width: int) -> None:
+    """Two decades of either axis at least, so two ticks, and the roof's ridge in the frame."""
+    tab = browser.new_page(viewport={"width": width, "height": 1000})
+    tab.set_content("<div id=chart style='height:400px'></div>")
+    for script in ("echarts.common.min.js", "theme.js", "charts.js"):
+        tab.add_script_tag(path=str(ROOT / "profkit" / "page" / "assets" / script))
+    bounds = tab.evaluate(
+        "() => { const point = {x: 900, y: 9e14, share: 1, level: 'dram', flags: [], name: 'k',"
+        " full: 'k', launch: 0, precision: 'fp16', roof: 'fp16', facts: []};"
+        " const roofs = [{key: 'dram', rate: 4.8e12, memory: true, text: ''},"
+        " {key: 'fp16', rate: 9.9e14, memory: false, text: ''}];"
+        " const drawn = profkitCharts.roofline(document.getElementById('chart'),"
+        " {points: [point], roofs: roofs}, {level: 'dram', chosen: () => {}});"
+        " const option = drawn.chart.instance.getOption();"
+        " return [option.xAxis[0].min, option.xAxis[0].max, option.yAxis[0].min] }"
+    )
+    ridge = 9.9e14 / 4.8e12
+    assert bounds[0] < ridge / 2
+    assert bounds[1] / bounds[0] >= 100
+    assert bounds[2] <= 9.9e14 / 40
+    tab.close()
 
 
 @needs_browser

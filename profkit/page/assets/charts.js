@@ -105,10 +105,14 @@ const profkitCharts = (function () {
     const compute = data.roofs.filter((roof) => !roof.memory).map((roof) => roof.rate);
     const memory = data.roofs.filter((roof) => roof.memory).map((roof) => roof.rate);
     const top = Math.max.apply(null, compute.concat(ys));
-    const ridge = compute.length && memory.length ? top / Math.min.apply(null, memory) : 0;
+    const both = compute.length && memory.length;
+    const last = both ? top / Math.min.apply(null, memory) : 0;
+    const first = both ? Math.min.apply(null, compute) / Math.max.apply(null, memory) : Infinity;
+    // two decades at least, and the slope of the memory roof: one point alone spans neither
+    const low = Math.min(first, Math.min.apply(null, xs)) / 3;
     return {
-      x: [Math.min.apply(null, xs) / 3, Math.max(ridge * 3, Math.max.apply(null, xs) * 3)],
-      y: [Math.min.apply(null, ys) / 4, top * 2.5],
+      x: [low, Math.max(last * 3, Math.max.apply(null, xs) * 3, low * 100)],
+      y: [Math.min(Math.min.apply(null, ys) / 4, top / 40), top * 2.5],
     };
   }
 
@@ -183,10 +187,13 @@ const profkitCharts = (function () {
     const order = points.map((_, index) => index).filter((index) => !points[index].algorithmic)
       .sort((a, b) => points[b].share - points[a].share);
     const named = new Set();
+    const used = new Set();
     order.forEach(function (index) {
       const point = points[index];
       if (named.has(point.full + point.launch) || named.size >= (narrow ? 5 : 12)) return;
-      const text = shorten(point.name, narrow ? 18 : 34);
+      const text = (narrow ? [18, 26, 34] : [34]).map((length) => shorten(point.name, length))
+        .find((name) => !used.has(name));
+      if (!text) return;
       const width = text.length * 6.8;
       const gap = radius(point) + 5;
       const [x, y] = at[index];
@@ -198,6 +205,7 @@ const profkitCharts = (function () {
       const side = sides.find((name) => inside(places[name], area) && !taken.some((box) => overlap(box, places[name])));
       if (!side) return;
       named.add(point.full + point.launch);
+      used.add(text);
       taken.push(places[side]);
       labels.set(point, { side: side, text: text });
     });
