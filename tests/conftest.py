@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import csv
 import fcntl
+import math
 import os
 import shutil
 import signal
@@ -30,6 +31,7 @@ from profkit.core.typed_file import encode
 from profkit.rules.pair_archive import unpack
 from profkit.study.run import derived_summary
 from profkit.study.summary_format import BaselineFile
+from profkit.ui import progress
 from tests import forks
 from tests.recorded import reports_are_read_once  # noqa: F401  (a fixture for all)
 
@@ -213,6 +215,14 @@ def forked_processes() -> Iterator[None]:
     """Python processes are forked instead of started; see `tests.forks`."""
     with pytest.MonkeyPatch.context() as patch:
         forks.install(patch)
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def no_line_of_progress() -> Iterator[None]:
+    """What a command writes does not depend on how busy the machine is."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(progress, "_SHOWN_AFTER", math.inf)
         yield
 
 

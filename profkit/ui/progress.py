@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 
 from profkit.ui.text import literal
 
-_SHOWN_AFTER = 2.0  # seconds; what is read sooner needs no progress
+_SHOWN_AFTER = 1.0  # seconds, chosen: with what comes before, something is seen within two
 _CLEAR = "\r\x1b[K"
 _WIDEST = 96  # columns, chosen: on one line of most terminals
 
@@ -41,20 +41,22 @@ def stage_progress() -> Iterator[Callable[[str, str], None]]:
 
 @contextmanager
 def progress_line() -> Iterator[Callable[[int, int], None]]:
-    """A line on stderr, on a terminal, once reading has taken two seconds."""
-    started = time.monotonic()
-    shown = False
+    """A line on stderr once reading takes long: one that changes on a terminal, one only elsewhere."""
+    live, started, shown = sys.stderr.isatty(), time.monotonic(), False
 
     def update(done: int, total: int) -> None:
         nonlocal shown
         elapsed = time.monotonic() - started
-        if sys.stderr.isatty() and elapsed >= _SHOWN_AFTER:
+        if elapsed >= _SHOWN_AFTER and (live or not shown):
             shown = True
-            sys.stderr.write(f"\rreading {done} of {total}, {elapsed:.0f} s\x1b[K")
-            sys.stderr.flush()
+            text = f"reading {done} of {total}, {elapsed:.0f} s"
+            with suppress(OSError):
+                sys.stderr.write(f"{_CLEAR}{text}" if live else f"{text}\n")
+                sys.stderr.flush()
 
     try:
         yield update
     finally:
-        if shown:
-            sys.stderr.write(_CLEAR)
+        if live and shown:
+            with suppress(OSError):
+                sys.stderr.write(_CLEAR)

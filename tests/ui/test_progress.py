@@ -1,0 +1,24 @@
+"""Something is printed where reading takes long, on a terminal and elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from typer.testing import Result
+
+from profkit.ui import progress
+from tests.conftest import H200
+
+
+def test_a_folder_of_reports_says_once_that_it_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, profkit_cli: Callable[..., Result]
+) -> None:
+    for number in range(3):
+        (tmp_path / f"{number}.ncu-repz").symlink_to(H200 / "sdpa_s512_flash_two_metrics.ncu-repz")
+    monkeypatch.setattr(progress, "_SHOWN_AFTER", 0.0)
+    result = profkit_cli("analyze", tmp_path)
+    assert result.exit_code == 0
+    assert result.stderr.startswith("reading 0 of 3, ")
+    assert result.stderr.count("\n") == 1
