@@ -41,7 +41,7 @@ def stage_progress() -> Iterator[Callable[[str, str], None]]:
 
 @contextmanager
 def progress_line() -> Iterator[Callable[[int, int], None]]:
-    """A line on stderr once reading takes long: one that changes on a terminal, one only elsewhere."""
+    """A line on stderr once reading takes long, which changes on a terminal."""
     live, started, shown = sys.stderr.isatty(), time.monotonic(), False
 
     def update(done: int, total: int) -> None:
