@@ -192,17 +192,15 @@ def _memory_grid(launch: LaunchSummary) -> Table:
         dram_roof += f"\n{percent(bandwidth / sheet.value)} of datasheet{mark}"
     l2_rate, l1_rate = (number(launch.get(f"{level}_bandwidth"), "B/s") for level in ("l2", "l1"))
     l2_roof = _roof(launch, "l2_output_bandwidth", "L2 to SMs ")
-    l1_roof = _roof(launch, "l1_writeback_bandwidth", "loads + stores ")
+    l1_roof = _roof(launch, "l1_writeback_bandwidth", "to registers ")
     l2_hits, l1_hits = (_share(launch, f"{level}_hit_rate") for level in ("l2", "l1"))
     rows = (
         ("DRAM", _traffic(launch, "dram"), rate, dram_roof, ""),
         ("L2", _traffic(launch, "l2"), l2_rate, l2_roof, l2_hits),
         ("L1", number(launch.get("l1_bytes"), "B"), l1_rate, l1_roof, l1_hits),
     )
-    intensity = launch.get("arithmetic_intensity")
-    notes = []
-    if intensity > 0:
-        notes.append(f"arithmetic intensity {number(intensity, 'FLOP/B')} of DRAM traffic")
+    known = ", ".join(_intensities(launch))
+    notes = [f"arithmetic intensity {known} of DRAM traffic"] if known else []
     output = launch.get("l2_output_bandwidth") / launch.get("l2_output_bandwidth_peak")
     if (busy := launch.get("l2_busy")) - output >= _APART:
         notes.append(f"output to SMs is one unit of L2, whose busiest unit is {percent(busy)} busy")
@@ -211,6 +209,15 @@ def _memory_grid(launch: LaunchSummary) -> Table:
     return Table(
         "Memory", columns, rows, "; ".join([*notes, *dict.fromkeys(filter(None, reasons))])
     )
+
+
+def _intensities(launch: LaunchSummary) -> Iterator[str]:
+    """Integer operations of tensor cores, and floating-point operations, per byte of DRAM."""
+    integer, moved = launch.get("ops_tensor_int8"), launch.get("dram_bytes")
+    if integer > 0 and moved > 0:
+        yield f"{number(integer / moved, 'FLOP/B').removesuffix('FLOP/B')}INT8 op/B"
+    if (floating := launch.get("arithmetic_intensity")) > 0:
+        yield number(floating, "FLOP/B")
 
 
 def _traffic(launch: LaunchSummary, level: str) -> str:
@@ -230,6 +237,8 @@ def _roof(launch: LaunchSummary, rate: str, label: str) -> str:
     value, roof = launch.get(rate), launch.get(f"{rate}_peak")
     if math.isnan(value / roof):
         return "n/a"
+    if value == 0 and label:
+        return f"{label}none"
     own = f"{label}{number(value, 'B/s')}, " if label else ""
     return f"{own}{percent(value / roof)} of {number(roof, 'B/s')}"
 
