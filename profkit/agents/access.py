@@ -6,6 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from profkit.core.errors import UsageError
+from profkit.ui.text import cut
+
+_SHOWN = 200  # characters of a path in an error, chosen
 
 
 @dataclass(frozen=True)
@@ -21,7 +24,9 @@ class Access:
             raise UsageError("an empty path, or one with a NUL", "pass the path of a file")
         path = (self.roots[0] / text).resolve()
         if not any(path == root or root in path.parents for root in self.roots):
-            raise UsageError(f"{text}: outside the roots", "start the server with --root DIR")
+            raise UsageError(
+                f"{cut(text, _SHOWN)}: outside the roots", "start the server with --root DIR"
+            )
         return str(path)
 
     def check_run(self) -> None:

@@ -8,8 +8,8 @@ from pathlib import Path
 def mcp(root: tuple[Path, ...] = (), allow_run: bool = False) -> None:
     """Serve profkit's verbs to a coding agent, over stdin and stdout.
 
-    Eight tools: doctor, profile, time, analyze, explain, diff, source, next. Files are read below
-    --root alone, and programs are run only with --allow-run. Needs the extra `mcp`.
+    Nine tools: doctor, profile, time, analyze, explain, diff, source, timeline, next. Files are
+    read below --root alone, and programs are run only with --allow-run. Needs the extra `mcp`.
 
     Options:
       root (DIR): Folder whose files may be read, the first also to run in; repeatable (default: the
@@ -25,10 +25,12 @@ def mcp(root: tuple[Path, ...] = (), allow_run: bool = False) -> None:
     from profkit.core.extras import require
 
     require("the MCP server", "mcp")
-    from profkit.agents.server import server
+    import anyio
+
+    from profkit.agents.server import serve
 
     roots = tuple(folder.resolve() for folder in root or [Path()])
     for folder in roots:
         if not folder.is_dir():
             raise UsageError(f"--root {folder}: not a folder", "name an existing folder")
-    server(Access(roots, allow_run), roots[0]).run("stdio")
+    anyio.run(serve, Access(roots, allow_run), roots[0])
