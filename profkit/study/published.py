@@ -79,12 +79,9 @@ class Figure(Struct, frozen=True, kw_only=True):
         return self.median_ms and self.median_ms / 1e3
 
     @property
-    def low(self) -> float | None:
-        return self.low_ms and self.low_ms / 1e3
-
-    @property
-    def high(self) -> float | None:
-        return self.high_ms and self.high_ms / 1e3
+    def interval(self) -> tuple[float, float] | None:
+        """The ends of its interval."""
+        return (self.low_ms / 1e3, self.high_ms / 1e3) if self.low_ms and self.high_ms else None
 
     @property
     def flop_rate(self) -> float:
@@ -170,7 +167,7 @@ def overclaims(pairs: Iterable[PublishedPair]) -> Counter[str]:
     """
     counts: Counter[str] = Counter()
     for pair in pairs:
-        if pair.same_samples and pair.figure.low is not None:
+        if pair.same_samples and pair.figure.interval:
             faulty = bool(pair.faults)
             counts.update(judged=1, faulty=faulty, one_tick=Fault.one_tick in pair.faults)
             counts.update(pair.row.dependence if faulty else ())
@@ -255,9 +252,9 @@ def _shortfall(row: Row, figure: Figure, ratio: float, chip: Device) -> Shortfal
 
 def _faults(row: Row, figure: Figure) -> Iterator[Fault]:
     """The faults of an interval published for the samples."""
-    if figure.low is None or figure.high is None:
+    if figure.interval is None:
         return
-    width = figure.high - figure.low
+    width = figure.interval[1] - figure.interval[0]
     if row.refused:
         yield Fault.refused
     elif row.low is not None and row.high is not None and width < row.high - row.low:

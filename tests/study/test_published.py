@@ -42,9 +42,9 @@ def test_every_figure_is_of_a_product_with_a_peak_and_not_above_it() -> None:
     assert {one.gpu for one in published()} == {"L4", "H100 SXM", "H200"}
     assert all(one.share is not None and 0 < one.share < 1 for one in published())
     assert all(
-        one.low <= one.seconds <= one.high
+        one.interval[0] <= one.seconds <= one.interval[1]
         for one in published()
-        if one.seconds and one.low and one.high
+        if one.seconds and one.interval
     )
 
 
@@ -71,7 +71,7 @@ def test_the_study_is_quoted_whole_and_as_published() -> None:
     figures = [one for one in published() if one.study == "l4_sdpa_study"]
     told = [
         [one.batch, one.heads, one.length, one.dim,
-         one.seconds and one.seconds * 1e3, [(end or 0) * 1e3 for end in (one.low, one.high)],
+         one.seconds and one.seconds * 1e3, [end * 1e3 for end in one.interval or ()],
          one.flop_rate / 1e9]
         for one in figures[:10]
     ]  # fmt: skip
