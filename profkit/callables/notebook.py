@@ -29,18 +29,27 @@ _USAGE = "%%profkit [--ncu] [--reference NAME] [--samples N] [--name NAME] ..."
 def load(shell: InteractiveShell) -> None:
     """Define the magics, and load ncu's injection library while CUDA has not started."""
     prepare_attachment()
-    shell.register_magic_function(lambda line: _line(shell, line), "line", "profkit")
-    shell.register_magic_function(lambda line, cell: _cell(shell, line, cell), "cell", "profkit")
 
+    def line(line: str) -> Run | None:
+        """Check and time an expression, in the notebook's names: `%profkit f(x)`."""
+        return _shown(lambda: _measured(shell, {}, f"return {line.strip()}"))
 
-def _line(shell: InteractiveShell, line: str) -> Run | None:
-    """`%profkit f(x)`: the expression is timed, in the notebook's names."""
-    return _shown(lambda: _measured(shell, {}, f"return {line.strip()}"))
+    def cell(line: str, cell: str) -> Run | None:
+        """Check and time the cell's body, whose last expression is its result.
 
+            %%profkit --reference expected --ncu
+            y = f(x)
+            y.sum()
 
-def _cell(shell: InteractiveShell, line: str, cell: str) -> Run | None:
-    """`%%profkit OPTIONS`: the cell's body is timed; its last expression is what is checked."""
-    return _shown(lambda: _measured(shell, _options(shell, line), cell))
+        --reference NAME: the value, or a function that returns it, to check the result against.
+        --ncu: also record it with Nsight Compute.
+        --samples N, --blocks N, --seconds S, --warmup-ms MS: how long it is timed.
+        --margin SHARE, --work NAME, --stream NAME, --name NAME: as of `profkit.profile`.
+        """
+        return _shown(lambda: _measured(shell, _options(shell, line), cell))
+
+    shell.register_magic_function(line, "line", "profkit")
+    shell.register_magic_function(cell, "cell", "profkit")
 
 
 def _shown(measure: Callable[[], Run]) -> Run | None:

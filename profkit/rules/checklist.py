@@ -23,7 +23,7 @@ from profkit.rules.headroom import Headroom
 from profkit.rules.libraries import caller_actions, library_of
 from profkit.rules.rule_file import Rule, shipped_rules
 from profkit.rules.samples import NOT_SAMPLED, WORTH_SAMPLING
-from profkit.ui.text import plural
+from profkit.ui.text import factor, plural
 
 if TYPE_CHECKING:
     from profkit.timing.variants import Variants
@@ -166,12 +166,14 @@ class Checklist:
         count, every = len(self.rule_items), len(self.findings)
         kernels = f" ({every} counting each kernel)" if every > count else ""
         head = f"<Checklist: {plural(count, 'finding')}{kernels}, {extent}{lacking}"
+        head += "; by speedup of the whole" if self.items else ""
         shown = self.rule_items[:_SHOWN]
-        width = max((len(item.best.speedup_text) for item in shown), default=0)
+        gains = [factor(item.speedup) if item.rank else "no estimate" for item in shown]
+        width = max(map(len, gains), default=0)
         lines = [
-            f"  {item.rank or '-':>2}  {item.best.speedup_text:{width}}  "
-            f"{item.title}: {item.best.subject}{item.other_kernels}"
-            for item in shown
+            f"  {item.rank or '-':>2}  {gain:{width}}  {item.title}: "
+            f"{item.best.subject}{item.other_kernels}{item.own_speedup}"
+            for item, gain in zip(shown, gains, strict=True)
         ]
         if more := len(self.rule_items) - len(shown):
             lines.append(f"  and {plural(more, 'more item')}")

@@ -304,6 +304,11 @@ class FindingGroup:
         return self.rule.title
 
     @property
+    def own_speedup(self) -> str:
+        """`, 2.1x [1.5, 2.9]` of its first kernel; "" without an estimate."""
+        return f", {self.best.speedup_text}" if self.best.estimate else ""
+
+    @property
     def other_kernels(self) -> str:
         """` and 2 more kernels`; "" for one kernel."""
         more = len(self.findings) - 1

@@ -31,6 +31,7 @@ from profkit.ui.text import between, count, literal, number, percent, plural, se
 _FINE = 0.02
 # Chosen: a ratio within 10% of 1 gets a third decimal, a share below 0.1% a second one.
 _CLOSE, _NARROW = 0.10, 0.001
+_NOISY = 0.5  # of the median, chosen: a wider half-interval says less than its ends
 _LEAST_NEEDED = (
     "P99", "P90", "P5", "Outliers", "Reserved", "Std", "Median by order", "Power", "P95",
     "Median within run",
@@ -254,11 +255,14 @@ def method(timed: Series) -> str:
 
 
 def latency_words(timed: Series) -> str:
-    """A median and the half-width of its interval: `±` at 95% over blocks, `≈` without a level."""
+    """A median and the half-width of its interval: `±` at 95% over blocks, `≈` without a level;
+    the interval itself where that is wider than _NOISY."""
     median, interval = timed.summary.median, timed.interval
     if interval is None:
         return f"{number(median, 's')} (no interval)"
     half = max(interval.high - median, median - interval.low) / median
+    if half > _NOISY:
+        return f"{number(median, 's')} (too noisy: {seconds_between(interval.low, interval.high)})"
     return f"{number(median, 's')} {'≈' if interval.level is None else '±'}{_small(half)}"
 
 

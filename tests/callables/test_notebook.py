@@ -84,3 +84,9 @@ def test_a_mistake_is_one_line(
     (line,) = capsys.readouterr().out.splitlines()
     assert line.startswith("profkit: ")
     assert words in line
+
+
+@pytest.mark.parametrize(("kind", "word"), [("line", "%profkit f(x)"), ("cell", "--reference")])
+def test_a_magic_says_what_it_does(shell: Any, kind: str, word: str) -> None:
+    magic = shell.magics_manager.magics[kind]["profkit"]
+    assert word in magic.__doc__

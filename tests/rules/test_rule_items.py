@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import re
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from profkit.report.summary import groups
 from profkit.rules.checklist import WORTH_ACTING, Checklist, checklist
 from profkit.rules.finding_text import overlap
+from tests.conftest import h200
 from tests.rules.test_engine import own, report
 
 
@@ -94,3 +96,13 @@ def test_what_has_no_estimate_is_minor_on_a_short_kernel(tmp_path: Path) -> None
         assert item.rank == 0
         assert math.isnan(item.speedup)
         assert item.minor == (share < WORTH_ACTING)
+
+
+def test_the_repr_of_a_checklist_is_sorted_by_what_it_shows() -> None:
+    """A kernel's own speedup is no order: the report gains more of a slower kernel's small one."""
+    text = repr(h200("known").checklist())
+    gains = re.findall(r"^ +\d+  (\d[\d.,]*)x", text, re.M)
+    assert len(gains) > 3
+    values = [float(gain.replace(",", "")) for gain in gains]
+    assert values == sorted(values, reverse=True)
+    assert "by speedup of the whole" in text

@@ -145,3 +145,13 @@ def test_published_single_runs_carry_no_level(path: Path) -> None:
     assert "raw_latencies" in json.loads(path.read_text(encoding="utf-8"))
     for latency in read_latencies(path).latencies:
         assert levelled(latency) == []
+
+
+def test_an_interval_far_wider_than_its_median_is_called_too_noisy() -> None:
+    """Blocks of 60 µs of which one took 500 times as long, on a machine that did other work."""
+    rng = np.random.default_rng(3)
+    times = 60e-6 * (1 + 0.01 * rng.standard_normal((8, 30)))
+    times[::2] *= 500
+    words = latency_words(analyze_latency(series(times)))
+    assert "too noisy" in words
+    assert "%" not in words
