@@ -26,6 +26,7 @@ from profkit.application.parts import (
 )
 from profkit.application.ranking import EXPLAINED, KernelUse, Pick, Ranking, ranking
 from profkit.application.steps import Steps, rank_order, steady_steps
+from profkit.core import typed_file
 from profkit.core.errors import BadInput
 from profkit.core.typed_file import Amount, Count, Model, Output
 from profkit.rules.checklist_format import FindingInFull, finding_row
@@ -316,10 +317,8 @@ def _part(process: Process, part: Part) -> StepPartRow:
     exchange = process.exchanges.get(part.name) if part.group == COMMUNICATION else None
     known = exchange if exchange and not exchange.reason else None
     return StepPartRow(
-        group=part.group,
-        name=part.name,
+        **typed_file.part(part, "group", "name", "count"),
         share=process.parts.share(part),
-        count=part.count,
         seconds=_seconds(part.times),
         hidden=_seconds(part.hidden),
         bus_bandwidth=known.bandwidth if known else None,
@@ -331,14 +330,10 @@ def _kernel(events: Events, use: KernelUse) -> StepKernelRow:
     shape = events.configurations[use.configuration]
     return StepKernelRow(
         name=events.kernel_names[use.name].name,
-        kind=use.kind,
-        family=use.family,
-        grid=shape.grid,
-        block=shape.block,
-        launches=use.launches,
+        **typed_file.part(use, "kind", "family", "launches", "share"),
+        **typed_file.part(shape, "grid", "block"),
         seconds=use.time / 1e9,
         median=use.median / 1e9,
-        share=use.share,
     )
 
 
@@ -346,10 +341,6 @@ def _pick(events: Events, pick: Pick) -> PickRow:
     shape = events.configurations[pick.configuration]
     return PickRow(
         name=events.kernel_names[pick.name].name,
-        grid=shape.grid,
-        block=shape.block,
-        share=pick.share,
-        launch_index=pick.launch_index,
-        skip=pick.skip,
-        nvtx=pick.nvtx,
+        **typed_file.part(pick, "share", "launch_index", "skip", "nvtx"),
+        **typed_file.part(shape, "grid", "block"),
     )

@@ -64,9 +64,7 @@ def plan(names: Iterable[str]) -> Change:
 
 
 def findings(
-    events: Events,
-    rules: Sequence[Rule],
-    disabled: Collection[str] = (),
+    events: Events, rules: Sequence[Rule], disabled: Collection[str] = ()
 ) -> tuple[Finding, ...]:
     """What rules find in a timeline: in its steps, or in all of it where nothing repeats. Of
     several programs they are of that on the first GPU.

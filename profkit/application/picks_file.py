@@ -9,7 +9,7 @@ from pathlib import Path
 from msgspec import structs
 
 from profkit.application.ranking import Pick
-from profkit.core.typed_file import Amount, Count, File, Model, read_file
+from profkit.core.typed_file import Amount, Count, File, Model, part, read_file
 from profkit.report.summary import ReportSummary
 from profkit.timeline.events import Events
 
@@ -58,10 +58,8 @@ def entry(events: Events, pick: Pick, reason: str = "") -> PickEntry:
     shape = events.configurations[pick.configuration]
     return PickEntry(
         kernel=events.kernel_names[pick.name].name,
-        grid=shape.grid,
-        block=shape.block,
-        device=pick.device,
-        share=pick.share,
+        **part(shape, "grid", "block"),
+        **part(pick, "device", "share"),
         reason=reason,
     )
 

@@ -10,6 +10,7 @@ from profkit.application.kernel_kinds import COMMUNICATION, kernel_family, kerne
 from profkit.application.parts import KERNELS, StepParts
 from profkit.application.steps import Steps
 from profkit.application.work import Mask, dense, kernels_of, streams_of
+from profkit.core.typed_file import part
 from profkit.timeline.events import Events
 
 EXPLAINED = 0.9
@@ -170,16 +171,12 @@ def _picks(events: Events, steps: Steps, uses: list[KernelUse]) -> tuple[Pick, .
         index = int(early[int(np.argmin(np.abs(durations - use.median)))])
         picks.append(
             Pick(
-                process=steps.process,
-                device=steps.device,
-                name=use.name,
-                configuration=use.configuration,
+                **part(steps, "process", "device"),
+                **part(use, "name", "configuration", "share", "family"),
                 kernel=int(rows[index]),
-                share=use.share,
                 launch_index=index,
                 skip=int((kernels.name[rows[:index]] == use.name).sum()),
                 nvtx=nvtx_path(events, int(kernels.call[rows[index]])),
-                family=use.family,
             )
         )
     return tuple(picks)

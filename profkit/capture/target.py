@@ -31,7 +31,7 @@ from profkit.capture.work import Work
 from profkit.core.atomic_file import write_atomic
 from profkit.core.errors import BadInput, EnvironmentProblem, ProfkitError, TargetFailed, UsageError
 from profkit.core.suggestion import did_you_mean
-from profkit.core.typed_file import convert, encode, plain
+from profkit.core.typed_file import convert, encode, part, plain
 from profkit.ui.text import literal_lines, one_line
 
 Inputs = Mapping[str, Any]
@@ -172,10 +172,8 @@ class Target:
     def described(self) -> Declared:
         """What the target declares."""
         return Declared(
-            name=self.name,
+            **part(self, "name", "dtype", "work"),
             shapes=dict(self.shapes),
-            dtype=self.dtype,
-            work=self.work,
             variants=tuple(variant.name for variant in self.variants),
         )
 
