@@ -11,6 +11,7 @@ from profkit.report.names import own_names
 
 COMMUNICATION, OPTIMIZER, OTHER, GRAPH = "communication", "optimizer", "other", "CUDA graph"
 
+_LONGEST = 4096  # characters of a name, chosen: templates make 3,000; patterns take their square
 _TILE = re.compile(r"_?(tilesize)?\d+x\d+.*")
 _COLLECTIVES = re.compile(
     r"AllReduce|AllGather|ReduceScatter|Broadcast|SendRecv|AllToAll|Reduce|all_?reduce|"
@@ -32,7 +33,7 @@ _COLLECTIVE_NAMES = {
 @lru_cache(maxsize=10_000)
 def kernel_kind(name: str) -> str:
     """The kind of a kernel of this demangled name, "other" where no pattern matches."""
-    plain = _plain(name)
+    plain = _plain(name[:_LONGEST])
     return next((kind for kind, pattern in _patterns() if pattern.search(plain)), OTHER)
 
 
@@ -46,6 +47,7 @@ def collective(name: str) -> str:
 def kernel_family(name: str) -> str:
     """What a kernel is a variant of: equal for kernels that differ in template arguments or tiles,
     and for those that a generator makes for one kind of work."""
+    name = name[:_LONGEST]
     plain = _plain(name)
     made = (family for family, pattern in _families() if pattern.search(plain))
     return next(made, None) or _TILE.sub("", own_names([name])[name])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from profkit.application.kernel_kinds import collective, kernel_family, kernel_kind
@@ -178,3 +180,11 @@ def test_a_collective_is_named(name: str, operation: str) -> None:
 )
 def test_variants_of_a_kernel_are_a_family(first: str, second: str, equal: bool) -> None:
     assert (kernel_family(first) == kernel_family(second)) == equal
+
+
+def test_a_name_of_only_digits_takes_no_minute() -> None:
+    began = time.process_time()
+    for first in "123":
+        kernel_family(first * 200_000)
+        kernel_kind(first * 200_000)
+    assert time.process_time() - began < 10  # seconds; at once on an idle machine
