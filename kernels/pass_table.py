@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import nnls
 
-from profkit.capture.passes import SASS, passes_of_each
+from profkit.capture.passes import FULL, SASS, scheduled
 from profkit.capture.perfworks import Chip, Library, LibraryUnusable, library_path, ordered
 from profkit.capture.sections import (
     CAPABILITIES,
@@ -66,7 +66,9 @@ def family(chip: Chip, name: str, metrics: Sequence[str]) -> dict[str, Any]:
     texts = ("-" if row is None else ",".join(str(number[item]) for item in row) for row in rows)
     listed: dict[str, Sequence[str]] = {section: [section] for section in section_names()}
     listed.update(set_sections())
-    answers = passes_of_each(name, list(listed.values()))
+    full = set_sections()[FULL]
+    listed.update({f"{FULL}-{part}": [each for each in full if each != part] for part in full})
+    answers = scheduled(name, list(listed.values()))
     if answers[0].source != "library":
         raise SystemExit(answers[0].problem)
     known = [metric for metric, row in zip(metrics, rows, strict=True) if row]
@@ -122,14 +124,16 @@ def table() -> dict[str, Any]:
         text = json.dumps(family(Chip(library, name), name, metrics), separators=(",", ":"))
         families.setdefault(text, []).append(name)
     rows = [{"chips": chips, **json.loads(text)} for text, chips in families.items()]
-    return {"metrics": metrics, "families": rows}
+    return {"library": path.stat().st_size, "metrics": metrics, "families": rows}
 
 
 def main() -> int:
     written = table()
     lines = (json.dumps(row, separators=(",", ":")) for row in written["families"])
-    names_line = json.dumps(" ".join(written["metrics"]))
-    text = f'{{"metrics": {names_line},\n"families": [\n' + ",\n".join(lines) + "\n]}\n"
+    head = (
+        f'{{"library": {written["library"]}, "metrics": {json.dumps(" ".join(written["metrics"]))},'
+    )
+    text = head + '\n"families": [\n' + ",\n".join(lines) + "\n]}\n"
     FILE.write_text(text, encoding="utf-8")
     return 0
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from typer.testing import Result
 
-from profkit.capture.passes import passes, passes_of_each
+from profkit.capture.passes import passes, passes_of_each, scheduled
 from profkit.capture.perfworks import FILE, library_path
 from profkit.capture.sections import (
     CAPABILITIES,
@@ -76,6 +76,14 @@ def test_every_set_has_passes_on_every_capability(capability: str) -> None:
 
 
 @needs_library
+def test_the_tables_counts_of_the_full_set_are_the_librarys() -> None:
+    full = list(set_sections()["full"])
+    lists = [full, *([part] for part in full), *([x for x in full if x != part] for part in full)]
+    planned = passes_of_each("GA100", lists)
+    assert planned == scheduled("GA100", lists)
+
+
+@needs_library
 def test_names_that_a_chip_lacks_are_listed() -> None:
     names = ["dram__bytes_read.sum", "dram__bytes_op_read.sum", "dram__byts.sum"]
     free = ["launch__grid_size", "inst_executed", "smsp__pcsamp_sample_count", "SpeedOfLight"]
@@ -96,7 +104,7 @@ def test_sections_have_metrics_on_each_capability() -> None:
 
 QUESTION = """
 import json, sys
-from profkit.capture.passes import passes_of_each
+from profkit.capture.passes import passes_of_each, scheduled
 rows = passes_of_each("GH100", json.loads(sys.argv[1]))
 print(json.dumps([[row.count, row.unknown, row.source, row.problem] for row in rows]))
 """
