@@ -187,12 +187,13 @@ class _Reader:
         if report is None or entry.launch is None or self._checklist is None:
             return _Kernel(entry, group, share)
         launch = report.summary.launches[entry.launch]
-        findings = (
+        findings = [
             item
             for item in self._checklist.findings
             if item.group and launch in item.group.launches and item.rule.spans == "kernel"
-        )
-        item = next(findings, None)
+        ]
+        sized = (item for item in findings if item.estimate and not item.void_until)
+        item = next(sized, findings[0] if findings else None)
         gain = item.range[1] if item else math.nan
         ceiling = math.nan if math.isnan(gain) else self._end_to_end(group, share, gain)
         return _Kernel(entry, group, share, item, ceiling)

@@ -111,8 +111,11 @@ class Checklist:
             for rank, findings in enumerate(_by_rule(self.items), 1)
             for share, variant in [self.wholes.saved(findings)]
         ]
-        last = max((group.rank for group in groups if not group.minor), default=0)
-        groups = [replace(group, minor=group.rank > last) for group in groups]
+        same = [group for group in groups if not group.rule.numerics]
+        last = max((group.rank for group in same if not group.minor), default=0)
+        groups = [
+            replace(group, minor=group.rank > last) if group in same else group for group in groups
+        ]
         informative = [
             FindingGroup(
                 0,
@@ -133,7 +136,8 @@ class Checklist:
     def headroom_beside(self, item: Finding) -> Headroom | None:
         """The headroom of an item's kernel where the item is the first about that kernel alone."""
         others = self.findings_on(item.group)
-        first = next((other for other in others if other.rule.spans == "kernel"), None)
+        about_it = (each for each in others if each.rule.spans == "kernel" and not each.rule.first)
+        first = next(about_it, None)
         return item.headroom if item is first else None
 
     def _at_most(self, findings: Iterable[Finding]) -> float:

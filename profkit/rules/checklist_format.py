@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -65,7 +66,7 @@ class FindingRow(Model, frozen=True, kw_only=True):
     variant: str | None
     promises: bool
     estimate_lacks: tuple[str, ...]
-    bound: Real
+    bound: Factor | None
     void_until: tuple[str, ...]
     confidence: Literal["high", "medium", "low"]
     assumes: str | None
@@ -187,7 +188,7 @@ def finding_row(finding: Finding, model: type[F]) -> F:
     rule, estimate, group = finding.rule, finding.estimate, finding.group
     bounded_by = estimate.bounded_by if estimate else None
     values = part(rule, "category", "title", "effort", "verify")
-    values |= part(finding, "confidence", "evidence", "headroom", "actions", "bound", "void_until")
+    values |= part(finding, "confidence", "evidence", "headroom", "actions", "void_until")
     values |= {name: getattr(finding, name) or None for name in _MAY_LACK}
     values |= {
         "rule": rule.name,
@@ -199,6 +200,7 @@ def finding_row(finding: Finding, model: type[F]) -> F:
         "run_speedup": estimate.run if estimate else None,
         "promises": estimate is not None,
         "estimate_lacks": finding.lacking,
+        "bound": None if math.isnan(finding.bound) else finding.bound,
         "bounded_by": bounded_by or None,
         "bound_s": estimate.bound_seconds if estimate and bounded_by else None,
         "where": tuple(map(_place, finding.places)),

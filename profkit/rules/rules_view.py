@@ -164,7 +164,7 @@ def _fired(
 ) -> Iterator[Row]:
     yield from _looked_at(trial.conditions)
     if finding.lacking:
-        yield Row(_ESTIMATE, words.prospects(finding))
+        yield Row(_ESTIMATE, words.estimate(finding))
     if estimate := finding.estimate:
         yield Row(_ESTIMATE, _gain(finding, estimate, checklist))
         yield Row("assumes", finding.rule.assumes)

@@ -62,7 +62,7 @@ MOST_READ = 6000
 """Instructions of the longest code whose samples are read, chosen: the vendor's disassembler then
 takes as long as all else."""
 NOT_SAMPLED = "no warp samples were recorded"
-SHORT_KERNEL = f"below {WORTH_SAMPLING:.0%} of the GPU time; --kernel REGEX selects such a kernel"
+SHORT_KERNEL = f"kernels below {WORTH_SAMPLING:.0%} of the GPU time; --kernel REGEX selects one"
 LONG_CODE = f"code of more than {MOST_READ:,} instructions is not read"
 NO_CODE = "NVIDIA's reader shows no machine code of this kernel; it lacks old architectures"
 """Why nothing is known of a launch's samples by instruction."""

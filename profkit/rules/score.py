@@ -411,7 +411,7 @@ def _own(checklist: Checklist, calibration: Calibration) -> Guess:
         (item.rule.category, estimate.run, _range_of_run(item, checklist, calibration), basis(item))
         if (estimate := item.estimate)
         else (item.rule.category, 1.0, None, None)
-        for item in checklist.findings
+        for item in (*checklist.items, *checklist.informative)
     ]
 
 
