@@ -31,6 +31,8 @@ from profkit.ui.text import extent, literal, number, percent, plural
 _FEWEST_LAUNCHES = 2  # of a step that may be a part of one; chosen: a loop of one or two kernels
 _FEW = 5  # steps, below which the range is shown, not quartiles; chosen
 _NAMED = 3  # fixes, causes and copies in the conclusion, chosen: the tables have the rest
+_OF_KERNELS = "saved_by_kernels"  # by 10%, assumed without a profile: no figure for a headline
+_MUCH_IDLE = 0.1  # share of the step, chosen: it needs a word where no fix is found
 _SHOWN_FROM = 0.01  # share of the step of a cause in the conclusion, chosen
 _MANY_COPIES = 10  # of a step, named whatever their time is; chosen
 _NOTE = (
@@ -95,12 +97,16 @@ def _conclusion(application: Application) -> Iterator[doc.Row]:
     """What a fix relieves, what the GPU waits for, and what is copied."""
     events, parts = application.events, application.processes[0].parts
     worth = [item for item in application.findings if item.range[1] >= 1 + WORTH_ACTING]
-    for number_, item in enumerate(worth[:_NAMED]):
+    fixes = [item for item in worth if _OF_KERNELS not in item.rule.relieves]
+    for number_, item in enumerate(fixes[:_NAMED]):
         gain = doc.strong(finding_text.item_gain(finding_text.single(item)))
         yield doc.Row("then" if number_ else "Fix first", doc.styled(gain, f"  {item.title}"))
-    if not worth and not unrecorded(events, parts.steps.process):
-        busy = percent(sum(map(parts.share, parts.group(KERNELS))))
-        yield doc.Row("Conclusion", f"{finding_text.NO_TIMELINE_FINDING} Kernels take {busy}.")
+    if not fixes and not unrecorded(events, parts.steps.process):
+        busy, idle = (sum(map(parts.share, parts.group(group))) for group in (KERNELS, GAPS))
+        text = f"no fix outside of kernels, which take {percent(busy)}: profile these"
+        host = "; median steps replayed without the overhead of nsys keep the GPU busy"
+        text += host if worth and idle >= _MUCH_IDLE else ""
+        yield doc.Row("Conclusion", text if busy else "no kernel is recorded")
     for label, group in (("GPU idle", GAPS), ("Exposed copies", COPIES)):
         members = sorted(parts.group(group), key=lambda part: -parts.share(part))
         total = sum(map(parts.share, members))
