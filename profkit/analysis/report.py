@@ -239,6 +239,7 @@ class Kernel:
             source_lines.source_files(self._action),
             blamed(checklist, self.summary.index),
             responsible(checklist, rows),
+            self.summary.gpu.cc,
         )
 
     def code(self, view: SourceView) -> Code:

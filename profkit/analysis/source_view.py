@@ -14,6 +14,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
+from profkit.core.compute_capability import ComputeCapability, why_no_text
 from profkit.core.typed_file import Count, Model, Number, Real
 from profkit.machine_code import blame
 from profkit.machine_code.blame import AWAITED, COUNTED, EXECUTED, SAMPLES, Samples
@@ -160,8 +161,9 @@ def source_view(
     texts: Mapping[str, Sequence[str]],
     findings: Blamed,
     addresses: Mapping[int, Collection[int]],
+    capability: ComputeCapability,
 ) -> SourceView:
-    """The view of a launch's instructions.
+    """The view of a launch's instructions on a chip of a compute capability.
 
     `rows` have values by the catalog names of FIELDS; `present` are those that were recorded, the
     others are unknown. `texts` are source files' lines. Of a line with a finding, only the
@@ -193,7 +195,7 @@ def source_view(
         total=Counts(**added(code)),
         files=files,
         instructions=code,
-        notes=_notes(code, has_source=has_source),
+        notes=_notes(code, capability, has_source=has_source),
     )
 
 
@@ -256,7 +258,9 @@ def _weight(file: SourceFile) -> tuple[float, float, str]:
     return -(0.0 if math.isnan(samples) else samples), -len(lines), file.file
 
 
-def _notes(instructions: Sequence[Instruction], *, has_source: bool) -> tuple[str, ...]:
+def _notes(
+    instructions: Sequence[Instruction], capability: ComputeCapability, *, has_source: bool
+) -> tuple[str, ...]:
     if not has_reader():
         return (WITHOUT_READER,)
     notes = []
@@ -266,8 +270,8 @@ def _notes(instructions: Sequence[Instruction], *, has_source: bool) -> tuple[st
         notes.append("source text not recorded: record with `ncu --import-source yes`")
     if unread := sum(not row.sass for row in instructions):
         notes.append(
-            f"{unread:,} of {len(instructions):,} instructions have no SASS in the report: live "
-            "registers are unknown"
+            f"{unread:,} of {len(instructions):,} instructions have no SASS in the report "
+            f"({why_no_text(capability) or 'unread'}): live registers are unknown"
         )
     return tuple(notes)
 

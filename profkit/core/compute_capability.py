@@ -7,6 +7,7 @@ from dataclasses import dataclass
 ComputeCapability = tuple[int, int]
 OLDEST: ComputeCapability = (7, 0)
 NEWEST: ComputeCapability = (99, 9)
+_DISASSEMBLED = (7, 5)  # of ncu-report 2025.3 and newer, which gives question marks for CC 7.0
 
 
 @dataclass(frozen=True)
@@ -33,3 +34,10 @@ def parse_range(text: str) -> Range:
     if not dash:
         return Range(first, first)
     return Range(first, parse_capability(high) if high else NEWEST)
+
+
+def why_no_text(capability: ComputeCapability) -> str:
+    """Why a chip's instructions have no text in a report; "" where NVIDIA's reader has it."""
+    if capability >= _DISASSEMBLED or capability == (0, 0):
+        return ""
+    return f"NVIDIA's ncu-report has no instruction text of sm_{capability[0]}{capability[1]}"

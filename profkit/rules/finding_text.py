@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from profkit.core.compute_capability import why_no_text
 from profkit.core.unit_words import is_word, unit_after
 from profkit.machine_code.blame import SAMPLES
 from profkit.report.action import WITHOUT_READER, has_reader
@@ -411,11 +412,17 @@ def _counted(blame: str) -> str:
 
 
 def location_note(item: Finding) -> str:
-    """What the lines of warp samples are: where warps wait, not what they wait for."""
-    if not all(name.startswith(SAMPLES) for name in item.rule.blame):
-        return ""
-    barrier = ": at or after the barrier" if _BARRIER in item.rule.blame else ""
-    return f"where warps wait{barrier}"
+    """What the lines of warp samples are (where warps wait, not what they wait for), and why there
+    are instructions in place of lines, or their addresses alone."""
+    notes = []
+    if all(name.startswith(SAMPLES) for name in item.rule.blame):
+        barrier = ": at or after the barrier" if _BARRIER in item.rule.blame else ""
+        notes.append(f"where warps wait{barrier}")
+    if not any(place.line for place in item.places):
+        notes += [] if item.library else ["compile with -lineinfo for lines"]
+        if item.group and not any(place.sass for place in item.places):
+            notes.append(why_no_text(item.group.typical.gpu.cc))
+    return "; ".join(filter(None, notes))
 
 
 def main_places(places: Sequence[Place]) -> list[Place]:

@@ -129,3 +129,14 @@ def test_a_roof_by_units_says_so(profkit_cli: Callable[..., Result]) -> None:
     shown = profkit_cli("roofline", path, "--precision", "tensor_fp16").stdout
     assert "measured SM clock, by compute capability" in shown
     assert "no counter for the roof of" in shown
+
+
+def test_addresses_without_text_and_lines_say_why_and_what_would_give_them(
+    profkit_cli: Callable[..., Result],
+) -> None:
+    """A V100's code, compiled without line information."""
+    report = CORPUS / "lammps__output.ncu-repz"
+    for verb in ("checklist", "source"):
+        text = " ".join(profkit_cli(verb, report).stdout.split())
+        assert "NVIDIA's ncu-report has no instruction text of sm_70" in text
+        assert "compile with -lineinfo" in text
