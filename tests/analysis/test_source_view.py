@@ -29,7 +29,7 @@ def view(
     findings: Blamed = NOTHING,
     addresses: Mapping[int, Collection[int]] | None = None,
 ) -> SourceView:
-    return source_view(rows, present, texts, findings, addresses or {})
+    return source_view(rows, present, texts, findings, addresses or {}, (9, 0))
 
 
 def summed(counts: Sequence[Counts]) -> tuple[float, ...]:
