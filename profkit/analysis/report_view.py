@@ -23,7 +23,7 @@ from profkit.ui.text import percent, plural
 if TYPE_CHECKING:
     from profkit.rules.finding import Finding
 
-_DISPENSABLE = ("Spread", "Median", "Count", "Total", "Headroom")
+_DISPENSABLE = ("Spread", "Median", "Count", "Headroom", "Grid / block")
 # chosen: with them, the overview fits a screen of 45 lines; the others are counted
 _KERNELS_SHOWN = 5
 _WARNINGS_SHOWN = 1  # chosen: a line or two
@@ -31,7 +31,7 @@ _HEADING_NAME, _NAME_LINES = 90, 3  # chosen: one line, and template kernels in 
 _CELL_NAME = 70  # characters, chosen: two columns of numbers fit beside it in a notebook cell
 _CELL_FINDINGS = 3  # chosen: with recording and kernels on one screen of a notebook
 _RULES = "Results of ncu's own rules"
-_RULES_NOTE = "local: of a unit's efficiency, not of time; --format json has the full text"
+_RULES_NOTE = "local: of a unit's efficiency, not of time"
 
 
 def overview_document(
@@ -172,9 +172,13 @@ def _detail(rank: int, group: Group) -> Iterator[doc.Block]:
         return
     yield from panels.panels(launch)
     yield from panels.grids(launch)
-    rules = tuple((row.value, f"{row.label}: {row.note}") for row in overview.rule_rows(launch))
+    rules = tuple(
+        doc.Row(row.label, ": ".join(filter(None, (row.value, row.note))))
+        for row in overview.rule_rows(launch)
+    )
     if rules:
-        yield doc.Table(_RULES, ("Estimate", "Rule"), rows=rules, note=_RULES_NOTE, names=("Rule",))
+        yield doc.Heading(_RULES, 3, _RULES_NOTE)
+        yield doc.Facts("", rows=rules)
 
 
 def report_cell(report: ReportSummary, checklist: Checklist) -> str:

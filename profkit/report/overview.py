@@ -189,8 +189,7 @@ def rule_rows(launch: LaunchSummary) -> tuple[Row, ...]:
             claim = f"est. {'' if whole else 'local '}speedup {percent(speedup)}"
             if speedup <= 0:
                 claim = "" if rule.speedup is None else "no speedup"
-            head, dot, _ = rule.message.partition(". ")
-            row = Row(literal(rule.title), claim, literal(head + dot.strip()))
+            row = Row(literal(rule.title), claim, literal(" ".join(rule.message.split())))
             advice.append((-speedup if whole else 1.0, row))
     return tuple(row for _, row in sorted(advice, key=lambda item: item[0]))
 

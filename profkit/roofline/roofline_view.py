@@ -150,7 +150,8 @@ def _roofs(roofs: Sequence[Roof], nominal: Sequence[str]) -> doc.Table:
     has_ridges = len(memory) < len(roofs)
     if not has_ridges:
         columns, rows = columns[:3], [row[:3] for row in rows]
-    return doc.Table("Roofs", columns, tuple(rows), "Ridge: ridge point in FLOP/B" * has_ridges)
+    note = "Ridge: ridge point in FLOP/B" * has_ridges
+    return doc.Table("Roofs", columns, tuple(rows), note, dispensable=("Source",))
 
 
 def _bare(intensity: float) -> str:

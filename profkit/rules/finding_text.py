@@ -568,7 +568,8 @@ def ncu_advice(checklist: Checklist, groups: Iterable[Group]) -> Iterator[str]:
         if 2 * checklist.evaluated < checklist.rules and group.share >= WORTH_SAMPLING:
             for row in rule_rows(group.typical)[:_ADVICE]:
                 value = f" ({row.value})" if row.value else ""
-                yield f"{row.label}{value}: {row.note}"
+                sentence, stop, _ = row.note.partition(". ")
+                yield f"{row.label}{value}: {sentence}{stop.strip()}"
 
 
 def summary(checklist: Checklist) -> str:

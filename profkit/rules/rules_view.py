@@ -49,7 +49,8 @@ def list_document(rules: Sequence[Rule]) -> Document:
     """All rules, a line or two each."""
     rows = tuple((rule.name, rule.category, rule.title) for rule in rules)
     more = f"{plural(len(rules), 'rule')}; details: profkit rules explain RULE"
-    return Document("Rules", (Table("", ("Rule", "Category", "Finding"), rows, more),))
+    columns = ("Rule", "Category", "Finding")
+    return Document("Rules", (Table("", columns, rows, more, dispensable=("Category",)),))
 
 
 def page_document(rules: Sequence[Rule]) -> Document:
