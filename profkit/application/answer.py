@@ -192,8 +192,7 @@ class _Reader:
             for item in self._checklist.findings
             if item.group and launch in item.group.launches and item.rule.spans == "kernel"
         ]
-        sized = (item for item in findings if item.estimate and not item.void_until)
-        item = next(sized, findings[0] if findings else None)
+        item = max(findings, key=lambda item: not item.void_until and item.saved, default=None)
         gain = item.range[1] if item else math.nan
         ceiling = math.nan if math.isnan(gain) else self._end_to_end(group, share, gain)
         return _Kernel(entry, group, share, item, ceiling)

@@ -86,7 +86,7 @@ def test_debug_builds_are_known_by_their_program() -> None:
         "mixes-reconstruction__version2.ncu-rep": 1,
         "seq_align__profile.ncu-repz": 1,
         "IndexSpaces.jl__profile_3176628c.ncu-rep": 0,  # Julia writes .debug_info, but is optimized
-        "NuKEXC__profile_fastc.ncu-rep": 0,
+        "cs599k__silu_77_06.ncu-repz": 0,
     }.items():
         launch = profkit.load(CORPUS / name).summary.launches[0]
         assert launch.get("debug_information") == expected, name
