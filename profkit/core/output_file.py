@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 from collections.abc import Iterator
@@ -43,7 +44,8 @@ def output_file(path: Path, *, force: bool) -> Iterator[Path]:
         raise UsageError(f"{path}: exists", "--force replaces it") from None
     except OSError as error:
         why = error.strerror or str(error)
-        remedy = "write into an existing folder"
+        full = error.errno in {errno.ENOSPC, errno.EFBIG}
+        remedy = "free disk space" if full else "write into an existing folder"
         raise UsageError(f"{path}: can't be written ({why})", remedy) from None
 
 

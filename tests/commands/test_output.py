@@ -195,7 +195,7 @@ def test_a_full_disk_keeps_the_old_file(tmp_path: Path, words: Sequence[object])
         check=False,
     )  # fmt: skip
     assert done.returncode == 2
-    assert f"{output.name}: can't be written (File too large)" in done.stderr
+    assert f"{output.name}: can't be written (File too large); free disk space" in done.stderr
     assert len(done.stderr.splitlines()) == 1
     assert output.read_text() == "old"
     assert list(tmp_path.iterdir()) == [output]
