@@ -64,6 +64,7 @@ docs: .venv/profkit-all  ## write the generated pages, and the output in README 
 	$(BIN)/profkit metrics --format markdown --force -o docs/reference/metrics.md
 	$(BIN)/profkit rules list --format markdown --force -o docs/reference/rules.md
 	$(BIN)/python -m kernels.residuals
+	$(BIN)/python -m kernels.fixes
 	$(BIN)/python -m kernels.document
 	$(BIN)/python -m kernels.run_files
 

@@ -21,8 +21,10 @@ from profkit.rules.engine import (
 from profkit.rules.finding import DemonstratedSpeedup, Finding, FindingGroup, UnevaluatedRule
 from profkit.rules.headroom import Headroom
 from profkit.rules.libraries import caller_actions, library_of
+from profkit.rules.memory import Memory
 from profkit.rules.rule_file import Rule, shipped_rules
 from profkit.rules.samples import NOT_SAMPLED, WORTH_SAMPLING
+from profkit.rules.standing import remember
 from profkit.ui.text import factor, plural
 
 if TYPE_CHECKING:
@@ -58,9 +60,12 @@ class Wholes:
         # of variants with the same kernel, the first
         return max(wholes, key=lambda whole: round(whole[0], 2), default=(0.0, ""))
 
-    def saved(self, findings: Iterable[Finding]) -> tuple[float, str]:
+    def saved(self, findings: Iterable[Finding], *, standing: bool = False) -> tuple[float, str]:
         """The largest share of a whole that fixing these findings of one rule saves, and that
-        whole; a launch that several of them cover counts once, with the largest share saved."""
+        whole; a launch that several of them cover counts once, with the largest share saved.
+
+        With `standing` a finding saves what the estimate does whose place it has.
+        """
         shares: dict[int, float] = {}
         launches: dict[int, LaunchSummary] = {}
         for finding in findings:
@@ -69,7 +74,8 @@ class Wholes:
                 return 1 - 1 / estimate.run if estimate else math.nan, ""
             for launch in estimate.launches:
                 launches[launch.index] = launch
-                share = 1 - 1 / estimate.likely
+                counted = finding.standing or estimate if standing else estimate
+                share = 1 - 1 / counted.likely
                 shares[launch.index] = max(share, shares.get(launch.index, 0.0))
         return self.most((launches[index], share) for index, share in shares.items())
 
@@ -102,6 +108,11 @@ class Checklist:
     skipped: int
     wholes: Wholes
     headrooms: Mapping[int, Headroom] = field(default_factory=dict)
+
+    def remembering(self, memory: Memory) -> Checklist:
+        """The checklist in the order that another memory of fixes gives."""
+        items = _ranked(remember(self.items, memory), self.wholes)
+        return replace(self, items=tuple(items))
 
     @cached_property
     def rule_items(self) -> tuple[FindingGroup, ...]:
@@ -337,8 +348,8 @@ def _items(
 
 
 def _ranked(findings: Iterable[Finding], wholes: Wholes) -> list[Finding]:
-    """Findings by the speedup of their rule for its whole, which gives them their rank, and by
-    their own; those without an estimate last. `run` is of the whole of each.
+    """Findings by the standing of their rule in its whole, which gives them their rank, and by
+    their own speedup; those without an estimate last. `run` is of the whole of each.
 
     Rules whose findings are all void until others are fixed come after all else, but for those that
     change numerics.
@@ -349,7 +360,7 @@ def _ranked(findings: Iterable[Finding], wholes: Wholes) -> list[Finding]:
         own[0].rule.name: (
             own[0].rule.numerics,
             all(finding.void_until for finding in own),
-            -wholes.saved(own)[0],
+            -wholes.saved(own, standing=True)[0],
         )
         for own in _by_rule(promising)
     }

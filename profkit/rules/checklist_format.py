@@ -16,6 +16,7 @@ from profkit.report.summary import ReportSummary
 from profkit.rules.checklist import Checklist
 from profkit.rules.finding import Evidence, Finding, UnevaluatedRule
 from profkit.rules.headroom import Factor, Headroom
+from profkit.rules.memory import Similar
 
 F = TypeVar("F", bound="FindingRow")
 Share = Annotated[float, Meta(extra_json_schema={"minimum": 0, "maximum": 1})]
@@ -51,8 +52,8 @@ class FindingRow(Model, frozen=True, kw_only=True):
     `assumes` is what the estimate takes for granted of the fix, null for nothing. `bound` is the
     factor that the fix alone allows by what is known where quantities are missing, else null.
     `void_until` are rules to fix first: until then it says nothing. `bounded_by` is
-    the next bottleneck after the fix, whose remaining work takes `bound_s`. `where` has the largest
-    share first.
+    the next bottleneck after the fix, whose remaining work takes `bound_s`. `similar` are recorded
+    fixes of the category on kernels like this one. `where` has the largest share first.
     """
 
     rank: Rank
@@ -74,6 +75,7 @@ class FindingRow(Model, frozen=True, kw_only=True):
     bound_s: Real
     evidence: tuple[Evidence, ...]
     where: tuple[PlaceRow, ...]
+    similar: Similar | None = None
 
 
 class FindingInFull(FindingRow, frozen=True, kw_only=True):
@@ -188,7 +190,8 @@ def finding_row(finding: Finding, model: type[F]) -> F:
     rule, estimate, group = finding.rule, finding.estimate, finding.group
     bounded_by = estimate.bounded_by if estimate else None
     values = part(rule, "category", "title", "effort", "verify")
-    values |= part(finding, "confidence", "evidence", "headroom", "actions", "void_until")
+    values |= part(finding, "confidence", "evidence", "headroom", "actions")
+    values |= part(finding, "void_until", "similar")
     values |= {name: getattr(finding, name) or None for name in _MAY_LACK}
     values |= {
         "rule": rule.name,

@@ -41,8 +41,10 @@ from profkit.rules.finding import (
     unevaluated,
 )
 from profkit.rules.headroom import Headroom, headroom
+from profkit.rules.memory import shipped_memory
 from profkit.rules.rule_file import CONTEXT, Rule
 from profkit.rules.samples import NOT_SAMPLED, SAMPLED, SAMPLED_FROM, Sampled
+from profkit.rules.standing import remember
 
 AT_THE_ROOF = "at_the_roof"
 _PICKED = "kernel-name"  # ncu's option for some kernels: others ran between their launches
@@ -84,7 +86,7 @@ class Trial:
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """Findings, most time saved first, those without an estimate last.
+    """Findings by their standing, most time saved first, those without an estimate last.
 
     `unknown` are the rules that could not be evaluated for some kernel, with what they lack.
     """
@@ -120,8 +122,8 @@ def diagnose(
         for finding in largest.values()
         if finding.launch is not None
     )
-    ordered = tuple(sorted(filter(None, capped), key=_order))
-    return Diagnosis(ordered, unknown, len(table.subjects), headrooms)
+    remembered = remember(filter(None, capped), shipped_memory())
+    return Diagnosis(tuple(sorted(remembered, key=_order)), unknown, len(table.subjects), headrooms)
 
 
 def _within(finding: Finding, most: float, total: float) -> Finding | None:
@@ -176,10 +178,11 @@ def explain_timeline(quantities: Mapping[str, float], rule: Rule) -> Trial:
 
 
 def _order(finding: Finding) -> tuple[float, bool, bool, str]:
-    """By time saved; then what a fix would relieve though another floor holds the kernel, what only
-    informs, and last that a kernel is at its roof."""
+    """By the time that its standing saves; then what a fix would relieve though another floor holds
+    the kernel, what only informs, and last that a kernel is at its roof."""
     rule = finding.rule
-    return -finding.saved, not rule.formulas, rule.category == AT_THE_ROOF, rule.name
+    saved = finding.standing.saved if finding.standing else finding.saved
+    return -saved, not rule.formulas, rule.category == AT_THE_ROOF, rule.name
 
 
 class _Table(ABC, Generic[Row]):

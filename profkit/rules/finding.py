@@ -30,6 +30,7 @@ from profkit.ui.text import factor, factor_range, plural
 
 if TYPE_CHECKING:
     from profkit.report.summary import Group, LaunchSummary
+    from profkit.rules.memory import Similar
 
 SECTOR = 32  # the bytes of a sector on every architecture
 _OVERLAP = 1.01  # chosen: factors are printed to two decimals
@@ -161,6 +162,8 @@ class Finding:
     whose time that gain is of, in a report of several; "" for the report's. `headroom` is the
     kernel's, None where unknown. `void_until` are the rules whose findings on its kernel come
     first: until they are fixed, it says nothing.
+    `similar` are recorded fixes of kernels like it, `standing` is the estimate whose place it takes
+    among those on its kernel (rules.memory); None for its own.
     """
 
     rule: Rule
@@ -179,6 +182,8 @@ class Finding:
     variant: str = ""
     headroom: Headroom | None = None
     void_until: tuple[str, ...] = ()
+    similar: Similar | None = None
+    standing: Estimate | None = None
 
     @property
     def finding(self) -> Finding:

@@ -40,6 +40,7 @@ from profkit.rules.calibration import Basis, Calibration, shipped_calibration
 from profkit.rules.checklist import Checklist
 from profkit.rules.declared_headroom import DeclaredWork
 from profkit.rules.finding import Finding
+from profkit.rules.memory import shipped_memory
 from profkit.rules.rule_file import shipped_rules
 from profkit.rules.samples import CATEGORIES
 from profkit.rules.score_without_counters import (
@@ -331,7 +332,13 @@ def judge(pair: RecordedPair, examine: Examine) -> Verdict:
         remedy = did_you_mean(category, CATEGORIES, other, alike=0.5)
         raise BadInput(f"{folder / PAIR}: unknown category {category!r}", remedy)
     gains = pair.kind != "no_gain"
-    examined = [examine(report) for report in (pair.before, pair.after) if report]
+    memory = shipped_memory().without(pair.family)
+    examined = [
+        (summary, checklist.remembering(memory))
+        for report in (pair.before, pair.after)
+        if report
+        for summary, checklist in [examine(report)]
+    ]
     reports = [report for report, _ in examined]
     if len(reports) > 1 and math.isnan(achieved):
         if not all(report.total > 0 for report in reports):

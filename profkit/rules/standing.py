@@ -1,0 +1,45 @@
+"""The order of a kernel's findings: by what fixes save, and by those of kernels like it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+
+from msgspec.structs import replace as replace_field
+
+from profkit.rules.finding import Finding
+from profkit.rules.memory import Memory, certainty, similar
+
+
+def remember(findings: Iterable[Finding], memory: Memory) -> list[Finding]:
+    """Findings with what recorded fixes of kernels like theirs say of their category.
+
+    On a kernel they stand in the order of (factor - 1) x weight: the first has the place of the
+    largest estimate, and so on.
+    """
+    kernels: dict[int, list[Finding]] = defaultdict(list)
+    others: list[Finding] = []
+    for finding in findings:
+        of_kernel = finding.estimate and finding.group and finding.rule.spans == "kernel"
+        (kernels[id(finding.group)] if of_kernel else others).append(finding)
+    return [*(each for own in kernels.values() for each in _placed(own, memory)), *others]
+
+
+def _placed(findings: Sequence[Finding], memory: Memory) -> Iterator[Finding]:
+    group = findings[0].group
+    nearest = memory.nearest(group.typical.values) if group else ()
+    places = sorted(
+        (each.estimate for each in findings if each.estimate), key=lambda each: -each.saved
+    )
+    alike = [similar(nearest, each.rule.category) for each in findings]
+    weighed = [
+        ((each.speedup - 1) * kernels.weight, each, kernels)
+        for each, kernels in zip(findings, alike, strict=True)
+    ]
+    weighed.sort(key=lambda each: -each[0])
+    total = sum(weight for weight, *_ in weighed)
+    for (weight, finding, kernels), place in zip(weighed, places, strict=True):
+        is_first = finding is weighed[0][1] and nearest
+        sure = certainty(weight / total) if is_first else None
+        yield replace(finding, similar=replace_field(kernels, certainty=sure), standing=place)
