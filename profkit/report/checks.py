@@ -35,7 +35,7 @@ _DISAGREEMENT = 0.05
 """Largest relative disagreement of counters of different passes that is not reported, of stalls and
 traffic: ten times that of launches that run long against ncu's overhead."""
 FITS_IN_L2 = (
-    "data fits in L2, where the application may find it: ncu --cache-control none shows that time"
+    "data fits in L2, where the program may find it: ncu --cache-control none shows that time"
 )
 """ncu flushes the caches before each launch, unless it is told not to."""
 _MATTERS = 0.3  # chosen: of the time or the stalls; less DRAM hardly limits a kernel

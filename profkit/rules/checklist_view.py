@@ -356,12 +356,13 @@ def _lines(
     """A finding's title, and under it its first kernel with its own speedup and number."""
     best = group.best
     number = f"{group.rank:>2}  " if group.rank else " !  " if group.comes_first else " -  "
-    gain = f"{words.item_gain(group):<{_GAIN}}" if group.rank else ""
+    gain = f"{words.item_gain(group):<{_GAIN - 1}} " if group.rank else ""
     title = in_style(gain, Style.good), strong(group.title), _basis(group, checklist)
     yield styled(number, *title)
-    own = f"{best.speedup_text}{words.of_chain(best)}" if best.estimate else ""
+    has_own = best.estimate and not best.is_ceiling
+    own = f"{best.speedup_text}{words.of_chain(best)}" if has_own else ""
     start = " " * (_NUMBER + len(gain))
-    start += "" if best.is_ceiling or not own else f"{own}  "
+    start += f"{own}  " if own else ""
     start += f"#{numbers[id(best.group)]}  " if best.group else ""
     remarks = (
         f"{best.library} library" if best.library else "",
@@ -373,7 +374,8 @@ def _lines(
     short = told_apart([name], width - len(start) - len(remark) - _MORE)[name]
     more = len(group.findings) - _IN_OVERVIEW
     others = f"  +{plural(more, 'kernel')}" if more else ""
-    yield styled(start, short, quiet(f"{remark}{others}"))
+    if best.group or own:
+        yield styled(start, short, quiet(f"{remark}{others}"))
 
 
 def _rest(shown: Sequence[FindingGroup], checklist: Checklist) -> Iterator[Block]:

@@ -298,14 +298,13 @@ def extents(checklist: Checklist) -> str:
     first = f"of {whole(checklist)}, then per {_RANGE}"
     if _has_several_bases(checklist):
         first = f"title: part in parentheses; below: {_RANGE}"
-    return f"{first} ({RANGES}); {NOT_ADDITIVE}; {LEFT_OUT}"
+    order = "the order counts recorded fixes of similar kernels too"
+    return f"{first} ({RANGES}); {NOT_ADDITIVE}; {order}; {LEFT_OUT}"
 
 
 def notes() -> str:
     """What ranges are, and which findings are left out, in one line."""
-    order = "order: by estimate, and by recorded fixes of similar kernels"
-    held = f"[low, high] ({_HELD}: how often it held)"
-    return f"{held}; {order}; savings below {_LEAST} of a kernel left out"
+    return f"[low, high] ({_HELD}: how often it held); savings below {_LEAST} of a kernel left out"
 
 
 def whole(checklist: Checklist) -> str:
