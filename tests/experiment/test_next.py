@@ -182,7 +182,7 @@ def test_nothing_left_is_said_with_the_reason(profkit_cli: Cli, name: str, resou
 
 @needs_corpus
 def test_most_rules_without_data_are_no_reason_to_stop(profkit_cli: Cli) -> None:
-    text = profkit_cli("next", CORPUS / "HomCmprsr__report.ncu-repz").stdout
+    text = profkit_cli("next", CORPUS / "MiSTIC__profileHIGGS.ncu-repz").stdout
     assert "Stop" not in text
     assert "The launch has too few threads to fill the chip" in text
 
