@@ -87,6 +87,8 @@ def _stop_rows(stop: Stop) -> Iterator[Row]:
         add = " --set full" if len(stop.sections) > _SECTIONS else add
         rules = f"{stop.unevaluated} of {stop.rules} rules, which lack data"
         yield Row("not known", rules + (f"; record with ncu{add}" if add else ""))
+    elif stop.inconclusive:
+        yield Row("not known", "no kernel has a duration; record with ncu --set full")
 
 
 def log_document(log: Log) -> Document:
