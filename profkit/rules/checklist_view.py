@@ -260,6 +260,7 @@ def _kernel_rows(
                 proofs.append(proof)
         most = None if complete or not (brief or place) else _EVIDENCE_SHOWN
         yield Row("evidence", "; ".join(words.evidence(finding)[:most]))
+        yield Row("rank", words.margin(finding))
         yield Row("recorded fixes", words.recorded(finding))
         yield Row("location", words.location(finding))
 
