@@ -131,9 +131,7 @@ def report_document(
     ]
     if complete:
         blocks.append(doc.Heading(words.HEADING))
-        blocks += checklist_view.checklist_blocks(
-            report, checklist, name, whole=True, complete=True
-        )
+        blocks += checklist_view.checklist_blocks(report, checklist, whole=True, complete=True)
     else:
         blocks += checklist_view.findings_blocks(report, checklist)
     for rank, group in enumerate(shown, start=1):

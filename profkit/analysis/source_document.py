@@ -407,5 +407,5 @@ def facts(spot: Spot, titles: Mapping[int, str]) -> Iterator[str]:
     if counts.global_excess > 0:
         yield f"{compact(counts.global_excess)} excess sectors"
     if counts.live > 0:
-        yield f"{counts.live:.0f} live regs"
+        yield plural(int(counts.live), "live register")
     yield from (titles[rank] for rank in spot.findings)

@@ -37,7 +37,8 @@ _SHOWN_FROM = 0.01  # share of the step of a cause in the conclusion, chosen
 _MANY_COPIES = 10  # of a step, named whatever their time is; chosen
 _NOTE = (
     "Each instant belongs to one part: to kernels, else communication, copies, memset, idle. "
-    "Times and counts are means over steps. Hidden: overlapped by other work."
+    "Times and counts are means over steps; parts below 0.1% are not listed. Hidden: overlapped by "
+    "other work."
 )
 
 

@@ -325,7 +325,7 @@ def timing(timed: TimedChange) -> str:
         else f"{faster(timed.speedup)}, no confidence interval"
     )
     if timed.design == INTERLEAVED:
-        factor += " over blocks"
+        factor += " over timing blocks"
     medians = f"{latency_words(timed.before)}{_ARROW}{latency_words(timed.after)}"
     return f"timed, {timed.design_words}: {medians}   {factor}   {timed.verdict}, {timed.why}"
 

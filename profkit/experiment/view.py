@@ -12,6 +12,7 @@ from profkit.experiment.times import Scope
 from profkit.report.catalog import catalog
 from profkit.report.floors import WORTH
 from profkit.rules.measures import MOVED
+from profkit.timing.latency_view import times_as_fast
 from profkit.ui.document import Block, Document, Facts, Heading, Paragraph, Row
 from profkit.ui.text import factor, factor_range, literal, number, percent, plural, shorten
 
@@ -34,7 +35,8 @@ def experiments_document(experiments: Experiments, measure: str) -> Document:
     blocks: list[Block] = []
     if test := experiments.test:
         blocks.append(Heading(f"{test.outcome.verdict}: {test.prediction.title}"))
-        blocks.append(_facts(_kernel(test.prediction), *_outcome_rows(test.outcome)))
+        predicted = Row("predicted", _predicted(test.prediction))
+        blocks.append(_facts(_kernel(test.prediction), predicted, *_outcome_rows(test.outcome)))
     untestable = tuple(map(_untestable, experiments.untestable))
     if experiments.proposed:
         first, *others = experiments.proposed
@@ -150,7 +152,7 @@ def _outcome_rows(made: Outcome) -> Iterator[Row]:
     if made.speedup is not None and made.change is not Change.incomparable:
         low, high = (made.speedup if end is None else end for end in (made.low, made.high))
         basis = "timed" if made.timed else "by ncu's durations"
-        gain = factor_range(made.speedup, low, high)
+        gain = times_as_fast(made.speedup, low, high)
         yield Row("time", f"{made.change}, {gain}{_OF[made.scope]} {basis}")
     for label, kernels in (("added", made.added), ("removed", made.removed)):
         for place, each in enumerate(kernels[:_BESIDE]):
@@ -165,8 +167,8 @@ def _moved(move: Move) -> str:
     if move.before is None or move.after is None:
         return f"{move.quantity} was not recorded on both sides"
     wanted = "rise" if move.rises else "fall"
-    values = " -> ".join(_value(move.quantity, value) for value in (move.before, move.after))
-    return f"{move.quantity} {values} (was to {wanted})"
+    values = " → ".join(_value(move.quantity, value) for value in (move.before, move.after))
+    return f"{move.quantity} {values} (predicted to {wanted})"
 
 
 def _value(name: str, value: float | None) -> str:

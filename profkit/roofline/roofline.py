@@ -282,9 +282,10 @@ def _timing_notes(subjects: Sequence[_Subject], *, has_points: bool) -> list[str
         return []
     methods = dict.fromkeys(map(_method, own))
     timed_part, counted = ("rates", "FLOP and bytes") if has_points else ("times", "bytes")
+    interval = f" with {_interval_words(own)}" if has_points else ""
     notes = [
-        f"{timed_part} from timed latency ({'; '.join(methods)}): median with "
-        f"{_interval_words(own)}; {counted} from ncu"
+        f"{timed_part} from timed latency ({'; '.join(methods)}): median{interval}; "
+        f"{counted} from ncu"
     ]
     if has_points:
         notes.append(

@@ -279,7 +279,7 @@ def _outside(outside: Sequence[Outside], longest: int) -> doc.Table:
         )
         for kernel in outside
     )
-    columns = ("Kernel", *(_OUTPUTS[level] for level in levels), "Time", "Reason")
+    columns = ("Kernel or variant", *(_OUTPUTS[level] for level in levels), "Time", "Reason")
     note = _SHARES if {"l1", "l2"}.intersection(levels) else ""
     return doc.Table("Kernels not on the roofline", columns, rows, note)
 

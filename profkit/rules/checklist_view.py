@@ -60,9 +60,7 @@ def checklist_document(
     complete: bool = False,
 ) -> Document:
     """The report's checklist under its `name`; the rest as of `checklist_blocks`."""
-    blocks = checklist_blocks(
-        report, checklist, name, top, timeline, whole=whole, complete=complete
-    )
+    blocks = checklist_blocks(report, checklist, top, timeline, whole=whole, complete=complete)
     title = styled("Checklist for " if complete else "", code(name))
     head = Heading(title, 1), Paragraph(overview.headline(report))
     return Document(f"Checklist for {name}", (*head, *blocks))
@@ -77,7 +75,6 @@ def checklist_markdown(report: ReportSummary, checklist: Checklist) -> str:
 def checklist_blocks(
     report: ReportSummary,
     checklist: Checklist,
-    name: str,
     top: int = 0,
     timeline: str = "",
     *,
@@ -87,9 +84,8 @@ def checklist_blocks(
     """The `top` findings (0: all) as boxes to tick, with all that is known of each, then roofs,
     demonstrated speedups and what was not evaluated.
 
-    Minor ones and those at a roof are only in the `whole` list. `name` is the report in commands,
-    `timeline` the command that shows the run's. Unless it is `complete`, of a finding on many
-    kernels the first are shown.
+    Minor ones and those at a roof are only in the `whole` list. `timeline` is the command that
+    shows the run's. Unless it is `complete`, of a finding on many kernels the first are shown.
     """
     groups = checklist.rule_items if whole else checklist.major
     first = [group for group in groups if group.comes_first]
@@ -116,7 +112,7 @@ def checklist_blocks(
     yield from in_full(informative, complete=complete)
     if not whole and (text := words.folded(checklist)):
         yield Lines((quiet(f"{text}; --all lists them"),), gap=True)
-    if remarks := _remarks(report, checklist, name, complete=complete):
+    if remarks := _remarks(report, checklist, None, complete=complete):
         yield Facts("", remarks, gap=True)
     if checklist.lacking:
         yield Heading("Rules not evaluated, and their missing quantities", 3)
@@ -293,7 +289,7 @@ def _demonstrated(checklist: Checklist) -> Iterator[Block]:
 
 
 def _remarks(
-    report: ReportSummary, checklist: Checklist, name: str, *, complete: bool = False
+    report: ReportSummary, checklist: Checklist, path: str | None, *, complete: bool = False
 ) -> tuple[Row, ...]:
     """Roofs, demonstrated speedups and what was not evaluated, a line or two each."""
     roofs = words.roofs(checklist)
@@ -305,7 +301,7 @@ def _remarks(
     rows += _named(words.NOTHING, without, complete=complete)
     rows.append(Row("demonstrated", words.proven(checklist.proofs)))
     rows += [Row("ncu's rules", text) for text in words.ncu_advice(checklist, report.groups)]
-    lines = words.unevaluated_lines(checklist, report.session, name)
+    lines = words.unevaluated_lines(checklist, report.session, path)
     return _known([*rows, *(Row("not evaluated", line) for line in lines)])
 
 

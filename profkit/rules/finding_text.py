@@ -12,7 +12,7 @@ from profkit.core.compute_capability import why_no_text
 from profkit.core.unit_words import is_word, unit_after
 from profkit.machine_code.blame import SAMPLES
 from profkit.report.action import WITHOUT_READER, has_reader
-from profkit.report.floors import LAUNCH, SHORTEST, WORTH, floors
+from profkit.report.floors import LAUNCH, REACH, SHORTEST, WORTH, floors
 from profkit.report.resources import RESOURCES
 from profkit.rules.finding import (
     SECTOR,
@@ -44,11 +44,14 @@ _LEAST = f"{1 - 1 / WORTH:.0%}"
 _HELD = "docs/reference/accuracy.md"
 RANGES = f"how often it held: {_HELD}"
 LEFT_OUT = f"findings that save less than {_LEAST} of their kernel are left out"
-HEADROOM = "Headroom: what a kernel's present DRAM traffic, FLOP and launch allow"
+HEADROOM = (
+    "Headroom: speedup that a kernel's present DRAM traffic "
+    f"(at {REACH['dram_busy']:.0%} of peak), FLOP and launch allow"
+)
 NEEDED = f"{HEADROOM}, minus the waste that findings name; moving or computing less gains more"
 DEMONSTRATED = "Demonstrated speedup"
 NO_TIMELINE_FINDING = "No limit was found that a fix would relieve by 2% or more."
-FIRST = "Fix first: until then, other findings on these kernels are void"
+FIRST = "Fix first, then record again: until then, estimates for these kernels are not valid"
 NUMERICS = "These change numerics: another data type"
 INFORMATIVE = "Without an estimated speedup"
 TIMELINE = "the timeline"
@@ -116,7 +119,7 @@ def headroom(headroom: Headroom | None) -> str:
 def headroom_legend(cells: Iterable[str]) -> str:
     """What a column of headrooms means."""
     unknown = any(UNKNOWN_FLOP in cell for cell in cells)
-    return f"{HEADROOM}{f'; FLOP?: {_NO_FLOP}' if unknown else ''}"
+    return f"{HEADROOM}{f'; FLOP?: {_NO_FLOP}, may allow less' if unknown else ''}"
 
 
 def kernel_columns(checklist: Checklist | None) -> Mapping[str, Callable[[Group], str]]:
@@ -268,7 +271,7 @@ def remarks(item: FindingGroup, checklist: Checklist | None) -> str:
         basis(item, checklist) if checklist else "",
         "changes numerics" if item.rule.numerics else "",
         "fix first" if item.comes_first else "",
-        "void until then" if item.best.void_until else "",
+        "not valid until then" if item.best.void_until else "",
     )
     return ", ".join(filter(None, parts))
 
@@ -547,11 +550,12 @@ def _back_to_back(proofs: Sequence[DemonstratedSpeedup]) -> str:
 
 
 def unevaluated_lines(
-    checklist: Checklist, session: Session, path: str = "", *, with_samples: bool = True
+    checklist: Checklist, session: Session, path: str | None = "", *, with_samples: bool = True
 ) -> tuple[str, ...]:
     """Rules that were not evaluated, and what to record for them; kernels left out.
 
-    `with_samples` has the rules that need per-instruction samples which were not read.
+    `with_samples` has the rules that need per-instruction samples which were not read, `path` is
+    the report's in commands, None for a checklist, which lists the missing quantities itself.
     """
     lines = []
     if lacking := checklist.lacking:
@@ -559,6 +563,7 @@ def unevaluated_lines(
         needed = f": need {', '.join(sections)}" if sections else ""
         full = "full" in session.options.get("set", "").split(",")
         remedy = f"{f'profkit checklist {path}'.rstrip()} lists the missing quantities"
+        remedy = "missing quantities below" if path is None else remedy
         remedy = "record with ncu --set full" if sections and not full else remedy
         lines.append(f"{len(lacking)} of {plural(checklist.rules, 'rule')}{needed}; {remedy}")
         lines += [] if has_reader() else [WITHOUT_READER]

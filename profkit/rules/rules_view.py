@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from profkit.core.compute_capability import NEWEST, OLDEST
 from profkit.core.text_files import shipped_text
-from profkit.report.floors import WORTH
+from profkit.report.floors import REACH, WORTH
 from profkit.report.resources import RESOURCES
 from profkit.rules import finding_text as words
 from profkit.rules.rule_file import Action, Rule
@@ -65,7 +65,7 @@ def page_document(rules: Sequence[Rule]) -> Document:
 
 def explained(rule: Rule) -> Iterator[Block]:
     """One rule: conditions, formulas of its estimate, actions and verification."""
-    yield Heading(rule.name, 1, rule.category)
+    yield Heading(rule.name, 1, f"category {rule.category}")
     yield from _explanation(rule, [*_facts(rule, _BY_WIDTH), Row("Defined in", rule.place)])
 
 
@@ -173,7 +173,7 @@ def _fired(
         yield Row("lower bounds", _floors(trial))
         if not math.isnan(trial.time):
             smaller = trial.time * estimate.likely > WORTH and bool(finding.rule.relieves)
-            which = "its waits alone; the estimate is of the relieved resources, where less remains"
+            which = "the stalls alone; the lower bounds leave less, which the estimate follows"
             remains = which if smaller else "the rule's formula, before the lower bounds"
             yield Row("time", f"{percent(trial.time)} remains by {remains}")
     for other in others:
@@ -223,6 +223,7 @@ def _floors(trial: Trial) -> str:
         + " to ".join(
             number(end * duration, "s") for end in dict.fromkeys((now[name], after[name]))
         )
+        + (f" (at {REACH[name]:.0%} of peak)" if name in REACH else "")
         for name in ordered[:_FLOORS_SHOWN]
         if now[name] > _LEAST_FLOOR
     )

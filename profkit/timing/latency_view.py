@@ -141,9 +141,11 @@ def variant_line(timed: Series) -> str:
 
 
 def pair_line(pair: Pair) -> str:
-    """A comparison: `69.6 µs ±0.4% → 46.8 µs ±0.3%   1.49x faster [...] over blocks  IMPROVED`."""
+    """Times and verdict: `69.6 µs ±0.4% → 46.8 µs ±0.3%   1.49x faster [...] over timing blocks
+    IMPROVED`."""
     times = f"{latency_words(pair.a)} → {latency_words(pair.b)}"
-    return f"{times}   {change(pair.comparison)} over blocks  {pair.comparison.verdict.name}"
+    factor = f"{change(pair.comparison)} over timing blocks"
+    return f"{times}   {factor}  {pair.comparison.verdict.name}"
 
 
 def change(comparison: Comparison) -> str:

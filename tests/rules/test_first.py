@@ -195,4 +195,4 @@ def test_no_action_is_one_that_the_kernel_has_taken(
 def test_an_explained_share_of_the_time_does_not_contradict_the_estimate(profkit_cli: Cli) -> None:
     known = recorded_report("known")
     shown = profkit_cli("rules", "explain", "shared_bank_conflicts", "--on", known).stdout
-    assert "its waits alone; the estimate is of the relieved resources" in " ".join(shown.split())
+    assert "by the stalls alone; the lower bounds leave less" in " ".join(shown.split())

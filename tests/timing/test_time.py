@@ -119,7 +119,7 @@ def test_a_slow_variant_regresses_and_the_gate_fails(toy: Path) -> None:
     )  # fmt: skip
     assert done.returncode == 1, done.stderr
     assert {"40", "240"} <= set(done.stderr.splitlines()[0].split())
-    assert re.search(r"µs.* → .*µs.*x slower \[.*\] over blocks  REGRESSED", done.stdout)
+    assert re.search(r"µs.* → .*µs.*x slower \[.*\] over timing blocks  REGRESSED", done.stdout)
     assert re.search(r"^margin +1\.0%", done.stdout, re.MULTILINE)
     document = validated(kept.read_text("utf-8"))
     assert [series["label"] for series in document["series"]] == ["quick", "slow"]
