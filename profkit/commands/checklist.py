@@ -1,4 +1,4 @@
-"""`profkit checklist`: actions for a report's kernels, largest estimated speedup first."""
+"""`profkit checklist`: actions for a report's kernels, the most promising first."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def checklist(
     output: groups.Output[groups.TextFormat],
     rules: groups.RuleOptions,
 ) -> None:
-    """List actions for kernels or for a step, largest estimated speedup first.
+    """List actions for kernels or for a step, the most promising first.
 
     An item has its estimated speedup, evidence, location, actions, and how to verify the fix.
 
