@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import doctest
 import io
+import math
 import os
 import re
 import shlex
@@ -32,10 +33,12 @@ from contextlib import chdir, redirect_stdout
 from functools import cache
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from typer.testing import CliRunner
 
 from profkit.commands.cli import app
+from profkit.ui import progress
 
 ROOT = Path(__file__).parent.parent
 WIDTH = 92  # columns: what the site shows without a scroll bar at 1400 px
@@ -75,11 +78,12 @@ def fill_pages(pages: Iterable[Path]) -> None:
 
 @cache
 def printed(command: str) -> str:
-    """What a profkit command prints to a file, with no state of this user's."""
+    """What a profkit command prints to a file, with no state of this user's and no progress."""
     program, *arguments = shlex.split(command)
     if program != "profkit":
         raise ValueError(f"only profkit's commands are run, not {command!r}")
-    with tempfile.TemporaryDirectory() as empty, chdir(ROOT):
+    silent = patch.object(progress, "_SHOWN_AFTER", math.inf)
+    with tempfile.TemporaryDirectory() as empty, chdir(ROOT), silent:
         environment: Mapping[str, str | None] = {
             "COLUMNS": str(WIDTH),
             "XDG_STATE_HOME": empty,

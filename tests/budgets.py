@@ -55,7 +55,8 @@ def overruns(figures: Mapping[str, int], budgets: Mapping[str, int]) -> Iterator
         if name not in budgets:
             yield f"{name}: no budget in pyproject.toml, [tool.profkit.budgets]"
         elif figure > budgets[name]:
-            yield f"{name}: {figure:,}, at most {budgets[name]:,}"
+            most = f"at most {budgets[name]:,} in pyproject.toml"
+            yield f"{name}: {figure:,}, {most}; CONTRIBUTING.md says what to do"
 
 
 def main() -> int:

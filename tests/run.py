@@ -54,8 +54,8 @@ LARGE = {
     "analysis/test_source.py", "analysis/test_views.py", "commands/test_golden.py",
     "comparison/test_diff.py", "comparison/test_diff_pairs.py", "comparison/test_diff_runs.py",
     "comparison/test_finding_changes.py", "kernels/test_split.py", "page/test_page.py",
-    "report/test_architectures.py", "roofline/test_roofline.py", "rules/test_checklist.py",
-    "rules/test_truth.py",
+    "report/test_architectures.py", "report/test_truth.py", "roofline/test_roofline.py",
+    "rules/test_checklist.py",
 }  # fmt: skip
 """Files that read so many reports that they take up to 2 GB: one at a time, for 4 GB in all."""
 IDLE = {

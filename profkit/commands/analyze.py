@@ -118,7 +118,9 @@ def analyze(
     reports, failures = reading.read_reports(
         paths, advice, kernel=chosen.kernel, nvtx=chosen.nvtx, check_half_from=half_from
     )
-    rows = [(report, reading.sorted_groups(report, sort), items) for report, items in reports]
+    rows = [
+        (report, reading.sorted_groups(report, sort), checklist) for report, checklist in reports
+    ]
     if rows and output.format in {"json", "csv"}:
         output.put(_data(rows, shown, output.format, with_host=with_host))
     elif rows:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, get_args, get_origin
 
 import yaml
-from msgspec import Meta, convert, field
+from msgspec import Meta, ValidationError, convert, field
 from msgspec.structs import fields, force_setattr
 
 from profkit.core.compute_capability import ComputeCapability
@@ -307,7 +307,11 @@ class _Row:
     def rule(self) -> Rule:
         """The rule of a row without faults."""
         place = f"{Path(self.file).name}:{self.lines.get((), 1)}"
-        return convert(self.content | {"place": place}, Rule)
+        try:
+            return convert(self.content | {"place": place}, Rule)
+        except ValidationError as error:  # of a shipped rule, which nobody checked yet
+            remedy = "list all with `profkit rules check rules/`"
+            raise BadInput(f"{place}: {error}", remedy) from None
 
     def fault(self, path: Place, message: str) -> Fault:
         while path and path not in self.lines:
