@@ -179,13 +179,13 @@ def test_what_to_verify_is_read_as_quantities_that_move() -> None:
 
 
 def test_rules_say_what_to_verify_in_quantities() -> None:
-    """All that come with profkit but those that samples or the code alone show."""
+    """All that come with profkit but those that samples, the code or the launches alone show."""
     in_words = {
         rule.name
         for rule in shipped_rules()
         if rule.about == "kernel" and not measures(rule.verify)
     }
-    assert in_words == {"accumulator_in_shared_memory"}
+    assert in_words == {"accumulator_in_shared_memory", "short_launch"}
 
 
 BUSY = ("fma_busy", "alu_busy", "lsu_busy", "lsu_data_busy", "issue_busy")

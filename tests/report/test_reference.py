@@ -63,7 +63,7 @@ def _metrics(message: LaunchMessage, handle: Any) -> Iterator[str]:
     for number, name in enumerate(message.metrics):
         metric, reference = message.metric_by_name(name), handle.metric_by_name(name)
         assert metric is not None
-        value = reference.value() if reference.has_value() else None
+        value = _possible(reference.value()) if reference.has_value() else None
         unit = reference.unit()
         if unit in _SCALED and unit_of(name) != unit and not name.startswith("regex:"):
             yield f"{name} in {unit}"
@@ -71,6 +71,11 @@ def _metrics(message: LaunchMessage, handle: Any) -> Iterator[str]:
             number % _EACH_METRIC == 0 and not _same_instances(metric, reference)
         ):
             yield name
+
+
+def _possible(value: Any) -> Any:
+    """A value, NaN for a number that no counter has."""
+    return value if isinstance(value, str) or 0 <= value <= 1e20 else type(value)("nan")
 
 
 def _same(value: Any, reference: Any) -> bool:

@@ -8,7 +8,7 @@ import pytest
 
 import profkit
 from profkit.machine_code.blame import AWAITED, LONG
-from profkit.rules.samples import Sampled
+from profkit.rules.samples import NOT_SAMPLED, SHORT_KERNEL, Sampled
 from tests.conftest import H200, h200, pair_report
 
 
@@ -73,12 +73,12 @@ def test_what_is_read_once_is_no_pass(pair: str) -> None:
 def test_a_kernel_of_little_time_is_not_looked_at() -> None:
     report = h200("known")
     small = next(group for group in report.summary.groups if group.share < 0.15)
-    assert report._sampled(small.typical) is None
+    assert report._sampled(small.typical) == SHORT_KERNEL
 
 
 def test_a_reduced_set_has_no_samples_to_look_at() -> None:
     report = h200("sdpa_s512_flash_set_basic")
-    assert report._sampled(report.summary.groups[0].typical) is None
+    assert report._sampled(report.summary.groups[0].typical) == NOT_SAMPLED
 
 
 def test_places_are_those_of_the_load() -> None:
