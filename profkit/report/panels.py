@@ -291,7 +291,7 @@ def _shared_grid(launch: LaunchSummary) -> Table:
     if addressed:
         excess = compact(launch.get("shared_wavefronts_excessive"))
         share = _share(launch, "shared_excessive_share")
-        notes.append(f"excessive by instruction addresses: {excess} wavefronts, {share}")
+        notes.append(f"by instruction addresses: N-way, and {excess} excessive wavefronts, {share}")
     if counted:
         notes.append(
             "conflicts by hardware counter include arbitration between accesses and only part of "

@@ -467,10 +467,13 @@ def main_places(places: Sequence[Place]) -> list[Place]:
 
 
 def place_name(place: Place) -> str:
-    """A line as `known.cu:16`, or an instruction after its distance from the kernel's start."""
+    """A line as `known.cu:16`, or an instruction after its distance from the kernel's start, which
+    is negative for a function that the kernel calls."""
     if place.line:
         return f"{literal(Path(place.file).name)}:{place.line}"
-    return f"{place.offset} `{literal(place.sass)}`".lstrip() if place.sass else place.offset
+    called = "(in a called function)" if place.offset.startswith("-") else ""
+    sass = f"`{literal(place.sass)}`" if place.sass else ""
+    return " ".join(filter(None, (place.offset, called, sass)))
 
 
 def kernel_name(group: Group | None) -> str:

@@ -9,9 +9,11 @@ from typer.testing import Result
 
 import profkit
 from profkit.report.checks import NOT_COLLECTED
+from profkit.report.source_lines import Place
 from profkit.report.summary import ReportSummary
 from profkit.rules.checklist import Checklist, checklist
 from profkit.rules.engine import explain
+from profkit.rules.finding_text import place_name
 from profkit.rules.rule_file import shipped_rules
 from profkit.rules.samples import LONG_CODE, NO_CODE
 from tests.conftest import CORPUS, h200, needs_corpus, needs_truth, recorded_report
@@ -190,6 +192,13 @@ def test_no_action_is_one_that_the_kernel_has_taken(
     shared = " ".join(RULES["l1_throughput"].actions_on((9, 0), values))
     for text in (actions, shared):
         assert {word for word in ("16 bytes", "tile of results") if word not in text} == missing
+
+
+def test_an_instruction_before_the_kernel_is_of_a_function_that_it_calls() -> None:
+    place = Place("", 0, "", 0.05, offset="-0xf490")
+    assert place_name(place) == "-0xf490 (in a called function)"
+    own = Place("", 0, "DADD R2, R4, R6", 0.05, offset="+0x0bc0")
+    assert place_name(own) == "+0x0bc0 `DADD R2, R4, R6`"
 
 
 def test_an_explained_share_of_the_time_does_not_contradict_the_estimate(profkit_cli: Cli) -> None:
