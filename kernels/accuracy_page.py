@@ -26,10 +26,11 @@ they held the measured speedup less often; a pair without an estimate is outside
 | published reports of 20 GPUs, all metrics | 33 | 39% | 88% | 1.32x | 82% | 27% | 39% |
 | published reports, basic or partial sets | 13 | 0% | 0% | 2.04x | 0% | 8% | 8% |
 
-These figures are of the order by estimates alone. By fixes of similar recorded kernels too, with
-those recorded on an H200 as the memory, 62% of 34 published with all metrics had their cause first,
-85% among the first three (38% and 85% without). Where the first was called likely, it was right on
-77% of the published; where it was called open, on 53%, and the first two held the cause on 84%.
+These figures are of the order by estimates alone, before fixes that change numerics stood apart.
+With these apart 56% of 34 published with all metrics had their cause first, and 68% by the fixes of
+similar kernels too, with those recorded on an H200 as the memory; 85% had it among the first three.
+Where the first was called likely it was right on 9 of 12, where it was called open on 10 of 20, of
+which 17 had the cause among the first two.
 
 Of seven fixes without a gain in the nine repositories, the first finding predicted 1.1x or more for
 five. Measured from 2026-11-22 to 24.
