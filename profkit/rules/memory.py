@@ -83,7 +83,7 @@ class Memory:
 Certainty = Literal["likely", "open", "undecided"]
 TESTED = {"likely": (9, 12), "open": (10, 20)}
 """Of how many published kernels, on other chips, the first finding was the cause, by its certainty:
-with the fixes recorded on an H200 alone, 2026-11-26."""
+with the fixes recorded on an H200 alone, 2026-11-26. The margins were chosen with them in view."""
 
 
 class Similar(Model, frozen=True):
