@@ -111,7 +111,8 @@ class FindingChange:
             case Status.masked:
                 return self.speedup_before >= WORTH
             case Status.resolved:
-                return not self.speedup_before < WORTH
+                lacks = self.before is not None and self.before.lacking
+                return not (self.speedup_before < WORTH or lacks)
         return True
 
 
