@@ -24,9 +24,7 @@ SCREEN = 40
 _COLUMNS = 99  # of a line, chosen as for a terminal of 100
 _NAME = 16  # characters of a kernel's name at least, chosen: both ends can be told
 _KERNELS = 3  # chosen: their names and times fit two lines
-_RANKING = (
-    "most promising first; speedups of the kernel [low, high], not additive; +N: other kernels"
-)
+_RANKING = "most promising first; speedups of kernels [low, high], not additive; +N: other kernels"
 
 
 class _Most(NamedTuple):
