@@ -454,7 +454,8 @@ def location_note(item: Finding) -> str:
         barrier = ": at or after the barrier" if _BARRIER in item.rule.blame else ""
         notes.append(f"where warps wait{barrier}")
     if not any(place.line for place in item.places):
-        notes += [] if item.library else ["compile with -lineinfo for lines"]
+        can_help = has_reader() and not item.library
+        notes += ["compile with -lineinfo for lines"] if can_help else []
         if item.group and not any(place.sass for place in item.places):
             notes.append(why_no_text(item.group.typical.gpu.cc))
     return "; ".join(filter(None, notes))

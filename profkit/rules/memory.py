@@ -15,8 +15,6 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Literal
 
-import numpy as np
-
 from profkit.core.text_files import shipped_text
 from profkit.core.typed_file import Count, Model
 from profkit.report.floors import REACH
@@ -64,6 +62,8 @@ class Memory:
     def nearest(self, values: Mapping[str, float]) -> tuple[Fix, ...]:
         """The fixes of the kernels most like one with these quantities, the most similar first;
         none where too little of it was recorded."""
+        import numpy as np
+
         both = np.isfinite(self.features) & np.isfinite(own := features(values, self.names))
         common = np.count_nonzero(both, axis=1)
         squares = np.where(both, (self.features - own) ** 2, 0.0).sum(axis=1)
@@ -121,6 +121,8 @@ def certainty(share: float) -> Certainty:
 
 def features(values: Mapping[str, float], names: tuple[str, ...]) -> Column:
     """The features of a kernel by its quantities: shares of its time or of its warps' latency."""
+    import numpy as np
+
     latency = values.get("warp_latency", math.nan)
     return np.array(
         [
@@ -135,6 +137,8 @@ def features(values: Mapping[str, float], names: tuple[str, ...]) -> Column:
 @cache
 def shipped_memory() -> Memory:
     """The recorded fixes that profkit comes with."""
+    import numpy as np
+
     rows = csv.DictReader(shipped_text("profkit.rules", "fixes.csv").splitlines())
     names = tuple(name for name in rows.fieldnames or () if name not in _ABOUT)
     fixes, recorded = [], []
