@@ -137,11 +137,13 @@ def values_of(action: Action) -> Mapping[str, Any]:
 
 
 def values_of_vendor(handle: Any) -> Mapping[str, Any]:
-    """All values of a launch as the vendor's reader has them."""
+    """All values of a launch as the vendor's reader has them, but those that can't be."""
     rows: dict[str, Any] = {}
     for name in handle.metric_names():
         metric = handle.metric_by_name(name)
         shown = metric.value() if metric.has_value() else None
+        if isinstance(shown, int | float) and not 0 <= shown <= 1e20:
+            shown = None  # no counter has such a number, and profkit shows it as missing
         parts = (metric.value(place) for place in range(metric.num_instances()))
         rows[name] = list(map(comparable, (shown, *parts)))
     return rows
