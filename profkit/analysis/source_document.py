@@ -349,7 +349,7 @@ def hottest(view: SourceView, code: Code, *, sass: bool = False) -> list[Spot]:
             for line in file.lines
         ]
         if rest := [row for row in view.instructions if not row.line]:
-            spots.append(Spot("no source line", "", Counts(**added(rest)), ()))
+            spots.append(Spot("no source line", "", added(rest), ()))
     return sorted((spot for spot in spots if _weight(spot)[0] < 0), key=_weight)
 
 

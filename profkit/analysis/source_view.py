@@ -10,9 +10,10 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Annotated, Any
+from typing import Annotated
 
 from msgspec import Meta
+from msgspec.structs import asdict
 
 from profkit.core.compute_capability import ComputeCapability, why_no_text
 from profkit.core.typed_file import Count, Model, Number, Real
@@ -183,8 +184,7 @@ def source_view(
                 )
                 if not row.line or row.address in addresses[rank]
             ),
-            **_counts(row.values, present),
-            live=registers,
+            **asdict(_counts(row.values, present, registers)),
         )
         for row, registers in zip(rows, live, strict=True)
     )
@@ -192,40 +192,39 @@ def source_view(
     has_source = any(line.text and line.instructions for file in files for line in file.lines)
     return SourceView(
         has_source=has_source,
-        total=Counts(**added(code)),
+        total=added(code),
         files=files,
         instructions=code,
         notes=_notes(code, capability, has_source=has_source),
     )
 
 
-def _counts(values: Mapping[str, float], present: Collection[str]) -> dict[str, Any]:
-    counts: dict[str, Any] = {
-        field: values.get(name, 0.0) if name in present else math.nan
-        for field, name in _QUANTITIES.items()
-    }
-    return counts | {
-        "stalls": {
+def _counts(values: Mapping[str, float], present: Collection[str], live: float) -> Counts:
+    return Counts(
+        **{
+            field: values.get(name, 0.0) if name in present else math.nan
+            for field, name in _QUANTITIES.items()
+        },
+        stalls={
             name.removeprefix(SAMPLES): value
             for name, value in values.items()
             if name.startswith(SAMPLES) and value
-        }
-    }
+        },
+        live=live,
+    )
 
 
-def added(rows: Sequence[Counts]) -> dict[str, Any]:
-    """The sums of counts by their names; of `live` the largest. All 0 and live NaN for none."""
+def added(rows: Sequence[Counts]) -> Counts:
+    """The sums of counts; of `live` the largest. All 0 and live NaN for none."""
     stalls: dict[str, float] = defaultdict(float)
     for row in rows:
         for reason, value in row.stalls.items():
             stalls[reason] += value
-    sums: dict[str, Any] = {
-        name: math.fsum(getattr(row, name) for row in rows) for name in _QUANTITIES
-    }
-    return sums | {
-        "stalls": dict(sorted(stalls.items(), key=lambda item: -item[1])),
-        "live": max((row.live for row in rows if not math.isnan(row.live)), default=math.nan),
-    }
+    return Counts(
+        **{name: math.fsum(getattr(row, name) for row in rows) for name in _QUANTITIES},
+        stalls=dict(sorted(stalls.items(), key=lambda item: -item[1])),
+        live=max((row.live for row in rows if not math.isnan(row.live)), default=math.nan),
+    )
 
 
 def _files(
@@ -249,7 +248,7 @@ def _lines(
         own = by_line.get(line, ())
         known = text[line - 1] if line <= len(text) else ""
         ranks = findings.get((name, line), ())
-        yield SourceLine(line, known or None, ranks, len(own), **added(own))
+        yield SourceLine(line, known or None, ranks, len(own), **asdict(added(own)))
 
 
 def _weight(file: SourceFile) -> tuple[float, float, str]:

@@ -51,7 +51,7 @@ def store_folder(root: Path) -> Path:
 def check_call(
     function: Callable[..., Any],
     args: Sequence[Any],
-    options: Mapping[str, Any],
+    options: Mapping[str, object],
     *,
     test: str,
     folder: Path,

@@ -129,7 +129,7 @@ def compare(
 
 
 def invocations(
-    functions: Sequence[Callable[..., Any]], args: Sequence[Any], kwargs: Mapping[str, Any]
+    functions: Sequence[Callable[..., Any]], args: Sequence[Any], kwargs: Mapping[str, object]
 ) -> list[Invocation]:
     """The calls of functions with the same arguments, by names that tell them apart."""
     plain = [_plain(function) for function in functions]

@@ -47,7 +47,7 @@ class Invocation:
     name: str
     function: Callable[..., Any]
     args: Sequence[Any] = ()
-    kwargs: Mapping[str, Any] = field(default_factory=dict)
+    kwargs: Mapping[str, object] = field(default_factory=dict)
 
     def __call__(self) -> Any:
         return self.direct()

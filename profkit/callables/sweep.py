@@ -71,14 +71,14 @@ def sweep(
     return pd.DataFrame(rows, columns=[*grid, *columns])
 
 
-def _points(grid: Mapping[str, Sequence[Any]]) -> Iterator[dict[str, Any]]:
+def _points(grid: Mapping[str, Sequence[Any]]) -> Iterator[dict[str, object]]:
     for values in product(*grid.values()):
         yield dict(zip(grid, values, strict=True))
 
 
 def _arguments(
-    make_inputs: Callable[..., Any] | None, point: Mapping[str, Any]
-) -> tuple[Sequence[Any], Mapping[str, Any]]:
+    make_inputs: Callable[..., Any] | None, point: Mapping[str, object]
+) -> tuple[Sequence[Any], Mapping[str, object]]:
     """The positional and the keyword arguments of a point."""
     if make_inputs is None:
         return (), point
@@ -88,9 +88,9 @@ def _arguments(
     return (inputs if isinstance(inputs, tuple) else (inputs,)), {}
 
 
-def _row(run: Run) -> dict[str, Any]:
+def _row(run: Run) -> dict[str, object]:
     """The columns of a point; NaN for the times of a wrong result."""
-    row: dict[str, Any] = dict.fromkeys(COLUMNS, math.nan) | {"verdict": run.verdict, "gpu": ""}
+    row: dict[str, object] = dict.fromkeys(COLUMNS, math.nan) | {"verdict": run.verdict, "gpu": ""}
     if run.times is None:
         return row | {"samples": 0, "timer": ""}
     timed = run.latency

@@ -45,7 +45,7 @@ _VERBS = {name: panel for panel, names in _PANELS.items() for name in names.spli
 _DRAWING = {"roofline"}
 
 
-class _Commands(Mapping[str, Any]):
+class _Commands(Mapping[str, object]):
     """The verbs' commands; a verb's module is imported, and its options are read, when asked for:
     of all of them that would take longer than most verbs do."""
 

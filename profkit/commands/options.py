@@ -259,7 +259,7 @@ def _listed(value: Any) -> Sequence[Any]:
     return value if isinstance(value, list | tuple) else [] if value is None else [value]
 
 
-def _refuse_to_overwrite(params: Mapping[str, Any], *, force: bool) -> None:
+def _refuse_to_overwrite(params: Mapping[str, object], *, force: bool) -> None:
     """Raise UsageError for an output file that is an input too, another output, or there already
     without `force`."""
     outputs = [path for name in sorted(OUTPUTS) if isinstance(path := params.get(name), Path)]

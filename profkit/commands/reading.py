@@ -207,7 +207,7 @@ def _examined(file: Path, advice: Advice, **selection: Any) -> tuple[ReportSumma
 
 
 def _read(
-    file: Path, advice: Advice, selection: dict[str, Any]
+    file: Path, advice: Advice, selection: dict[str, object]
 ) -> tuple[ReportSummary, Checklist] | ProfkitError:
     try:
         return _examined(file, advice, **selection)

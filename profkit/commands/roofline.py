@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from profkit.commands.groups import NumbersFormat, Output
 from profkit.commands.kinds import Ceilings, Latencies, ReportFile
@@ -14,6 +14,7 @@ from profkit.ui.picture import PICTURES, check_picture
 
 if TYPE_CHECKING:
     from profkit.analysis.report import Report
+    from profkit.capture.correctness import Shapes
     from profkit.roofline.roofline import Roofline
 
 
@@ -21,7 +22,7 @@ class _Row(NamedTuple):
     """A report's roofline; `shapes` are those that its target names."""
 
     path: Path
-    shapes: Mapping[str, Any]
+    shapes: Shapes
     roofline: Roofline
 
 

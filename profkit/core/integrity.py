@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from profkit.core.errors import BadInput
 from profkit.core.regular_file import digest
@@ -13,7 +12,7 @@ from profkit.core.text_files import read_json
 MANIFEST = "manifest.json"
 
 
-def check_unchanged(path: Path) -> Mapping[str, Any]:
+def check_unchanged(path: Path) -> Mapping[str, object]:
     """Compare a file with `manifest.json` in its folder, if listed there; its entry there, or {}.
 
     `files` of a manifest maps file names to `{"sha256": hex, "launches": n}`; `launches` may be
@@ -24,7 +23,7 @@ def check_unchanged(path: Path) -> Mapping[str, Any]:
         return {}
     document = read_json(manifest, "restore it or remove it")
     try:
-        entry: Mapping[str, Any] = document["files"][path.name]
+        entry: Mapping[str, object] = document["files"][path.name]
         expected = str(entry["sha256"])
     except KeyError:
         return {}

@@ -15,13 +15,13 @@ _NESTED = (dict, list, tuple, map)
 _line = json.JSONEncoder(allow_nan=False).encode
 
 
-def json_text(document: Mapping[str, Any], indent: int = 2) -> str:
+def json_text(document: Mapping[str, object], indent: int = 2) -> str:
     """The text of a JSON file; raises ValueError for NaN and infinities."""
     text = json.dumps(document, indent=indent, allow_nan=False) + "\n"
     return _NUMBERS.sub(lambda numbers: f"[{_BREAK.sub(', ', numbers[1])}]", text)
 
 
-def json_rows(document: Mapping[str, Any]) -> Iterator[str]:
+def json_rows(document: Mapping[str, object]) -> Iterator[str]:
     """The text of a JSON file, in pieces: a mapping of plain values in a list takes one line.
 
     A list may be a `map`, of which one item is in memory at a time. Raises ValueError as

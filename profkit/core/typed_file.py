@@ -171,9 +171,9 @@ def encode(model: Model, indent: int = 2, *, dense: bool = True) -> str:
     return json.dumps(document, indent=indent, allow_nan=False) + "\n"
 
 
-def as_output(model: Model) -> dict[str, Any]:
+def as_output(model: Model) -> dict[str, object]:
     """A model as dictionaries and lists, NaN as null."""
-    document: dict[str, Any] = _nulled(plain(model))
+    document: dict[str, object] = _nulled(plain(model))
     return document
 
 
@@ -185,7 +185,7 @@ def _nulled(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def json_schema(model: type[Model] | tuple[type[Model], ...], title: str) -> dict[str, Any]:
+def json_schema(model: type[Model] | tuple[type[Model], ...], title: str) -> dict[str, object]:
     """The JSON Schema (2020-12) of a format, or of its several forms, as written today; older
     files may lack fields."""
     models = model if isinstance(model, tuple) else (model,)
@@ -193,19 +193,19 @@ def json_schema(model: type[Model] | tuple[type[Model], ...], title: str) -> dic
     wholes = [parts.pop(form.__name__) for form in models]
     for part in parts.values():
         part.pop("title", None)
-    schema: dict[str, Any] = {
+    schema = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         **({"$id": str(tag)} if (tag := models[0].__struct_config__.tag) else {}),
         **(wholes[0] if len(wholes) == 1 else {"oneOf": wholes}),
         "title": title,
         "$defs": dict(sorted(parts.items())),
     }
-    simplified: dict[str, Any] = _simplified(schema)
+    simplified: dict[str, object] = _simplified(schema)
     return simplified
 
 
-def _unique(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
-    row: dict[str, Any] = {}
+def _unique(pairs: Iterable[tuple[str, object]]) -> dict[str, object]:
+    row: dict[str, object] = {}
     for key, value in pairs:
         if key in row:
             raise Malformed(f"duplicate key {brief(key)}")
@@ -233,7 +233,7 @@ def _located(document: Any, model: Any, error: str) -> tuple[Place, str]:
     return tuple(steps), brief_words(ValueError(problem[:1].lower() + problem[1:].replace("`", "")))
 
 
-def _failing(document: Any, place: dict[str, Any], model: Any, error: str) -> str:
+def _failing(document: Any, place: dict[str, object], model: Any, error: str) -> str:
     """The first key of a mapping inside a document that is refused with this error."""
     rows = list(place.items())
 

@@ -187,7 +187,7 @@ def _timed(
     shape: str = "",
 ) -> Point:
     target, gpu = latency.target, latency.gpu or known(fingerprint.gpu) or Device()
-    sizes = dict(target.shapes or {}) | ({"dtype": target.dtype} if target.dtype else {})
+    sizes = {**(target.shapes or {})} | ({"dtype": target.dtype} if target.dtype else {})
     manifest = content.manifest
     series = Series(
         target=content.stated.target or target.name or (manifest.target if manifest else ""),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import shlex
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from profkit.ui import document as doc
 from profkit.ui.text import literal, number, percent
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from profkit.roofline.roofs import Roof
     from profkit.timing.latency_format import LatencyFile, Series
 
-Json = dict[str, Any]
+Json = dict[str, object]
 
 MOST_SAMPLES = 600
 """Samples of a track; of more, means of adjacent ones are drawn. Chosen: about two pixels each."""

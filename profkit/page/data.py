@@ -75,7 +75,7 @@ class Content:
     checklist: Checklist
     roofline: Roofline | None = None
     timelines: Mapping[int, KernelTimeline] = field(default_factory=dict)
-    sources: Mapping[int, dict[str, Any]] = field(default_factory=dict)
+    sources: Mapping[int, dict[str, object]] = field(default_factory=dict)
     latency: LatencyFile | None = None
     manifest: Manifest | None = None
 
@@ -245,7 +245,7 @@ def provenance(
     return [(label, value) for label, value in rows.items() if value]
 
 
-def _rows(facts: Mapping[str, Any]) -> Rows:
+def _rows(facts: Mapping[str, object]) -> Rows:
     """Labels and values of known facts; environment variables keep their names."""
     return [
         (name if name.isupper() else name.replace("_", " "), _value_text(name, value))

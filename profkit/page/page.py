@@ -157,9 +157,9 @@ def _timelines(report: Report, groups: Sequence[Group]) -> Mapping[int, KernelTi
 
 def _sources(
     report: Report, checklist: Checklist, groups: Sequence[Group]
-) -> Mapping[int, dict[str, Any]]:
+) -> Mapping[int, dict[str, object]]:
     """Lines and instructions of the longest kernels, up to _MOST_INSTRUCTIONS in all."""
-    sources: dict[int, dict[str, Any]] = {}
+    sources: dict[int, dict[str, object]] = {}
     left = _MOST_INSTRUCTIONS
     for group in groups:
         if left <= 0 or not group.share >= _WORTH_SOURCE:
@@ -173,7 +173,7 @@ def _sources(
     return sources
 
 
-def render_page(page: Mapping[str, Any], application: ApplicationSection | None = None) -> str:
+def render_page(page: Mapping[str, object], application: ApplicationSection | None = None) -> str:
     """The page of the data from `data.page_data`, as one HTML document."""
     scripts = [_text(name) for name in ("theme.js", _CHARTS, "charts.js", "page.js")]
     scripts += [application.script] if application else []

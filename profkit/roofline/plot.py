@@ -137,7 +137,7 @@ def plot_rooflines(
     check_picture(path)
     figure = figure_of(rooflines, title=title, labels=labels, joined=joined)
     # Nothing that changes from one writing to the next, so that files can be compared.
-    dates: dict[str, Any] = {
+    dates: dict[str, object] = {
         ".svg": {"Date": None},
         ".pdf": {"CreationDate": None},
         ".png": {"Software": None},

@@ -33,7 +33,7 @@ def view(
 
 
 def summed(counts: Sequence[Counts]) -> tuple[float, ...]:
-    one = Counts(**added(counts))
+    one = added(counts)
     return one.samples, one.executed, one.shared_excess, one.global_excess
 
 

@@ -66,7 +66,7 @@ def timeline(samples: int) -> KernelTimeline:
 
 @pytest.mark.parametrize("samples", [100, MOST_SAMPLES, 4 * MOST_SAMPLES + 1])
 def test_a_track_keeps_its_mean_however_long_it_is(samples: int) -> None:
-    chart = timeline_chart(timeline(samples))
+    chart: Any = timeline_chart(timeline(samples))
     assert [track["name"] for track in chart["tracks"]] == ["dram_busy", "l2_busy"]
     assert len(chart["times"]) == 1
     values = chart["tracks"][0]["v"]
