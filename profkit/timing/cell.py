@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 from msgspec import UNSET, Meta, field
 from msgspec.structs import force_setattr
@@ -43,7 +43,7 @@ class Source(Model, frozen=True, kw_only=True):
 
     file: str
     sha256: str
-    said: dict[str, object]
+    said: dict[str, Any]
     median: Number | None = None
     taken: str | None = None
 
