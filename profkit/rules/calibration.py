@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Literal
@@ -39,12 +39,14 @@ Basis = Literal["counted", "assumed"]
 
 
 class Residual(msgspec.Struct, frozen=True):
-    """A recorded pair's factors: estimated by a rule's formula, and measured."""
+    """A recorded pair's factors: estimated by a rule's formula, and measured. `source` is who
+    published the pair."""
 
     family: str
     basis: Basis
     estimated: float
     measured: float
+    source: str = "profkit"
 
     @property
     def relative(self) -> float:
@@ -68,9 +70,13 @@ class Calibration:
         scale = _scale(estimated)
         return max(estimated * math.exp(low * scale), 1.0), estimated * math.exp(high * scale)
 
-    def without(self, family: str) -> Calibration:
-        """The calibration that pairs of a family had no part in."""
-        others = tuple(residual for residual in self.residuals if residual.family != family)
+    def without(self, families: Collection[str], sources: Collection[str] = ()) -> Calibration:
+        """The calibration that pairs of these families and sources had no part in."""
+        others = tuple(
+            residual
+            for residual in self.residuals
+            if residual.family not in families and residual.source not in sources
+        )
         return self if len(others) == len(self.residuals) else Calibration(others)
 
     @cached_property

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import csv
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Literal
@@ -72,9 +72,13 @@ class Memory:
         order = np.argsort(distance, kind="stable")[:NEAREST]
         return tuple(self.fixes[index] for index in order if math.isfinite(distance[index]))
 
-    def without(self, family: str) -> Memory:
-        """The memory of other families."""
-        others = [place for place, fix in enumerate(self.fixes) if fix.family != family]
+    def without(self, families: Collection[str], sources: Collection[str] = ()) -> Memory:
+        """The memory of other families and sources."""
+        others = [
+            place
+            for place, fix in enumerate(self.fixes)
+            if fix.family not in families and fix.source not in sources
+        ]
         return Memory(
             tuple(self.fixes[place] for place in others), self.names, self.features[others]
         )

@@ -332,7 +332,7 @@ def judge(pair: RecordedPair, examine: Examine) -> Verdict:
         remedy = did_you_mean(category, CATEGORIES, other, alike=0.5)
         raise BadInput(f"{folder / PAIR}: unknown category {category!r}", remedy)
     gains = pair.kind != "no_gain"
-    memory = shipped_memory().without(pair.family)
+    memory = shipped_memory().without({pair.family})
     examined = [
         (summary, checklist.remembering(memory))
         for report in (pair.before, pair.after)
@@ -347,7 +347,7 @@ def judge(pair: RecordedPair, examine: Examine) -> Verdict:
         achieved = reports[0].total / reports[1].total
     fixed = pair.after is not None and pair.second_limit != category
     watched = category is None or not gains or fixed
-    calibration = shipped_calibration().without(pair.family)
+    calibration = shipped_calibration().without({pair.family})
     guesses = [_own(checklist, calibration) for _, checklist in examined]
     estimated = next((guess for guess in guesses[0] if guess[0] == category and guess[2]), None)
     own, ncu = (

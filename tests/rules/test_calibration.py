@@ -88,10 +88,10 @@ def test_ranges_from_half_of_the_pairs_hold_the_other_half() -> None:
 def test_a_family_can_be_left_out() -> None:
     shipped = shipped_calibration()
     family = shipped.residuals[0].family
-    left = shipped.without(family)
+    left = shipped.without({family})
     others = {each.family for each in shipped.residuals} - {family}
     assert {each.family for each in left.residuals} == others
-    assert left.without(family) is left
+    assert left.without({family}) is left
 
 
 def test_the_shipped_residuals_are_those_of_the_recorded_pairs() -> None:

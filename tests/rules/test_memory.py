@@ -63,11 +63,18 @@ def test_too_little_of_a_kernel_is_like_none(names: set[str]) -> None:
 
 def test_a_family_can_be_left_out() -> None:
     family = SHIPPED.fixes[0].family
-    others = SHIPPED.without(family)
+    others = SHIPPED.without({family})
     assert family not in {fix.family for fix in others.fixes}
     assert len(others.features) == len(others.fixes) < len(SHIPPED.fixes)
     assert len({fix.gpu for fix in SHIPPED.fixes}) >= 15
     assert all(fix.gain >= 1.05 for fix in SHIPPED.fixes)
+
+
+def test_a_source_can_be_left_out() -> None:
+    published = {fix.source for fix in SHIPPED.fixes} - {"profkit"}
+    left = SHIPPED.without((), published)
+    assert {fix.source for fix in left.fixes} == {"profkit"}
+    assert len(left.features) == len(left.fixes)
 
 
 def votes_for(category: str) -> Memory:
