@@ -128,17 +128,17 @@ class Checklist:
             replace(group, minor=group.rank > last) if group in same else group for group in groups
         ]
         informative = [
-            FindingGroup(
-                0,
-                findings,
-                math.nan,
-                share < WORTH_ACTING,
-                comes_first=findings[0].rule.first and share >= WORTH_SAMPLING,
-            )
+            FindingGroup(0, findings, math.nan, self._share(findings) < WORTH_ACTING)
             for findings in _by_rule(self.informative)
-            for share in [self._at_most(findings)]
         ]
-        return tuple(sorted((*groups, *informative), key=lambda group: not group.comes_first))
+        first = [
+            replace(group, comes_first=True)
+            for group in (*informative, *groups)
+            if group.rule.first and self._share(group.findings) >= WORTH_SAMPLING
+        ]
+        ahead = {group.rule.name for group in first}
+        others = (each for each in (*groups, *informative) if each.rule.name not in ahead)
+        return (*first, *others)
 
     def headroom_of(self, group: Group | None) -> Headroom | None:
         """The headroom of a kernel; None where it is unknown."""
@@ -147,13 +147,12 @@ class Checklist:
     def headroom_beside(self, item: Finding) -> Headroom | None:
         """The headroom of an item's kernel where the item is the first about that kernel alone."""
         others = self.findings_on(item.group)
-        about_it = (each for each in others if each.rule.spans == "kernel" and not each.rule.first)
-        first = next(about_it, None)
+        own = (each for each in others if each.rule.spans == "kernel")
+        first = next((each for each in own if each.estimate or not each.rule.first), None)
         return item.headroom if item is first else None
 
-    def _at_most(self, findings: Iterable[Finding]) -> float:
-        """The share of the time that findings without an estimate are about; 0 where the estimate
-        is negligible."""
+    def _share(self, findings: Iterable[Finding]) -> float:
+        """The share of the time that kernels with these findings have."""
         groups = [item.group for item in findings]
         if None in groups:
             return 1.0
@@ -197,7 +196,8 @@ class Checklist:
     @property
     def findings(self) -> tuple[Finding, ...]:
         """What to fix first, then ranked and informative items."""
-        return tuple(sorted((*self.items, *self.informative), key=lambda item: not item.rule.first))
+        first = [item for item in (*self.informative, *self.items) if item.rule.first]
+        return (*first, *(item for item in (*self.items, *self.informative) if not item.rule.first))
 
     @property
     def evaluated(self) -> int:
@@ -386,11 +386,11 @@ def _with_void(findings: Sequence[Finding]) -> list[Finding]:
         if finding.rule.first:
             first[finding.launch].append(finding.rule)
 
-    def void_until(own: Rule, launch: int | None) -> tuple[str, ...]:
-        others = (rule for rule in first[launch] if rule.category != own.category)
-        return () if own.first else tuple(rule.name for rule in others)
+    def void_until(own: Finding) -> tuple[str, ...]:
+        others = (rule for rule in first[own.launch] if rule.category != own.rule.category)
+        return tuple(rule.name for rule in others) if own.estimate or not own.rule.first else ()
 
-    return [replace(each, void_until=void_until(each.rule, each.launch)) for each in findings]
+    return [replace(each, void_until=void_until(each)) for each in findings]
 
 
 def _peers(finding: Finding, findings: Iterable[Finding]) -> tuple[int, ...]:

@@ -89,12 +89,13 @@ def checklist_blocks(
     """
     groups = checklist.rule_items if whole else checklist.major
     first = [group for group in groups if group.comes_first]
-    numbered = [group for group in groups if group.rank]
-    informative = [group for group in groups if not group.rank and group not in first]
+    others = [group for group in groups if group not in first]
+    numbered = [group for group in others if group.rank]
+    informative = [group for group in others if not group.rank]
     shown = numbered[: top or None]
     yield from _demonstrated(checklist)
     yield Paragraph(words.summary(checklist))
-    if numbered:
+    if checklist.items:
         yield Paragraph(quiet(f"estimated speedups: {words.extents(checklist)}"))
         yield from [Paragraph(quiet(words.NEEDED))] if checklist.headrooms else []
     kernels = None if whole or complete else _KERNELS_SHOWN

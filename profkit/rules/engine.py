@@ -26,6 +26,7 @@ import numpy as np
 
 from profkit.core.columns import Column, both
 from profkit.core.expression import Expression
+from profkit.core.typed_file import part
 from profkit.report.checks import NOT_HERE, UNDEFINED
 from profkit.report.floors import ESSENTIAL, LAUNCH, SHORTEST, USUAL, WORTH, shares
 from profkit.report.resources import RESOURCES
@@ -111,11 +112,11 @@ def diagnose(
     """
     table = _Kernels(report, sampling, calibration)
     findings, unknown = table.diagnose(rule for rule in rules if rule.about == "kernel")
-    largest: dict[tuple[bool, str, int], Finding] = {}
+    largest: dict[tuple[str, int], Finding] = {}
     for finding in findings:
-        key = (finding.rule.first, finding.rule.category, id(finding.group))
-        if not finding.is_negligible and (key not in largest or finding.saved > largest[key].saved):
-            largest[key] = finding
+        key = finding.rule.category, id(finding.group)
+        if not finding.is_negligible:
+            largest[key] = _larger(largest[key], finding) if key in largest else finding
     headrooms = table.headrooms(findings)
     capped = (
         _within(finding, headrooms[finding.launch].factor, report.total)
@@ -124,6 +125,18 @@ def diagnose(
     )
     remembered = remember(filter(None, capped), shipped_memory())
     return Diagnosis(tuple(sorted(remembered, key=_order)), unknown, len(table.subjects), headrooms)
+
+
+def _larger(known: Finding, other: Finding) -> Finding:
+    """Of two findings of a category on a kernel the one that saves more, or that comes first: with
+    the larger estimate."""
+    larger = max(known, other, key=lambda finding: finding.saved)
+    first = next((each for each in (known, other) if each.rule.first), larger)
+    if first is larger:
+        return first
+    facts = {each.quantity: each for each in (*first.evidence, *larger.evidence)}
+    size = part(larger, "estimate", "lacking", "bound")
+    return replace(first, evidence=tuple(facts.values()), **size)
 
 
 def _within(finding: Finding, most: float, total: float) -> Finding | None:

@@ -154,7 +154,9 @@ def _place(trial: Trial, finding: Finding, checklist: Checklist) -> str:
     if finding.rule.first:
         return f"{number(trial.group.median, 's')}, comes first" if trial.group else "comes first"
     smaller = f"saves less than {1 - 1 / WORTH:.0%} of the kernel"
-    absent = smaller if finding.is_negligible else "no estimate, or a smaller one in its category"
+    absent = (
+        smaller if finding.is_negligible else "no estimate, or it is in another of its category"
+    )
     rank = next(own, 0)
     place = f"rank {rank}" if rank else f"not ranked: {absent}"
     return f"{number(trial.group.median, 's')}, {place}" if trial.group else place

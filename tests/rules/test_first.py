@@ -64,6 +64,24 @@ def test_what_makes_the_rest_void_is_at_the_head(
         assert not any(item.void_until for item in found.items)
 
 
+def test_a_kernel_of_few_threads_has_one_finding_with_the_estimate() -> None:
+    launch = {"grid_size": 4.0, "block_size": 32.0, "issue_rate": 0.1, "waves": 0.01}
+    warps = {"warps_active_per_scheduler": 1.0, "occupancy_limit_registers": 8.0}
+    limits = dict.fromkeys(("shared", "warps", "blocks"), 8.0)
+    found = listed({**launch, **warps, **{f"occupancy_limit_{n}": v for n, v in limits.items()}})
+    (item,) = [each for each in found.findings if each.rule.category == "grid_too_small"]
+    assert item.rule.name == "few_threads"
+    assert item.estimate
+    assert [group.rule.name for group in found.rule_items if group.comes_first] == ["few_threads"]
+
+
+@needs_corpus
+def test_an_estimate_of_a_debug_build_stands_below_it() -> None:
+    found = profkit.load(CORPUS / "seq_align__profile.ncu-repz").checklist(blamed=0)
+    assert [group.rule.name for group in found.rule_items][:2] == ["debug_code", "few_threads"]
+    assert found.rule_items[1].best.void_until == ("debug_code",)
+
+
 def test_advice_on_a_void_kernel_comes_after_that_on_others() -> None:
     debugged = {"debug_information": 1.0, "stall_wait": 14.0, "warp_latency": 15.0}
     found = listed({**debugged, "duration": 5e-3}, {})
@@ -142,15 +160,21 @@ def test_ncus_own_results_stand_beside_rules_that_lack_data(profkit_cli: Cli) ->
 @pytest.mark.parametrize("reason", [LONG_CODE, NO_CODE])
 def test_samples_that_were_not_read_have_their_reason(reason: str) -> None:
     (trial,) = explain(report([KERNEL]), RULES["division_sequences"], lambda _: reason)
-    assert trial.conditions[0].missing == {"division_share": reason}
+    assert trial.conditions[0].missing["division_share"] == reason
 
 
 @needs_truth
 def test_a_kernel_without_machine_code_is_not_called_short(profkit_cli: Cli) -> None:
-    path = others_report("ncar_division")
+    path = others_report("ncar_division", "after")
     shown = profkit_cli("rules", "explain", "division_sequences", "--on", path).stdout
     assert "machine code" in shown
     assert "15" not in shown.partition("Does not fire")[2]
+
+
+@needs_truth
+def test_divisions_of_doubles_are_found_without_machine_code() -> None:
+    found = profkit.load(others_report("ncar_division")).checklist(blamed=0).items
+    assert "division_sequences" in {item.rule.name for item in found}
 
 
 def test_a_product_without_shared_memory_fits_tensor_cores() -> None:

@@ -231,3 +231,22 @@ def test_code_that_nobody_scheduled_was_compiled_for_debugging(
 ) -> None:
     launch = {"warp_latency": 18.0, "tensor_instructions": 0.0, "fp64_instructions": 0.0}
     assert (finding("debug_code", **{**launch, **values}) is not None) == compiled
+
+
+@pytest.mark.parametrize(
+    ("special", "flop_fp32", "fires"),
+    [
+        (4e6, 1e7, True),  # one special function in eight FP64 instructions of a / b
+        (1e6, 1e7, False),  # in thirty of a logarithm
+        (4e6, 1e12, False),  # floats have special functions of their own
+    ],
+)
+def test_divisions_of_doubles_are_counted_without_samples(
+    special: float, flop_fp32: float, fires: bool
+) -> None:
+    counted = {**DOUBLES, "special_instructions": special, "flop_fp64": 2e9}
+    found = finding("division_sequences", **{**counted, "flop_fp32": flop_fp32})
+    assert bool(found) == fires
+    if found:
+        assert found.estimate
+        assert 1.5 < found.estimate.likely < 8 / (8 - 7 * 0.8)
