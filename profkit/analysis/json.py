@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from msgspec import UNSET, field, structs
 
-from profkit.core.typed_file import Count, Maybe, Model, Number, Output, Real, encode, part
+from profkit.core.typed_file import Count, Maybe, Model, Number, Output, Real, encode, row_of
 from profkit.core.version import __version__
 from profkit.report.catalog import catalog
 from profkit.report.gpus import Gpu
@@ -33,10 +33,6 @@ Extent = tuple[Count, ...]
 _RECORDING = (
     "ncu_version", "cuda_version", "driver_version", "clock_control", "cache_control",
     "replay_mode",
-)  # fmt: skip
-_OF_A_LAUNCH = (
-    "index", "name", "failed", "duration", "grid", "block", "missing", "stalls", "rules",
-    "warnings", "notes",
 )  # fmt: skip
 
 
@@ -206,13 +202,12 @@ def _analysis(
         for launch in group.launches
     ]
     gpus = tuple(map(_gpu, report.gpus))
-    own = {*GroupRow.__struct_fields__} - {"headroom"}
     return Analysis(
         report=_report(report, report.session, with_host=with_host),
         gpu=gpus[0],
         gpus=gpus,
         groups=tuple(
-            GroupRow(headroom=checklist.headroom_of(group), **part(group, *own)) for group in groups
+            row_of(GroupRow, group, headroom=checklist.headroom_of(group)) for group in groups
         ),
         kernels=tuple(sorted(kernels, key=lambda kernel: kernel.index)),
         **checklist_format.checklist_parts(checklist),
@@ -252,7 +247,9 @@ def _kernel(summary: LaunchSummary, group: Group, checklist: Checklist) -> Kerne
     """A launch with the findings on its kernel; one without a duration has none."""
     launch, occupancy = summary.launch, summary.occupancy
     items = () if summary.failed else checklist.findings_on(group)
-    return KernelRow(
+    return row_of(
+        KernelRow,
+        summary,
         workload=launch.workload,
         nvtx=launch.nvtx,
         metrics={name: summary.get(name) for name in catalog().quantities},
@@ -264,5 +261,4 @@ def _kernel(summary: LaunchSummary, group: Group, checklist: Checklist) -> Kerne
         headroom=None if summary.failed else checklist.headroom_of(group),
         findings=tuple(finding_row(item, FindingRow) for item in items if item.rank),
         informative=tuple(finding_row(item, FindingRow) for item in items if not item.rank),
-        **part(summary, *_OF_A_LAUNCH),
     )

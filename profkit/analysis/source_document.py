@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from msgspec import field, structs
 
 from profkit.analysis.source_view import Counts, SourceView, added
-from profkit.core.typed_file import Count, Model, Number, Output, Real, part
+from profkit.core.typed_file import Count, Model, Number, Output, Real, row_of
 from profkit.core.version import __version__
 from profkit.report import panels
 from profkit.report.names import file_name
@@ -131,19 +131,16 @@ def source_result(report: ReportSummary, inside: Inside, checklist: Checklist) -
 
 def _timeline(timeline: KernelTimeline) -> TimelineRow:
     tracks = tuple(
-        TrackRow(
-            **part(track, "name", "label", "unit"),
+        row_of(
+            TrackRow,
+            track,
             steady=timeline.steady.get(track.name, math.nan),
             times_s=tuple(track.times.tolist()),
             values=tuple(track.values.tolist()),
         )
         for track in timeline.tracks
     )
-    return TimelineRow(
-        **part(timeline, "duration", "end", "period", "below_half", "phases", "notes"),
-        driver=timeline.driver or None,
-        tracks=tracks,
-    )
+    return row_of(TimelineRow, timeline, driver=timeline.driver or None, tracks=tracks)
 
 
 def _shared(view: SourceView) -> SourceView:

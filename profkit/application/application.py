@@ -26,9 +26,8 @@ from profkit.application.parts import (
 )
 from profkit.application.ranking import EXPLAINED, KernelUse, Pick, Ranking, ranking
 from profkit.application.steps import Steps, rank_order, steady_steps
-from profkit.core import typed_file
 from profkit.core.errors import BadInput
-from profkit.core.typed_file import Amount, Count, Model, Output
+from profkit.core.typed_file import Amount, Count, Model, Output, row_of
 from profkit.rules.checklist_format import FindingInFull, finding_row
 from profkit.rules.finding import Finding
 from profkit.timeline.events import Events, Times
@@ -316,8 +315,9 @@ def _seconds(times: Times | Amounts) -> tuple[float, ...]:
 def _part(process: Process, part: Part) -> StepPartRow:
     exchange = process.exchanges.get(part.name) if part.group == COMMUNICATION else None
     known = exchange if exchange and not exchange.reason else None
-    return StepPartRow(
-        **typed_file.part(part, "group", "name", "count"),
+    return row_of(
+        StepPartRow,
+        part,
         share=process.parts.share(part),
         seconds=_seconds(part.times),
         hidden=_seconds(part.hidden),
@@ -328,10 +328,12 @@ def _part(process: Process, part: Part) -> StepPartRow:
 
 def _kernel(events: Events, use: KernelUse) -> StepKernelRow:
     shape = events.configurations[use.configuration]
-    return StepKernelRow(
+    return row_of(
+        StepKernelRow,
+        use,
         name=events.kernel_names[use.name].name,
-        **typed_file.part(use, "kind", "family", "launches", "share"),
-        **typed_file.part(shape, "grid", "block"),
+        grid=shape.grid,
+        block=shape.block,
         seconds=use.time / 1e9,
         median=use.median / 1e9,
     )
@@ -339,8 +341,5 @@ def _kernel(events: Events, use: KernelUse) -> StepKernelRow:
 
 def _pick(events: Events, pick: Pick) -> PickRow:
     shape = events.configurations[pick.configuration]
-    return PickRow(
-        name=events.kernel_names[pick.name].name,
-        **typed_file.part(pick, "share", "launch_index", "skip", "nvtx"),
-        **typed_file.part(shape, "grid", "block"),
-    )
+    name = events.kernel_names[pick.name].name
+    return row_of(PickRow, pick, name=name, grid=shape.grid, block=shape.block)

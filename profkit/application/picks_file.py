@@ -9,7 +9,7 @@ from pathlib import Path
 from msgspec import structs
 
 from profkit.application.ranking import Pick
-from profkit.core.typed_file import Amount, Count, File, Model, part, read_file
+from profkit.core.typed_file import Amount, Count, File, Model, part, read_file, row_of
 from profkit.report.summary import ReportSummary
 from profkit.timeline.events import Events
 
@@ -56,12 +56,8 @@ def recorded_range(folder: Path) -> str | None:
 def entry(events: Events, pick: Pick, reason: str = "") -> PickEntry:
     """The entry of a pick that is not profiled (yet)."""
     shape = events.configurations[pick.configuration]
-    return PickEntry(
-        kernel=events.kernel_names[pick.name].name,
-        **part(shape, "grid", "block"),
-        **part(pick, "device", "share"),
-        reason=reason,
-    )
+    name, place = events.kernel_names[pick.name].name, part(pick, "device", "share")
+    return row_of(PickEntry, shape, kernel=name, **place, launch=None, reason=reason)
 
 
 def identified(picks: Sequence[PickEntry], report: ReportSummary) -> tuple[PickEntry, ...]:

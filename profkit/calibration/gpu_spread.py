@@ -17,7 +17,7 @@ from profkit.core.errors import EnvironmentProblem
 from profkit.core.fingerprint import Device
 from profkit.core.state_folder import read_state, state_folder, write_state
 from profkit.core.timestamp import timestamp
-from profkit.core.typed_file import Amount, Count, File, Model, encode, known, part
+from profkit.core.typed_file import Amount, Count, File, Model, encode, known, row_of
 from profkit.execution.driver import Reply, State, drive
 from profkit.execution.executors import executor_of
 from profkit.execution.placement import Placement
@@ -209,7 +209,7 @@ def keep_spread(spread: GpuSpread) -> Path:
     parts = (spread.timer, spread.cache, *spread.gpus)
     name = hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
     path = state_folder("spreads") / f"{name}.json"
-    write_state(path, encode(SavedSpread(**part(spread, *GpuSpread.__struct_fields__))))
+    write_state(path, encode(row_of(SavedSpread, spread)))
     return path
 
 
@@ -227,7 +227,7 @@ def read_spread(gpus: Sequence[Device], timer: str, cache: str) -> GpuSpread | N
     if not spreads:
         return None
     latest = max(spreads, key=lambda spread: spread.created)
-    return GpuSpread(**part(latest, *GpuSpread.__struct_fields__))
+    return row_of(GpuSpread, latest)
 
 
 def spread_document(file: GpuSpreadFile, saved: Sequence[Path]) -> doc.Document:

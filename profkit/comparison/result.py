@@ -21,10 +21,9 @@ from profkit.comparison.repeats import Change, Profiled
 from profkit.comparison.replacement import Evidence, Replacement
 from profkit.comparison.text import headline
 from profkit.comparison.timed_change import TimedChange
-from profkit.core.typed_file import Count, Model, Number, Output, Real, part
+from profkit.core.typed_file import Count, Model, Number, Output, Real, row_of
 from profkit.core.version import __version__
 from profkit.report.names import file_name
-from profkit.report.summary import Group
 from profkit.rules.checklist_format import FindingRow, finding_row
 from profkit.rules.finding import Finding
 from profkit.timing.latency_format import Series
@@ -243,7 +242,9 @@ def diff_result(comparisons: Comparisons) -> DiffFile:
 def _comparison(judged: Judged, comparisons: Comparisons) -> ComparisonRow:
     diff, top = judged.diff, comparisons.top or len(judged.diff.kernels)
     before, after = (_side(side, with_host=comparisons.with_host) for side in diff.sides)
-    return ComparisonRow(
+    return row_of(
+        ComparisonRow,
+        diff,
         label=judged.label,
         before=before,
         after=after,
@@ -253,14 +254,13 @@ def _comparison(judged: Judged, comparisons: Comparisons) -> ComparisonRow:
             _kernel(kernel, with_lines=not top or index < top)
             for index, kernel in enumerate(diff.kernels)
         ),
-        removed=tuple(map(_group, diff.removed)),
-        added=tuple(map(_group, diff.added)),
+        removed=tuple(row_of(GroupRow, group) for group in diff.removed),
+        added=tuple(row_of(GroupRow, group) for group in diff.added),
         replaced=tuple(map(_replacement, diff.replaced)),
         removed_findings=tuple(
             finding_row(finding, FindingOfKernel) for finding in diff.removed_findings
         ),
         timed=tuple(map(_timed, diff.timed)),
-        **part(diff, "refused", "forced", "obstacles", "total"),
     )
 
 
@@ -278,38 +278,28 @@ def _side(side: Side, *, with_host: bool) -> SideRow:
 
 
 def _kernel(kernel: KernelDiff, *, with_lines: bool) -> KernelDiffRow:
-    match = kernel.match
-    same = ("change", "basis", "speedup", "saved", "obstacles", "size", "profiled", "attribution")
-    return KernelDiffRow(
+    return row_of(
+        KernelDiffRow,
+        kernel,
         name=kernel.after.name,
         headline=headline(kernel),
-        match=MatchRow(match.basis, match.certain, match.likeness),
-        before=_group(kernel.before),
-        after=_group(kernel.after),
+        match=row_of(MatchRow, kernel.match),
+        before=row_of(GroupRow, kernel.before),
+        after=row_of(GroupRow, kernel.after),
         timed=_timed(kernel.timed) if kernel.timed else None,
         findings=tuple(map(_finding, kernel.findings)),
         lines=kernel.lines if with_lines else None,
-        **part(kernel, *same, "limit", "changed", "one_sided"),
     )
 
 
 def _replacement(change: Replacement) -> ReplacementRow:
-    return ReplacementRow(
-        removed=tuple(group.name for group in change.removed),
-        added=tuple(group.name for group in change.added),
-        **part(change, "before", "after", "speedup", "evidence"),
-    )
-
-
-def _group(group: Group) -> GroupRow:
-    return GroupRow(**part(group, *GroupRow.__struct_fields__))
+    removed, added = ([group.name for group in side] for side in (change.removed, change.added))
+    return row_of(ReplacementRow, change, removed=tuple(removed), added=tuple(added))
 
 
 def _timed(timed: TimedChange) -> TimedRow:
-    same = TimedRow.__struct_fields__[2:]
-    return TimedRow(
-        before=_latency(timed.before), after=_latency(timed.after), **part(timed, *same)
-    )
+    before, after = map(_latency, (timed.before, timed.after))
+    return row_of(TimedRow, timed, before=before, after=after)
 
 
 def _latency(timed: Series) -> LatencyRow:
@@ -321,11 +311,6 @@ def _finding(change: FindingChange) -> FindingChangeRow:
     def row(finding: Finding | None) -> FindingOfKernel | None:
         return finding_row(finding, FindingOfKernel) if finding else None
 
-    seen = change.seen
-    names = ("category", "status", "saved_before", "saved_after")
-    return FindingChangeRow(
-        before=row(change.before),
-        after=row(change.after),
-        seen=SeenRow(seen.name, seen.before, seen.after) if seen else None,
-        **part(change, *names, "speedup_before", "speedup_after"),
-    )
+    seen = row_of(SeenRow, change.seen) if change.seen else None
+    before, after = map(row, (change.before, change.after))
+    return row_of(FindingChangeRow, change, before=before, after=after, seen=seen)

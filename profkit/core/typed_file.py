@@ -40,6 +40,7 @@ from profkit.core.text_files import Malformed, brief_words, parse_json, read_tex
 
 T = TypeVar("T")
 M = TypeVar("M", bound="Model")
+R = TypeVar("R", bound=Struct)
 
 _ALWAYS = "always"
 _LARGEST = 1e30  # of a number, chosen: beyond any time, rate or count, and its square is a double
@@ -155,6 +156,12 @@ def plain(model: Any) -> dict[str, Any]:
 def part(source: Any, *names: str) -> dict[str, Any]:
     """Attributes by name, for a model that has fields of the same names."""
     return {name: getattr(source, name) for name in names}
+
+
+def row_of(model: type[R], source: Any, **others: Any) -> R:
+    """A model of the attributes of `source` that have the names of its fields, and of `others`."""
+    names = (name for name in model.__struct_fields__ if name not in others)
+    return model(**part(source, *names), **others)
 
 
 def encode(model: Model, indent: int = 2, *, dense: bool = True) -> str:

@@ -18,7 +18,7 @@ from profkit.comparison.comparison import Diff, KernelDiff
 from profkit.comparison.repeats import Change
 from profkit.comparison.reports import diff as compare
 from profkit.core.json_text import finite
-from profkit.core.typed_file import Model, Number, part
+from profkit.core.typed_file import Model, Number, row_of
 from profkit.experiment.prediction import Expectation, Prediction
 from profkit.experiment.times import Scope, Times, times_of_kernel, times_of_report
 from profkit.report.summary import Group
@@ -121,14 +121,15 @@ def outcome(prediction: Prediction, diff: Diff) -> Outcome:
         return Outcome(verdict=Verdict.open, reason=reason)
     known = [move.share for move in moves if move.share is not None]
     verdict, reason = _verdict(prediction, times, known[0] if known else None)
-    return Outcome(
+    return row_of(
+        Outcome,
+        times,
         verdict=verdict,
         reason=reason,
         moves=moves,
         speedup=finite(times.speedup),
         low=finite(times.low),
         high=finite(times.high),
-        **part(times, "change", "timed", "scope"),
         added=_unmatched(times.added),
         removed=_unmatched(times.removed),
     )
@@ -171,13 +172,8 @@ def _sums(expected: Sequence[Expectation], diff: Diff) -> Iterator[Move]:
 
 
 def _move(each: Expectation, sides: tuple[float, float], share: float) -> Move:
-    before, after = sides
-    return Move(
-        before=finite(before),
-        after=finite(after),
-        share=finite(share),
-        **part(each, "quantity", "rises"),
-    )
+    before, after = map(finite, sides)
+    return row_of(Move, each, before=before, after=after, share=finite(share))
 
 
 def _verdict(prediction: Prediction, times: Times, moved: float | None) -> tuple[Verdict, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 
-from profkit.core.typed_file import Model, Number, Output, part
+from profkit.core.typed_file import Model, Number, Output, row_of
 from profkit.history.record import Conditions, Point, Series, short_commit
 from profkit.history.store import Overview, median_of
 from profkit.ui import document as doc
@@ -53,9 +53,8 @@ class SeriesFile(Output, frozen=True, tag="profkit.history/1"):
 
 def series_file(points: Sequence[Point], store: Path) -> SeriesFile:
     """The points of a series as its file."""
-    same = ("run", "source", "commit", "parent", "conditions", "block_medians")
     entries = (
-        PointEntry(time=point.time.isoformat(), median=median_of(point), **part(point, *same))
+        row_of(PointEntry, point, time=point.time.isoformat(), median=median_of(point))
         for point in points
     )
     return SeriesFile(str(store), points[0].series, tuple(entries))

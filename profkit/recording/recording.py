@@ -43,7 +43,7 @@ from profkit.core.lock import gpu_lock
 from profkit.core.regular_file import digest as file_digest
 from profkit.core.regular_file import open_regular
 from profkit.core.timestamp import timestamp
-from profkit.core.typed_file import encode, part, read_file
+from profkit.core.typed_file import encode, read_file, row_of
 from profkit.core.version import __version__
 from profkit.page.page import RunParts, page_html
 from profkit.recording.selection import check_autotuner, check_cost, choose, passes, selected
@@ -605,7 +605,7 @@ class Profiling:
             target=self.plan.name,
             command=session.shareable_command() if session else Path(self.plan.program[0]).name,
             versions=versions,
-            gpu=DriverGpu(**part(gpu, *DriverGpu.__struct_fields__)) if gpu else None,
+            gpu=row_of(DriverGpu, gpu) if gpu else None,
             fingerprint=fingerprint,
             fingerprint_sha256=digest(fingerprint),
             policy=Policy(

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from profkit.core.typed_file import Model, Output, Real, part
+from profkit.core.typed_file import Model, Output, Real, row_of
 from profkit.core.version import __version__
 from profkit.report.names import file_name, own_names
 from profkit.report.resources import PRECISIONS
@@ -78,11 +78,8 @@ def rooflines_result(rooflines: Sequence[Roofline]) -> RooflineFile:
 def _report(roofline: Roofline) -> ReportRoofline:
     memory, compute = split(roofline.roofs)
     ridges = (Ridge(line.key, top.key, top.rate / line.rate) for line in memory for top in compute)
-    return ReportRoofline(
-        report=file_name(roofline.title, with_host=False),
-        ridges=tuple(ridges),
-        **part(roofline, "gpu", "sm_clock", "roofs", "points", "outside", "notes"),
-    )
+    title = file_name(roofline.title, with_host=False)
+    return row_of(ReportRoofline, roofline, report=title, ridges=tuple(ridges))
 
 
 def rooflines_document(rooflines: Sequence[Roofline], *, brief: bool) -> doc.Document:

@@ -13,7 +13,17 @@ from msgspec.structs import force_setattr
 from profkit.capture.correctness import Declared, Status
 from profkit.capture.gpu import Moment
 from profkit.core.fingerprint import Device, Fingerprint
-from profkit.core.typed_file import Amount, Count, Derived, Facts, File, Maybe, Model, Number, part
+from profkit.core.typed_file import (
+    Amount,
+    Count,
+    Derived,
+    Facts,
+    File,
+    Maybe,
+    Model,
+    Number,
+    row_of,
+)
 from profkit.timing.results import Classic, Comparison, Interval, Margin, Summary, Thresholds
 
 SCHEMA = "profkit.time/1"
@@ -236,7 +246,7 @@ class Series(Setup, frozen=True, kw_only=True):
     @property
     def latency(self) -> Latency:
         """Its samples alone."""
-        return Latency(**part(self, *Latency.__struct_fields__))
+        return row_of(Latency, self)
 
     @property
     def summary(self) -> Summary:

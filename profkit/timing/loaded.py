@@ -6,7 +6,7 @@ from msgspec import structs
 
 from profkit.capture.correctness import Declared, Verdict
 from profkit.core.fingerprint import Fingerprint
-from profkit.core.typed_file import Model, part
+from profkit.core.typed_file import Model, row_of
 from profkit.timing.latency_format import Checked
 
 
@@ -59,4 +59,4 @@ class Loaded(Located, frozen=True, kw_only=True):
 
 def checked(verdict: Verdict) -> Checked:
     """The check of a variant as files have it."""
-    return Checked(**part(verdict, *Checked.__struct_fields__))
+    return row_of(Checked, verdict)

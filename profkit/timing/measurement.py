@@ -24,7 +24,7 @@ from profkit.capture.supervise import descendants
 from profkit.core.errors import BadInput, EnvironmentProblem, ProfkitError, TargetFailed, UsageError
 from profkit.core.fingerprint import Device, Fingerprint
 from profkit.core.lock import gpu_lock
-from profkit.core.typed_file import T, convert, known, part
+from profkit.core.typed_file import T, convert, known, row_of
 from profkit.timing import latency
 from profkit.timing.budget import samples_a_block
 from profkit.timing.energy import RUNS
@@ -308,7 +308,7 @@ class Session:
                 "cache": plan.settings.cache.value if self.on_gpu else Cache.warm.value,
                 "target": structs.replace(self.loaded.target, variants=(self.variant,)),
                 "gpu": (self.loaded.fingerprint.gpu or Device()) if self.on_gpu else Device(),
-                "ready": Readiness(**part(self.ready, *Readiness.__struct_fields__)),
+                "ready": row_of(Readiness, self.ready),
                 "check": self.check,
                 **({"energy": self.energy} if self.energy else {}),
             },

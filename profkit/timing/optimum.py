@@ -17,7 +17,7 @@ from profkit.capture.correctness import Declared
 from profkit.core.errors import EnvironmentProblem, TargetFailed, UsageError
 from profkit.core.fingerprint import Fingerprint
 from profkit.core.lock import gpu_lock
-from profkit.core.typed_file import File, Model, part
+from profkit.core.typed_file import File, Model, row_of
 from profkit.core.version import __version__
 from profkit.timing import measurement
 from profkit.timing.floor import read_floor
@@ -227,11 +227,13 @@ def optimize(
 
 
 def _timed(candidate: Candidate) -> TimedCandidate:
-    return TimedCandidate(
+    median = candidate.pair.b.summary.median
+    return row_of(
+        TimedCandidate,
+        candidate.comparison,
         variant=candidate.label,
         standing=candidate.standing,
-        median=candidate.pair.b.summary.median,
-        **part(candidate.comparison, *TimedCandidate.__struct_fields__[3:]),
+        median=median,
     )
 
 

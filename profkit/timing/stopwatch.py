@@ -22,7 +22,7 @@ from msgspec import Struct
 
 from profkit.capture.gpu import Moment, Watch
 from profkit.core.errors import EnvironmentProblem, TargetFailed
-from profkit.core.typed_file import part
+from profkit.core.typed_file import row_of
 from profkit.timing.energy import QueuedCalls, energy_run
 from profkit.timing.latency_format import EnergyRun, MemoryUse, Recorded
 from profkit.timing.sm_clock import ClockReader, Stretch, clock_reader, mean_clock
@@ -180,12 +180,8 @@ class Stopwatch:
                 f"{samples} samples)",
                 "allocate it in `inputs`, or reuse it",
             )
-        return Recorded(
-            turn=0,
-            seconds=time.perf_counter() - started,
-            gpu=moment,
-            **part(batch, "late_submitted", "sm_clock", "samples"),
-        )
+        seconds = time.perf_counter() - started
+        return row_of(Recorded, batch, turn=0, seconds=seconds, gpu=moment)
 
     def energy(self, seconds: float) -> EnergyRun:
         """The energy of calls for some seconds, L2 as the previous call leaves it."""
