@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from profkit.callables.api import Run, compare, profile, sweep
     from profkit.capture.script import asked
     from profkit.capture.target import Target, Unsupported, Variant, Within, normal_inputs
-    from profkit.capture.work import Work
+    from profkit.core.work import Work
 
 __all__ = [
     "BadInput", "Checklist", "Diff", "EnvironmentProblem", "Item", "Kernel", "KernelDiff",

@@ -36,9 +36,9 @@ from typing import Any, TextIO
 import pytest
 from _pytest.assertion.rewrite import AssertionRewritingHook
 
+from profkit.hardware.gpus import all_datasheets
 from profkit.page.page import page_templates
 from profkit.report.catalog import catalog
-from profkit.report.gpus import all_datasheets
 from profkit.rules.calibration import shipped_calibration
 from profkit.rules.rule_file import shipped_rules
 

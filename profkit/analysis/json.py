@@ -11,11 +11,11 @@ from msgspec import UNSET, field, structs
 
 from profkit.core.typed_file import Count, Maybe, Model, Number, Output, Real, encode, row_of
 from profkit.core.version import __version__
+from profkit.hardware.gpus import Gpu
+from profkit.hardware.occupancy import NextStep
 from profkit.report.catalog import catalog
-from profkit.report.gpus import Gpu
 from profkit.report.launch_message import RuleResult
 from profkit.report.names import file_name
-from profkit.report.occupancy import NextStep
 from profkit.report.session import Host, Session
 from profkit.report.summary import Group, LaunchSummary, ReportSummary, Stall, Work
 from profkit.rules import checklist_format

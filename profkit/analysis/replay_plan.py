@@ -15,8 +15,8 @@ from profkit.core.compute_capability import ComputeCapability, parse_capability
 from profkit.core.errors import UsageError
 from profkit.core.suggestion import did_you_mean
 from profkit.core.typed_file import Amount, Count, File, Model
+from profkit.hardware.gpus import datasheets_named
 from profkit.report.catalog import TENSOR_CODE, catalog
-from profkit.report.gpus import datasheets_named
 from profkit.rules.rule_file import shipped_rules
 from profkit.ui import document as doc
 from profkit.ui.text import number, plural

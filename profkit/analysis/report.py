@@ -16,9 +16,9 @@ from profkit.core.errors import BadInput, NothingMatches, UsageError
 from profkit.core.extras import require
 from profkit.core.suggestion import did_you_mean
 from profkit.core.typed_file import part
+from profkit.hardware.gpus import Gpu
 from profkit.report import source_lines
 from profkit.report.catalog import Recorded, catalog
-from profkit.report.gpus import Gpu
 from profkit.report.phases import SOURCES, KernelTimeline, kernel_timeline, series
 from profkit.report.quantities import evaluate, request
 from profkit.report.reader import RawReport, every_metric, nvtx_ranges, read

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+from profkit.hardware.gpus import Gpu, gpu_of, sm_limits
+from profkit.hardware.occupancy import BlockNeeds
 from profkit.report.counter_free import launch_limits
-from profkit.report.gpus import Gpu, gpu_of, sm_limits
-from profkit.report.occupancy import BlockNeeds
 from profkit.report.reader import Launch
 from profkit.report.session import Host, Session
 from profkit.report.summary import LaunchSummary, ReportSummary, groups

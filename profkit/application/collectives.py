@@ -18,7 +18,7 @@ from profkit.application.kernel_kinds import COMMUNICATION, collective
 from profkit.application.nccl_calls import NcclCalls, latest_starts, nccl_calls
 from profkit.application.steps import Steps
 from profkit.application.work import kernels_of, streams_of
-from profkit.report.gpus import find_datasheet
+from profkit.hardware.gpus import find_datasheet
 from profkit.timeline.events import Events, Times
 from profkit.timeline.messages import RANGE_PREFIX
 from profkit.ui.text import number, percent

@@ -8,10 +8,10 @@ from dataclasses import replace
 
 from profkit.audit.check import Check, Rule, Span, amount
 from profkit.audit.subject import Subject
+from profkit.hardware.gpus import SmLimits, all_sm_limits, datasheets_named, sm_limits
+from profkit.hardware.occupancy import BlockNeeds, blocks_by_registers, blocks_by_shared
+from profkit.hardware.occupancy import warps_per_block as warps_of
 from profkit.machine_code.operation import WARP
-from profkit.report.gpus import SmLimits, all_sm_limits, datasheets_named, sm_limits
-from profkit.report.occupancy import BlockNeeds, blocks_by_registers, blocks_by_shared
-from profkit.report.occupancy import warps_per_block as warps_of
 from profkit.ui.text import plural
 
 # CUDA C++ Programming Guide, technical specifications: the same on every compute capability.

@@ -12,8 +12,8 @@ from profkit.audit.check import Check, Span, amount, quotients
 from profkit.audit.printed_numbers import Figure
 from profkit.audit.subject import PEAK_SLACK, SLACK, Subject, sheets_of
 from profkit.audit.work import byte_spans, flop_spans
-from profkit.report.gpus import Datasheet, all_datasheets
-from profkit.report.resources import PRECISIONS
+from profkit.hardware.gpus import Datasheet, all_datasheets
+from profkit.hardware.precisions import PRECISIONS
 
 _SHARES = (
     ("flop_share", "flop", "flop_peak"),

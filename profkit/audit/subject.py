@@ -11,8 +11,8 @@ from msgspec import structs
 from profkit.audit.check import Check, Contradiction, Rule, Span, amount
 from profkit.audit.claim import SHAPE, UNITS, Claim
 from profkit.audit.printed_numbers import Figure
-from profkit.capture.work import Work
-from profkit.report.gpus import Datasheet, datasheets_named
+from profkit.core.work import Work
+from profkit.hardware.gpus import Datasheet, datasheets_named
 
 ELEMENT_BYTES = {"fp64": 8, "fp32": 4, "tf32": 4, "bf16": 2, "fp16": 2, "fp8": 1, "int8": 1}
 SLACK = 1e-3  # chosen: beyond what rounding of the printed digits leaves

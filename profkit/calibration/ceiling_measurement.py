@@ -15,7 +15,7 @@ from profkit.core.errors import EnvironmentProblem, UsageError
 from profkit.core.fingerprint import Device
 from profkit.core.lock import gpu_lock
 from profkit.core.timestamp import timestamp
-from profkit.report.gpus import find_datasheet
+from profkit.hardware.gpus import find_datasheet
 from profkit.timing.turns import worker
 
 SEED = 42  # chosen: any; the same data in every measurement

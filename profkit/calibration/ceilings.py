@@ -22,7 +22,7 @@ from profkit.core.state_folder import read_state, state_folder, write_state
 from profkit.core.typed_file import Amount, Count, Model, known
 from profkit.core.version import __version__
 from profkit.core.yaml_files import shipped_yaml
-from profkit.report.gpus import Datasheet
+from profkit.hardware.gpus import Datasheet
 from profkit.timing.statistics import summarize
 from profkit.ui import document as doc
 from profkit.ui.text import number, percent, plural

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from profkit.capture.target import Target, Variant, normal_inputs
-from profkit.capture.work import Work
+from profkit.core.work import Work
 
 _SIZE = 2048  # chosen: 683 FLOP/B, compute-bound on data center GPUs; short: 17 GFLOP
 

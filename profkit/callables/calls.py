@@ -35,9 +35,9 @@ from profkit.callables.transfer import stop_at_measurement
 from profkit.capture import driver
 from profkit.capture.correctness import Declared, Status, Verdict
 from profkit.capture.gpu import NoDriver, states
-from profkit.capture.work import Work
 from profkit.core.errors import UsageError
 from profkit.core.typed_file import convert, plain
+from profkit.core.work import Work
 from profkit.timing.budget import FEWEST_IN_A_BLOCK
 from profkit.timing.latency_format import LatencyFile
 from profkit.timing.measurement import (

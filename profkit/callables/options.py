@@ -9,9 +9,9 @@ from typing import Any, TypedDict, TypeVar
 
 from msgspec import structs
 
-from profkit.capture.work import Work
 from profkit.core.errors import UsageError
 from profkit.core.suggestion import did_you_mean
+from profkit.core.work import Work
 from profkit.timing.results import PRESETS, Thresholds
 from profkit.timing.stopwatch import Cache
 

@@ -12,9 +12,9 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from msgspec import UNSET, Meta, field
 
-from profkit.capture.work import Work
 from profkit.core.fingerprint import Fingerprint
 from profkit.core.typed_file import Count, Facts, File, Maybe, Model, Number
+from profkit.core.work import Work
 
 BOUNDS: Mapping[str, float] = {"float16": 2e-3, "bfloat16": 8e-3, "float32": 1e-5, "float64": 1e-12}
 """Largest relative error by dtype.

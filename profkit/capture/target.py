@@ -27,11 +27,11 @@ from profkit.capture.correctness import (
 )
 from profkit.capture.environment import digest, fingerprint, lock
 from profkit.capture.script import ImportScope, scope_of, without_dashes
-from profkit.capture.work import Work
 from profkit.core.atomic_file import write_atomic
 from profkit.core.errors import BadInput, EnvironmentProblem, ProfkitError, TargetFailed, UsageError
 from profkit.core.suggestion import did_you_mean
 from profkit.core.typed_file import convert, encode, part, plain
+from profkit.core.work import Work
 from profkit.ui.text import literal_lines, one_line
 
 Inputs = Mapping[str, Any]

@@ -31,7 +31,7 @@ def audit(path: Claims, gpu: str | None = None, *, output: Output[NumbersFormat]
     from profkit.audit.audit import examine
     from profkit.audit.claims import read_claims
     from profkit.audit.view import audit_document, audit_result
-    from profkit.report.gpus import datasheet_named
+    from profkit.hardware.gpus import datasheet_named
 
     if gpu is not None and datasheet_named(gpu) is None:
         raise UsageError(

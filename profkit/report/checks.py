@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from profkit.report.catalog import catalog
 
 if TYPE_CHECKING:
-    from profkit.report.gpus import Gpu
+    from profkit.hardware.gpus import Gpu
 
 # Why a quantity is missing.
 NOT_HERE = "not on this architecture"

@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
+from profkit.hardware.gpus import Gpu
+from profkit.hardware.occupancy import BlockNeeds, Limits, block_limits, warps_per_block
 from profkit.report.catalog import catalog
-from profkit.report.gpus import Gpu
-from profkit.report.occupancy import BlockNeeds, Limits, block_limits, warps_per_block
 from profkit.report.reader import RawReport, Request, read
 from profkit.report.summary import LaunchSummary
 

@@ -15,7 +15,7 @@ from profkit.ui.document import Facts, Row, Table, code
 from profkit.ui.text import extent, literal, number, percent, plural
 
 if TYPE_CHECKING:
-    from profkit.report.gpus import Gpu
+    from profkit.hardware.gpus import Gpu
     from profkit.report.session import Session
     from profkit.report.summary import Group, LaunchSummary, ReportSummary
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 
+from profkit.hardware.gpus import Gpu
+from profkit.hardware.occupancy import warps_per_block
 from profkit.machine_code.operation import WARP
 from profkit.report.checks import NOT_CHECKED, NOT_COLLECTED, NOT_HERE, NOT_IN_VERSION
-from profkit.report.gpus import Gpu
-from profkit.report.occupancy import warps_per_block
 from profkit.report.resources import BUSY
 from profkit.report.summary import LaunchSummary, Occupancy, Work
 from profkit.ui.document import Facts, Row, Table

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from profkit.core.columns import Column, Mask
 from profkit.core.compute_capability import ComputeCapability
+from profkit.hardware.gpus import capability
 from profkit.machine_code.opcodes import (
     CLASSES,
     half_flop_of_move,
@@ -32,7 +33,6 @@ from profkit.report.checks import (
     UNDEFINED,
     UNKNOWN_HERE,
 )
-from profkit.report.gpus import capability
 from profkit.report.reader import KERNEL, RawReport, Request
 from profkit.report.source_lines import executed_code, executed_where
 

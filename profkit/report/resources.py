@@ -1,4 +1,4 @@
-"""Names of resources, precisions and tracks, from a data file of this package."""
+"""Names of resources and tracks, from a data file of this package."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ BUSY: Mapping[str, str]
 """Utilization of resources in the order of display: quantities and labels."""
 RESOURCES: Mapping[str, str]
 """The resources whose use bounds the time, by the quantity of their utilization."""
-PRECISIONS: Mapping[str, str]
 TRACKS: Mapping[str, tuple[str, str]]
 """Quantities sampled over a kernel's run time, in the order of display: label and unit."""
-BUSY, RESOURCES, PRECISIONS, TRACKS = shipped_yaml("profkit.report", "resources.yaml").values()
+BUSY, RESOURCES, TRACKS = shipped_yaml("profkit.report", "resources.yaml").values()

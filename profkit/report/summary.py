@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 from msgspec import field
 
 from profkit.core.typed_file import Model, Number, Real
+from profkit.hardware.gpus import Gpu, gpu_of
+from profkit.hardware.occupancy import BlockNeeds, Limits, NextStep, limiters, next_step
+from profkit.hardware.precisions import PRECISIONS
 from profkit.report.catalog import catalog
 from profkit.report.checks import BOUND_TOLERANCE, NOT_TIMED, cache_note, contradictions, impossible
-from profkit.report.gpus import Gpu, gpu_of
-from profkit.report.occupancy import BlockNeeds, Limits, NextStep, limiters, next_step
-from profkit.report.resources import PRECISIONS
 from profkit.ui.names import told_apart
 from profkit.ui.text import extent, literal, number, percent, plural, shorten
 

@@ -17,8 +17,8 @@ from msgspec import structs
 
 from profkit.core.errors import NothingMatches, UsageError
 from profkit.core.typed_file import Model, Real, plain
+from profkit.hardware.precisions import PRECISIONS
 from profkit.report.checks import BOUND_TOLERANCE, NOT_TIMED
-from profkit.report.resources import PRECISIONS
 from profkit.report.summary import LaunchSummary, ReportSummary, groups
 from profkit.roofline import roofs as roof_lines
 from profkit.roofline.roofs import LEVELS, TRAFFIC, Peaks, Roof, Roofs, attainable, key_of

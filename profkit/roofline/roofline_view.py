@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from profkit.core.typed_file import Model, Output, Real, row_of
 from profkit.core.version import __version__
+from profkit.hardware.precisions import PRECISIONS
 from profkit.report.names import file_name, own_names
-from profkit.report.resources import PRECISIONS
 from profkit.roofline.roofline import Outside, Point, Roofline, or_least
 from profkit.roofline.roofs import LEVEL_LABELS, Peaks, Roof, split
 from profkit.ui import document as doc

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from profkit.core.typed_file import Model
-from profkit.report.gpus import units_source
-from profkit.report.resources import PRECISIONS
+from profkit.hardware.gpus import units_source
+from profkit.hardware.precisions import PRECISIONS
 from profkit.report.summary import (
     LaunchSummary,
     ReportSummary,

@@ -14,8 +14,8 @@ from types import MappingProxyType
 from typing import Literal
 
 from profkit.core.typed_file import Model, Real
+from profkit.hardware.gpus import Gpu
 from profkit.report.floors import LAUNCH, REACH, SHORTEST
-from profkit.report.gpus import Gpu
 from profkit.report.resources import RESOURCES
 from profkit.rules.headroom import ARITHMETIC
 

@@ -18,7 +18,7 @@ from profkit.core.fingerprint import Device, Fingerprint
 from profkit.core.regular_file import digest
 from profkit.core.text_files import read_json
 from profkit.core.timestamp import timestamp
-from profkit.report.gpus import Datasheet, datasheet_named, datasheets_named
+from profkit.hardware.gpus import Datasheet, datasheet_named, datasheets_named
 from profkit.study import matrix as matrices
 from profkit.study.folder import drop_unplanned, held, read_plan, write_cell, write_plan
 from profkit.study.plan_format import IMPORTED, Asked, Backend, PlanFile, Program

@@ -11,9 +11,9 @@ from typing import Annotated, TypeAlias
 
 from msgspec import UNSET, Meta, UnsetType, field
 
-from profkit.capture.work import Work
 from profkit.core.errors import BadInput, UsageError
 from profkit.core.typed_file import File, Model, of_schema
+from profkit.core.work import Work
 from profkit.core.yaml_files import read_yaml
 from profkit.timing.cell import Value
 

@@ -20,7 +20,7 @@ from profkit.audit.claims import read_claims
 from profkit.core.fingerprint import Device
 from profkit.core.typed_file import convert, known, part
 from profkit.core.yaml_files import shipped_yaml
-from profkit.report.gpus import datasheet_named
+from profkit.hardware.gpus import datasheet_named
 from profkit.study.matrix import attention_work
 from profkit.study.summary_format import Row
 from profkit.timing.cell import CellStatus

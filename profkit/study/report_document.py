@@ -13,10 +13,10 @@ from typing import Any
 from jinja2 import Environment, FunctionLoader, StrictUndefined, pass_context
 from markupsafe import Markup
 
-from profkit.capture.work import BACKWARD_FLOP
 from profkit.comparison import text as diff_words
 from profkit.core import duration, typed_file
 from profkit.core.text_files import shipped_text
+from profkit.core.work import BACKWARD_FLOP
 from profkit.rules import finding_text
 from profkit.study import drawings, report_words, summary
 from profkit.study.published import overclaims

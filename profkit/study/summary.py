@@ -20,7 +20,7 @@ from profkit.calibration.gpu_spread import GpuSpread, kind_of
 from profkit.capture.gpu import VISIBLE
 from profkit.core.fingerprint import Device, Fingerprint
 from profkit.core.typed_file import known, part
-from profkit.report.gpus import Datasheet
+from profkit.hardware.gpus import Datasheet
 from profkit.study.summary_format import (
     COUNTED,
     GAPS,

@@ -17,8 +17,8 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
-from profkit.capture.work import Work
 from profkit.core.errors import EnvironmentProblem
+from profkit.core.work import Work
 from profkit.timing.latency_format import EnergyPerCall, EnergyRun
 
 FEWEST_STEPS = 50

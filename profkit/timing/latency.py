@@ -12,13 +12,13 @@ from typing import Any, TypeAlias
 import numpy as np
 from msgspec import UNSET, Struct, structs
 
-from profkit.capture.work import Work
 from profkit.core.errors import BadInput, UsageError
 from profkit.core.fingerprint import Device
 from profkit.core.timestamp import timestamp
 from profkit.core.typed_file import part
 from profkit.core.version import __version__
-from profkit.report.gpus import Datasheet, Peak, find_datasheet
+from profkit.core.work import Work
+from profkit.hardware.gpus import Datasheet, Peak, find_datasheet
 from profkit.timing import results, statistics, verdict
 from profkit.timing.energy import energy_per_call, without_energy
 from profkit.timing.latency_file import Claimed, Saved

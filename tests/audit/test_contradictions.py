@@ -15,7 +15,7 @@ from profkit.audit.check import Contradiction
 from profkit.audit.claim import NOTHING, Claim
 from profkit.audit.claim_text import understood
 from profkit.audit.printed_numbers import Figure
-from profkit.report.gpus import datasheet_named
+from profkit.hardware.gpus import datasheet_named
 
 S512 = {"gpus": ("NVIDIA L4",), "dtype": "fp16", "batch": 32, "heads": 8, "length": 512, "dim": 64}
 """4 x 32 x 8 x 512² x 64 = 17,179,869,184 FLOP; 4 x 32 x 8 x 512 x 64 x 2 B = 67,108,864 B."""

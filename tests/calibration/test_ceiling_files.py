@@ -35,7 +35,7 @@ from profkit.calibration.loads.counts import Machine
 from profkit.capture.gpu import Moment
 from profkit.core.errors import BadInput, EnvironmentProblem, UsageError
 from profkit.core.fingerprint import Device, Fingerprint
-from profkit.report.gpus import Datasheet, find_datasheet
+from profkit.hardware.gpus import Datasheet, find_datasheet
 from profkit.ui.markdown import document_markdown
 from profkit.ui.terminal import document_terminal
 from tests.conftest import ROOT

@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from profkit.capture.correctness import Declared
-from profkit.capture.work import Work
 from profkit.comparison.changes import changes, one_sided
 from profkit.comparison.comparability import (
     Aspect,
@@ -25,6 +24,7 @@ from profkit.comparison.comparability import (
 )
 from profkit.comparison.line_changes import line_changes
 from profkit.comparison.repeats import NOISE, Change, judge
+from profkit.core.work import Work
 from profkit.report.source_lines import LineCost
 from profkit.report.summary import Group, LaunchSummary, ReportSummary, groups
 from tests.comparing import work

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from profkit.hardware.gpus import Gpu, gpu_of
 from profkit.report.catalog import catalog
 from profkit.report.counter_free import counter_free, is_counter
-from profkit.report.gpus import Gpu, gpu_of
 from profkit.report.launch_message import LaunchMessage, Metric
 from profkit.report.quantities import request
 from profkit.report.reader import read

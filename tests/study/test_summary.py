@@ -11,10 +11,10 @@ import pytest
 from msgspec.structs import replace
 
 from profkit.calibration.gpu_spread import GpuSpread
-from profkit.capture.work import Work
 from profkit.core.fingerprint import Device, Fingerprint
 from profkit.core.typed_file import convert
-from profkit.report.gpus import datasheet_named
+from profkit.core.work import Work
+from profkit.hardware.gpus import datasheet_named
 from profkit.study import summary
 from profkit.study.matrix import Matrix
 from profkit.study.plan_format import Backend, Program

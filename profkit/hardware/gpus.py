@@ -1,4 +1,4 @@
-"""The GPU of a report: its recorded attributes and its datasheet."""
+"""GPUs: the attributes that a recording has of one, and the datasheets of products."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from profkit.core.compute_capability import ComputeCapability, parse_capability
 from profkit.core.errors import UsageError
 from profkit.core.yaml_files import shipped_yaml
-from profkit.report.occupancy import Chip
+from profkit.hardware.occupancy import Chip
 
 _Value = TypeVar("_Value")
 _MAKER = {"nvidia", "tesla", "geforce", "quadro", "gpu", "tensor", "core"}
@@ -382,5 +382,5 @@ def _with_bf16(peaks: dict[str, _Value]) -> dict[str, _Value]:
 
 @cache
 def _document() -> dict[str, Any]:
-    document: dict[str, Any] = shipped_yaml("profkit.report", "gpus.yaml")
+    document: dict[str, Any] = shipped_yaml("profkit.hardware", "gpus.yaml")
     return document

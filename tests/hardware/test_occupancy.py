@@ -11,9 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import profkit
-from profkit.report.action import Action
-from profkit.report.gpus import Gpu
-from profkit.report.occupancy import (
+from profkit.hardware.gpus import Gpu
+from profkit.hardware.occupancy import (
     BlockNeeds,
     Chip,
     Limits,
@@ -23,6 +22,7 @@ from profkit.report.occupancy import (
     next_step,
     warps_per_block,
 )
+from profkit.report.action import Action
 from tests.conftest import CORPUS, FULL, H200, h200
 
 HOPPER = Chip(warps=64, blocks=32, registers=65536, shared=233_472, schedulers=4)

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from profkit.core.errors import UsageError
-from profkit.report.gpus import (
+from profkit.hardware.gpus import (
     Datasheet,
     Gpu,
     Peak,

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from profkit.capture.work import Work
+from profkit.core.work import Work
 
 
 def test_attention_forward() -> None:
