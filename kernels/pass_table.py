@@ -18,7 +18,8 @@ from typing import Any
 import numpy as np
 from scipy.optimize import nnls
 
-from profkit.capture.passes import FULL, SASS, scheduled
+from profkit.analysis.replay_plan import CATALOG, lists_of, parts_of_set, subject_of
+from profkit.capture.passes import FULL, SASS, key_of, scheduled
 from profkit.capture.perfworks import Chip, Library, LibraryUnusable, library_path, ordered
 from profkit.capture.sections import (
     CAPABILITIES,
@@ -68,6 +69,9 @@ def family(chip: Chip, name: str, metrics: Sequence[str]) -> dict[str, Any]:
     listed.update(set_sections())
     full = set_sections()[FULL]
     listed.update({f"{FULL}-{part}": [each for each in full if each != part] for part in full})
+    listed.update(
+        {key_of(each): each for each in lists_of(parts_of_set(CATALOG, subject_of(name)))}
+    )
     answers = scheduled(name, list(listed.values()))
     if answers[0].source != "library":
         raise SystemExit(answers[0].problem)

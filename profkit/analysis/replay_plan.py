@@ -160,6 +160,15 @@ def _metrics_of(names: Iterable[str], cc: ComputeCapability) -> list[str]:
     return metrics
 
 
+def lists_of(parts: Mapping[str, Sequence[str]]) -> list[Sequence[str]]:
+    """What a plan schedules: everything, each part alone, and everything without each part."""
+    without = [
+        [name for other, names in parts.items() if other != part for name in names]
+        for part in parts
+    ]
+    return [[name for names in parts.values() for name in names], *parts.values(), *without]
+
+
 def replay_plan(
     subject: Subject, collected: str, parts: Mapping[str, Sequence[str]], workload: Workload
 ) -> ReplayPlanFile:
@@ -167,12 +176,8 @@ def replay_plan(
 
     Raises UsageError where the chip has nothing of it.
     """
+    whole, *answers = passes_of_each(subject.chip, lists_of(parts))
     every = [name for names in parts.values() for name in names]
-    without = [
-        [name for other, names in parts.items() if other != part for name in names]
-        for part in parts
-    ]
-    whole, *answers = passes_of_each(subject.chip, [every, *parts.values(), *without])
     unknown = set(whole.unknown)
     if unknown.issuperset(every):
         others = f" and {len(every) - _NAMED} more" if len(every) > _NAMED else ""

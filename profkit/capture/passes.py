@@ -10,11 +10,12 @@ Without the library a table made with it gives an estimate: `pass_table.json`, w
 
 from __future__ import annotations
 
+import hashlib
 import math
 import subprocess
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Literal
@@ -99,12 +100,14 @@ def passes(chip: str, metrics: Sequence[str]) -> Passes:
 def passes_of_each(chip: str, lists: Sequence[Sequence[str]]) -> list[Passes]:
     """The passes of each of several lists of metrics and sections.
 
-    The library takes 7 s for the parts of the full set on an H100: of sections and sets the table
-    has its counts, where it was made with this library.
+    The library takes 7 s for the parts of the full set on an H100, 1 s for those of the catalog:
+    the table has its counts, where it was made with this library.
     """
     library, named = library_path(), [_named(chip, names) for names in lists]
-    if library and library.stat().st_size == _table().library and all(named):
-        return [Passes(count or 0, ()) for count in named]
+    if library and library.stat().st_size == _table().library and None not in named:
+        absent = frozenset(_table().names).difference(_family(chip).by_metric)
+        rows = zip(named, lists, strict=True)
+        return [Passes(count or 0, _unknown(names, absent)) for count, names in rows]
     return scheduled(chip, lists)
 
 
@@ -112,11 +115,11 @@ def scheduled(chip: str, lists: Sequence[Sequence[str]]) -> list[Passes]:
     """As `passes_of_each`, by the library wherever there is one."""
     subjects, own = zip(*(_subject(_expanded(chip, names)) for names in lists), strict=True)
     answer = _answer(chip, subjects)
-    absent = set(answer.unknown)
+    absent = frozenset(answer.unknown)
     return [
         Passes(
             (_named(chip, names) if answer.problem else None) or _count(schedule, others),
-            tuple(name for name in names if _is_unknown(name, absent)),
+            _unknown(names, absent),
             answer.problem,
         )
         for names, schedule, others in zip(lists, answer.schedules, own, strict=True)
@@ -159,7 +162,12 @@ def _count(schedule: Schedule, own: int) -> int:
     return count + 1 if count > 1 else 1
 
 
-def _is_unknown(name: str, absent: Container[str]) -> bool:
+def _unknown(names: Iterable[str], absent: frozenset[str]) -> tuple[str, ...]:
+    return tuple(name for name in names if _is_unknown(name, absent))
+
+
+@cache
+def _is_unknown(name: str, absent: frozenset[str]) -> bool:
     """Whether a name that was asked for is no section, and stands for no metric of the chip."""
     if name in section_names():
         return False
@@ -224,13 +232,21 @@ def _estimate(chip: str, subjects: Sequence[Subject], problem: str) -> Answer:
 
 
 def _named(chip: str, names: Iterable[str]) -> int | None:
-    """The passes of a section or a set of ncu's, or of the full set without a section, by the
-    table; None for any other list."""
+    """The passes of a section or a set of ncu's, of the full set without a section, or of a list of
+    the catalog's plan, by the table; None for any other list."""
     wanted, full = set(names), set(set_sections()[FULL])
     keys = [key for key, sections in set_sections().items() if set(sections) == wanted]
     keys += wanted if len(wanted) == 1 else ()
     keys += [f"{FULL}-{section}" for section in full if wanted == full - {section}]
-    return _family(chip).named.get(keys[0]) if keys else None
+    keys.append(key_of(names))
+    named = _family(chip).named
+    return next((named[key] for key in keys if key in named), None)
+
+
+def key_of(names: Iterable[str]) -> str:
+    """The key of a list of metrics in the table."""
+    text = " ".join(sorted(set(names)))
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
 def _family(chip: str) -> _Family:

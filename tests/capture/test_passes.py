@@ -6,13 +6,14 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 from typer.testing import Result
 
-from profkit.capture.passes import passes, passes_of_each, scheduled
+from profkit.analysis.replay_plan import lists_of, parts_of_set, subject_of
+from profkit.capture.passes import key_of, passes, passes_of_each, scheduled
 from profkit.capture.perfworks import FILE, library_path
 from profkit.capture.sections import (
     CAPABILITIES,
@@ -21,6 +22,7 @@ from profkit.capture.sections import (
     section_names,
     set_sections,
 )
+from profkit.core.text_files import shipped_text
 from tests.conftest import NIGHTLY, ROOT
 
 Cli = Callable[..., Result]
@@ -81,6 +83,25 @@ def test_the_tables_counts_of_the_full_set_are_the_librarys() -> None:
     lists = [full, *([part] for part in full), *([x for x in full if x != part] for part in full)]
     planned = passes_of_each("GA100", lists)
     assert planned == scheduled("GA100", lists)
+
+
+def catalog_lists(chip: str) -> list[Sequence[str]]:
+    return lists_of(parts_of_set("catalog", subject_of(chip)))
+
+
+@needs_library
+def test_the_tables_counts_of_the_catalog_are_the_librarys() -> None:
+    assert passes_of_each("GB202", catalog_lists("GB202")) == scheduled(
+        "GB202", catalog_lists("GB202")
+    )
+
+
+@pytest.mark.parametrize("chip", CAPABILITIES)
+def test_the_catalog_is_planned_without_asking_the_library(chip: str) -> None:
+    """Which takes a second of CPU; a catalog that changed needs `python -m kernels.pass_table`."""
+    families = json.loads(shipped_text("profkit.capture", "pass_table.json"))["families"]
+    (named,) = [row["named"] for row in families if chip in row["chips"]]
+    assert named.keys() >= set(map(key_of, catalog_lists(chip)))
 
 
 @needs_library
