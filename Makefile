@@ -60,7 +60,7 @@ bench: .venv/profkit-test  ## time profkit against the script one would write in
 	$(BIN)/python -m pytest benchmarks --benchmark-disable-gc -q -s
 
 docs: .venv/profkit-all  ## write the generated pages, and the output in README and pages
-	$(BIN)/python -m profkit.schemas
+	$(BIN)/python -m kernels.schemas
 	$(BIN)/profkit metrics --format markdown --force -o docs/reference/metrics.md
 	$(BIN)/profkit rules list --format markdown --force -o docs/reference/rules.md
 	$(BIN)/python -m kernels.residuals

@@ -23,8 +23,8 @@ from kernels.output_blocks import fill_pages, printed
 from kernels.proof import PICTURE as PROOF
 from kernels.proof import accuracy_of, plot_proof, score, write_table
 from kernels.recorded import LATENCY, profile, timed
+from kernels.schemas import FORMATS
 from profkit.core.errors import ProfkitError
-from profkit.schemas.__main__ import FORMATS
 from profkit.ui.markdown import cell, table
 
 README = Path("README.md")

@@ -17,7 +17,7 @@
 Rules that hold between fields stand in `__post_init__` and raise ValueError. `Facts` are models
 that may be empty. A NaN is refused when it is written: a field that has none says `| None`. What is
 only written is an `Output`: there NaN is null, in fields of `Real` alone.
-`python -m profkit.schemas` writes the schemas of the formats that it lists.
+`python -m kernels.schemas` writes the schemas of the formats that it lists.
 """
 
 from __future__ import annotations
@@ -42,7 +42,8 @@ T = TypeVar("T")
 M = TypeVar("M", bound="Model")
 R = TypeVar("R", bound=Struct)
 
-_ALWAYS = "always"
+ALWAYS = "always"
+"""The mark of a field that is always written, in what msgspec makes a schema of."""
 _LARGEST = 1e30  # of a number, chosen: beyond any time, rate or count, and its square is a double
 _STEP = re.compile(r"\.([^.\[]+)|\[(\d+)\]|(\[\.\.\.\])")
 
@@ -60,7 +61,7 @@ Maybe: TypeAlias = T | UnsetType | None
 """A field that may be absent or null, which are distinguished; its default is UNSET."""
 Place: TypeAlias = tuple[str | int, ...]
 """A path in a document: keys and indices."""
-Derived: TypeAlias = Annotated[T | UnsetType, Meta(extra_json_schema={_ALWAYS: True})]
+Derived: TypeAlias = Annotated[T | UnsetType, Meta(extra_json_schema={ALWAYS: True})]
 """A field that is always written and optional on reading; its default is UNSET."""
 
 
@@ -192,25 +193,6 @@ def _nulled(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def json_schema(model: type[Model] | tuple[type[Model], ...], title: str) -> dict[str, object]:
-    """The JSON Schema (2020-12) of a format, or of its several forms, as written today; older
-    files may lack fields."""
-    models = model if isinstance(model, tuple) else (model,)
-    _, parts = msgspec.json.schema_components(models, ref_template="#/$defs/{name}")
-    wholes = [parts.pop(form.__name__) for form in models]
-    for part in parts.values():
-        part.pop("title", None)
-    schema = {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        **({"$id": str(tag)} if (tag := models[0].__struct_config__.tag) else {}),
-        **(wholes[0] if len(wholes) == 1 else {"oneOf": wholes}),
-        "title": title,
-        "$defs": dict(sorted(parts.items())),
-    }
-    simplified: dict[str, object] = _simplified(schema)
-    return simplified
-
-
 def _unique(pairs: Iterable[tuple[str, object]]) -> dict[str, object]:
     row: dict[str, object] = {}
     for key, value in pairs:
@@ -257,41 +239,3 @@ def _failing(document: Any, place: dict[str, object], model: Any, error: str) ->
     place.clear()
     place.update(rows)
     return key
-
-
-def _simplified(form: Any) -> Any:
-    """A schema as people read it: whatever is always written is required, a text is one line."""
-    if isinstance(form, list):
-        return [_simplified(part) for part in form]
-    if not isinstance(form, dict):
-        return form
-    if form.get("type") == "object" and "properties" in form:
-        # The fields without a default, those with one other than UNSET, and those that follow.
-        required = [
-            name
-            for name, part in form["properties"].items()
-            if name in form["required"] or "default" in part or _ALWAYS in part
-        ]
-        form = form | {"required": required}
-    form = {
-        key: {name: _simplified(part) for name, part in value.items()}
-        if key in {"properties", "$defs"}
-        else _simplified(value)
-        for key, value in form.items()
-        if key not in {"default", _ALWAYS}
-    }
-    if isinstance(form.get("description"), str):
-        form["description"] = " ".join(form["description"].split())
-    return _union(form) if "anyOf" in form else form
-
-
-def _union(form: dict[str, Any]) -> dict[str, Any]:
-    """A choice of plain kinds as a list of them; an integer is covered by a number."""
-    rows = form.pop("anyOf")
-    if any(row.get("type") == "number" for row in rows):
-        rows = [row for row in rows if row.get("type") != "integer"]
-    kinds = [row.get("type") for row in rows]
-    if not all(isinstance(kind, str) for kind in kinds) or any("enum" in row for row in rows):
-        return {"anyOf": rows} | form
-    merged = {key: value for row in rows for key, value in row.items()}
-    return merged | form | {"type": kinds if len(kinds) > 1 else kinds[0]}

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from msgspec import UNSET, Meta
 
+from kernels.schemas import json_schema, texts
 from profkit.core.errors import BadInput
 from profkit.core.typed_file import (
     Amount,
@@ -23,10 +24,8 @@ from profkit.core.typed_file import (
     Model,
     decode,
     encode,
-    json_schema,
     read_file,
 )
-from profkit.schemas.__main__ import texts
 
 SCHEMAS = Path(__file__).parents[2] / "profkit" / "schemas"
 
@@ -125,5 +124,5 @@ def test_a_number_that_is_none_is_never_written() -> None:
 @pytest.mark.parametrize("name", sorted(texts()))
 def test_shipped_schemas_are_those_of_the_models(name: str) -> None:
     text = (SCHEMAS / name).read_text(encoding="utf-8")
-    assert text == texts()[name], "write it again: python -m profkit.schemas"
+    assert text == texts()[name], "write it again: python -m kernels.schemas"
     jsonschema.Draft202012Validator.check_schema(json.loads(text))

@@ -1,4 +1,4 @@
-"""Writes the schemas of the formats that have a model: `python -m profkit.schemas`"""
+"""Writes the schemas of the formats that have a model: `python -m kernels.schemas`"""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from profkit.analysis import json as analysis
 from profkit.analysis import (
@@ -21,7 +23,7 @@ from profkit.calibration import ceilings, floors, gpu_spread
 from profkit.capture import correctness, doctor
 from profkit.comparison import application as application_diff
 from profkit.comparison import result as comparison
-from profkit.core.typed_file import Model, json_schema
+from profkit.core.typed_file import ALWAYS, Model
 from profkit.experiment import log
 from profkit.history import check as history_check
 from profkit.history import view as history
@@ -32,6 +34,7 @@ from profkit.study import matrix, plan_format, progress
 from profkit.study.summary_format import BaselineFile
 from profkit.timing import cell, compare_view, latency_format, optimum
 
+SCHEMAS = Path(__file__).parent.parent / "profkit" / "schemas"
 _WIDTH = 96  # characters: chosen as for the code
 
 FORMATS: Mapping[str, tuple[type[Model] | tuple[type[Model], ...], str]] = {
@@ -93,6 +96,63 @@ def texts() -> Mapping[str, str]:
     }
 
 
+def json_schema(model: type[Model] | tuple[type[Model], ...], title: str) -> dict[str, object]:
+    """The JSON Schema (2020-12) of a format, or of its several forms, as written today; older
+    files may lack fields."""
+    models = model if isinstance(model, tuple) else (model,)
+    _, parts = msgspec.json.schema_components(models, ref_template="#/$defs/{name}")
+    wholes = [parts.pop(form.__name__) for form in models]
+    for part in parts.values():
+        part.pop("title", None)
+    schema = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        **({"$id": str(tag)} if (tag := models[0].__struct_config__.tag) else {}),
+        **(wholes[0] if len(wholes) == 1 else {"oneOf": wholes}),
+        "title": title,
+        "$defs": dict(sorted(parts.items())),
+    }
+    simplified: dict[str, object] = _simplified(schema)
+    return simplified
+
+
+def _simplified(form: Any) -> Any:
+    """A schema as people read it: whatever is always written is required, a text is one line."""
+    if isinstance(form, list):
+        return [_simplified(part) for part in form]
+    if not isinstance(form, dict):
+        return form
+    if form.get("type") == "object" and "properties" in form:
+        # The fields without a default, those with one other than UNSET, and those that follow.
+        required = [
+            name
+            for name, part in form["properties"].items()
+            if name in form["required"] or "default" in part or ALWAYS in part
+        ]
+        form = form | {"required": required}
+    form = {
+        key: {name: _simplified(part) for name, part in value.items()}
+        if key in {"properties", "$defs"}
+        else _simplified(value)
+        for key, value in form.items()
+        if key not in {"default", ALWAYS}
+    }
+    if isinstance(form.get("description"), str):
+        form["description"] = " ".join(form["description"].split())
+    return _union(form) if "anyOf" in form else form
+
+
+def _union(form: dict[str, Any]) -> dict[str, Any]:
+    """A choice of plain kinds as a list of them; an integer is covered by a number."""
+    rows = form.pop("anyOf")
+    if any(row.get("type") == "number" for row in rows):
+        rows = [row for row in rows if row.get("type") != "integer"]
+    kinds = [row.get("type") for row in rows]
+    if not all(isinstance(kind, str) for kind in kinds) or any("enum" in row for row in rows):
+        return {"anyOf": rows} | form
+    merged = {key: value for row in rows for key, value in row.items()}
+    return merged | form | {"type": kinds if len(kinds) > 1 else kinds[0]}
+
+
 def _laid_out(value: Any, margin: str = "") -> str:
     """JSON on one line where it fits, else an entry a line."""
     line = json.dumps(value, ensure_ascii=False)
@@ -110,7 +170,7 @@ def _laid_out(value: Any, margin: str = "") -> str:
 def main() -> int:
     """Write those that are not up to date."""
     for name, text in texts().items():
-        path = Path(__file__).with_name(name)
+        path = SCHEMAS / name
         if not path.is_file() or path.read_text(encoding="utf-8") != text:
             path.write_text(text, encoding="utf-8")
             print(path.name)
