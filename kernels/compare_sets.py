@@ -124,8 +124,8 @@ def compare(folders: tuple[Path, Path], names: frozenset[str]) -> Judgment:
     other = replace(other, achieved=pair.achieved)  # timed once
     simulated = names if folders[0] == folders[1] else None
     seen: tuple[list[tuple[ReportSummary, Checklist]], ...] = ([], [])
-    whole = judge(pair, partial(examine, names=None, seen=seen[0])).pair
-    small = judge(other, partial(examine, names=simulated, seen=seen[1])).pair
+    whole = judge(pair, partial(examine, names=None, seen=seen[0]))
+    small = judge(other, partial(examine, names=simulated, seen=seen[1]))
     values: dict[str, list[tuple[float, float, str]]] = defaultdict(list)
     findings: list[tuple[str, float, float]] = []
     for (full, checked), (lean, rechecked) in zip(*seen, strict=True):

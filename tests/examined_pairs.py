@@ -14,7 +14,7 @@ from kernels.recorded import Profile
 from profkit.report.session import Session
 from profkit.report.summary import ReportSummary
 from profkit.rules.checklist import Checklist
-from profkit.rules.score import Verdict, definitions_of, judge, read_pair
+from profkit.rules.score import PairScore, definitions_of, judge, read_pair
 from tests.conftest import H200, TRACKED, apart, pair_folder, scratch, written_once
 
 PAIRS = TRACKED / "pairs"
@@ -35,10 +35,10 @@ class Recorded:
 
 @dataclass(frozen=True)
 class Examined:
-    """A folder's reports by the names of their files; the verdict on it where it is a pair."""
+    """A folder's reports by the names of their files; its score where it is a pair."""
 
     reports: Mapping[str, Recorded]
-    verdict: Verdict | None
+    score: PairScore | None
 
 
 def examined(name: str) -> Examined:
@@ -72,11 +72,11 @@ def _examine(folder: Path) -> Examined:
         return report.summary, checklist
 
     is_pair = folder != LADDER
-    verdict = judge(read_pair(folder, definitions_of(PAIRS)), examine) if is_pair else None
+    score = judge(read_pair(folder, definitions_of(PAIRS)), examine) if is_pair else None
     for path in sorted(folder.glob("*.ncu-rep*")):
         if path.name not in reports:
             examine(path)
-    return Examined(reports, verdict)
+    return Examined(reports, score)
 
 
 def _sources_of(report: profkit.Report) -> Mapping[str, str]:

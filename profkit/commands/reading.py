@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from profkit.analysis.report import Report
     from profkit.report.summary import Group, ReportSummary
     from profkit.rules.checklist import Checklist
-    from profkit.rules.score import PairNotes, Verdict
+    from profkit.rules.score import PairNotes, PairScore, RecordedPair, Withheld
     from profkit.rules.story_score import StoryScore
     from profkit.timeline.events import Events
 
@@ -168,35 +168,42 @@ def judge_stories(
 
 def judge_pairs(
     folders: Sequence[Path], advice: Advice, *, optional: bool = False
-) -> tuple[list[Verdict], PairNotes, list[ProfkitError]]:
+) -> tuple[list[PairScore], PairNotes, list[ProfkitError]]:
     """The pairs below folders and in archives judged, in parallel processes; their notes; errors.
 
-    Raises BadInput for a folder without pairs, unless they are `optional`, or with notes that can't
-    be read.
+    Each folder is a set; those of one name are one. Raises BadInput for a folder without pairs,
+    unless they are `optional`, or with notes that can't be read.
     """
     from profkit.commands.parallel import in_parallel
-    from profkit.rules.pair_archive import unpacked
-    from profkit.rules.score import definitions_of, pairs_in, read_notes
+    from profkit.rules.pair_archive import ARCHIVE, unpacked
+    from profkit.rules.score import definitions_of, pairs_in, read_notes, read_pair, withheld
 
     notes = read_notes(*folders)
+    failures: list[ProfkitError] = []
+    pairs: list[RecordedPair] = []
     with ExitStack() as stack:
-        pairs = [
-            (pair, definitions_of(folder))
-            for folder in folders
-            for pair in pairs_in(stack.enter_context(unpacked(folder)), optional=optional)
-        ]
-        outcomes = in_parallel(partial(_judge, advice=advice), pairs, lambda place: _died(place[0]))
-    failures = [outcome for outcome in outcomes if isinstance(outcome, ProfkitError)]
-    judged = [outcome for outcome in outcomes if not isinstance(outcome, ProfkitError)]
-    return judged, notes, failures
+        for folder in folders:
+            name = folder.name.removesuffix(ARCHIVE)
+            name = folder.resolve().parent.name if name == "pairs" else name
+            for place in pairs_in(stack.enter_context(unpacked(folder)), optional=optional):
+                try:
+                    pairs.append(read_pair(place, definitions_of(folder), name))
+                except ProfkitError as error:
+                    failures.append(error)
+        tasks = [(pair, withheld(pair, pairs)) for pair in pairs]
+        outcomes = in_parallel(
+            partial(_judge, advice=advice), tasks, lambda task: _died(task[0].before)
+        )
+    failures += [outcome for outcome in outcomes if isinstance(outcome, ProfkitError)]
+    return [each for each in outcomes if not isinstance(each, ProfkitError)], notes, failures
 
 
-def _judge(place: tuple[Path, Path | None], advice: Advice) -> Verdict | ProfkitError:
-    """A pair's verdict by its folder and that of definitions."""
-    from profkit.rules.score import judge, read_pair
+def _judge(task: tuple[RecordedPair, Withheld], advice: Advice) -> PairScore | ProfkitError:
+    from profkit.rules.score import judge
 
+    pair, apart = task
     try:
-        return judge(read_pair(*place), partial(_examined, advice=advice))
+        return judge(pair, partial(_examined, advice=advice), apart)
     except ProfkitError as error:
         return error
 

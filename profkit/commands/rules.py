@@ -123,21 +123,25 @@ def check(path: RulesFile) -> None:
 
 
 @rules.command("score", cls=Reading)
-def score(pairs: Path | None = None, *, output: Output[TextFormat], rules: RuleOptions) -> None:
-    """Score the findings on pairs of kernels, with a known defect and fixed.
+def score(sets: tuple[Path, ...] = (), *, output: Output[TextFormat], rules: RuleOptions) -> None:
+    """Score the findings on sets of pairs of kernels, with a known defect and fixed.
 
     A pair is a folder with pair.yaml (`category:` of the defect, null for a kernel without one),
     before.ncu-rep, after.ncu-rep, and latency.json: saved by `profkit time` for before and after,
     or {"before": ..., "after": ...} in one unit, each a number, a list or a mapping with a median.
-    Without it the durations in the reports are compared. A folder with times.json and timelines of
+    Without it the durations in the reports are compared. `source:` in pair.yaml names who published
+    a pair: a set is judged without recorded fixes and residuals of its sources. `also:` lists other
+    categories that are right. A folder with times.json and timelines of
     an application before and after a fix is scored by the causes that are named and their ceilings.
 
     Options:
-      pairs (DIR): Folder of recorded pairs (default: reports/*/pairs).
+      sets (--sets, --pairs DIR): Folder of recorded pairs; repeat it for several sets, named by
+        their folders (default: reports/*/pairs).
 
     Examples:
       profkit rules score
       profkit rules score --pairs my_pairs/ -o score.json
+      profkit rules score --sets reports/h200/pairs --sets published/
     """
     from profkit.commands.reading import judge_pairs, judge_stories
     from profkit.rules.score import score as summed
@@ -145,10 +149,10 @@ def score(pairs: Path | None = None, *, output: Output[TextFormat], rules: RuleO
     from profkit.rules.story_score import score_stories
 
     advice = rules.advice(0)
-    folders = sorted(Path().glob(_RECORDED)) if pairs is None else [pairs]
+    folders = sets or sorted(Path().glob(_RECORDED))
     if not folders:
         raise UsageError(f"no {_RECORDED} here", "name a folder of recorded pairs: --pairs DIR")
-    applications = sorted(Path().glob(_APPLICATIONS)) if pairs is None else [pairs]
+    applications = sets or sorted(Path().glob(_APPLICATIONS))
     stories, broken = judge_stories(applications, advice)
     judged, notes, failures = judge_pairs(folders, advice, optional=bool(stories))
     failures += broken

@@ -6,10 +6,15 @@ achieved| / achieved, of factors; a category that a predictor does not find coun
 of 1. A finding names a category where it predicts NAMED or more.
 
     PAIR/  pair.yaml                    category: of the defect; null, absent or control: true, none
+                                        also: other categories accepted as the first cause
                                         kind: defect, several_limits, or no_gain; family: workload
+                                        source: the repository that published it
            before.ncu-rep(z)            with the defect
            after.ncu-rep(z)             fixed; optional for a control
            latency.json                 of both; without it the reports' durations are compared
+
+A set of pairs is judged by the fixes and residuals of others alone: without those of the families
+and sources that published pairs of the set have. Pairs without a source leave out their family.
 
 latency.json is what `profkit time` wrote, with the labels before and after, or `{"before": ...,
 "after": ...}` in one unit, each a number, a list of samples or a mapping with a `median`.
@@ -20,11 +25,11 @@ from __future__ import annotations
 import math
 import os
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar, get_args
 
 from msgspec import Meta, Struct, convert, structs
 
@@ -40,9 +45,10 @@ from profkit.rules.calibration import Basis, Calibration, shipped_calibration
 from profkit.rules.checklist import Checklist
 from profkit.rules.declared_headroom import DeclaredWork
 from profkit.rules.finding import Finding
-from profkit.rules.memory import shipped_memory
+from profkit.rules.memory import Certainty, shipped_memory
 from profkit.rules.rule_file import shipped_rules
 from profkit.rules.samples import CATEGORIES
+from profkit.rules.score_change import Change, change
 from profkit.rules.score_without_counters import (
     BlindPart,
     BlindScore,
@@ -71,11 +77,17 @@ SMALL_GAINS = (1.02, 1.5)
 """The measured factors of small gains, whose errors are averaged apart, chosen: a large gain is
 rarely mistaken for none."""
 WORTH_AN_ALARM = 1.15  # factor, chosen: a smaller prediction seldom causes work on a kernel
+PROMISED = 1.1  # factor, chosen: what a first finding promises by that, someone will try
 LARGE_ERROR = (
     0.25  # of the measured factor, chosen: from here on an estimate is explained in misses.yaml
 )
 NO_FINDING = (1.0, WORTH)
 """The range that a kernel without a finding is predicted: what saves less is not reported."""
+ALL_SETS = "all sets"
+_TOP3 = {1, 2, 3}
+_ESSENTIAL = ("dram_busy", "issue_busy", "stall_long_scoreboard")
+"""Quantities without which a report is partial: what fixes are compared by needs those of
+resources and of stalls, which ncu collects section by section."""
 _ADVISES = {"optimization", "warning"}
 _MOST_OF_A_KERNEL = 0.99  # of its time, chosen: caps ncu's estimates, so that factors stay finite
 
@@ -96,7 +108,8 @@ Kind = Literal["defect", "several_limits", "no_gain"]
 class RecordedPair:
     """A pair. `category` is None for a control; `second_limit` is the limiter after the fix.
 
-    Pairs of one workload have one `family`.
+    Pairs of one workload have one `family`, those that someone published a `source`; `also` are
+    other categories that are right.
 
     `achieved` is the factor by which the fix made it faster, NaN where that was not timed.
     `work` is what it declares, its parts NaN where it declares none; `seconds` is the timed median
@@ -113,6 +126,26 @@ class RecordedPair:
     kind: Kind
     work: DeclaredWork = field(default_factory=DeclaredWork)
     seconds: float = math.nan
+    also: tuple[str, ...] = ()
+    source: str = ""
+    set: str = ""
+
+
+@dataclass(frozen=True)
+class Withheld:
+    """What a pair is not judged by: fixes and residuals of these families and sources."""
+
+    families: frozenset[str]
+    sources: frozenset[str] = frozenset()
+
+
+def withheld(pair: RecordedPair, pairs: Iterable[RecordedPair]) -> Withheld:
+    """What a pair of these is not judged by: its family, and what its set published."""
+    published = [other for other in pairs if other.set == pair.set and other.source]
+    return Withheld(
+        frozenset({pair.family, *(other.family for other in published)}),
+        frozenset(other.source for other in published),
+    )
 
 
 class PairFile(Struct, frozen=True):
@@ -123,6 +156,8 @@ class PairFile(Struct, frozen=True):
     second_limit: str | None = None
     family: str | None = None
     kind: Kind = "defect"
+    also: tuple[str, ...] = ()
+    source: str = ""
     inputs: dict[str, TensorForm] = {}
     output: TensorForm | None = None
     work: WorkForm | None = None
@@ -166,30 +201,16 @@ class Alarm(Model, frozen=True, kw_only=True):
     report: Literal["before", "after"]
 
 
-class Miss(Model, frozen=True):
-    """The error of an estimate: |estimated - achieved| / achieved; null for a control."""
-
-    error: Real
-
-
 class Judged(Model, frozen=True, kw_only=True):
     """The result of one predictor on a pair: rank of the true category, from 1 (null: not named),
-    predicted factor and |estimated - achieved| / achieved (null for a control)."""
+    and of the first one that is right, `related`; predicted factor and |estimated - achieved| /
+    achieved (null for a control)."""
 
-    rank: int | None
-    estimated: Real
-    error: Real
-    alarms: tuple[Alarm, ...]
-
-
-class _Named(Judged, frozen=True):
-    name: str
-    gpu: str
-    family: str
-    kind: Kind
-    category: str | None
-    achieved: Real
-    measured: Literal["timed", "profiled"] | None
+    rank: int | None = None
+    related: int | None = None
+    estimated: Real = math.nan
+    error: Real = math.nan
+    alarms: tuple[Alarm, ...] = ()
 
 
 class Named(Model, frozen=True):
@@ -199,65 +220,111 @@ class Named(Model, frozen=True):
     factor: Annotated[float, Meta(ge=1)]
 
 
-class PairScore(_Named, frozen=True, kw_only=True):
+class Sure(Model, frozen=True):
+    """How sure profkit called the first finding, and whether its category is right."""
+
+    certainty: Certainty
+    right: bool
+
+
+class PairScore(Judged, frozen=True, kw_only=True):
     __doc__ = f"""A scored pair: `achieved` is the measured speedup of the fix, from timed latencies
     or from the durations in the reports. `category`, `measured` and `achieved` are null for a
     control. `range` has the lowest and highest factor of profkit's estimate for the report, made
-    without the pair's family, `basis` what the estimate rests on, `named` the first three
+    without what is withheld, `basis` what the estimate rests on, `named` the first three
     categories that it names, `why` explains a miss: not ranked first, or an error above
-    {LARGE_ERROR:.0%}."""
+    {LARGE_ERROR:.0%}. `by_estimates` is profkit without recorded fixes, `promised` the factor of
+    the first finding, 1 without any. `watched`: it has a report checked for false alarms, a
+    control's in any category, one with nothing to gain in its category, or one after a fix in the
+    fixed category, unless that is the pair's second limit."""
 
+    name: str
+    set: str
+    gpu: str
+    family: str
+    source: str
+    kind: Kind
+    category: str | None
+    also: tuple[str, ...]
+    partial: bool
+    achieved: Real
+    measured: Literal["timed", "profiled"] | None
     range: tuple[float, float] | None
     basis: Basis | None
     named: tuple[Named, ...]
+    by_estimates: Judged
+    promised: Annotated[float, Meta(ge=1)]
+    sure: Sure | None
     ncu: Judged
-    no_gain: Miss
     missed: bool
+    watched: bool
     without_counters: BlindScore
     why: str | None = None
+
+    @property
+    def is_defect(self) -> bool:
+        return self.category is not None and self.kind != "no_gain"
 
 
 class Accuracy(Model, frozen=True, kw_only=True):
     __doc__ = f"""The accuracy of one predictor; shares are fractions of 1, null without pairs.
-    `top1` and `top3` are shares of the defects whose fix gained {NAMED} or more. `factor` is exp of
-    the mean absolute logarithm of predicted over measured factor; `small_error` is the mean error
-    for gains from {SMALL_GAINS[0]} to {SMALL_GAINS[1]}. `false_alarms` is a share of the reports
-    with `nothing_to_gain`."""
+    `top1` and `top3` are shares of the defects whose fix gained {NAMED} or more, `related1` and
+    `related3` those with related categories accepted. `factor` is exp of the mean absolute
+    logarithm of predicted over measured factor; `small_error` is the mean error for gains from
+    {SMALL_GAINS[0]} to {SMALL_GAINS[1]}. `false_alarms` is a share of the reports with
+    `nothing_to_gain`."""
 
     top1: Real
     top3: Real
+    related1: Real
+    related3: Real
     factor: Real
     mean_error: Real
     small_error: Real
     false_alarms: Real
 
 
-class _Counted(Accuracy, frozen=True):
-    defects: int
-    nothing_to_gain: int
-    coverage: Real
-    median_width: Real
+class Count(Model, frozen=True):
+    """How many of how many."""
+
+    right: int
+    among: int
 
 
-class Part(_Counted, frozen=True, kw_only=True):
+class Part(Accuracy, frozen=True, kw_only=True):
     __doc__ = f"""Accuracy over pairs of profkit, of ncu's rules and of predicting no speedup.
 
     `defects` are scored by rank and error, the reports with `nothing_to_gain` (no defect of the
     finding's category) by false alarms. `coverage` is the share of the defects whose measured
     speedup lies in the predicted range ({NO_FINDING[0]} to {NO_FINDING[1]} without a finding of its
-    category), `median_width` the median of its upper over its lower end.
+    category), `median_width` the median of its upper over its lower end. `promised` counts the
+    pairs without a gain whose first finding predicts {PROMISED} or more, `sure` the first findings
+    of each certainty that are right. `change` and `related_change` are those of `top1` and
+    `related1` by recorded fixes, against the order `by_estimates` alone.
     """
 
+    defects: int
+    nothing_to_gain: int
+    coverage: Real
+    median_width: Real
+    promised: Count
+    sure: dict[Certainty, Count]
+    change: Change | None
+    related_change: Change | None
+    by_estimates: Accuracy
     ncu: Accuracy
     no_gain: Accuracy
 
 
-class Score(Output, frozen=True, kw_only=True, tag="profkit.score/2"):
+class Score(Output, frozen=True, kw_only=True, tag="profkit.score/3"):
     """Accuracy of findings, over all pairs, by kind and by GPU, and of what is said of
-    `applications`. Shares are fractions of 1."""
+    `applications`. Shares are fractions of 1. `sets` are of pairs with whole reports, `partial` of
+    those whose reports lack what fixes are compared by; several have a part for all."""
 
     profkit: str
     summary: Part
+    sets: dict[str, Part]
+    partial: dict[str, Part]
     kinds: dict[str, Part]
     gpus: dict[str, Part]
     pairs: tuple[PairScore, ...]
@@ -269,32 +336,20 @@ class Score(Output, frozen=True, kw_only=True, tag="profkit.score/2"):
         return tuple(pair for pair in self.pairs if pair.missed)
 
 
-@dataclass(frozen=True)
-class Verdict:
-    """A scored pair. `watched`: it has a report checked for false alarms, a control's in any
-    category, one with nothing to gain in its category, or one after a fix in the fixed category,
-    unless that is the pair's second limit."""
-
-    pair: PairScore
-    watched: bool
-
-    @property
-    def is_defect(self) -> bool:
-        return self.pair.category is not None and self.pair.kind != "no_gain"
-
-
 def score(
-    verdicts: Sequence[Verdict],
+    pairs: Sequence[PairScore],
     notes: PairNotes = PairNotes(),
     applications: Applications | None = None,
 ) -> Score:
     """Summarize scored pairs, with the notes on them."""
-    pairs = (verdict.pair for verdict in verdicts)
+    whole, partial = ([pair for pair in pairs if pair.partial is lacks] for lacks in (False, True))
     return Score(
         profkit=__version__,
-        summary=_part(verdicts),
-        kinds=_parts(verdicts, lambda pair: pair.kind if pair.category else "control"),
-        gpus=_parts(verdicts, lambda pair: pair.gpu),
+        summary=_part(pairs),
+        sets=_sets(whole),
+        partial=_sets(partial),
+        kinds=_parts(pairs, lambda pair: pair.kind if pair.category else "control"),
+        gpus=_parts(pairs, lambda pair: pair.gpu),
         pairs=tuple(
             structs.replace(
                 pair,
@@ -306,33 +361,35 @@ def score(
             for pair in pairs
         ),
         without_counters=blind_part(
-            [
-                (pair.name, pair.without_counters, pair.category, pair.achieved)
-                for verdict in verdicts
-                for pair in [verdict.pair]
-            ]
+            [(pair.name, pair.without_counters, pair.category, pair.achieved) for pair in pairs]
         ),
         applications=applications,
     )
 
 
-def _parts(verdicts: Sequence[Verdict], key: Callable[[PairScore], str]) -> dict[str, Part]:
-    names = sorted({key(verdict.pair) for verdict in verdicts})
-    return {
-        name: _part([verdict for verdict in verdicts if key(verdict.pair) == name])
-        for name in names
-    }
+def _sets(pairs: Sequence[PairScore]) -> dict[str, Part]:
+    parts = _parts(pairs, lambda pair: pair.set)
+    return {**parts, ALL_SETS: _part(pairs)} if len(parts) > 1 else parts
 
 
-def judge(pair: RecordedPair, examine: Examine) -> Verdict:
-    """Score a pair; raises BadInput where its category is unknown or a report can't be read."""
+def _parts(pairs: Sequence[PairScore], key: Callable[[PairScore], str]) -> dict[str, Part]:
+    names = sorted({key(pair) for pair in pairs})
+    return {name: _part([pair for pair in pairs if key(pair) == name]) for name in names}
+
+
+def judge(pair: RecordedPair, examine: Examine, apart: Withheld | None = None) -> PairScore:
+    """Score a pair, by all but what is withheld, its family by default; raises BadInput where its
+    category is unknown or a report can't be read."""
     category, achieved, folder = pair.category, pair.achieved, pair.before.parent
-    if category is not None and category not in CATEGORIES:
-        other = f"use {', '.join(CATEGORIES)}; null for a control"
-        remedy = did_you_mean(category, CATEGORIES, other, alike=0.5)
-        raise BadInput(f"{folder / PAIR}: unknown category {category!r}", remedy)
+    for name in (category, *pair.also):
+        if name is not None and name not in CATEGORIES:
+            other = f"use {', '.join(CATEGORIES)}; null for a control"
+            remedy = did_you_mean(name, CATEGORIES, other, alike=0.5)
+            raise BadInput(f"{folder / PAIR}: unknown category {name!r}", remedy)
     gains = pair.kind != "no_gain"
-    memory = shipped_memory().without({pair.family})
+    apart = apart or withheld(pair, ())
+    memory = shipped_memory().without(apart.families, apart.sources)
+    calibration = shipped_calibration().without(apart.families, apart.sources)
     examined = [
         (summary, checklist.remembering(memory))
         for report in (pair.before, pair.after)
@@ -340,6 +397,7 @@ def judge(pair: RecordedPair, examine: Examine) -> Verdict:
         for summary, checklist in [examine(report)]
     ]
     reports = [report for report, _ in examined]
+    before = examined[0][1]
     if len(reports) > 1 and math.isnan(achieved):
         if not all(report.total > 0 for report in reports):
             message = f"{folder}: no latency.json, and its reports have no durations"
@@ -347,36 +405,58 @@ def judge(pair: RecordedPair, examine: Examine) -> Verdict:
         achieved = reports[0].total / reports[1].total
     fixed = pair.after is not None and pair.second_limit != category
     watched = category is None or not gains or fixed
-    calibration = shipped_calibration().without({pair.family})
+    accepted = frozenset({category, *pair.also} if category else ())
     guesses = [_own(checklist, calibration) for _, checklist in examined]
+    forgetful = before.remembering(memory.without((), {fix.source for fix in memory.fixes}))
     estimated = next((guess for guess in guesses[0] if guess[0] == category and guess[2]), None)
-    own, ncu = (
-        _judged(judge, category, achieved, gains=gains, watched=watched)
-        for judge in (guesses, [_ncu(report) for report in reports])
+    by_estimates = [_own(forgetful, calibration), *guesses[1:]]
+    own, alone, ncu = (
+        _judged(judge, category, accepted, achieved, gains=gains, watched=watched)
+        for judge in (guesses, by_estimates, [_ncu(report) for report in reports])
     )
     measured: Literal["timed", "profiled"] = "profiled" if math.isnan(pair.achieved) else "timed"
-    row = PairScore(
-        pair.name,
-        reports[0].gpus[0].name,
-        pair.family,
-        pair.kind,
-        category,
-        achieved,
-        measured if category else None,
+    return PairScore(
         **structs.asdict(own),
+        name=pair.name,
+        set=pair.set,
+        gpu=reports[0].gpus[0].name,
+        family=pair.family,
+        source=pair.source,
+        kind=pair.kind,
+        category=category,
+        also=pair.also,
+        partial=_is_partial(reports[0]),
+        achieved=achieved,
+        measured=measured if category else None,
         range=estimated[2] if estimated else None,
         basis=estimated[3] if estimated else None,
         named=tuple(Named(name, factor) for name, factor in _named(guesses[0]).items())[:3],
+        by_estimates=alone,
+        promised=next((factor for _, factor, *_ in guesses[0]), 1.0),
+        sure=_sure(before, accepted),
         ncu=ncu,
-        no_gain=Miss(abs(1 - achieved) / achieved),
         without_counters=blind_score(
             pair.before, pair.family, pair.work, pair.seconds, examined, achieved
         ),
         missed=category is not None
         and gains
         and ((achieved >= NAMED and own.rank != 1) or own.error > LARGE_ERROR),
+        watched=watched,
     )
-    return Verdict(row, watched)
+
+
+def _is_partial(report: ReportSummary) -> bool:
+    """Whether the kernel that takes the most time lacks what fixes are compared by."""
+    slowest = max(report.groups, key=lambda group: group.total)
+    return any(math.isnan(slowest.typical.get(name)) for name in _ESSENTIAL)
+
+
+def _sure(checklist: Checklist, accepted: Collection[str]) -> Sure | None:
+    """The first finding that has a certainty, and whether it is right; None for a control."""
+    for item in checklist.items if accepted else ():
+        if item.similar and item.similar.certainty:
+            return Sure(item.similar.certainty, item.rule.category in accepted)
+    return None
 
 
 def _named(guess: Guess) -> dict[str, float]:
@@ -389,7 +469,13 @@ def _named(guess: Guess) -> dict[str, float]:
 
 
 def _judged(
-    guesses: Sequence[Guess], category: str | None, achieved: float, *, gains: bool, watched: bool
+    guesses: Sequence[Guess],
+    category: str | None,
+    accepted: Collection[str],
+    achieved: float,
+    *,
+    gains: bool,
+    watched: bool,
 ) -> Judged:
     """The findings of a predictor before the fix, and its alarms."""
     side: Literal["before", "after"] = "after" if category and gains else "before"
@@ -399,12 +485,29 @@ def _judged(
         if factor >= WORTH_AN_ALARM and category in {None, name}
     )
     if category is None:
-        return Judged(rank=None, estimated=math.nan, error=math.nan, alarms=alarms)
-    listed = [row for row in guesses[0] if (row[0] in _apart()) == (category in _apart())]
-    ranks = {name: rank for rank, name in enumerate(_named(listed), 1)}
+        return Judged(alarms=alarms)
     estimated = next((factor for name, factor, *_ in guesses[0] if name == category), 1.0)
-    error = abs(estimated - achieved) / achieved
-    return Judged(rank=ranks.get(category), estimated=estimated, error=error, alarms=alarms)
+    return Judged(
+        rank=_rank(guesses[0], {category}),
+        related=_rank(guesses[0], accepted),
+        estimated=estimated,
+        error=abs(estimated - achieved) / achieved,
+        alarms=alarms,
+    )
+
+
+def _rank(guess: Guess, accepted: Collection[str]) -> int | None:
+    """The first place of these categories, each among those that change numerics, or those that
+    don't; None where none is named."""
+    ranks = [
+        rank
+        for numerics in (False, True)
+        for rank, name in enumerate(
+            _named([row for row in guess if (row[0] in _apart()) is numerics]), 1
+        )
+        if name in accepted
+    ]
+    return min(ranks, default=None)
 
 
 @cache
@@ -469,20 +572,40 @@ def ncu_categories() -> Mapping[str, str | Mapping[str, str]]:
     return loaded
 
 
-def _part(verdicts: Sequence[Verdict]) -> Part:
-    defects = [verdict.pair for verdict in verdicts if verdict.is_defect]
-    watched = [verdict.pair for verdict in verdicts if verdict.watched]
-    own, ncu, no_gain = (
+def _part(pairs: Sequence[PairScore]) -> Part:
+    defects = [pair for pair in pairs if pair.is_defect]
+    watched = [pair for pair in pairs if pair.watched]
+    gained = [pair for pair in defects if pair.achieved >= NAMED]
+    idle = [pair for pair in pairs if pair.kind == "no_gain"]
+    sure = [pair.sure for pair in gained if pair.sure]
+    judges = (
+        lambda pair: pair, lambda pair: pair.by_estimates, lambda pair: pair.ncu, _no_gain,
+    )  # fmt: skip
+    own, alone, ncu, no_gain = (
         _accuracy(defects, [judged(pair) for pair in defects], [judged(pair) for pair in watched])
-        for judged in (lambda pair: pair, lambda pair: pair.ncu, _no_gain)
+        for judged in judges
     )
+    families = [f"{pair.set}/{pair.family}" for pair in gained]
     spans = [pair.range for pair in defects if pair.range]
     return Part(
-        len(defects),
-        len(watched),
-        _mean([_within(pair.range or NO_FINDING, pair.achieved) for pair in defects]),
-        statistics.median(high / low for low, high in spans) if spans else math.nan,
         **structs.asdict(own),
+        defects=len(defects),
+        nothing_to_gain=len(watched),
+        coverage=_mean([_within(pair.range or NO_FINDING, pair.achieved) for pair in defects]),
+        median_width=statistics.median(high / low for low, high in spans) if spans else math.nan,
+        promised=Count(sum(pair.promised >= PROMISED for pair in idle), len(idle)),
+        sure={
+            name: Count(sum(each.right for each in own), len(own))
+            for name in get_args(Certainty)
+            for own in [[each for each in sure if each.certainty == name]]
+        },
+        change=change(
+            [(pair.rank == 1) - (pair.by_estimates.rank == 1) for pair in gained], families
+        ),
+        related_change=change(
+            [(pair.related == 1) - (pair.by_estimates.related == 1) for pair in gained], families
+        ),
+        by_estimates=alone,
         ncu=ncu,
         no_gain=no_gain,
     )
@@ -494,18 +617,21 @@ def _within(span: tuple[float, float], value: float) -> bool:
 
 def _no_gain(pair: PairScore) -> Judged:
     """The prediction that no fix gives any speedup."""
-    return Judged(rank=None, estimated=1.0, error=pair.no_gain.error, alarms=())
+    return Judged(estimated=1.0, error=abs(1 - pair.achieved) / pair.achieved)
 
 
 def _accuracy(
     defects: Sequence[PairScore], judged: Sequence[Judged], watched: Sequence[Judged]
 ) -> Accuracy:
     rows = list(zip(judged, (pair.achieved for pair in defects), strict=True))
-    ranks = [row.rank or math.inf for row, achieved in rows if achieved >= NAMED]
+    gained = [row for row, achieved in rows if achieved >= NAMED]
+    exact, related = ([row.rank for row in gained], [row.related for row in gained])
     logs = [abs(math.log(row.estimated / achieved)) for row, achieved in rows]
     return Accuracy(
-        top1=_mean([rank <= 1 for rank in ranks]),
-        top3=_mean([rank <= 3 for rank in ranks]),
+        top1=_mean([rank == 1 for rank in exact]),
+        top3=_mean([rank in _TOP3 for rank in exact]),
+        related1=_mean([rank == 1 for rank in related]),
+        related3=_mean([rank in _TOP3 for rank in related]),
         factor=math.exp(_mean(logs)),
         mean_error=_mean([row.error for row in judged]),
         small_error=_mean([row.error for row, gain in rows if _within(SMALL_GAINS, gain)]),
@@ -530,8 +656,9 @@ def pairs_in(folders: Sequence[Path], *, optional: bool = False) -> tuple[Path, 
     return tuple(sorted(pairs, key=lambda pair: (pair.name, pair)))
 
 
-def read_pair(folder: Path, definitions: Path | None = None) -> RecordedPair:
-    """A pair. Without declared work of its own it has that of its definition in a folder of such.
+def read_pair(folder: Path, definitions: Path | None = None, of: str = "") -> RecordedPair:
+    """A pair of a set. Without declared work of its own it has that of its definition, in a folder
+    of such.
 
     Raises BadInput where a part of it is missing or is not what it should be.
     """
@@ -557,6 +684,9 @@ def read_pair(folder: Path, definitions: Path | None = None) -> RecordedPair:
         pair.kind,
         _work(pair, folder / PAIR, definitions and definitions / folder.name / PAIR),
         seconds,
+        pair.also,
+        pair.source,
+        of,
     )
 
 

@@ -9,13 +9,16 @@ from profkit.core.text_files import shipped_text
 from profkit.rules.score import (
     LARGE_ERROR,
     NAMED,
+    PROMISED,
     SMALL_GAINS,
     WORTH_AN_ALARM,
     Accuracy,
+    Count,
     PairScore,
     Part,
     Score,
 )
+from profkit.rules.score_change import Change
 from profkit.rules.score_without_counters import BlindPart
 from profkit.rules.story_score import NEAR, Applications, StoryScore
 from profkit.ui.document import (
@@ -38,6 +41,11 @@ _SUMMARY = (
     "", "Defects", "First", "Top 3", "Factor", "Error", "Small gains", "In range", "Range",
     "False alarms",
 )  # fmt: skip
+_SETS = (
+    "Set", "Pairs", "First/top 3", "Related", "Factor", "1.00x", "In range", "ncu", "ncu related",
+    "No gain",
+)  # fmt: skip
+_SURE = ("Set", "Likely", "Open", "Undecided", "By estimates", "Change", "Change, related")
 _PAIRS = ("Pair", "Category", "Measured", "Predicted", "Rank", "ncu")
 _BLIND = ("", "First agrees", "First is the defect", "Headroom within 20%", "Floor within 20%")
 _HEADROOMS = ("", "Within 20%", "Floor within 20%", "Gain above it", "Headroom over gain")
@@ -110,6 +118,7 @@ def _story_row(story: StoryScore) -> tuple[str, ...]:
 def _pair_tables(score: Score) -> Iterator[Table]:
     if not score.pairs:
         return
+    yield from _set_tables(score)
     part = score.summary
     judges = (
         _accuracy("profkit", part.defects, part, part),
@@ -136,6 +145,60 @@ def _pair_tables(score: Score) -> Iterator[Table]:
         note += f" ~: from the durations in the reports, {count} without latency.json."
     pairs = tuple(_row(pair, several=several) for pair in score.pairs)
     yield Table("Pairs", _PAIRS, pairs, note, words=2)
+
+
+def _set_tables(score: Score) -> Iterator[Table]:
+    """Each set, judged without what it published: accuracy, certainty, and what memory changes."""
+    partial = {f"{name}, partial reports": part for name, part in score.partial.items()}
+    parts = {name: part for name, part in {**score.sets, **partial}.items() if part.defects}
+    note = (
+        "Each set is judged without the fixes and residuals of its sources and families. Related: "
+        "with the pair's other categories accepted. 1.00x: the factor of predicting no speedup. No "
+        f"gain: pairs without one whose first finding predicts {factor(PROMISED)} or more. Partial "
+        "reports lack stalls, or what resources are busy with."
+    )
+    yield Table("Sets", _SETS, tuple(_set_row(*each) for each in parts.items()), note, words=1)
+    note = (
+        "First findings called likely, open or undecided: how many are right, related categories "
+        "accepted. By estimates: first in the order by estimates alone. Change: by recorded fixes, "
+        "in points, with a 95% bootstrap interval over families."
+    )
+    rows = tuple(_sure_row(*each) for each in parts.items())
+    yield Table("Certainty", _SURE, rows, note, words=1)
+
+
+def _set_row(name: str, part: Part) -> tuple[str, ...]:
+    return (
+        name,
+        str(part.defects),
+        _both(part.top1, part.top3),
+        _both(part.related1, part.related3),
+        *map(_factor, (part.factor, part.no_gain.factor)),
+        _rounded(part.coverage),
+        _both(part.ncu.top1, part.ncu.top3),
+        _both(part.ncu.related1, part.ncu.related3),
+        _count(part.promised),
+    )
+
+
+def _sure_row(name: str, part: Part) -> tuple[str, ...]:
+    changes = map(_change, (part.change, part.related_change))
+    return name, *map(_count, part.sure.values()), _rounded(part.by_estimates.top1), *changes
+
+
+def _change(change: Change | None) -> str:
+    if change is None:
+        return ""
+    mean, low, high = (f"{100 * share:+.0f}" for share in (change.mean, change.low, change.high))
+    return f"{mean} [{low}, {high}]"
+
+
+def _both(first: float, top3: float) -> str:
+    return "n/a" if math.isnan(first) else f"{100 * first:.0f}/{_rounded(top3)}"
+
+
+def _count(count: Count) -> str:
+    return f"{count.right} of {count.among}" if count.among else ""
 
 
 def _accuracy(
