@@ -7,15 +7,15 @@ the highest ceiling comes first (`rules.checklist.application_items`).
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from statistics import median
+from statistics import fmean, median
 
+import numpy as np
 from msgspec import structs
 
 from profkit.application.ranks import ranks_of
-from profkit.application.replay import Replay, Work
+from profkit.application.replay import Replay
 from profkit.application.steps import Steps, steady_steps
 from profkit.application.what_if import (
     PINNED_BANDWIDTH,
@@ -27,11 +27,12 @@ from profkit.application.what_if import (
     is_synchronization,
     small_kernels,
 )
+from profkit.application.work import work_of
 from profkit.rules.checklist import application_items, timeline_items
 from profkit.rules.finding import Finding
 from profkit.rules.rule_file import Rule, shipped_rules
 from profkit.rules.story_score import NAMED_STORY
-from profkit.timeline import region
+from profkit.timeline import intervals, region
 from profkit.timeline.events import Events
 from profkit.timeline.lost_work import lost_work
 from profkit.timeline.summary import TimelineSummary, summarize_timeline
@@ -133,6 +134,7 @@ def quantities(
     what_if = WhatIf(events, steps, known, host)
     return {
         "step_time": ranks.first.median,
+        "gpu_busy_share": fmean(_busy_share(events, each) for each in ranks.steps),
         **_evidence(what_if.replay, what_if.sm_count),
         **_savings(what_if),
     }
@@ -186,7 +188,6 @@ def _evidence(replay: Replay, sm_count: int) -> dict[str, float]:
         return count / replay.steps / replay.ranks
 
     return {
-        "gpu_busy_share": min(1.0, each(_busy(works)) / replay.recorded),
         "launches": each(sum(call.role == "launch" for call in calls)),
         "kernel_median": median(durations) / 1e9 if durations else math.nan,
         "host_waits": each(len(waits)),
@@ -204,10 +205,8 @@ def _evidence(replay: Replay, sm_count: int) -> dict[str, float]:
     }
 
 
-def _busy(works: Sequence[Work]) -> float:
-    """The time in which any work of a rank ran, ns, of all ranks; `works` are in order of start."""
-    busy, reached = 0.0, defaultdict[int, float](lambda: -math.inf)
-    for work in works:
-        busy += max(0.0, work.end - max(work.start, reached[work.rank]))
-        reached[work.rank] = max(reached[work.rank], work.end)
-    return busy
+def _busy_share(events: Events, steps: Steps) -> float:
+    """Of the time of all typical steps, as the parts of a step are."""
+    work = work_of(events, steps.process, steps.device)
+    busy = np.diff(intervals.covered(intervals.union(work.start, work.end), steps.bounds))
+    return float(busy[steps.typical].sum() / steps.wall.sum())

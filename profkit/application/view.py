@@ -100,8 +100,9 @@ def _conclusion(application: Application) -> Iterator[doc.Row]:
     worth = [item for item in application.findings if item.range[1] >= 1 + WORTH_ACTING]
     fixes = [item for item in worth if _OF_KERNELS not in item.rule.relieves]
     for number_, item in enumerate(fixes[:_NAMED]):
-        gain = doc.strong(finding_text.item_gain(finding_text.single(item)))
-        yield doc.Row("then" if number_ else "Fix first", doc.styled(gain, f"  {item.title}"))
+        gain = finding_text.item_gain(finding_text.single(item))
+        shown = (doc.strong(gain), "  ") if gain else ()
+        yield doc.Row("then" if number_ else "Fix first", doc.styled(*shown, item.title))
     if not fixes and not unrecorded(events, parts.steps.process):
         busy, idle = (sum(map(parts.share, parts.group(group))) for group in (KERNELS, GAPS))
         text = f"no fix outside of kernels, which take {percent(busy)}: profile these"

@@ -201,7 +201,10 @@ def _rows(run: Run) -> Iterator[doc.Row]:
             yield doc.Row(
                 "Arguments", f"{target.words}{f', {target.dtype}' if target.dtype else ''}"
             )
-        yield doc.Row("Method", view.method(run.latency))
+        methods = {view.method(each): each.label for each in run.latencies.values()}
+        for place, (way, label) in enumerate(methods.items()):
+            name = f"{label}: " if len(methods) > 1 else ""
+            yield doc.Row("" if place else "Method", f"{name}{way}")
         if gpu:
             yield doc.Row("GPU", str(gpu.name))
     if run.check:

@@ -213,10 +213,9 @@ def _known(rows: Iterable[Row]) -> tuple[Row, ...]:
 
 
 def _title(group: FindingGroup, checklist: Checklist | None) -> str:
-    gain = in_style(words.item_gain(group), Style.good)
-    return styled(
-        *((gain, "  ") if group.rank else ()), strong(group.title), _basis(group, checklist)
-    )
+    gain = words.item_gain(group)
+    shown = (in_style(gain, Style.good), "  ") if gain else ()
+    return styled(*shown, strong(group.title), _basis(group, checklist))
 
 
 def _basis(group: FindingGroup, checklist: Checklist | None) -> str:
@@ -354,7 +353,8 @@ def _lines(
     """A finding's title, and under it its first kernel with its own speedup and number."""
     best = group.best
     number = f"{group.rank:>2}  " if group.rank else " !  " if group.comes_first else " -  "
-    gain = f"{words.item_gain(group):<{_GAIN - 1}} " if group.rank else ""
+    gain = words.item_gain(group)
+    gain = f"{gain:<{_GAIN - 1}} " if gain else ""
     title = in_style(gain, Style.good), strong(group.title), _basis(group, checklist)
     yield styled(number, *title)
     has_own = best.estimate and not best.is_ceiling

@@ -150,7 +150,9 @@ def estimate(item: Finding, *, whole: bool = True, extent: str = "") -> str:
     if item.estimate is None:
         return _no_estimate(item) or f"none; {_limits(item)}"
     if item.group is None:
-        return f"{item.speedup_text} for {_extent(item, '')}; {prospects(item, whole=False)}"
+        begun = ", start-up included" if item.is_ceiling else ""
+        extent = f"{_extent(item, '')}{begun}"
+        return f"{item.speedup_text} for {extent}; {prospects(item, whole=False)}"
     return f"{gain(item.estimate)}{of_chain(item)}; {prospects(item, whole=whole, extent=extent)}"
 
 
@@ -229,13 +231,11 @@ def whole_gain(item: Finding, extent: str = "") -> str:
 
 
 def item_gain(item: FindingGroup) -> str:
-    """The speedup of all launches together from fixing all kernels of an item: `1.05x`; of a
-    timeline from the lower estimate on: `1.01x to 73x`, or the ceiling alone."""
+    """The speedup of all launches together from fixing all kernels of an item, `1.05x`; of a
+    timeline from the lower estimate on: `1.01x to 73x`, and "" where only the ceiling is known."""
     gained = item.best.estimate
-    if not item.rank or not gained:
+    if not item.rank or not gained or item.best.is_ceiling:
         return ""
-    if item.best.is_ceiling:
-        return item.best.speedup_text
     is_range = item.best.group is None and _is_lower(gained)
     return _run_factor(item.speedup) + (f" to {factor(gained.high)}" if is_range else "")
 

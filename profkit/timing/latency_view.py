@@ -25,12 +25,22 @@ from profkit.timing.results import Comparison, Interval, Margin, State, Threshol
 from profkit.timing.statistics import LEVEL, unmet_criteria
 from profkit.timing.verdict import Reason, reason_words
 from profkit.ui import document as doc
-from profkit.ui.text import between, count, literal, number, percent, plural, seconds_between
+from profkit.ui.text import (
+    between,
+    count,
+    factor,
+    literal,
+    number,
+    percent,
+    plural,
+    seconds_between,
+)
 
 # chosen: two decimals hardly separate the ends of a narrower interval, so it gets a third
 _FINE = 0.02
 # Chosen: a ratio within 10% of 1 gets a third decimal, a share below 0.1% a second one.
 _CLOSE, _NARROW = 0.10, 0.001
+_UNEVEN = 2.0  # mean over median, chosen: the slow samples have most of the time
 _NOISY = 0.5  # of the median, chosen: a wider half-interval says less than its ends
 _LEAST_NEEDED = (
     "P99", "P90", "P5", "Outliers", "Reserved", "Std", "Median by order", "Power", "P95",
@@ -244,16 +254,16 @@ def margin_words(margin: Margin) -> str:
 def method(timed: Series) -> str:
     """How the samples were taken: timer, L2 state, sample size, blocks."""
     latency = timed.latency
+    group = latency.ready.group or 1
     samples = plural(timed.summary.n, "sample")
+    samples += f" (each the mean of {group} calls)" if group > 1 else ""
     if len(latency.blocks) > 1:
         interleaved = "interleaved " if latency.took_turns else ""
         samples += f" in {len(latency.blocks)} {interleaved}blocks"
     if not latency.timer:
         return f"unknown, {samples}"
     cache = f", {latency.cache} L2" if latency.timer != "wall" else ""
-    group = latency.ready.group or 1
-    grouped = f" of {group} calls" if group > 1 else ""
-    return f"{_TIMERS[latency.timer]}{cache}, {samples}{grouped}"
+    return f"{_TIMERS[latency.timer]}{cache}, {samples}"
 
 
 def latency_words(timed: Series) -> str:
@@ -462,6 +472,13 @@ def _doubts(timed: Series) -> Iterable[str]:
         yield f"no interval: {_DEPENDENCE[summary.refused]}"
     if summary.startup:
         yield f"{plural(summary.startup, 'slow sample')} at the start: raise --warmup-ms"
+    if summary.mean > _UNEVEN * summary.median:
+        times = factor(summary.mean / summary.median)
+        yield (
+            f"the mean, {number(summary.mean, 's')}, is {times} the median: a few slow samples "
+            "take most of the time, and the median of another run may be theirs (other programs on "
+            "this machine; threads of a call that wait for each other)"
+        )
     late_submitted = sum(block.late_submitted or 0 for block in latency.blocks)
     if late_submitted and not latency.ready.waits:
         yield (

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from profkit.application.application import application_result, read_application
-from profkit.application.causes import findings
+from profkit.application.causes import findings, quantities
+from profkit.application.parts import GAPS
 from profkit.application.view import application_document
 from profkit.core.errors import BadInput
 from profkit.core.typed_file import encode
@@ -75,6 +76,21 @@ def test_a_cause_in_a_few_steps_says_so() -> None:
                 host.compute(3_000 * US)
     text = shown(host.recording.events())
     assert re.search(r"GPU idle.*host code without CUDA calls \d+\.\d%, in 2 of \d+ steps", text)
+
+
+def test_the_busy_share_is_of_all_steps_as_the_idle_share_is() -> None:
+    """Of every other step in which the host computes, not only of those of about the median."""
+    host = Host(Recording())
+    for step in range(12):
+        with host.range("step"):
+            host.launch("work(float *)", 200 * US)
+            host.synchronize()
+            host.compute((900 if step % 3 == 0 else 100) * US)
+    application = read_application(host.recording.events())
+    parts = application.processes[0].parts
+    idle = sum(map(parts.share, parts.group(GAPS)))
+    steps = [each.parts.steps for each in application.processes]
+    assert quantities(application.events, steps)["gpu_busy_share"] == pytest.approx(1 - idle)
 
 
 def test_times_of_a_short_step_have_digits() -> None:

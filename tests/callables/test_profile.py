@@ -223,6 +223,29 @@ def test_a_comparison_has_the_verdict_of_profkit_time() -> None:
     assert faster.verdict == "IMPROVED"
 
 
+def test_profile_and_compare_measure_alike_and_say_where_a_median_is_chance() -> None:
+    """A call of which every third waits as threads do on a busy machine: the median of single calls
+    is that of the others, that of means of several calls is not."""
+    turns = iter(range(1_000_000))
+
+    def uneven(x: Any) -> Any:
+        return waits(20e-3 if next(turns) % 3 == 0 else 50e-6)(x)
+
+    x, words = torch.ones(4), "a few slow samples take most of the time"
+    alone = profkit.profile(uneven, x, **QUICK)
+    both = profkit.compare(waits(WAIT), uneven, x, **{**QUICK, "blocks": 6})
+    for run in (alone, both):
+        assert any(re.match(f".*uneven: the mean, .*{words}", line) for line in run.remarks)
+        assert "host clock" in repr(run)
+
+
+def test_calls_of_a_sample_are_named_for_each_that_has_others() -> None:
+    run = profkit.compare(plus_one, waits(2e-3), torch.ones(4), **{**QUICK, "blocks": 6})
+    shown = " ".join(repr(run).split())
+    assert re.search(r"plus_one: host clock, \d+ samples \(each the mean of \d+ calls\) in", shown)
+    assert re.search(r"wait: host clock, \d+ samples in", shown)
+
+
 def test_a_limit_that_the_fewest_samples_exceed_is_reported() -> None:
     options = QUICK | {"seconds": 10 * WAIT}
     long = profkit.profile(waits(WAIT), torch.zeros(1), **options)
