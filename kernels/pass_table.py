@@ -19,7 +19,7 @@ import numpy as np
 from scipy.optimize import nnls
 
 from profkit.analysis.replay_plan import CATALOG, lists_of, parts_of_set, subject_of
-from profkit.capture.passes import FULL, SASS, key_of, scheduled
+from profkit.capture.passes import SASS, key_of, scheduled
 from profkit.capture.perfworks import Chip, Library, LibraryUnusable, library_path, ordered
 from profkit.capture.sections import (
     CAPABILITIES,
@@ -65,21 +65,23 @@ def family(chip: Chip, name: str, metrics: Sequence[str]) -> dict[str, Any]:
     domains = [chip.domains(counter) for counter in counters]
     keys = sorted(set(domains))
     texts = ("-" if row is None else ",".join(str(number[item]) for item in row) for row in rows)
-    listed: dict[str, Sequence[str]] = {section: [section] for section in section_names()}
-    listed.update(set_sections())
-    full = set_sections()[FULL]
-    listed.update({f"{FULL}-{part}": [each for each in full if each != part] for part in full})
-    listed.update(
-        {key_of(each): each for each in lists_of(parts_of_set(CATALOG, subject_of(name)))}
-    )
-    answers = scheduled(name, list(listed.values()))
+    full = set_sections()["full"]
+    listed = [
+        *([section] for section in section_names()),
+        *set_sections().values(),
+        *([each for each in full if each != part] for part in full),
+        *lists_of(parts_of_set(CATALOG, subject_of(name))),
+    ]
+    answers = scheduled(name, listed)
     if answers[0].source != "library":
         raise SystemExit(answers[0].problem)
     known = [metric for metric, row in zip(metrics, rows, strict=True) if row]
     shares = _shares(chip, keys, known)
     parts = zip(map(_unit, keys), shares, strict=True)
     return {
-        "named": {key: answer.count for key, answer in zip(listed, answers, strict=True)},
+        "named": {
+            key_of(names): answer.count for names, answer in zip(listed, answers, strict=True)
+        },
         "parts": [[unit, *(round(share, 3) for share in pair)] for unit, pair in parts],
         "counters": [keys.index(key) for key in domains],
         "metrics": ";".join(texts),

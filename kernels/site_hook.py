@@ -20,6 +20,8 @@ _LANGUAGES = {".cu": "cuda", ".py": "python", ".json": "json", ".yaml": "yaml", 
 _LARGEST = 1 << 18  # bytes; beyond it a page would be slow to open
 _CELL = re.compile(r"<td.*?</td>", re.DOTALL)
 _LINE = re.compile(r'<a data-line="(\d+)" href="([^"]*)">')
+_FENCE = re.compile(r"(^ *```.*?^ *```$)", re.DOTALL | re.MULTILINE)
+_NESTED = re.compile(r"^ {2,}(?=(?:[-*]|\d+\.) )", re.MULTILINE)
 _LINK = re.compile(r"(!?)\[([^\]]*)\]\(((?:\.\./)+[^)#\s]+)(#[^)\s]*)?\)")
 
 
@@ -41,8 +43,14 @@ def on_files(files: Any, *, config: Any) -> Any:
 
 
 def on_page_markdown(markdown: str, *, page: Any, config: Any, files: Any) -> str:  # noqa: ARG001
-    """Lead links outside docs/ to the pages made of those files, and read Markdown in folds."""
+    """Lead links outside docs/ to the pages made of those files, and read Markdown in folds.
+
+    Items are nested by two spaces on GitHub, by four on the site.
+    """
     markdown = markdown.replace("<details>", '<details markdown="1">')
+    parts = _FENCE.split(markdown)
+    parts[::2] = [_NESTED.sub(lambda spaces: 2 * spaces[0], part) for part in parts[::2]]
+    markdown = "".join(parts)
     return _LINK.sub(lambda link: _link(link, page.file.src_uri), markdown)
 
 

@@ -17,7 +17,7 @@ from profkit.report.formula import parse
 from profkit.report.names import file_name
 from profkit.report.summary import LaunchSummary, ReportSummary
 from profkit.ui import document as doc
-from profkit.ui.text import count, number, plural, shorten
+from profkit.ui.text import count, plural, quantity_text, shorten
 
 RawMetrics = Mapping[str, tuple[str, float | str | None]]
 """ncu's own metrics by name: unit and value."""
@@ -177,7 +177,8 @@ def _closing(*lines: str) -> doc.Lines:
 
 def _value(row: QuantityRow) -> str:
     """The range of its values, the unit once where both ends have the same."""
-    low, high = (number(known(end) or 0.0, row.unit) for end in (row.low, row.high))
+    ends = (known(end) or 0.0 for end in (row.low, row.high))
+    low, high = (quantity_text(row.name, end, row.unit) for end in ends)
     value, _, unit = low.partition(" ")
     if unit and high.endswith(f" {unit}"):
         low = value

@@ -29,7 +29,6 @@ from profkit.capture.sections import (
     kind,
     section_metrics,
     section_names,
-    set_sections,
     underived,
 )
 from profkit.core.text_files import shipped_text
@@ -38,9 +37,6 @@ Source = Literal["library", "table"]
 """What a count comes from: NVIDIA's PerfWorks library, or the table that comes with profkit."""
 SASS = "sass"
 """The part of a chip that counters of patched machine code are of."""
-
-FULL = "full"
-"""The set whose passes without a section the table has too."""
 
 _TIMEOUT = 60.0  # s, chosen: the slowest chip takes 3 s for every set
 _PATCHED = 33  # counters of one pass with patched code: 33 took one on an H200, 48 took two
@@ -234,13 +230,7 @@ def _estimate(chip: str, subjects: Sequence[Subject], problem: str) -> Answer:
 def _named(chip: str, names: Iterable[str]) -> int | None:
     """The passes of a section or a set of ncu's, of the full set without a section, or of a list of
     the catalog's plan, by the table; None for any other list."""
-    wanted, full = set(names), set(set_sections()[FULL])
-    keys = [key for key, sections in set_sections().items() if set(sections) == wanted]
-    keys += wanted if len(wanted) == 1 else ()
-    keys += [f"{FULL}-{section}" for section in full if wanted == full - {section}]
-    keys.append(key_of(names))
-    named = _family(chip).named
-    return next((named[key] for key in keys if key in named), None)
+    return _family(chip).named.get(key_of(names))
 
 
 def key_of(names: Iterable[str]) -> str:

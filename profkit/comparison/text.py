@@ -28,7 +28,7 @@ from profkit.report.summary import Group
 from profkit.rules.finding import Finding
 from profkit.rules.finding_text import factor, gain
 from profkit.timing.latency_view import latency_words, times_as_fast
-from profkit.ui.text import compact, extent, literal, number, percent, plural
+from profkit.ui.text import compact, extent, literal, number, percent, plural, quantity_text
 
 SMALL_CAUSE = 0.02
 """The share of the largest cause below which one is summed with the others. Chosen: 2% of the
@@ -191,11 +191,12 @@ def _ways(value: float) -> str:
     return "1-way" if value < _LEAST_WAYS else f"{value:.3g}-way"
 
 
-def quantity(value: float, unit: str) -> str:
+def quantity(value: float, unit: str, name: str = "") -> str:
     """A value in its unit, short; words of units are left out."""
     if math.isnan(value):
         return "n/a"
-    return number(value, unit) if unit in {"1", "s", "B", "B/s", "Hz", "FLOP"} else compact(value)
+    is_symbol = unit in {"1", "s", "B", "B/s", "Hz", "FLOP"}
+    return quantity_text(name, value, unit) if is_symbol else compact(value)
 
 
 def why(attribution: Attribution) -> str:
@@ -355,7 +356,8 @@ def estimate_held(change: FindingChange, kernel: KernelDiff) -> str:
 
 def change_words(change: Changed) -> tuple[str, str, str]:
     """A change as name, values, and how much: `-78.3%`, `+5.2 percentage points`."""
-    values = _ARROW.join(quantity(value, change.unit) for value in (change.before, change.after))
+    ends = change.before, change.after
+    values = _ARROW.join(quantity(value, change.unit, change.name) for value in ends)
     if change.unit == "1":
         amount = f"{(change.after - change.before) * 100:+.1f} percentage points"
     elif change.before == 0 or change.after == 0:

@@ -175,7 +175,9 @@ class Store:
                 if stat.S_ISREG(part.lstat().st_mode)
             )
         except OSError as error:
-            raise BadInput(f"{self.folder}: can't be read ({error.strerror})") from None
+            raise BadInput(
+                f"{self.folder}: can't be read ({error.strerror})", "check the path"
+            ) from None
 
     def _merge(self, month: Path) -> None:
         """Make one part of many, so that queries stay fast; a store that can't be merged stays.

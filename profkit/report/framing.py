@@ -131,7 +131,7 @@ def _open(path: Path) -> BinaryIO:
     except IsADirectoryError:
         raise BadInput(f"{path}: a directory, not a report") from None
     except OSError as error:
-        raise BadInput(f"{path}: can't be read ({error.strerror})") from None
+        raise BadInput(f"{path}: can't be read ({error.strerror})", "check the path") from None
 
 
 def _refuse_other_kinds(path: Path, head: bytes) -> None:

@@ -12,7 +12,7 @@ from profkit.report.catalog import Quantity, catalog
 from profkit.report.checks import NOT_COLLECTED, NOT_IN_VERSION
 from profkit.report.summary import span
 from profkit.ui.document import Facts, Row, Table, code
-from profkit.ui.text import extent, literal, number, percent, plural
+from profkit.ui.text import extent, literal, number, percent, plural, quantity_text
 
 if TYPE_CHECKING:
     from profkit.hardware.gpus import Gpu
@@ -175,7 +175,7 @@ def about(group: Group) -> str:
 
 def value_of(launch: LaunchSummary, entry: Quantity) -> str:
     """A quantity of a launch; an impossible value has a question mark."""
-    text = number(launch.get(entry.name), entry.unit)
+    text = quantity_text(entry.name, launch.get(entry.name), entry.unit)
     return text + ("?" if entry.name in launch.impossible else "")
 
 

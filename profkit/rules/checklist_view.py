@@ -140,7 +140,7 @@ def _in_full(
         rule, page, shown = group.rule, group.best.page, group.findings[:kernels]
         rows = [
             *(Row(label, _listed(actions)) for label, actions in _actions(group)),
-            Row("verify", _listed(rule.verify)),
+            Row("verify", _listed(words.verify(group.best))),
             Row("assumes", group.best.assumes),
             *_kernel_rows(shown, checklist, complete=complete),
             _left_out(group, len(shown), "; --all lists them"),
@@ -204,7 +204,7 @@ def _in_short(groups: Iterable[FindingGroup], checklist: Checklist | None) -> It
 
 def _first_action(group: FindingGroup) -> Iterator[Row]:
     yield from (Row(label, "; ".join(actions[:1])) for label, actions in _actions(group))
-    yield Row("verify", "".join(group.rule.verify[:1]))
+    yield Row("verify", "".join(words.verify(group.best)[:1]))
     yield Row("assumes", group.best.assumes)
 
 
@@ -256,7 +256,9 @@ def _kernel_rows(
                 proofs.append(proof)
         most = None if complete or not (brief or place) else _EVIDENCE_SHOWN
         yield Row("evidence", "; ".join(words.evidence(finding)[:most]))
-        yield Row("rank", words.margin(finding))
+        others = checklist.findings_on(finding.group) if checklist else ()
+        alone = sum(each.rank > 0 for each in others) == 1
+        yield Row("rank", words.margin(finding, alone=alone))
         yield Row("recorded fixes", words.recorded(finding))
         yield Row("location", words.location(finding))
 

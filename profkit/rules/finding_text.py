@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,7 +29,7 @@ from profkit.rules.memory import TESTED
 from profkit.rules.samples import WORTH_SAMPLING
 from profkit.timeline import region
 from profkit.ui import text as numbers
-from profkit.ui.text import compact, literal, number, percent, plural
+from profkit.ui.text import compact, literal, number, percent, plural, quantity_text
 
 if TYPE_CHECKING:
     from profkit.report.session import Session
@@ -148,7 +149,7 @@ def estimate(item: Finding, *, whole: bool = True, extent: str = "") -> str:
     """A kernel's estimated speedup with its range, and what is known about it; `whole` adds that
     for the whole report, `extent` names what that is of."""
     if item.estimate is None:
-        return _no_estimate(item) or f"none; {_limits(item)}"
+        return _no_estimate(item) or f"unknown; {_limits(item)}"
     if item.group is None:
         begun = ", start-up included" if item.is_ceiling else ""
         extent = f"{_extent(item, '')}{begun}"
@@ -350,6 +351,7 @@ def evidence(item: Finding) -> tuple[str, ...]:
     return tuple(shown.values())
 
 
+_SEVERAL, _WORDS = re.compile(r"^(?:\w+, )+\w+ or \w+"), re.compile(r"\w*_\w+")
 _MARGINS = {
     "likely": "first on this kernel by a wide margin",
     "open": "first on this kernel by a narrow margin",
@@ -357,15 +359,29 @@ _MARGINS = {
 }
 
 
-def margin(item: Finding) -> str:
+def verify(item: Finding) -> tuple[str, ...]:
+    """What to verify; where any of several quantities may fall, those that made the rule fire."""
+    compared = (each.quantity for each in item.evidence if each.comparison)
+    fired = set(_WORDS.findall(" ".join(compared)))
+    return tuple(
+        _SEVERAL.sub(lambda names: _fired(names[0], fired), text) for text in item.rule.verify
+    )
+
+
+def _fired(names: str, fired: Collection[str]) -> str:
+    return " or ".join(name for name in _WORDS.findall(names) if name in fired) or names
+
+
+def margin(item: Finding, *, alone: bool = False) -> str:
     """How sure a kernel's first finding is: `first on this kernel by a wide margin; such findings
-    were the cause in 9 of 12 published kernels`; "" for others."""
+    were the cause in 9 of 12 published kernels`; "" for others. `alone`: there is no other."""
     certainty = item.similar.certainty if item.similar else None
     if certainty is None:
         return ""
     right, tested = TESTED.get(certainty, (0, 0))
     rate = f"; such findings were the cause in {right} of {tested} published kernels"
-    return _MARGINS[certainty] + (rate if tested else "")
+    place = "the only one on this kernel with an estimate" if alone else _MARGINS[certainty]
+    return place + (rate if tested else "")
 
 
 def recorded(item: Finding) -> str:
@@ -416,10 +432,13 @@ def _expression(text: str) -> str:
 def _with_threshold(value: Evidence) -> tuple[str, str]:
     """A value and its threshold with their unit; one that is a word is not repeated."""
     unit, threshold = value.unit or "", math.nan if value.threshold is None else value.threshold
+    if unit == "flag":
+        return ("no", "yes")[int(value.value)], compact(threshold)
     if is_word(unit):
         return f"{compact(value.value)} {unit_after(value.value, unit)}", compact(threshold)
     if unit:
-        return number(value.value, unit), number(threshold, unit)
+        values = (quantity_text(value.quantity, each, unit) for each in (value.value, threshold))
+        return next(values), next(values)
     return compact(value.value), compact(threshold)
 
 

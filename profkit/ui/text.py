@@ -133,6 +133,11 @@ def supported_digits(value: float, low: float | None, high: float | None) -> int
     return min(max(wanted, _FEWEST_DIGITS), _MOST_DIGITS)
 
 
+def quantity_text(name: str, value: float, unit: str) -> str:
+    """A quantity's value; of shared memory, which is configured by the KiB, in these."""
+    return kibibytes(value) if unit == "B" and name.startswith("shared_") else number(value, unit)
+
+
 def kibibytes(value: float) -> str:
     """Bytes of shared memory as they are configured, in KiB; in bytes where there are few."""
     if math.isnan(value):

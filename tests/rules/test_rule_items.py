@@ -11,7 +11,10 @@ import pytest
 
 from profkit.report.summary import groups
 from profkit.rules.checklist import WORTH_ACTING, Checklist, checklist
-from profkit.rules.finding_text import overlap
+from profkit.rules.finding import Evidence
+from profkit.rules.finding_text import margin, measured, overlap, verify
+from profkit.rules.memory import Similar
+from profkit.rules.rule_file import shipped_rules
 from tests.conftest import h200
 from tests.rules.test_engine import own, report
 
@@ -106,3 +109,20 @@ def test_the_repr_of_a_checklist_is_sorted_by_what_it_shows() -> None:
     values = [float(gain.replace(",", "")) for gain in gains]
     assert values == sorted(values, reverse=True)
     assert "by speedup of the whole" in text
+
+
+def test_a_pipe_is_named_and_a_finding_alone_has_no_margin() -> None:
+    base = {"duration": 1e-3, "sm_count": 132.0, "grid_size": 1e4, "block_size": 256.0}
+    busy = dict.fromkeys(("dram_busy", "l2_busy", "l1_busy", "issue_busy", "fma_busy"), 0.1)
+    pipes = dict.fromkeys(
+        ("fp64_busy", "xu_busy", "lsu_busy", "branch_unit_busy", "adu_busy", "texture_busy"), 0.1
+    )
+    kernel = {**base, **busy, **pipes, "uniform_busy": 0.1, "alu_busy": 0.9}
+    found = checklist(report([kernel]), shipped_rules())
+    (item,) = [each for each in found.findings if each.rule.name == "pipe_saturated"]
+    assert verify(item) == ("alu_busy falls for the same work",)
+    flag = Evidence("debug_information", 1.0, "flag", None, None)
+    assert measured(flag) == "debug_information yes"
+    sure = dataclasses.replace(item, similar=Similar(5, (), "likely"))
+    assert "wide margin" in margin(sure)
+    assert margin(sure, alone=True).startswith("the only one on this kernel")

@@ -18,6 +18,7 @@ from profkit.ui.text import (
     number,
     percent,
     plural,
+    quantity_text,
     shorten,
     supported_digits,
 )
@@ -89,6 +90,11 @@ def test_a_bar_is_never_longer_than_its_cells(share: float, width: int) -> None:
     assert len(bar(share, width)) <= width
     assert len(bar(1.5, width)) == width
     assert bar(math.nan, width) == ""
+
+
+def test_shared_memory_is_in_kib_and_traffic_in_kb() -> None:
+    assert quantity_text("shared_static", 4224, "B") == "4.125 KiB"
+    assert quantity_text("l1_bytes", 4224, "B") == "4.224 kB"
 
 
 def test_small_words() -> None:
