@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from profkit.analysis.report import Report
     from profkit.report.summary import Group, ReportSummary
     from profkit.rules.checklist import Checklist
-    from profkit.rules.score import PairNotes, PairScore, RecordedPair, Withheld
+    from profkit.rules.score import PairScore, RecordedPair, Withheld
     from profkit.rules.story_score import StoryScore
     from profkit.timeline.events import Events
 
@@ -168,17 +168,16 @@ def judge_stories(
 
 def judge_pairs(
     folders: Sequence[Path], advice: Advice, *, optional: bool = False
-) -> tuple[list[PairScore], PairNotes, list[ProfkitError]]:
-    """The pairs below folders and in archives judged, in parallel processes; their notes; errors.
+) -> tuple[list[PairScore], list[ProfkitError]]:
+    """The pairs below folders and in archives judged, in parallel processes, and errors.
 
     Each folder is a set; those of one name are one. Raises BadInput for a folder without pairs,
-    unless they are `optional`, or with notes that can't be read.
+    unless they are `optional`.
     """
     from profkit.commands.parallel import in_parallel
     from profkit.rules.pair_archive import ARCHIVE, unpacked
-    from profkit.rules.score import definitions_of, pairs_in, read_notes, read_pair, withheld
+    from profkit.rules.score import definitions_of, pairs_in, read_pair, withheld
 
-    notes = read_notes(*folders)
     failures: list[ProfkitError] = []
     pairs: list[RecordedPair] = []
     with ExitStack() as stack:
@@ -195,7 +194,7 @@ def judge_pairs(
             partial(_judge, advice=advice), tasks, lambda task: _died(task[0].before)
         )
     failures += [outcome for outcome in outcomes if isinstance(outcome, ProfkitError)]
-    return [each for each in outcomes if not isinstance(each, ProfkitError)], notes, failures
+    return [each for each in outcomes if not isinstance(each, ProfkitError)], failures
 
 
 def _judge(task: tuple[RecordedPair, Withheld], advice: Advice) -> PairScore | ProfkitError:

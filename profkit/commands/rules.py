@@ -154,12 +154,12 @@ def score(sets: tuple[Path, ...] = (), *, output: Output[TextFormat], rules: Rul
         raise UsageError(f"no {_RECORDED} here", "name a folder of recorded pairs: --pairs DIR")
     applications = sets or sorted(Path().glob(_APPLICATIONS))
     stories, broken = judge_stories(applications, advice)
-    judged, notes, failures = judge_pairs(folders, advice, optional=bool(stories))
+    judged, failures = judge_pairs(folders, advice, optional=bool(stories))
     failures += broken
     if judged or stories:
-        result = summed(judged, notes, score_stories(stories) if stories else None)
+        result = summed(judged, score_stories(stories) if stories else None)
         complete = output.format == "markdown"
-        output.show(result, lambda: score_document(result, notes.note, complete=complete))
+        output.show(result, lambda: score_document(result, complete=complete))
     report_failures(failures)
 
 

@@ -28,6 +28,7 @@ import statistics
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from operator import attrgetter
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar, get_args
 
@@ -66,28 +67,20 @@ T = TypeVar("T")
 PAIR = "pair.yaml"
 BEFORE, AFTER = "before", "after"
 _REPORTS = (".ncu-repz", ".ncu-rep")
-_SAMPLES = ("samples", "raw_latencies", "latencies")
-_MISSES = "misses.yaml"
 _OF_A_CHECKOUT = Path("kernels", "pairs")
 _FORMS = "before and after as numbers, lists of samples or mappings with a median"
 NAMED = 1.05
 """The smallest factor by which a finding names a category, chosen: a fix that gains less is seldom
 worth the work. Ranks are of the pairs whose fix gained as much."""
-SMALL_GAINS = (1.02, 1.5)
-"""The measured factors of small gains, whose errors are averaged apart, chosen: a large gain is
-rarely mistaken for none."""
 WORTH_AN_ALARM = 1.15  # factor, chosen: a smaller prediction seldom causes work on a kernel
 PROMISED = 1.1  # factor, chosen: what a first finding promises by that, someone will try
-LARGE_ERROR = (
-    0.25  # of the measured factor, chosen: from here on an estimate is explained in misses.yaml
-)
 NO_FINDING = (1.0, WORTH)
 """The range that a kernel without a finding is predicted: what saves less is not reported."""
 ALL_SETS = "all sets"
-_TOP3 = {1, 2, 3}
 _ESSENTIAL = ("dram_busy", "issue_busy", "stall_long_scoreboard")
 """Quantities without which a report is partial: what fixes are compared by needs those of
 resources and of stalls, which ncu collects section by section."""
+_LABELS = ("name", "set", "family", "source", "kind", "category", "also")
 _ADVISES = {"optimization", "warning"}
 _MOST_OF_A_KERNEL = 0.99  # of its time, chosen: caps ncu's estimates, so that factors stay finite
 
@@ -130,22 +123,25 @@ class RecordedPair:
     source: str = ""
     set: str = ""
 
+    @property
+    def is_defect(self) -> bool:
+        return self.category is not None and self.kind != "no_gain"
 
-@dataclass(frozen=True)
-class Withheld:
-    """What a pair is not judged by: fixes and residuals of these families and sources."""
-
-    families: frozenset[str]
-    sources: frozenset[str] = frozenset()
+    @property
+    def accepted(self) -> frozenset[str]:
+        """The categories that are right; none of a control."""
+        return frozenset((self.category, *self.also) if self.category else ())
 
 
-def withheld(pair: RecordedPair, pairs: Iterable[RecordedPair]) -> Withheld:
+Withheld = tuple[frozenset[str], frozenset[str]]
+"""The families and the sources whose fixes and residuals a pair is not judged by."""
+
+
+def withheld(pair: RecordedPair, pairs: Iterable[RecordedPair] = ()) -> Withheld:
     """What a pair of these is not judged by: its family, and what its set published."""
     published = [other for other in pairs if other.set == pair.set and other.source]
-    return Withheld(
-        frozenset({pair.family, *(other.family for other in published)}),
-        frozenset(other.source for other in published),
-    )
+    families = {pair.family, *(other.family for other in published)}
+    return frozenset(families), frozenset(other.source for other in published)
 
 
 class PairFile(Struct, frozen=True):
@@ -166,31 +162,6 @@ class PairFile(Struct, frozen=True):
     def tensors(self) -> tuple[TensorForm, ...]:
         """The inputs and the output."""
         return (*self.inputs.values(), *([self.output] if self.output else []))
-
-
-class Difference(Struct, frozen=True):
-    """Why the headrooms of some pairs differ by declared work, by counters and after the fix."""
-
-    why: str
-    pairs: tuple[str, ...]
-
-
-class Misses(Struct, frozen=True):
-    """misses.yaml: explanations of misses by the name of the pair, and of headrooms that differ."""
-
-    note: str | None = None
-    why: dict[str, str] | None = None
-    headrooms: tuple[Difference, ...] = ()
-
-
-@dataclass(frozen=True)
-class PairNotes:
-    """Notes on a collection of pairs: explanations of misses and of headrooms that differ, by name,
-    and a remark."""
-
-    why: Mapping[str, str] = field(default_factory=dict)
-    note: str = ""
-    headrooms: Mapping[str, str] = field(default_factory=dict)
 
 
 class Alarm(Model, frozen=True, kw_only=True):
@@ -228,14 +199,13 @@ class Sure(Model, frozen=True):
 
 
 class PairScore(Judged, frozen=True, kw_only=True):
-    __doc__ = f"""A scored pair: `achieved` is the measured speedup of the fix, from timed latencies
+    """A scored pair: `achieved` is the measured speedup of the fix, from timed latencies
     or from the durations in the reports. `category`, `measured` and `achieved` are null for a
     control. `range` has the lowest and highest factor of profkit's estimate for the report, made
     without what is withheld, `basis` what the estimate rests on, `named` the first three
-    categories that it names, `why` explains a miss: not ranked first, or an error above
-    {LARGE_ERROR:.0%}. `by_estimates` is profkit without recorded fixes, `promised` the factor of
-    the first finding, 1 without any. `watched`: it has a report checked for false alarms, a
-    control's in any category, one with nothing to gain in its category, or one after a fix in the
+    categories that it names. `by_estimates` is profkit without recorded fixes, `promised` the
+    factor of the first finding, 1 without any. `watched`: it has a report checked for false alarms,
+    a control's in any category, one with nothing to gain in its category, or one after a fix in the
     fixed category, unless that is the pair's second limit."""
 
     name: str
@@ -256,22 +226,29 @@ class PairScore(Judged, frozen=True, kw_only=True):
     promised: Annotated[float, Meta(ge=1)]
     sure: Sure | None
     ncu: Judged
-    missed: bool
     watched: bool
     without_counters: BlindScore
-    why: str | None = None
 
     @property
     def is_defect(self) -> bool:
         return self.category is not None and self.kind != "no_gain"
+
+    @property
+    def has_gained(self) -> bool:
+        """Whether it is a defect whose fix gained as much as is worth the work."""
+        return self.is_defect and self.achieved >= NAMED
+
+    @property
+    def is_in_range(self) -> bool:
+        low, high = self.range or NO_FINDING
+        return low <= self.achieved <= high
 
 
 class Accuracy(Model, frozen=True, kw_only=True):
     __doc__ = f"""The accuracy of one predictor; shares are fractions of 1, null without pairs.
     `top1` and `top3` are shares of the defects whose fix gained {NAMED} or more, `related1` and
     `related3` those with related categories accepted. `factor` is exp of the mean absolute
-    logarithm of predicted over measured factor; `small_error` is the mean error for gains from
-    {SMALL_GAINS[0]} to {SMALL_GAINS[1]}. `false_alarms` is a share of the reports with
+    logarithm of predicted over measured factor. `false_alarms` is a share of the reports with
     `nothing_to_gain`."""
 
     top1: Real
@@ -280,7 +257,6 @@ class Accuracy(Model, frozen=True, kw_only=True):
     related3: Real
     factor: Real
     mean_error: Real
-    small_error: Real
     false_alarms: Real
 
 
@@ -317,7 +293,7 @@ class Part(Accuracy, frozen=True, kw_only=True):
 
 
 class Score(Output, frozen=True, kw_only=True, tag="profkit.score/3"):
-    """Accuracy of findings, over all pairs, by kind and by GPU, and of what is said of
+    """Accuracy of findings, over all pairs, by set and by kind, and of what is said of
     `applications`. Shares are fractions of 1. `sets` are of pairs with whole reports, `partial` of
     those whose reports lack what fixes are compared by; several have a part for all."""
 
@@ -326,22 +302,13 @@ class Score(Output, frozen=True, kw_only=True, tag="profkit.score/3"):
     sets: dict[str, Part]
     partial: dict[str, Part]
     kinds: dict[str, Part]
-    gpus: dict[str, Part]
     pairs: tuple[PairScore, ...]
     without_counters: BlindPart | None = None
     applications: Applications | None = None
 
-    @property
-    def misses(self) -> tuple[PairScore, ...]:
-        return tuple(pair for pair in self.pairs if pair.missed)
 
-
-def score(
-    pairs: Sequence[PairScore],
-    notes: PairNotes = PairNotes(),
-    applications: Applications | None = None,
-) -> Score:
-    """Summarize scored pairs, with the notes on them."""
+def score(pairs: Sequence[PairScore], applications: Applications | None = None) -> Score:
+    """Summarize scored pairs."""
     whole, partial = ([pair for pair in pairs if pair.partial is lacks] for lacks in (False, True))
     return Score(
         profkit=__version__,
@@ -349,17 +316,7 @@ def score(
         sets=_sets(whole),
         partial=_sets(partial),
         kinds=_parts(pairs, lambda pair: pair.kind if pair.category else "control"),
-        gpus=_parts(pairs, lambda pair: pair.gpu),
-        pairs=tuple(
-            structs.replace(
-                pair,
-                why=notes.why.get(pair.name) if pair.missed else None,
-                without_counters=structs.replace(
-                    pair.without_counters, why=notes.headrooms.get(pair.name)
-                ),
-            )
-            for pair in pairs
-        ),
+        pairs=tuple(pairs),
         without_counters=blind_part(
             [(pair.name, pair.without_counters, pair.category, pair.achieved) for pair in pairs]
         ),
@@ -386,10 +343,9 @@ def judge(pair: RecordedPair, examine: Examine, apart: Withheld | None = None) -
             other = f"use {', '.join(CATEGORIES)}; null for a control"
             remedy = did_you_mean(name, CATEGORIES, other, alike=0.5)
             raise BadInput(f"{folder / PAIR}: unknown category {name!r}", remedy)
-    gains = pair.kind != "no_gain"
-    apart = apart or withheld(pair, ())
-    memory = shipped_memory().without(apart.families, apart.sources)
-    calibration = shipped_calibration().without(apart.families, apart.sources)
+    apart = apart or withheld(pair)
+    memory = shipped_memory().without(*apart)
+    calibration = shipped_calibration().without(*apart)
     examined = [
         (summary, checklist.remembering(memory))
         for report in (pair.before, pair.after)
@@ -397,50 +353,41 @@ def judge(pair: RecordedPair, examine: Examine, apart: Withheld | None = None) -
         for summary, checklist in [examine(report)]
     ]
     reports = [report for report, _ in examined]
-    before = examined[0][1]
     if len(reports) > 1 and math.isnan(achieved):
         if not all(report.total > 0 for report in reports):
             message = f"{folder}: no latency.json, and its reports have no durations"
             raise BadInput(message, "add latency.json")
         achieved = reports[0].total / reports[1].total
-    fixed = pair.after is not None and pair.second_limit != category
-    watched = category is None or not gains or fixed
-    accepted = frozenset({category, *pair.also} if category else ())
+    watched = not pair.is_defect or bool(pair.after and pair.second_limit != category)
     guesses = [_own(checklist, calibration) for _, checklist in examined]
-    forgetful = before.remembering(memory.without((), {fix.source for fix in memory.fixes}))
-    estimated = next((guess for guess in guesses[0] if guess[0] == category and guess[2]), None)
-    by_estimates = [_own(forgetful, calibration), *guesses[1:]]
+    forgetful = examined[0][1].remembering(memory.without({fix.family for fix in memory.fixes}))
     own, alone, ncu = (
-        _judged(judge, category, accepted, achieved, gains=gains, watched=watched)
-        for judge in (guesses, by_estimates, [_ncu(report) for report in reports])
+        _judged(each, pair, achieved, watched=watched)
+        for each in (
+            guesses, [_own(forgetful, calibration), *guesses[1:]], [*map(_ncu, reports)],
+        )
+    )  # fmt: skip
+    span, kind = next(
+        (row[2:] for row in guesses[0] if row[0] == category and row[2]), (None, None)
     )
     measured: Literal["timed", "profiled"] = "profiled" if math.isnan(pair.achieved) else "timed"
     return PairScore(
         **structs.asdict(own),
-        name=pair.name,
-        set=pair.set,
+        **{name: getattr(pair, name) for name in _LABELS},
         gpu=reports[0].gpus[0].name,
-        family=pair.family,
-        source=pair.source,
-        kind=pair.kind,
-        category=category,
-        also=pair.also,
         partial=_is_partial(reports[0]),
         achieved=achieved,
         measured=measured if category else None,
-        range=estimated[2] if estimated else None,
-        basis=estimated[3] if estimated else None,
+        range=span,
+        basis=kind,
         named=tuple(Named(name, factor) for name, factor in _named(guesses[0]).items())[:3],
         by_estimates=alone,
         promised=next((factor for _, factor, *_ in guesses[0]), 1.0),
-        sure=_sure(before, accepted),
+        sure=_sure(examined[0][1], pair.accepted),
         ncu=ncu,
         without_counters=blind_score(
             pair.before, pair.family, pair.work, pair.seconds, examined, achieved
         ),
-        missed=category is not None
-        and gains
-        and ((achieved >= NAMED and own.rank != 1) or own.error > LARGE_ERROR),
         watched=watched,
     )
 
@@ -469,27 +416,21 @@ def _named(guess: Guess) -> dict[str, float]:
 
 
 def _judged(
-    guesses: Sequence[Guess],
-    category: str | None,
-    accepted: Collection[str],
-    achieved: float,
-    *,
-    gains: bool,
-    watched: bool,
+    guesses: Sequence[Guess], pair: RecordedPair, achieved: float, *, watched: bool
 ) -> Judged:
     """The findings of a predictor before the fix, and its alarms."""
-    side: Literal["before", "after"] = "after" if category and gains else "before"
+    side: Literal["before", "after"] = "after" if pair.is_defect else "before"
     alarms = tuple(
         Alarm(category=name, speedup=factor, report=side)
         for name, factor, *_ in (guesses[-1 if side == "after" else 0] if watched else ())
-        if factor >= WORTH_AN_ALARM and category in {None, name}
+        if factor >= WORTH_AN_ALARM and pair.category in {None, name}
     )
-    if category is None:
+    if pair.category is None:
         return Judged(alarms=alarms)
-    estimated = next((factor for name, factor, *_ in guesses[0] if name == category), 1.0)
+    estimated = next((factor for name, factor, *_ in guesses[0] if name == pair.category), 1.0)
     return Judged(
-        rank=_rank(guesses[0], {category}),
-        related=_rank(guesses[0], accepted),
+        rank=_rank(guesses[0], {pair.category}),
+        related=_rank(guesses[0], pair.accepted),
         estimated=estimated,
         error=abs(estimated - achieved) / achieved,
         alarms=alarms,
@@ -575,23 +516,30 @@ def ncu_categories() -> Mapping[str, str | Mapping[str, str]]:
 def _part(pairs: Sequence[PairScore]) -> Part:
     defects = [pair for pair in pairs if pair.is_defect]
     watched = [pair for pair in pairs if pair.watched]
-    gained = [pair for pair in defects if pair.achieved >= NAMED]
+    gained = [pair for pair in defects if pair.has_gained]
     idle = [pair for pair in pairs if pair.kind == "no_gain"]
     sure = [pair.sure for pair in gained if pair.sure]
-    judges = (
-        lambda pair: pair, lambda pair: pair.by_estimates, lambda pair: pair.ncu, _no_gain,
-    )  # fmt: skip
     own, alone, ncu, no_gain = (
         _accuracy(defects, [judged(pair) for pair in defects], [judged(pair) for pair in watched])
-        for judged in judges
+        for judged in (lambda pair: pair, attrgetter("by_estimates"), attrgetter("ncu"), _no_gain)
     )
     families = [f"{pair.set}/{pair.family}" for pair in gained]
+    exact, related = (
+        change([(rank(pair) == 1) - (rank(pair.by_estimates) == 1) for pair in gained], families)
+        for rank in (attrgetter("rank"), attrgetter("related"))
+    )
     spans = [pair.range for pair in defects if pair.range]
     return Part(
         **structs.asdict(own),
         defects=len(defects),
         nothing_to_gain=len(watched),
-        coverage=_mean([_within(pair.range or NO_FINDING, pair.achieved) for pair in defects]),
+        coverage=_mean(
+            [
+                low <= each.achieved <= high
+                for each in defects
+                for low, high in [each.range or NO_FINDING]
+            ]
+        ),
         median_width=statistics.median(high / low for low, high in spans) if spans else math.nan,
         promised=Count(sum(pair.promised >= PROMISED for pair in idle), len(idle)),
         sure={
@@ -599,20 +547,12 @@ def _part(pairs: Sequence[PairScore]) -> Part:
             for name in get_args(Certainty)
             for own in [[each for each in sure if each.certainty == name]]
         },
-        change=change(
-            [(pair.rank == 1) - (pair.by_estimates.rank == 1) for pair in gained], families
-        ),
-        related_change=change(
-            [(pair.related == 1) - (pair.by_estimates.related == 1) for pair in gained], families
-        ),
+        change=exact,
+        related_change=related,
         by_estimates=alone,
         ncu=ncu,
         no_gain=no_gain,
     )
-
-
-def _within(span: tuple[float, float], value: float) -> bool:
-    return span[0] <= value <= span[1]
 
 
 def _no_gain(pair: PairScore) -> Judged:
@@ -623,18 +563,17 @@ def _no_gain(pair: PairScore) -> Judged:
 def _accuracy(
     defects: Sequence[PairScore], judged: Sequence[Judged], watched: Sequence[Judged]
 ) -> Accuracy:
-    rows = list(zip(judged, (pair.achieved for pair in defects), strict=True))
-    gained = [row for row, achieved in rows if achieved >= NAMED]
-    exact, related = ([row.rank for row in gained], [row.related for row in gained])
-    logs = [abs(math.log(row.estimated / achieved)) for row, achieved in rows]
+    rows = list(zip(judged, defects, strict=True))
+    gained = [row for row, pair in rows if pair.has_gained]
     return Accuracy(
-        top1=_mean([rank == 1 for rank in exact]),
-        top3=_mean([rank in _TOP3 for rank in exact]),
-        related1=_mean([rank == 1 for rank in related]),
-        related3=_mean([rank in _TOP3 for rank in related]),
-        factor=math.exp(_mean(logs)),
+        top1=_mean([row.rank == 1 for row in gained]),
+        top3=_mean([(row.rank or 4) <= 3 for row in gained]),
+        related1=_mean([row.related == 1 for row in gained]),
+        related3=_mean([(row.related or 4) <= 3 for row in gained]),
+        factor=math.exp(
+            _mean([abs(math.log(row.estimated / pair.achieved)) for row, pair in rows])
+        ),
         mean_error=_mean([row.error for row in judged]),
-        small_error=_mean([row.error for row, gain in rows if _within(SMALL_GAINS, gain)]),
         false_alarms=_mean([bool(row.alarms) for row in watched]),
     )
 
@@ -707,21 +646,6 @@ def definitions_of(pairs: Path) -> Path | None:
     return next((folder for folder in checkouts if folder.is_dir()), None)
 
 
-def read_notes(*folders: Path) -> PairNotes:
-    """Notes in folders of pairs, or for recorded ones beside their definitions."""
-    found = []
-    for folder in folders:
-        files = (place / _MISSES for place in (folder, definitions_of(folder)) if place)
-        found += [_read(path, Misses) for path in files if path.is_file()][:1]
-    why = {name: text for each in found for name, text in (each.why or {}).items()}
-    headrooms = {name: row.why for each in found for row in each.headrooms for name in row.pairs}
-    note = " ".join(dict.fromkeys(each.note for each in found if each.note))
-    whys, reasons = (
-        {name: " ".join(text.split()) for name, text in texts.items()} for texts in (why, headrooms)
-    )
-    return PairNotes(whys, " ".join(note.split()), reasons)
-
-
 def _read(path: Path, model: type[T]) -> T:
     """The content of a YAML file; raises BadInput with the place of the fault."""
     content = read_yaml(path)
@@ -760,10 +684,10 @@ def _median(times: Any, side: str) -> float:
     scale = 1.0
     if isinstance(times, dict):
         names = {"median": 1.0} | {f"median_{unit}": factor for unit, factor in UNITS.items()}
-        key = next((name for name in (*names, *_SAMPLES) if name in times), None)
+        key = next((name for name in names if name in times), None)
         if key is None:
             raise BadInput(f"{side} has no median")
-        times, scale = times[key], names.get(key, 1.0)
+        times, scale = times[key], names[key]
     samples = times if isinstance(times, list) else [times]
     if not samples:
         raise BadInput(f"{side} has no samples")

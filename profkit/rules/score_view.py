@@ -7,10 +7,8 @@ from collections.abc import Iterator, Sequence
 
 from profkit.core.text_files import shipped_text
 from profkit.rules.score import (
-    LARGE_ERROR,
     NAMED,
     PROMISED,
-    SMALL_GAINS,
     WORTH_AN_ALARM,
     Accuracy,
     Count,
@@ -38,8 +36,7 @@ from profkit.ui.text import factor, plural
 
 _STORIES = ("Application", "Fixed", "Named first", "Gain", "Ceiling", "Missed")
 _SUMMARY = (
-    "", "Defects", "First", "Top 3", "Factor", "Error", "Small gains", "In range", "Range",
-    "False alarms",
+    "", "Defects", "First", "Top 3", "Factor", "Error", "In range", "Range", "False alarms",
 )  # fmt: skip
 _SETS = (
     "Set", "Pairs", "First/top 3", "Related", "Factor", "1.00x", "In range", "ncu", "ncu related",
@@ -47,36 +44,22 @@ _SETS = (
 )  # fmt: skip
 _SURE = ("Set", "Likely", "Open", "Undecided", "By estimates", "Change", "Change, related")
 _PAIRS = ("Pair", "Category", "Measured", "Predicted", "Rank", "ncu")
-_BLIND = ("", "First agrees", "First is the defect", "Headroom within 20%", "Floor within 20%")
-_HEADROOMS = ("", "Within 20%", "Floor within 20%", "Gain above it", "Headroom over gain")
-_DIFFERING = ("Pair", "Declared work", "Full analysis", "Fixed kernel", "Measured", "Why")
+_BLIND = (
+    "Headroom", "First", "Within 20%", "Floor within 20%", "Gain above it", "Headroom over gain",
+)  # fmt: skip
 
 
-def score_document(score: Score, note: str = "", *, complete: bool = False) -> Document:
-    """The summary, a row per pair, and misses with their reasons. A `complete` one explains the
-    figures, has a `note` on the pairs, and the headrooms that differ."""
-    misses, alarms = list(_misses(score)), list(_alarms(score.pairs))
-    count = f"{len(misses)} of {score.summary.defects}"
-    criterion = f"Not ranked first, or an error above {_rounded(LARGE_ERROR)}: {count}."
+def score_document(score: Score, *, complete: bool = False) -> Document:
+    """The summary, a row per pair, and misses. A `complete` one explains the figures."""
+    misses, alarms = tuple(_misses(score.pairs)), tuple(_alarms(score.pairs))
     blocks: list[Block] = []
     if complete:
-        text = shipped_text("profkit.rules", "accuracy.md").format(
-            alarm=factor(WORTH_AN_ALARM),
-            named=factor(NAMED),
-            small=" to ".join(map(factor, SMALL_GAINS)),
-        )
-        blocks += authored(text)
+        text = shipped_text("profkit.rules", "accuracy.md")
+        blocks += authored(text.format(alarm=factor(WORTH_AN_ALARM), named=factor(NAMED)))
     blocks.append(Paragraph(strong(_headline(score))))
-    blocks += [Paragraph(note)] if note and complete else []
     blocks += [*_pair_tables(score), *_story_tables(score.applications)]
-    blocks += _differing(score.pairs) if complete else []
-    if misses or complete:
-        blocks += [Heading("Misses", 3), Paragraph(criterion), Bullets(tuple(misses))]
-    if alarms or complete:
-        blocks += [
-            Heading("False alarms", 3),
-            Bullets(tuple(alarms)) if alarms else Paragraph("None."),
-        ]
+    for title, rows in (("Defects not ranked first", misses), ("False alarms", alarms)):
+        blocks += [Heading(title, 3), Bullets(rows)] if rows else []
     return Document("Accuracy", tuple(blocks))
 
 
@@ -127,14 +110,13 @@ def _pair_tables(score: Score) -> Iterator[Table]:
     )
     note = f"{plural(part.nothing_to_gain, 'report')} checked for false alarms."
     yield Table("All pairs", _SUMMARY, judges, note, words=1)
-    for title, parts in (("profkit by kind", score.kinds), ("profkit by GPU", score.gpus)):
-        rows = tuple(
-            _accuracy(name.replace("_", " "), row.defects, row, row) for name, row in parts.items()
-        )
-        yield from [Table(title, _SUMMARY, rows, words=1)] if len(parts) > 1 else []
+    rows = tuple(
+        _accuracy(name.replace("_", " "), part.defects, part, part)
+        for name, part in score.kinds.items()
+    )
+    yield from [Table("profkit by kind", _SUMMARY, rows, words=1)] if len(rows) > 1 else []
     if blind := score.without_counters:
         yield _blind_table(blind)
-        yield _headroom_table(blind)
     several = len({pair.gpu for pair in score.pairs}) > 1
     note = (
         "Speedup of the fix: measured, predicted by profkit with its range and rank, predicted by "
@@ -205,14 +187,13 @@ def _accuracy(
     name: str, defects: int, row: Accuracy, ranges: Part | None = None
 ) -> tuple[str, ...]:
     """A row; of `ranges` the coverage, and the typical half-width as a factor around the middle."""
-    errors = map(_rounded, (row.mean_error, row.small_error))
     width = _factor(math.sqrt(ranges.median_width)) if ranges else ""
     return (
         name,
         str(defects),
         *map(_rounded, (row.top1, row.top3)),
         _factor(row.factor),
-        *errors,
+        _rounded(row.mean_error),
         _rounded(ranges.coverage) if ranges else "",
         width,
         _rounded(row.false_alarms),
@@ -228,45 +209,28 @@ def _factor(value: float) -> str:
 
 
 def _blind_table(part: BlindPart) -> Table:
-    """Agreement of the analysis without counters with the full one."""
-    shares = map(_rounded, (part.agree, part.true, part.within, part.near))
-    row = (f"{plural(part.pairs, 'report')} before a fix", *shares)
-    note = (
-        "First finding: the category of the full analysis's, and of the pair's defect, by factors "
-        "fitted without the pair's family. Headroom by declared work: within 20% of the full "
-        "analysis's factor; its floor within 20% of the time of the full analysis's."
-    )
-    return Table("Without counters", _BLIND, (row,), note, words=1)
-
-
-def _headroom_table(part: BlindPart) -> Table:
-    """Headroom by declared work beside that of the full analysis, before the fix and after it."""
+    """The analysis without counters beside the full one, before the fix and after it."""
     own, full = (
         (f"{len(names)} of {part.fixes}", factor(typical))
         for names, typical in (
             (part.exceeds, part.typical), (part.full_exceeds, part.full_typical),
         )
     )  # fmt: skip
-    exceeds, full_exceeds = (
-        ", ".join(names) or "none" for names in (part.exceeds, part.full_exceeds)
-    )
     rows = (
-        ("by declared work", "", "", *own),
-        ("full analysis", _rounded(part.within), _rounded(part.near), *full),
-        ("of the fixed kernel", _rounded(part.within_fixed), _rounded(part.near_fixed), "", ""),
+        ("by declared work", "", "", "", *own),
+        ("full analysis", *map(_rounded, (part.agree, part.within, part.near)), *full),
+        ("fixed kernel", *map(_rounded, (part.true, part.within_fixed, part.near_fixed)), "", ""),
     )
+    exceeds = ", ".join(part.exceeds) or "none"
     note = (
-        "Within 20%: the headroom by declared work, of the factor of the row's; its floor, of the "
-        "time. Of the fixed kernel: the full analysis's headroom after the fix, times the speedup. "
-        f"Gain above it: fixes that gained more than the headroom by declared work: {exceeds}; by "
-        f"the full analysis: {full_exceeds}. Headroom over gain: median of fixes that gained."
+        f"{plural(part.pairs, 'report')} before a fix. First: the first finding is of the category "
+        "of the full analysis's, or of the pair's defect, by factors fitted without the pair's "
+        "family. Headroom by declared work: within 20% of the factor of the row's; its floor, of "
+        "the time. Of the fixed kernel: the full analysis's after the fix, times the speedup. Gain "
+        f"above it: fixes that gained more than the headroom, by declared work {exceeds}. Headroom "
+        "over gain: median of fixes that gained."
     )
-    if part.declared:
-        note += (
-            f" {plural(part.declared, 'pair')} declare FLOP, {_rounded(part.counted)} of them "
-            "within 20% of those that the fixed kernel was counted to do."
-        )
-    return Table("Headroom without counters", _HEADROOMS, rows, note, words=1)
+    return Table("Without counters", _BLIND, rows, note, words=1)
 
 
 def _row(pair: PairScore, *, several: bool) -> tuple[str, ...]:
@@ -284,33 +248,11 @@ def _row(pair: PairScore, *, several: bool) -> tuple[str, ...]:
     )
 
 
-def _differing(pairs: Sequence[PairScore]) -> Iterator[Table]:
-    """Pairs whose headroom by declared work is off one of the others, with the reasons."""
-    rows = tuple(
-        (
-            pair.name,
-            f"{factor(blind.headroom)}, {blind.floor or 'n/a'}",
-            f"{factor(blind.full_headroom)}, {blind.full_floor or 'n/a'}",
-            factor(blind.fixed_headroom),
-            factor(pair.achieved) if pair.category else "",
-            blind.why or "not yet explained",
-        )
-        for pair in pairs
-        for blind in [pair.without_counters]
-        if not (blind.is_within and blind.is_within_fixed)
-        and not math.isnan(blind.headroom + blind.full_headroom + blind.fixed_headroom)
-    )
-    yield from [Table("Headrooms that differ", _DIFFERING, rows)] if rows else []
-
-
-def _misses(score: Score) -> Iterator[Styled]:
-    for pair in score.misses:
-        named = ", ".join(f"{each.category} {factor(each.factor)}" for each in pair.named)
-        rank = f"rank {pair.rank}" if pair.rank else f"{pair.category} not named"
-        rank += f" (named: {named or 'nothing'})" if pair.rank != 1 else ""
-        factors = f"predicted {factor(pair.estimated)}, measured {factor(pair.achieved)}"
-        why = pair.why or "not yet explained"
-        yield styled(code(pair.name), f": {rank}, {factors}. {why}")
+def _misses(pairs: Sequence[PairScore]) -> Iterator[Styled]:
+    for pair in pairs:
+        if pair.has_gained and pair.rank != 1:
+            named = ", ".join(f"{each.category} {factor(each.factor)}" for each in pair.named)
+            yield styled(code(pair.name), f": {pair.category}; named: {named or 'nothing'}")
 
 
 def _alarms(pairs: Sequence[PairScore]) -> Iterator[Styled]:

@@ -67,41 +67,16 @@ class BlindScore(Model, frozen=True, kw_only=True):
     null without one; headrooms by declared work and by the full analysis, null where unknown.
 
     `fixed_headroom` is the full analysis's of the fixed kernel times the measured speedup: what
-    that kernel needs at its floors, over the time before the fix. `floor` and `full_floor` are the
-    floors of the first two, the latter of the kernel that takes the most time. `flop` are the
-    declared ones, `counted_flop` those of the fixed kernel, null where not declared or not counted.
-    `why` says why headrooms differ."""
+    that kernel needs at its floors, over the time before the fix. `flop` are the declared ones,
+    `counted_flop` those of the fixed kernel, null where not declared or not counted."""
 
     first: str | None
     full: str | None
     headroom: Real
     full_headroom: Real
     fixed_headroom: Real
-    floor: str | None
-    full_floor: str | None
     flop: Real
     counted_flop: Real
-    why: str | None = None
-
-    @property
-    def is_within(self) -> bool:
-        """Whether the headroom is within NEAR of the full analysis's."""
-        return abs(self.headroom / self.full_headroom - 1) <= NEAR
-
-    @property
-    def is_within_fixed(self) -> bool:
-        """Whether it is within NEAR of that of the fixed kernel."""
-        return abs(self.headroom / self.fixed_headroom - 1) <= NEAR
-
-    @property
-    def is_near(self) -> bool:
-        """Whether what it leaves of the time is: the ends of both floors, as shares of the time."""
-        return abs(1 / self.headroom - 1 / self.full_headroom) <= NEAR
-
-    @property
-    def is_near_fixed(self) -> bool:
-        """The same with that of the fixed kernel."""
-        return abs(1 / self.headroom - 1 / self.fixed_headroom) <= NEAR
 
 
 class BlindPart(Model, frozen=True, kw_only=True):
@@ -112,7 +87,7 @@ class BlindPart(Model, frozen=True, kw_only=True):
     Of the `fixes` that were timed, `exceeds` names those that gained more than the headroom by
     declared work, by more than the tolerance of timings, `full_exceeds` the same of the full
     analysis's; `typical` and `full_typical` are the medians of headroom over gain of the fixes that
-    gained. Of `declared` FLOP `counted` is the share within 20% of what the fixed kernel did."""
+    gained."""
 
     pairs: Count
     agree: Real
@@ -127,8 +102,6 @@ class BlindPart(Model, frozen=True, kw_only=True):
     full_exceeds: tuple[str, ...]
     typical: Real
     full_typical: Real
-    declared: Count
-    counted: Real
 
 
 def blind_score(
@@ -146,16 +119,14 @@ def blind_score(
     calls = {"": Call(DeclaredWork(flop, work.bytes), seconds)}
     blind = outlook_of_launches(counter_free(report), calls, factors(family))
     findings = examined[0][1].findings
-    own = blind.wholes[0].headroom if blind.wholes else None
+    whole = blind.wholes[0].headroom if blind.wholes else None
     full, *fixed = [_headroom(summary, checklist) for summary, checklist in examined]
     return BlindScore(
         first=blind.findings[0].category if blind.findings else None,
         full=findings[0].rule.category if findings else None,
-        headroom=own.factor if own else math.nan,
+        headroom=whole.factor if whole else math.nan,
         full_headroom=full,
         fixed_headroom=fixed[0] * achieved if fixed else full,
-        floor=own.floor if own else None,
-        full_floor=_floor(*examined[0]),
         flop=work.flop,
         counted_flop=counted,
     )
@@ -168,13 +139,6 @@ def _headroom(summary: ReportSummary, checklist: Checklist) -> float:
         headroom = checklist.headroom_of(group)
         left += group.total / headroom.factor if headroom else math.nan
     return summary.total / left if left else math.nan
-
-
-def _floor(summary: ReportSummary, checklist: Checklist) -> str | None:
-    """The floor of the kernel that takes the most time; None where it is unknown."""
-    slowest = max(summary.groups, key=lambda group: group.total)
-    headroom = checklist.headroom_of(slowest)
-    return headroom.floor if headroom else None
 
 
 def _counted_flop(summary: ReportSummary) -> float:
@@ -213,20 +177,21 @@ def blind_part(rows: Sequence[tuple[str, BlindScore, str | None, float]]) -> Bli
         return None
     fixes = [(name, score, gain) for name, score, _, gain in rows if not math.isnan(gain)]
     gained = [(score, gain) for _, score, gain in fixes if gain >= _GAINED]
-    ratios = [
-        score.flop / score.counted_flop
-        for score in measured
-        if score.flop > 0 and score.counted_flop > 0
-    ]
+    others = (
+        [score.full_headroom for score in measured], [score.fixed_headroom for score in measured],
+    )  # fmt: skip
+    (within, near), (within_fixed, near_fixed) = (
+        _agreement([score.headroom for score in measured], other) for other in others
+    )
     return BlindPart(
         pairs=len(known),
         agree=statistics.fmean(score.first == score.full for score, _ in known),
         true=statistics.fmean(score.first == category for score, category in known),
         headrooms=len(measured),
-        within=statistics.fmean(score.is_within for score in measured),
-        near=statistics.fmean(score.is_near for score in measured),
-        within_fixed=statistics.fmean(score.is_within_fixed for score in measured),
-        near_fixed=statistics.fmean(score.is_near_fixed for score in measured),
+        within=within,
+        near=near,
+        within_fixed=within_fixed,
+        near_fixed=near_fixed,
         fixes=len(fixes),
         exceeds=tuple(name for name, score, gain in fixes if gain > _SAME * score.headroom),
         full_exceeds=tuple(
@@ -234,10 +199,16 @@ def blind_part(rows: Sequence[tuple[str, BlindScore, str | None, float]]) -> Bli
         ),
         typical=_median([score.headroom / gain for score, gain in gained]),
         full_typical=_median([score.full_headroom / gain for score, gain in gained]),
-        declared=sum(score.flop > 0 for score in measured),
-        counted=statistics.fmean(abs(ratio - 1) <= NEAR for ratio in ratios)
-        if ratios
-        else math.nan,
+    )
+
+
+def _agreement(headrooms: Sequence[float], others: Sequence[float]) -> tuple[float, float]:
+    """The shares of headrooms within NEAR of others, of the factor, and in what they leave of the
+    time, as a share of it."""
+    both = list(zip(headrooms, others, strict=True))
+    return (
+        statistics.fmean(abs(own / other - 1) <= NEAR for own, other in both),
+        statistics.fmean(abs(1 / own - 1 / other) <= NEAR for own, other in both),
     )
 
 
