@@ -64,7 +64,7 @@ def refresh(readme: Path, docs: Path) -> None:
     (docs / "reference" / "accuracy.md").write_text(accuracy, encoding="utf-8")
     scored = score()
     plot_proof(scored, docs / "img" / PROOF)
-    write_table(readme, accuracy_of(scored))
+    write_table(readme, accuracy_of(scored["summary"]))
     fill_pages([readme, *sorted(docs.rglob("*.md"))])
 
 

@@ -1,7 +1,8 @@
 """Writes the memory of recorded fixes: `python -m kernels.fixes [SOURCE=FOLDER...]`
 
-The rows of the recorded pairs are written again, and those of each SOURCE from a folder of pairs;
-rows of other sources stay. Only numbers are kept: reports of others are read where they are.
+The rows of the recorded pairs are written again, and those of each SOURCE from a folder of pairs,
+or of the sources that its pairs name; rows of other sources stay. Only numbers are kept: reports of
+others are read where they are.
 """
 
 from __future__ import annotations
@@ -55,7 +56,8 @@ def rows(source: str, folder: Path) -> Iterator[dict[str, str]]:
             described = features(values, NAMES)
             if np.count_nonzero(np.isfinite(described)) < FEWEST:
                 continue
-            about = (pair.name, pair.family, source, before.gpus[0].name, pair.category)
+            publisher = pair.source or source
+            about = (pair.name, pair.family, publisher, before.gpus[0].name, pair.category)
             yield {
                 **dict(zip(ABOUT, (*about, f"{gain:.{_DIGITS}g}"), strict=True)),
                 **{
@@ -68,11 +70,12 @@ def rows(source: str, folder: Path) -> Iterator[dict[str, str]]:
 def main(arguments: list[str]) -> int:
     folders = {OWN: Path("reports/h200/pairs")}
     folders |= {name: Path(folder) for name, _, folder in (one.partition("=") for one in arguments)}
+    found = [row for source, folder in folders.items() for row in rows(source, folder)]
+    written = {*folders, *(row["source"] for row in found)}
     kept = []
     if FILE.exists():
         with FILE.open(encoding="utf-8", newline="") as file:
-            kept = [row for row in csv.DictReader(file) if row["source"] not in folders]
-    found = [row for source, folder in folders.items() for row in rows(source, folder)]
+            kept = [row for row in csv.DictReader(file) if row["source"] not in written]
     with FILE.open("w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, (*ABOUT, *NAMES), restval="", lineterminator="\n")
         writer.writeheader()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from profkit.core.text_files import shipped_text
 from profkit.rules.score import (
@@ -101,7 +101,8 @@ def _story_row(story: StoryScore) -> tuple[str, ...]:
 def _pair_tables(score: Score) -> Iterator[Table]:
     if not score.pairs:
         return
-    yield from _set_tables(score)
+    partial = {f"{name}, partial reports": part for name, part in score.partial.items()}
+    yield from set_tables({**score.sets, **partial})
     part = score.summary
     judges = (
         _accuracy("profkit", part.defects, part, part),
@@ -129,24 +130,22 @@ def _pair_tables(score: Score) -> Iterator[Table]:
     yield Table("Pairs", _PAIRS, pairs, note, words=2)
 
 
-def _set_tables(score: Score) -> Iterator[Table]:
+def set_tables(sets: Mapping[str, Part]) -> Iterator[Table]:
     """Each set, judged without what it published: accuracy, certainty, and what memory changes."""
-    partial = {f"{name}, partial reports": part for name, part in score.partial.items()}
-    parts = {name: part for name, part in {**score.sets, **partial}.items() if part.defects}
+    parts = [(name, part) for name, part in sets.items() if part.defects]
     note = (
         "Each set is judged without the fixes and residuals of its sources and families. Related: "
         "with the pair's other categories accepted. 1.00x: the factor of predicting no speedup. No "
         f"gain: pairs without one whose first finding predicts {factor(PROMISED)} or more. Partial "
         "reports lack stalls, or what resources are busy with."
     )
-    yield Table("Sets", _SETS, tuple(_set_row(*each) for each in parts.items()), note, words=1)
+    yield Table("Sets", _SETS, tuple(_set_row(*each) for each in parts), note, words=1)
     note = (
         "First findings called likely, open or undecided: how many are right, related categories "
         "accepted. By estimates: first in the order by estimates alone. Change: by recorded fixes, "
         "in points, with a 95% bootstrap interval over families."
     )
-    rows = tuple(_sure_row(*each) for each in parts.items())
-    yield Table("Certainty", _SURE, rows, note, words=1)
+    yield Table("Certainty", _SURE, tuple(_sure_row(*each) for each in parts), note, words=1)
 
 
 def _set_row(name: str, part: Part) -> tuple[str, ...]:
