@@ -177,7 +177,7 @@ def _closing(*lines: str) -> doc.Lines:
 
 def _value(row: QuantityRow) -> str:
     """The range of its values, the unit once where both ends have the same."""
-    ends = (known(end) or 0.0 for end in (row.low, row.high))
+    ends = known(row.low) or 0.0, known(row.high) or 0.0
     low, high = (quantity_text(row.name, end, row.unit) for end in ends)
     value, _, unit = low.partition(" ")
     if unit and high.endswith(f" {unit}"):

@@ -202,9 +202,8 @@ def _rows(run: Run) -> Iterator[doc.Row]:
                 "Arguments", f"{target.words}{f', {target.dtype}' if target.dtype else ''}"
             )
         methods = {view.method(each): each.label for each in run.latencies.values()}
-        for place, (way, label) in enumerate(methods.items()):
-            name = f"{label}: " if len(methods) > 1 else ""
-            yield doc.Row("" if place else "Method", f"{name}{way}")
+        several = (f"{label}: {way}" for way, label in methods.items())
+        yield doc.Row("Method", "; ".join(several if len(methods) > 1 else methods))
         if gpu:
             yield doc.Row("GPU", str(gpu.name))
     if run.check:

@@ -14,16 +14,7 @@ from profkit.report.floors import WORTH
 from profkit.rules.measures import MOVED
 from profkit.timing.latency_view import times_as_fast
 from profkit.ui.document import Block, Document, Facts, Heading, Paragraph, Row
-from profkit.ui.text import (
-    factor,
-    factor_range,
-    literal,
-    number,
-    percent,
-    plural,
-    quantity_text,
-    shorten,
-)
+from profkit.ui.text import factor, factor_range, literal, number, percent, plural, shorten
 
 _NAME = 40  # characters of it beside other words, chosen likewise
 _KERNEL = 80  # characters of a kernel's name, chosen: it fits a row at 100 columns
@@ -181,5 +172,4 @@ def _moved(move: Move) -> str:
 
 
 def _value(name: str, value: float | None) -> str:
-    unit = catalog().quantities[name].unit
-    return "unknown" if value is None else quantity_text(name, value, unit)
+    return "unknown" if value is None else number(value, catalog().quantities[name].unit)

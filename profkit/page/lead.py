@@ -77,7 +77,7 @@ def _demonstrated(proof: DemonstratedSpeedup) -> str:
 def _estimate(checklist: Checklist, item: FindingGroup) -> str:
     best = item.best
     if best.estimate is None:
-        return words.prospects(best)
+        return f"estimated speedup {words.prospects(best)}"
     text = f"estimated speedup {words.gain(best.estimate)}"
     if best.group is None:
         return text

@@ -137,8 +137,7 @@ class Checklist:
             if group.rule.first and self._share(group.findings) >= WORTH_SAMPLING
         ]
         ahead = {group.rule.name for group in first}
-        others = (each for each in (*groups, *informative) if each.rule.name not in ahead)
-        return (*first, *others)
+        return (*first, *(each for each in (*groups, *informative) if each.rule.name not in ahead))
 
     def headroom_of(self, group: Group | None) -> Headroom | None:
         """The headroom of a kernel; None where it is unknown."""

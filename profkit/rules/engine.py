@@ -134,9 +134,8 @@ def _larger(known: Finding, other: Finding) -> Finding:
     first = next((each for each in (known, other) if each.rule.first), larger)
     if first is larger:
         return first
-    facts = {each.quantity: each for each in (*first.evidence, *larger.evidence)}
-    size = part(larger, "estimate", "lacking", "bound")
-    return replace(first, evidence=tuple(facts.values()), **size)
+    facts = {each.quantity: each for each in (*first.evidence, *larger.evidence)}.values()
+    return replace(first, evidence=tuple(facts), **part(larger, "estimate", "lacking", "bound"))
 
 
 def _within(finding: Finding, most: float, total: float) -> Finding | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -149,11 +149,10 @@ def estimate(item: Finding, *, whole: bool = True, extent: str = "") -> str:
     """A kernel's estimated speedup with its range, and what is known about it; `whole` adds that
     for the whole report, `extent` names what that is of."""
     if item.estimate is None:
-        return _no_estimate(item) or f"unknown; {_limits(item)}"
+        return prospects(item)
     if item.group is None:
-        begun = ", start-up included" if item.is_ceiling else ""
-        extent = f"{_extent(item, '')}{begun}"
-        return f"{item.speedup_text} for {extent}; {prospects(item, whole=False)}"
+        of = _extent(item, "") + (", start-up included" if item.is_ceiling else "")
+        return f"{item.speedup_text} for {of}; {prospects(item, whole=False)}"
     return f"{gain(item.estimate)}{of_chain(item)}; {prospects(item, whole=whole, extent=extent)}"
 
 
@@ -167,8 +166,7 @@ def prospects(item: Finding, *, whole: bool = True, extent: str = "") -> str:
     `extent` names what the report's speedup is of."""
     estimate = item.estimate
     if estimate is None:
-        reason = _no_estimate(item)
-        return f"estimated speedup {reason}" if reason else f"no estimated speedup; {_limits(item)}"
+        return _no_estimate(item) or f"unknown; {_limits(item)}"
     parts = [whole_gain(item, extent)] if whole else []
     parts += _bound(item, estimate)
     if item.peers:
@@ -361,15 +359,13 @@ _MARGINS = {
 
 def verify(item: Finding) -> tuple[str, ...]:
     """What to verify; where any of several quantities may fall, those that made the rule fire."""
-    compared = (each.quantity for each in item.evidence if each.comparison)
-    fired = set(_WORDS.findall(" ".join(compared)))
-    return tuple(
-        _SEVERAL.sub(lambda names: _fired(names[0], fired), text) for text in item.rule.verify
-    )
+    compared = _WORDS.findall(" ".join(each.quantity for each in item.evidence if each.comparison))
 
+    def fired(names: re.Match[str]) -> str:
+        named = [name for name in _WORDS.findall(names[0]) if name in compared]
+        return " or ".join(named) or names[0]
 
-def _fired(names: str, fired: Collection[str]) -> str:
-    return " or ".join(name for name in _WORDS.findall(names) if name in fired) or names
+    return tuple(_SEVERAL.sub(fired, text) for text in item.rule.verify)
 
 
 def margin(item: Finding, *, alone: bool = False) -> str:
@@ -437,8 +433,8 @@ def _with_threshold(value: Evidence) -> tuple[str, str]:
     if is_word(unit):
         return f"{compact(value.value)} {unit_after(value.value, unit)}", compact(threshold)
     if unit:
-        values = (quantity_text(value.quantity, each, unit) for each in (value.value, threshold))
-        return next(values), next(values)
+        name = value.quantity
+        return quantity_text(name, value.value, unit), quantity_text(name, threshold, unit)
     return compact(value.value), compact(threshold)
 
 

@@ -25,16 +25,7 @@ from profkit.timing.results import Comparison, Interval, Margin, State, Threshol
 from profkit.timing.statistics import LEVEL, unmet_criteria
 from profkit.timing.verdict import Reason, reason_words
 from profkit.ui import document as doc
-from profkit.ui.text import (
-    between,
-    count,
-    factor,
-    literal,
-    number,
-    percent,
-    plural,
-    seconds_between,
-)
+from profkit.ui.text import between, count, literal, number, percent, plural, seconds_between
 
 # chosen: two decimals hardly separate the ends of a narrower interval, so it gets a third
 _FINE = 0.02
@@ -473,11 +464,10 @@ def _doubts(timed: Series) -> Iterable[str]:
     if summary.startup:
         yield f"{plural(summary.startup, 'slow sample')} at the start: raise --warmup-ms"
     if summary.mean > _UNEVEN * summary.median:
-        times = factor(summary.mean / summary.median)
         yield (
-            f"the mean, {number(summary.mean, 's')}, is {times} the median: a few slow samples "
-            "take most of the time, and the median of another run may be theirs (other programs on "
-            "this machine; threads of a call that wait for each other)"
+            f"the mean, {number(summary.mean, 's')}, is {summary.mean / summary.median:.3g}x the "
+            "median: a few slow samples take most of the time, and the median of another run may "
+            "be theirs (other programs on this machine; threads of a call that wait for each other)"
         )
     late_submitted = sum(block.late_submitted or 0 for block in latency.blocks)
     if late_submitted and not latency.ready.waits:
