@@ -67,10 +67,9 @@ def _headline(score: Score) -> str:
     controls = sum(pair.category is None for pair in score.pairs)
     gpus = ", ".join(sorted({pair.gpu for pair in score.pairs}))
     counts = f"{plural(score.summary.defects, 'defect')}, {plural(controls, 'control')}"
-    stories = plural(len(score.applications.stories), "application") if score.applications else ""
-    if not score.pairs:
-        return stories
-    return f"{counts}, recorded on {gpus}{'; ' if stories else ''}{stories}"
+    texts = [f"{counts}, recorded on {gpus}"] if score.pairs else []
+    texts += [plural(len(each.stories), "application") for each in [score.applications] if each]
+    return "; ".join(texts)
 
 
 def _story_tables(applications: Applications | None) -> Iterator[Table]:
@@ -209,16 +208,13 @@ def _factor(value: float) -> str:
 
 def _blind_table(part: BlindPart) -> Table:
     """The analysis without counters beside the full one, before the fix and after it."""
-    own, full = (
-        (f"{len(names)} of {part.fixes}", factor(typical))
-        for names, typical in (
-            (part.exceeds, part.typical), (part.full_exceeds, part.full_typical),
-        )
-    )  # fmt: skip
+    own, full = (f"{len(names)} of {part.fixes}" for names in (part.exceeds, part.full_exceeds))
+    shares = (part.agree, part.within, part.near), (part.true, part.within_fixed, part.near_fixed)
+    agreeing, true = (map(_rounded, each) for each in shares)
     rows = (
-        ("by declared work", "", "", "", *own),
-        ("full analysis", *map(_rounded, (part.agree, part.within, part.near)), *full),
-        ("fixed kernel", *map(_rounded, (part.true, part.within_fixed, part.near_fixed)), "", ""),
+        ("by declared work", "", "", "", own, factor(part.typical)),
+        ("full analysis", *agreeing, full, factor(part.full_typical)),
+        ("fixed kernel", *true, "", ""),
     )
     exceeds = ", ".join(part.exceeds) or "none"
     note = (

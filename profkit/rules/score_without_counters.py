@@ -64,7 +64,8 @@ class WorkForm(Struct, frozen=True, forbid_unknown_fields=True):
 
 class BlindScore(Model, frozen=True, kw_only=True):
     """A pair without counters: the category of the first finding and that of the full analysis's,
-    null without one; headrooms by declared work and by the full analysis, null where unknown.
+    null without one; headrooms by declared work, of its bytes at least, and by the full analysis,
+    null where unknown.
 
     `fixed_headroom` is the full analysis's of the fixed kernel times the measured speedup: what
     that kernel needs at its floors, over the time before the fix. `flop` are the declared ones,
@@ -124,7 +125,7 @@ def blind_score(
     return BlindScore(
         first=blind.findings[0].category if blind.findings else None,
         full=findings[0].rule.category if findings else None,
-        headroom=whole.factor if whole else math.nan,
+        headroom=whole.factor if whole and not math.isnan(work.bytes) else math.nan,
         full_headroom=full,
         fixed_headroom=fixed[0] * achieved if fixed else full,
         flop=work.flop,
@@ -168,14 +169,11 @@ def blind_part(rows: Sequence[tuple[str, BlindScore, str | None, float]]) -> Bli
     """The figures over pairs: names, scores, categories and measured speedups (NaN of a control);
     None without any."""
     known = [(score, category) for _, score, category, _ in rows if score.full]
-    measured = [
-        score
-        for _, score, _, _ in rows
-        if not (math.isnan(score.headroom) or math.isnan(score.full_headroom))
-    ]
+    both = [row for row in rows if not math.isnan(row[1].headroom + row[1].full_headroom)]
+    measured = [score for _, score, _, _ in both]
     if not known or not measured:
         return None
-    fixes = [(name, score, gain) for name, score, _, gain in rows if not math.isnan(gain)]
+    fixes = [(name, score, gain) for name, score, _, gain in both if not math.isnan(gain)]
     gained = [(score, gain) for _, score, gain in fixes if gain >= _GAINED]
     others = (
         [score.full_headroom for score in measured], [score.fixed_headroom for score in measured],
