@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from profkit.timing.variants import Variants
 
 _PLACES = 3  # locations of a finding, chosen: they fit two lines at 100 columns
+_BLAMED = 64  # places by which findings are compared, chosen: the instructions of an unrolled loop
 _ALIKE = 0.4  # chosen below difflib's 0.6: a kernel is asked for by a part of its name
 
 
@@ -358,7 +359,7 @@ class Report:
             ...     print(item.speedup, item.range, item.title, item.kernel, item.actions)
 
         `rules` are the shipped ones unless given; `disabled` are names or categories to leave out.
-        Lines to blame are looked up for the first `blamed` items, for all where it is None.
+        The first `blamed` items have the lines to blame, all where it is None.
         `variants` are those of the run that the report lies in, unless given, and so are the
         quantities of its `timeline`, which do not apply where only some of its launches are
         selected.
@@ -374,6 +375,7 @@ class Report:
             proofs=proofs(self.summary, variants),
             variants=variants.checked if variants else (),
             blame=self._blame,
+            locate=self._locate,
             blamed=blamed,
             sampling=self._sampled,
             timeline=self._timeline() if timeline is None else timeline,
@@ -448,23 +450,28 @@ class Report:
         return timeline_of(self.path) if whole else {}
 
     def _blame(self, launch: LaunchSummary, names: Sequence[str]) -> tuple[Place, ...]:
-        from profkit.analysis.source_view import SAMPLED
-        from profkit.machine_code.blame import AWAITED, COUNTED, EXECUTED, SAMPLES
+        from profkit.machine_code.blame import AWAITED, COUNTED
 
-        action, lines = self.kernel(launch.index)._action, catalog().lines
         places: tuple[Place, ...] = ()
         if names[0] in AWAITED and not isinstance(sampled := self._sampled(launch), str):
-            places = sampled.causes(AWAITED[names[0]], _PLACES)
-        line_names = {name: SAMPLES + reason for name, reason in AWAITED.items()}
-        line_names |= dict.fromkeys(COUNTED, EXECUTED)
-        metrics = [lines[line_names.get(name, name)].metric for name in names]
+            places = sampled.causes(AWAITED[names[0]], _BLAMED)
         code = next((COUNTED[name] for name in names if name in COUNTED), None)
-        places = places or hottest(action, metrics, _PLACES, code)
-        if all(place.line for place in places):
-            return places
-        metrics = [lines[EXECUTED].metric, lines[SAMPLED].metric, *metrics]
-        machine_code = source_lines.code_of(action, metrics, catalog().kernel_start)
-        return source_lines.located(places, machine_code)
+        action = self.kernel(launch.index)._action
+        return places or hottest(action, _metrics_of(names), _BLAMED, code)
+
+    def _locate(
+        self, launch: LaunchSummary, names: Sequence[str], places: Sequence[Place]
+    ) -> tuple[Place, ...]:
+        from profkit.analysis.source_view import SAMPLED
+        from profkit.machine_code.blame import EXECUTED
+
+        shown, lines = tuple(places[:_PLACES]), catalog().lines
+        if all(place.line for place in shown):
+            return shown
+        action = self.kernel(launch.index)._action
+        metrics = [lines[EXECUTED].metric, lines[SAMPLED].metric, *_metrics_of(names)]
+        code = source_lines.code_of(action, metrics, catalog().kernel_start)
+        return source_lines.located(action, shown, code)
 
     def _sampled(self, launch: LaunchSummary) -> Sampled | str:
         """What the launch's samples by instruction say, or why they are not known."""
@@ -621,6 +628,15 @@ def _listed(names: Iterable[str], most: int = 8) -> str:
     listed = list(names)
     more = f" and {len(listed) - most} more" if len(listed) > most else ""
     return ", ".join(listed[:most]) + more
+
+
+def _metrics_of(names: Sequence[str]) -> list[str]:
+    """ncu's metrics of what rules blame; where nothing attributes waits, those of the waiting."""
+    from profkit.machine_code.blame import AWAITED, COUNTED, EXECUTED, SAMPLES
+
+    lines = {name: SAMPLES + reason for name, reason in AWAITED.items()}
+    lines |= dict.fromkeys(COUNTED, EXECUTED)
+    return [catalog().lines[lines.get(name, name)].metric for name in names]
 
 
 def _known(name: str, names: Iterable[str]) -> None:

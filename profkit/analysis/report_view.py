@@ -14,7 +14,7 @@ from profkit.report.names import file_name
 from profkit.report.summary import NAME_WIDTH, Group, LaunchSummary, ReportSummary
 from profkit.rules import checklist_view
 from profkit.rules import finding_text as words
-from profkit.rules.checklist import WORTH_ACTING, Checklist
+from profkit.rules.checklist import SHOWN, WORTH_ACTING, Checklist
 from profkit.ui import document as doc
 from profkit.ui.html import document_cell
 from profkit.ui.names import told_apart
@@ -29,7 +29,6 @@ _KERNELS_SHOWN = 5
 _WARNINGS_SHOWN = 1  # chosen: a line or two
 _HEADING_NAME, _NAME_LINES = 90, 3  # chosen: one line, and template kernels in up to three
 _CELL_NAME = 70  # characters, chosen: two columns of numbers fit beside it in a notebook cell
-_CELL_FINDINGS = 3  # chosen: with recording and kernels on one screen of a notebook
 _RULES = "Results of ncu's own rules"
 _RULES_NOTE = "local: of a unit's efficiency, not of time"
 
@@ -209,10 +208,12 @@ def _cell_findings(checklist: Checklist) -> Iterator[doc.Block]:
     if proof := checklist.headline:
         source = f" ({words.proof_source(proof)})"
         yield doc.Paragraph(doc.styled(doc.strong(words.proof_line(proof)), source))
-    shown = (checklist.major or checklist.rule_items)[:_CELL_FINDINGS]
-    more = len(checklist.rule_items) - len(shown)
+    shown = (checklist.major or checklist.rule_items)[:SHOWN]
+    after = [group for group in checklist.causes if group not in shown]
+    more = len(checklist.rule_items) - len(shown) - len(after)
     rest = f"{plural(more, 'more finding')}: Report.checklist()" if more else ""
-    note = "; ".join(filter(None, (rest, words.notes() if checklist.items else "")))
+    parts = words.trying(after), rest, words.notes() if checklist.items else ""
+    note = "; ".join(filter(None, parts))
     yield from _finding_table([(item.best, item.other_kernels) for item in shown], note)
 
 

@@ -180,7 +180,9 @@ def source_document(
         spots = hottest(view, inside.code, sass=sass)
         shown = spots[: top or None]
         findings = [
-            item for item in checklist.items if item.group and launch.index in item.group.indexes
+            item
+            for item in checklist.items
+            if item.group and launch.index in item.group.indexes and not item.facet_of
         ]
         titles = {item.rank: item.title for item in findings}
         blocks.append(_listing(view, len(spots), shown, titles, sass=sass))

@@ -113,7 +113,7 @@ def blamed(checklist: Checklist | None, launch: int) -> Blamed:
     ranks: dict[tuple[str, int], tuple[int, ...]] = {}
     for item in checklist.items if checklist else ():
         group = item.group
-        if group is None or launch not in {row.index for row in group.launches}:
+        if item.facet_of or group is None or launch not in {row.index for row in group.launches}:
             continue
         for place in item.places:
             key = (place.file, place.line) if place.line else ("", place.address)
@@ -138,7 +138,7 @@ def responsible(
             address for name in item.rule.blame for address in _with(name, samples)
         )
         for item in (checklist.items if checklist else ())
-        if item.places
+        if item.places and not item.facet_of
     }
 
 

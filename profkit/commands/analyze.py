@@ -95,7 +95,7 @@ def analyze(
         output.put(_timelines(paths, chosen, rules.advice(None), output, with_host=with_host))
         return
     from profkit.report.catalog import catalog
-    from profkit.rules.checklist_view import SHOWN
+    from profkit.rules.checklist import SHOWN
 
     sort, shown = chosen.sort, chosen.shown(output.format)
     reading.check_sort_key(sort)

@@ -121,7 +121,7 @@ def next_experiments(
     were collected can be refuted; those in `tried`, pairs of rule and kernel, were.
     """
     checklist = report.checklist(blamed=0)
-    left = list(_worthwhile(checklist))
+    left = list(_worthwhile(checklist, tried))
     refuted = [finding.title for finding, _ in left if _diagnosis(finding) in tried]
     proposed: list[Prediction] = []
     untestable: list[Untestable] = []
@@ -144,20 +144,31 @@ def _diagnosis(finding: Finding) -> tuple[str, str]:
     return finding.rule.name, finding.kernel
 
 
-def _worthwhile(checklist: Checklist) -> Iterator[tuple[Finding, FindingGroup | None]]:
+def _worthwhile(
+    checklist: Checklist, tried: Collection[tuple[str, str]]
+) -> Iterator[tuple[Finding, FindingGroup | None]]:
     """The findings whose fix is worth an experiment, each with the group of kernels that it takes
-    to make the report faster by as much, None for the kernel alone."""
-    groups = {id(finding): group for group in checklist.major for finding in group.findings}
+    to make the report faster by as much, None for the kernel alone. Those that show a cause whose
+    first finding was not tried wait for it."""
+    major = checklist.major
+    groups = {
+        id(finding): group
+        for group in checklist.rule_items
+        if group.rank or group in major
+        for finding in group.findings
+    }
     for finding in checklist.findings:
         group, estimate = groups.get(id(finding)), finding.estimate
-        if group is None or (estimate and estimate.likely < WORTH):
+        if finding.facet_of and (finding.facet_of, finding.kernel) not in tried:
+            continue
+        if (group is None and not finding.facet_of) or (estimate and estimate.likely < WORTH):
             continue
         if estimate is None:
             if finding.group not in checklist.roofs:
                 yield finding, None
         elif estimate.run >= WORTH:
             yield finding, None
-        elif finding is group.best and group.speedup >= WORTH:
+        elif group and finding is group.best and group.speedup >= WORTH:
             yield finding, group
 
 

@@ -19,7 +19,8 @@ from profkit.report.catalog import catalog
 from profkit.report.names import file_name
 from profkit.report.summary import Group, ReportSummary
 from profkit.rules import finding_text as words
-from profkit.rules.checklist import WORTH_ACTING, Checklist
+from profkit.rules.checklist import SHOWN, Checklist
+from profkit.rules.checklist_view import distances
 from profkit.rules.finding import FindingGroup
 from profkit.runs.manifest import Manifest
 from profkit.ui.names import told_apart
@@ -123,7 +124,8 @@ def page_data(content: Content, *, with_host: bool) -> dict[str, Any]:
         ),
         "anchor": anchor,
         "kernel_count": kernel_count,
-        "worth_acting": WORTH_ACTING,
+        "shown": SHOWN,
+        "distances": distances(report, checklist),
         "leading": leading,
         "others": [group for group in measured if group not in leading and group.share > 0],
         "columns": _columns(),

@@ -54,9 +54,11 @@ def lead(checklist: Checklist, session: Session, file: str, name: Name) -> Lead:
 
 
 def anchor(item: Finding | FindingGroup) -> str:
-    """The id of a finding's box in the checklist, or of the list of kernels at the roof."""
+    """The id of a finding's box in the checklist, or of a list of kernels beside the boxes."""
     if item.rule.category == AT_THE_ROOF:
         return "at-the-roof"
+    if item.rule.divides:
+        return "divided"
     return f"item-{item.rank or item.rule.name}"
 
 

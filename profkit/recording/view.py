@@ -12,7 +12,7 @@ from profkit.recording.recording import Outcome, Recorded
 from profkit.report import overview
 from profkit.report.summary import ReportSummary
 from profkit.rules import finding_text as words
-from profkit.rules.checklist import Checklist
+from profkit.rules.checklist import SHOWN, Checklist
 from profkit.rules.finding import FindingGroup
 from profkit.timing.latency_view import doubts, method, variant_line
 from profkit.ui import document as doc
@@ -85,7 +85,8 @@ def _kernels(report: ReportSummary) -> str:
 
 def _ranking(report: ReportSummary, checklist: Checklist, most: int) -> Iterator[doc.Block]:
     """The findings, a line each with its first kernel; of the first also what to do, and where."""
-    groups = checklist.major[:most]
+    after = checklist.causes[SHOWN:]
+    groups = [group for group in checklist.major if group not in after][:most]
     if proof := checklist.headline:
         yield doc.Lines((f"{words.DEMONSTRATED} {words.proof_line(proof)}",))
     if not groups:
@@ -93,12 +94,15 @@ def _ranking(report: ReportSummary, checklist: Checklist, most: int) -> Iterator
     for group in groups:
         yield doc.Lines((_finding(group),))
         if group is groups[0]:
-            yield doc.Facts("", tuple(_first(group)), indent=4)
-    left = [f"{plural(len(checklist.major) - most, 'more finding')}: profkit checklist"]
+            yield doc.Facts("", tuple(_first(group, checklist)), indent=4)
+    more = len(checklist.major) - len(groups) - len(after)
     lacking = words.unevaluated_lines(checklist, report.session, with_samples=False)
-    lines = [*(left if len(checklist.major) > most else [])]
-    lines += [f"not evaluated: {line}" for line in lacking]
-    yield doc.Lines(tuple(map(doc.quiet, lines)))
+    lines = [
+        words.trying(after),
+        f"{plural(more, 'more finding')}: profkit checklist" if more else "",
+        *(f"not evaluated: {line}" for line in lacking),
+    ]
+    yield doc.Lines(tuple(map(doc.quiet, filter(None, lines))))
 
 
 def _finding(group: FindingGroup) -> str:
@@ -112,12 +116,15 @@ def _finding(group: FindingGroup) -> str:
     return doc.styled(doc.strong(title), f"  {name}{others}")
 
 
-def _first(group: FindingGroup) -> Iterator[doc.Row]:
+def _first(group: FindingGroup, checklist: Checklist) -> Iterator[doc.Row]:
     actions = words.actions_of(group)
-    if actions and actions[0][0]:
-        yield doc.Row("action", actions[0][0][0])
-    if location := words.location(group.best):
-        yield doc.Row("location", location)
+    rows = {
+        "headroom": words.headroom(group.best.headroom),
+        "also seen as": words.facets(checklist.facets_of(group.best)),
+        "action": "".join(actions[0][0][:1]) if actions else "",
+        "location": words.location(group.best),
+    }
+    yield from (doc.Row(label, text) for label, text in rows.items() if text)
 
 
 def _latencies(outcome: Outcome, most: int) -> Iterator[doc.Block]:

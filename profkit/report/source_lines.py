@@ -151,14 +151,14 @@ class LineCost:
     seconds: float
 
 
-def located(places: Sequence[Place], code: Code) -> tuple[Place, ...]:
-    """Places with each instruction's offset from the kernel's start."""
-    return tuple(
-        place
-        if place.line
-        else replace(place, sass=code.relative(place.sass), offset=code.offset(place.address))
-        for place in places
-    )
+def located(action: Action, places: Sequence[Place], code: Code) -> tuple[Place, ...]:
+    """Places with each instruction's machine code and offset from the kernel's start."""
+
+    def with_code(place: Place) -> Place:
+        text = place.sass or machine_code(action, place.address)
+        return replace(place, sass=code.relative(text), offset=code.offset(place.address))
+
+    return tuple(place if place.line else with_code(place) for place in places)
 
 
 def hottest(
@@ -166,8 +166,8 @@ def hottest(
 ) -> tuple[Place, ...]:
     """The lines, or instructions, with the most of some metrics together, largest first.
 
-    `code` keeps the instructions whose machine code has it; without it, only what is returned is
-    disassembled. Empty where the launch has nothing of the metrics.
+    `code` keeps the instructions whose machine code has it; without it, nothing is disassembled.
+    Empty where the launch has nothing of the metrics.
     """
     values: defaultdict[int, float] = defaultdict(float)
     for name in metric_names:
@@ -186,7 +186,7 @@ def hottest(
         places[(*_location(action, address), 0 if source else address)] += value
     largest = sorted(places.items(), key=lambda item: (-item[1], item[0]))[:most]
     return tuple(
-        Place(file, line, "" if line else machine_code(action, address), value / total, address)
+        Place(file, line, "", value / total, address)
         for (file, line, address), value in largest
         if value > 0
     )

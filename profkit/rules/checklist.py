@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from profkit.report.source_lines import Place
 from profkit.report.summary import Group, LaunchSummary, ReportSummary
+from profkit.rules.causes import with_causes
 from profkit.rules.engine import (
     AT_THE_ROOF,
     Sampling,
@@ -22,7 +23,7 @@ from profkit.rules.finding import DemonstratedSpeedup, Finding, FindingGroup, Un
 from profkit.rules.headroom import Headroom
 from profkit.rules.libraries import caller_actions, library_of
 from profkit.rules.memory import Memory
-from profkit.rules.rule_file import Rule, shipped_rules
+from profkit.rules.rule_file import DIVISION, Rule, shipped_rules
 from profkit.rules.samples import NOT_SAMPLED, WORTH_SAMPLING
 from profkit.rules.standing import remember
 from profkit.ui.text import factor, plural
@@ -33,11 +34,13 @@ if TYPE_CHECKING:
 # chosen: near the smallest change that a comparison of two runs usually detects; a smaller minimum
 # adds items whose effect could not be verified
 WORTH_ACTING = 0.02
-SAME_WEIGHT = 0.1  # chosen: within the error of estimates, so their order says nothing
+SHOWN = 3  # chosen: after three tries that gained nothing, another recording says more
+WORTH_TRYING = 1.05  # chosen: of less, timing shows a gain only with many repetitions
 _FASTER = 1.05  # chosen: a variant faster by less is no alternative worth naming
 _SHOWN = 10  # findings in a `repr`: chosen, all of most reports, and never more than a screen
 
 Blame = Callable[[LaunchSummary, Sequence[str]], tuple[Place, ...]]
+Locate = Callable[[LaunchSummary, Sequence[str], Sequence[Place]], tuple[Place, ...]]
 
 
 @dataclass(frozen=True)
@@ -118,14 +121,9 @@ class Checklist:
     def rule_items(self) -> tuple[FindingGroup, ...]:
         """The findings of each rule as one item: by number, then those without an estimate."""
         groups = [
-            FindingGroup(rank, findings, 1 / (1 - share), share < WORTH_ACTING, variant)
-            for rank, findings in enumerate(_by_rule(self.items), 1)
+            FindingGroup(findings[0].rank, findings, 1 / (1 - share), share < WORTH_ACTING, variant)
+            for findings in _by_rule(item for item in self.items if not item.facet_of)
             for share, variant in [self.wholes.saved(findings)]
-        ]
-        same = [group for group in groups if not group.rule.numerics]
-        last = max((group.rank for group in same if not group.minor), default=0)
-        groups = [
-            replace(group, minor=group.rank > last) if group in same else group for group in groups
         ]
         informative = [
             FindingGroup(0, findings, math.nan, self._share(findings) < WORTH_ACTING)
@@ -143,12 +141,19 @@ class Checklist:
         """The headroom of a kernel; None where it is unknown."""
         return self.headrooms.get(group.typical.index) if group else None
 
-    def headroom_beside(self, item: Finding) -> Headroom | None:
-        """The headroom of an item's kernel where the item is the first about that kernel alone."""
+    def facets_of(self, item: Finding) -> tuple[Finding, ...]:
+        """The other findings on a finding's kernel that show the same cause."""
         others = self.findings_on(item.group)
-        own = (each for each in others if each.rule.spans == "kernel")
-        first = next((each for each in own if each.estimate or not each.rule.first), None)
-        return item.headroom if item is first else None
+        return tuple(each for each in others if each.facet_of == item.rule.name)
+
+    def rival_of(self, item: Finding) -> Finding | None:
+        """The cause that a kernel's first one stands before; None where it is the only one."""
+        others = (
+            each
+            for each in self.findings_on(item.group)
+            if each.rank and each is not item and not (each.facet_of or each.rule.is_apart)
+        )
+        return max(others, key=_standing, default=None)
 
     def _share(self, findings: Iterable[Finding]) -> float:
         """The share of the time that kernels with these findings have."""
@@ -159,19 +164,50 @@ class Checklist:
         share, _ = self.wholes.most((launch, 1.0) for launch in launches if not launch.failed)
         return share
 
+    @cached_property
+    def causes(self) -> tuple[FindingGroup, ...]:
+        """The ranked items that are worth acting on and keep results; SHOWN of them are shown in
+        full."""
+        worth = [group for group in self.rule_items if group.is_cause and not group.minor]
+        return tuple(
+            group
+            for place, group in enumerate(worth)
+            if place < SHOWN or group.speedup >= WORTH_TRYING
+        )
+
+    @property
+    def divided(self) -> tuple[Finding, ...]:
+        """Kernels with fewer blocks than SMs; no counter says whether their work can be divided."""
+        return tuple(
+            item
+            for item in self.findings
+            if item.group and item.rule.category == DIVISION
+            if item.group.typical.get("grid_size") < item.group.typical.get("sm_count")
+        )
+
     @property
     def major(self) -> tuple[FindingGroup, ...]:
-        """The items worth acting on; that a kernel is at a roof is none (see `roofs`)."""
-        return tuple(group for group in self._below_roofs if not group.minor)
+        """The items worth acting on: what to fix first, causes, fixes that change numerics, and
+        those without an estimate. Neither roofs are items, nor what is `divided`."""
+        others = [group for group in self._items if not group.minor and group not in self.causes]
+        first = (group for group in others if group.comes_first)
+        numerics = (group for group in others if group.rank and group.rule.numerics)
+        informative = (group for group in others if not (group.rank or group.comes_first))
+        return (*first, *self.causes, *numerics, *informative)
 
     @property
     def minor(self) -> tuple[FindingGroup, ...]:
-        """The items that save less than WORTH_ACTING of the time each."""
-        return tuple(group for group in self._below_roofs if group.minor)
+        """The items that are not worth acting on now."""
+        shown = self.major
+        return tuple(group for group in self._items if group not in shown)
 
     @property
-    def _below_roofs(self) -> Iterator[FindingGroup]:
-        return (group for group in self.rule_items if group.rule.category != AT_THE_ROOF)
+    def _items(self) -> Iterator[FindingGroup]:
+        return (
+            group
+            for group in self.rule_items
+            if not (group.rule.divides or group.rule.category == AT_THE_ROOF)
+        )
 
     def __repr__(self) -> str:
         extent = f"{plural(self.rules, 'rule')} on {plural(self.kernels, 'kernel')}"
@@ -255,6 +291,7 @@ def checklist(
     disabled: Collection[str] = (),
     proofs: tuple[DemonstratedSpeedup, ...] = (),
     blame: Blame = lambda *_: (),
+    locate: Locate = lambda *known: tuple(known[-1]),
     blamed: int | None = None,
     timeline: Mapping[str, float] | None = None,
     sampling: Sampling = lambda _: NOT_SAMPLED,
@@ -263,10 +300,10 @@ def checklist(
     """The checklist of a report.
 
     `disabled` are names or categories of rules left out. `blame` finds the places of a launch by
-    line quantities; it is asked for the first `blamed` items, all where that is None. `timeline`
-    are the quantities of the timeline (timeline.region) that was recorded with it. `sampling` reads
-    a launch's samples by instruction. `variants` are the names of those of one work: where the
-    report has several, a finding's gain is of the time of its own.
+    line quantities, and `locate` those to show, for the first `blamed` items, all where that is
+    None. `timeline` are the quantities of the timeline (timeline.region) that was recorded with it.
+    `sampling` reads a launch's samples by instruction. `variants` are the names of those of one
+    work: where the report has several, a finding's gain is of the time of its own.
     """
     enabled = _enabled(rules, disabled)
     kernels = diagnose(report, enabled, sampling)
@@ -276,7 +313,9 @@ def checklist(
     is_selection = len(report.launches) < report.recorded
     moving = {launch.index for launch in report.launches if "dram_busy" in launch.values}
     headrooms = {index: most for index, most in kernels.headrooms.items() if index in moving}
-    items = _items(findings, wholes, blame, blamed, is_selection=is_selection, headrooms=headrooms)
+    items = _items(
+        findings, wholes, blame, locate, blamed, is_selection=is_selection, headrooms=headrooms
+    )
     return Checklist(
         tuple(item for item in items if item.rank),
         tuple(item for item in items if not item.rank),
@@ -317,12 +356,19 @@ def _items(
     findings: Iterable[Finding],
     wholes: Wholes,
     blame: Blame = lambda *_: (),
+    locate: Locate = lambda *known: tuple(known[-1]),
     blamed: int | None = None,
     *,
     is_selection: bool = False,
     headrooms: Mapping[int, Headroom] | None = None,
 ) -> tuple[Finding, ...]:
-    findings = _ranked(findings, wholes)
+    placed = (
+        replace(each, blamed=blame(each.group.typical, each.rule.blame))
+        if each.group and each.rule.blame
+        else each
+        for each in findings
+    )
+    findings = _ranked(placed, wholes)
     items = []
     for place, finding in enumerate(findings, 1):
         rule, typical = finding.rule, finding.group.typical if finding.group else None
@@ -335,8 +381,7 @@ def _items(
             replace(
                 finding,
                 actions=caller_actions(library, rule.category) if library else own,
-                places=blame(typical, rule.blame) if typical and rule.blame and shown else (),
-                peers=_peers(finding, findings),
+                places=locate(typical, rule.blame, finding.blamed) if typical and shown else (),
                 page=f"docs/reference/rules.md#{rule.name}" if is_shipped else "",
                 is_selection=is_selection,
                 library=library,
@@ -350,32 +395,40 @@ def _ranked(findings: Iterable[Finding], wholes: Wholes) -> list[Finding]:
     """Findings by the standing of their rule in its whole, which gives them their rank, and by
     their own speedup; those without an estimate last. `run` is of the whole of each.
 
-    Rules whose findings are all void until others are fixed come after all else, but for those that
-    change numerics.
+    The facets of a cause have the rank of its head. Rules whose findings are all void until others
+    are fixed come after all else, but for those that stand apart: they change the division of work,
+    then those that change numerics.
     """
-    findings = _with_void(list(findings))
-    promising = [finding for finding in findings if finding.estimate]
+    by_standing = sorted(findings, key=lambda each: (-_standing(each), not each.is_first))
+    findings = with_causes(_with_void(by_standing))
+    causes = [finding for finding in findings if finding.estimate and not finding.facet_of]
     rules = {
         own[0].rule.name: (
             own[0].rule.numerics,
+            own[0].rule.is_apart,
             all(finding.void_until for finding in own),
             -wholes.saved(own, standing=True)[0],
         )
-        for own in _by_rule(promising)
+        for own in _by_rule(causes)
     }
     ranks = {name: rank for rank, name in enumerate(sorted(rules, key=rules.__getitem__), 1)}
     ranked = []
     for finding in findings:
         share, variant = wholes.saved([finding])
         estimate = finding.estimate and replace(finding.estimate, run=1 / (1 - share))
-        rank = ranks[finding.rule.name] if estimate else 0
+        rank = ranks[finding.facet_of or finding.rule.name] if estimate else 0
         ranked.append(replace(finding, rank=rank, estimate=estimate, variant=variant))
     return sorted(ranked, key=_order)
 
 
-def _order(finding: Finding) -> tuple[float, bool, float]:
+def _order(finding: Finding) -> tuple[float, bool, bool, float]:
     run = finding.estimate.run if finding.estimate else 0.0
-    return finding.rank or math.inf, bool(finding.void_until), -run
+    return finding.rank or math.inf, bool(finding.facet_of), bool(finding.void_until), -run
+
+
+def _standing(finding: Finding) -> float:
+    """The seconds that an estimate saves whose place a finding has on its kernel."""
+    return finding.standing.saved if finding.standing else finding.saved
 
 
 def _with_void(findings: Sequence[Finding]) -> list[Finding]:
@@ -390,18 +443,6 @@ def _with_void(findings: Sequence[Finding]) -> list[Finding]:
         return tuple(rule.name for rule in others) if own.estimate or not own.rule.first else ()
 
     return [replace(each, void_until=void_until(each)) for each in findings]
-
-
-def _peers(finding: Finding, findings: Iterable[Finding]) -> tuple[int, ...]:
-    """The ranks of others on its kernel that save about as much."""
-    saved = finding.saved
-    return tuple(
-        other.rank
-        for other in findings
-        if other is not finding and other.group and other.launch == finding.launch
-        if other.rank and finding.rank
-        if min(other.saved, saved) >= (1 - SAME_WEIGHT) * max(other.saved, saved)
-    )
 
 
 def _by_rule(findings: Iterable[Finding]) -> list[tuple[Finding, ...]]:

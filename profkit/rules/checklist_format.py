@@ -22,7 +22,7 @@ F = TypeVar("F", bound="FindingRow")
 Share = Annotated[float, Meta(extra_json_schema={"minimum": 0, "maximum": 1})]
 Rank = Annotated[int, Meta(ge=1)] | None
 Conclusion = Literal["findings", "nothing found", "can't tell"]
-_MAY_LACK = ("rank", "kernel", "library", "variant", "assumes", "page")
+_MAY_LACK = ("rank", "kernel", "library", "variant", "assumes", "page", "facet_of")
 
 
 class PlaceRow(Model, frozen=True, kw_only=True):
@@ -40,20 +40,21 @@ class FindingRow(Model, frozen=True, kw_only=True):
     """A finding on a kernel, or on a timeline as a whole: then `kernel` is null.
 
     `rank` is the number of its item in the report's checklist, shared by the findings of one rule
-    on several kernels; null without an estimate. `library` is the name of the library that has the
-    kernel, which its callers can't edit; null for all other kernels. `estimated_speedup` is the
+    on several kernels, and of one cause on a kernel: `facet_of` is the rule of the first of those,
+    null for that one. It is null without an estimate. `library` is the name of the library that has
+    the kernel, which its callers can't edit; null for all other kernels. `estimated_speedup` is the
     likely factor by which the kernel gets faster, `range` the lowest and highest to expect,
     `run_speedup` the likely factor for all launches of the report, or the selected ones, or of its
     `variant` where the report has several of one work: null where the rule estimates none, or
     quantities are missing; `promises` states whether there is an estimate, `estimate_lacks` the
-    missing quantities. Of a kernel, `range` comes from the fixes of recorded pairs, holds
-    less often on others, and ends at the headroom; `confidence` is high up to a factor of 1.3
-    between its ends, medium up to 2, low where it begins below the smallest gain that is reported.
+    missing quantities. Of a kernel, `range` comes from the fixes of recorded pairs, holds less
+    often on others, and ends at the headroom; `confidence` is high up to a factor of 1.3 between
+    its ends, medium up to 2, low where it begins below the smallest gain that is reported.
     `assumes` is what the estimate takes for granted of the fix, null for nothing. `bound` is the
     factor that the fix alone allows by what is known where quantities are missing, else null.
-    `void_until` are rules to fix first: until then it says nothing. `bounded_by` is
-    the next bottleneck after the fix, whose remaining work takes `bound_s`. `similar` are recorded
-    fixes of the category on kernels like this one. `where` has the largest share first.
+    `void_until` are rules to fix first: until then it says nothing. `bounded_by` is the next
+    bottleneck after the fix, whose remaining work takes `bound_s`. `similar` are recorded fixes of
+    the category on kernels like this one. `where` has the largest share first.
     """
 
     rank: Rank
@@ -76,6 +77,7 @@ class FindingRow(Model, frozen=True, kw_only=True):
     evidence: tuple[Evidence, ...]
     where: tuple[PlaceRow, ...]
     similar: Similar | None = None
+    facet_of: str | None = None
 
 
 class FindingInFull(FindingRow, frozen=True, kw_only=True):
@@ -83,8 +85,7 @@ class FindingInFull(FindingRow, frozen=True, kw_only=True):
 
     `saved_s` is the GPU time of the report that the likely factor saves. `actions` are for this
     architecture, or for the caller of a library's kernel, most useful first; `verify` states which
-    quantity should change, and how; `same_weight` has the ranks of other findings on this kernel
-    that save about as much. `page` explains the rule, null for a user's own.
+    quantity should change, and how. `page` explains the rule, null for a user's own.
     """
 
     title: str
@@ -96,7 +97,6 @@ class FindingInFull(FindingRow, frozen=True, kw_only=True):
     effort: Literal["small", "medium", "large"]
     actions: tuple[str, ...]
     verify: tuple[str, ...]
-    same_weight: tuple[int, ...]
     page: str | None
 
 
@@ -208,7 +208,6 @@ def finding_row(finding: Finding, model: type[F]) -> F:
         "bound_s": estimate.bound_seconds if estimate and bounded_by else None,
         "where": tuple(map(_place, finding.places)),
         "saved_s": finding.saved,
-        "same_weight": finding.peers,
     }
     return model(**{name: values[name] for name in model.__struct_fields__})
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
+from itertools import islice
 
 from profkit.report import overview
 from profkit.report.names import file_name
-from profkit.report.summary import ReportSummary
+from profkit.report.summary import Group, ReportSummary
 from profkit.rules import finding_text as words
-from profkit.rules.checklist import Checklist
+from profkit.rules.checklist import SHOWN, Checklist
 from profkit.rules.finding import DemonstratedSpeedup, Finding, FindingGroup
+from profkit.rules.headroom import Headroom
 from profkit.rules.samples import WORTH_SAMPLING
 from profkit.ui.document import (
     Block,
@@ -35,9 +36,9 @@ from profkit.ui.markdown import document_markdown
 from profkit.ui.names import told_apart
 from profkit.ui.text import extent, plural
 
-# chosen: with them, `analyze` fits a screen of 45 lines; the others are counted
-SHOWN = 5
 _KERNELS_SHOWN = 3  # chosen: five items of three kernels each still fit
+_LED_NAME = 40  # characters of their names, chosen: with their headroom they fit 100 columns
+_TRYING = 2  # causes after those in short, chosen: with what is left they fit two lines
 _IN_OVERVIEW = 1  # chosen: the overview of kernels, items and what to run next is one screen
 _MORE = len("  +99 kernels")
 _ROOFS_SHOWN = 5  # chosen: a line each at 100 columns
@@ -46,6 +47,7 @@ _ROOF_NAME = 50  # characters of a kernel's name, chosen: its roof fits beside i
 _NAME_LINES = 2
 _NUMBER = 4  # two digits of an item's number and a gap
 _GAIN = 7  # a speedup as "1.05x" and a gap
+_BAR = 20  # cells, chosen: what fills it fits beside it at 100 columns
 _EVIDENCE_SHOWN = 3  # chosen: a line or two at 100 columns
 
 
@@ -81,37 +83,38 @@ def checklist_blocks(
     whole: bool = False,
     complete: bool = False,
 ) -> Iterator[Block]:
-    """The `top` findings (0: all) as boxes to tick, with all that is known of each, then roofs,
-    demonstrated speedups and what was not evaluated.
+    """The headroom of kernels, then causes as boxes to tick, the `top` (0: SHOWN) with all that is
+    known of each, others in a line; then roofs, demonstrated speedups and what was not evaluated.
 
-    Minor ones and those at a roof are only in the `whole` list. `timeline` is the command that
+    Small ones and those at a roof are only in the `whole` list. `timeline` is the command that
     shows the run's. Unless it is `complete`, of a finding on many kernels the first are shown.
     """
-    groups = checklist.rule_items if whole else checklist.major
-    first = [group for group in groups if group.comes_first]
-    others = [group for group in groups if group not in first]
-    numbered = [group for group in others if group.rank]
-    informative = [group for group in others if not group.rank]
-    shown = numbered[: top or None]
-    yield from _demonstrated(checklist)
-    yield Paragraph(words.summary(checklist))
-    if checklist.items:
-        yield Paragraph(quiet(f"estimated speedups: {words.extents(checklist)}"))
-        yield from [Paragraph(quiet(words.NEEDED))] if checklist.headrooms else []
+    others = [each for each in checklist.rule_items if not each.rule.divides]
+    ranked = [each for each in others if each.is_cause]
+    causes = ranked if whole else list(checklist.causes)
+    most = len(causes) if whole else top or SHOWN
+    others = others if whole else list(checklist.major)
+    first = [group for group in others if group.comes_first]
+    informative = [group for group in others if not group.rank and group not in first]
+    numerics = [group for group in others if group.rank and group.rule.numerics]
     kernels = None if whole or complete else _KERNELS_SHOWN
     in_full = partial(_in_full, checklist=checklist, timeline=timeline, kernels=kernels)
+    yield from _demonstrated(checklist)
+    yield Paragraph(words.summary(checklist))
+    if causes or numerics:
+        yield Paragraph(quiet(f"estimated speedups: {words.extents(checklist)}"))
+    yield from [Paragraph(quiet(words.NEEDED))] if checklist.headrooms else []
+    yield from _headrooms(report, checklist)
     yield from [Heading(words.FIRST, 3)] if first else []
     yield from in_full(first, complete=complete)
-    apart = [group for group in shown if group.rule.numerics]
-    yield from in_full([group for group in shown if group not in apart], complete=complete)
-    yield from [Heading(words.NUMERICS, 3)] if apart else []
-    yield from in_full(apart, complete=complete)
-    if left := len(numbered) - len(shown):
-        yield Lines((quiet(f"{plural(left, 'more finding')}; --top 0 lists them"),), gap=True)
-    if informative:
-        yield Heading(words.INFORMATIVE, 3)
+    yield from in_full(causes[:most], complete=complete)
+    yield from _trying(causes[most:])
+    yield from _divided(checklist)
+    yield from [Heading(words.NUMERICS, 3)] if numerics else []
+    yield from in_full(numerics, complete=complete)
+    yield from [Heading(words.INFORMATIVE, 3)] if informative else []
     yield from in_full(informative, complete=complete)
-    if not whole and (text := words.folded(checklist)):
+    if not whole and (text := words.folded(checklist.minor)):
         yield Lines((quiet(f"{text}; --all lists them"),), gap=True)
     if remarks := _remarks(report, checklist, None, complete=complete):
         yield Facts("", remarks, gap=True)
@@ -119,6 +122,60 @@ def checklist_blocks(
         yield Heading("Rules not evaluated, and their missing quantities", 3)
         rows = (Row(code(rule), missing) for rule, missing in words.lacks(checklist))
         yield Facts("", tuple(rows), indent=4)
+
+
+def distances(
+    report: ReportSummary, checklist: Checklist
+) -> Sequence[tuple[Group, Headroom, str, str]]:
+    """The headroom of the first kernels with findings, and what fills the distance: as a bar, and
+    in words."""
+    known = (
+        (group, headroom)
+        for group in report.groups
+        if checklist.findings_on(group) and (headroom := checklist.headroom_of(group))
+    )
+    return [
+        (group, headroom, *words.distance(group, headroom, _BAR))
+        for group, headroom in islice(known, _KERNELS_SHOWN)
+    ]
+
+
+def _headrooms(report: ReportSummary, checklist: Checklist) -> Iterator[Block]:
+    rows = distances(report, checklist)
+    names = told_apart((words.kernel_name(group) for group, *_ in rows), _LED_NAME)
+    lines: list[str] = []
+    for group, headroom, drawn, parts in rows:
+        name = code(names[words.kernel_name(group)])
+        lines.append(styled(name, "  ", strong(words.headroom(headroom))))
+        lines.append(styled(f"    {drawn}  ", quiet(parts)))
+    if lines:
+        yield Heading("Headroom", 3, words.BAR)
+        yield Lines(tuple(lines))
+
+
+def _trying(groups: Sequence[FindingGroup]) -> Iterator[Block]:
+    lines = (
+        styled(
+            f"{group.rank:>2}  ", in_style(words.item_gain(group), Style.good), f"  {group.title}"
+        )
+        for group in groups
+    )
+    if groups:
+        yield Heading(words.TRYING, 3)
+        yield Lines(tuple(lines))
+
+
+def _divided(checklist: Checklist) -> Iterator[Block]:
+    """Kernels with fewer blocks than SMs, which no counter says whether they can have more."""
+    found = checklist.divided
+    lines = [
+        styled(code(each.subject), f": {words.division(each)}") for each in found[:_KERNELS_SHOWN]
+    ]
+    more = len(found) - len(lines)
+    lines += [quiet(f"and {plural(more, 'more kernel')}")] if more else []
+    if lines:
+        yield Heading(words.DIVIDED, 3, words.IF_DIVIDED)
+        yield Lines(tuple(lines))
 
 
 def findings_in_full(findings: Iterable[Finding], *, complete: bool = False) -> Iterator[Block]:
@@ -138,9 +195,11 @@ def _in_full(
     items = []
     for group in groups:
         rule, page, shown = group.rule, group.best.page, group.findings[:kernels]
+        facets = checklist.facets_of(group.best) if checklist else ()
+        more = words.facet_actions(group.best, facets)
         rows = [
-            *(Row(label, _listed(actions)) for label, actions in _actions(group)),
-            Row("verify", _listed(words.verify(group.best))),
+            *(Row(label, _listed((*actions, *more))) for label, actions in _actions(group)),
+            Row("verify", _listed(rule.verify)),
             Row("assumes", group.best.assumes),
             *_kernel_rows(shown, checklist, complete=complete),
             _left_out(group, len(shown), "; --all lists them"),
@@ -161,8 +220,9 @@ def _in_full(
 
 
 def findings_blocks(report: ReportSummary, checklist: Checklist) -> Iterator[Block]:
-    """The first findings with evidence and first action, then roofs, and what was not evaluated."""
+    """The first causes with evidence and first action, then roofs, and what was not evaluated."""
     shown = checklist.major[:SHOWN]
+    yield from _headrooms(report, checklist)
     yield Heading(words.HEADING, note=words.extents(checklist) if shown else "")
     yield from _demonstrated(checklist)
     yield from [] if shown else [Paragraph(words.summary(checklist))]
@@ -181,8 +241,7 @@ def findings_at_lines(findings: Iterable[Finding], kernels: int) -> Iterator[Blo
     """Findings at lines of one of so many `kernels`, without numbers."""
     for finding in findings:
         extent = f"the {kernels} selected kernels" if finding.is_selection else ""
-        alone = replace(finding, peers=())  # their numbers are those of another list
-        rows = _kernel_rows([alone], None, brief=True, extent=extent, whole=kernels > 1)
+        rows = _kernel_rows([finding], None, brief=True, extent=extent, whole=kernels > 1)
         yield Lines((strong(finding.title),))
         yield Facts("", _known([*rows, *_first_action(words.single(finding))]), indent=4)
 
@@ -250,15 +309,14 @@ def _kernel_rows(
         estimate = words.estimate(finding, whole=whole or len(findings) > 1, extent=extent)
         yield Row("estimated speedup", estimate)
         if checklist:
-            yield Row("headroom", words.headroom(checklist.headroom_beside(finding)))
+            yield Row("also seen as", words.facets(checklist.facets_of(finding)))
             if (proof := checklist.proof_of(finding)) and proof not in proofs:
                 yield Row("demonstrated", words.proof_of_variant(proof))
                 proofs.append(proof)
         most = None if complete or not (brief or place) else _EVIDENCE_SHOWN
         yield Row("evidence", "; ".join(words.evidence(finding)[:most]))
-        others = checklist.findings_on(finding.group) if checklist else ()
-        alone = sum(each.rank > 0 for each in others) == 1
-        yield Row("rank", words.margin(finding, alone=alone))
+        if checklist:
+            yield Row("certainty", words.certainty(finding, checklist.rival_of(finding)))
         yield Row("recorded fixes", words.recorded(finding))
         yield Row("location", words.location(finding))
 
@@ -318,17 +376,28 @@ def _named(label: str, kernels: Sequence[tuple[str, str]], *, complete: bool) ->
 def overview_blocks(report: ReportSummary, checklist: Checklist, width: int) -> Iterator[Block]:
     """The first findings, a line for each and for its first kernel, and how many are left; then
     demonstrated speedups that were not named, and rules without data."""
-    numbered = [group for group in checklist.major if group.rank]
-    listed = [group for group in checklist.major if group.rank or group.comes_first]
-    shown = (listed or list(checklist.major))[:SHOWN]
-    yield Heading(words.HEADING, note=words.legend(checklist) if numbered else "")
+    numbers = {id(group): number for number, group in enumerate(report.groups, start=1)}
+    causes = checklist.causes
+    first = [group for group in checklist.major if group.comes_first]
+    shown = [*first, *causes[:SHOWN]] or list(checklist.major[:SHOWN])
+    distant = distances(report, checklist)
+    bars = (
+        styled(
+            f"#{numbers[id(group)]}  {words.factor(headroom.factor):<{_GAIN}}{drawn}  ",
+            quiet(parts),
+        )
+        for group, headroom, drawn, parts in distant
+    )
+    if distant:
+        yield Heading("Headroom", 3, words.BAR)
+        yield Lines(tuple(bars))
+    yield Heading(words.HEADING, note=words.legend(checklist) if causes else "")
     yield from _demonstrated(checklist)
     yield from [] if shown else [Paragraph(words.summary(checklist))]
-    numbers = {id(group): number for number, group in enumerate(report.groups, start=1)}
     yield Lines(tuple(line for group in shown for line in _lines(group, width, checklist, numbers)))
     yield from _rest(shown, checklist)
-    yield from [Lines((quiet(words.notes()),))] if numbered else []
-    apart = [group for group in listed if group.rule.numerics and group not in shown]
+    yield from [Lines((quiet(words.notes()),))] if causes else []
+    apart = [group for group in checklist.major if group.rank and group.rule.numerics]
     proven = "" if checklist.headline else words.proven(checklist.proofs)
     named = [group.best.group for group in shown]
     roofs = [
@@ -379,12 +448,13 @@ def _lines(
 
 
 def _rest(shown: Sequence[FindingGroup], checklist: Checklist) -> Iterator[Block]:
+    """What is worth trying after those that were shown, and how many are left."""
     left = [group for group in checklist.major if group not in shown]
-    estimated = sum(group.rank > 0 for group in left)
-    others = len(left) - estimated
-    parts = [f"{plural(estimated, 'finding')} below the top {len(shown)}" if estimated else ""]
-    parts.append(f"{plural(others, 'finding')} without an estimated speedup" if others else "")
-    parts.append(words.folded(checklist))
-    line = "; ".join(filter(None, parts))
-    count = len(left) + len(checklist.minor)
-    yield from [Lines((quiet(f"Not shown ({count}): {line}"),))] if line else []
+    causes = [group for group in left if group in checklist.causes]
+    more = f", {len(causes) - _TRYING} more" if len(causes) > _TRYING else ""
+    others = sum(not group.rank for group in left)
+    parts = [f"{plural(others, 'finding')} without an estimated speedup" if others else ""]
+    line = "; ".join(filter(None, (*parts, words.folded(checklist.minor))))
+    rest = [f"{words.trying(causes[:_TRYING])}{more}", f"Not shown: {line}" if line else ""]
+    yield from [Lines((". ".join(filter(None, rest)),))] if any(rest) else []
+    yield from _divided(checklist)

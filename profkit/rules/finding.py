@@ -155,9 +155,10 @@ class Finding:
 
     The rest is its place in a checklist. `rank` is shared by the findings of one rule; 0 without an
     estimate. `actions` are those for the kernel's architecture, or, for a kernel of a `library`,
-    what its caller can change; `places` are the lines or instructions that the rule blames, where
-    recorded and requested. `peers` are the ranks of other findings on the same kernel that save
-    about as much time. `page` documents the rule, "" for a user's own. `is_selection` states that
+    what its caller can change; `places` are the first of the lines or instructions that the
+    rule blames, where recorded and requested, `blamed` more of them, to compare. `facet_of` is the
+    rule whose finding on its kernel shows the same cause and stands first of them, "" for that one
+    (rules.causes). `page` documents the rule, "" for a user's own. `is_selection` states that
     its gain for the whole is of launches that were selected from a report. `variant` is the one
     whose time that gain is of, in a report of several; "" for the report's. `headroom` is the
     kernel's, None where unknown. `void_until` are the rules whose findings on its kernel come
@@ -175,7 +176,7 @@ class Finding:
     rank: int = 0
     actions: tuple[str, ...] = ()
     places: tuple[Place, ...] = ()
-    peers: tuple[int, ...] = ()
+    blamed: tuple[Place, ...] = ()
     page: str = ""
     is_selection: bool = False
     library: str | None = None
@@ -184,11 +185,17 @@ class Finding:
     void_until: tuple[str, ...] = ()
     similar: Similar | None = None
     standing: Estimate | None = None
+    facet_of: str = ""
 
     @property
     def finding(self) -> Finding:
         """The finding itself, by the name that scripts ask a checklist's items for it."""
         return self
+
+    @property
+    def is_first(self) -> bool:
+        """Whether it stands first of those on its kernel that were compared with recorded fixes."""
+        return self.similar is not None and self.similar.certainty is not None
 
     @property
     def is_negligible(self) -> bool:
@@ -270,8 +277,8 @@ class FindingGroup:
 
     `rank` is that of its findings, 0 where they have no estimate. `speedup` is the likely factor
     from fixing all of them, NaN without an estimate: for the whole report, or for the `variant`
-    that gains the most in a report of several. `minor` says that neither it nor any after it saves
-    WORTH_ACTING of that time, `comes_first` that all else about kernels with much of that time is
+    that gains the most in a report of several. `minor` says that it saves less than WORTH_ACTING
+    of that time, `comes_first` that all else about kernels with much of that time is
     void until it is fixed.
     """
 
@@ -302,6 +309,11 @@ class FindingGroup:
     @property
     def rule(self) -> Rule:
         return self.best.rule
+
+    @property
+    def is_cause(self) -> bool:
+        """Whether it is ranked with others that keep results and the division of work."""
+        return self.rank > 0 and not (self.comes_first or self.rule.is_apart)
 
     @property
     def title(self) -> str:

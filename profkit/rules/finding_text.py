@@ -13,8 +13,9 @@ from profkit.core.compute_capability import why_no_text
 from profkit.core.unit_words import is_word, unit_after
 from profkit.machine_code.blame import SAMPLES
 from profkit.report.action import WITHOUT_READER, has_reader
-from profkit.report.floors import LAUNCH, REACH, SHORTEST, WORTH, floors
+from profkit.report.floors import ESSENTIAL, LAUNCH, REACH, SHORTEST, WORTH, floors
 from profkit.report.resources import RESOURCES
+from profkit.rules.filling import filling
 from profkit.rules.finding import (
     SECTOR,
     DemonstratedSpeedup,
@@ -49,10 +50,17 @@ HEADROOM = (
     "Headroom: speedup that a kernel's present DRAM traffic "
     f"(at {REACH['dram_busy']:.0%} of peak), FLOP and launch allow"
 )
-NEEDED = f"{HEADROOM}, minus the waste that findings name; moving or computing less gains more"
+NEEDED = (
+    f"Headroom keeps the recorded DRAM bytes (at {REACH['dram_busy']:.0%} of peak), FLOP and "
+    "launch, minus the waste that findings name; moving or computing less gains more"
+)
+BAR = "of the time; exposed: latency, imbalance, tail"
 DEMONSTRATED = "Demonstrated speedup"
 NO_TIMELINE_FINDING = "No limit was found that a fix would relieve by 2% or more."
 FIRST = "Fix first, then record again: until then, estimates for these kernels are not valid"
+TRYING = "Worth trying after them"
+DIVIDED = "The GPU is not filled"
+IF_DIVIDED = "fewer blocks than SMs; the last factor if the work can be divided"
 NUMERICS = "These change numerics: another data type"
 INFORMATIVE = "Without an estimated speedup"
 TIMELINE = "the timeline"
@@ -80,11 +88,12 @@ _NO_FLOP = "FLOP not recorded"
 UNKNOWN_FLOP = " (FLOP?)"
 """Behind a headroom where the FLOP were not recorded."""
 _FLOORS = {
-    RESOURCES["dram_busy"]: ("DRAM", "keeps its DRAM bytes"),
-    ARITHMETIC: ("FLOP", "keeps its FLOP"),
-    LAUNCH: ("launch", f"keeps one launch, {SHORTEST * 1e6:.0f} µs"),
+    RESOURCES["dram_busy"]: "DRAM",
+    ARITHMETIC: "FLOP",
+    LAUNCH: "launch",
 }
-"""What a headroom at a floor keeps: in a table's cell, and in a sentence."""
+"""What a headroom at a floor keeps."""
+_DISTINCT = 0.01  # of a kernel's time, chosen: less is not seen in a bar
 # what a rule's own `match` selects has no meaning outside of the rule
 _LABELS = {
     "matched": "warp samples that this rule selects",
@@ -93,6 +102,7 @@ _LABELS = {
 _GAP = f"{region.SHORT_GAP * 1e6:.0f} µs"
 _LABELS |= {"long_gaps": f"long_gaps (over {_GAP})", "short_gaps": f"short_gaps (up to {_GAP})"}
 _ADVICE = 3  # of ncu's results on a kernel, chosen: those with the largest estimates
+_FACET_ACTIONS = 2  # chosen: the head's own come first, and are often enough
 _LONGEST = 100  # characters, chosen: an expression that fits one line
 
 
@@ -106,15 +116,31 @@ factor = numbers.factor
 
 
 def headroom(headroom: Headroom | None) -> str:
-    """What a kernel's present work allows: `present traffic and FLOP allow 4.8x (keeps its DRAM
-    bytes)`; "" where it is unknown."""
+    """How far a kernel is from what its work allows: `4.8x above what its DRAM traffic and FLOP
+    need`; "" where it is unknown."""
     if headroom is None:
         return ""
-    _, keeps = _FLOORS[headroom.floor]
-    work, unknown = ("traffic and FLOP allow", "")
-    if not headroom.flop_recorded:
-        work, unknown = ("traffic allows", f"; {_NO_FLOP}")
-    return f"present {work} {factor(headroom.factor)} ({keeps}{unknown})"
+    if headroom.floor == LAUNCH:
+        needs = f"a launch takes ({number(SHORTEST, 's')})"
+    elif headroom.flop_recorded:
+        needs = "its DRAM traffic and FLOP need"
+    else:
+        needs = f"its DRAM traffic needs ({_NO_FLOP})"
+    return f"{factor(headroom.factor)} above what {needs}"
+
+
+def distance(group: Group, headroom: Headroom, width: int) -> tuple[str, str]:
+    """What fills a kernel's time, as a bar and in words: what its work needs, what the busiest unit
+    holds it to, and what is exposed: `needed 11% (DRAM); held to 77% by L2; exposed 23%`."""
+    needed, busiest = 1 / headroom.factor, floors(group.typical.values)[0]
+    held = max(needed, min(busiest.seconds / group.typical.duration, 1.0))
+    cells = [round(share * width) for share in (needed, held)]
+    drawn = "█" * cells[0] + "▓" * (cells[1] - cells[0]) + "░" * (width - cells[1])
+    parts = [f"needed {needed:.0%} ({_FLOORS[headroom.floor]})"]
+    parts += [f"held to {held:.0%} by {busiest.label}"] if held > needed + _DISTINCT else []
+    all_known = group.typical.values.keys() >= {*ESSENTIAL}
+    rest = "exposed" if all_known else "exposed, or in units not recorded:"
+    return drawn, "; ".join((*parts, f"{rest} {1 - held:.0%}"))
 
 
 def headroom_legend(cells: Iterable[str]) -> str:
@@ -132,7 +158,7 @@ def kernel_columns(checklist: Checklist | None) -> Mapping[str, Callable[[Group]
     def headroom(group: Group) -> str:
         most = checklist.headroom_of(group)
         unknown = UNKNOWN_FLOP if most and not most.flop_recorded else ""
-        return f"{factor(most.factor)}, same {_FLOORS[most.floor][0]}{unknown}" if most else ""
+        return f"{factor(most.factor)}, same {_FLOORS[most.floor]}{unknown}" if most else ""
 
     def variant(group: Group) -> str:
         names = dict.fromkeys(map(checklist.wholes.name, group.launches))
@@ -169,10 +195,6 @@ def prospects(item: Finding, *, whole: bool = True, extent: str = "") -> str:
         return _no_estimate(item) or f"unknown; {_limits(item)}"
     parts = [whole_gain(item, extent)] if whole else []
     parts += _bound(item, estimate)
-    if item.peers:
-        label = "finding" if len(item.peers) == 1 else "findings"
-        peers = ", ".join(map(str, item.peers))
-        parts.append(f"saves about as much of this kernel as {label} {peers}")
     return "; ".join((*parts, f"{item.confidence} confidence"))
 
 
@@ -323,18 +345,53 @@ def actions_of(item: FindingGroup) -> tuple[tuple[tuple[str, ...], bool], ...]:
     return tuple(dict.fromkeys((each.actions, bool(each.library)) for each in item.findings))
 
 
-def folded(checklist: Checklist) -> str:
-    """How many items are too small to act on; "" for none."""
-    from profkit.rules.checklist import WORTH_ACTING
+def folded(items: Sequence[FindingGroup]) -> str:
+    """How many items are too small to act on now; "" for none."""
+    from profkit.rules.checklist import WORTH_TRYING
 
-    if not (minor := checklist.minor):
+    return f"{plural(len(items), 'finding')} below {WORTH_TRYING}x" if items else ""
+
+
+def trying(items: Iterable[FindingGroup]) -> str:
+    """Causes after those shown, in a line: `Worth trying after them: register spills (1.10x)`."""
+    listed = ", ".join(f"{_inline(item.title)} ({item_gain(item)})" for item in items)
+    return f"{TRYING}: {listed}" if listed else ""
+
+
+def facets(found: Iterable[Finding]) -> str:
+    """The other findings of a cause: `barrier stalls, L1 and shared-memory bandwidth`."""
+    return ", ".join(map(_inline, dict.fromkeys(each.title for each in found)))
+
+
+def facet_actions(item: Finding, found: Iterable[Finding]) -> tuple[str, ...]:
+    """What facets of a cause suggest beyond its head."""
+    others = {
+        f"{_inline(each.title)}: {action}": None
+        for each in found
+        for action in each.actions[:1]
+        if action not in item.actions
+    }
+    return tuple(others)[:_FACET_ACTIONS]
+
+
+def _inline(title: str) -> str:
+    """A title within a sentence, up to a comma or parenthesis."""
+    short = re.split(r",? \(|, ", title)[0]
+    return short if short[1:2].isupper() or short[1:2].isdigit() else short[0].lower() + short[1:]
+
+
+def division(item: Finding) -> str:
+    """What a kernel with fewer blocks than SMs gains from more: `64 blocks, 148 SMs; same
+    threads spread: below 1.02x; work divided: 2.3x or more`."""
+    launch = item.group.typical if item.group else None
+    if launch is None:
         return ""
-    is_selection = any(item.best.is_selection for item in minor)
-    time = "the selected launches' time" if is_selection else "the report's time"
-    if len(checklist.wholes.times) > 1:
-        time = "its variant's time"
-    each = " each" if len(minor) > 1 else ""
-    return f"{plural(len(minor), 'finding')} saving less than {WORTH_ACTING:.0%} of {time}{each}"
+    spread, divided = filling(launch)
+    blocks = f"{plural(int(launch.get('grid_size')), 'block')}, {launch.get('sm_count'):.0f} SMs"
+    gain = factor(spread) if spread >= WORTH else f"below {WORTH}x"
+    same = "" if math.isnan(spread) else f"same threads spread: {gain}"
+    more = f"work divided: {factor(divided)} or more"
+    return "; ".join(filter(None, (blocks, same, more)))
 
 
 def evidence(item: Finding) -> tuple[str, ...]:
@@ -350,11 +407,6 @@ def evidence(item: Finding) -> tuple[str, ...]:
 
 
 _SEVERAL, _WORDS = re.compile(r"^(?:\w+, )+\w+ or \w+"), re.compile(r"\w*_\w+")
-_MARGINS = {
-    "likely": "first on this kernel by a wide margin",
-    "open": "first on this kernel by a narrow margin",
-    "undecided": "first on this kernel, with others about as likely",
-}
 
 
 def verify(item: Finding) -> tuple[str, ...]:
@@ -368,28 +420,31 @@ def verify(item: Finding) -> tuple[str, ...]:
     return tuple(_SEVERAL.sub(fired, text) for text in item.rule.verify)
 
 
-def margin(item: Finding, *, alone: bool = False) -> str:
-    """How sure a kernel's first finding is: `first on this kernel by a wide margin; such findings
-    were the cause in 9 of 12 published kernels`; "" for others. `alone`: there is no other."""
-    certainty = item.similar.certainty if item.similar else None
-    if certainty is None:
+def certainty(item: Finding, rival: Finding | None) -> str:
+    """How sure a kernel's first finding is: `likely: such first findings were the cause in 9 of 12
+    published kernels`; "" for others. Where it is open, between it and which."""
+    sure = item.similar.certainty if item.similar else None
+    if sure is None:
         return ""
-    right, tested = TESTED.get(certainty, (0, 0))
-    rate = f"; such findings were the cause in {right} of {tested} published kernels"
-    place = "the only one on this kernel with an estimate" if alone else _MARGINS[certainty]
-    return place + (rate if tested else "")
+    right, tested = TESTED.get(sure, (0, 0))
+    between = f" between this and {_inline(rival.title)}" if sure == "open" and rival else ""
+    place = f"{sure}{between}" if rival else "the only cause with an estimate on this kernel"
+    rate = f"such first findings were the cause in {right} of {tested} published kernels"
+    return f"{place}: {rate}" if tested else place
 
 
 def recorded(item: Finding) -> str:
-    """What recorded fixes of similar kernels gained: `3 of the 5 most similar recorded kernels had
-    this cause; fixing it gained 1.4x to 2.1x`; "" where none had it, but of a kernel's first."""
+    """What recorded fixes of similar kernels gained: `3 of the 5 most similar kernels had this;
+    fixes gave 1.4x to 2.1x (nearest: row_sums)`; "" where none had it, but of a kernel's first."""
     similar = item.similar
     if similar is None or not (similar.fixes or similar.certainty):
         return ""
     least, most = map(factor, similar.gains)
     gains = least if least == most else f"{least} to {most}"
-    count = f"{len(similar.fixes) or 'none'} of the {similar.among} most similar recorded kernels"
-    return f"{count} had this cause" + (f"; fixing it gained {gains}" if similar.fixes else "")
+    count = f"{len(similar.fixes) or 'none'} of the {similar.among} most similar kernels had this"
+    return count + (
+        f"; fixes gave {gains} (nearest: {similar.fixes[0].name})" if similar.fixes else ""
+    )
 
 
 def measured(value: Evidence) -> str:
@@ -646,7 +701,7 @@ def summary(checklist: Checklist) -> str:
     parts.append(f"{others} without" if others and estimated else "")
     parts.append("" if estimated else f"{plural(others, 'finding')}, no estimated speedup")
     if len(checklist.findings) > estimated + others:
-        parts.append(f"{len(checklist.findings)} counting each kernel")
+        parts.append(f"{len(checklist.findings)} counting each kernel and facet")
     return f"{', '.join(filter(None, parts))}; {extent}"
 
 

@@ -35,6 +35,8 @@ CONTEXT: Mapping[str, tuple[str, str]] = {**CHAIN, **SAMPLED}
 """Quantities for rules besides the catalog's, with unit and meaning: of the previous launch and
 from warp samples by instruction, unknown where those were not recorded."""
 
+DIVISION = "grid_too_small"
+
 _DEEPEST = 10  # levels of a file, chosen: twice what a rule needs
 _SIMILAR = 0.5  # of a misspelled name, chosen: a whole word less or more is still close
 _CHANGES = ("relieves", "takes")
@@ -184,6 +186,16 @@ class Rule(RuleForm, frozen=True, kw_only=True, dict=True):
     @cached_property
     def bound(self) -> Expression | None:
         return None if self.allowed is None else parse(str(self.allowed))
+
+    @property
+    def divides(self) -> bool:
+        """Whether its fix divides the work otherwise: no counter says whether that can be done."""
+        return self.category == DIVISION and not self.first
+
+    @property
+    def is_apart(self) -> bool:
+        """Whether its fix changes numerics or the division of work, and stands beside others."""
+        return self.numerics or self.divides
 
     @property
     def actions(self) -> tuple[Action, ...]:

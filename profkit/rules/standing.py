@@ -16,13 +16,14 @@ def remember(findings: Iterable[Finding], memory: Memory) -> list[Finding]:
     """Findings with what recorded fixes of kernels like theirs say of their category.
 
     On a kernel they stand in the order of (factor - 1) x weight: the first has the place of the
-    largest estimate, and so on.
+    largest estimate, and so on. Those that stand apart are not compared with the others.
     """
-    kernels: dict[int, list[Finding]] = defaultdict(list)
+    kernels: dict[tuple[int, bool], list[Finding]] = defaultdict(list)
     others: list[Finding] = []
     for finding in findings:
         of_kernel = finding.estimate and finding.group and finding.rule.spans == "kernel"
-        (kernels[id(finding.group)] if of_kernel else others).append(finding)
+        kernel = id(finding.group), finding.rule.is_apart
+        (kernels[kernel] if of_kernel else others).append(finding)
     return [*(each for own in kernels.values() for each in _placed(own, memory)), *others]
 
 
@@ -40,6 +41,6 @@ def _placed(findings: Sequence[Finding], memory: Memory) -> Iterator[Finding]:
     weighed.sort(key=lambda each: -each[0])
     total = sum(weight for weight, *_ in weighed)
     for (weight, finding, kernels), place in zip(weighed, places, strict=True):
-        is_first = finding is weighed[0][1] and nearest
+        is_first = finding is weighed[0][1] and nearest and not finding.rule.is_apart
         sure = certainty(weight / total) if is_first else None
         yield replace(finding, similar=replace_field(kernels, certainty=sure), standing=place)

@@ -14,8 +14,8 @@ from markdown_it import MarkdownIt
 from typer.testing import Result
 
 import profkit
-from profkit.rules.checklist import WORTH_ACTING
-from profkit.rules.finding_text import HEADING
+from profkit.rules.checklist import SHOWN, WORTH_TRYING
+from profkit.rules.finding_text import HEADING, TRYING, trying
 from profkit.rules.rule_file import shipped_rules
 from profkit.ui.markdown import escape
 from profkit.ui.text import factor
@@ -56,8 +56,13 @@ def test_json_keeps_its_schema_and_analyze_says_the_same(
         assert analyzed[key] == document[key]
     numbers = dict.fromkeys(item["rank"] for item in items)
     assert list(numbers) == list(range(1, len(numbers) + 1))
-    assert len({(item["rank"], item["rule"]) for item in items}) == len(numbers)
-    order = [(item["rank"], -item["run_speedup"]) for item in items if not item["void_until"]]
+    causes = [item for item in items if not item["facet_of"]]
+    assert len({(item["rank"], item["rule"]) for item in causes}) == len(numbers)
+    heads = {(item["kernel"], item["rule"], item["rank"]) for item in causes}
+    for item in items:
+        if item["facet_of"]:
+            assert (item["kernel"], item["facet_of"], item["rank"]) in heads
+    order = [(item["rank"], -item["run_speedup"]) for item in causes if not item["void_until"]]
     assert order == sorted(order)
     for item in items:
         low, high = item["range"]
@@ -94,8 +99,10 @@ def test_findings_come_right_after_the_kernels(profkit_cli: Cli) -> None:
     shown = profkit_cli("analyze", KNOWN, "--top", "3").stdout
     assert shown.index("Kernel ") < shown.index(HEADING) < shown.index(DETAILS)
     block = shown[shown.index(HEADING) : shown.index(DETAILS)]
-    assert len(re.findall(r"^ \d  [\d.]+x  ", block, re.MULTILINE)) == 5
-    assert len(re.findall(r"^ +estimated speedup +[\d.]+x \[[\d.]+, [\d,.]+\]", block, re.M)) >= 5
+    assert len(re.findall(r"^ \d  [\d.]+x  ", block, re.MULTILINE)) == SHOWN
+    assert (
+        len(re.findall(r"^ +estimated speedup +[\d.]+x \[[\d.]+, [\d,.]+\]", block, re.M)) >= SHOWN
+    )
     assert max(map(len, shown.splitlines())) <= 100
 
 
@@ -117,20 +124,21 @@ def test_the_overview_has_the_items_of_the_checklist(profkit_cli: Cli) -> None:
     block = shown[shown.index(HEADING) : shown.index("Next")]
     numbers = re.findall(r"^ (\d)  (?:([\d.]+x) )?", block, re.MULTILINE)
     (found,) = [profkit.load(next(RUN.glob("*/*.ncu-repz"))).checklist()]
-    items = [item for item in found.major if item.rank]
+    items = found.causes[:SHOWN]
     assert numbers == [
-        (str(item.rank), "" if item.best.is_ceiling else factor(item.speedup)) for item in items[:5]
+        (str(item.rank), "" if item.best.is_ceiling else factor(item.speedup)) for item in items
     ]
     gains = re.findall(r"^ +[\d.]+x \[[\d.]+, [\d.]+\]", block, re.MULTILINE)
-    assert len(gains) == sum(
-        item.best.group is not None for item in items[:5]
-    )  # the first kernel of each, and how many more there are
+    # the first kernel of each, and how many more there are
+    assert len(gains) == sum(item.best.group is not None for item in items)
+    assert trying(found.causes[SHOWN : SHOWN + 2]) in " ".join(block.split())
 
 
 def test_items_are_boxes_to_tick(profkit_cli: Cli, tmp_path: Path) -> None:
     shown = profkit_cli("checklist", KNOWN, "--top", "2").stdout
     assert re.findall(r"^\[ \] (\d+)\. ", shown, re.MULTILINE) == ["1", "2"]
-    assert "--top 0" in shown
+    after = shown[shown.index(TRYING) :]
+    assert re.findall(r"^ (\d)  [\d.]+x  ", after, re.MULTILINE) == ["3", "4", "5"]
     assert max(map(len, shown.splitlines())) <= 100
     assert all(line == line.rstrip() for line in shown.splitlines())
     file = tmp_path / "checklist.md"
@@ -149,12 +157,14 @@ def test_items_are_boxes_to_tick(profkit_cli: Cli, tmp_path: Path) -> None:
 @pytest.mark.parametrize("style", ["terminal", "markdown"])
 def test_small_items_are_counted_unless_all_are_wanted(profkit_cli: Cli, style: str) -> None:
     found = profkit.load(KNOWN).checklist()
-    numbers = [str(item.rank) for item in found.major if item.rank]
-    assert 0 < len(numbers) < len([item for item in found.rule_items if item.rank])
+    causes = [group for group in found.causes if group.rank]
+    assert SHOWN < len(causes) < len([item for item in found.rule_items if item.rank])
+    assert all(cause.speedup >= WORTH_TRYING for cause in causes[SHOWN:])
     pattern = r"^(?:- )?\[ \] (?:\*\*)?(\d+)\. "
     shown = profkit_cli("checklist", KNOWN, "--format", style).stdout
-    assert re.findall(pattern, shown, re.MULTILINE) == numbers
-    assert f"{len(found.minor)} findings saving less than {WORTH_ACTING:.0%}" in shown
+    assert re.findall(pattern, shown, re.MULTILINE) == [str(item.rank) for item in causes[:SHOWN]]
+    assert all(cause.title in shown[shown.index(TRYING) :] for cause in causes[SHOWN:])
+    assert f"{len(found.minor)} findings below {WORTH_TRYING}x" in shown
     assert "--all" in shown
     every = profkit_cli("checklist", KNOWN, "--all", "--format", style).stdout
     listed = [str(item.rank) for item in found.rule_items if item.rank]

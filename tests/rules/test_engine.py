@@ -182,18 +182,6 @@ def test_ranking_is_by_time_saved_over_the_report(rule: Rule) -> None:
     assert first.run == pytest.approx(6e-5 / (6e-5 - saved))
 
 
-def test_the_checklist_names_limits_of_the_same_weight(tmp_path: Path) -> None:
-    rules = [
-        own(tmp_path, "one", gives="time: 0.70"),
-        own(tmp_path, "two", gives="time: 0.71", category="memory_latency"),
-        own(tmp_path, "three", gives="time: 0.9", category="barrier_stalls"),
-    ]
-    summary = report([{"duration": 1e-4, "dram_busy": 0.6, "stall_wait": 2.0}])
-    found = checklist(summary, rules)
-    assert [item.rule.name for item in found.items] == ["one", "two", "three"]
-    assert [item.peers for item in found.items] == [(2,), (1,), ()]
-
-
 def test_disabled_rules_and_categories_are_not_tried(tmp_path: Path) -> None:
     rules = [own(tmp_path, "one"), own(tmp_path, "two", category="memory_latency")]
     summary = report([{"duration": 1e-4, "dram_busy": 0.6, "stall_wait": 2.0}])

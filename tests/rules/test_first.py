@@ -150,7 +150,7 @@ def test_a_rule_that_fires_without_a_size_is_listed_as_firing() -> None:
 def test_ncus_own_results_stand_beside_rules_that_lack_data(profkit_cli: Cli) -> None:
     path = others_report("accelsim_algorithm")
     shown = " ".join(profkit_cli("analyze", path).stdout.split())
-    assert "this alone allows 2.3x" in shown
+    assert "64 blocks, 148 SMs; work divided: 2.3x or more" in shown
     assert "ncu's rules Small Grid (est. speedup 56.8%)" in shown
     explained = profkit_cli("rules", "explain", "grid_too_small", "--on", path).stdout
     assert "Fires on" in explained

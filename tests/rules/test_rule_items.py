@@ -12,7 +12,7 @@ import pytest
 from profkit.report.summary import groups
 from profkit.rules.checklist import WORTH_ACTING, Checklist, checklist
 from profkit.rules.finding import Evidence
-from profkit.rules.finding_text import margin, measured, overlap, verify
+from profkit.rules.finding_text import certainty, measured, overlap, verify
 from profkit.rules.memory import Similar
 from profkit.rules.rule_file import shipped_rules
 from tests.conftest import h200
@@ -124,5 +124,5 @@ def test_a_pipe_is_named_and_a_finding_alone_has_no_margin() -> None:
     flag = Evidence("debug_information", 1.0, "flag", None, None)
     assert measured(flag) == "debug_information yes"
     sure = dataclasses.replace(item, similar=Similar(5, (), "likely"))
-    assert "wide margin" in margin(sure)
-    assert margin(sure, alone=True).startswith("the only one on this kernel")
+    assert certainty(sure, item).startswith("likely: ")
+    assert certainty(sure, None).startswith("the only cause with an estimate on this kernel")
