@@ -183,6 +183,8 @@ class Checklist:
             for item in self.findings
             if item.group and item.rule.category == DIVISION
             if item.group.typical.get("grid_size") < item.group.typical.get("sm_count")
+            if item.headroom is None or item.headroom.factor >= WORTH_TRYING
+            if item.group.share >= WORTH_ACTING
         )
 
     @property
@@ -213,7 +215,7 @@ class Checklist:
         extent = f"{plural(self.rules, 'rule')} on {plural(self.kernels, 'kernel')}"
         lacking = f", {plural(len(self.lacking), 'rule')} not evaluated" if self.lacking else ""
         count, every = len(self.rule_items), len(self.findings)
-        kernels = f" ({every} counting each kernel)" if every > count else ""
+        kernels = f" ({every} counting each kernel and facet)" if every > count else ""
         head = f"<Checklist: {plural(count, 'finding')}{kernels}, {extent}{lacking}"
         head += "; by speedup of the whole" if self.items else ""
         shown = self.rule_items[:_SHOWN]

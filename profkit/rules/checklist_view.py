@@ -156,7 +156,7 @@ def _headrooms(report: ReportSummary, checklist: Checklist) -> Iterator[Block]:
 def _trying(groups: Sequence[FindingGroup]) -> Iterator[Block]:
     lines = (
         styled(
-            f"{group.rank:>2}  ", in_style(words.item_gain(group), Style.good), f"  {group.title}"
+            f"{group.rank:>2}  ", in_style(words.least_gain(group), Style.good), f"  {group.title}"
         )
         for group in groups
     )

@@ -352,9 +352,14 @@ def folded(items: Sequence[FindingGroup]) -> str:
     return f"{plural(len(items), 'finding')} below {WORTH_TRYING}x" if items else ""
 
 
+def least_gain(item: FindingGroup) -> str:
+    """The speedup of an item in a line of its own, where only a ceiling is known that."""
+    return item_gain(item) or item.best.speedup_text
+
+
 def trying(items: Iterable[FindingGroup]) -> str:
     """Causes after those shown, in a line: `Worth trying after them: register spills (1.10x)`."""
-    listed = ", ".join(f"{_inline(item.title)} ({item_gain(item)})" for item in items)
+    listed = ", ".join(f"{_inline(item.title)} ({least_gain(item)})" for item in items)
     return f"{TRYING}: {listed}" if listed else ""
 
 
@@ -390,7 +395,9 @@ def division(item: Finding) -> str:
     blocks = f"{plural(int(launch.get('grid_size')), 'block')}, {launch.get('sm_count'):.0f} SMs"
     gain = factor(spread) if spread >= WORTH else f"below {WORTH}x"
     same = "" if math.isnan(spread) else f"same threads spread: {gain}"
-    more = f"work divided: {factor(divided)} or more"
+    most = item.headroom.factor if item.headroom else math.inf
+    more = f"{factor(divided)} or more" if divided < most else f"at most {factor(most)}"
+    more = f"work divided: {more}"
     return "; ".join(filter(None, (blocks, same, more)))
 
 

@@ -14,6 +14,7 @@ from profkit.report.source_lines import Place
 from profkit.rules.checklist import SHOWN, Checklist, checklist
 from profkit.rules.finding_text import division
 from profkit.rules.rule_file import with_own
+from profkit.ui.text import factor
 from tests.conftest import h200, pair_report
 from tests.rules.test_engine import report
 
@@ -142,13 +143,16 @@ def test_the_first_lines_are_how_far_kernels_are_from_what_they_need(profkit_cli
 
 
 def test_a_grid_below_the_sms_stands_beside_the_ranking(profkit_cli: Cli) -> None:
-    path = pair_report("energy_per_channel", "before")
+    (energy,) = profkit.load(pair_report("energy_per_channel", "before")).checklist().divided
+    assert energy.headroom
+    assert energy.headroom.factor < 132 / 16
+    assert division(energy).endswith(f"work divided: at most {factor(energy.headroom.factor)}")
+    path = pair_report("autoencoder_group_norm", "before")
     seen = profkit.load(path).checklist()
-    assert not any(item.rule.divides for item in seen.major)
     (item,) = seen.divided
-    # 16 blocks on 132 SMs
-    assert "16 blocks, 132 SMs" in division(item)
-    assert "8.2x or more" in division(item)
+    assert division(item).startswith("64 blocks, 132 SMs; same threads spread: ")
+    assert division(item).endswith("work divided: 2.1x or more")  # 132 / 64
+    assert item.rule.name not in {group.rule.name for group in seen.major}
     shown = profkit_cli("checklist", path).stdout
     block = shown[shown.index("The GPU is not filled") :].splitlines()[1]
     assert block == f"{item.subject}: {division(item)}"
