@@ -165,6 +165,7 @@ def test_a_first_cause_says_how_sure_it_is(name: str, profkit_cli: Cli) -> None:
     shown = " ".join(profkit_cli("checklist", h200(name).path).stdout.split())
     for item in seen.items:
         rival = seen.rival_of(item)
-        if item.is_first and item.similar.certainty == "open" and rival and item.rank <= SHOWN:
+        certainty = item.similar and item.similar.certainty
+        if certainty == "open" and rival and item.rank <= SHOWN:
             title = rival.title[1:].partition(" (")[0].partition(",")[0]
             assert f"certainty open between this and {rival.title[0].lower()}{title}" in shown
