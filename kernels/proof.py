@@ -76,7 +76,7 @@ def unseen() -> Mapping[str, Accuracy]:
     """The sets that are not in this repository together, partial reports apart."""
     sets = json.loads(FILE.read_text(encoding="utf-8"))
     rows = {}
-    for label, partial in (("published by others", False), (f"published, {PARTIAL}", True)):
+    for label, partial in (("from public code of others", False), (f"published, {PARTIAL}", True)):
         names = sorted(
             (name for name in sets if (PARTIAL in name) is partial),
             key=lambda name: not name.startswith(ALL_SETS),
@@ -119,7 +119,7 @@ def _unseen_line() -> str:
     first = sum(row.first * row.pairs for row in rows) / pairs
     in_range = sum(row.in_range for row in rows) / pairs
     return (
-        f"On {pairs} kernels published by others: true limit named first in {first:.0%};\n"
+        f"On {pairs} kernels from public code of others: true limit named first in {first:.0%};\n"
         f"range holds the measured speedup in {in_range:.0%}."
     )
 

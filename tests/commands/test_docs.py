@@ -167,7 +167,7 @@ def test_the_accuracy_of_the_readme_is_that_of_the_page() -> None:
     picture = (DOCS / "img" / proof.PICTURE).read_text(encoding="utf-8")
     assert f"named first: {first}" in picture
     assert f"estimate and measurement: {factor}" in picture
-    assert "published by others" in picture
+    assert "public code of others" in picture
 
 
 def test_the_rates_of_the_guide_are_those_recorded() -> None:
