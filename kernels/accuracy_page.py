@@ -18,15 +18,12 @@ _OWN_SET = "\n| h200 "
 _UNSEEN = """\
 ### Kernels not used for tuning
 
-Each set is judged without what it published; `h200` are the recorded pairs of this repository,
-which the rules were tuned with, each judged without its family.
+`h200`: the recorded pairs of this repository, used for tuning.
 """
 _EARLIER = """\
-With the order by estimates alone, from 2026-11-22 to 24, the first was right on 25% of 20 HPC
-benchmarks (top three 60%, ranges held 65%), 72% of 18 machine-learning kernels (83%, 61%), and 46%
-of 41 kernels of nine repositories (66%, 46%), all on an H200; 39% of the published reports with all
-metrics (88%, 82%). Of seven fixes without a gain in the nine repositories the first finding
-predicted 1.1x or more for five.
+By estimates alone, 2026-11-22 to 24, the first was right on 25% of 20 HPC benchmarks (top three
+60%, ranges held 65%), 72% of 18 machine-learning kernels (83%, 61%) and 46% of 41 kernels of nine
+repositories (66%, 46%), where the first finding promised 1.1x for five of seven fixes without gain.
 
 """
 """Measured once; the kernels are not in this repository."""
