@@ -10,6 +10,7 @@ import time
 import tracemalloc
 from pathlib import Path
 
+from msgspec import structs
 from pytest_benchmark.fixture import BenchmarkFixture
 
 import profkit
@@ -35,7 +36,7 @@ def report(seed: int) -> ReportSummary:
     rng = random.Random(seed)
     launches = tuple(_launch(known.launches[at % len(known.launches)], at, seed, rng)
                      for at in range(KERNELS))  # fmt: skip
-    return dataclasses.replace(
+    return structs.replace(
         known, launches=launches, groups=groups(launches), recorded=len(launches)
     )
 

@@ -5,10 +5,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 from itertools import cycle, islice
 
 import pytest
+from msgspec import structs
 from pytest_benchmark.fixture import BenchmarkFixture
 
 import profkit
@@ -24,9 +24,9 @@ KERNELS = 10_000
 def large() -> ReportSummary:
     """The kernels of a recorded report, over and over."""
     report = profkit.load(REPORT).summary
-    groups = tuple(dataclasses.replace(group) for group in islice(cycle(report.groups), KERNELS))
+    groups = tuple(structs.replace(group) for group in islice(cycle(report.groups), KERNELS))
     launches = tuple(group.typical for group in groups)
-    return dataclasses.replace(report, groups=groups, launches=launches)
+    return structs.replace(report, groups=groups, launches=launches)
 
 
 def test_rules_on_many_kernels(benchmark: BenchmarkFixture, large: ReportSummary) -> None:

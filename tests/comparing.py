@@ -7,6 +7,8 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from msgspec import structs
+
 from profkit.comparison.comparison import Diff, Side, diff
 from profkit.comparison.timed_change import Timings, timings
 from profkit.report.summary import LaunchSummary, ReportSummary, groups
@@ -63,7 +65,7 @@ def report_of(*kernels: Made) -> ReportSummary:
                 )
             )
     made = tuple(launches)
-    return dataclasses.replace(known, launches=made, groups=groups(made), recorded=len(made))
+    return structs.replace(known, launches=made, groups=groups(made), recorded=len(made))
 
 
 def side_of(report: ReportSummary, timed: Timings | None = None, *, found: bool = False) -> Side:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Hashable, Iterator
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from profkit.analysis import report
 from profkit.report.framing import check
@@ -61,4 +62,4 @@ class _Once:
     def summarize(self, raw: RawReport, quantities: Quantities) -> ReportSummary:
         if id(quantities) not in self._summaries:
             self._summaries[id(quantities)] = self._summarize(raw, quantities)
-        return dataclasses.replace(self._summaries[id(quantities)], path=str(raw.path))
+        return structs.replace(self._summaries[id(quantities)], path=str(raw.path))

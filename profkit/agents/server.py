@@ -10,9 +10,10 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+from msgspec import Struct
 
 from profkit.agents import tools
 from profkit.agents.access import Access
@@ -91,8 +92,7 @@ def server(agent_tools: Tools) -> Server[None]:
     )
 
 
-@dataclass(frozen=True)
-class Tools:
+class Tools(Struct, frozen=True):
     """The tools over the jobs of a server."""
 
     access: Access

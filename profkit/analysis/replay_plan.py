@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from msgspec import Struct
+
 from profkit.capture.ncu import listed_names
 from profkit.capture.passes import passes_of_each
 from profkit.capture.sections import CAPABILITIES, chip_of, section_names, set_sections
@@ -43,8 +45,7 @@ class Subject:
 _NAMED = 3  # chosen: how many unknown names a line has room for
 
 
-@dataclass(frozen=True)
-class Workload:
+class Workload(Struct, frozen=True):
     """Launches of a duration (s) that write to so many bytes of memory."""
 
     duration: float

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import structs
 
 from profkit.analysis.run_files import TIMELINE
 from profkit.report import overview, panels
@@ -152,7 +153,7 @@ def _kernels(
     if "Headroom" in table.columns:
         cells = (row[table.columns.index("Headroom")] for row in table.rows)
         legend.append(("Headroom", words.headroom_legend(cells).partition(": ")[2]))
-    table = replace(table, note=note, legend=tuple(legend), dispensable=_DISPENSABLE)
+    table = structs.replace(table, note=note, legend=tuple(legend), dispensable=_DISPENSABLE)
     reasons = tuple(map(doc.quiet, overview.why_unknown(groups, sorted_by)))
     return (table, doc.Lines(reasons)) if reasons else (table,)
 
@@ -191,7 +192,7 @@ def report_cell(report: ReportSummary, checklist: Checklist) -> str:
             doc.Facts("", overview.recording(report, with_host=False).rows),
             *map(doc.Note, report.notes),
             *_cell_findings(checklist),
-            replace(table, rows=rows),
+            structs.replace(table, rows=rows),
         ]
     )
 

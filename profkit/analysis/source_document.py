@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from msgspec import field, structs
+from msgspec import Struct, field, structs
 
 from profkit.analysis.source_view import Counts, SourceView, added
 from profkit.core.typed_file import Count, Model, Number, Output, Real, row_of
@@ -42,8 +41,7 @@ _UNSAMPLED = "No PM samples: record with `ncu --section PmSampling`"
 _UNCOUNTED = "No per-instruction data: record with `ncu --section SourceCounters`"
 
 
-@dataclass(frozen=True)
-class Inside:
+class Inside(Struct, frozen=True):
     """A launch over time and by source line, with its code; None for what was not recorded."""
 
     launch: LaunchSummary

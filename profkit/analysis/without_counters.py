@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
+
+from msgspec import structs
 
 from profkit.analysis.report import select_launches
 from profkit.analysis.run_files import SUFFIXES, TIMELINE, one_report, one_timeline, reports_in
@@ -94,7 +96,7 @@ def _of_kernels(made: Outlook, chosen: RawReport) -> Outlook:
     groups = tuple(kernel.group for kernel in kernels)
     launches = tuple(launch for launch in made.summary.launches if launch.index in indices)
     return Outlook(
-        replace(made.summary, launches=launches, groups=groups),
+        structs.replace(made.summary, launches=launches, groups=groups),
         kernels,
         tuple(whole for whole in made.wholes if any(each.whole is whole for each in kernels)),
         tuple(each for each in made.findings if any(each.group is group for group in groups)),

@@ -6,10 +6,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from profkit.application import causes
 from profkit.application.collectives import bandwidth_words, exchanges
@@ -111,8 +112,7 @@ class Answer(Output, frozen=True, kw_only=True, tag="profkit.answer/1"):
     together: Real
 
 
-@dataclass(frozen=True)
-class _Kernel:
+class _Kernel(Struct, frozen=True):
     """A picked kernel: its entry, indices in the events' tables, share, what was found, and what a
     fix of it gives the step by replay."""
 

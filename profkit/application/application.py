@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from msgspec import field
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from profkit.application.collectives import Exchange, exchanges
 from profkit.application.kernel_kinds import COMMUNICATION, GRAPH
@@ -141,8 +142,7 @@ class Row:
     count: float = 1.0
 
 
-@dataclass(frozen=True, eq=False)
-class Process:
+class Process(Struct, frozen=True, eq=False):
     """A process of an application: what its steps on its GPU are made of.
 
     `ranking` is of `named`: the events, or those of a second recording that names the kernels of
@@ -165,8 +165,7 @@ class Process:
         return self.parts.total / len(self.parts.wall) / 1e9
 
 
-@dataclass(frozen=True, eq=False)
-class Application:
+class Application(Struct, frozen=True, eq=False, dict=True):
     """A timeline as steps."""
 
     events: Events

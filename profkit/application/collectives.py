@@ -9,10 +9,10 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from profkit.application.kernel_kinds import COMMUNICATION, collective
 from profkit.application.nccl_calls import NcclCalls, latest_starts, nccl_calls
@@ -57,8 +57,7 @@ _ONE_WAY = {"broadcast", "reduce", "send/receive"}
 """Operations whose senders wait for nobody: their kernels end with the data in a buffer."""
 
 
-@dataclass(frozen=True)
-class Exchange:
+class Exchange(Struct, frozen=True):
     """A collective operation in the steps of a rank.
 
     `size` is the mean of its messages in bytes, `bandwidth` the bus bandwidth in B/s, NaN where

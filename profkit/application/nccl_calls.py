@@ -5,11 +5,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from itertools import combinations, pairwise
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from profkit.application.kernel_kinds import COMMUNICATION
 from profkit.application.work import kernels_of
@@ -22,8 +22,7 @@ _TOGETHER = 0.9  # share of collectives in which all ranks meet; chosen: almost 
 _MET = 0.5  # share of a process's collectives that run beside another's; chosen: most of them
 
 
-@dataclass(frozen=True, eq=False)
-class NcclCalls:
+class NcclCalls(Struct, frozen=True, eq=False):
     """By kernel the bytes of its message, the communicator's ranks, and its number in `Messages`; 0
     where unknown."""
 

@@ -14,6 +14,7 @@ from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from profkit.application import cuda_calls
 from profkit.application.cuda_calls import call_kind
@@ -82,8 +83,7 @@ _CAUSES = {
 }
 
 
-@dataclass(frozen=True, eq=False)
-class Part:
+class Part(Struct, frozen=True, eq=False):
     """A part of each step: its group, its name, ns by step, and what runs hidden behind others.
 
     `hidden` is the time in which it ran while the time belonged to another part; `count` is how
@@ -97,8 +97,7 @@ class Part:
     count: int
 
 
-@dataclass(frozen=True, eq=False)
-class StepParts:
+class StepParts(Struct, frozen=True, eq=False, dict=True):
     """The parts of the typical steps of a process; `wall` is the time of each step in ns."""
 
     steps: Steps
@@ -121,8 +120,7 @@ class StepParts:
         return tuple(sorted(parts, key=lambda part: -part.times.sum()))
 
 
-@dataclass(frozen=True, eq=False)
-class _Typical:
+class _Typical(Struct, frozen=True, eq=False):
     """The typical steps: sums of what happens in them, by step."""
 
     bounds: Times
@@ -377,8 +375,7 @@ def _unrecorded(typical: _Typical, taken: Cover) -> Part:
     return Part(UNRECORDED, UNRECORDED, times, np.zeros(len(times)), typical.count(low))
 
 
-@dataclass(frozen=True, eq=False)
-class _Gaps:
+class _Gaps(Struct, frozen=True, eq=False):
     """Idle gaps cut at the steps' bounds, and when the call of the next work began and of what;
     `unknown` where that call was not recorded. From `ready` on the work waits for something else,
     such as another process's work."""

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
+from msgspec import Struct
 
 from profkit.application.kernel_kinds import COMMUNICATION, kernel_family, kernel_kind
 from profkit.application.parts import KERNELS, StepParts
@@ -22,8 +21,7 @@ _BITS = 42  # of a duration in ns: more than an hour
 _SECOND_SHAPE = 0.25  # share of a family's time from which a second shape is picked; chosen
 
 
-@dataclass(frozen=True, slots=True)
-class KernelUse:
+class KernelUse(Struct, frozen=True):
     """A kernel with one launch configuration: `name` and `configuration` index the events' tables.
 
     `time` is its time on the GPU's critical path in all typical steps, in ns, `share` that of the
@@ -41,8 +39,7 @@ class KernelUse:
     median: float
 
 
-@dataclass(frozen=True, slots=True)
-class Pick:
+class Pick(Struct, frozen=True):
     """A launch to profile, for a kernel with its launch configuration.
 
     `name` and `configuration` index the tables of the events; `kernel` is the launch's index in
@@ -64,8 +61,7 @@ class Pick:
     family: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Ranking:
+class Ranking(Struct, frozen=True):
     """The kernels of a step, most time first, and the launches that represent them.
 
     `explained` is the share of the kernels' time that the families of the picked ones have, `own`

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from profkit.application.nccl_calls import joined
 from profkit.application.steps import Steps, rank_order
@@ -16,8 +17,7 @@ _ALIKE = 0.9  # share of steps, chosen: almost all
 _FEWEST = 2  # steps, of which one is replayed after the other
 
 
-@dataclass(frozen=True)
-class Ranks:
+class Ranks(Struct, frozen=True):
     """The ranks of the program on the first GPU.
 
     `steps` are those that all ranks do together, as many of each; `first` are all of the first

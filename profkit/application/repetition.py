@@ -7,10 +7,9 @@ with the shortest period that explains the sequence is chosen.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 Integers = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -39,8 +38,7 @@ _OUTER = 4  # repetitions of an outer loop that show it, _FEWEST where they are 
 _SAME = 0.995  # `fit` of repetitions that are the same; chosen
 
 
-@dataclass(frozen=True, eq=False)
-class Repetition:
+class Repetition(Struct, frozen=True, eq=False):
     """Where repetitions begin (`marks`, ascending), and which are like the typical one.
 
     `typical` has the count of each symbol in it; repetition i is [marks[i], marks[i+1]), and

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+
+from msgspec import Struct
 
 from profkit.analysis.report import Report, load
 from profkit.analysis.run_files import SUFFIXES
@@ -23,8 +24,7 @@ from profkit.timeline.events import Events
 from profkit.timeline.reader import read
 
 
-@dataclass(frozen=True, eq=False)
-class ApplicationRun:
+class ApplicationRun(Struct, frozen=True, eq=False, dict=True):
     """A recorded application. `parts` and `ranking` are of the rank on the first GPU.
 
     With CUDA graphs, `named` are the events of a second recording that names their kernels, and

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
+from msgspec.structs import replace
 
 from profkit.application.cuda_calls import ALLOCATION, WORDS
 from profkit.application.kernel_kinds import OPTIMIZER
@@ -57,8 +59,7 @@ class BasisKind(Enum):
     whole = "no repetition"
 
 
-@dataclass(frozen=True)
-class StepBasis:
+class StepBasis(Struct, frozen=True):
     """What steps are found by: the name of an NVTX range, or the launches of a repetition.
 
     `is_limited`: of more than MOST_STEPS the last ones.
@@ -79,8 +80,7 @@ class StepBasis:
         return f"{words}, the last {MOST_STEPS:,}" if self.is_limited else words
 
 
-@dataclass(frozen=True, eq=False)
-class Steps:
+class Steps(Struct, frozen=True, eq=False):
     """Steady-state steps of one process, on the clock of the recording, in ns.
 
     Step i is [bounds[i], bounds[i+1]) of GPU time: from the first GPU work that it submits to that
@@ -140,8 +140,7 @@ class _Program:
     work: Work
 
 
-@dataclass(frozen=True, eq=False)
-class _Sequence:
+class _Sequence(Struct, frozen=True, eq=False):
     """What a process submits, in order of the calls: the call's start, the latest end of calls so
     far, start on the GPU, symbol.
 

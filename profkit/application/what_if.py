@@ -15,6 +15,8 @@ from functools import partial
 from itertools import accumulate
 from operator import attrgetter
 
+from msgspec import Struct
+
 from profkit.application.ranks import ranks_of
 from profkit.application.replay import (
     LONG_GAP,
@@ -192,8 +194,7 @@ def changed(replay: Replay, change: Change, sm_count: int = 0) -> Replay:
     return after
 
 
-@dataclass(frozen=True)
-class HostWork:
+class HostWork(Struct, frozen=True):
     """Long host time without any call before the call at `index`; `waits` are the calls directly
     before it in which the host waited. `on_results`: it is on what the host then read, not on data
     that is copied to the GPU next."""

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from msgspec import Struct
+
 from profkit.audit import launches, peaks, statistics, work
 from profkit.audit.check import Check, Contradiction
 from profkit.audit.claim import UNITS, Claim
@@ -33,8 +35,7 @@ class Outcome:
         return tuple(finding for finding, doubt in self.findings if not doubt)
 
 
-@dataclass(frozen=True)
-class Audit:
+class Audit(Struct, frozen=True):
     """The outcome of every claim, in their order."""
 
     outcomes: tuple[Outcome, ...]

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Annotated, Literal, TypeAlias
 
-from msgspec import Meta
+from msgspec import Meta, Struct
 
 from profkit.audit.printed_numbers import Figure
 from profkit.core.typed_file import Model, Number
@@ -39,8 +39,7 @@ class Contradiction(Model, frozen=True):
     unit: Annotated[str | None, Meta(description="SI; 1 for a share, x for a ratio.")] = None
 
 
-@dataclass(frozen=True)
-class Check:
+class Check(Struct, frozen=True):
     """A rule that applied to a claim: the fields it used, and the contradiction.
 
     A `doubt` is not a contradiction: the claim may be right, but is misleading.

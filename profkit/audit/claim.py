@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import msgspec
+from msgspec import Struct
 
 from profkit.audit.printed_numbers import Figure
 from profkit.core.typed_file import Model, part
@@ -36,8 +37,7 @@ class Side:
     size: int
 
 
-@dataclass(frozen=True)
-class Change:
+class Change(Struct, frozen=True):
     """A claimed change between two quantities, in the order of the sentence.
 
     `meaning` is "times", or of a percentage "worth" (faster, a gain), "less" or "more". `hedged`
@@ -52,8 +52,7 @@ class Change:
     hedged: bool
 
 
-@dataclass(frozen=True)
-class Share:
+class Share(Struct, frozen=True):
     """A percentage that a quantity is claimed to be of another of its kind."""
 
     claimed: Figure
@@ -62,8 +61,7 @@ class Share:
     hedged: bool
 
 
-@dataclass(frozen=True)
-class Product:
+class Product(Struct, frozen=True):
     """Factors in SI units and what their product is claimed to be."""
 
     factors: tuple[Figure, ...]

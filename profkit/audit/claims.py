@@ -8,6 +8,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeAlias
 
+from msgspec import Struct, structs
+
 from profkit.audit import printed_numbers as printed
 from profkit.audit.claim import NOTHING, QUANTITIES, SHAPE, Claim
 from profkit.audit.claim_text import context, time_unit, understood
@@ -71,8 +73,7 @@ _AMOUNT = re.compile(rf"[<>≤≥~≈]?[-+]?{printed.NUMBER}[A-Za-zµμ%×/]+")
 _LARGEST_SIZE = 10**9  # chosen: no batch or sequence is longer; a typo is
 
 
-@dataclass(frozen=True)
-class _Place:
+class _Place(Struct, frozen=True):
     """Where in a document one is, and what the keys and comments above say of all below.
 
     A `label` is the place of a version, a name or a hash. `record` holds for all of a document that
@@ -96,7 +97,7 @@ class _Place:
         words = key.replace("_", " ")
         by_key, by_comment = _from_key(words), context(comment)
         known = by_comment.over(by_key).over(self.known)
-        return replace(
+        return structs.replace(
             self,
             path=self.path_of(key),
             known=replace(known, gpus=by_key.gpus + by_comment.gpus + self.known.gpus),
@@ -107,10 +108,10 @@ class _Place:
         )
 
     def item(self, index: int) -> _Place:
-        return replace(self, path=f"{self.path}[{index}]")
+        return structs.replace(self, path=f"{self.path}[{index}]")
 
     def knowing(self, known: Claim) -> _Place:
-        return replace(self, known=known.over(self.known))
+        return structs.replace(self, known=known.over(self.known))
 
 
 def _from_key(words: str) -> Claim:
@@ -193,19 +194,19 @@ def _mapping(value: printed.Commented, place: _Place) -> Iterator[_Entry]:
     for key in ("text", "claim"):
         if isinstance(text := rest.get(key), str):
             del rest[key]
-            yield from _sentence(text, replace(inner, path=place.path_of(key)))
+            yield from _sentence(text, structs.replace(inner, path=place.path_of(key)))
     if _claimed(own):
         keys = [
             key for key, item in items.items() if _claimed(_field(key, item, {}, place) or NOTHING)
         ]
         where = keys[0] if len(keys) == 1 and not place.path else place.path
-        yield _claim(own, replace(inner, path=where))
+        yield _claim(own, structs.replace(inner, path=where))
     # Keys that are all whole numbers are sequence lengths: `{128: 13.7, 256: 27.8}`.
     lengths = all(re.fullmatch(r"[1-9]\d{0,6}", name) for name in value.items)
     for key, item in rest.items():
         below = inner.below(key, value.comments.get(key, ""))
         if isinstance(item, (printed.Commented, list)):
-            below = replace(below, study=place.path)
+            below = structs.replace(below, study=place.path)
         elif lengths and isinstance(item, printed.Printed):
             below = below.knowing(Claim(length=int(key)))
         yield from _walk(item, below)
@@ -382,7 +383,7 @@ def _sentence(text: str, place: _Place) -> Iterator[Claim]:
     claim = replace(claim, gpus=claim.gpus + known.gpus, text=text)
     versions = not claim.unread and WORDS["version"].search(text)
     if claim.says_something or not (place.label or place.record or versions):
-        yield _claim(claim, replace(place, known=known))
+        yield _claim(claim, structs.replace(place, known=known))
 
 
 def _claim(claim: Claim, place: _Place) -> Claim:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
 import yaml
+from msgspec import Struct, field
 
 from profkit.core.errors import BadInput
 from profkit.core.text_files import parse_json, read_text
@@ -22,8 +23,7 @@ _LARGEST = 4 << 20  # bytes: a hundred claims have 20 kB
 _LEAST, _MOST = 1e-30, 1e60
 
 
-@dataclass(frozen=True)
-class Printed:
+class Printed(Struct, frozen=True):
     """A number and the text it was given as."""
 
     value: float
@@ -78,8 +78,7 @@ class Figure:
         return self.value + self.half
 
 
-@dataclass(frozen=True)
-class Commented:
+class Commented(Struct, frozen=True):
     """A mapping, and the comments on its keys' own lines."""
 
     items: Mapping[str, Node]

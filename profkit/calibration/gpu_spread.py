@@ -6,11 +6,11 @@ import hashlib
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from msgspec import UNSET, json, structs
+from msgspec import UNSET, Struct, json, structs
 
 from profkit.calibration.floors import CONFIDENCE, EXCEEDED, bound_factor
 from profkit.core.errors import EnvironmentProblem
@@ -135,8 +135,7 @@ class _Gathered:
         self._tell(f"{state.finished} of {state.total} GPUs", "")
 
 
-@dataclass(frozen=True)
-class MakeTimer:
+class MakeTimer(Struct, frozen=True):
     """Makes workers that time a plan's call."""
 
     plan: TimingPlan

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
-from msgspec import structs
+from msgspec import Struct, structs
 
 from profkit.callables.calls import invocations, measure_calls
 from profkit.callables.options import options_of
@@ -33,8 +33,7 @@ _LEAST_RUNS = 5  # stored runs whose differences bound those of one build; chose
 _CONDITIONS = ("gpu_uuid", "timer", "cache_policy")
 
 
-@dataclass(frozen=True)
-class Judgment:
+class Judgment(Struct, frozen=True):
     """The verdict on a run against a stored one; `floor` is what two runs of a build differ by."""
 
     within: WithinRun

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
+
+from msgspec import Struct
 
 from profkit.callables.arrays import copied, framework, gradient
 
 _ALIGNED = 64  # bytes; torch aligns memory of the host to 64 and of GPUs to more
 
 
-@dataclass(frozen=True)
-class _Extent:
+class _Extent(Struct, frozen=True):
     """The addresses from the first byte of an array to behind its last; `first` is its element 0.
 
     Arrays of one `memory` may share bytes.

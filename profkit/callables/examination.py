@@ -14,11 +14,11 @@ from collections.abc import (
     Sequence,
 )
 from copy import deepcopy
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 import numpy as np
+from msgspec import Struct, field
 
 from profkit.callables.arrays import (
     copied,
@@ -40,8 +40,7 @@ from profkit.capture.correctness import Status, Verdict, norm_scale, relative_er
 from profkit.core.errors import TargetFailed, UsageError
 
 
-@dataclass(frozen=True)
-class Invocation:
+class Invocation(Struct, frozen=True):
     """A callable and its arguments. `name` is its own, or "cell" of a notebook's."""
 
     name: str
@@ -75,8 +74,7 @@ class Invocation:
         return (*leaves(self.args), *leaves(self.kwargs))
 
 
-@dataclass(frozen=True)
-class Examination:
+class Examination(Struct, frozen=True):
     """`verdict` None: there was nothing to compare with. `writes`: it changes its arguments."""
 
     result: Any

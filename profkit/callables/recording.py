@@ -8,9 +8,10 @@ import tempfile
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from profkit.callables.attachment import CannotAttach, Injection, injection
 from profkit.callables.examination import Invocation
@@ -35,8 +36,7 @@ main(Path({file!r}))
 """
 
 
-@dataclass(frozen=True)
-class Recording:
+class Recording(Struct, frozen=True):
     """A run's folder, and how ncu got at the call."""
 
     folder: Path

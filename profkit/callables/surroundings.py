@@ -6,12 +6,11 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from msgspec import structs
+from msgspec import Struct, structs
 
 from profkit.callables.arrays import framework, gpu_number, is_on_gpu
 from profkit.capture import driver
@@ -27,8 +26,7 @@ _PACKAGES = ("torch", "triton", "jax", "jaxlib", "cupy", "numpy", "cuda-core")
 _HANDLES = ("cuda_stream", "ptr", "handle")  # of torch's, CuPy's and cuda.core's streams
 
 
-@dataclass(frozen=True)
-class Surroundings:
+class Surroundings(Struct, frozen=True):
     """`device` is "cuda" or "cpu"; `frameworks` those of the arrays that go in and come out, and
     `number` the GPU that they lie on by CUDA's count, None without one. `unsure`: they lie in the
     host's memory, but the process uses a GPU, and so may the call."""

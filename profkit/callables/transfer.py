@@ -14,12 +14,13 @@ import pickle
 import sys
 from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
 from pkgutil import resolve_name
 from types import ModuleType
 from typing import Any
+
+from msgspec import Struct
 
 from profkit.callables.arrays import leaves
 from profkit.callables.examination import Invocation
@@ -34,8 +35,7 @@ _LONGEST_REASON = 200  # characters, chosen: two lines of a terminal
 _running = False
 
 
-@dataclass(frozen=True)
-class Place:
+class Place(Struct, frozen=True):
     """Where a function is defined: in a module, that of `script` where it is "__main__".
 
     `decorated`: there it is measured when it is called, and the function is what it wraps.

@@ -10,11 +10,12 @@ import hashlib
 import importlib
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from functools import cache, partial
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from profkit.capture.target import Unsupported, Within
 from profkit.capture.tools import installed_version
@@ -24,8 +25,7 @@ _OWN_KERNELS = "kernels.attention.ladder"
 _SDPA_CALL = "scaled_dot_product_attention(...)"
 
 
-@dataclass(frozen=True)
-class Backend:
+class Backend(Struct, frozen=True):
     """A way to compute attention.
 
     `attention(q, k, v, causal)` takes tensors of (batch, heads, length, dim), of which k and v may

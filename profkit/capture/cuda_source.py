@@ -9,10 +9,11 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from profkit.core.atomic_file import replacement
 from profkit.core.errors import BadInput, EnvironmentProblem, TargetFailed, UsageError
@@ -29,8 +30,7 @@ _SHARED_BY_DEFAULT = 48 * 1024
 _LARGEST_CODE = 256 << 20  # bytes of a cubin; cuDNN's largest have tens of MB
 
 
-@dataclass(frozen=True)
-class CudaKernel:
+class CudaKernel(Struct, frozen=True, dict=True):
     """A compiled kernel: its name, the architecture it is for, its machine code."""
 
     name: str

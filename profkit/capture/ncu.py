@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from msgspec import Struct
+
 from profkit.capture.process import TimedOut, run
 from profkit.capture.program_environment import failure_remedy
 from profkit.capture.sets import (
@@ -82,8 +84,7 @@ class NcuOptions:
         return self.replay_mode == "range"
 
 
-@dataclass(frozen=True)
-class Progress:
+class Progress(Struct, frozen=True):
     """Kernels so far, the name of the last, and the replay passes of finished ones."""
 
     kernels: int

@@ -7,8 +7,9 @@ outside nsys, never between nsys and the program: nsys reaches the program throu
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from profkit.capture.process import TimedOut, run
 from profkit.capture.tools import Tool
@@ -36,8 +37,7 @@ class ProgramFailed(NoTimeline):
         self.last = last
 
 
-@dataclass(frozen=True)
-class NsysOptions:
+class NsysOptions(Struct, frozen=True):
     """What nsys records: APIs, CUDA graphs by "node" or whole ("graph").
 
     `profiled_region_only` starts and stops with the program's cudaProfilerStart and Stop;

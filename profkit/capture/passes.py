@@ -16,11 +16,11 @@ import subprocess
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import Literal
 
 import msgspec
+from msgspec import Struct
 
 from profkit.capture.perfworks import Answer, Question, Schedule, Subject, library_path
 from profkit.capture.sections import (
@@ -43,8 +43,7 @@ _PATCHED = 33  # counters of one pass with patched code: 33 took one on an H200,
 _UNLISTED = 0.5  # passes of a metric that the table doesn't have, chosen: most pairs of metrics fit
 
 
-@dataclass(frozen=True)
-class Passes:
+class Passes(Struct, frozen=True):
     """Replay passes, and the metrics and sections that the chip doesn't have.
 
     `problem` is why the library was not used, "" where it was.

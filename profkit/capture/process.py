@@ -11,8 +11,9 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from profkit.capture.watchdog import Watchdog
 from profkit.core.errors import EnvironmentProblem
@@ -21,8 +22,7 @@ _GRACE = 5.0  # s, chosen: between SIGTERM and SIGKILL
 _TAIL = 1 << 20  # characters of output to keep, chosen: a MiB has the last error
 
 
-@dataclass(frozen=True)
-class Finished:
+class Finished(Struct, frozen=True):
     """A program that ended: exit status (128 + N after signal N), wall seconds.
 
     `output` is the last of what it printed, a MiB at least where there was that much.

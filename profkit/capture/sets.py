@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 
 from msgspec import Struct
@@ -19,8 +18,7 @@ AUTO = "auto"
 """Two recordings: scout, and more of the launches that take the time."""
 
 
-@dataclass(frozen=True)
-class CaptureSet:
+class CaptureSet(Struct, frozen=True):
     """What ncu collects; `passes` are the replay passes of a launch on CC 9.0."""
 
     sections: tuple[str, ...]

@@ -6,9 +6,10 @@ import os
 import re
 import shutil
 import subprocess
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+
+from msgspec import Struct
 
 _FOLDERS = {
     "ncu": ("/opt/nvidia/nsight-compute/*/ncu", "/usr/local/cuda*/bin/ncu"),
@@ -21,8 +22,7 @@ _FOLDERS = {
 }
 
 
-@dataclass(frozen=True)
-class Tool:
+class Tool(Struct, frozen=True):
     """An installed tool: its path and version, (2025, 3, 1) for 2025.3.1; () where it has none."""
 
     name: str

@@ -8,6 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from msgspec import structs
+
 from profkit.commands import groups
 from profkit.commands.kinds import Ceilings, Recording
 from profkit.commands.options import report_failures
@@ -215,7 +217,7 @@ def _overviews(
 
     for report, listed, checklist in reports:
         path = str(paths[0]) if len(paths) == len(reports) == 1 else report.path
-        whole, files = replace(report, groups=listed), beside(Path(report.path))
+        whole, files = structs.replace(report, groups=listed), beside(Path(report.path))
         yield overview_document(whole, path, checklist, width, sort, files, nvtx)
 
 
@@ -228,7 +230,7 @@ def _details(
 
     for report, listed, checklist in reports:
         yield report_document(
-            replace(report, groups=listed),
+            structs.replace(report, groups=listed),
             listed[: top or None],
             checklist,
             sort,

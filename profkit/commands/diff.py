@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import typer
+from msgspec.structs import replace
 
 from profkit.commands.groups import Matching, Number, Output
 from profkit.commands.kinds import ReportFile

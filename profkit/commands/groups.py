@@ -17,7 +17,7 @@ Options:
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Generic, Literal, NamedTuple, TypeVar
 
@@ -185,7 +185,7 @@ class TimingMethod:
         from profkit.timing import stopwatch
 
         chosen = stopwatch.Settings(stopwatch.Timer(self.timer), stopwatch.Cache(self.cache))
-        return chosen if warmup_ms is None else replace(chosen, warmup=warmup_ms / 1e3)
+        return chosen if warmup_ms is None else structs.replace(chosen, warmup=warmup_ms / 1e3)
 
 
 @dataclass(frozen=True)

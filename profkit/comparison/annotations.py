@@ -11,9 +11,10 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from urllib.parse import quote
+
+from msgspec import Struct
 
 from profkit.comparison import text as words
 from profkit.comparison.comparison import Diff
@@ -45,16 +46,14 @@ _GATES: Mapping[GateKind, str] = {
 }
 
 
-@dataclass(frozen=True)
-class Spot:
+class Spot(Struct, frozen=True):
     """A line of a file: its path from the repository's root, or the file's name alone."""
 
     file: str
     line: int
 
 
-@dataclass(frozen=True)
-class IntroducedFinding:
+class IntroducedFinding(Struct, frozen=True):
     """A finding that a change introduced or worsened, with its line; `is_forbidden` by a gate."""
 
     finding: Finding
@@ -66,8 +65,7 @@ class IntroducedFinding:
     is_forbidden: bool
 
 
-@dataclass(frozen=True)
-class Sources:
+class Sources(Struct, frozen=True):
     """Files of a repository, named from its folder; `with_host` keeps the paths of others."""
 
     root: Path

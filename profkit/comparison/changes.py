@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from functools import cache
 from typing import Any, Literal
 
-from msgspec import field
+from msgspec import Struct, field
 
 from profkit.core.typed_file import Model
 from profkit.core.yaml_files import shipped_yaml
@@ -38,8 +37,7 @@ SMALL_PART = 0.01
 instructions can't explain a change above noise."""
 
 
-@dataclass(frozen=True)
-class Compared:
+class Compared(Struct, frozen=True):
     """A quantity that is worth comparing; `whole` is what a count is a part of, "" for itself."""
 
     name: str

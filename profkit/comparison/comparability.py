@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 
-from msgspec import field
+from msgspec import Struct, field
 
 from profkit.capture.correctness import Declared
 from profkit.comparison.problem_size import SizeEvidence, size_evidence
@@ -55,8 +54,7 @@ class Obstacle(Model, frozen=True):
         return f"{_LABELS.get(self.aspect, self.aspect)}: {self.before} vs. {self.after}"
 
 
-@dataclass(frozen=True)
-class Problem:
+class Problem(Struct, frozen=True):
     """What a run declares to have computed: a target's name, shapes, dtype and work (FLOP, B)."""
 
     target: str

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
-from msgspec import field, structs
+from msgspec import Struct, field, structs
 
 from profkit.comparison import comparability
 from profkit.comparison.attribution import Attribution, Cause, CauseKind, attribute
@@ -39,8 +38,7 @@ Sides = tuple["Side", "Side"]
 _SHOWN = 10  # kernels in a `repr`: chosen, with their verdicts half a screen
 
 
-@dataclass(frozen=True)
-class Side:
+class Side(Struct, frozen=True, dict=True):
     """A report with its findings and the latencies of its run.
 
     `line_costs` looks up the source lines of a launch by their time, where there is a source.
@@ -65,8 +63,7 @@ class Side:
         return self.timings.launches_of(self.report)
 
 
-@dataclass(frozen=True)
-class KernelDiff:
+class KernelDiff(Struct, frozen=True, dict=True):
     """A kernel before and after.
 
     `obstacles` keep its times from being compared: with any but a different SM clock there
@@ -243,8 +240,7 @@ class Total(Model, frozen=True, kw_only=True):
         return self.before > 0 and self.after > 0
 
 
-@dataclass(frozen=True)
-class Diff:
+class Diff(Struct, frozen=True, dict=True):
     """Two reports compared.
 
     `obstacles` are of the reports as wholes: with any of them, and not `forced`, nothing of their

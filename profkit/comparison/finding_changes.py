@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct
 
 from profkit.comparison.repeats import within_noise
 from profkit.core.typed_file import Model
@@ -61,8 +62,7 @@ class Status(StrEnum):
     unknown = "not known"
 
 
-@dataclass(frozen=True)
-class Seen:
+class Seen(Struct, frozen=True):
     """The evidence of a finding's change: a quantity before and after; NaN for no accesses.
 
     `share` is the share of wavefronts of this kind of access that are bank conflicts after a
@@ -75,8 +75,7 @@ class Seen:
     share: float = math.nan
 
 
-@dataclass(frozen=True)
-class FindingChange:
+class FindingChange(Struct, frozen=True):
     """A category of finding on a kernel; `before` and `after` are None where it is not found.
 
     `saved_before` and `saved_after` are the seconds per launch that a fix is estimated to save.

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 
 import numpy as np
-from msgspec import field
+from msgspec import Struct, field
 
 from profkit.comparison.comparison import Diff
 from profkit.comparison.finding_changes import WORTH, Status
@@ -49,8 +48,7 @@ _ALLOWED = (
 _WRITTEN = "regression[:5%], inconclusive, incomparable, new-finding, removed, metric:EXPRESSION"
 
 
-@dataclass(frozen=True)
-class Gate:
+class Gate(Struct, frozen=True):
     """A gate: `margin` is the share that a regression may be slower by, `expression` what must not
     hold of a kernel's quantities."""
 
@@ -209,8 +207,7 @@ def _condition(text: str) -> Expression:
     return expression
 
 
-@dataclass(frozen=True)
-class _Verdict:
+class _Verdict(Struct, frozen=True):
     """The verdict on a kernel, or a variant: what it took before and after, what it rests on."""
 
     name: str

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct
 
 from profkit.report.summary import Group
 
@@ -49,8 +50,7 @@ class Basis(StrEnum):
     asked = "as asked"
 
 
-@dataclass(frozen=True)
-class Match:
+class Match(Struct, frozen=True):
     """Two groups of launches matched as one kernel; `likeness`: the similarity of their names, 1 if
     equal."""
 
@@ -70,8 +70,7 @@ class Match:
         return self.basis not in {Basis.only, Basis.left}
 
 
-@dataclass(frozen=True)
-class Matching:
+class Matching(Struct, frozen=True):
     """Pairs in the order of the earlier report's groups, and what only one side has."""
 
     pairs: tuple[Match, ...]

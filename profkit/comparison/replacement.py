@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct
 
 from profkit.comparison.matching import Match, plain
 from profkit.report.summary import Group
@@ -21,8 +22,7 @@ class Evidence(StrEnum):
     place = "launched between the same kernels"
 
 
-@dataclass(frozen=True)
-class Replacement:
+class Replacement(Struct, frozen=True):
     """Kernels that are gone, and those in their place: one change."""
 
     removed: tuple[Group, ...]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from msgspec import Meta, field
+from msgspec import Meta, Struct, field
 
 from profkit.comparison.attribution import Attribution
 from profkit.comparison.changes import Changed, OneSided
@@ -47,8 +47,7 @@ class LeftOut(Model, frozen=True):
     file: str
 
 
-@dataclass(frozen=True)
-class Comparisons:
+class Comparisons(Struct, frozen=True):
     """Comparisons; `left_out` are the reports that only one side has.
 
     `top` kernels (0: all) are shown in detail, small changes too if `show_all`; paths are whole

@@ -14,12 +14,11 @@ import re
 import secrets
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path, PurePosixPath
 from typing import Annotated
 
-from msgspec import Meta
+from msgspec import Meta, Struct
 
 from profkit.analysis.run_files import CHECK, LATENCY, reports_in
 from profkit.core.atomic_file import write_atomic
@@ -60,8 +59,7 @@ class Index(File, frozen=True, kw_only=True, tag="profkit.kept-baseline/1"):
             raise ValueError("a place is outside of its folder")
 
 
-@dataclass(frozen=True)
-class Baseline:
+class Baseline(Struct, frozen=True):
     """What is kept under a name for a GPU: `path` is the report, or the folder of several."""
 
     name: str

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from profkit.comparison.comparability import Problem, problem_of
 from profkit.comparison.repeats import NOISE, Change
@@ -18,8 +19,7 @@ INTERLEAVED = "interleaved"
 WITHIN_RUN = "within-run only"
 
 
-@dataclass(frozen=True)
-class TimedChange:
+class TimedChange(Struct, frozen=True):
     """The timed verdict on a variant: `before` and `after` are the two latencies.
 
     `design` is how they were measured: INTERLEAVED, or WITHIN_RUN, where the machine's A/A floor,
@@ -54,8 +54,7 @@ class TimedChange:
         return "INVALID" if self.design == INTERLEAVED else Change.incomparable.value
 
 
-@dataclass(frozen=True)
-class Timings:
+class Timings(Struct, frozen=True):
     """The latencies of a report's run by label, and the file they are from."""
 
     path: str

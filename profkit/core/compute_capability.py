@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 ComputeCapability = tuple[int, int]
 OLDEST: ComputeCapability = (7, 0)
@@ -10,8 +10,7 @@ NEWEST: ComputeCapability = (99, 9)
 _DISASSEMBLED = (7, 5)  # of ncu-report 2025.3 and newer, which gives question marks for CC 7.0
 
 
-@dataclass(frozen=True)
-class Range:
+class Range(Struct, frozen=True):
     """Compute capabilities from `low` to `high`, both included."""
 
     low: ComputeCapability

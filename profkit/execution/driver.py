@@ -12,6 +12,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from msgspec import Struct
+
 from profkit.core.errors import EnvironmentProblem
 from profkit.execution.protocol import Executor, Fate, Outcome, Task
 
@@ -36,8 +38,7 @@ class Handler(Protocol):
         """Called often; ends the run by an exception."""
 
 
-@dataclass(frozen=True)
-class Reply:
+class Reply(Struct, frozen=True):
     """`failed`: why the task is to be run again; `excluded`: why its worker is of no use."""
 
     failed: str = ""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from profkit.capture.gpu import VISIBLE, NoDriver, states
 from profkit.core.errors import UsageError
@@ -14,8 +15,7 @@ MINUTES = 60  # chosen: fits the shortest queues of most clusters
 JOBS = 8  # chosen: GPUs of a node
 
 
-@dataclass(frozen=True)
-class Placement:
+class Placement(Struct, frozen=True):
     """An executor and its options; `gpus` is the most GPUs to use, None: all (of Slurm: 8 jobs).
 
     `minutes` is the time limit of a Slurm job, `cluster` submitit's: slurm, or local for tests.

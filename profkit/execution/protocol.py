@@ -14,12 +14,13 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Protocol, TypeAlias
 
+from msgspec import Struct
+
 from profkit.capture.gpu import VISIBLE
 from profkit.core.errors import ProfkitError
 
 
-@dataclass(frozen=True)
-class Task:
+class Task(Struct, frozen=True):
     """A unit of work; `attempt` counts from 1."""
 
     id: str

@@ -11,10 +11,11 @@ import math
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from pickle import UnpicklingError, dumps, loads
 from typing import Any
+
+from msgspec import Struct, field
 
 from profkit.core.atomic_file import PART, write_atomic
 from profkit.core.errors import EnvironmentProblem
@@ -188,8 +189,7 @@ class SlurmExecutor:
         return outcomes
 
 
-@dataclass(frozen=True)
-class _Job:
+class _Job(Struct, frozen=True):
     """A job, its tasks without a result in their order, and when results came (s)."""
 
     handle: Any

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
 from enum import StrEnum
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from profkit.comparison.comparison import Diff, KernelDiff, Side
 from profkit.comparison.repeats import NOISE, Change, noise, within_noise
@@ -33,8 +35,7 @@ class Scope(StrEnum):
     report = "report"
 
 
-@dataclass(frozen=True)
-class Times:
+class Times(Struct, frozen=True):
     """What is known of the time: a verdict, and the factor with its range.
 
     `share` is the part that the kernel had of that time before the change; `added` and `removed`

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from typing import Any, TypeVar
 
+from msgspec import Struct
+
 from profkit.core.compute_capability import ComputeCapability, parse_capability
 from profkit.core.errors import UsageError
 from profkit.core.yaml_files import shipped_yaml
@@ -29,12 +31,14 @@ _CARD_CLOCKS = 1.36
 _SAME_CLOCK = 0.98
 
 
-@dataclass(frozen=True)
-class Peak:
+class Peak(Struct, frozen=True):
     """A datasheet peak in SI units; `verified` is false for a value that was not looked up."""
 
     value: float
     verified: bool
+
+
+_UNKNOWN = Peak(0.0, verified=False)
 
 
 @dataclass(frozen=True)
@@ -61,8 +65,8 @@ class Datasheet:
     boost: float = math.nan
     tensor_clock: float = math.nan
     vector_clock: float = math.nan
-    l2: Peak = Peak(0.0, verified=False)
-    nvlink: Peak = Peak(0.0, verified=False)
+    l2: Peak = _UNKNOWN
+    nvlink: Peak = _UNKNOWN
     f16_accumulate: Mapping[str, Peak] = field(default_factory=dict, hash=False)
     scale: Mapping[str, float] = field(default_factory=dict, hash=False)
     also: Mapping[str, tuple[float, ...]] = field(default_factory=dict, hash=False)
@@ -112,8 +116,7 @@ def flop_per_cycle(cc: ComputeCapability) -> Mapping[str, float]:
     return units
 
 
-@dataclass(frozen=True)
-class SmLimits:
+class SmLimits(Struct, frozen=True):
     """What an SM of a compute capability holds at once.
 
     `reserved_shared` and `block_shared` are the bytes of shared memory that a block takes besides
@@ -154,8 +157,7 @@ def units_source() -> str:
     return str(_document()["units_source"])
 
 
-@dataclass(frozen=True)
-class Gpu:
+class Gpu(Struct, frozen=True):
     """A GPU as a report describes it; clocks in Hz, sizes in bytes, 0 where the report has none.
 
     `datasheet` is None for a product that the table lacks, and for a partition (MIG, fewer SMs than

@@ -8,9 +8,9 @@ one of four sub-partitions; shared memory comes out of the SM's carve-out.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
 
-from msgspec import field
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from profkit.core.typed_file import Count, Model
 from profkit.machine_code.operation import WARP
@@ -24,8 +24,7 @@ _REGISTER_UNIT = 256  # registers of a warp
 _SHARED_UNIT = 128  # bytes of shared memory per block; larger on CC 7.x, where this is optimistic
 
 
-@dataclass(frozen=True)
-class Chip:
+class Chip(Struct, frozen=True):
     """Capacity of an SM: warps, blocks, registers (32-bit), shared memory (bytes), schedulers."""
 
     warps: int
@@ -35,8 +34,7 @@ class Chip:
     schedulers: int
 
 
-@dataclass(frozen=True)
-class BlockNeeds:
+class BlockNeeds(Struct, frozen=True):
     """Resources of a block: threads, registers per thread, total bytes of shared memory.
 
     `shared_driver` is the driver's part of the shared memory, `carveout` the shared memory per SM
@@ -50,8 +48,7 @@ class BlockNeeds:
     carveout: int
 
 
-@dataclass(frozen=True)
-class Limits:
+class Limits(Struct, frozen=True):
     """Blocks that fit on an SM by each resource; a resource that the report lacks is left out."""
 
     blocks: dict[str, int]

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 import msgspec
+from msgspec import Struct
 
 from profkit.core.errors import BadInput, ProfkitError
 from profkit.core.integrity import MANIFEST, check_unchanged
@@ -36,8 +37,7 @@ _COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _PATIENCE = 60.0  # s, chosen: git lists 5,000 commits in 0.1 s
 
 
-@dataclass(frozen=True)
-class Job:
+class Job(Struct, frozen=True):
     """A file or a run's folder to import. Where it is not `named` itself, but below a folder that
     is, it need not be a run; `source` is that of a cell."""
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from itertools import chain, pairwise
 
 import numpy as np
+from msgspec import Struct
 
 from profkit.core.typed_file import Count, Model, Number, Real
 from profkit.history.noise import Array, Step, step_at
@@ -52,8 +53,7 @@ NAMES = {
 """The kinds of changes in words."""
 
 
-@dataclass(frozen=True)
-class Mark:
+class Mark(Struct, frozen=True):
     """A change before the point `index`, in words; `change` is that of the median, as a share,
     where a check found it."""
 
@@ -117,8 +117,7 @@ class Checked(Model, frozen=True):
     changes: tuple[Change, ...]
 
 
-@dataclass(frozen=True)
-class _Runs:
+class _Runs(Struct, frozen=True):
     """Runs in the order of time: log times of their blocks, their levels, and the same number for
     the same conditions."""
 

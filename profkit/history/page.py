@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+
+from msgspec import Struct
 
 from profkit.core.text_files import shipped_text
 from profkit.core.version import __version__
@@ -26,8 +27,7 @@ _LEAST_RANGE = 0.03  # of the median; chosen: noise of 0.1% does not fill a draw
 _LATEST = 3  # runs that are compared with those before; chosen: an outlier is none of two others
 
 
-@dataclass(frozen=True)
-class Card:
+class Card(Struct, frozen=True):
     """A series as the page has it: its drawing in SVG paths, and words.
 
     `slowdown` is that of the last runs against those before, as a share; `regressed` says that a

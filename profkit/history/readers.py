@@ -43,8 +43,7 @@ _UNKNOWN = {"unversioned", "unknown", "(unknown)", "(detached)"}
 Positive = Annotated[float, Meta(gt=0, le=LONGEST)]
 
 
-@dataclass(frozen=True)
-class Stated:
+class Stated(Struct, frozen=True):
     """What a user states of runs whose files don't have it."""
 
     target: str = ""
@@ -57,8 +56,7 @@ class Stated:
         return f"{commit}{DIRTY}" if commit and dirty else commit or self.commit
 
 
-@dataclass(frozen=True)
-class Imported:
+class Imported(Struct, frozen=True):
     """A run: its points, and what had to be assumed."""
 
     points: tuple[Point, ...]

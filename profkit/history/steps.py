@@ -8,10 +8,10 @@ chosen on simulated histories of some kinds of noise and measured on others
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 from numpy.lib.stride_tricks import sliding_window_view
 
 from profkit.history.divisive import candidates, distances
@@ -40,8 +40,7 @@ _OF_FLOOR = 0.48
 _LIKELY = 2.0  # log likelihood that a 95% confidence set of places may lack (chi square, 1 degree)
 
 
-@dataclass(frozen=True)
-class Detected:
+class Detected(Struct, frozen=True):
     """A step at run `first`, seen with run `seen`; it is at a run from `earliest` to `latest`."""
 
     first: int
@@ -114,8 +113,7 @@ def _is_quiet(levels: Array, groups: Places, margin: float) -> bool:
     return bool(np.abs(means - np.median(own)).max() < margin / 2)
 
 
-@dataclass(frozen=True)
-class _Window:
+class _Window(Struct, frozen=True):
     """The runs that a check looks at, each centered on the runs of its conditions."""
 
     runs: tuple[Array, ...]

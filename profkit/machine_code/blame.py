@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
+
+from msgspec import Struct
 
 from profkit.machine_code.flow import Flow, Loop
 from profkit.machine_code.opcodes import opcodes
@@ -35,8 +36,7 @@ COUNTED: Mapping[str, re.Pattern[str]] = {
 _CHAIN = 4  # loads in a straight line, chosen: an unrolled search has more, a nested index fewer
 
 
-@dataclass(frozen=True)
-class Instruction:
+class Instruction(Struct, frozen=True):
     """One program counter of a launch. `file` is "" and `line` 0 where no source is known."""
 
     address: int
@@ -46,8 +46,7 @@ class Instruction:
     values: Mapping[str, float]
 
 
-@dataclass(frozen=True)
-class Wait:
+class Wait(Struct, frozen=True):
     """Samples of a stall reason at the instruction at index `waiter` that `producer` causes."""
 
     waiter: int

@@ -5,9 +5,10 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property, reduce
 from operator import and_, or_
+
+from msgspec import Struct
 
 from profkit.machine_code.operation import Operation
 
@@ -17,8 +18,7 @@ _UNKNOWN = frozenset({"BRX", "BRXU", "JMX", "JMXU"})
 _ENDS = _LEAVES | _JUMPS | _UNKNOWN | {"CALL", "BSYNC", "WARPSYNC", "BPT"}
 
 
-@dataclass(frozen=True)
-class Block:
+class Block(Struct, frozen=True):
     """Operations from `start` up to, not including, `end` that run one after the other."""
 
     start: int
@@ -26,8 +26,7 @@ class Block:
     successors: tuple[int, ...]
 
 
-@dataclass(frozen=True)
-class Loop:
+class Loop(Struct, frozen=True):
     """A natural loop: its first block, all its blocks, and how many loops are around it."""
 
     head: int

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from profkit.machine_code.opcodes import class_of, opcodes
 from profkit.machine_code.operation import WARP
@@ -41,8 +42,7 @@ Lanes = tuple[int, ...] | None
 """A value in each lane, from 0 up to 2**32; None where it is not known."""
 
 
-@dataclass(frozen=True)
-class Access:
+class Access(Struct, frozen=True, dict=True):
     """A memory instruction, by its index: bytes a lane, and the lanes' addresses if known."""
 
     index: int

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
+
+from msgspec import Struct
 
 from profkit.machine_code.opcodes import opcodes
 
@@ -23,8 +24,7 @@ Slot = tuple[int, int]
 """A place in constant memory: bank and byte offset. Kernel parameters are in bank 0."""
 
 
-@dataclass(frozen=True)
-class Operation:
+class Operation(Struct, frozen=True, dict=True):
     """One instruction.
 
     `guard` is the predicate that it runs under, "!" first where that must be false. `addresses` are

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from profkit.application.answer import Answer
 from profkit.application.answer_view import answer_document
@@ -14,8 +14,7 @@ from profkit.core.text_files import shipped_text
 from profkit.ui.html import document_cell, document_html
 
 
-@dataclass(frozen=True)
-class ApplicationSection:
+class ApplicationSection(Struct, frozen=True):
     """Sections of the page, which need this style and script."""
 
     html: str

@@ -5,10 +5,11 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct, field
 
 from profkit.core.typed_file import plain
 from profkit.core.version import __version__
@@ -61,8 +62,7 @@ _UNITS = {
 _WATTS = ("power", "power_limit", "power_limit_default")
 
 
-@dataclass(frozen=True)
-class Content:
+class Content(Struct, frozen=True):
     """Everything that a page shows.
 
     `groups` are the report's kernels in the order to show them, `detailed` those of them shown in

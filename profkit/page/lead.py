@@ -6,6 +6,8 @@ import shlex
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from msgspec import Struct
+
 from profkit.report.session import Session
 from profkit.report.summary import Group
 from profkit.rules import finding_text as words
@@ -27,8 +29,7 @@ class Step:
     anchor: str = ""
 
 
-@dataclass(frozen=True)
-class Lead:
+class Lead(Struct, frozen=True):
     """`estimate` is a sentence about the `title`; `kernel` is "" where it is not about a kernel."""
 
     title: str

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from msgspec import structs
+from msgspec import Struct, structs
 
 from profkit.analysis.report import Report
 from profkit.analysis.run_files import latencies_of, variants_of
@@ -63,8 +62,7 @@ _WORTH_SOURCE = 0.005
 _MOST_INSTRUCTIONS = 12_000
 
 
-@dataclass(frozen=True)
-class RunParts:
+class RunParts(Struct, frozen=True):
     """Other files of a report's run; None for a missing file."""
 
     latency: LatencyFile | None = None

@@ -231,7 +231,7 @@ class _Application(Profiling):
                 except nsys.ProgramFailed:
                     raise
                 except nsys.NoTimeline:  # not every installation can trace libraries
-                    self.export_timeline(database, replace(options, trace=_PLAIN_TRACE))
+                    self.export_timeline(database, structs.replace(options, trace=_PLAIN_TRACE))
             except nsys.ProgramFailed as error:
                 raise TargetFailed(
                     f"the program ended with status {error.status}: {error.last}",

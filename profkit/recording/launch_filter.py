@@ -10,11 +10,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from profkit.application.ranking import Pick
 from profkit.application.steps import Steps
@@ -28,8 +28,7 @@ _EARLY_STEPS = 4  # steps that are searched first, so that the program may end s
 _MARGIN = 1  # launches more at an end, chosen: ncu may see one more or less before
 
 
-@dataclass(frozen=True)
-class LaunchFilter:
+class LaunchFilter(Struct, frozen=True):
     """What ncu is told: an expression for demangled names, how many launches to skip of those that
     match, and the durations (s) of those to profile."""
 

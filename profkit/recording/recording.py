@@ -21,6 +21,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from msgspec import structs
+
 from profkit.analysis.json import report_json
 from profkit.analysis.report import Report, load
 from profkit.analysis.run_files import SCOUT
@@ -271,7 +273,7 @@ class Profiling:
                 parts = RunParts(self._latency, variants, manifest)
                 self.write("report.html", page_html(report, checklist, run=parts))
                 folder = self.save(run, manifest)
-        summary = replace(report.summary, path=str(folder / recorded.name))
+        summary = structs.replace(report.summary, path=str(folder / recorded.name))
         return self._outcome(folder, report=summary, checklist=checklist)
 
     def _outcome(self, folder: Path, **content: Any) -> Outcome:

@@ -10,9 +10,10 @@ import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from profkit.analysis.replay_plan import PER_PASS
 from profkit.capture.ncu import SETS, NcuOptions, listed_names
@@ -40,8 +41,7 @@ _MOSTLY = 0.5  # of the launches, chosen: an application repeats most of its ker
 _ESCAPED = re.compile(r"[\\^$.|?*+()\[\]{}]")  # special characters of ECMAScript expressions
 
 
-@dataclass(frozen=True)
-class Cost:
+class Cost(Struct, frozen=True):
     """What ncu is going to do: launches, replay passes of each, seconds in all."""
 
     launches: int
@@ -164,8 +164,7 @@ def _tried_in_turn(launches: Sequence[tuple[str, Hashable]]) -> str:
     return ""
 
 
-@dataclass(frozen=True)
-class Choice:
+class Choice(Struct, frozen=True):
     """The kernels of a first recording to record in detail: a regular expression for ncu over
     demangled names, the number of launches, and a description."""
 

@@ -6,9 +6,10 @@ The data is `catalog.yaml` in this package; its head comment describes an entry.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any
+
+from msgspec import Struct
 
 from profkit.core.compute_capability import ComputeCapability, Range, parse_range
 from profkit.core.yaml_files import shipped_yaml
@@ -21,8 +22,7 @@ TENSOR_CODE: Mapping[str, str] = {
 """Tensor operations by machine code, as formulas name them, and their kinds."""
 
 
-@dataclass(frozen=True)
-class Alternative:
+class Alternative(Struct, frozen=True):
     """One way to get a quantity: a formula, the compute capabilities it holds for and the shortest
     launch (s) that it does. A `proxy` measures something else that is near."""
 
@@ -33,8 +33,7 @@ class Alternative:
     proxy: bool = False
 
 
-@dataclass(frozen=True)
-class Quantity:
+class Quantity(Struct, frozen=True):
     """A catalog entry.
 
     `unit` is SI, "1" for a share. `computed` names what a quantity that no formula can give is
@@ -65,8 +64,7 @@ class Quantity:
         return any(cc in span for span in self.none_on)
 
 
-@dataclass(frozen=True)
-class Recorded:
+class Recorded(Struct, frozen=True):
     """A quantity that a launch records in many values: by opcode, by instruction, over time.
 
     `by` names a second metric whose values at the same instructions are the keys to sum over; ""
@@ -81,8 +79,7 @@ class Recorded:
     by: str = ""
 
 
-@dataclass(frozen=True)
-class Catalog:
+class Catalog(Struct, frozen=True, dict=True):
     """The catalog, in the order of the file.
 
     `sections` maps an ncu section to the quantity that shows that it was collected. `kernel_start`

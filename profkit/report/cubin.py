@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from msgspec import Struct
+
 from profkit.core.compute_capability import ComputeCapability
 from profkit.core.errors import BadInput
 from profkit.core.regular_file import read_limited
@@ -38,8 +40,7 @@ _TEXT, _INFORMATION = ".text.", ".nv.info"
 _SIZED, _REGISTER_COUNT = 4, 0x2F  # the form of an attribute with a size; EIATTR_REGCOUNT
 
 
-@dataclass(frozen=True)
-class CubinKernel:
+class CubinKernel(Struct, frozen=True):
     """A kernel of a cubin: the number of its symbol, and the registers of a thread of a launch."""
 
     symbol: int

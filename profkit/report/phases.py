@@ -19,11 +19,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from msgspec import field
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from profkit.core.columns import Column as Samples
 from profkit.core.typed_file import Model, Number
@@ -59,8 +60,7 @@ BUSY = tuple(name for name, (_, unit) in TRACKS.items() if unit == "1" and name 
 """The tracks that may be the driver: shares of a resource's peak."""
 
 
-@dataclass(frozen=True)
-class Series:
+class Series(Struct, frozen=True):
     """Samples of one metric: `times` in seconds since the first sample, `values` in SI units.
 
     A time is the start of the interval of its value. `stamp` is that of the first sample in
@@ -131,8 +131,7 @@ class Phase(Model, frozen=True):
         return self.end - self.start
 
 
-@dataclass(frozen=True)
-class KernelTimeline:
+class KernelTimeline(Struct, frozen=True):
     """A launch over time, from PM samples.
 
     `duration` is ncu's (s), from another pass. `start` and `end` (s) bound the kernel in the
@@ -170,8 +169,7 @@ class KernelTimeline:
         return seconds / (self.end - self.start)
 
 
-@dataclass(frozen=True)
-class Course:
+class Course(Struct, frozen=True):
     """The phases of one sampled signal, in samples: steady from `first` up to `past`."""
 
     first: int

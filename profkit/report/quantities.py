@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from profkit.core.columns import Column, Mask
 from profkit.core.compute_capability import ComputeCapability
@@ -47,8 +47,7 @@ _MATH_CALL = re.compile(r"(?<![\w.])(?:sin|cos|tan|sincos|exp|exp10|log|log2|log
 _ACCESS_TYPES = {"load": "2", "store": "4", "async": "6", "atomic": "8"}
 
 
-@dataclass(frozen=True)
-class Words:
+class Words(Struct, frozen=True):
     """A text or None for each launch: few different ones, by their places in `texts`."""
 
     texts: Sequence[str | None]
@@ -58,8 +57,7 @@ class Words:
         return self.texts[int(self.places[launch])]
 
 
-@dataclass(frozen=True)
-class Quantities:
+class Quantities(Struct, frozen=True):
     """Every catalog quantity of the launches of a report.
 
     `values` has float64 of shape (launches,) in the catalog's units, NaN where missing; `missing`

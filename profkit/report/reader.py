@@ -10,6 +10,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
+
 from profkit.core.errors import BadInput
 from profkit.core.regular_file import open_regular
 from profkit.report.action import Action, ReportFile
@@ -86,8 +88,7 @@ class RawReport:
     actions: tuple[Action, ...] = field(repr=False, compare=False)
 
 
-@dataclass(frozen=True)
-class Request:
+class Request(Struct, frozen=True):
     """What to read of each launch, by ncu's names; breakdowns and device under names to give.
 
     A breakdown is a metric and the metric that holds its keys, "" where it brings its own.

@@ -8,9 +8,10 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import PurePosixPath, PureWindowsPath
+
+from msgspec import Struct
 
 from profkit.core.typed_file import Model
 from profkit.report.messages import decode as decode_message
@@ -34,8 +35,7 @@ class Host(Model, frozen=True, kw_only=True):
     addresses: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class Session:
+class Session(Struct, frozen=True):
     """How a report was recorded; empty strings and None where the report lacks it.
 
     `command` is the whole ncu command line. `options` are ncu's own options from it by their long

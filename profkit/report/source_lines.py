@@ -9,6 +9,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 
+from msgspec import Struct
+
 from profkit.machine_code.blame import Instruction
 from profkit.machine_code.opcodes import unguarded
 from profkit.report.action import Action, has_reader
@@ -141,8 +143,7 @@ class Place:
     offset: str = field(default="", compare=False)
 
 
-@dataclass(frozen=True)
-class LineCost:
+class LineCost(Struct, frozen=True):
     """A source line and the seconds of a launch that its warp samples stand for."""
 
     file: str

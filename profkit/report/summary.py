@@ -12,7 +12,7 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from msgspec import field
+from msgspec import Struct, field
 
 from profkit.core.typed_file import Model, Number, Real
 from profkit.hardware.gpus import Gpu, gpu_of
@@ -85,8 +85,7 @@ class Work(Model, frozen=True, kw_only=True):
         return PRECISIONS[self.precision]
 
 
-@dataclass(frozen=True)
-class Occupancy:
+class Occupancy(Struct, frozen=True):
     """Resources that limit the resident blocks, and the requirements of the next higher occupancy.
 
     `resident_at_once`: all blocks of the grid fit at the same time, so that no higher occupancy is
@@ -284,8 +283,7 @@ def span(
     return (ordered[0], ordered[-1]) if ordered else None
 
 
-@dataclass(frozen=True)
-class Group:
+class Group(Struct, frozen=True):
     """Launches of one kernel with one launch configuration, on one GPU.
 
     Times in seconds over the launches that ncu measured; `share` is of all such time in the report.
@@ -341,8 +339,7 @@ class Group:
         return tuple(launch.index for launch in self.launches)
 
 
-@dataclass(frozen=True)
-class ReportSummary:
+class ReportSummary(Struct, frozen=True):
     """A report, or launches selected of its `recorded` ones, ready to be shown."""
 
     path: str

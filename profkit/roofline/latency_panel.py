@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
+
+from msgspec import Struct
 
 from profkit.roofline import drawing
 from profkit.roofline.drawing import INK, LEFT, LINE, RIGHT, SMALL, TEXT, TINY, WIDTH, spread
@@ -26,8 +27,7 @@ Line = tuple[tuple[float, str], ...]
 """Cells of a table, each with its distance from the left (inches)."""
 
 
-@dataclass(frozen=True)
-class Panel:
+class Panel(Struct, frozen=True):
     """`stops` are the reports' names, `shape` the one number they are, or "". `table` has lines of
     cells: none where there are too many to show."""
 

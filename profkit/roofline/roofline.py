@@ -10,10 +10,10 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from msgspec import structs
+from msgspec import Struct, structs
 
 from profkit.core.errors import NothingMatches, UsageError
 from profkit.core.typed_file import Model, Real, plain
@@ -106,8 +106,7 @@ class Roofline:
         return next((roof for roof in self.roofs if roof.key == key), None)
 
 
-@dataclass(frozen=True)
-class _Subject:
+class _Subject(Struct, frozen=True):
     """What one point at each level is made of: launches that are one thing, and their time."""
 
     name: str
@@ -143,8 +142,7 @@ class _Subject:
         return next(filter(None, reasons), "")
 
 
-@dataclass(frozen=True)
-class _Doing:
+class _Doing(Struct, frozen=True):
     """Work of one precision that a subject does, and the roof it stands against."""
 
     precision: str
@@ -314,8 +312,7 @@ def _method(timed: Series) -> str:
     return ", ".join(filter(None, (timed.latency.timer, cache))) or "timing method unknown"
 
 
-@dataclass(frozen=True)
-class _Plane:
+class _Plane(Struct, frozen=True):
     """Where subjects get their points: under these roofs, at these levels, of this precision."""
 
     report: ReportSummary
@@ -337,7 +334,7 @@ class _Plane:
         amounts = plain(declared) if declared else work or {}
         flop, least = (amounts.get(key) or 0.0 for key in ("flop", "bytes"))
         if chosen and flop and least and "dram" in self.levels:
-            algorithmic = replace(chosen[0], operations=flop)
+            algorithmic = structs.replace(chosen[0], operations=flop)
             points.append(self._point(subject, algorithmic, "dram", least, algorithmic=True))
         return points
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct
 
 from profkit.core.typed_file import Model
 from profkit.hardware.gpus import units_source
@@ -69,8 +70,7 @@ def split(roofs: Iterable[Roof]) -> tuple[list[Roof], list[Roof]]:
     return [r for r in every if r.is_memory], [r for r in every if not r.is_memory]
 
 
-@dataclass(frozen=True)
-class Roofs:
+class Roofs(Struct, frozen=True):
     """Where roofs are taken from; for what a source lacks, the report's own stands in for.
 
     `reference` is the launch whose own roofs are drawn.

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
+
+from msgspec import Struct
 
 from profkit.roofline.roofline import Point, Roofline, or_least
 from profkit.roofline.roofs import LEVELS
 
 
-@dataclass(frozen=True)
-class Step:
+class Step(Struct, frozen=True):
     """A point of report number `start`, and where its kernel is in the next that has it."""
 
     start: int
@@ -20,8 +20,7 @@ class Step:
     after: Point
 
 
-@dataclass(frozen=True)
-class Track:
+class Track(Struct, frozen=True):
     """A kernel's timed points, each with its report's number; no name where each has but one."""
 
     name: str

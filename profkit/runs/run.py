@@ -15,11 +15,10 @@ import shutil
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from msgspec import UNSET, structs
+from msgspec import UNSET, Struct, structs
 
 from profkit.core.atomic_file import write_atomic
 from profkit.core.errors import BadInput, EnvironmentProblem
@@ -37,8 +36,7 @@ _LOCK = ".lock"
 _SURELY_LOCKED = 3600.0  # s, chosen: a new draft is locked within milliseconds
 
 
-@dataclass(frozen=True)
-class Draft:
+class Draft(Struct, frozen=True):
     """A run that is being written: its hidden folder, and the folder it becomes."""
 
     folder: Path

@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
 from msgspec import UNSET, Struct, json, structs
@@ -57,8 +57,10 @@ def distribute(
     subject = replace(plan.timing.subjects[0], path=plan.target.resolve())
     asked = structs.replace(setup.file.asked, matrix=empty)
     for_all = measurement.Setup(
-        replace(plan, timing=replace(plan.timing, subjects=(subject,)), matrix=empty, on=None),
-        replace(setup.declared, flop={}),
+        structs.replace(
+            plan, timing=replace(plan.timing, subjects=(subject,)), matrix=empty, on=None
+        ),
+        structs.replace(setup.declared, flop={}),
         structs.replace(setup.file, asked=asked, measured_on=None, gpu=None, runs=UNSET),
     )
     make: MakeWorker = MakeCellWorker(for_all)
@@ -91,8 +93,7 @@ class Canceled(KeyboardInterrupt):
     """Ended by `profkit baseline cancel`."""
 
 
-@dataclass(frozen=True)
-class CellTask:
+class CellTask(Struct, frozen=True):
     """A round, the FLOP of its shape, the GPU whose like it must be measured on; None: unknown,
     any. `share` (s) of the budget is what its samples may take, `elapsed` (s) what has passed."""
 
@@ -250,8 +251,7 @@ def _unused(reasons: Mapping[str, str]) -> tuple[Unused, ...]:
     return tuple(Unused(name=name, reason=reason) for name, reason in reasons.items())
 
 
-@dataclass(frozen=True)
-class MakeCellWorker:
+class MakeCellWorker(Struct, frozen=True):
     """Makes workers of a baseline, whose `setup` has no shapes."""
 
     setup: measurement.Setup
@@ -271,7 +271,7 @@ class CellWorker:
         self._version, self._stack = made_by.version, stack
         setup, plan = made_by.setup, made_by.setup.plan
         if gpu is not None:
-            plan = replace(plan, timing=replace(plan.timing, gpu=gpu))
+            plan = structs.replace(plan, timing=replace(plan.timing, gpu=gpu))
         self._plan = plan
         self._setup = replace(setup, plan=self._plan)
         self._process = stack.enter_context(measurement.Process(self._plan))
@@ -325,7 +325,7 @@ class CellWorker:
         self, task: CellTask, *, last: bool
     ) -> tuple[CellResult, Sequence[tuple[Cell, bool]]]:
         flop = {} if task.flop is None else {task.round.shape.name: task.flop}
-        setup = replace(self._setup, declared=replace(self._setup.declared, flop=flop))
+        setup = replace(self._setup, declared=structs.replace(self._setup.declared, flop=flop))
         account = measurement.Account(setup, lambda _: None, time.monotonic() - task.elapsed)
         cells: list[tuple[Cell, bool]] = []
         work = measurement.Measuring(

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from profkit.study.summary import grouped
 from profkit.study.summary_format import GAPS, Row, Scaling
@@ -26,8 +27,7 @@ _DETERMINISTIC: Any = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True)
-class _Plot:
+class _Plot(Struct, frozen=True):
     """What a drawing has on its axes: the fields of cells on the y axis, times `scale`, with the
     ends of its interval if any, and on the x axis; `more` adds to a panel.
 

@@ -13,13 +13,13 @@ import secrets
 import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from types import NoneType
 from typing import Any, Literal
 
-from msgspec import UNSET, structs
+from msgspec import UNSET, Struct, field, structs
 
 from profkit.capture.environment import digest
 from profkit.core.duration import duration
@@ -105,8 +105,7 @@ class _Lost(Exception):
         self.why = why
 
 
-@dataclass(frozen=True)
-class BaselinePlan:
+class BaselinePlan(Struct, frozen=True):
     """Shapes and backends to measure, and how: each shape as by `timing`, of one target.
 
     `backends` are variants of the target, all where none is named. `budget` and `timeout` (for a
@@ -131,8 +130,7 @@ class BaselinePlan:
         return self.timing.subjects[0].path
 
 
-@dataclass(frozen=True)
-class Declared:
+class Declared(Struct, frozen=True):
     """The target's declaration: its name, the backends to measure, the FLOP of each shape."""
 
     name: str
@@ -183,8 +181,7 @@ class Account:
         self._save(self.file)
 
 
-@dataclass(frozen=True)
-class Round:
+class Round(Struct, frozen=True):
     """A shape to measure with interleaved backends; those of `again` have cells already."""
 
     place: int

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
 from importlib.resources import as_file, files
@@ -99,8 +98,7 @@ class Figure(Struct, frozen=True, kw_only=True):
         return self.flop_rate / sheet.peaks[key].value if sheet and key else None
 
 
-@dataclass(frozen=True)
-class Shortfall:
+class Shortfall(Struct, frozen=True):
     """Possible reasons for a cell below _NEAR of a published figure of its own GPU product.
 
     `clock` is the cell's SM clock over the maximum, `at_highest` its rate over the figure if scaled
@@ -138,8 +136,7 @@ class Shortfall:
         return self.at_highest is not None and self.at_highest >= _NEAR
 
 
-@dataclass(frozen=True)
-class PublishedPair:
+class PublishedPair(Struct, frozen=True):
     """A cell and a published figure of its shape.
 
     `rate_ratio` is the cell's FLOP rate over the published one, `share_ratio` the same of the

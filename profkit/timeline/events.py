@@ -12,21 +12,20 @@ from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 Times: TypeAlias = npt.NDArray[np.int64]
 Indices: TypeAlias = npt.NDArray[np.int32]
 
 
-@dataclass(frozen=True, slots=True)
-class KernelName:
+class KernelName(Struct, frozen=True):
     """A kernel's demangled name with its parameters, and its short name."""
 
     name: str
     label: str
 
 
-@dataclass(frozen=True, slots=True)
-class LaunchConfiguration:
+class LaunchConfiguration(Struct, frozen=True):
     """What a kernel is launched with; shared memory in bytes for a block."""
 
     grid: tuple[int, int, int]
@@ -36,8 +35,7 @@ class LaunchConfiguration:
     shared_dynamic: int
 
 
-@dataclass(frozen=True, slots=True)
-class Stream:
+class Stream(Struct, frozen=True):
     """Where GPU work is queued: its process, device, context and stream number."""
 
     process: int
@@ -54,8 +52,7 @@ class Thread:
     number: int
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryKind:
+class MemoryKind(Struct, frozen=True):
     """A kind of copy, or "memset"; source and target are kinds of memory, "" where unknown."""
 
     kind: str
@@ -63,8 +60,7 @@ class MemoryKind:
     target: str
 
 
-@dataclass(frozen=True, slots=True)
-class TimelineGpu:
+class TimelineGpu(Struct, frozen=True):
     """A GPU of the recorded machine; `cc` is (0, 0) and numbers are 0 where unknown."""
 
     device: int
@@ -74,8 +70,7 @@ class TimelineGpu:
     memory_bytes: int
 
 
-@dataclass(frozen=True, eq=False)
-class Intervals:
+class Intervals(Struct, frozen=True, eq=False):
     """Events with a start and an end, in order of start, then of end: arrays of one length."""
 
     start: Times
@@ -85,16 +80,14 @@ class Intervals:
         return len(self.start)
 
 
-@dataclass(frozen=True, eq=False)
-class GpuWork(Intervals):
+class GpuWork(Intervals, frozen=True, eq=False):
     """Work on a GPU: its stream, and the call that submitted it (an index into `calls`)."""
 
     stream: Indices
     call: Indices
 
 
-@dataclass(frozen=True, eq=False)
-class Kernels(GpuWork):
+class Kernels(GpuWork, frozen=True, eq=False):
     """Kernels; `graph_node` is 0 for what was not launched by a CUDA graph."""
 
     name: Indices
@@ -102,31 +95,27 @@ class Kernels(GpuWork):
     graph_node: Times
 
 
-@dataclass(frozen=True, eq=False)
-class MemoryOperations(GpuWork):
+class MemoryOperations(GpuWork, frozen=True, eq=False):
     """Copies and fills; `size` in bytes."""
 
     kind: Indices
     size: Times
 
 
-@dataclass(frozen=True, eq=False)
-class Graphs(GpuWork):
+class Graphs(GpuWork, frozen=True, eq=False):
     """CUDA graphs traced as a whole, whose kernels are unknown; `graph` tells them apart."""
 
     graph: Times
 
 
-@dataclass(frozen=True, eq=False)
-class Calls(Intervals):
+class Calls(Intervals, frozen=True, eq=False):
     """CUDA runtime and driver calls on host threads."""
 
     name: Indices
     thread: Indices
 
 
-@dataclass(frozen=True, eq=False)
-class Ranges(Intervals):
+class Ranges(Intervals, frozen=True, eq=False):
     """NVTX ranges; `thread` is -1 for a start/end range, which belongs to its process.
 
     A range that was never ended is not `closed`, and ends with the recording.
@@ -138,8 +127,7 @@ class Ranges(Intervals):
     closed: npt.NDArray[np.bool_]
 
 
-@dataclass(frozen=True, eq=False)
-class Messages(Intervals):
+class Messages(Intervals, frozen=True, eq=False):
     """NCCL's calls with the bytes of their message, by NVTX range: `name` as in `range_names`.
 
     `ranks` are those of the communicator, 0 where its start was not recorded; `communicator` is the
@@ -158,16 +146,14 @@ _NO_INDEX = _NONE.astype(np.int32)
 NO_MESSAGES = Messages(_NONE, _NONE, _NO_INDEX, _NO_INDEX, _NONE, _NONE, _NONE)
 
 
-@dataclass(frozen=True, eq=False)
-class Synchronizations(Intervals):
+class Synchronizations(Intervals, frozen=True, eq=False):
     """Waits of a host thread or a stream, as the driver recorded them."""
 
     kind: Indices
     process: Times
 
 
-@dataclass(frozen=True, eq=False)
-class Events:
+class Events(Struct, frozen=True, eq=False):
     """An Nsight Systems timeline. Indices point into the tables of names, streams and so on.
 
     `origin_ns` is the first event's time after the start of the session at `created`. `gpus` are

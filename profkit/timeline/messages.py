@@ -10,8 +10,9 @@ from __future__ import annotations
 import struct
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 SIZE_FIELDS = ("Message size [bytes]", "Bytes")
 """Names of the field with the bytes of a message; the second in older NCCL."""
@@ -30,8 +31,7 @@ Schemas = Mapping[tuple[int, int], Mapping[str, tuple[str, int]]]
 """By domain and schema, the format and offset of each known field."""
 
 
-@dataclass(frozen=True, slots=True)
-class Payload:
+class Payload(Struct, frozen=True):
     """What a payload says; None for a field that it lacks."""
 
     size: int | None

@@ -4,11 +4,11 @@ in their whole process."""
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from profkit.timeline.events import Calls, Events, Indices, Ranges, Times
 
@@ -22,8 +22,7 @@ _CHUNK = 1 << 16  # calls, chosen: their tables take some 10 MB
 _NEVER = np.iinfo(np.int64).min
 
 
-@dataclass(frozen=True, eq=False)
-class Nesting:
+class Nesting(Struct, frozen=True, eq=False):
     """The ranges around calls: a path is their names, outermost first, () outside all ranges.
 
     `path` has each call's index into `paths`, `innermost` its innermost range, -1 without any.

@@ -9,7 +9,6 @@ from __future__ import annotations
 import zlib
 from bisect import bisect_right, insort
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 from heapq import heappop, heappush
 from itertools import pairwise
 from pathlib import Path
@@ -17,6 +16,8 @@ from typing import IO, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
+from msgspec.structs import replace
 
 from profkit.core.extras import require
 from profkit.timeline.events import Events, GpuWork, Indices, Times
@@ -30,8 +31,7 @@ _BEGIN, _END, _INSTANT = 1, 2, 3  # types of track events
 _CLEARED, _NEEDED = 1, 2  # flags of packets: state of a sequence begins, or is used
 
 
-@dataclass(frozen=True, eq=False)
-class _Slices:
+class _Slices(Struct, frozen=True, eq=False):
     """Slices of a track: `name` is an index into `names`.
 
     `flow` is a number that a slice shares with another one, which an arrow joins; 0 for none.

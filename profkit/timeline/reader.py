@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import chain, compress, count
 from operator import itemgetter
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from profkit.core.errors import BadInput
 from profkit.core.integrity import check_unchanged
@@ -77,8 +77,7 @@ def read(path: str | Path) -> Events:
         return _Reader(path, database, file.fileno()).read()
 
 
-@dataclass(frozen=True, eq=False)
-class _Rows:
+class _Rows(Struct, frozen=True, eq=False):
     """Rows of a table: `numbers` by column, and what repeats as an index into `keys`."""
 
     numbers: dict[str, _Numbers]

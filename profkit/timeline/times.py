@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
-from msgspec import field
+from msgspec import Struct, field
 
 from profkit.core.typed_file import Count, Model, Number, Real
 from profkit.timeline.events import Indices, Times
@@ -25,8 +24,7 @@ class Spread(Model, frozen=True, kw_only=True):
     high: Real = field(name="max_s")
 
 
-@dataclass(frozen=True)
-class TimeGroup:
+class TimeGroup(Struct, frozen=True):
     """The times of what has a code; `first` is the index of the first."""
 
     code: int

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from profkit.timeline.events import Events, GpuWork, Indices, Times
 
 
-@dataclass(frozen=True, eq=False)
-class AllWork(GpuWork):
+class AllWork(GpuWork, frozen=True, eq=False):
     """Kernels, memory operations and graphs; `index` counts them on in this order."""
 
     index: Indices

@@ -8,7 +8,7 @@ import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from types import NoneType
@@ -328,10 +328,10 @@ class Session:
         """Group calls of `seconds` until a sample's `error` (s) is small against the margin."""
         wanted = math.ceil(_COARSE * error / (plan.margin * seconds))
         if wanted > 1:
-            self._prepare(replace(plan.settings, group=min(wanted, _LARGEST_GROUP)))
+            self._prepare(structs.replace(plan.settings, group=min(wanted, _LARGEST_GROUP)))
 
     def _prepare(self, settings: Settings) -> None:
-        self.ready = self._ask("prepare", Ready, **asdict(settings))
+        self.ready = self._ask("prepare", Ready, **structs.asdict(settings))
 
     def _samples(self, samples: int) -> Recorded:
         return self._ask("block", Recorded, samples=samples, host=self.ready.host)

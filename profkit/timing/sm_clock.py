@@ -10,11 +10,11 @@ from __future__ import annotations
 import ctypes
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from profkit.core.text_files import shipped_text
@@ -31,8 +31,7 @@ Readings = NDArray[np.int64]
 """(SMs, 2): cycles and nanoseconds of each SM, 0 and 0 for one that read nothing."""
 
 
-@dataclass(frozen=True)
-class Stretch:
+class Stretch(Struct, frozen=True):
     """SM cycles, and the seconds that they took."""
 
     cycles: float

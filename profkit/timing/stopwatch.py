@@ -12,7 +12,6 @@ import random
 import statistics
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
 from itertools import chain
@@ -71,8 +70,7 @@ class Cache(StrEnum):
     warm = "warm"
 
 
-@dataclass(frozen=True)
-class Settings:
+class Settings(Struct, frozen=True):
     """How to time. `warmup` is in seconds, `group` calls share a pair of events."""
 
     timer: Timer = Timer.events

@@ -13,7 +13,8 @@ import statistics
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from profkit.capture.gpu import Moment, NoDriver, Watch
 from profkit.core.errors import EnvironmentProblem
@@ -109,8 +110,7 @@ def _empty() -> float:
     return statistics.median(empty._sample(1) for _ in range(_EMPTY_CALLS))
 
 
-@dataclass(frozen=True)
-class TimedCall:
+class TimedCall(Struct, frozen=True):
     """A call, what is to be set around it while it is timed, and how to wait for what it returns.
 
     `wait` None: the call has finished when it returns, or CUDA events time it.

@@ -8,16 +8,16 @@ import subprocess
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from profkit.core.errors import EnvironmentProblem, UsageError
 
 _PREFIX = "profkit-worktree-"
 
 
-@dataclass(frozen=True)
-class Checkout:
+class Checkout(Struct, frozen=True):
     """A commit of the repository `top` checked out at `root`: the file there, its short hash."""
 
     top: Path

@@ -9,9 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from profkit.ui.text import literal_lines
 
@@ -31,8 +34,7 @@ class Style(StrEnum):
     warning = "warning"
 
 
-@dataclass(frozen=True)
-class Span:
+class Span(Struct, frozen=True):
     """Text of one style; `address` is that of a link."""
 
     text: str
@@ -46,8 +48,7 @@ class Styled(str):
     parts: tuple[Span, ...]
 
 
-@dataclass(frozen=True)
-class Heading:
+class Heading(Struct, frozen=True):
     """`level` is 1 for the title; `note` follows on the same line in a quieter voice."""
 
     text: str
@@ -55,15 +56,13 @@ class Heading:
     note: str = ""
 
 
-@dataclass(frozen=True)
-class Paragraph:
+class Paragraph(Struct, frozen=True):
     """Sentences."""
 
     text: str
 
 
-@dataclass(frozen=True)
-class Lines:
+class Lines(Struct, frozen=True):
     """Lines that stay apart; `gap` sets them off from what is above."""
 
     lines: tuple[str, ...]
@@ -71,16 +70,14 @@ class Lines:
     gap: bool = False
 
 
-@dataclass(frozen=True)
-class Bullets:
+class Bullets(Struct, frozen=True):
     """A list; with check boxes if `boxes`."""
 
     items: tuple[str, ...]
     boxes: bool = False
 
 
-@dataclass(frozen=True)
-class Row:
+class Row(Struct, frozen=True):
     """A labeled value; `share` draws a bar, `note` follows in a quieter voice. A name that a
     terminal shortens has the `most` lines that it takes there."""
 
@@ -91,8 +88,7 @@ class Row:
     most: int = 0
 
 
-@dataclass(frozen=True)
-class Item:
+class Item(Struct, frozen=True):
     """An item of a list: its head, and facts or lines under it. A `mark` of its own is what a
     terminal shows before it; "[ ]" is a box to tick everywhere."""
 
@@ -102,8 +98,7 @@ class Item:
     mark: str = ""
 
 
-@dataclass(frozen=True)
-class Items:
+class Items(Struct, frozen=True):
     """Items, each with its number or after a mark; set `apart` in a terminal."""
 
     items: tuple[Item, ...]
@@ -111,8 +106,7 @@ class Items:
     apart: bool = False
 
 
-@dataclass(frozen=True)
-class Table:
+class Table(Struct, frozen=True):
     """Rows of cells under columns.
 
     The `title` is a heading, the `caption` a part of the table. `words` counts the leading columns
@@ -160,8 +154,7 @@ class Facts:
     gap: bool = False
 
 
-@dataclass(frozen=True)
-class Figure:
+class Figure(Struct, frozen=True):
     """A drawing: the name of its file, what it shows, and its SVG."""
 
     name: str
@@ -174,30 +167,26 @@ class Figure:
         return self.caption.split(". ")[0].rstrip(".")
 
 
-@dataclass(frozen=True)
-class Code:
+class Code(Struct, frozen=True):
     """Preformatted lines."""
 
     text: str
 
 
-@dataclass(frozen=True)
-class Note:
+class Note(Struct, frozen=True):
     """A remark that a reader must not miss."""
 
     text: str
 
 
-@dataclass(frozen=True)
-class Next:
+class Next(Struct, frozen=True):
     """Commands to run next; `labels` say what each shows."""
 
     commands: tuple[str, ...]
     labels: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class Badge:
+class Badge(Struct, frozen=True):
     """A name and a value in a small colored box; `svg` is its drawing in the file `name`."""
 
     name: str
@@ -207,15 +196,13 @@ class Badge:
     svg: str
 
 
-@dataclass(frozen=True)
-class Badges:
+class Badges(Struct, frozen=True):
     """Badges in a row."""
 
     badges: tuple[Badge, ...]
 
 
-@dataclass(frozen=True)
-class Widget:
+class Widget(Struct, frozen=True):
     """An interactive drawing, which pages alone have: its HTML, style and script."""
 
     markup: str
@@ -223,8 +210,7 @@ class Widget:
     script: str
 
 
-@dataclass(frozen=True)
-class Fold:
+class Fold(Struct, frozen=True):
     """Blocks that a page folds under a title, or shows if it `is_open`."""
 
     title: str
@@ -238,8 +224,7 @@ Block: TypeAlias = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Document:
+class Document(Struct, frozen=True):
     """Blocks in their order; `title` names the document, and is no block.
 
     `marker` is an HTML comment that its Markdown begins with, by which a bot finds it again.

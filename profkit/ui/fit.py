@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from itertools import zip_longest
 
+from msgspec.structs import replace
 from rich.cells import cell_len, chop_cells
 from rich.text import Text
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from itertools import groupby
 
+from msgspec import Struct
+from msgspec.structs import replace
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.padding import Padding
 from rich.table import Table as RichTable
@@ -31,8 +32,7 @@ def document_terminal(document: doc.Document, *, to_file: bool) -> str:
     return rendered(DocumentView(document.blocks), to_file=to_file).lstrip("\n")
 
 
-@dataclass(frozen=True)
-class DocumentView:
+class DocumentView(Struct, frozen=True):
     """Blocks that take the width they are given."""
 
     blocks: Sequence[doc.Block]
@@ -177,8 +177,7 @@ def rendered(view: RenderableType, *, to_file: bool) -> str:
     return "".join(f"{line.rstrip()}\n" for line in captured.get().splitlines())
 
 
-@dataclass(frozen=True)
-class _Labeled:
+class _Labeled(Struct, frozen=True):
     """Rows that take the width they are given, names in the lines that they have."""
 
     rows: Sequence[doc.Row]
@@ -254,8 +253,7 @@ def _panel(panel: doc.Facts) -> RenderableType:
     return Group(*parts)
 
 
-@dataclass(frozen=True)
-class _Fitted:
+class _Fitted(Struct, frozen=True):
     """A table with its note that takes the width it is given."""
 
     table: doc.Table

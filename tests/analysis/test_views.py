@@ -20,6 +20,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 from markdown_it import MarkdownIt
+from msgspec import structs
 from typer.testing import Result
 
 import profkit
@@ -382,7 +383,9 @@ def test_ncus_time_of_a_range_is_not_its_own(profkit_cli: Cli) -> None:
 def test_kernels_beside_graphs_as_a_whole_have_no_rates() -> None:
     """ncu gives a fill of 0.7 µs 192 µs in such a report (2025.3 on an H200)."""
     raw = read(KNOWN, request())
-    session = replace(raw.session, options={**raw.session.options, "graph-profiling": "graph"})
+    session = structs.replace(
+        raw.session, options={**raw.session.options, "graph-profiling": "graph"}
+    )
     summary = summarize(replace(raw, session=session), evaluate(replace(raw, session=session)))
     launch, usual = summary.launches[0], profkit.load(KNOWN).kernel(0)
     assert not launch.is_timed

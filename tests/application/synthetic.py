@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar, cast
 
@@ -150,15 +150,20 @@ class Recording:
         )
 
 
+def _annotated(kind: type[object]) -> list[str]:
+    return list(vars(kind).get("__annotations__", {}).values())
+
+
 def _table(kind: type[Table], columns: Sequence[Column]) -> Table:
     """A table of events; its annotations say which columns are indices."""
     create: Any = kind
+    annotations = [each for base in reversed(kind.__mro__) for each in _annotated(base)]
     return cast(
         "Table",
         create(
             *(
-                column.astype(np.int32) if field.type == "Indices" else column
-                for field, column in zip(fields(cast("Any", kind)), columns, strict=True)
+                column.astype(np.int32) if annotation == "Indices" else column
+                for annotation, column in zip(annotations, columns, strict=True)
             )
         ),
     )

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 import shutil
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 from typer.testing import Result
 
 from profkit.application.collectives import Exchange, exchanges

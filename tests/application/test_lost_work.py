@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
 import pytest
+from msgspec.structs import astuple, replace
 from typer.testing import Result
 
 from profkit.application import causes
@@ -36,7 +36,7 @@ def replaying() -> Events:
 
 def without_graphs(events: Events) -> Events:
     graphs = events.graphs
-    return replace(events, graphs=Graphs(*(column[:0] for column in vars(graphs).values())))
+    return replace(events, graphs=Graphs(*(column[:0] for column in astuple(graphs))))
 
 
 def groups(events: Events) -> set[str]:

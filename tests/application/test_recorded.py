@@ -7,11 +7,11 @@ import re
 import shutil
 import sqlite3
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 from typer.testing import Result
 
 from profkit.application.application import read_application, table

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -119,7 +118,7 @@ def test_sets_fit_where_they_are_to_be(sm_count: int, l2: int, memory: int) -> N
 
 def test_a_small_l2_takes_one_block_a_multiprocessor() -> None:
     assert counts.l2_slices(T4) == counts.Slices(40, 2048)
-    assert counts.l2_slices(replace(T4, l2_bytes=1 << 20)) is None
+    assert counts.l2_slices(structs.replace(T4, l2_bytes=1 << 20)) is None
 
 
 # ---- Rates

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from profkit.capture.correctness import Declared
 from profkit.comparison.changes import changes, one_sided
@@ -179,7 +180,7 @@ def test_reports_recorded_otherwise() -> None:
     base = h200("known").summary
 
     def other(**changed: Any) -> ReportSummary:
-        return dataclasses.replace(base, session=dataclasses.replace(base.session, **changed))
+        return structs.replace(base, session=structs.replace(base.session, **changed))
 
     def reasons(report: ReportSummary) -> list[Aspect]:
         return [obstacle.aspect for obstacle in reports_apart(base, report)]

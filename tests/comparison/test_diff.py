@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import math
 import re
@@ -11,6 +10,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 from typer.testing import CliRunner, Result
 
 import profkit
@@ -81,7 +81,7 @@ def shown(name: str, width: int) -> tuple[list[str], list[str]]:
 
 def test_times_that_clocks_spoil_are_compared_in_cycles() -> None:
     sides = (
-        dataclasses.replace(side_of(side("mma_sync_gemm", which)), timings=timings(None))
+        structs.replace(side_of(side("mma_sync_gemm", which)), timings=timings(None))
         for which in ("before", "after")
     )
     kernel = main_kernel(diff(*sides))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import html
 import html.parser
 import importlib.resources
@@ -19,6 +18,7 @@ import jsonschema
 import pytest
 import xmlschema
 from markdown_it import MarkdownIt
+from msgspec import structs
 
 import profkit
 from profkit.commands.diff import ComparisonFormat
@@ -56,7 +56,7 @@ def regressed() -> Diff:
     """A recorded pair turned round: bank conflicts are new, and the line is known."""
     before, after = (profkit.load(ROOT / SOURCE / f"{one}.ncu-repz") for one in ("after", "before"))
     sides = [
-        dataclasses.replace(side_of(side.summary), checklist=side.checklist())
+        structs.replace(side_of(side.summary), checklist=side.checklist())
         for side in (before, after)
     ]
     return diff(sides[0], sides[1])
@@ -72,9 +72,7 @@ def unmatched() -> Diff:
 @cache
 def refused() -> Diff:
     report = report_of(Made("k", [1e-4]))
-    other = dataclasses.replace(
-        report, session=dataclasses.replace(report.session, cache_control="none")
-    )
+    other = structs.replace(report, session=structs.replace(report.session, cache_control="none"))
     return diff(side_of(report), side_of(other))
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 from functools import cache
 
 import pytest
 import yaml
+from msgspec import structs
 
 import profkit
 from profkit.comparison.attribution import factors_of, stalls_of
@@ -60,7 +60,7 @@ def main_kernel(found: Diff) -> KernelDiff:
 
 def bare(report: profkit.Report) -> Side:
     """A side of a report alone: no run that declares what it computes."""
-    return dataclasses.replace(side_of(report), timings=timings(None))
+    return structs.replace(side_of(report), timings=timings(None))
 
 
 @pytest.mark.parametrize("name", NAMES)

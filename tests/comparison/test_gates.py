@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 
 import pytest
@@ -249,9 +248,7 @@ def test_a_kernel_that_cant_be_compared_exits_with_3() -> None:
 
 def test_of_refused_reports_no_gate_passes() -> None:
     report = report_of(Made("k", [1e-4]))
-    other = dataclasses.replace(
-        report, session=dataclasses.replace(report.session, cache_control="none")
-    )
+    other = structs.replace(report, session=structs.replace(report.session, cache_control="none"))
     found = diff(side_of(report), side_of(other))
     assert found.refused
     unchecked = failures(found, parse_gates(["regression,metric:dram_bytes > 0,removed"]))

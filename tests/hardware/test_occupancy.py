@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 from functools import cache
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 import profkit
 from profkit.hardware.gpus import Gpu
@@ -37,7 +37,7 @@ def table(action: Action, name: str) -> dict[int, float]:
 
 
 def chip_of(gpu: Gpu) -> Chip:
-    return dataclasses.replace(gpu.chip, schedulers=4)
+    return structs.replace(gpu.chip, schedulers=4)
 
 
 @cache
@@ -88,7 +88,7 @@ def test_another_block_size_gives_the_warps_that_ncu_says(path: Path) -> None:
             continue
         chip = chip_of(launch.gpu)
         for threads in (size for size in tabled if size and size % 32 == 0):
-            needs = dataclasses.replace(occupancy.needs, threads=threads)
+            needs = structs.replace(occupancy.needs, threads=threads)
             blocks = {
                 "registers": blocks_by_registers(needs.registers, threads, chip),
                 "warps": chip.warps // warps_per_block(threads),

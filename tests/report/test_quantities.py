@@ -9,6 +9,7 @@ from typing import cast
 
 import numpy as np
 import pytest
+from msgspec import structs
 
 from profkit.report.action import Action
 from profkit.report.catalog import catalog
@@ -253,8 +254,8 @@ def test_sparse_tensor_work_is_not_taken_for_none_by_dense_counters() -> None:
 
 def test_a_metric_asked_for_by_name_tells_nothing_of_its_section() -> None:
     single = raw((9, 0), l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld__dot__sum=1.0)
-    named = dataclasses.replace(single.session, options={"metrics": "a__b", "section": "Occupancy"})
-    whole = dataclasses.replace(single.session, options={"set": "full"})
+    named = structs.replace(single.session, options={"metrics": "a__b", "section": "Occupancy"})
+    whole = structs.replace(single.session, options={"set": "full"})
     reasons = [
         evaluate(dataclasses.replace(single, session=session)).missing["l1_load_hit_rate"][0]
         for session in (named, whole)

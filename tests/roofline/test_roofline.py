@@ -247,9 +247,7 @@ def test_hits_of_a_warm_cache_and_a_held_base_clock_are_named() -> None:
         for one in _latencies()
     ]
     warm = [structs.replace(one, cache="warm") for one in fast]
-    base = dataclasses.replace(
-        report, session=dataclasses.replace(report.session, clock_control="base")
-    )
+    base = structs.replace(report, session=structs.replace(report.session, clock_control="base"))
     flags = by_level(roofline(base, latencies=warm), "flash")["dram"].flags
     assert "timed at a higher clock than the base clock that ncu locked" in flags[0]
     assert "warm cache" in flags[1]
@@ -305,7 +303,7 @@ def test_each_launch_counts_once_whichever_lie_in_a_variants_range(data: st.Data
         )
         for one in summary.launches
     )
-    marked = dataclasses.replace(summary, launches=launches, groups=groups(launches))
+    marked = structs.replace(summary, launches=launches, groups=groups(launches))
     found = roofline(marked, variants=Variants(("a", "b")), precision="all")
     placed: list[Point | Outside] = [*found.points, *found.outside]
     shares = {(one.name, one.launch): one.share for one in placed}

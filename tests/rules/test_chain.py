@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 
 import pytest
+from msgspec import structs
 
 from profkit.report.summary import groups
 from profkit.rules.engine import diagnose
@@ -83,5 +83,5 @@ def test_kernels_that_pass_on_little_are_no_chain() -> None:
 def test_a_launch_that_was_not_selected_is_in_no_chain() -> None:
     whole = of_kernels("ab")
     (second,) = (launch for launch in whole.launches if launch.name == "b")
-    selection = dataclasses.replace(whole, launches=(second,), groups=groups((second,)))
+    selection = structs.replace(whole, launches=(second,), groups=groups((second,)))
     assert diagnose(selection, [FUSING]).findings == ()

@@ -6,6 +6,7 @@ import dataclasses
 import math
 
 import pytest
+from msgspec import structs
 
 from profkit.report.catalog import catalog
 from profkit.report.summary import ReportSummary, groups
@@ -50,7 +51,7 @@ def test_a_percent_of_a_counter_is_no_cliff(pair: str) -> None:
             shares = []
             for scale in (1 / STEP, STEP):
                 moved = dataclasses.replace(launch, values={**launch.values, name: value * scale})
-                made = dataclasses.replace(whole, launches=(moved,), groups=groups((moved,)))
+                made = structs.replace(whole, launches=(moved,), groups=groups((moved,)))
                 shares.append(left(made, rule))
             if max(shares) - min(shares) > CLIFF:
                 cliffs.add((rule.name, name))

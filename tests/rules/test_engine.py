@@ -60,7 +60,7 @@ def report(
         for at, values in enumerate(kernels)
     )
     whole = h200("known").summary
-    return dataclasses.replace(
+    return structs.replace(
         whole, launches=launches, groups=groups(launches), recorded=len(launches)
     )
 

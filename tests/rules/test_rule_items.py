@@ -8,6 +8,7 @@ import re
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from profkit.report.summary import groups
 from profkit.rules.checklist import WORTH_ACTING, Checklist, checklist
@@ -77,7 +78,7 @@ def test_a_gain_is_of_the_variant_that_its_kernel_belongs_to(tmp_path: Path) -> 
         dataclasses.replace(launch, launch=dataclasses.replace(launch.launch, nvtx=(name,)))
         for launch, name in zip(plain.launches, ("slow", "slow", "fast"), strict=True)
     )
-    marked = dataclasses.replace(plain, launches=launches, groups=groups(launches))
+    marked = structs.replace(plain, launches=launches, groups=groups(launches))
     found = checklist(marked, rules, variants=("slow", "fast"))
     shown = [(item.rule.name, item.variant) for item in found.rule_items]
     assert shown == [("barrier", "fast"), ("wait", "slow")]

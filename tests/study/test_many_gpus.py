@@ -20,6 +20,7 @@ import jsonschema
 import msgspec
 import numpy as np
 import pytest
+from msgspec import structs
 from typer.testing import CliRunner
 
 from profkit.calibration.gpu_spread import (
@@ -125,7 +126,7 @@ def test_sizes_on_different_gpus_are_compared_within_a_measured_spread_alone(
     two_gpus: Path,
 ) -> None:
     plan = plan_of(two_gpus, 12, LOCAL)
-    plan = replace(plan, matrix=with_batches(plan))
+    plan = structs.replace(plan, matrix=with_batches(plan))
     baseline = run(plan)
     uuids = {row.id: row.gpu_uuid for row in baseline.cells}
     assert baseline.scaling
@@ -141,7 +142,7 @@ def test_sizes_on_different_gpus_are_compared_within_a_measured_spread_alone(
     assert set(spread.gpus) == set(uuids.values())
     assert 0 < spread.largest < spread.bound
     keep_spread(spread)
-    later = run(replace(plan, resume=True))
+    later = run(structs.replace(plan, resume=True))
     assert any(uuids[step.before] != uuids[step.after] for step in later.scaling)
     (note,) = [note for note in later.notes if "2 GPUs" in note]
     assert f"within the spread of {spread.bound:.2%}" in note
@@ -205,7 +206,7 @@ def test_a_killed_driver_loses_nothing_and_repeats_nothing(two_gpus: Path) -> No
     assert "ended without a word" in document_terminal(
         status_document(read_status(plan.out)), to_file=True
     )
-    baseline = run(replace(plan, resume=True))
+    baseline = run(structs.replace(plan, resume=True))
     assert baseline.counts == {"measured": 120}
     assert all(file.read_bytes() == content for file, content in saved.items())
     assert not list(cells.glob(".*"))
@@ -296,11 +297,11 @@ def test_progress_that_a_loss_of_power_emptied_hides_no_cells(two_gpus: Path) ->
 
 
 def test_a_budget_leaves_the_rest_for_later(two_gpus: Path) -> None:
-    plan = replace(plan_of(two_gpus, 40, LOCAL), budget=0.2)
+    plan = structs.replace(plan_of(two_gpus, 40, LOCAL), budget=0.2)
     counts = run(plan).counts
     assert counts["no_time"] > 0
     assert sum(counts.values()) == 80
-    assert run(replace(plan, budget=None, resume=True)).counts == {"measured": 80}
+    assert run(structs.replace(plan, budget=None, resume=True)).counts == {"measured": 80}
 
 
 @needs_ray
@@ -369,7 +370,7 @@ def test_results_of_jobs_that_outlived_their_driver_are_taken(two_gpus: Path) ->
         )
         outcome = Outcome(shape, Fate.done, "job 1", msgspec.json.encode(result))
         (results / f"{shape}.1").write_bytes(pickle.dumps(outcome))
-    assert run(replace(plan, resume=True)).counts == {"measured": 12}
+    assert run(structs.replace(plan, resume=True)).counts == {"measured": 12}
     after = cells_of(two_gpus)
     assert after["n2.a"] == cells["n2.a"]
     assert after["n5.a"]["round"] != cells["n5.a"]["round"]

@@ -7,7 +7,6 @@ import shutil
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from profkit.core.errors import BadInput
 from profkit.timeline import nesting
@@ -343,7 +343,7 @@ def same(one: Any, other: Any) -> bool:
         return np.array_equal(one, other)
     if not isinstance(one, (Events, Intervals)):
         return bool(one == other)
-    names = [field.name for field in fields(one)]
+    names = one.__struct_fields__
     return all(same(getattr(one, name), getattr(other, name)) for name in names)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import zlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as protos
 
 from profkit.core import extras

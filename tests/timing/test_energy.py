@@ -19,6 +19,7 @@ import jsonschema
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 from typer.testing import Result
 
 from profkit.capture.gpu import NoDriver, Watch
@@ -237,7 +238,7 @@ def simulated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]
 @pytest.mark.usefixtures("new_processes")
 def test_a_baseline_has_the_energy_of_every_cell(simulated: Path) -> None:
     plan = plan_of(simulated, 2, Placement("local"))
-    plan = replace(plan, timing=replace(plan.timing, energy=5.0))
+    plan = structs.replace(plan, timing=replace(plan.timing, energy=5.0))
     baseline = run_baseline(plan, lambda *_: None)
     assert {row.backend: row.energy and row.energy.power for row in baseline.cells} == {
         "a": 300.0,

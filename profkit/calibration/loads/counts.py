@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 VECTOR = 16  # bytes of a load or store
 
@@ -19,8 +19,7 @@ _L2_SET_AT_MOST = 2  # each half of Hopper's L2 keeps a copy of its side's reads
 _FULL_FP64 = ((6, 0), (7, 0), (8, 0), (9, 0), (10, 0))
 
 
-@dataclass(frozen=True)
-class Machine:
+class Machine(Struct, frozen=True):
     """What loads depend on; `cc` is the compute capability, sizes in bytes; torch's `device`."""
 
     cc: tuple[int, int]
@@ -35,8 +34,7 @@ class Machine:
         return self.cc in _FULL_FP64
 
 
-@dataclass(frozen=True)
-class Slices:
+class Slices(Struct, frozen=True):
     """A set in L2: `blocks` slices of `count` vectors each."""
 
     blocks: int

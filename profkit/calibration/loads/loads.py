@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from profkit.calibration.loads import counts
 from profkit.calibration.loads.counts import Machine
@@ -39,8 +40,7 @@ _SINCE: Mapping[str, tuple[int, int]] = {
 }
 
 
-@dataclass(frozen=True)
-class Load:
+class Load(Struct, frozen=True):
     """Work that keeps a resource busy.
 
     `call` queues it on torch's current stream, `amount` is what it moves or computes, `method` says

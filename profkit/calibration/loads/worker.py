@@ -12,7 +12,6 @@ import math
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import chain
 
 from msgspec import structs
@@ -98,7 +97,7 @@ class _Ceilings:
         if not load.right():
             raise TargetFailed(f"wrong result from {load.method}", "its rate is invalid")
         group = max(1, min(_LARGEST_GROUP, round(_SECONDS_A_SAMPLE / _wall_seconds(load))))
-        stopwatch = Stopwatch(load.call, replace(_SETTINGS, group=group), self._watch)
+        stopwatch = Stopwatch(load.call, structs.replace(_SETTINGS, group=group), self._watch)
         ready = stopwatch.prepare()
         wanted = _SECONDS_A_BLOCK / (ready.rough * group)
         count = max(_FEWEST, min(_MOST, math.ceil(wanted)))
