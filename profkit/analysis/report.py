@@ -359,7 +359,7 @@ class Report:
             ...     print(item.speedup, item.range, item.title, item.kernel, item.actions)
 
         `rules` are the shipped ones unless given; `disabled` are names or categories to leave out.
-        The first `blamed` items have the lines to blame, all where it is None.
+        With `blamed` 0, instructions without a known line are not looked up.
         `variants` are those of the run that the report lies in, unless given, and so are the
         quantities of its `timeline`, which do not apply where only some of its launches are
         selected.
@@ -374,9 +374,7 @@ class Report:
             disabled=disabled,
             proofs=proofs(self.summary, variants),
             variants=variants.checked if variants else (),
-            blame=self._blame,
-            locate=self._locate,
-            blamed=blamed,
+            blame=partial(self._blame, located=blamed != 0),
             sampling=self._sampled,
             timeline=self._timeline() if timeline is None else timeline,
         )
@@ -449,29 +447,27 @@ class Report:
         whole = len(self._raw.launches) == self.summary.recorded
         return timeline_of(self.path) if whole else {}
 
-    def _blame(self, launch: LaunchSummary, names: Sequence[str]) -> tuple[Place, ...]:
-        from profkit.machine_code.blame import AWAITED, COUNTED
+    def _blame(
+        self, launch: LaunchSummary, names: Sequence[str], *, located: bool
+    ) -> tuple[Place, ...]:
+        from profkit.analysis.source_view import SAMPLED
+        from profkit.machine_code.blame import AWAITED, COUNTED, EXECUTED, SAMPLES
 
+        action, lines = self.kernel(launch.index)._action, catalog().lines
         places: tuple[Place, ...] = ()
         if names[0] in AWAITED and not isinstance(sampled := self._sampled(launch), str):
             places = sampled.causes(AWAITED[names[0]], _BLAMED)
+        line_names = {name: SAMPLES + reason for name, reason in AWAITED.items()}
+        line_names |= dict.fromkeys(COUNTED, EXECUTED)
+        metrics = [lines[line_names.get(name, name)].metric for name in names]
         code = next((COUNTED[name] for name in names if name in COUNTED), None)
-        action = self.kernel(launch.index)._action
-        return places or hottest(action, _metrics_of(names), _BLAMED, code)
-
-    def _locate(
-        self, launch: LaunchSummary, names: Sequence[str], places: Sequence[Place]
-    ) -> tuple[Place, ...]:
-        from profkit.analysis.source_view import SAMPLED
-        from profkit.machine_code.blame import EXECUTED
-
-        shown, lines = tuple(places[:_PLACES]), catalog().lines
-        if all(place.line for place in shown):
-            return shown
-        action = self.kernel(launch.index)._action
-        metrics = [lines[EXECUTED].metric, lines[SAMPLED].metric, *_metrics_of(names)]
-        code = source_lines.code_of(action, metrics, catalog().kernel_start)
-        return source_lines.located(action, shown, code)
+        places = places or hottest(action, metrics, _BLAMED, code)
+        if not located or all(place.line for place in places[:_PLACES]):
+            return places
+        metrics = [lines[EXECUTED].metric, lines[SAMPLED].metric, *metrics]
+        machine_code = source_lines.code_of(action, metrics, catalog().kernel_start)
+        shown = source_lines.located(action, places[:_PLACES], machine_code)
+        return *shown, *places[_PLACES:]
 
     def _sampled(self, launch: LaunchSummary) -> Sampled | str:
         """What the launch's samples by instruction say, or why they are not known."""
@@ -628,15 +624,6 @@ def _listed(names: Iterable[str], most: int = 8) -> str:
     listed = list(names)
     more = f" and {len(listed) - most} more" if len(listed) > most else ""
     return ", ".join(listed[:most]) + more
-
-
-def _metrics_of(names: Sequence[str]) -> list[str]:
-    """ncu's metrics of what rules blame; where nothing attributes waits, those of the waiting."""
-    from profkit.machine_code.blame import AWAITED, COUNTED, EXECUTED, SAMPLES
-
-    lines = {name: SAMPLES + reason for name, reason in AWAITED.items()}
-    lines |= dict.fromkeys(COUNTED, EXECUTED)
-    return [catalog().lines[lines.get(name, name)].metric for name in names]
 
 
 def _known(name: str, names: Iterable[str]) -> None:

@@ -129,11 +129,10 @@ def report_document(
         *map(doc.Note, report.notes),
         *_kernels(report.groups, checklist, sorted_by),
     ]
-    if complete:
-        blocks.append(doc.Heading(words.HEADING))
-        blocks += checklist_view.checklist_blocks(report, checklist, whole=True, complete=True)
-    else:
-        blocks += checklist_view.findings_blocks(report, checklist)
+    blocks.append(doc.Heading(words.HEADING))
+    blocks += checklist_view.checklist_blocks(
+        report, checklist, whole=complete, complete=complete, brief=not complete
+    )
     for rank, group in enumerate(shown, start=1):
         blocks += _detail(rank, group)
     gaps = overview.all_gaps((group.typical for group in shown), report.session)
@@ -213,7 +212,7 @@ def _cell_findings(checklist: Checklist) -> Iterator[doc.Block]:
     after = [group for group in checklist.causes if group not in shown]
     more = len(checklist.rule_items) - len(shown) - len(after)
     rest = f"{plural(more, 'more finding')}: Report.checklist()" if more else ""
-    parts = words.trying(after), rest, words.notes() if checklist.items else ""
+    parts = words.trying(after), rest, words.NOTES if checklist.items else ""
     note = "; ".join(filter(None, parts))
     yield from _finding_table([(item.best, item.other_kernels) for item in shown], note)
 

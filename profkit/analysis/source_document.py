@@ -17,9 +17,10 @@ from profkit.report.names import file_name
 from profkit.report.phases import HALF, KernelTimeline, Phase, Track
 from profkit.report.source_lines import Code
 from profkit.report.summary import NOT_STALLED, LaunchSummary, ReportSummary
+from profkit.rules import finding_text as words
 from profkit.rules.checklist import Checklist
 from profkit.rules.checklist_format import FindingRow, finding_row
-from profkit.rules.checklist_view import findings_at_lines
+from profkit.rules.checklist_view import findings_in_short
 from profkit.ui import document as doc
 from profkit.ui.text import compact, cut, number, percent, plural, shorten
 
@@ -187,8 +188,9 @@ def source_document(
         ranks = {rank for spot in shown for rank in spot.findings}
         if located := [item for item in findings if item.rank in ranks]:
             where = "lines" if view.files and not sass else "instructions"
-            blocks.append(doc.Heading(f"Findings at these {where}"))
-            blocks += findings_at_lines(located, len(report.groups))
+            note = words.legend(checklist)
+            blocks.append(doc.Heading(f"Findings at these {where}", note=note))
+            blocks += findings_in_short(located)
     if others:
         kind = "selected kernel" if len(report.launches) < report.recorded else "kernel"
         names = [group.short_name(_LONGEST_NAME, others) for group in others[:_OTHERS_NAMED]]

@@ -151,20 +151,13 @@ def _worthwhile(
     to make the report faster by as much, None for the kernel alone. Those that show a cause whose
     first finding was not tried wait for it."""
     major = checklist.major
-    groups = {
-        id(finding): group
-        for group in checklist.rule_items
-        if group.rank or group in major
-        for finding in group.findings
-    }
+    groups = {id(each): group for group in checklist.rule_items for each in group.findings}
     for finding in checklist.findings:
         group, estimate = groups.get(id(finding)), finding.estimate
         if finding.facet_of and (finding.facet_of, finding.kernel) not in tried:
             continue
-        if (group is None and not finding.facet_of) or (estimate and estimate.likely < WORTH):
-            continue
         if estimate is None:
-            if finding.group not in checklist.roofs:
+            if group in major and finding.group not in checklist.roofs:
                 yield finding, None
         elif estimate.run >= WORTH:
             yield finding, None

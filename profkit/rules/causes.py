@@ -16,7 +16,6 @@ from profkit.report.source_lines import Place
 from profkit.rules.finding import Finding
 from profkit.rules.rule_file import Rule
 
-_STALL = "stall_"
 _BARRIER = f"{SAMPLES}barrier"
 _NEAR = 2
 """Lines, or instructions, between places of one statement, chosen: the head of a loop, what it does
@@ -25,12 +24,10 @@ _INSTRUCTION = 16  # bytes, on every architecture since Volta
 _OVERLAP = 0.25
 """The share of what two findings blame that has to be at the same places, chosen: of two loops that
 each blames, one is the same."""
-_SLOTS = ("wait", "selected", "not_selected", "math_pipe_throttle", "dispatch_stall")
 _UNITS = {
-    **dict.fromkeys(_SLOTS, "issue_busy"),
-    **dict.fromkeys(("mio_throttle", "short_scoreboard"), "lsu_data_busy"),
-    "lg_throttle": "lsu_busy",
-    "tex_throttle": "texture_busy",
+    **dict.fromkeys(("stall_wait", "stall_selected", "stall_not_selected"), "issue_busy"),
+    **dict.fromkeys(("stall_mio_throttle", "stall_short_scoreboard"), "lsu_data_busy"),
+    "stall_lg_throttle": "lsu_busy",
 }
 """The unit that warps wait for with a stall reason, as Nsight Compute documents it."""
 _COUNTED = ("global", "shared", "local", "executed_fp64")
@@ -56,14 +53,12 @@ def _is_facet(finding: Finding, cause: Sequence[Finding]) -> bool:
     """Whether a finding shows the same cause as others: it shares a unit or a stall with the first
     of them, or, where a barrier lets each warp wait for all, with any."""
     rule, rules = finding.rule, [each.rule for each in cause]
-    if not _is_compared(finding):
-        return False
-    with_barrier = any(_BARRIER in each.blame for each in (rule, *rules))
-    compared = rules if with_barrier else rules[:1]
-    is_barrier = _BARRIER in rule.blame or _BARRIER in rules[0].blame
-    related = is_barrier or any(_relieved(rule) & _relieved(each) for each in compared)
+    barriers = [_BARRIER in each.blame for each in (rule, *rules)]
+    compared = rules if any(barriers) else rules[:1]
+    related = any(barriers[:2]) or any(_relieved(rule) & _relieved(each) for each in compared)
     return (
-        related
+        _is_compared(finding)
+        and related
         and not any(_count_others(rule, each) for each in rules)
         and any(_overlap(finding, each) for each in cause)
     )
@@ -77,12 +72,12 @@ def _is_compared(finding: Finding) -> bool:
 
 def _relieved(rule: Rule) -> set[str]:
     """The units and stall reasons that a fix relieves."""
-    names = (*rule.relieves, *(rule.time.names if rule.time else ()))
-    stalls = {name.removeprefix(_STALL) for name in names if name.startswith(_STALL)}
-    stalls |= {reason for selection in rule.match for reason in selection.stall}
-    stalls |= {AWAITED.get(name, name.removeprefix(SAMPLES)) for name in rule.blame}
+    names = {*rule.relieves, *(rule.time.names if rule.time else ())}
+    stalls = {name for name in names if name.startswith("stall_")}
+    stalls |= {f"stall_{reason}" for selection in rule.match for reason in selection.stall}
+    stalls |= {f"stall_{AWAITED.get(each, each.removeprefix(SAMPLES))}" for each in rule.blame}
     units = RESOURCES.keys() & rule.relieves.keys()
-    return units | stalls | {_UNITS[reason] for reason in stalls & _UNITS.keys()}
+    return units | stalls | {_UNITS[name] for name in stalls & _UNITS.keys()}
 
 
 def _count_others(one: Rule, other: Rule) -> bool:

@@ -40,7 +40,6 @@ _FASTER = 1.05  # chosen: a variant faster by less is no alternative worth namin
 _SHOWN = 10  # findings in a `repr`: chosen, all of most reports, and never more than a screen
 
 Blame = Callable[[LaunchSummary, Sequence[str]], tuple[Place, ...]]
-Locate = Callable[[LaunchSummary, Sequence[str], Sequence[Place]], tuple[Place, ...]]
 
 
 @dataclass(frozen=True)
@@ -293,8 +292,6 @@ def checklist(
     disabled: Collection[str] = (),
     proofs: tuple[DemonstratedSpeedup, ...] = (),
     blame: Blame = lambda *_: (),
-    locate: Locate = lambda *known: tuple(known[-1]),
-    blamed: int | None = None,
     timeline: Mapping[str, float] | None = None,
     sampling: Sampling = lambda _: NOT_SAMPLED,
     variants: Collection[str] = (),
@@ -302,10 +299,9 @@ def checklist(
     """The checklist of a report.
 
     `disabled` are names or categories of rules left out. `blame` finds the places of a launch by
-    line quantities, and `locate` those to show, for the first `blamed` items, all where that is
-    None. `timeline` are the quantities of the timeline (timeline.region) that was recorded with it.
-    `sampling` reads a launch's samples by instruction. `variants` are the names of those of one
-    work: where the report has several, a finding's gain is of the time of its own.
+    line quantities. `timeline` are the quantities of the timeline (timeline.region) that was
+    recorded with it. `sampling` reads a launch's samples by instruction. `variants` are the names
+    of those of one work: where the report has several, a finding's gain is of the time of its own.
     """
     enabled = _enabled(rules, disabled)
     kernels = diagnose(report, enabled, sampling)
@@ -315,9 +311,7 @@ def checklist(
     is_selection = len(report.launches) < report.recorded
     moving = {launch.index for launch in report.launches if "dram_busy" in launch.values}
     headrooms = {index: most for index, most in kernels.headrooms.items() if index in moving}
-    items = _items(
-        findings, wholes, blame, locate, blamed, is_selection=is_selection, headrooms=headrooms
-    )
+    items = _items(findings, wholes, blame, is_selection=is_selection, headrooms=headrooms)
     return Checklist(
         tuple(item for item in items if item.rank),
         tuple(item for item in items if not item.rank),
@@ -358,8 +352,6 @@ def _items(
     findings: Iterable[Finding],
     wholes: Wholes,
     blame: Blame = lambda *_: (),
-    locate: Locate = lambda *known: tuple(known[-1]),
-    blamed: int | None = None,
     *,
     is_selection: bool = False,
     headrooms: Mapping[int, Headroom] | None = None,
@@ -370,11 +362,9 @@ def _items(
         else each
         for each in findings
     )
-    findings = _ranked(placed, wholes)
     items = []
-    for place, finding in enumerate(findings, 1):
+    for finding in _ranked(placed, wholes):
         rule, typical = finding.rule, finding.group.typical if finding.group else None
-        shown = blamed is None or (finding.rank or place) <= blamed
         # a rule that replaces a shipped one of its name has no page, and says itself what to do
         is_shipped = _explanations().get(rule.name) == rule.explanation
         library = library_of(typical.name) if typical and is_shipped else None
@@ -383,7 +373,6 @@ def _items(
             replace(
                 finding,
                 actions=caller_actions(library, rule.category) if library else own,
-                places=locate(typical, rule.blame, finding.blamed) if typical and shown else (),
                 page=f"docs/reference/rules.md#{rule.name}" if is_shipped else "",
                 is_selection=is_selection,
                 library=library,

@@ -82,12 +82,14 @@ def checklist_blocks(
     *,
     whole: bool = False,
     complete: bool = False,
+    brief: bool = False,
 ) -> Iterator[Block]:
     """The headroom of kernels, then causes as boxes to tick, the `top` (0: SHOWN) with all that is
     known of each, others in a line; then roofs, demonstrated speedups and what was not evaluated.
 
     Small ones and those at a roof are only in the `whole` list. `timeline` is the command that
-    shows the run's. Unless it is `complete`, of a finding on many kernels the first are shown.
+    shows the run's. Unless it is `complete`, of a finding on many kernels the first are shown; in
+    `brief` with their first action.
     """
     others = [each for each in checklist.rule_items if not each.rule.divides]
     ranked = [each for each in others if each.is_cause]
@@ -98,7 +100,14 @@ def checklist_blocks(
     informative = [group for group in others if not group.rank and group not in first]
     numerics = [group for group in others if group.rank and group.rule.numerics]
     kernels = None if whole or complete else _KERNELS_SHOWN
-    in_full = partial(_in_full, checklist=checklist, timeline=timeline, kernels=kernels)
+    in_full = partial(
+        _in_full,
+        checklist=checklist,
+        timeline=timeline,
+        kernels=kernels,
+        complete=complete,
+        brief=brief,
+    )
     yield from _demonstrated(checklist)
     yield Paragraph(words.summary(checklist))
     if causes or numerics:
@@ -106,19 +115,27 @@ def checklist_blocks(
     yield from [Paragraph(quiet(words.NEEDED))] if checklist.headrooms else []
     yield from _headrooms(report, checklist)
     yield from [Heading(words.FIRST, 3)] if first else []
-    yield from in_full(first, complete=complete)
-    yield from in_full(causes[:most], complete=complete)
-    yield from _trying(causes[most:])
+    yield from in_full(first)
+    yield from [Heading(words.CAUSES, 3)] if causes else []
+    yield from in_full(causes[:most])
+    yield from _lines_under(words.TRYING, "", map(_trying, causes[most:]))
     yield from _divided(checklist)
     yield from [Heading(words.NUMERICS, 3)] if numerics else []
-    yield from in_full(numerics, complete=complete)
-    yield from [Heading(words.INFORMATIVE, 3)] if informative else []
-    yield from in_full(informative, complete=complete)
+    yield from in_full(numerics)
+    if brief:
+        unranked = (
+            f"{each.title}: {each.best.subject}{each.other_kernels}" for each in informative
+        )
+        yield from _lines_under(words.INFORMATIVE, "", unranked)
+    else:
+        yield from [Heading(words.INFORMATIVE, 3)] if informative else []
+        yield from in_full(informative)
     if not whole and (text := words.folded(checklist.minor)):
-        yield Lines((quiet(f"{text}; --all lists them"),), gap=True)
-    if remarks := _remarks(report, checklist, None, complete=complete):
+        remedy = "profkit checklist --all" if brief else "--all"
+        yield Lines((quiet(f"{text}; {remedy} lists them"),), gap=True)
+    if remarks := _remarks(report, checklist, report.path if brief else None, complete=complete):
         yield Facts("", remarks, gap=True)
-    if checklist.lacking:
+    if checklist.lacking and not brief:
         yield Heading("Rules not evaluated, and their missing quantities", 3)
         rows = (Row(code(rule), missing) for rule, missing in words.lacks(checklist))
         yield Facts("", tuple(rows), indent=4)
@@ -140,47 +157,54 @@ def distances(
     ]
 
 
-def _headrooms(report: ReportSummary, checklist: Checklist) -> Iterator[Block]:
+def _headrooms(
+    report: ReportSummary, checklist: Checklist, numbers: Mapping[int, int] | None = None
+) -> Iterator[Block]:
+    """Two lines for each kernel; with the `numbers` of kernels one, which has the factor alone."""
     rows = distances(report, checklist)
     names = told_apart((words.kernel_name(group) for group, *_ in rows), _LED_NAME)
     lines: list[str] = []
     for group, headroom, drawn, parts in rows:
-        name = code(names[words.kernel_name(group)])
-        lines.append(styled(name, "  ", strong(words.headroom(headroom))))
-        lines.append(styled(f"    {drawn}  ", quiet(parts)))
-    if lines:
-        yield Heading("Headroom", 3, words.BAR)
-        yield Lines(tuple(lines))
+        start = f"    {drawn}  "
+        if numbers is None:
+            name = code(names[words.kernel_name(group)])
+            lines.append(styled(name, "  ", strong(words.headroom(headroom))))
+        else:
+            start = f"#{numbers[id(group)]}  {words.factor(headroom.factor):<{_GAIN}}{drawn}  "
+        lines.append(styled(start, quiet(parts)))
+    yield from _lines_under("Headroom", words.BAR, lines)
 
 
-def _trying(groups: Sequence[FindingGroup]) -> Iterator[Block]:
-    lines = (
-        styled(
-            f"{group.rank:>2}  ", in_style(words.least_gain(group), Style.good), f"  {group.title}"
-        )
-        for group in groups
-    )
-    if groups:
-        yield Heading(words.TRYING, 3)
-        yield Lines(tuple(lines))
+def _lines_under(title: str, note: str, lines: Iterable[str]) -> Iterator[Block]:
+    if shown := tuple(lines):
+        yield Heading(title, 3, note)
+        yield Lines(shown)
+
+
+def _trying(group: FindingGroup) -> str:
+    gain = in_style(words.least_gain(group), Style.good)
+    return styled(f"{group.rank:>2}  ", gain, f"  {group.title}")
 
 
 def _divided(checklist: Checklist) -> Iterator[Block]:
     """Kernels with fewer blocks than SMs, which no counter says whether they can have more."""
     found = checklist.divided
-    lines = [
+    lines = (
         styled(code(each.subject), f": {words.division(each)}") for each in found[:_KERNELS_SHOWN]
-    ]
-    more = len(found) - len(lines)
-    lines += [quiet(f"and {plural(more, 'more kernel')}")] if more else []
-    if lines:
-        yield Heading(words.DIVIDED, 3, words.IF_DIVIDED)
-        yield Lines(tuple(lines))
+    )
+    more = len(found) - _KERNELS_SHOWN
+    others = [quiet(f"and {plural(more, 'more kernel')}")] if more > 0 else []
+    yield from _lines_under(words.DIVIDED, words.IF_DIVIDED, (*lines, *others))
 
 
 def findings_in_full(findings: Iterable[Finding], *, complete: bool = False) -> Iterator[Block]:
     """Findings as boxes to tick, each on its own, with all that is known of it."""
     yield from _in_full(map(words.single, findings), complete=complete)
+
+
+def findings_in_short(findings: Iterable[Finding]) -> Iterator[Block]:
+    """Findings with their first action, each on its own."""
+    yield from _in_full(map(words.single, findings), brief=True)
 
 
 def _in_full(
@@ -189,76 +213,42 @@ def _in_full(
     timeline: str = "",
     kernels: int | None = _KERNELS_SHOWN,
     *,
-    complete: bool,
+    complete: bool = False,
+    brief: bool = False,
 ) -> Iterator[Items]:
-    """Findings on so many kernels each, all if None."""
+    """Findings on so many kernels each, all if None; in `brief` with their first action."""
     items = []
     for group in groups:
-        rule, page, shown = group.rule, group.best.page, group.findings[:kernels]
-        facets = checklist.facets_of(group.best) if checklist else ()
-        more = words.facet_actions(group.best, facets)
-        rows = [
-            *(Row(label, _listed((*actions, *more))) for label, actions in _actions(group)),
-            Row("verify", _listed(rule.verify)),
-            Row("assumes", group.best.assumes),
-            *_kernel_rows(shown, checklist, complete=complete),
-            _left_out(group, len(shown), "; --all lists them"),
-            Row("all kernels", words.overlap(group)),
-            Row("timeline", "" if group.best.group else timeline),
-            Row("effort", f"{rule.effort}; category {rule.category}"),
-            Row(
-                "details",
-                styled(
-                    f"profkit rules explain {rule.name}{', ' if page else ''}", link(page, page)
-                ),
-            ),
-        ]
-        number, mark = (f"{group.rank}. ", "[ ]") if group.rank else ("", "-")
-        mark = "[ ]" if group.comes_first else mark
-        items.append(Item(styled(number, _title(group, checklist)), _known(rows), mark=mark))
-    yield from [Items(tuple(items), apart=True)] if items else []
+        shown = group.findings[:kernels]
+        left = _left_out(group, len(shown), "" if brief else "; --all lists them")
+        rows = [*_kernel_rows(shown, checklist, complete=complete, brief=brief), left]
+        if brief:
+            rows += _first_action(group)
+            mark = f"{group.rank:>2} " if group.rank else " ! " if group.comes_first else " - "
+            title = _title(group, checklist)
+        else:
+            rows = [*_all_actions(group, checklist), *rows, *_about(group, timeline)]
+            number, mark = (f"{group.rank}. ", "[ ]") if group.rank else ("", "-")
+            mark = "[ ]" if group.comes_first else mark
+            title = styled(number, _title(group, checklist))
+        items.append(Item(title, _known(rows), mark=mark))
+    yield from [Items(tuple(items), apart=not brief)] if items else []
 
 
-def findings_blocks(report: ReportSummary, checklist: Checklist) -> Iterator[Block]:
-    """The first causes with evidence and first action, then roofs, and what was not evaluated."""
-    shown = checklist.major[:SHOWN]
-    yield from _headrooms(report, checklist)
-    yield Heading(words.HEADING, note=words.extents(checklist) if shown else "")
-    yield from _demonstrated(checklist)
-    yield from [] if shown else [Paragraph(words.summary(checklist))]
-    yield from _in_short(shown, checklist)
-    yield from _rest(shown, checklist)
-    if remarks := _remarks(report, checklist, report.path):
-        yield Facts("", remarks)
+def _all_actions(group: FindingGroup, checklist: Checklist | None) -> Iterator[Row]:
+    facets = checklist.facets_of(group.best) if checklist else ()
+    more = words.facet_actions(group.best, facets)
+    yield from (Row(label, _listed((*actions, *more))) for label, actions in _actions(group))
+    yield Row("verify", _listed(words.verify(group.best)))
+    yield Row("assumes", group.best.assumes)
 
 
-def findings_in_short(findings: Iterable[Finding]) -> Iterator[Block]:
-    """Findings with their first action, each on its own."""
-    yield from _in_short(map(words.single, findings), None)
-
-
-def findings_at_lines(findings: Iterable[Finding], kernels: int) -> Iterator[Block]:
-    """Findings at lines of one of so many `kernels`, without numbers."""
-    for finding in findings:
-        extent = f"the {kernels} selected kernels" if finding.is_selection else ""
-        rows = _kernel_rows([finding], None, brief=True, extent=extent, whole=kernels > 1)
-        yield Lines((strong(finding.title),))
-        yield Facts("", _known([*rows, *_first_action(words.single(finding))]), indent=4)
-
-
-def _in_short(groups: Iterable[FindingGroup], checklist: Checklist | None) -> Iterator[Items]:
-    items = []
-    for group in groups:
-        shown = group.findings[:_KERNELS_SHOWN]
-        rows = [
-            *_kernel_rows(shown, checklist, brief=True),
-            _left_out(group, len(shown)),
-            Row("all kernels", words.overlap(group)),
-            *_first_action(group),
-        ]
-        mark = f"{group.rank:>2} " if group.rank else " ! " if group.comes_first else " - "
-        items.append(Item(_title(group, checklist), _known(rows), mark=mark))
-    yield from [Items(tuple(items))] if items else []
+def _about(group: FindingGroup, timeline: str) -> Iterator[Row]:
+    rule, page = group.rule, group.best.page
+    yield Row("timeline", "" if group.best.group else timeline)
+    yield Row("effort", f"{rule.effort}; category {rule.category}")
+    explained = f"profkit rules explain {rule.name}{', ' if page else ''}"
+    yield Row("details", styled(explained, link(page, page)))
 
 
 def _first_action(group: FindingGroup) -> Iterator[Row]:
@@ -295,19 +285,16 @@ def _kernel_rows(
     *,
     brief: bool = False,
     complete: bool = False,
-    whole: bool = False,
-    extent: str = "",
 ) -> Iterator[Row]:
-    """What is known of findings on their kernels; their speedups for the `whole` report, which is
-    the `extent`, too where there are several."""
+    """What is known of findings on their kernels; their speedups for the whole report too where
+    there are several."""
     proofs: list[DemonstratedSpeedup] = []
     for place, finding in enumerate(findings):
         if finding.group:
             name = code(words.kernel_name(finding.group))
             yield Row("kernel", name, most=1 if brief else _NAME_LINES)
         yield Row("", "" if brief else _shape(finding))
-        estimate = words.estimate(finding, whole=whole or len(findings) > 1, extent=extent)
-        yield Row("estimated speedup", estimate)
+        yield Row("estimated speedup", words.estimate(finding, whole=len(findings) > 1))
         if checklist:
             yield Row("also seen as", words.facets(checklist.facets_of(finding)))
             if (proof := checklist.proof_of(finding)) and proof not in proofs:
@@ -380,23 +367,23 @@ def overview_blocks(report: ReportSummary, checklist: Checklist, width: int) -> 
     causes = checklist.causes
     first = [group for group in checklist.major if group.comes_first]
     shown = [*first, *causes[:SHOWN]] or list(checklist.major[:SHOWN])
-    distant = distances(report, checklist)
-    bars = (
-        styled(
-            f"#{numbers[id(group)]}  {words.factor(headroom.factor):<{_GAIN}}{drawn}  ",
-            quiet(parts),
-        )
-        for group, headroom, drawn, parts in distant
-    )
-    if distant:
-        yield Heading("Headroom", 3, words.BAR)
-        yield Lines(tuple(bars))
+    yield from _headrooms(report, checklist, numbers)
     yield Heading(words.HEADING, note=words.legend(checklist) if causes else "")
     yield from _demonstrated(checklist)
     yield from [] if shown else [Paragraph(words.summary(checklist))]
     yield Lines(tuple(line for group in shown for line in _lines(group, width, checklist, numbers)))
-    yield from _rest(shown, checklist)
-    yield from [Lines((quiet(words.notes()),))] if causes else []
+    after = causes[SHOWN:]
+    more = f", {len(after) - _TRYING} more" if len(after) > _TRYING else ""
+    others = sum(not group.rank for group in checklist.major if group not in shown)
+    left = (
+        f"{plural(others, 'finding')} without an estimated speedup" if others else "",
+        words.folded(checklist.minor),
+    )
+    hidden = "; ".join(filter(None, left))
+    rest = f"{words.trying(after[:_TRYING])}{more}", f"Not shown: {hidden}" if hidden else ""
+    yield from [Lines((". ".join(filter(None, rest)),))] if any(rest) else []
+    yield from _divided(checklist)
+    yield from [Lines((quiet(words.NOTES),))] if causes else []
     apart = [group for group in checklist.major if group.rank and group.rule.numerics]
     proven = "" if checklist.headline else words.proven(checklist.proofs)
     named = [group.best.group for group in shown]
@@ -445,16 +432,3 @@ def _lines(
     others = f"  +{plural(more, 'kernel')}" if more else ""
     if best.group or own:
         yield styled(start, short, quiet(f"{remark}{others}"))
-
-
-def _rest(shown: Sequence[FindingGroup], checklist: Checklist) -> Iterator[Block]:
-    """What is worth trying after those that were shown, and how many are left."""
-    left = [group for group in checklist.major if group not in shown]
-    causes = [group for group in left if group in checklist.causes]
-    more = f", {len(causes) - _TRYING} more" if len(causes) > _TRYING else ""
-    others = sum(not group.rank for group in left)
-    parts = [f"{plural(others, 'finding')} without an estimated speedup" if others else ""]
-    line = "; ".join(filter(None, (*parts, words.folded(checklist.minor))))
-    rest = [f"{words.trying(causes[:_TRYING])}{more}", f"Not shown: {line}" if line else ""]
-    yield from [Lines((". ".join(filter(None, rest)),))] if any(rest) else []
-    yield from _divided(checklist)

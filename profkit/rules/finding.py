@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from profkit.rules.memory import Similar
 
 SECTOR = 32  # the bytes of a sector on every architecture
-_OVERLAP = 1.01  # chosen: factors are printed to two decimals
+_PLACES = 3  # chosen: they fit two lines at 100 columns
 _WIDTHS: dict[Confidence, float] = {"high": 1.3, "medium": 2.0}
 """The widest range, as high over low, of an estimate of that confidence; chosen."""
 _UNIT_OF_ARGUMENTS = {"min", "max", "abs", "ceil", "clip", "otherwise", "where"}
@@ -155,8 +155,8 @@ class Finding:
 
     The rest is its place in a checklist. `rank` is shared by the findings of one rule; 0 without an
     estimate. `actions` are those for the kernel's architecture, or, for a kernel of a `library`,
-    what its caller can change; `places` are the first of the lines or instructions that the
-    rule blames, where recorded and requested, `blamed` more of them, to compare. `facet_of` is the
+    what its caller can change; `blamed` are the lines or instructions that the rule blames,
+    most first, where recorded. `facet_of` is the
     rule whose finding on its kernel shows the same cause and stands first of them, "" for that one
     (rules.causes). `page` documents the rule, "" for a user's own. `is_selection` states that
     its gain for the whole is of launches that were selected from a report. `variant` is the one
@@ -175,7 +175,6 @@ class Finding:
     bound: float = math.nan
     rank: int = 0
     actions: tuple[str, ...] = ()
-    places: tuple[Place, ...] = ()
     blamed: tuple[Place, ...] = ()
     page: str = ""
     is_selection: bool = False
@@ -215,6 +214,11 @@ class Finding:
     def is_ceiling(self) -> bool:
         """Whether only what all idle time gives is known, of a timeline as a whole."""
         return self.rule.about == "timeline" and self.rule.confidence == "low"
+
+    @property
+    def places(self) -> tuple[Place, ...]:
+        """The first of the places that its rule blames, as far as they were looked up."""
+        return tuple(each for each in self.blamed[:_PLACES] if each.line or each.offset)
 
     @property
     def title(self) -> str:
@@ -288,19 +292,6 @@ class FindingGroup:
     minor: bool
     variant: str = ""
     comes_first: bool = False
-
-    @property
-    def overlapping(self) -> float:
-        """The factor that the savings of its kernels would give if they were added up, where some
-        are of the same launches, which count once: more than `speedup`. NaN where none are."""
-        runs = (
-            finding.estimate.run
-            for finding in self.findings
-            if finding.estimate and finding.variant == self.variant
-        )
-        left = 1 - math.fsum(1 - 1 / run for run in runs)
-        total = 1 / left if left > 0 else math.inf
-        return total if total > self.speedup * _OVERLAP else math.nan
 
     @property
     def best(self) -> Finding:

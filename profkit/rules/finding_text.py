@@ -6,6 +6,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -41,11 +42,9 @@ if TYPE_CHECKING:
 
 HEADING = "Bottlenecks and estimated speedups"
 NOTHING = "nothing found"
-NOT_ADDITIVE = "estimates are not additive"
 _LEAST = f"{1 - 1 / WORTH:.0%}"
 _HELD = "docs/reference/accuracy.md"
-RANGES = f"how often it held: {_HELD}"
-LEFT_OUT = f"findings that save less than {_LEAST} of their kernel are left out"
+_LEFT_OUT = f"savings below {_LEAST} of a kernel left out"
 HEADROOM = (
     "Headroom: speedup that a kernel's present DRAM traffic "
     f"(at {REACH['dram_busy']:.0%} of peak), FLOP and launch allow"
@@ -58,12 +57,15 @@ BAR = "of the time; exposed: latency, imbalance, tail"
 DEMONSTRATED = "Demonstrated speedup"
 NO_TIMELINE_FINDING = "No limit was found that a fix would relieve by 2% or more."
 FIRST = "Fix first, then record again: until then, estimates for these kernels are not valid"
+CAUSES = "Causes, the most promising first"
 TRYING = "Worth trying after them"
 DIVIDED = "The GPU is not filled"
 IF_DIVIDED = "fewer blocks than SMs; the last factor if the work can be divided"
 NUMERICS = "These change numerics: another data type"
 INFORMATIVE = "Without an estimated speedup"
 TIMELINE = "the timeline"
+NOTES = f"[low, high] ({_HELD}: how often it held); {_LEFT_OUT}"
+"""What ranges are, and which findings are left out."""
 _RANGE = "kernel [low, high]"
 STEP = "a step in steady state"
 _SPAN = "the time from the first to the last GPU work"
@@ -171,15 +173,15 @@ def _run_factor(value: float) -> str:
     return factor(value) if value >= _WORTH_A_DIGIT else f"below {_WORTH_A_DIGIT}x"
 
 
-def estimate(item: Finding, *, whole: bool = True, extent: str = "") -> str:
+def estimate(item: Finding, *, whole: bool = True) -> str:
     """A kernel's estimated speedup with its range, and what is known about it; `whole` adds that
-    for the whole report, `extent` names what that is of."""
+    for the whole report."""
     if item.estimate is None:
         return prospects(item)
     if item.group is None:
         of = _extent(item, "") + (", start-up included" if item.is_ceiling else "")
         return f"{item.speedup_text} for {of}; {prospects(item, whole=False)}"
-    return f"{gain(item.estimate)}{of_chain(item)}; {prospects(item, whole=whole, extent=extent)}"
+    return f"{gain(item.estimate)}{of_chain(item)}; {prospects(item, whole=whole)}"
 
 
 def of_chain(item: Finding) -> str:
@@ -187,13 +189,12 @@ def of_chain(item: Finding) -> str:
     return " for its kernel chain" if item.rule.spans == "chain" and item.estimate else ""
 
 
-def prospects(item: Finding, *, whole: bool = True, extent: str = "") -> str:
-    """The speedup for the `whole` report, what limits the kernel after it, and the confidence;
-    `extent` names what the report's speedup is of."""
+def prospects(item: Finding, *, whole: bool = True) -> str:
+    """The speedup for the `whole` report, what limits the kernel after it, and the confidence."""
     estimate = item.estimate
     if estimate is None:
         return _no_estimate(item) or f"unknown; {_limits(item)}"
-    parts = [whole_gain(item, extent)] if whole else []
+    parts = [whole_gain(item)] if whole else []
     parts += _bound(item, estimate)
     return "; ".join((*parts, f"{item.confidence} confidence"))
 
@@ -242,13 +243,11 @@ def busiest(item: Finding) -> str:
     return f"busiest resource: {floor.label} ({percent(floor.busy)})" if floor else ""
 
 
-def whole_gain(item: Finding, extent: str = "") -> str:
-    """The speedup of all launches together: `1.05x for the whole report`, or for the `extent`;
-    "" without one."""
+def whole_gain(item: Finding) -> str:
+    """The speedup of all launches together: `1.05x for the whole report`; "" without one."""
     if item.estimate is None:
         return ""
-    whole = extent or _extent(item, item.variant)
-    return f"{_run_factor(item.estimate.run)} for {whole}"
+    return f"{_run_factor(item.estimate.run)} for {_extent(item, item.variant)}"
 
 
 def item_gain(item: FindingGroup) -> str:
@@ -264,13 +263,6 @@ def item_gain(item: FindingGroup) -> str:
 def _is_lower(estimate: Estimate) -> bool:
     """Whether an estimate is the lower end of its range."""
     return factor(estimate.low) == factor(estimate.likely) != factor(estimate.high)
-
-
-def overlap(item: FindingGroup) -> str:
-    """Why an item gains less than its kernels' savings add up to; "" where it does not."""
-    if math.isnan(item.overlapping):
-        return ""
-    return f"{item_gain(item)} for {whole_of(item)}: their launches overlap, each counts once"
 
 
 def whole_of(item: FindingGroup) -> str:
@@ -314,30 +306,15 @@ def _has_several_bases(checklist: Checklist) -> bool:
 
 def legend(checklist: Checklist) -> str:
     """What the speedups of items and kernels are of, in a few words."""
-    title = "title: of part in ()" if _has_several_bases(checklist) else f"of {whole(checklist)}"
-    return f"{title}; {_RANGE}; not additive"
+    is_selection = any(item.is_selection for item in checklist.items)
+    first = f"of {'the selected launches' if is_selection else 'the whole report'}"
+    first = "title: of part in ()" if _has_several_bases(checklist) else first
+    return f"{first}; {_RANGE}; not additive"
 
 
 def extents(checklist: Checklist) -> str:
     """What the speedups of items and kernels are of, their ranges, and what is left out."""
-    first = f"of {whole(checklist)}, then per {_RANGE}"
-    if _has_several_bases(checklist):
-        first = f"title: part in parentheses; below: {_RANGE}"
-    order = "the order counts recorded fixes of similar kernels too"
-    return f"{first} ({RANGES}); {NOT_ADDITIVE}; {order}; {LEFT_OUT}"
-
-
-def notes() -> str:
-    """What ranges are, and which findings are left out, in one line."""
-    return f"[low, high] ({_HELD}: how often it held); savings below {_LEAST} of a kernel left out"
-
-
-def whole(checklist: Checklist) -> str:
-    """What the speedups of items are of."""
-    if _has_several_bases(checklist):
-        return "the part in parentheses"
-    is_selection = any(item.is_selection for item in checklist.items)
-    return "the selected launches" if is_selection else "the whole report"
+    return f"{legend(checklist)} ({_HELD}: how often ranges held); {_LEFT_OUT}"
 
 
 def actions_of(item: FindingGroup) -> tuple[tuple[tuple[str, ...], bool], ...]:
@@ -370,13 +347,9 @@ def facets(found: Iterable[Finding]) -> str:
 
 def facet_actions(item: Finding, found: Iterable[Finding]) -> tuple[str, ...]:
     """What facets of a cause suggest beyond its head."""
-    others = {
-        f"{_inline(each.title)}: {action}": None
-        for each in found
-        for action in each.actions[:1]
-        if action not in item.actions
-    }
-    return tuple(others)[:_FACET_ACTIONS]
+    named = ((_inline(each.title), action) for each in found for action in each.actions[:1])
+    others = (f"{name}: {action}" for name, action in named if action not in item.actions)
+    return tuple(islice(others, _FACET_ACTIONS))
 
 
 def _inline(title: str) -> str:

@@ -98,7 +98,7 @@ def test_bank_conflicts_are_blamed_on_their_line_and_bounded_by_l2(profkit_cli: 
 def test_findings_come_right_after_the_kernels(profkit_cli: Cli) -> None:
     shown = profkit_cli("analyze", KNOWN, "--top", "3").stdout
     assert shown.index("Kernel ") < shown.index(HEADING) < shown.index(DETAILS)
-    block = shown[shown.index(HEADING) : shown.index(DETAILS)]
+    block = shown[shown.index(HEADING) : shown.index(TRYING)]
     assert len(re.findall(r"^ \d  [\d.]+x  ", block, re.MULTILINE)) == SHOWN
     assert (
         len(re.findall(r"^ +estimated speedup +[\d.]+x \[[\d.]+, [\d,.]+\]", block, re.M)) >= SHOWN
@@ -256,9 +256,8 @@ def test_several_reports_have_a_checklist_each(profkit_cli: Cli) -> None:
 
 def test_from_python() -> None:
     report = profkit.load(KNOWN)
-    found = report.checklist(blamed=1)
+    found = report.checklist()
     assert found.items[0].places
-    assert not any(item.places for item in found.items if item.rank > 1)
     by_kernel = [
         item for group in report.summary.groups for item in found.findings_on(group) if item.rank
     ]

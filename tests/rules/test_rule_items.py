@@ -13,7 +13,7 @@ from msgspec import structs
 from profkit.report.summary import groups
 from profkit.rules.checklist import WORTH_ACTING, Checklist, checklist
 from profkit.rules.finding import Evidence
-from profkit.rules.finding_text import certainty, measured, overlap, verify
+from profkit.rules.finding_text import certainty, measured, verify
 from profkit.rules.memory import Similar
 from profkit.rules.rule_file import shipped_rules
 from tests.conftest import h200
@@ -34,7 +34,6 @@ def test_a_rule_on_several_kernels_is_one_item(tmp_path: Path) -> None:
     assert [own.rank for own in found.items] == [item.rank] * 2 == [1, 1]
     assert item.best is found.items[0]
     assert item.speedup == pytest.approx(100 / (100 - 30 - 5))
-    assert overlap(item) == ""
 
 
 def test_items_are_in_the_order_of_the_speedup_that_is_shown(tmp_path: Path) -> None:
