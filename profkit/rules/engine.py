@@ -28,7 +28,7 @@ from profkit.core.columns import Column, both
 from profkit.core.expression import Expression
 from profkit.core.typed_file import part
 from profkit.report.checks import NOT_HERE, UNDEFINED
-from profkit.report.floors import ESSENTIAL, LAUNCH, SHORTEST, USUAL, WORTH, shares
+from profkit.report.floors import LAUNCH, SHORTEST, USUAL, WORTH, shares
 from profkit.report.resources import RESOURCES
 from profkit.report.summary import Group, LaunchSummary, ReportSummary
 from profkit.rules.calibration import Calibration, shipped_calibration
@@ -43,7 +43,7 @@ from profkit.rules.finding import (
 )
 from profkit.rules.headroom import Headroom, headroom
 from profkit.rules.memory import shipped_memory
-from profkit.rules.rule_file import CONTEXT, Rule
+from profkit.rules.rule_file import CONTEXT, LATENCY, Rule, is_stall
 from profkit.rules.samples import NOT_SAMPLED, SAMPLED, SAMPLED_FROM, Sampled
 from profkit.rules.standing import remember
 
@@ -323,13 +323,19 @@ class _Table(ABC, Generic[Row]):
         return UNDEFINED
 
     def _lacking(self, rule: Rule, index: int) -> tuple[str, ...]:
-        """What an estimate rests on and is not known."""
-        ones = np.ones(len(self.subjects))
-        needed = (name for name in rule.relieves if self.floors.get(name, ones)[index] > 0)
-        formulas = [*(rule.relieves[name] for name in needed), *rule.takes.values()]
+        """What an estimate rests on and is not known: of what the fix relieves, as far as the
+        kernel is known to use it, or all of that where none is known."""
+        use = {name: self._use(name)[index] for name in rule.relieves}
+        used = [name for name, share in use.items() if share > 0]
+        formulas = [*(rule.relieves[name] for name in used), *rule.takes.values()]
         formulas += [rule.time] if rule.time else []
         unknown = [each for each in formulas if math.isnan(self._at(each, rule, index))]
-        return self._needed(unknown, rule, index)
+        blind = () if formulas or not all(map(math.isnan, use.values())) else tuple(use)
+        return (*blind, *self._needed(unknown, rule, index))
+
+    def _use(self, name: str) -> Column:
+        """How much of a resource, or of what else a fix relieves, each subject uses."""
+        return np.ones(len(self.subjects))
 
     @abstractmethod
     def _estimate(self, rule: Rule, index: int) -> Estimate: ...
@@ -440,11 +446,8 @@ class _Kernels(_Table[Group]):
             return typical.why_missing(SAMPLED_FROM) or unread
         return typical.why_missing(name) or UNDEFINED
 
-    def _lacking(self, rule: Rule, index: int) -> tuple[str, ...]:
-        """What the rule's formulas and the resources that bound any kernel lack."""
-        launch = self.subjects[index].typical
-        missing = [name for name in ESSENTIAL if launch.why_missing(name) not in {"", NOT_HERE}]
-        return tuple(dict.fromkeys((*super()._lacking(rule, index), *missing)))
+    def _use(self, name: str) -> Column:
+        return self._column(name)
 
     def _estimate(self, rule: Rule, index: int) -> Estimate:
         group = self.subjects[index]
@@ -478,17 +481,36 @@ class _Kernels(_Table[Group]):
             run=self._total / (self._total - saved),
             saved=saved,
             launches=launches,
+            without_stalls=1 / (1 - avoided) if (avoided := self._avoided(rule, index)) else 1 / left,
         )
 
     def _left(self, rule: Rule, index: int, bound: float) -> float:
         """The share of the time that the fix likely leaves."""
-        left = []
+        left = [1 - self._exposure[index] * self._avoided(rule, index)]
         if rule.relieves or rule.takes:
             highest = max((float(floor[index]) for floor in self.floors.values()), default=0.0)
             left.append(bound + (1 - highest) * (1 - max(highest - bound, 0.0)))
         if rule.time is not None:
             left.append(self._at(rule.time, rule, index))
         return min(max(min(left), bound / USUAL, _LEAST), 1.0)
+
+    @cached_property
+    def _exposure(self) -> Column:
+        """The share of a stalled warp's time in which its scheduler issues nothing; where warps
+        were not counted, the share of the time in which schedulers issue nothing."""
+        exposure, issue = self._column("wait_exposure"), self._column("issue_busy")
+        return np.where(np.isnan(exposure), 1 - np.nan_to_num(issue), exposure)
+
+    def _avoided(self, rule: Rule, index: int) -> float:
+        """The share of the warps' latency that the fix avoids, as far as it was recorded."""
+        latency = self._column(LATENCY)[index]
+        avoided = (
+            (1 - min(max(self._at(left, rule, index), 0.0), 1.0))
+            * (self._column(name)[index] / latency)
+            for name, left in rule.relieves.items()
+            if is_stall(name)
+        )
+        return min(sum(share for share in avoided if not math.isnan(share)), 1 - _LEAST)
 
     def headrooms(self, findings: Iterable[Finding]) -> Mapping[int, Headroom]:
         """The headroom of each kernel by its typical launch, with the DRAM traffic and FLOP that

@@ -119,7 +119,8 @@ class Estimate:
     `bound_seconds` is the time below which the floor of `bounded_by` holds the kernel after the
     fix, "" where all floors are far below what the fix leaves; `run` is the likely factor for the
     whole report, `saved` what is likely saved of it (s). `launches` are those that get faster by
-    these factors, none for a timeline.
+    these factors, none for a timeline. `without_stalls` is the factor if a warp's time were all
+    that counts, and the fix only took its stalls away (Amdahl's law on warp samples).
     """
 
     likely: float
@@ -130,6 +131,7 @@ class Estimate:
     run: float
     saved: float
     launches: tuple[LaunchSummary, ...] = ()
+    without_stalls: float = 1.0
 
     @property
     def whole_seconds(self) -> float:

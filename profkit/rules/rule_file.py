@@ -28,7 +28,15 @@ from profkit.core.yaml_files import compose_yaml
 from profkit.machine_code.blame import AWAITED, COUNTED, SAMPLES
 from profkit.report.catalog import catalog
 from profkit.report.resources import RESOURCES
-from profkit.rules.samples import APPLICATION, CATEGORIES, CHAIN, SAMPLED, SAVINGS, Match
+from profkit.rules.samples import (
+    APPLICATION,
+    CATEGORIES,
+    CHAIN,
+    GROUPS,
+    SAMPLED,
+    SAVINGS,
+    Match,
+)
 from profkit.timeline import region
 
 CONTEXT: Mapping[str, tuple[str, str]] = {**CHAIN, **SAMPLED}
@@ -36,6 +44,8 @@ CONTEXT: Mapping[str, tuple[str, str]] = {**CHAIN, **SAMPLED}
 from warp samples by instruction, unknown where those were not recorded."""
 
 DIVISION = "grid_too_small"
+LATENCY = "warp_latency"
+"""All stalls of a warp together: what a fix may relieve besides resources and single reasons."""
 
 _DEEPEST = 10  # levels of a file, chosen: twice what a rule needs
 _SIMILAR = 0.5  # of a misspelled name, chosen: a whole word less or more is still close
@@ -103,8 +113,9 @@ Confidence = Literal["high", "medium", "low"]
 class RuleForm(Model, frozen=True, kw_only=True, dict=True):
     """The conditions of a bottleneck and the effect of its fix.
 
-    `when` are conditions that must all hold. `relieves` maps a resource, or a part of the time of a
-    timeline or of an application's step, to the share of it that remains after a fix, `takes` a
+    `when` are conditions that must all hold. `relieves` maps a resource, a stall reason (or all of
+    them: `warp_latency`), a group of those, or a part of the time of a timeline or of an
+    application's step, to the share of it that remains after a complete fix, `takes` a
     resource to its additional use by the fix, as a share of the present time; `time` is the share
     of the kernel's time that remains if no resource bounds it, with `spans: chain` of all kernels
     in its chain together. A rule with none of them is informative: it has no estimate. `flop` is
@@ -169,7 +180,9 @@ class Rule(RuleForm, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def relieves(self) -> Mapping[str, Expression]:
-        return {name: parse(str(text)) for name, text in self.relief.items()}
+        parts = {part: text for name, text in self.relief.items() for part in GROUPS.get(name, ())}
+        alone = {name: text for name, text in self.relief.items() if name not in GROUPS}
+        return {name: parse(str(text)) for name, text in (parts | alone).items()}
 
     @cached_property
     def takes(self) -> Mapping[str, Expression]:
@@ -225,6 +238,11 @@ class Rule(RuleForm, frozen=True, kw_only=True, dict=True):
         others = filter(None, (self.flop, self.bound))
         names = (name for each in (*self.when, *self.formulas, *others) for name in each.names)
         return tuple(dict.fromkeys((*names, *self.evidence)))
+
+
+def is_stall(name: str) -> bool:
+    """Whether this names the cycles that a warp stalls for a reason, or for all."""
+    return name == LATENCY or name.startswith("stall_")
 
 
 _FIELDS = {each.encode_name: each for each in fields(RuleForm)}
@@ -443,7 +461,9 @@ def _faults_of_names(rule: Mapping[str, Any]) -> Iterator[tuple[Place, str]]:
         "quantity": {"timeline": region.QUANTITIES, "application": APPLICATION}.get(
             about, [*catalog().quantities, *CONTEXT]
         ),
-        "resource": {"timeline": region.PARTS, "application": SAVINGS}.get(about, RESOURCES),
+        "resource": {"timeline": region.PARTS, "application": SAVINGS}.get(
+            about, [*RESOURCES, LATENCY, *filter(is_stall, catalog().quantities), *GROUPS]
+        ),
         "line quantity": [*lines, *AWAITED, *COUNTED],
         "stall reason": [name.removeprefix(SAMPLES) for name in lines if SAMPLES in name],
     }

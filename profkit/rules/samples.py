@@ -48,7 +48,9 @@ CODE: Mapping[str, tuple[str, str]]
 """Quantities of a kernel's machine code, with unit and meaning."""
 LAUNCHED: Mapping[str, tuple[str, str]]
 """Quantities of a kernel's launch and declared work besides the catalog's."""
-CHAIN, SAMPLED, APPLICATION, SAVINGS, CATEGORIES, CODE, LAUNCHED = shipped_yaml(
+GROUPS: Mapping[str, Sequence[str]]
+"""Names for several resources or stalls in what a fix relieves."""
+CHAIN, SAMPLED, APPLICATION, SAVINGS, CATEGORIES, CODE, LAUNCHED, GROUPS = shipped_yaml(
     "profkit.rules", "vocabulary.yaml"
 ).values()
 
