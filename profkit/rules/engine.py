@@ -27,7 +27,7 @@ import numpy as np
 from profkit.core.columns import Column, both
 from profkit.core.expression import Expression
 from profkit.core.typed_file import part
-from profkit.report.checks import NOT_HERE, UNDEFINED
+from profkit.report.checks import NOT_COLLECTED, NOT_HERE, UNDEFINED
 from profkit.report.floors import LAUNCH, SHORTEST, USUAL, WORTH, shares
 from profkit.report.resources import RESOURCES
 from profkit.report.summary import Group, LaunchSummary, ReportSummary
@@ -50,6 +50,7 @@ from profkit.rules.standing import remember
 AT_THE_ROOF = "at_the_roof"
 _PICKED = "kernel-name"  # ncu's option for some kernels: others ran between their launches
 _SPANS = {"timeline": "gpu_span", "application": "step_time"}
+_SUPPOSED = 0.5  # chosen: the share that a fix leaves of what was not recorded
 _LEAST = 1e-3  # share of the time that is left at least, chosen: no estimate exceeds 1000x
 _NOT_ATTRIBUTED = "too few stalls could be attributed to a load"
 
@@ -213,19 +214,20 @@ class _Table(ABC, Generic[Row]):
         """The findings of all rules, and what keeps others from being evaluated.
 
         Conditions say what a rule is about, not how much that takes: without an estimate that the
-        rule has formulas for, nor a bound that is worth it, whether there is anything to find is
-        not known.
+        rule has formulas for, whether there is anything to find is not known. What is known may
+        bound it even so: such a finding is `lacking` what was not recorded.
         """
         findings: list[Finding] = []
         unknown: dict[str, UnevaluatedRule] = {}
         for rule in rules:
             undecided = []
             for index, held in enumerate(self._held(rule)):
-                finding = self._finding(rule, index) if held == 1 else None
-                is_bounded = finding is not None and finding.bound >= WORTH
-                if math.isnan(held) or (finding and finding.lacking and not is_bounded):
+                if held == 0:
+                    continue
+                finding = self._finding(rule, index, decided=held == 1)
+                if math.isnan(held) or finding.lacking:
                     undecided.append(index)
-                elif finding:
+                if held == 1 and not finding.lacking or finding.estimate:
                     findings.append(finding)
             if undecided:
                 unknown[rule.name] = self._lack(rule, undecided)
@@ -260,7 +262,7 @@ class _Table(ABC, Generic[Row]):
     def _sample(self, rule: Rule, held: Column) -> None:
         """Look up what the rule reads of the samples by instruction, where it may still fire."""
 
-    def _finding(self, rule: Rule, index: int) -> Finding:
+    def _finding(self, rule: Rule, index: int, *, decided: bool = True) -> Finding:
         compared = [each for when in rule.when for each in self._compared(when, rule, index)]
         shown = [each for pair in compared if (each := _shown(*pair))]
         quantities = {each.quantity for each in shown}
@@ -269,7 +271,11 @@ class _Table(ABC, Generic[Row]):
             if name not in quantities and not math.isnan(value):
                 shown.append(evidence(name, value))
         lacking = self._lacking(rule, index) if rule.formulas else ()
-        estimate = None if lacking or not rule.formulas else self._estimate(rule, index)
+        if not decided:
+            lacking = tuple(dict.fromkeys((*self._open(rule, index), *lacking)))
+        estimate = None
+        if rule.formulas:
+            estimate = (self._supposed if lacking else self._estimate)(rule, index)
         held = tuple(each for each in shown if each.holds)
         bound = self._at(rule.bound, rule, index) if rule.bound and lacking else math.nan
         return Finding(rule, self.subjects[index], held, estimate, lacking, bound)
@@ -340,11 +346,15 @@ class _Table(ABC, Generic[Row]):
     @abstractmethod
     def _estimate(self, rule: Rule, index: int) -> Estimate: ...
 
-    def _relieved(self, rule: Rule) -> Mapping[str, Column]:
-        """The floors after the fix; what is unknown is taken as not relieved."""
+    def _supposed(self, rule: Rule, index: int) -> Estimate | None:  # noqa: ARG002
+        """What is known of the effect of a fix although some of it was not recorded."""
+        return None
+
+    def _relieved(self, rule: Rule, unknown: float = 1.0) -> Mapping[str, Column]:
+        """The floors after the fix, which leaves a share of `unknown` of what is not known."""
         after = dict(self.floors)
         for name in rule.relieves.keys() & after.keys():
-            left = np.nan_to_num(self._value(rule.relieves[name], rule), nan=1.0)
+            left = np.nan_to_num(self._value(rule.relieves[name], rule), nan=unknown)
             after[name] = after[name] * np.clip(left, 0.0, 1.0)
         for name in rule.takes.keys() & after.keys():
             after[name] = after[name] + np.nan_to_num(self._value(rule.takes[name], rule))
@@ -451,13 +461,7 @@ class _Kernels(_Table[Group]):
 
     def _estimate(self, rule: Rule, index: int) -> Estimate:
         group = self.subjects[index]
-        after = {name: float(column[index]) for name, column in self._relieved(rule).items()}
-        after[LAUNCH] = SHORTEST / group.typical.duration
-        bound = min(max(after.values()), 1.0)
-        # the next limit is a resource that the rule does not relieve
-        limits = {name: share for name, share in after.items() if name not in rule.relieves}
-        bounding = max(limits, key=limits.__getitem__)
-        most = 1 / min(max(limits[bounding], _LEAST), 1.0)
+        bound, bounding, most = self._limits(rule, index)
         launches = tuple(launch for launch in group.launches if not launch.failed)
         is_chain = rule.spans == "chain"
         if is_chain:
@@ -481,15 +485,57 @@ class _Kernels(_Table[Group]):
             run=self._total / (self._total - saved),
             saved=saved,
             launches=launches,
-            without_stalls=1 / (1 - avoided) if (avoided := self._avoided(rule, index)) else 1 / left,
+            without_stalls=1 / (1 - self._avoided(rule, index) if any(map(is_stall, rule.relieves)) else left),
         )
+
+    def _limits(self, rule: Rule, index: int, unknown: float = 1.0) -> tuple[float, str, float]:
+        """The highest floor after a fix; the next limit, a resource that the fix does not relieve,
+        and the factor that it allows."""
+        columns = self._relieved(rule, unknown)
+        after = {name: float(column[index]) for name, column in columns.items()}
+        after[LAUNCH] = SHORTEST / self.subjects[index].typical.duration
+        limits = {name: share for name, share in after.items() if name not in rule.relieves}
+        bounding = max(limits, key=limits.__getitem__)
+        most = 1 / min(max(limits[bounding], _LEAST), 1.0)
+        return min(max(after.values()), 1.0), bounding, most
+
+    def _supposed(self, rule: Rule, index: int) -> Estimate | None:
+        """From 1 to what the next limit allows, likely what half of the unknown would give."""
+        group = self.subjects[index]
+        missing = {*self._open(rule, index), *self._lacking(rule, index)}
+        if not all(group.typical.why_missing(name).startswith(NOT_COLLECTED) for name in missing):
+            return None
+        bound, bounding, most = self._limits(rule, index, _SUPPOSED)
+        left = self._by_floors(bound, index)
+        if rule.bound and not math.isnan(factor := self._at(rule.bound, rule, index)):
+            left, most = min(left, factor**-_SUPPOSED), min(most, factor)
+        if rule.spans == "chain" or 1 / left < WORTH:
+            return None
+        launches = tuple(launch for launch in group.launches if not launch.failed)
+        saved = sum(launch.duration for launch in launches) * (1 - left)
+        return Estimate(
+            likely=1 / left,
+            low=1.0,
+            high=max(most, 1 / left),
+            bounded_by=RESOURCES.get(bounding, bounding),
+            bound_seconds=group.typical.duration / most,
+            run=self._total / (self._total - saved),
+            saved=saved,
+            launches=launches,
+            without_stalls=1 / left,
+        )
+
+    def _by_floors(self, bound: float, index: int) -> float:
+        """The share of the time that is left where the highest floor falls to `bound`, and the time
+        above it by the same share."""
+        highest = max((float(floor[index]) for floor in self.floors.values()), default=0.0)
+        return bound + (1 - highest) * (1 - max(highest - bound, 0.0))
 
     def _left(self, rule: Rule, index: int, bound: float) -> float:
         """The share of the time that the fix likely leaves."""
         left = [1 - self._exposure[index] * self._avoided(rule, index)]
         if rule.relieves or rule.takes:
-            highest = max((float(floor[index]) for floor in self.floors.values()), default=0.0)
-            left.append(bound + (1 - highest) * (1 - max(highest - bound, 0.0)))
+            left.append(self._by_floors(bound, index))
         if rule.time is not None:
             left.append(self._at(rule.time, rule, index))
         return min(max(min(left), bound / USUAL, _LEAST), 1.0)
