@@ -1,8 +1,8 @@
-"""Writes the memory of recorded fixes: `python -m kernels.fixes [SOURCE=FOLDER...]`
+"""Writes the memory of recorded fixes: `python -m kernels.fixes [FOLDER...]`
 
-The rows of the recorded pairs are written again, and those of each SOURCE from a folder of pairs,
-or of the sources that its pairs name; rows of other sources stay. Only numbers are kept: reports of
-others are read where they are.
+The rows of the recorded pairs are written again, and those of folders of published ones, whose
+pair.yaml has their source; rows of other sources stay. Only numbers are kept: reports of others are
+read where they are.
 """
 
 from __future__ import annotations
@@ -24,18 +24,44 @@ from profkit.rules.score import NAMED, pairs_in, read_pair
 FILE = Path("profkit/rules/fixes.csv")
 OWN = "profkit"
 ABOUT = ("name", "family", "source", "gpu", "category", "gain")
-RESOURCES = (
-    "dram", "l2", "l1", "lsu_data", "issue", "tensor", "fma", "alu", "fp64", "xu", "lsu",
+_LIMITS = {
+    f"occupancy_limit_{limit}": [
+        f"occupancy_limit_{other}"
+        for other in ("registers", "shared", "warps", "blocks")
+        if other != limit
+    ]
+    for limit in ("registers", "shared", "blocks")
+}
+NAMES = (
+    *(f"{name}_busy" for name in (
+        "dram", "l2", "l1", "lsu_data", "issue", "tensor", "fma", "alu", "fp64", "xu", "lsu",
+    )),
+    *(f"stall_{name} / warp_latency" for name in (
+        "barrier", "branch_resolving", "lg_throttle", "long_scoreboard", "math_pipe_throttle",
+        "membar", "mio_throttle", "no_instruction", "not_selected", "short_scoreboard", "wait",
+    )),
+    *(f"{name}_instructions / instructions_executed" for name in (
+        "local_memory", "global_memory", "shared_memory", "global_atomic", "shared_atomic",
+        "integer", "control", "conversion", "special", "fp32", "fp64", "half", "tensor", "barrier",
+        "shuffle",
+    )),
+    "threads_per_instruction / 32",
+    "occupancy_theoretical",
+    "occupancy_achieved",
+    *(f"min(2, min({', '.join(others)}) / {limit})" for limit, others in _LIMITS.items()),
+    "min(1, grid_size / sm_count)",
+    "waves / ceil(waves)",
+    "sm_imbalance",
+    "global_excessive_share",
+    # there is none where shared memory is not used
+    "otherwise(shared_excessive_share, 0 * instructions_executed)",
+    "min(2, dram_read_bytes / l2_read_bytes)",
+    "dram_write_share",
 )  # fmt: skip
-STALLS = (
-    "barrier", "branch_resolving", "lg_throttle", "long_scoreboard", "math_pipe_throttle", "membar",
-    "mio_throttle", "no_instruction", "not_selected", "short_scoreboard", "wait",
-)  # fmt: skip
-NAMES = (*(f"{name}_busy" for name in RESOURCES), *(f"stall_{name}" for name in STALLS))
 _DIGITS = 3
 
 
-def rows(source: str, folder: Path) -> Iterator[dict[str, str]]:
+def rows(folder: Path) -> Iterator[dict[str, str]]:
     """The pairs below a folder whose fix gained something."""
     with unpacked(folder) as places:
         for place in pairs_in(places):
@@ -56,8 +82,7 @@ def rows(source: str, folder: Path) -> Iterator[dict[str, str]]:
             described = features(values, NAMES)
             if np.count_nonzero(np.isfinite(described)) < FEWEST:
                 continue
-            publisher = pair.source or source
-            about = (pair.name, pair.family, publisher, before.gpus[0].name, pair.category)
+            about = (pair.name, pair.family, pair.source or OWN, before.gpus[0].name, pair.category)
             yield {
                 **dict(zip(ABOUT, (*about, f"{gain:.{_DIGITS}g}"), strict=True)),
                 **{
@@ -68,14 +93,13 @@ def rows(source: str, folder: Path) -> Iterator[dict[str, str]]:
 
 
 def main(arguments: list[str]) -> int:
-    folders = {OWN: Path("reports/h200/pairs")}
-    folders |= {name: Path(folder) for name, _, folder in (one.partition("=") for one in arguments)}
-    found = [row for source, folder in folders.items() for row in rows(source, folder)]
-    written = {*folders, *(row["source"] for row in found)}
+    folders = [Path("reports/h200/pairs"), *map(Path, arguments)]
+    found = [row for folder in folders for row in rows(folder)]
+    sources = {row["source"] for row in found}
     kept = []
     if FILE.exists():
         with FILE.open(encoding="utf-8", newline="") as file:
-            kept = [row for row in csv.DictReader(file) if row["source"] not in written]
+            kept = [row for row in csv.DictReader(file) if row["source"] not in sources]
     with FILE.open("w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, (*ABOUT, *NAMES), restval="", lineterminator="\n")
         writer.writeheader()

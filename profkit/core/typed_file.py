@@ -52,6 +52,7 @@ Number: TypeAlias = Annotated[float, Meta(ge=-_LARGEST, le=_LARGEST)] | int
 Amount: TypeAlias = Annotated[float, Meta(ge=0, le=_LARGEST)] | Annotated[int, Meta(ge=0)]
 """A number from 0 on, as it was written."""
 Count: TypeAlias = Annotated[int, Meta(ge=0)]
+Share: TypeAlias = Annotated[float, Meta(extra_json_schema={"minimum": 0, "maximum": 1})]
 if TYPE_CHECKING:
     Real: TypeAlias = float
 else:

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from msgspec import Meta
 
-from profkit.core.typed_file import Count, Model, Number, Output, Real, part
+from profkit.core.typed_file import Count, Model, Number, Output, Real, Share, part
 from profkit.core.version import __version__
 from profkit.report.names import file_name
 from profkit.report.source_lines import Place
@@ -19,7 +19,6 @@ from profkit.rules.headroom import Factor, Headroom
 from profkit.rules.memory import Similar
 
 F = TypeVar("F", bound="FindingRow")
-Share = Annotated[float, Meta(extra_json_schema={"minimum": 0, "maximum": 1})]
 Rank = Annotated[int, Meta(ge=1)] | None
 Conclusion = Literal["findings", "nothing found", "can't tell"]
 _MAY_LACK = ("rank", "kernel", "library", "variant", "assumes", "page", "facet_of")

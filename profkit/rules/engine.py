@@ -227,7 +227,7 @@ class _Table(ABC, Generic[Row]):
                 finding = self._finding(rule, index, decided=held == 1)
                 if math.isnan(held) or finding.lacking:
                     undecided.append(index)
-                if held == 1 and not finding.lacking or finding.estimate:
+                if (held == 1 and not finding.lacking) or finding.estimate:
                     findings.append(finding)
             if undecided:
                 unknown[rule.name] = self._lack(rule, undecided)
@@ -339,7 +339,7 @@ class _Table(ABC, Generic[Row]):
         blind = () if formulas or not all(map(math.isnan, use.values())) else tuple(use)
         return (*blind, *self._needed(unknown, rule, index))
 
-    def _use(self, name: str) -> Column:
+    def _use(self, name: str) -> Column:  # noqa: ARG002
         """How much of a resource, or of what else a fix relieves, each subject uses."""
         return np.ones(len(self.subjects))
 
@@ -474,6 +474,7 @@ class _Kernels(_Table[Group]):
             bound = min(bound, left)
         else:
             left = self._left(rule, index, bound)
+        avoided = self._avoided(rule, index)
         low, high = self._calibration.range("assumed" if rule.assumes else "counted", 1 / left)
         saved = sum(launch.duration for launch in launches) * (1 - left)
         return Estimate(
@@ -485,7 +486,7 @@ class _Kernels(_Table[Group]):
             run=self._total / (self._total - saved),
             saved=saved,
             launches=launches,
-            without_stalls=1 / (1 - self._avoided(rule, index) if any(map(is_stall, rule.relieves)) else left),
+            without_stalls=1 / (1 - avoided if avoided else left),
         )
 
     def _limits(self, rule: Rule, index: int, unknown: float = 1.0) -> tuple[float, str, float]:

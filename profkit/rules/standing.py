@@ -29,18 +29,18 @@ def remember(findings: Iterable[Finding], memory: Memory) -> list[Finding]:
 
 def _placed(findings: Sequence[Finding], memory: Memory) -> Iterator[Finding]:
     group = findings[0].group
-    nearest = memory.nearest(group.typical.values) if group else ()
-    places = sorted(
-        (each.estimate for each in findings if each.estimate), key=lambda each: -each.saved
-    )
-    alike = [similar(nearest, each.rule.category) for each in findings]
-    weighed = [
-        ((each.speedup - 1) * kernels.weight, each, kernels)
-        for each, kernels in zip(findings, alike, strict=True)
-    ]
+    alike = similar(memory, group.typical.values if group else {})
+    estimates = [each.estimate for each in findings if each.estimate]
+    places = sorted(estimates, key=lambda each: -each.saved)
+    weighed = []
+    for finding, estimate in zip(findings, estimates, strict=True):
+        kernels = alike(finding.rule.category)
+        # the likely factor is too low where another floor is near, the other too high
+        factor = (estimate.likely + estimate.without_stalls) / 2
+        weighed.append(((factor - 1) * kernels.weight, finding, kernels))
     weighed.sort(key=lambda each: -each[0])
     total = sum(weight for weight, *_ in weighed)
     for (weight, finding, kernels), place in zip(weighed, places, strict=True):
-        is_first = finding is weighed[0][1] and nearest and not finding.rule.is_apart
-        sure = certainty(weight / total) if is_first else None
+        is_first = finding is weighed[0][1] and kernels.among and not finding.rule.is_apart
+        sure = certainty(weight / total) if is_first and total else None
         yield replace(finding, similar=replace_field(kernels, certainty=sure), standing=place)
