@@ -534,7 +534,7 @@ class _Kernels(_Table[Group]):
 
     def _left(self, rule: Rule, index: int, bound: float) -> float:
         """The share of the time that the fix likely leaves."""
-        left = [1 - self._exposure[index] * self._avoided(rule, index)]
+        left = [1 - float(self._exposure[index]) * self._avoided(rule, index)]
         if rule.relieves or rule.takes:
             left.append(self._by_floors(bound, index))
         if rule.time is not None:
@@ -550,10 +550,9 @@ class _Kernels(_Table[Group]):
 
     def _avoided(self, rule: Rule, index: int) -> float:
         """The share of the warps' latency that the fix avoids, as far as it was recorded."""
-        latency = self._column(LATENCY)[index]
         avoided = (
             (1 - min(max(self._at(left, rule, index), 0.0), 1.0))
-            * (self._column(name)[index] / latency)
+            * float(self._column(name)[index] / self._column(LATENCY)[index])
             for name, left in rule.relieves.items()
             if is_stall(name)
         )

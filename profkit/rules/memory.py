@@ -2,9 +2,10 @@
 
 A kernel is described by about fifty shares: of its time that resources need, of its warps' latency
 that are stalls, of its instructions, and of what its launch leaves unused. The linear discriminant
-of the recorded kernels (Hastie, Tibshirani, Friedman, The Elements of Statistical Learning, 4.3, with
-a regularized covariance) says how likely each cause is; the nearest of them are shown. What was not recorded counts as usual, and is left out of distances. How often this is
-right: docs/reference/accuracy.md.
+of the recorded kernels (Hastie, Tibshirani, Friedman, The Elements of Statistical Learning, 4.3,
+with a regularized covariance) says how likely each cause is; the nearest of them are shown. What
+was not recorded counts as usual, and is left out of distances. How often this is right:
+docs/reference/accuracy.md.
 """
 
 from __future__ import annotations

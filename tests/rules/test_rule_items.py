@@ -123,6 +123,6 @@ def test_a_pipe_is_named_and_a_finding_alone_has_no_margin() -> None:
     assert verify(item) == ("alu_busy falls for the same work",)
     flag = Evidence("debug_information", 1.0, "flag", None, None)
     assert measured(flag) == "debug_information yes"
-    sure = dataclasses.replace(item, similar=Similar(5, (), "likely"))
+    sure = dataclasses.replace(item, similar=Similar(5, (), 0.5, "likely"))
     assert certainty(sure, item).startswith("likely: ")
     assert certainty(sure, None).startswith("the only cause with an estimate on this kernel")
