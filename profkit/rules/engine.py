@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Generic, TypeVar
@@ -272,13 +272,26 @@ class _Table(ABC, Generic[Row]):
                 shown.append(evidence(name, value))
         lacking = self._lacking(rule, index) if rule.formulas else ()
         if not decided:
-            lacking = tuple(dict.fromkeys((*self._open(rule, index), *lacking)))
+            lacking = tuple(dict.fromkeys([*self._open(rule, index), *lacking]))
         estimate = None
         if rule.formulas:
             estimate = (self._supposed if lacking else self._estimate)(rule, index)
+        if lacking and estimate:
+            shown.extend(self._relieved_most(rule, index, quantities))
         held = tuple(each for each in shown if each.holds)
         bound = self._at(rule.bound, rule, index) if rule.bound and lacking else math.nan
-        return Finding(rule, self.subjects[index], held, estimate, lacking, bound)
+        return Finding(
+            rule, self.subjects[index], held, estimate, lacking, bound, possible=not decided
+        )
+
+    def _relieved_most(self, rule: Rule, index: int, but: Collection[str]) -> Iterator[Evidence]:
+        """The use of the busiest resource that a fix relieves, unless it is one of some."""
+        used = {
+            name: float(self.floors[name][index]) for name in rule.relieves if name in self.floors
+        }
+        name = max(used, key=used.__getitem__, default="")
+        if name and name not in {*but, *rule.evidence}:
+            yield evidence(name, self._known(name, rule, index))
 
     def _condition(self, condition: Expression, rule: Rule, index: int) -> Condition:
         """A condition on a subject, with what it compares."""

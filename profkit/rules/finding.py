@@ -165,6 +165,7 @@ class Finding:
     whose time that gain is of, in a report of several; "" for the report's. `headroom` is the
     kernel's, None where unknown. `void_until` are the rules whose findings on its kernel come
     first: until they are fixed, it says nothing.
+    `possible` says that its conditions were not recorded, and recorded fixes speak for it.
     `similar` are recorded fixes of kernels like it, `standing` is the estimate whose place it takes
     among those on its kernel (rules.memory); None for its own.
     """
@@ -175,6 +176,7 @@ class Finding:
     estimate: Estimate | None
     lacking: tuple[str, ...] = ()
     bound: float = math.nan
+    possible: bool = False
     rank: int = 0
     actions: tuple[str, ...] = ()
     blamed: tuple[Place, ...] = ()
@@ -225,7 +227,7 @@ class Finding:
     @property
     def title(self) -> str:
         """What limits the kernel, in one line."""
-        return self.rule.title
+        return f"Possibly: {self.rule.title}" if self.possible else self.rule.title
 
     @property
     def kernel(self) -> str:
@@ -261,7 +263,7 @@ class Finding:
     @property
     def speedup_text(self) -> str:
         """`2.1x [1.5, 2.9]`, or that there is no estimate."""
-        if self.estimate and self.is_ceiling:
+        if self.estimate and (self.is_ceiling or self.possible):
             return f"up to {factor(self.estimate.high)}"
         return str(self.estimate or "no estimated speedup")
 
@@ -311,7 +313,7 @@ class FindingGroup:
     @property
     def title(self) -> str:
         """What limits the kernels, in one line."""
-        return self.rule.title
+        return self.best.title
 
     @property
     def own_speedup(self) -> str:

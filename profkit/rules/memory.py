@@ -29,6 +29,9 @@ NEAREST = 5
 """Recorded kernels that are shown, chosen: enough for a share, few enough to read."""
 _DOUBT = 0.05
 """The weight of a category without a vote; 0.01 to 0.2 rank alike."""
+POSSIBLE = 0.05
+"""The vote from which a cause is named though its conditions were not recorded, chosen: more than
+the average category has."""
 _SHRUNK = 0.3
 """The share of the unit matrix in the covariance of the features; 0.2 to 0.5 rank alike."""
 _TEMPERED = 2.0

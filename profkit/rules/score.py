@@ -453,8 +453,8 @@ def _rank(guess: Guess, accepted: Collection[str]) -> int | None:
 
 @cache
 def _apart() -> frozenset[str]:
-    """The categories of fixes that change numerics, which have a list of their own."""
-    return frozenset(rule.category for rule in shipped_rules() if rule.numerics)
+    """The categories of fixes that stand beside the ranking."""
+    return frozenset(rule.category for rule in shipped_rules() if rule.is_apart)
 
 
 def _own(checklist: Checklist, calibration: Calibration) -> Guess:

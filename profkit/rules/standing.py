@@ -9,7 +9,7 @@ from dataclasses import replace
 from msgspec.structs import replace as replace_field
 
 from profkit.rules.finding import Finding
-from profkit.rules.memory import Memory, certainty, similar
+from profkit.rules.memory import POSSIBLE, Memory, certainty, similar
 
 
 def remember(findings: Iterable[Finding], memory: Memory) -> list[Finding]:
@@ -35,12 +35,15 @@ def _placed(findings: Sequence[Finding], memory: Memory) -> Iterator[Finding]:
     weighed = []
     for finding, estimate in zip(findings, estimates, strict=True):
         kernels = alike(finding.rule.category)
+        if finding.possible and kernels.vote < POSSIBLE:
+            continue
         # the likely factor is too low where another floor is near, the other too high
         factor = (estimate.likely + estimate.without_stalls) / 2
         weighed.append(((factor - 1) * kernels.weight, finding, kernels))
     weighed.sort(key=lambda each: -each[0])
     total = sum(weight for weight, *_ in weighed)
-    for (weight, finding, kernels), place in zip(weighed, places, strict=True):
+    for (weight, finding, kernels), place in zip(weighed, places, strict=False):
         is_first = finding is weighed[0][1] and kernels.among and not finding.rule.is_apart
-        sure = certainty(weight / total) if is_first and total else None
+        share = 0.0 if finding.lacking else weight / total
+        sure = certainty(share) if is_first and total else None
         yield replace(finding, similar=replace_field(kernels, certainty=sure), standing=place)
