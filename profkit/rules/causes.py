@@ -72,8 +72,7 @@ def _is_compared(finding: Finding) -> bool:
 
 def _relieved(rule: Rule) -> set[str]:
     """The units and stall reasons that a fix relieves."""
-    names = {*rule.relieves, *(rule.time.names if rule.time else ())}
-    stalls = {name for name in names if name.startswith("stall_")}
+    stalls = {name for name in rule.relieves if name.startswith("stall_")}
     stalls |= {f"stall_{reason}" for selection in rule.match for reason in selection.stall}
     stalls |= {f"stall_{AWAITED.get(each, each.removeprefix(SAMPLES))}" for each in rule.blame}
     units = RESOURCES.keys() & rule.relieves.keys()
