@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from profkit.core.errors import UsageError
 from profkit.ui.text import cut
@@ -11,8 +12,7 @@ from profkit.ui.text import cut
 _SHOWN = 200  # characters of a path in an error, chosen
 
 
-@dataclass(frozen=True)
-class Access:
+class Access(Struct, frozen=True):
     """`roots` are resolved folders; `run` states that programs may be run."""
 
     roots: tuple[Path, ...]

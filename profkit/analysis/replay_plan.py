@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -32,8 +31,7 @@ _NAMED = 3  # chosen: how many unknown names a line has room for
 _COPIES = 2  # of the saved memory: each byte is read and written to restore it
 
 
-@dataclass(frozen=True)
-class Subject:
+class Subject(Struct, frozen=True):
     """The GPU that is planned for: its chip, capability and DRAM rate (B/s, 0 where unknown)."""
 
     name: str

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from msgspec import structs
+from msgspec import Struct, structs
 
 from profkit.analysis.report import select_launches
 from profkit.analysis.run_files import SUFFIXES, TIMELINE, one_report, one_timeline, reports_in
@@ -32,8 +31,7 @@ CODE_FOLDER = "code"
 _NAME_LENGTH = 16  # hexadecimal digits of a digest, chosen: no two cubins of a run have the same
 
 
-@dataclass(frozen=True)
-class Analysis:
+class Analysis(Struct, frozen=True):
     """What is known of a path without counters. `timeline` is that of its run in a line, "" where
     it has none; `durations` and `roofs` say where they are from, `notes` what a timeline lacks."""
 

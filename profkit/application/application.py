@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -127,8 +126,7 @@ class ApplicationFile(Output, frozen=True, kw_only=True, tag="profkit.applicatio
     processes: tuple[ProcessRow, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(Struct, frozen=True):
     """A line of the table: its depth below a group, share of the wall time, means over steps.
 
     `time` and `hidden`, the time behind other work, are in seconds.

@@ -9,7 +9,6 @@ kernels run at once, each has an equal share.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -182,8 +181,7 @@ def _joined(group: str, name: str, chunks: Sequence[tuple[int, Sequence[Part]]])
     return Part(group, name, np.concatenate(times), np.concatenate(hidden), count)
 
 
-@dataclass(frozen=True, eq=False)
-class _Program:
+class _Program(Struct, frozen=True, eq=False):
     """A process's work; the reaches are the latest end so far, by work and by call."""
 
     events: Events

@@ -18,11 +18,13 @@ import re
 from bisect import bisect_right, insort
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from statistics import median
 from typing import Literal
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from profkit.application.cuda_calls import ALLOCATION, call_kind
 from profkit.application.repetition import Mask
@@ -64,8 +66,7 @@ _WAITS_FOR_EVENT = re.compile(r"StreamWaitEvent")
 _RECORDS_EVENT = re.compile(r"EventRecord")
 
 
-@dataclass(frozen=True, slots=True)
-class Wait:
+class Wait(Struct, frozen=True):
     """For the end (or the start) of work, and the time that follows; `earlier`: of the previous
     repetition."""
 
@@ -309,8 +310,7 @@ def _window(events: Events, steps: Sequence[Steps]) -> tuple[int, int]:
     return length - best.first, best.count
 
 
-@dataclass(frozen=True, slots=True)
-class _Window:
+class _Window(Struct, frozen=True):
     """Steps in a row: the share of them that is not typical, how far their mean time is apart from
     the median, as a share of that, and `before` the same of the steps one before: a pause between
     two steps is in the graph of both."""

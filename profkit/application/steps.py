@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import Enum
 
 import numpy as np
@@ -130,8 +129,7 @@ class Steps(Struct, frozen=True, eq=False):
         return f"the first {plural(self.before, self.unit)}{why}" if self.before else ""
 
 
-@dataclass(frozen=True, eq=False)
-class _Program:
+class _Program(Struct, frozen=True, eq=False):
     """A process with its GPU work on a device."""
 
     events: Events

@@ -7,7 +7,6 @@ reports where the two differ by more than the printed digits allow.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from msgspec import Struct
 
@@ -17,8 +16,7 @@ from profkit.audit.claim import UNITS, Claim
 from profkit.audit.subject import Subject, sheets_of, subjects
 
 
-@dataclass(frozen=True)
-class Outcome:
+class Outcome(Struct, frozen=True):
     """A claim, what was checked of it, and what was not, with the reason."""
 
     claim: Claim

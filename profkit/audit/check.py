@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
 from typing import Annotated, Literal, TypeAlias
 
 from msgspec import Meta, Struct
+from msgspec.structs import replace
 
 from profkit.audit.printed_numbers import Figure
 from profkit.core.typed_file import Model, Number
@@ -61,8 +61,7 @@ def amount(value: float, unit: str) -> str:
     return f"{value:,.4g} {unit}" if unit in _COUNTED else number(value, unit)
 
 
-@dataclass(frozen=True)
-class Span:
+class Span(Struct, frozen=True):
     """A quantity in `unit`, within `low` to `high`; the calculation, and the fields it `used`.
 
     The `words` that make a calculation have {} for the quantity.

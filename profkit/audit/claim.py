@@ -27,8 +27,7 @@ QUANTITIES = msgspec.convert(shipped_yaml("profkit.audit", "quantities.yaml"), d
 UNITS = {name: quantity.unit for name, quantity in QUANTITIES.items()}
 
 
-@dataclass(frozen=True)
-class Side:
+class Side(Struct, frozen=True):
     """One of the things that a sentence compares: a GPU with its time and the product of its
     sizes."""
 

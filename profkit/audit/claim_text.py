@@ -9,7 +9,9 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
+
+from msgspec import Struct
 
 from profkit.audit.claim import NOTHING, SHAPE, Change, Claim, Product, Share, Side
 from profkit.audit.phrases import (
@@ -373,8 +375,7 @@ _KINDS = {"FLOP/s": "flop_rate", "B/s": "byte_rate", "tokens/s": "token_rate", "
 _LONGEST_GAP = 40  # characters between two factors: "64 FP32 lanes x"
 
 
-@dataclass(frozen=True)
-class Quantity:
+class Quantity(Struct, frozen=True):
     """A quantity in a sentence, of a kind that others are compared with: seconds, B/s, ..."""
 
     kind: str

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import partial
 from itertools import product
+
+from msgspec.structs import replace
 
 from profkit.audit.check import Check, Span, amount, quotients
 from profkit.audit.printed_numbers import Figure

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
@@ -53,8 +52,7 @@ class Printed(Struct, frozen=True):
         return Figure(self.value * scale, self.half * scale, shown)
 
 
-@dataclass(frozen=True)
-class Figure:
+class Figure(Struct, frozen=True):
     """A claimed quantity in SI units (a share of 1), positive; `text` is how it was given.
 
     `half` is what rounding may have hidden: the quantity lies within `value` ± `half`.

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
-from msgspec import structs
+from msgspec import Struct, structs
 
 from profkit.audit.check import Check, Contradiction, Rule, Span, amount
 from profkit.audit.claim import SHAPE, UNITS, Claim
@@ -24,8 +23,7 @@ _MEASURED = ("time", "flop", "bytes", "intensity", "flop_rate", "byte_rate")
 _SAME_CLOCK = 0.98
 
 
-@dataclass(frozen=True)
-class Subject:
+class Subject(Struct, frozen=True):
     """A claim with what it is checked against.
 
     `sheets` are the products that its GPU's name may mean, `rows` the numbers of its study.

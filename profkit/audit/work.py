@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from profkit.audit.check import Check, Span, amount, quotients
 from profkit.audit.claim import SHAPE, UNITS

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from msgspec import structs
+from msgspec.structs import replace
 
 from profkit.commands import groups
 from profkit.commands.kinds import Ceilings, Recording

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from msgspec import Meta, Struct, field
@@ -31,8 +30,7 @@ from profkit.timing.results import Classic
 from profkit.ui.text import literal
 
 
-@dataclass(frozen=True)
-class Judged:
+class Judged(Struct, frozen=True):
     """A comparison under its label, with the gates that it failed."""
 
     label: str

@@ -10,7 +10,6 @@ import os
 import socket
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Protocol, TypeAlias
 
@@ -38,8 +37,7 @@ class Fate(Enum):
     returned = "returned"
 
 
-@dataclass(frozen=True)
-class Outcome:
+class Outcome(Struct, frozen=True):
     """The end of an attempt; `reason` says why there is no result."""
 
     task: str

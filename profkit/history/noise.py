@@ -9,13 +9,13 @@ squares and weighted by how well it explains the series with the step in it.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
 from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from profkit.core.distributions import t_cdf
 
@@ -28,8 +28,7 @@ _SHARES = (0.25, 0.5, 0.75, 1.0)
 _NEGLIGIBLE = 1e-4  # weight of a model, chosen: moves no p-value that matters
 
 
-@dataclass(frozen=True)
-class Step:
+class Step(Struct, frozen=True):
     """A step of log time from one run on: its `size`, the scatter of a single run around its level,
     the p-value of no step, and the log likelihood of the place."""
 

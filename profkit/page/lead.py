@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 from msgspec import Struct
 
@@ -19,8 +18,7 @@ from profkit.ui.text import literal, number, plural
 Name = Callable[[Group | None], str]
 
 
-@dataclass(frozen=True)
-class Step:
+class Step(Struct, frozen=True):
     """A labeled line: a text, a command to type, and the anchor of its details ("" for none)."""
 
     label: str

@@ -308,10 +308,10 @@ class Profiling:
             analysis = analyze_timeline(timeline, self.folder / RUN_FILE)
             self._summary = summarize_timeline(timeline)
         with self.stage("write"):
-            text = without_counters_json(replace(analysis, path=self.plan.name))
+            text = without_counters_json(structs.replace(analysis, path=self.plan.name))
             self.write("without_counters.json", text)
             folder = self.save(run, self.manifest())
-        return self._outcome(folder, without_counters=replace(analysis, path=str(folder)))
+        return self._outcome(folder, without_counters=structs.replace(analysis, path=str(folder)))
 
     @contextmanager
     def draft(self) -> Iterator[Draft]:

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from profkit.report.resources import RESOURCES
 
@@ -41,8 +42,7 @@ WORTH = 1.02
 """The smallest factor that is an estimate: with two decimals, less is displayed as 1.00x."""
 
 
-@dataclass(frozen=True)
-class Floor:
+class Floor(Struct, frozen=True):
     """A resource's need of a launch's time: `seconds` is the least that it takes with that need."""
 
     resource: str

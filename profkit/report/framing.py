@@ -16,6 +16,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from msgspec import Struct
+
 from profkit.core.errors import BadInput, UsageError
 from profkit.core.integrity import MANIFEST, check_unchanged
 from profkit.core.regular_file import open_regular
@@ -66,8 +68,7 @@ COUNTS = {
 """The field of a block's header that counts such records."""
 
 
-@dataclass(frozen=True)
-class Record:
+class Record(Struct, frozen=True):
     """A record of a block: its place among the report's plain bytes, and its own."""
 
     kind: Kind

@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -103,8 +102,7 @@ def _read(metric: Metric, unit: str) -> Series:
     )
 
 
-@dataclass(frozen=True, eq=False)
-class Track:
+class Track(Struct, frozen=True, eq=False):
     """One quantity over the kernel's run time.
 
     `times` are the starts of its intervals, seconds since the kernel's start; a value holds for its

@@ -88,8 +88,7 @@ def source_text(action: Action) -> Callable[[str, int], str]:
 _ADDRESS = re.compile(r"\b0x[0-9a-f]{3,}\b")
 
 
-@dataclass(frozen=True)
-class Code:
+class Code(Struct, frozen=True):
     """The addresses of a launch's instructions. They differ between processes, so that an
     instruction is identified by its offset from the kernel's `start`."""
 

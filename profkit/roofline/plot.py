@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
 from itertools import product
@@ -59,8 +58,7 @@ class Joined(StrEnum):
     path = "path"
 
 
-@dataclass(frozen=True)
-class _Series(Subject):
+class _Series(Subject, frozen=True):
     """The points of one kernel and precision in report number `report`, labeled `run`."""
 
     report: int

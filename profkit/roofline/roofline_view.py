@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from profkit.core.typed_file import Model, Output, Real, row_of
 from profkit.core.version import __version__
@@ -160,8 +161,7 @@ def rate_unit(key: str) -> str:
     return "op/s" if key.endswith("int8") else "FLOP/s"
 
 
-@dataclass(frozen=True)
-class Subject:
+class Subject(Struct, frozen=True):
     """The points of one kernel and precision, by level, and that of its algorithmic intensity."""
 
     text: str

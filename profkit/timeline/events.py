@@ -5,7 +5,6 @@ Times are whole nanoseconds from the first event of the recording. An index of -
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import TypeAlias
@@ -44,8 +43,7 @@ class Stream(Struct, frozen=True):
     number: int
 
 
-@dataclass(frozen=True, slots=True)
-class Thread:
+class Thread(Struct, frozen=True):
     """A host thread: nsys's number of its process (the high bits of `globalTid`), and its own."""
 
     process: int

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeAlias
 
@@ -140,8 +139,7 @@ class Table(Struct, frozen=True):
         return replace(self, columns=names, rows=tuple(rows))
 
 
-@dataclass(frozen=True)
-class Facts:
+class Facts(Struct, frozen=True):
     """Labeled values under a title. `wide` ones have long notes and want the whole width; others
     are laid out two abreast where there is room. Without a title they may have an `indent`, and a
     `gap` that sets them off from what is above."""
