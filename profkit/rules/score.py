@@ -368,7 +368,7 @@ def judge(pair: RecordedPair, examine: Examine, apart: Withheld | None = None) -
         )
     )  # fmt: skip
     span, kind = next(
-        (row[2:] for row in guesses[0] if row[0] == category and row[2]), (None, None)
+        (row[2:] for row in guesses[0] if row[0] in pair.accepted and row[2]), (None, None)
     )
     measured: Literal["timed", "profiled"] = "profiled" if math.isnan(pair.achieved) else "timed"
     return PairScore(
@@ -427,7 +427,8 @@ def _judged(
     )
     if pair.category is None:
         return Judged(alarms=alarms)
-    estimated = next((factor for name, factor, *_ in guesses[0] if name == pair.category), 1.0)
+    right = (factor for name, factor, *_ in guesses[0] if name in pair.accepted)
+    estimated = next(right, 1.0)
     return Judged(
         rank=_rank(guesses[0], {pair.category}),
         related=_rank(guesses[0], pair.accepted),
