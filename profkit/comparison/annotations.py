@@ -77,7 +77,7 @@ class Sources(Struct, frozen=True):
         for index, kernel in enumerate(judged.diff.kernels):
             for change in kernel.findings:
                 finding, factor = change.after, change.speedup_after
-                if change.status in _WORSE and finding and factor >= WORTH:
+                if change.status in _WORSE and change.is_reported and finding and factor >= WORTH:
                     shown = f"{finding.rule.title}, {words.finding(change)}"
                     gain = f"estimated speedup {factor:.2f}x"
                     message = literal(f"{words.name(kernel)}: {shown}; {gain}")

@@ -101,7 +101,10 @@ class FindingChange(Struct, frozen=True):
 
     @property
     def is_reported(self) -> bool:
-        """Whether it is shown by default: it changed, and where one side has it is worth a fix."""
+        """Whether it is shown by default: it changed, and where one side has it is worth a fix;
+        never where a side lacks what its size rests on."""
+        if any(side and side.lacking for side in (self.before, self.after)):
+            return False
         match self.status:
             case Status.unchanged | Status.unknown:
                 return False
@@ -110,8 +113,7 @@ class FindingChange(Struct, frozen=True):
             case Status.masked:
                 return self.speedup_before >= WORTH
             case Status.resolved:
-                lacks = self.before is not None and self.before.lacking
-                return not (self.speedup_before < WORTH or lacks)
+                return not self.speedup_before < WORTH
         return True
 
 
@@ -141,7 +143,8 @@ def finding_changes(
 def limit(group: Group, checklist: Checklist) -> Limit | None:
     """What limits a kernel now: the first finding on it in the checklist, where its estimate is
     large; else the busiest resource, as checklists name it; None where neither shows."""
-    items = [item for item in checklist.findings_on(group) if item.estimate]
+    found = checklist.findings_on(group)
+    items = [item for item in found if item.estimate and not item.lacking]
     return _promising(items, LIMITS) or _busiest(group) or _promising(items, WORTH)
 
 

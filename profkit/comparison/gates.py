@@ -10,7 +10,7 @@ import numpy as np
 from msgspec import Struct, field
 
 from profkit.comparison.comparison import Diff
-from profkit.comparison.finding_changes import WORTH, Status
+from profkit.comparison.finding_changes import Status
 from profkit.comparison.repeats import Change, noise
 from profkit.comparison.text import seen
 from profkit.comparison.timed_change import TimedChange
@@ -302,7 +302,7 @@ def _incomparable(diff: Diff, gate: Gate) -> Iterator[Failure]:
 def _new_findings(diff: Diff, gate: Gate) -> Iterator[Failure]:
     for index, kernel in enumerate(diff.kernels):
         for change in kernel.findings:
-            if change.status is Status.new and change.speedup_after >= WORTH:
+            if change.status is Status.new and change.is_reported:
                 why = f"{change.category} is new, estimated speedup {change.speedup_after:.2f}x"
                 shown = f"; {seen(change.seen)}" if change.seen else ""
                 yield failure(gate, kernel.after.name, why + shown, index)

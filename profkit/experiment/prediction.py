@@ -16,7 +16,7 @@ from profkit.core.typed_file import Amount, Count, Model, Number, part
 from profkit.report.floors import WORTH, floors
 from profkit.report.summary import Group, LaunchSummary
 from profkit.rules.checklist import Checklist
-from profkit.rules.engine import AT_THE_ROOF
+from profkit.rules.engine import AT_THE_ROOF, NOMINAL
 from profkit.rules.finding import Finding, FindingGroup
 from profkit.rules.measures import Measure, measures
 
@@ -116,8 +116,8 @@ def next_experiments(
     """The `count` experiments that tell most, by the time that the report's launches save.
 
     Only those that are estimated to make the report 1.02x faster or more, alone or with the other
-    kernels of the same finding, and, last, those without an estimate, unless a roof holds the
-    kernel. Only findings whose measures
+    kernels of the same finding, and, last, those without an estimate; where a roof holds the
+    kernel, neither these nor what is assumed of it. Only findings whose measures
     were collected can be refuted; those in `tried`, pairs of rule and kernel, were.
     """
     checklist = report.checklist(blamed=0)
@@ -159,14 +159,22 @@ def _worthwhile(
         if estimate is None:
             if group in major and finding.group not in checklist.roofs:
                 yield finding, None
+        elif _is_held(finding, checklist):
+            continue
         elif estimate.run >= WORTH:
             yield finding, None
         elif group and finding is group.best and group.speedup >= WORTH:
             yield finding, group
 
 
+def _is_held(finding: Finding, checklist: Checklist) -> bool:
+    """Whether a roof holds the kernel, and no counter shows that bytes can be saved."""
+    return finding.rule.name in NOMINAL and finding.group in checklist.roofs
+
+
 def _stop(checklist: Checklist, tried: Collection[tuple[str, str]], refuted: Sequence[str]) -> Stop:
-    open_ones = (item for item in checklist.items if _diagnosis(item) not in tried)
+    untried = (item for item in checklist.items if _diagnosis(item) not in tried)
+    open_ones = (item for item in untried if not _is_held(item, checklist))
     best = max(open_ones, key=lambda item: item.saved, default=None)
     roofs = [
         Roof(group.name, floor.label, floor.busy, _first_action(checklist, group))

@@ -74,7 +74,7 @@ def _stop_rows(stop: Stop) -> Iterator[Row]:
     if stop.largest is not None:
         yield Row("largest", f"{factor(stop.largest)} for the whole report  {stop.title}")
     elif not stop.inconclusive:
-        yield Row("findings", "none has an estimated speedup")
+        yield Row("findings", "none has an estimated speedup that counters show")
     for place, roof in enumerate(stop.roofs[:_BESIDE]):
         name = shorten(literal(roof.kernel), _KERNEL)
         busy = f"{name}: {roof.resource} {percent(roof.busy)} busy"

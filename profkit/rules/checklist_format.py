@@ -188,9 +188,9 @@ def finding_row(finding: Finding, model: type[F]) -> F:
     """A finding in a file that has as much of it as the model says."""
     rule, estimate, group = finding.rule, finding.estimate, finding.group
     bounded_by = estimate.bounded_by if estimate else None
-    values = part(rule, "category", "title", "effort", "verify")
+    values = part(rule, "category", "effort", "verify")
     values |= part(finding, "confidence", "evidence", "headroom", "actions")
-    values |= part(finding, "void_until", "similar")
+    values |= part(finding, "title", "void_until", "similar")
     values |= {name: getattr(finding, name) or None for name in _MAY_LACK}
     values |= {
         "rule": rule.name,

@@ -48,6 +48,8 @@ from profkit.rules.samples import NOT_SAMPLED, SAMPLED, SAMPLED_FROM, Sampled
 from profkit.rules.standing import remember
 
 AT_THE_ROOF = "at_the_roof"
+NOMINAL = ("dram_bandwidth", "data_read_again")
+"""Rules whose estimate is for one byte in twelve; without one, nearer to DRAM's peak than usual."""
 _PICKED = "kernel-name"  # ncu's option for some kernels: others ran between their launches
 _SPANS = {"timeline": "gpu_span", "application": "step_time"}
 _SUPPOSED = 0.5  # chosen: the share that a fix leaves of what was not recorded
@@ -115,6 +117,8 @@ def diagnose(
     findings, unknown = table.diagnose(rule for rule in rules if rule.about == "kernel")
     largest: dict[tuple[str, int], Finding] = {}
     for finding in findings:
+        if finding.is_negligible and finding.rule.name in NOMINAL:
+            finding = replace(finding, estimate=None)
         key = finding.rule.category, id(finding.group)
         if not finding.is_negligible:
             largest[key] = _larger(largest[key], finding) if key in largest else finding
@@ -472,6 +476,11 @@ class _Kernels(_Table[Group]):
     def _use(self, name: str) -> Column:
         return self._column(name)
 
+    def _lacking(self, rule: Rule, index: int) -> tuple[str, ...]:
+        """Also the issue rate, which no launch has whose time includes work of ncu's."""
+        own = () if self.subjects[index].typical.is_timed else ("issue_busy",)
+        return (*own, *super()._lacking(rule, index))
+
     def _estimate(self, rule: Rule, index: int) -> Estimate:
         group = self.subjects[index]
         bound, bounding, most = self._limits(rule, index)
@@ -646,7 +655,7 @@ def _shown(compared: Evidence, other_quantities: tuple[str, ...]) -> Evidence | 
 
 def _dram_left(rule: Rule) -> Expression | None:
     """The share of the DRAM traffic that its fix leaves, without handing it to another resource."""
-    return None if rule.takes else rule.relieves.get("dram_busy")
+    return None if rule.takes or rule.name in NOMINAL else rule.relieves.get("dram_busy")
 
 
 def _on_samples(expression: Expression) -> bool:

@@ -117,7 +117,7 @@ def test_a_chain_is_resolved_where_its_kernels_are_one() -> None:
 
 
 def test_the_limit_is_the_first_finding_of_the_checklist_with_its_doubt() -> None:
-    first = "first finding still occupancy_registers"
+    first = "first finding still occupancy_registers (low confidence)"
     assert headline(main("tail_effect")).endswith(first)
     doubts = [
         (kernel.limit.certain, "(low confidence)" in headline(kernel))
