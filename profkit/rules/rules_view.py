@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -77,7 +78,10 @@ def _explanation(rule: Rule, rows: Iterable[Row]) -> Iterator[Block]:
 def _facts(rule: Rule, by_width: str) -> Iterator[Row]:
     """The parts of a rule by label; `by_width` is the confidence of one with formulas."""
     shares = {**rule.relieves, "FLOP": rule.flop, "time": rule.time}
-    left = [f"{name}: {share.text}" for name, share in shares.items() if share]
+    names: dict[str, list[str]] = defaultdict(list)
+    for name, share in shares.items():
+        names[share.text if share else ""].append(name)
+    left = [f"{', '.join(own)}: {text}" for text, own in names.items() if text]
     yield Row("Conditions", _lines([condition.text for condition in rule.when], code))
     yield Row("Selected samples", _lines(map(_match, rule.match), code))
     yield Row("Remaining after a fix", _lines(left, code))
