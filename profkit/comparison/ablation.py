@@ -68,7 +68,7 @@ def _rows(kernel: KernelDiff, rooflines: Rooflines) -> _Rows:
     aim = _aim(kernel)
     item = aim.before if aim else None
     shown = f" ({words.seen(aim.seen)})" if aim and aim.seen else ""
-    yield "Hypothesis", [f"{item.rule.category}: {item.rule.title}{shown}" if item else _NOTHING]
+    yield "Hypothesis", [f"{item.rule.category}: {item.title}{shown}" if item else _NOTHING]
     estimate = item.estimate if item else None
     yield "Predicted speedup", [gain(estimate)] if estimate else [_NO_ESTIMATE]
     yield "Before", [_time(kernel, 0)]

@@ -78,7 +78,7 @@ class Sources(Struct, frozen=True):
             for change in kernel.findings:
                 finding, factor = change.after, change.speedup_after
                 if change.status in _WORSE and change.is_reported and finding and factor >= WORTH:
-                    shown = f"{finding.rule.title}, {words.finding(change)}"
+                    shown = f"{finding.title}, {words.finding(change)}"
                     gain = f"estimated speedup {factor:.2f}x"
                     message = literal(f"{words.name(kernel)}: {shown}; {gain}")
                     is_forbidden = change.status is Status.new and index in forbidden

@@ -503,7 +503,7 @@ def went(diff: Diff) -> str:
 def finding_on(item: Finding) -> str:
     """A finding with the kernel that it is on."""
     on = f" (on {_short(item.group)})" if item.group else ""
-    return f"{item.rule.category}: {item.rule.title}{on}"
+    return f"{item.rule.category}: {item.title}{on}"
 
 
 def promise_on(item: Finding) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from profkit.analysis.report import Report
-from profkit.core.typed_file import Amount, Count, Model, Number, part
+from profkit.core.typed_file import Amount, Count, Model, Number
 from profkit.report.floors import WORTH, floors
 from profkit.report.summary import Group, LaunchSummary
 from profkit.rules.checklist import Checklist
@@ -228,7 +228,8 @@ def _prediction(
     low, likely, high, whole = _gains(finding)
     return Prediction(
         rule=rule.name,
-        **part(rule, "category", "title"),
+        category=rule.category,
+        title=finding.title,
         kernel=finding.kernel,
         launch=group.typical.index,
         duration=group.typical.duration,

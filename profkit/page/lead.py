@@ -47,7 +47,7 @@ def lead(checklist: Checklist, session: Session, file: str, name: Name) -> Lead:
         return Lead(_demonstrated(proof), "", words.proof_source(proof), steps)
     if item:
         kernel = name(item.best.group) if item.best.group else ""
-        return Lead(item.rule.title, kernel, _estimate(checklist, item), steps)
+        return Lead(item.title, kernel, _estimate(checklist, item), steps)
     title = "Inconclusive" if checklist.inconclusive else "No findings"
     return Lead(title, "", words.summary(checklist), steps)
 
@@ -100,7 +100,7 @@ def _steps(checklist: Checklist, session: Session, file: str, name: Name) -> Ite
         yield Step("Next step", use, "profkit optimize TARGET")
     if item and proof:
         subject = f" in {name(item.best.group)}" if item.best.group else ""
-        text = f"{item.rule.title}{subject}: {_estimate(checklist, item)}."
+        text = f"{item.title}{subject}: {_estimate(checklist, item)}."
         yield Step("First finding", text, anchor=details)
     if item and item.best.actions:
         action = item.best.actions[0]

@@ -247,9 +247,10 @@ class Checklist:
 
     @property
     def inconclusive(self) -> bool:
-        """Whether that nothing was found says nothing: most rules lack data, or there is no kernel
-        to try them on."""
-        return not self.findings and (self.kernels == 0 or 2 * self.evaluated < self.rules)
+        """Whether nothing is certain: most rules lack data, also those that may have found
+        something, or there is no kernel to try them on."""
+        is_certain = any(not finding.is_uncertain for finding in self.findings)
+        return not is_certain and (self.kernels == 0 or 2 * self.evaluated < self.rules)
 
     @property
     def headline(self) -> DemonstratedSpeedup | None:

@@ -131,8 +131,8 @@ class ChecklistFile(Output, frozen=True, kw_only=True, tag="profkit.checklist/1"
     `skipped` kernels have no duration: their counters failed. `checklist` has one entry per rule
     and kernel, by rank: the rule's speedup for the report, a variant or the timeline; `informative`
     findings have no estimate, what to fix before all else is at their head. `timeline` is the file
-    beside the report that findings without a kernel are about. "can't tell": nothing was
-    found, and most rules lack data.
+    beside the report that findings without a kernel are about. "can't tell": nothing
+    certain was found, and most rules lack data.
     """
 
     profkit: str
@@ -164,7 +164,7 @@ def checklist_file(
 
 def checklist_parts(checklist: Checklist) -> dict[str, Any]:
     """The fields of a checklist in a file, from its `conclusion` on."""
-    nothing = "can't tell" if checklist.inconclusive else "nothing found"
+    found: Conclusion = "findings" if checklist.findings else "nothing found"
     reachable = []
     for proof in checklist.proofs:
         row = DemonstratedRow(
@@ -174,7 +174,7 @@ def checklist_parts(checklist: Checklist) -> dict[str, Any]:
         )
         reachable.append(row)
     return {
-        "conclusion": "findings" if checklist.findings else nothing,
+        "conclusion": "can't tell" if checklist.inconclusive else found,
         "checklist": tuple(finding_row(item, FindingInFull) for item in checklist.items),
         "informative": tuple(
             finding_row(item, FindingInFull) for item in checklist.findings if not item.rank

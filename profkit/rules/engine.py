@@ -77,7 +77,8 @@ class Trial:
     """The evaluation of a rule on a kernel or a timeline, fired (`finding`) or not.
 
     `now` and `after` are the floors before and after the fix as shares of the kernel's present
-    time; `time` is the rule's own share of the time that is left, NaN where it gives none.
+    time; `stalls` are likewise shares of the warps' latency, `waited` is the share of the time that
+    is left by them alone, `time` by the rule's own formula; NaN where there are none.
     """
 
     group: Group | None
@@ -86,6 +87,8 @@ class Trial:
     now: Mapping[str, float]
     after: Mapping[str, float]
     time: float
+    stalls: Mapping[str, tuple[float, float]]
+    waited: float
 
 
 @dataclass(frozen=True)
@@ -133,9 +136,9 @@ def diagnose(
 
 
 def _larger(known: Finding, other: Finding) -> Finding:
-    """Of two findings of a category on a kernel the one that saves more, or that comes first: with
-    the larger estimate."""
-    larger = max(known, other, key=lambda finding: finding.saved)
+    """Of two findings of a category on a kernel the one that saves more, of one that is only
+    possible the other, or the one that comes first: with the larger estimate."""
+    larger = max(known, other, key=lambda finding: (not finding.possible, finding.saved))
     first = next((each for each in (known, other) if each.rule.first), larger)
     if first is larger:
         return first
@@ -247,7 +250,17 @@ class _Table(ABC, Generic[Row]):
             {name: float(floor[index]) for name, floor in self.floors.items()},
             {name: float(floor[index]) for name, floor in self._relieved(rule).items()},
             self._at(rule.time, rule, index) if rule.time else math.nan,
+            stalls := self._stalls(rule, index),
+            self._waited(rule, index) if stalls else math.nan,
         )
+
+    def _stalls(self, rule: Rule, index: int) -> Mapping[str, tuple[float, float]]:  # noqa: ARG002
+        """The stalls that a fix relieves, before and after it, as shares of the warps' latency."""
+        return {}
+
+    def _waited(self, rule: Rule, index: int) -> float:  # noqa: ARG002
+        """The share of the time that the fix leaves by the stalls that it takes away."""
+        return 1.0
 
     def _held(self, rule: Rule) -> Column:
         """1 where all conditions hold, 0 where one does not, NaN where it is unknown.
@@ -325,8 +338,7 @@ class _Table(ABC, Generic[Row]):
             for name in self._open(rule, index) or self._lacking(rule, index)
         }
         kernels = sum(self.subjects[index] is not None for index in indices)
-        fires = all(self._held(rule)[index] == 1 for index in indices)
-        return unevaluated(rule.name, kernels, reasons, fires=fires)
+        return unevaluated(rule.name, kernels, reasons)
 
     def _open(self, rule: Rule, index: int) -> tuple[str, ...]:
         """What the conditions that are not decided lack."""
@@ -531,7 +543,8 @@ class _Kernels(_Table[Group]):
         bound, bounding, most = self._limits(rule, index, _SUPPOSED)
         left = self._by_floors(bound, index)
         if rule.bound and not math.isnan(factor := self._at(rule.bound, rule, index)):
-            left, most = min(left, factor**-_SUPPOSED), min(most, factor)
+            most = min(most, factor)
+            left = max(min(left, factor**-_SUPPOSED), bound, 1 / factor)
         if rule.spans == "chain" or 1 / left < WORTH:
             return None
         launches = tuple(launch for launch in group.launches if not launch.failed)
@@ -539,7 +552,7 @@ class _Kernels(_Table[Group]):
         return Estimate(
             likely=1 / left,
             low=1.0,
-            high=max(most, 1 / left),
+            high=most,
             bounded_by=RESOURCES.get(bounding, bounding),
             bound_seconds=group.typical.duration / most,
             run=self._total / (self._total - saved),
@@ -556,7 +569,7 @@ class _Kernels(_Table[Group]):
 
     def _left(self, rule: Rule, index: int, bound: float) -> float:
         """The share of the time that the fix likely leaves."""
-        left = [1 - float(self._exposure[index]) * self._avoided(rule, index)]
+        left = [self._waited(rule, index)]
         if rule.relieves or rule.takes:
             left.append(self._by_floors(bound, index))
         if rule.time is not None:
@@ -572,13 +585,21 @@ class _Kernels(_Table[Group]):
 
     def _avoided(self, rule: Rule, index: int) -> float:
         """The share of the warps' latency that the fix avoids, as far as it was recorded."""
-        avoided = (
-            (1 - min(max(self._at(left, rule, index), 0.0), 1.0))
-            * float(self._column(name)[index] / self._column(LATENCY)[index])
+        stalls = self._stalls(rule, index).values()
+        return min(sum(now - after for now, after in stalls), 1 - _LEAST)
+
+    def _waited(self, rule: Rule, index: int) -> float:
+        return 1 - float(self._exposure[index]) * self._avoided(rule, index)
+
+    def _stalls(self, rule: Rule, index: int) -> Mapping[str, tuple[float, float]]:
+        latency = self._column(LATENCY)[index]
+        stalls = {
+            name: (share, share * min(max(self._at(left, rule, index), 0.0), 1.0))
             for name, left in rule.relieves.items()
             if is_stall(name)
-        )
-        return min(sum(share for share in avoided if not math.isnan(share)), 1 - _LEAST)
+            for share in [float(self._column(name)[index] / latency)]
+        }
+        return {name: ends for name, ends in stalls.items() if not math.isnan(sum(ends))}
 
     def headrooms(self, findings: Iterable[Finding]) -> Mapping[int, Headroom]:
         """The headroom of each kernel by its typical launch, with the DRAM traffic and FLOP that

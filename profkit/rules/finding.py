@@ -226,8 +226,13 @@ class Finding:
 
     @property
     def title(self) -> str:
-        """What limits the kernel, in one line."""
-        return f"Possibly: {self.rule.title}" if self.possible else self.rule.title
+        """What limits the kernel, or may do so by what was recorded, in one line."""
+        return f"Possibly: {self.rule.title}" if self.is_uncertain else self.rule.title
+
+    @property
+    def is_uncertain(self) -> bool:
+        """Whether its fix may gain nothing for all that was recorded; what comes first is there."""
+        return bool(self.lacking) and not self.rule.first
 
     @property
     def kernel(self) -> str:
@@ -336,15 +341,13 @@ class FindingGroup:
 
 class UnevaluatedRule(Model, frozen=True):
     """A rule that was not evaluated on some `kernels` (0: a rule about timelines), because of
-    quantities that are `missing`; `reasons` states why, `sections` what ncu should collect. It
-    `fires` where its conditions hold on all of them, and only its estimate lacks quantities."""
+    quantities that are `missing`; `reasons` states why, `sections` what ncu should collect."""
 
     rule: str
     kernels: Count
     missing: tuple[str, ...]
     reasons: dict[str, str]
     sections: tuple[str, ...]
-    fires: bool = False
 
     @property
     def unsampled(self) -> bool:
@@ -352,9 +355,7 @@ class UnevaluatedRule(Model, frozen=True):
         return {*self.reasons.values()} <= {SHORT_KERNEL, LONG_CODE}
 
 
-def unevaluated(
-    rule: str, kernels: int, reasons: dict[str, str], *, fires: bool
-) -> UnevaluatedRule:
+def unevaluated(rule: str, kernels: int, reasons: dict[str, str]) -> UnevaluatedRule:
     """A rule that lacks quantities, by name with the reason for each."""
     from profkit.report.checks import NOT_COLLECTED, NOT_IN_VERSION
 
@@ -365,7 +366,7 @@ def unevaluated(
         if reason.startswith(NOT_COLLECTED) and reason != NOT_IN_VERSION
     )
     needed = tuple(dict.fromkeys(section for section in sections if section != "any"))
-    return UnevaluatedRule(rule, kernels, tuple(reasons), reasons, needed, fires)
+    return UnevaluatedRule(rule, kernels, tuple(reasons), reasons, needed)
 
 
 @dataclass(frozen=True)

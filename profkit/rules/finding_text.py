@@ -647,7 +647,7 @@ def lacks(checklist: Checklist) -> Iterator[tuple[str, str]]:
     kernels = checklist.kernels
     for rule in checklist.lacking:
         some = f" ({rule.kernels} of {kernels} launch configurations)"
-        missing = ("fires, size needs: " if rule.fires else "") + ", ".join(rule.missing)
+        missing = ", ".join(rule.missing)
         yield rule.rule, missing + (some if 0 < rule.kernels < kernels else "")
 
 

@@ -132,7 +132,8 @@ def trials_blocks(
         name = names[words.kernel_name(trial.group)]
         if finding := trial.finding:
             own = [other for other in others if other.launch == finding.launch]
-            yield Heading(styled("Fires on ", name), 3, _place(trial, finding, checklist))
+            fires = "Fires on " if finding.estimate or not finding.lacking else "Open on "
+            yield Heading(styled(fires, name), 3, _place(trial, finding, checklist))
             rows = _fired(trial, finding, checklist, own)
             yield Facts("", tuple(row for row in rows if row.value), indent=4)
         else:
@@ -171,17 +172,21 @@ def _fired(
 ) -> Iterator[Row]:
     yield from _looked_at(trial.conditions)
     if finding.lacking:
-        yield Row(_ESTIMATE, words.estimate(finding))
+        yield Row("not recorded", ", ".join(finding.lacking))
+        yield Row("bound", words.allowed(finding))
     if estimate := finding.estimate:
         yield Row(_ESTIMATE, _gain(finding, estimate, checklist))
         yield Row("assumes", finding.rule.assumes)
         yield Row("headroom", words.headroom(checklist.headroom_of(trial.group)))
         yield Row("lower bounds", _floors(trial))
+        yield Row("stalls", _stalls(trial))
+        if trial.stalls and not finding.lacking:
+            less = "; the lower bounds leave less, which the estimate follows"
+            less = less if trial.waited * estimate.likely > WORTH else ", before the lower bounds"
+            yield Row("time", f"{percent(trial.waited)} remains by the stalls alone{less}")
         if not math.isnan(trial.time):
-            smaller = trial.time * estimate.likely > WORTH and bool(finding.rule.relieves)
-            which = "the stalls alone; the lower bounds leave less, which the estimate follows"
-            remains = which if smaller else "the rule's formula, before the lower bounds"
-            yield Row("time", f"{percent(trial.time)} remains by {remains}")
+            remains = "remains by the rule's formula, before the lower bounds"
+            yield Row("time", f"{percent(trial.time)} {remains}")
     for other in others:
         estimate = None if other.is_negligible else other.estimate
         yield Row("also", f"{other.rule.name}: {_gain(other, estimate, checklist)}")
@@ -233,3 +238,14 @@ def _floors(trial: Trial) -> str:
         for name in ordered[:_FLOORS_SHOWN]
         if now[name] > _LEAST_FLOOR
     )
+
+
+def _stalls(trial: Trial) -> str:
+    """The most frequent stalls that the fix relieves, before and after it."""
+    ordered = sorted(trial.stalls.items(), key=lambda stall: -stall[1][0])
+    shown = "; ".join(
+        f"{name.removeprefix('stall_').replace('_', ' ')} {percent(now)} to {percent(after)}"
+        for name, (now, after) in ordered[:_FLOORS_SHOWN]
+        if now > _LEAST_FLOOR
+    )
+    return f"share of the warps' latency, with the fix: {shown}" if shown else ""

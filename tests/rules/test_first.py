@@ -120,30 +120,46 @@ def test_a_debug_build_says_so_before_all_else(profkit_cli: Cli) -> None:
     assert "local_memory_instructions" not in shown
 
 
-def basic_set() -> ReportSummary:
-    """64 blocks on 148 SMs with what ncu's default set has, and L1 at its limit."""
+def basic_set(l1_busy: float = 1.0) -> ReportSummary:
+    """64 blocks on 148 SMs with what ncu's default set has, and by default L1 at its limit."""
     values = {"duration": 5e-5, "grid_size": 64.0, "block_size": 256.0, "sm_count": 148.0}
-    busy = {"l1_busy": 1.0, "l2_busy": 0.1, "dram_busy": 0.1}
-    return report([{**values, **busy}], {"issue_busy": NOT_COLLECTED})
+    busy = {"l1_busy": l1_busy, "l2_busy": 0.1, "dram_busy": 0.1}
+    limits = [f"occupancy_limit_{name}" for name in ("registers", "shared", "warps", "blocks")]
+    without = ["issue_busy", "issue_rate", "warps_active_per_scheduler", *limits]
+    return report([{**values, **busy}], dict.fromkeys(without, NOT_COLLECTED))
 
 
-def test_a_rule_without_an_estimate_has_what_the_launch_allows() -> None:
-    found = checklist(basic_set(), list(RULES.values()))
-    (item,) = [item for item in found.informative if item.rule.name == "grid_too_small"]
+def test_what_lacks_quantities_is_bounded_by_what_the_launch_allows() -> None:
+    found = checklist(basic_set(0.3), list(RULES.values()))
+    (item,) = [item for item in found.items if item.rule.name == "grid_too_small"]
     assert item.bound == pytest.approx(148 / 64)
-    assert item.lacking
-    (trial,) = explain(basic_set(), RULES["grid_too_small"])
+    assert "issue_rate" in item.lacking
+    # likely the root of that; L1, which more blocks don't relieve, allows 1 / 0.3
+    assert item.speedup == pytest.approx(1.5207, abs=1e-3)
+    assert item.range == pytest.approx((1.0, 148 / 64))
+    (trial,) = explain(basic_set(0.3), RULES["grid_too_small"])
     assert trial.finding
     assert trial.finding.bound == item.bound
-    assert "grid_too_small" not in {row.rule for row in found.unevaluated}
+
+
+def test_no_estimate_passes_a_limit_that_is_known() -> None:
+    """More SMs are of no use to L1 at its limit."""
+    found = checklist(basic_set(), list(RULES.values()))
+    assert "grid_too_small" not in {item.rule.name for item in found.items}
+    assert "grid_too_small" in {row.rule for row in found.unevaluated}
     assert [group.name for group in found.roofs] == ["kernel_0"]
 
 
-def test_a_rule_that_fires_without_a_size_is_listed_as_firing() -> None:
+def test_a_rule_that_looks_for_what_was_not_recorded_claims_nothing() -> None:
+    """Stalls and instructions are not in the default set: neither is said to be there."""
     found = checklist(basic_set(), list(RULES.values()))
-    fires = {row.rule: row.fires for row in found.unevaluated}
-    assert fires["l1_throughput"]
-    assert not fires["barrier_stalls"]
+    listed = {row.rule for row in found.unevaluated}
+    assert listed >= {"barrier_stalls", "memory_latency", "instruction_overhead"}
+    certain = {item.rule.name for item in found.findings if not item.lacking}
+    assert not listed & certain
+    for item in found.items:
+        assert item.title.startswith("Possibly: ") == bool(item.lacking)
+        assert item.range[0] == 1.0 or not item.lacking
 
 
 @needs_truth

@@ -227,7 +227,9 @@ def test_shipped_rules_name_what_there_is() -> None:
             "application": {*APPLICATION},
             "kernel": {*catalog().quantities, *CONTEXT},
         }[rule.about]
-        parts = {"timeline": region.PARTS, "application": SAVINGS, "kernel": RESOURCES}
+        waits = {name for name in catalog().quantities if name.startswith("stall_")}
+        of_kernel = {*RESOURCES, *waits, "warp_latency"}
+        parts = {"timeline": region.PARTS, "application": SAVINGS, "kernel": of_kernel}
         assert set(rule.names) <= known
         assert set(rule.relieves) <= set(parts[rule.about])
         assert rule.actions
