@@ -245,7 +245,7 @@ def test_an_explained_share_of_the_time_does_not_contradict_the_estimate(profkit
     known = recorded_report("known")
     shown = profkit_cli("rules", "explain", "shared_bank_conflicts", "--on", known).stdout
     conflicts = " ".join(shown.partition("Fires on transpose_conflict")[2].split())
-    # of a fix that leaves 1 - 0.94 of both: of 0.44 and 0.106 of the latency 0.513 goes, and nothing
+    # of a fix that leaves 1 - 0.94 of both: 0.513 of the latency goes, and nothing
     # issues in 0.925 of it; by the L1 data stage and L2 47% is left (docs/reference/methods)
     assert "mio throttle 44.0% to 2.6%" in conflicts
     assert "short scoreboard 10.6% to 0.6%" in conflicts
