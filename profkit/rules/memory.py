@@ -149,9 +149,9 @@ class Memory:
 
 
 Certainty = Literal["likely", "open", "undecided"]
-TESTED = {"likely": (9, 12), "open": (10, 20)}
-"""Of how many published kernels, on other chips, the first finding was the cause, by its certainty:
-with the fixes recorded on an H200 alone, 2026-11-26. The margins were chosen with them in view."""
+TESTED = {"likely": (113, 123), "open": (80, 96), "undecided": (34, 48)}
+"""Of how many kernels of public code, of sets left out whole, the first finding was the cause or one
+that its label accepts, by its certainty (docs/reference/accuracy.md), 2026-11-26."""
 
 
 class Similar(Model, frozen=True):
