@@ -409,7 +409,7 @@ def certainty(item: Finding, rival: Finding | None) -> str:
     right, tested = TESTED.get(sure, (0, 0))
     between = f" between this and {_inline(rival.title)}" if sure == "open" and rival else ""
     place = f"{sure}{between}" if rival else "the only cause with an estimate on this kernel"
-    rate = f"such first findings were the cause in {right} of {tested} kernels of others"
+    rate = f"such first findings were the cause in {right} of {tested} kernels that others mended"
     return f"{place}: {rate}" if tested else place
 
 
