@@ -13,6 +13,7 @@ from dataclasses import replace
 from profkit.machine_code.blame import AWAITED, SAMPLES
 from profkit.report.resources import RESOURCES
 from profkit.report.source_lines import Place
+from profkit.rules.engine import NOMINAL
 from profkit.rules.finding import Finding
 from profkit.rules.rule_file import Rule
 
@@ -66,7 +67,7 @@ def _is_facet(finding: Finding, cause: Sequence[Finding]) -> bool:
 
 def _is_compared(finding: Finding) -> bool:
     rule = finding.rule
-    beside = rule.first or rule.is_apart or rule.spans == "chain"
+    beside = rule.first or rule.is_apart or rule.spans == "chain" or rule.name in NOMINAL
     return bool(finding.estimate and rule.blame and not beside)
 
 

@@ -194,7 +194,7 @@ def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     index = json.loads((tmp_path / "search/search_index.json").read_text(encoding="utf-8"))
     assert any("bank conflicts" in page["text"].lower() for page in index["docs"])
-    rules = (tmp_path / "reference/rules/index.html").read_text(encoding="utf-8")
+    rules = (tmp_path / "reference/rules.html").read_text(encoding="utf-8")
     assert re.search(r"<li>Actions:\s*<ul>\s*<li>", rules)
     for page in tmp_path.rglob("*.html"):
         assert not re.search(r"<(?:script|link|img)[^>]+https?://", page.read_text("utf-8")), page
