@@ -43,10 +43,10 @@ ONCE = tuple(Residual(f"{step}", "counted", 1.4, measured_from(1.4, step)) for s
 
 
 def test_a_range_has_the_quantiles_of_the_residuals() -> None:
-    """7% of 29 families and the one to come are 2.1: the second from either end, at 13 of 14."""
+    """5% of 29 families and the one to come are 1.5: the first from either end."""
     low, high = Calibration(ONCE).range("counted", 3.0)
-    assert high == pytest.approx(measured_from(3.0, 13 / 14))
-    assert low == pytest.approx(measured_from(3.0, -13 / 14))
+    assert high == pytest.approx(measured_from(3.0, 1.0))
+    assert low == pytest.approx(measured_from(3.0, -1.0))
     assert Calibration(ONCE).range("counted", 1.1)[0] == 1  # nothing gets slower by a fix
     assert Calibration(ONCE).range("assumed", 3.0) == pytest.approx((3, 3))  # no such pairs
 
@@ -83,7 +83,7 @@ def test_ranges_from_half_of_the_pairs_hold_the_other_half() -> None:
         for other in made[100:]:
             low, high = calibration.range("assumed", other.estimated)
             held.append(low <= other.measured <= high)
-    assert LEVEL <= np.mean(held) <= LEVEL + 0.09  # somewhat wider: rules knew the pairs
+    assert LEVEL <= np.mean(held) <= LEVEL + 0.12  # wider: kernels to come differ more
 
 
 def test_a_family_can_be_left_out() -> None:
