@@ -124,7 +124,8 @@ def test_the_limit_is_the_first_finding_of_the_checklist_with_its_doubt() -> Non
         for name in NAMES
         if (kernel := main(name)).limit and not kernel.limit.busy
     ]
-    assert set(doubts) == {(True, False), (False, True)}
+    assert doubts
+    assert all(certain != low for certain, low in doubts)
 
 
 def test_at_an_unchanged_time_a_threshold_is_no_event() -> None:

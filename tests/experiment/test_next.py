@@ -97,12 +97,12 @@ def test_a_refuted_diagnosis_is_not_proposed_of_the_renamed_kernel(
     folders = tmp_path / "before", tmp_path / "after"
     for folder in folders:
         folder.mkdir()
-        content = pair_report("smoothing_prefetch", folder.name).read_bytes()
-        renamed = content if folder.name == "before" else content.replace(b"smooth", b"smootx")
+        content = pair_report("batched_cholesky_capped", folder.name).read_bytes()
+        renamed = content if folder.name == "before" else content.replace(b"cholesky", b"choleskx")
         (folder / f"{folder.name}.ncu-rep").write_bytes(renamed)
     made = outcome(profkit_cli, *folders)
     assert made["outcome"]["verdict"] == "REFUTED"
-    assert made["renamed"] == {"smooth": "smootx"}
+    assert made["renamed"] == {"cholesky": "choleskx"}
     for runs in (folders, folders[1:]):
         result = profkit_cli("next", *runs, "--top", 20, "--format", "json")
         rules = {row["rule"] for row in json.loads(result.stdout)["proposed"]}
