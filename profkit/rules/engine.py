@@ -28,7 +28,7 @@ from profkit.core.columns import Column, both
 from profkit.core.expression import Expression
 from profkit.core.typed_file import part
 from profkit.report.checks import NOT_COLLECTED, NOT_HERE, UNDEFINED
-from profkit.report.floors import LAUNCH, SHORTEST, USUAL, WORTH, shares
+from profkit.report.floors import ESSENTIAL, LAUNCH, SHORTEST, USUAL, WORTH, shares
 from profkit.report.resources import RESOURCES
 from profkit.report.summary import Group, LaunchSummary, ReportSummary
 from profkit.rules.calibration import Calibration, shipped_calibration
@@ -489,9 +489,12 @@ class _Kernels(_Table[Group]):
         return self._column(name)
 
     def _lacking(self, rule: Rule, index: int) -> tuple[str, ...]:
-        """Also the issue rate, which no launch has whose time includes work of ncu's."""
-        own = () if self.subjects[index].typical.is_timed else ("issue_busy",)
-        return (*own, *super()._lacking(rule, index))
+        """Also the resources that every kernel needs: without one a limit may be passed unseen; and
+        the issue rate, which no launch has whose time includes work of ncu's."""
+        launch = self.subjects[index].typical
+        own = [name for name in ESSENTIAL if launch.why_missing(name) not in {"", NOT_HERE}]
+        own += [] if launch.is_timed else ["issue_busy"]
+        return tuple(dict.fromkeys([*super()._lacking(rule, index), *own]))
 
     def _estimate(self, rule: Rule, index: int) -> Estimate:
         group = self.subjects[index]
@@ -541,7 +544,7 @@ class _Kernels(_Table[Group]):
         if not all(group.typical.why_missing(name).startswith(NOT_COLLECTED) for name in missing):
             return None
         bound, bounding, most = self._limits(rule, index, _SUPPOSED)
-        left = self._by_floors(bound, index)
+        left = min(self._by_floors(bound, index), max(self._waited(rule, index), bound))
         if rule.bound and not math.isnan(factor := self._at(rule.bound, rule, index)):
             most = min(most, factor)
             left = max(min(left, factor**-_SUPPOSED), bound, 1 / factor)
@@ -592,7 +595,9 @@ class _Kernels(_Table[Group]):
         return 1 - float(self._exposure[index]) * self._avoided(rule, index)
 
     def _stalls(self, rule: Rule, index: int) -> Mapping[str, tuple[float, float]]:
-        latency = self._column(LATENCY)[index]
+        latency = float(self._column(LATENCY)[index])
+        if not latency > 0:
+            return {}
         stalls = {
             name: (share, share * min(max(self._at(left, rule, index), 0.0), 1.0))
             for name, left in rule.relieves.items()
