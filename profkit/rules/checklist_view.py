@@ -188,11 +188,11 @@ def _trying(group: FindingGroup) -> str:
 
 def _divided(checklist: Checklist) -> Iterator[Block]:
     """Kernels with fewer blocks than SMs, which no counter says whether they can have more."""
-    found = checklist.divided
+    kernels = checklist.divided
     lines = (
-        styled(code(each.subject), f": {words.division(each)}") for each in found[:_KERNELS_SHOWN]
+        styled(code(each.subject), f": {words.division(each)}") for each in kernels[:_KERNELS_SHOWN]
     )
-    more = len(found) - _KERNELS_SHOWN
+    more = len(kernels) - _KERNELS_SHOWN
     others = [quiet(f"and {plural(more, 'more kernel')}")] if more > 0 else []
     yield from _lines_under(words.DIVIDED, words.IF_DIVIDED, (*lines, *others))
 
