@@ -1,0 +1,38 @@
+"""Code that a child Python loads beside the user's program, whose files stay as they are.
+
+A hook is a Python file with a function `install(module)`, called once in each process, right after
+the module has been imported. It runs in the user's interpreter (any Python from 3.9 on) and can't
+import profkit. A program that never imports the module never loads the hook.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from msgspec import Struct
+
+_STARTUP = Path(__file__).with_name("startup")
+
+
+class Hook(Struct, frozen=True):
+    """A file that is loaded after the import of a module, "torch" for instance."""
+
+    module: str
+    path: Path
+
+
+def injected(environment: Mapping[str, str], hooks: Sequence[Hook], log: Path) -> dict[str, str]:
+    """The environment, extended so that each Python started in it loads the hooks, in their order.
+
+    What fails in a hook is appended to `log`; the program doesn't notice.
+    """
+    search = os.pathsep.join(filter(None, (str(_STARTUP), environment.get("PYTHONPATH"))))
+    entries = os.pathsep.join(f"{hook.module}={hook.path}" for hook in hooks)
+    return {
+        **environment,
+        "PYTHONPATH": search,
+        "PROFKIT_HOOKS": entries,
+        "PROFKIT_HOOK_LOG": str(log),
+    }
