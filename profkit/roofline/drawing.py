@@ -1,10 +1,11 @@
-"""What the parts of a roofline's picture share: sizes in inches and points, colors, axes, and room
-for labels: moved apart by as little as it takes, or put where nothing is."""
+"""What the parts of a roofline's picture share: sizes in inches and points, colors, axes, and
+labels that are moved apart."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Literal, NamedTuple
+from collections.abc import Callable, Sequence
+from itertools import accumulate
+from typing import Any, Literal
 
 # At 100 mm wide the smallest letters are still 5 points high.
 WIDTH, LEFT, RIGHT, LINE = 5.6, 0.48, 1.74, 0.13
@@ -62,90 +63,27 @@ def whisker(
     )  # fmt: skip
 
 
-class Room:
-    """A picture's plane, with what takes room on it: boxes, and lines that rise or are level."""
+def spread(wanted: Sequence[float], size: float, low: float, high: float) -> list[float]:
+    """Centers for labels of one `size` on a line, between `low` and `high`, none over another.
 
-    def __init__(self, width: float, height: float) -> None:
-        self._width, self._height = width, height
-        self._boxes: list[Box] = []
-        self._lines: list[tuple[float, float, float, float]] = []
-
-    def take(self, box: Box) -> None:
-        self._boxes.append(box)
-
-    def draw(self, begin: float, end: float, low: float, slope: float) -> None:
-        """A line from `begin` to `end` across, which begins at the height `low`."""
-        self._lines.append((begin, end, low, slope))
-
-    def is_free(self, box: Box) -> bool:
-        """Whether nothing is there, and it is inside the plane."""
-        left, bottom, right, top = box
-        inside = left >= 0 and right <= self._width and bottom >= 0 and top <= self._height
-        return (
-            inside
-            and not any(_overlap(box, other) for other in self._boxes)
-            and not any(_crosses(box, *line) for line in self._lines)
-        )
-
-    def place(self, boxes: Iterable[Box]) -> int | None:
-        """Take the first box that is free and return its index; None where none is."""
-        for index, box in enumerate(boxes):
-            if self.is_free(box):
-                self.take(box)
-                return index
-        return None
-
-
-def _overlap(a: Box, b: Box) -> bool:
-    return a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]
-
-
-def _crosses(box: Box, begin: float, end: float, low: float, slope: float) -> bool:
-    left, right = max(box[0], begin), min(box[2], end)
-    if left >= right:
-        return False
-    return low + (left - begin) * slope < box[3] and low + (right - begin) * slope > box[1]
-
-
-class _Pool(NamedTuple):
-    """Labels that touch; `wish` is the mean of where its middle would be by each one's wish."""
-
-    members: list[int]
-    wish: float
-    size: float
-
-    def start(self, low: float, high: float) -> float:
-        """Where it begins, inside the room where there is enough."""
-        if self.size > high - low:
-            return (low + high - self.size) / 2
-        return min(max(self.wish - self.size / 2, low), high - self.size)
-
-    def then(self, other: _Pool) -> _Pool:
-        """This one with another behind it."""
-        count, size = len(self.members), self.size + other.size
-        start = (self.wish - self.size / 2) * count
-        start += (other.wish - other.size / 2 - self.size) * len(other.members)
-        members = self.members + other.members
-        return _Pool(members, start / len(members) + size / 2, size)
-
-
-def spread(wanted: Sequence[float], sizes: Sequence[float], low: float, high: float) -> list[float]:
-    """Centers for labels of `sizes` on a line, between `low` and `high`, none over another.
-
-    Each stays as near to where it is `wanted` as the others let it, in the order of the wishes
-    (least sum of squares, by pooling neighbors that would overlap). Labels that together are
-    larger than the room are packed from its middle and stick out at both ends.
+    They keep the order of the places where they are `wanted`, and each is as far above its own as
+    others push it up, and as far below as they push it down. Labels that together are larger than
+    the room stick out at its lower end.
     """
-    pools: list[_Pool] = []
-    for index in sorted(range(len(wanted)), key=wanted.__getitem__):
-        pool = _Pool([index], wanted[index], sizes[index])
-        while pools and pools[-1].start(low, high) + pools[-1].size > pool.start(low, high):
-            pool = pools.pop().then(pool)
-        pools.append(pool)
-    centers = [0.0] * len(wanted)
-    for pool in pools:
-        edge = pool.start(low, high)
-        for index in pool.members:
-            centers[index] = edge + sizes[index] / 2
-            edge += sizes[index]
-    return centers
+    order = sorted(range(len(wanted)), key=wanted.__getitem__)
+    places = [wanted[index] for index in order]
+    up, down = _pushed(places, size, low), _mirrored(places, size, high)
+    middle = [(above + below) / 2 for above, below in zip(up, down, strict=True)]
+    centers = _mirrored(_pushed(middle, size, low), size, high)
+    return [center for _, center in sorted(zip(order, centers, strict=True))]
+
+
+def _pushed(places: Sequence[float], size: float, low: float) -> list[float]:
+    """Ascending places, each at least a size above the last, the first half of one above `low`."""
+    steps = accumulate(places, lambda last, place: max(last + size, place), initial=low - size / 2)
+    return list(steps)[1:]
+
+
+def _mirrored(places: Sequence[float], size: float, high: float) -> list[float]:
+    """The same from above."""
+    return [-place for place in _pushed([-place for place in reversed(places)], size, -high)][::-1]

@@ -201,7 +201,7 @@ def _draw_names(axes: Any, panel: Panel) -> None:
     low, high = panel.limits
     lasts = [track.stops[-1][1] for track in panel.tracks]
     wanted = [math.log(point.seconds / low) / math.log(high / low) for point in lasts]
-    centers = spread(wanted, [LINE / _HIGH] * len(wanted), 0.0, 1.1)
+    centers = spread(wanted, LINE / _HIGH, 0.0, 1.1)
     for track, name, up, center in zip(panel.tracks, panel.names, wanted, centers, strict=True):
         if name:
             across = (track.stops[-1][0] + 0.4) / (len(panel.stops) - 0.2)

@@ -23,7 +23,6 @@ from profkit.roofline.drawing import (
     TINY,
     WIDTH,
     Box,
-    Room,
     spread,
 )  # fmt: skip
 from profkit.roofline.latency_panel import Panel, draw_panel, panel_of
@@ -45,9 +44,6 @@ _NOTE_WIDTH = 96  # letters of TINY's size across WIDTH inches
 _DPI = 200  # of a .png: a column of a paper at 100 mm is then sharp in print
 _EDGE = 0.03  # inches left free at the right: letters are a little wider at other resolutions
 _LETTER = 0.6  # the width of a letter, as a share of the font's size
-# Points: from line to text, half of a box that lines and slanted text are covered with, and the
-# distance of one to the next; markers nearer than the last have one name.
-_LIFT, _DOT, _STEP, _TOGETHER = 2.2, 1.0, 2.0, 9.0
 
 
 class Joined(StrEnum):
@@ -71,16 +67,14 @@ class _Series(Subject, frozen=True):
         return ", ".join(filter(None, (self.text, self.run)))
 
 
-class _Frame(Room):
-    """The axes, the part of the plane that they show, and what takes room on it: in points from
-    the lower left corner. Sizes are in inches."""
+class _Frame(NamedTuple):
+    """The axes, and the part of the plane that they show; sizes are in inches."""
 
-    def __init__(
-        self, axes: Any, x: tuple[float, float], y: tuple[float, float], height: float
-    ) -> None:
-        self.axes, self.x, self.y = axes, x, y
-        self.width, self.height = WIDTH - drawing.LEFT - drawing.RIGHT, height
-        super().__init__(self.width * 72, (self.height + 0.2) * 72)
+    axes: Any
+    x: tuple[float, float]
+    y: tuple[float, float]
+    height: float
+    width: float = WIDTH - drawing.LEFT - drawing.RIGHT
 
     def across(self, intensity: float) -> float:
         """An intensity's place as a share of the width."""
@@ -90,29 +84,17 @@ class _Frame(Room):
         """A rate's place as a share of the height."""
         return _between(rate, *self.y)
 
-    def position(self, intensity: float, rate: float) -> tuple[float, float]:
-        return self.across(intensity) * self.width * 72, self.up(rate) * self.height * 72
-
-    def drawn(self, point: Point) -> tuple[float, float]:
-        """A point's position: at the edge where it lies to the right of the picture."""
-        return self.position(min(point.intensity, self.x[1]), point.rate)
-
     def marker(self, point: Point, area: float) -> Box:
-        x, y = self.drawn(point)
-        half = math.sqrt(area) / 2
+        """What a point covers, in points from the lower left corner; it is at the edge where it
+        lies to the right of the picture."""
+        x = self.across(min(point.intensity, self.x[1])) * self.width * 72
+        y, half = self.up(point.rate) * self.height * 72, math.sqrt(area) / 2
         return (x - half, y - half, x + half, y + half)
 
     def is_seen(self, point: Point, area: float) -> bool:
         """Whether a whisker is longer than the marker that it stands behind."""
         high = (self.up(point.high) - self.up(point.low)) * self.height * 72
         return high > math.sqrt(area)
-
-    @property
-    def slope(self) -> float:
-        """Degrees at which a line of one decade a decade rises."""
-        high = self.height / math.log10(self.y[1] / self.y[0])
-        wide = self.width / math.log10(self.x[1] / self.x[0])
-        return math.degrees(math.atan2(high, wide))
 
 
 def _between(value: float, low: float, high: float) -> float:
@@ -168,7 +150,6 @@ def figure_of(
     height = max(_PLOT_HEIGHT, 2.0 * LINE * (len(labeled) + len(_by_rate(roofs))))
     figure = Figure()
     frame = _frame(figure.add_axes((0, 0, 1, 1)), series, roofs, height)
-    _take_room(frame, series, links)
     _draw_axes(frame)
     unnumbered = _draw_roofs(frame, roofs, series)
     for link in links:
@@ -208,7 +189,7 @@ def figure_of(
     frame.axes.set_position(
         (drawing.LEFT / WIDTH, under / total, frame.width / WIDTH, height / total)
     )
-    _draw_head(figure, title, rooflines, series)
+    _draw_head(figure, title, rooflines, series, roofs)
     if panel is not None:
         draw_panel(figure, panel, feet)
     rows = [*((text, _ALARM) for text in flags), *((text, SOFT) for text in lines)]
@@ -347,11 +328,10 @@ def _three(value: float) -> str:
 
 
 def _draw_roofs(frame: _Frame, roofs: Sequence[Roof], series: Sequence[_Series]) -> int:
-    """Roofs with their names and ridges. Returns how many ridges have no room for a number."""
+    """Roofs and their ridges. Returns how many ridges have no number."""
     memory, compute = split(roofs)
     top = max((roof.rate for roof in compute), default=frame.y[1])
     fastest = max((roof.rate for roof in memory), default=math.nan)
-    rise = math.tan(math.radians(frame.slope))
     for roof in [*memory, *compute]:
         if roof.is_memory:
             x, y = (frame.y[0] / roof.rate, top / roof.rate), (frame.y[0], top)
@@ -362,97 +342,40 @@ def _draw_roofs(frame: _Frame, roofs: Sequence[Roof], series: Sequence[_Series])
             x, y, color=COLORS.get(roof.key, INK), linewidth=1.3, zorder=2,
             gid=f"roof:{roof.key}", solid_capstyle="butt",
         )  # fmt: skip
-        left, low = frame.position(x[0], y[0])
-        frame.draw(left, frame.position(x[1], 1)[0], low, rise if roof.is_memory else 0.0)
-    for line in memory:
-        _label_line(frame, line)
     used = {point.roof for row in series for point in row.points}
     return _mark_ridges(frame, memory, [roof for roof in compute if roof.key in used])
 
 
-def _take_room(frame: _Frame, series: Sequence[_Series], links: Sequence[Step]) -> None:
-    """The points, and what joins them."""
-    for row in series:
-        for point in row.all:
-            frame.take(frame.marker(point, row.area))
-    for link in links:
-        (left, low), (right, high) = (frame.drawn(point) for point in (link.before, link.after))
-        count = max(1, math.ceil(math.hypot(right - left, high - low) / _STEP))
-        for step in range(count + 1):
-            x = left + (right - left) * step / count
-            y = low + (high - low) * step / count
-            frame.take((x - _DOT, y - _DOT, x + _DOT, y + _DOT))
-
-
-def _label_line(frame: _Frame, line: Roof) -> None:
-    """A memory roof's name along it, above or below it, as near to where it enters the picture as
-    there is room; where it enters where there is none."""
-    text = f"{line.label} {rate_words(line.rate, 'B/s')}"
-    enters = max(0.0, frame.across(frame.y[0] / line.rate)) + 0.04
-    places = [
-        (frame.x[0] * (frame.x[1] / frame.x[0]) ** (enters + step * 0.02), above)
-        for step in range(15)
-        for above in (True, False)
-    ]
-    slants = [_slant(frame, x, x * line.rate, len(text), above=above) for x, above in places]
-    free = (index for index, slant in enumerate(slants) if all(map(frame.is_free, slant)))
-    chosen = next(free, 0)
-    for box in slants[chosen]:
-        frame.take(box)
-    x, above = places[chosen]
-    frame.axes.annotate(
-        text, (x, x * line.rate), (-1.5, 2.5) if above else (1.5, -2.5),
-        textcoords="offset points", rotation=frame.slope, rotation_mode="anchor", fontsize=TINY,
-        color=COLORS[line.key], ha="left", va="bottom" if above else "top", zorder=6,
-        path_effects=_halo(), gid=f"line:{line.key}",
-    )  # fmt: skip
-
-
-def _slant(frame: _Frame, x: float, y: float, letters: int, *, above: bool) -> list[Box]:
-    """Small boxes that cover a text that stands on, or hangs from, a line of memory."""
-    angle = math.radians(frame.slope)
-    across, up = math.cos(angle), math.sin(angle)
-    left, low = frame.position(x, y)
-    side = 1 if above else -1
-    length, height = letters * _LETTER * TINY, 1.1 * TINY
-    boxes = []
-    for step in range(math.ceil(length / _STEP) + 1):
-        for rise in (0.0, 0.5, 1.0):
-            along, away = step * _STEP, side * (_LIFT + rise * height)
-            x, y = left + along * across - away * up, low + along * up + away * across
-            boxes.append((x - _DOT, y - _DOT, x + _DOT, y + _DOT))
-    return boxes
-
-
 def _mark_ridges(frame: _Frame, memory: Sequence[Roof], compute: Sequence[Roof]) -> int:
-    """A diamond where a line of memory meets a roof; its intensity beside it where there is room,
-    slow memory and high roofs first. Returns how many have none."""
-    unnumbered = 0
+    """A diamond where a line of memory meets a roof. Its intensity stands to the right of the
+    slowest line and to the left of the fastest, where nothing else is drawn, but where the next
+    roof is near. Returns how many have none."""
+    numbered = 0
     lines = sorted(memory, key=lambda line: line.rate)
-    for line, roof in product(lines, sorted(compute, key=lambda roof: -roof.rate)):
+    rates = sorted(roof.rate for roof in compute)
+    for line, roof in product(lines, compute):
         ridge = roof.rate / line.rate
         frame.axes.plot(
             ridge, roof.rate, marker="D", markersize=3, markerfacecolor="white",
             markeredgecolor=INK, markeredgewidth=0.7, zorder=3,
             gid=f"ridge:{line.key}:{roof.key}", linestyle="none",
         )  # fmt: skip
-        text = _three(ridge)
-        x, y = frame.position(ridge, roof.rate)
-        wide = _LETTER * len(text) * TINY
-        left, right = (x - wide - 2.5, x - 2.5), (x + 2.5, x + wide + 2.5)
-        above, below = (y + 1.2, y + 1 + TINY), (y - 1 - TINY, y - 1.2)
-        corners = [(left, above), (right, below), (right, above)]
-        corner = frame.place([(a, c, b, d) for (a, b), (c, d) in corners])
-        if corner is None:
-            unnumbered += 1
+        is_right = line is lines[0]
+        if not is_right and line is not lines[-1]:
             continue
+        beyond = [rate for rate in rates if rate < roof.rate if is_right]
+        beyond += [rate for rate in rates if rate > roof.rate if not is_right]
+        apart = min((abs(frame.up(roof.rate) - frame.up(rate)) for rate in beyond), default=1.0)
+        if apart * frame.height * 72 < TINY:
+            continue
+        numbered += 1
         frame.axes.annotate(
-            text, (ridge, roof.rate), (2.5 if corner else -2.5, -2.2 if corner == 1 else 2),
-            textcoords="offset points", fontsize=TINY - 0.4, color=COLORS[line.key],
-            ha="left" if corner else "right", va="top" if corner == 1 else "bottom", zorder=6,
-            gid=f"number:{line.key}:{roof.key}",
+            _three(ridge), (ridge, roof.rate), (2.5, -2.2) if is_right else (-2.5, 2),
+            textcoords="offset points", fontsize=TINY - 0.4, color=COLORS[line.key], zorder=6,
+            ha="left" if is_right else "right", va="top" if is_right else "bottom",
+            path_effects=_halo(), gid=f"number:{line.key}:{roof.key}",
         )  # fmt: skip
-    return unnumbered
+    return len(memory) * len(compute) - numbered
 
 
 def _halo() -> list[Any]:
@@ -510,26 +433,25 @@ def _draw_link(axes: Any, link: Step, *, arrow: bool) -> None:
 
 
 def _name_stops(frame: _Frame, series: Sequence[_Series]) -> int:
-    """Which report each stop of a path is of, beside its points of the first level: once for those
-    that stand together. Returns how many found no room."""
+    """Which report each stop of a path is of, beside the highest of its points of the first level.
+    Returns how many found no room."""
     unnamed = 0
-    markers = [(row.run, frame.marker(row.main, row.area)) for row in series]
+    taken = [frame.marker(point, row.area) for row in series for point in row.all]
     for run, stop in _stop_words(row.run for row in series).items():
-        own = [box for other, box in markers if other == run]
-        for column in _columns(own, [box for other, box in markers if other != run]):
-            sides = _beside(column, _LETTER * len(stop) * TINY, TINY, frame.height * 72)
-            side = frame.place(sides)
-            if side is None:
-                unnamed += 1
-                continue
-            left, low, right, high = sides[side]
-            middle = ((left + right) / 2, (low + high) / 2)
-            frame.axes.annotate(
-                stop, (0, 0), middle, xycoords="axes points", textcoords="axes points",
-                fontsize=TINY - 0.6, color=SOFT, ha="center", va="center", zorder=6,
-                parse_math=False, path_effects=_halo(), gid=f"stop:{run}",
-            )  # fmt: skip
-            _lead(frame.axes, column, sides[side])
+        top = max((row for row in series if row.run == run), key=lambda row: row.main.rate)
+        size = _LETTER * len(stop) * TINY, TINY
+        sides = _beside(frame.marker(top.main, top.area), *size)
+        box = next((box for box in sides if not any(_overlap(box, each) for each in taken)), None)
+        if box is None:
+            unnamed += 1
+            continue
+        taken.append(box)
+        middle = ((box[0] + box[2]) / 2, (box[1] + box[3]) / 2)
+        frame.axes.annotate(
+            stop, (0, 0), middle, xycoords="axes points", textcoords="axes points",
+            fontsize=TINY - 0.6, color=SOFT, ha="center", va="center", zorder=6,
+            parse_math=False, path_effects=_halo(), gid=f"stop:{run}",
+        )  # fmt: skip
     return unnamed
 
 
@@ -546,57 +468,18 @@ def _shape(runs: Sequence[str]) -> str:
     return names.pop() if single else ""
 
 
-def _columns(markers: Iterable[Box], others: Sequence[Box]) -> list[Box]:
-    """Around each set of a stop's markers that stand above one another or side by side, with no
-    other stop's among them."""
-    columns: list[Box] = []
-    for marker in markers:
-        column = marker
-        for box in list(columns):
-            both = (
-                min(column[0], box[0]), min(column[1], box[1]),
-                max(column[2], box[2]), max(column[3], box[3]),
-            )  # fmt: skip
-            above = column[0] < box[2] and box[0] < column[2]
-            alone = not any(_gap(both, other) == 0 for other in others)
-            if _gap(column, box) < _TOGETHER or (above and alone):
-                columns.remove(box)
-                column = both
-        columns.append(column)
-    return columns
-
-
-def _gap(a: Box, b: Box) -> float:
-    """The distance between two boxes; 0 where they overlap."""
-    return math.hypot(max(0.0, a[0] - b[2], b[0] - a[2]), max(0.0, a[1] - b[3], b[1] - a[3]))
-
-
-def _beside(column: Box, wide: float, high: float, most: float) -> list[Box]:
-    """Where the name of a column may stand: close by on any side, then above or below further and
-    further out."""
-    left, low, right, top = column
-    middle, center = (left + right) / 2, (low + top) / 2
-    over, under = top + 1 + high / 2, low - 1 - high / 2
-    before, after = left - 1 - wide / 2, right + 1 + wide / 2
-    centers = [
-        (middle, over), (middle, under), (after, center), (before, center),
-        (after, over), (after, under), (before, over), (before, under),
-    ]  # fmt: skip
-    for step in range(1, round(most / high)):
-        for x in (middle, after, before):
-            centers += [(x, over + step * high / 2), (x, under - step * high / 2)]
+def _beside(marker: Box, wide: float, high: float) -> list[Box]:
+    """Where the name of a marker may stand: above it or below it, beside it, at its corners."""
+    left, low, right, top = marker
+    x = ((left + right) / 2, right + 1 + wide / 2, left - 1 - wide / 2)
+    y = ((low + top) / 2, top + 1 + high / 2, low - 1 - high / 2)
+    places = [(0, 1), (0, 2), (1, 0), (2, 0), (2, 1), (1, 2), (1, 1), (2, 2)]
+    centers = [(x[across], y[up]) for across, up in places]
     return [(x - wide / 2, y - high / 2, x + wide / 2, y + high / 2) for x, y in centers]
 
 
-def _lead(axes: Any, column: Box, label: Box) -> None:
-    """A line from a name to its column, where it is further than a line of text."""
-    if _gap(column, label) <= TINY:
-        return
-    above = label[1] > column[3]
-    foot = ((column[0] + column[2]) / 2, column[3] if above else column[1])
-    head = ((label[0] + label[2]) / 2, label[1] if above else label[3])
-    line = {"arrowstyle": "-", "color": FAINT, "linewidth": 0.6, "shrinkA": 0, "shrinkB": 0}
-    axes.annotate("", foot, head, xycoords="axes points", textcoords="axes points", arrowprops=line)
+def _overlap(a: Box, b: Box) -> bool:
+    return a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]
 
 
 class _Label(NamedTuple):
@@ -633,8 +516,8 @@ def _by_rate(roofs: Iterable[Roof]) -> dict[str, list[Roof]]:
 
 def _draw_labels(frame: _Frame, labels: Sequence[_Label]) -> None:
     """Labels in the right margin, none over another."""
-    heights = [LINE * 1.95 / frame.height] * len(labels)
-    centers = spread([label.up for label in labels], heights, 0.0, 1.06)
+    ups = [label.up for label in labels]
+    centers = spread(ups, LINE * 1.95 / frame.height, 0.0, 1.06)
     for label, center in zip(labels, centers, strict=True):
         color = INK if label.is_roof else FAINT
         drawing.lead(frame.axes, label.across, label.up, center, color)
@@ -651,7 +534,11 @@ def _draw_labels(frame: _Frame, labels: Sequence[_Label]) -> None:
 
 
 def _draw_head(
-    figure: Any, title: str, rooflines: Sequence[Roofline], series: Sequence[_Series]
+    figure: Any,
+    title: str,
+    rooflines: Sequence[Roofline],
+    series: Sequence[_Series],
+    roofs: Sequence[Roof],
 ) -> None:
     total = figure.get_figheight()
     sources = dict.fromkeys(roof.source for roofline in rooflines for roof in roofline.roofs)
@@ -665,8 +552,9 @@ def _draw_head(
     _write(figure, literal(about), place, fontsize=SMALL, color=SOFT, va="center")
     points = [point for row in series for point in row.points]
     used = {point.level for point in points}
+    bandwidths = {roof.key: f" {rate_words(roof.rate, 'B/s')}" for roof in roofs if roof.is_memory}
     handles = [
-        _handle(_MARKERS[level], COLORS[level], label)
+        _handle(_MARKERS[level], COLORS[level], label + bandwidths.get(level, ""))
         for level, label in LEVEL_LABELS.items()
         if level in used
     ]

@@ -13,7 +13,7 @@ from profkit.core.errors import UsageError
 from profkit.report.names import own_names
 from profkit.report.quantities import evaluate
 from profkit.report.summary import summarize
-from profkit.roofline.drawing import Room, spread
+from profkit.roofline.drawing import spread
 from profkit.roofline.plot import rate_words
 from profkit.roofline.roofline import Point, Roofline, known_names, roofline
 from profkit.roofline.roofs import Peaks, Roof, attainable
@@ -60,7 +60,7 @@ def test_an_unknown_roof_bounds_nothing() -> None:
 def test_labels_are_spread_inside_without_overlap_in_their_order(
     wanted: list[float], size: float
 ) -> None:
-    centers = spread(wanted, [size] * len(wanted), 0.0, 1.0)
+    centers = spread(wanted, size, 0.0, 1.0)
     ordered = sorted(centers)
     assert ordered[0] >= size / 2 - 1e-9
     assert ordered[-1] <= 1 - size / 2 + 1e-9
@@ -70,16 +70,8 @@ def test_labels_are_spread_inside_without_overlap_in_their_order(
 
 
 def test_a_label_that_is_alone_stays_where_it_is_wanted() -> None:
-    assert spread([0.3, 0.7], [0.1, 0.1], 0, 1) == pytest.approx([0.3, 0.7])
-    assert spread([0.5, 0.5], [0.1, 0.1], 0, 1) == pytest.approx([0.45, 0.55])
-
-
-def test_room_is_taken_once_and_lines_are_not_written_over() -> None:
-    room = Room(100, 100)
-    room.draw(0, 100, 0, 1)
-    assert room.place([(10, 5, 20, 30), (50, 10, 60, 20)]) == 1
-    assert room.place([(55, 15, 65, 25)]) is None
-    assert not room.is_free((95, 0, 105, 5))
+    assert spread([0.3, 0.7], 0.1, 0, 1) == pytest.approx([0.3, 0.7])
+    assert spread([0.5, 0.5], 0.1, 0, 1) == pytest.approx([0.45, 0.55])
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from matplotlib.transforms import Affine2D
 from msgspec import structs
 from typer.testing import Result
 
@@ -371,25 +370,10 @@ def test_ridges_without_a_number_are_counted() -> None:
     assert "unnumbered" not in words(alone)
 
 
-def test_the_name_of_a_memory_roof_lies_on_no_roof() -> None:
-    for report in (run(), h200("known"), h200("sdpa_s512_flash")):
-        figure = figure_of([report.roofline()], title="x")
-        figure.canvas.draw()
-        axes = figure.axes[0]
-        names = [text for text in axes.texts if (text.get_gid() or "").startswith("line:")]
-        assert len(names) == 3
-        for text in names:
-            slope = text.get_rotation()
-            text.set_rotation(0)
-            flat = text.get_window_extent()
-            corner = (flat.x0, flat.y0 if text.get_va() == "bottom" else flat.y1)
-            flatten = Affine2D().rotate_deg_around(*corner, -slope)
-            for line in axes.lines:
-                if (line.get_gid() or "").startswith("roof:"):
-                    ends = axes.transData.transform(np.column_stack(line.get_data()))
-                    along = np.linspace(ends[0], ends[1], 2000)
-                    inside = flat.shrunk(0.98, 0.8).count_contains(flatten.transform(along))
-                    assert inside == 0, (report.path, text.get_text(), line.get_gid())
+def test_the_legend_has_the_bandwidth_of_each_level() -> None:
+    (legend,) = figure_of([timed()], title="x").legends
+    entries = [text.get_text() for text in legend.get_texts()]
+    assert entries[:3] == ["DRAM 4.81 TB/s", "L2 10.3 TB/s", "L1 33.4 TB/s"]
 
 
 def test_a_picture_is_the_one_that_was_looked_at(

@@ -149,8 +149,12 @@ def test_whiskers_are_in_the_notes_where_they_can_be_seen(joined: Joined, axes: 
     assert "brackets and whiskers: 95% interval" in words(figure)
 
 
-@pytest.mark.parametrize("levels", [("dram",), ("dram", "l2", "l1")])
-def test_each_stop_of_a_sweep_is_named_over_nothing_else(levels: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(
+    ("levels", "unnamed"), [(("dram",), set()), (("dram", "l2", "l1"), {"256", "512", "1024"})]
+)
+def test_each_stop_of_a_sweep_is_named_over_no_point_or_counted(
+    levels: tuple[str, ...], unnamed: set[str]
+) -> None:
     runs = sorted(sweep_folder().glob("*/*.ncu-rep*"))
     lengths = [variants.shapes["length"] for variants in map(variants_of, runs) if variants]
     assert len(lengths) == len(runs)
@@ -163,16 +167,16 @@ def test_each_stop_of_a_sweep_is_named_over_nothing_else(levels: tuple[str, ...]
     figure.canvas.draw()
     axes = figure.axes[0]
     named = [text for text in axes.texts if (text.get_gid() or "").startswith("stop:")]
-    assert {text.get_text() for text in named} == {"128", "256", "512", "1024", "2048", "4096"}
+    stops = {"128", "256", "512", "1024", "2048", "4096"}
+    assert {text.get_text() for text in named} == stops - unnamed
+    assert ("3 points unnamed" in words(figure)) == bool(unnamed)
     boxes = [text.get_window_extent().shrunk(0.9, 0.7) for text in named]
     points = [
         axes.transData.transform(item.get_offsets()[0])
         for item in axes.collections
         if (item.get_gid() or "").startswith(("point:", "algorithmic:"))
     ]
-    lines = [text for text in axes.texts if (text.get_gid() or "").startswith("line:")]
     for at, box in enumerate(boxes):
         assert not any(box.overlaps(other) for other in boxes[at + 1 :])
         assert not any(box.contains(*point) for point in points)
-        assert not any(box.overlaps(line.get_window_extent()) for line in lines)
     assert any("numbers beside points: length" in text.get_text() for text in figure.texts)
