@@ -3,9 +3,9 @@ labels that are moved apart."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import accumulate
-from typing import Any, Literal
+from typing import Any
 
 # At 100 mm wide the smallest letters are still 5 points high.
 WIDTH, LEFT, RIGHT, LINE = 5.6, 0.48, 1.74, 0.13
@@ -15,25 +15,6 @@ COLORS = {"dram": "#0072b2", "l2": "#00805e", "l1": "#a34e86"}
 
 Box = tuple[float, float, float, float]
 """Left, bottom, right, top."""
-
-
-def draw_quietly(axes: Any, size: float, grid: Literal["both", "y"]) -> None:
-    """Axes whose lines and letters (points) stay behind what is drawn on them."""
-    axes.tick_params(labelsize=size, color=FAINT, labelcolor=INK, length=3)
-    axes.tick_params(which="minor", color=FAINT, length=1.5)
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.spines[["left", "bottom"]].set_color(FAINT)
-    axes.grid(which="major", axis=grid, color=GRID, linewidth=0.6)
-    axes.set_axisbelow(True)
-
-
-def scale(axis: Any, steps: tuple[float, ...], text: Callable[[float], str]) -> None:
-    """Ticks of a logarithmic axis at `steps` of each decade, with their texts."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
-
-    axis.set_major_locator(LogLocator(base=10, subs=steps, numticks=20))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: text(value)))
-    axis.set_minor_formatter(NullFormatter())
 
 
 def lead(axes: Any, across: float, up: float, label: float, color: str = FAINT) -> None:
@@ -49,17 +30,6 @@ def beside(axes: Any, text: str, up: float, lift: float = 0.0, **style: Any) -> 
     axes.annotate(
         text, (1.045, up), (0, lift), xycoords="axes fraction", textcoords="offset points",
         annotation_clip=False, parse_math=False, **style,
-    )  # fmt: skip
-
-
-def whisker(
-    axes: Any, x: float, ends: tuple[float, float], behind: float, *, seen: bool, front: float,
-    gid: str,
-) -> None:  # fmt: skip
-    """An interval as a line; with ends, and in `front`, where its marker doesn't hide them."""
-    axes.plot(
-        (x, x), ends, color=INK, linewidth=0.9, zorder=front if seen else behind,
-        marker="_" if seen else "", markersize=4, gid=gid,
     )  # fmt: skip
 
 

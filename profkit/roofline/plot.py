@@ -15,6 +15,7 @@ from profkit.roofline import drawing
 from profkit.roofline.drawing import (
     COLORS,
     FAINT,
+    GRID,
     INK,
     LINE,
     SMALL,
@@ -25,7 +26,7 @@ from profkit.roofline.drawing import (
     Box,
     spread,
 )  # fmt: skip
-from profkit.roofline.latency_panel import Panel, draw_panel, panel_of
+from profkit.roofline.latency_table import LatencyTable, draw_table, latency_table
 from profkit.roofline.roofline import Point, Roofline
 from profkit.roofline.roofline_view import Subject, rate_unit, subjects, time_words
 from profkit.roofline.roofs import LEVEL_LABELS, Peaks, Roof, split
@@ -91,11 +92,6 @@ class _Frame(NamedTuple):
         y, half = self.up(point.rate) * self.height * 72, math.sqrt(area) / 2
         return (x - half, y - half, x + half, y + half)
 
-    def is_seen(self, point: Point, area: float) -> bool:
-        """Whether a whisker is longer than the marker that it stands behind."""
-        high = (self.up(point.high) - self.up(point.low)) * self.height * 72
-        return high > math.sqrt(area)
-
 
 def _between(value: float, low: float, high: float) -> float:
     return math.log(value / low) / math.log(high / low)
@@ -158,9 +154,8 @@ def figure_of(
     for row in series:
         _draw_series(frame, row, levelled=not path)
     _draw_labels(frame, _labels(frame, labeled, roofs))
-    panel = _panel(rooflines, series, labels) if path else None
+    table = _latencies(rooflines, labels) if path else None
     flags = _flag_lines(series)
-    seen = any(frame.is_seen(point, row.area) for row in series for point in row.points)
     shape = _shape([row.run for row in series]) if path else ""
     outside = sum(len(roofline.outside) for roofline in rooflines)
     lacking = f" ({unnumbered} unnumbered: see --table)" if unnumbered else ""
@@ -178,20 +173,20 @@ def figure_of(
     }
     lines = _filled(
         [
-            *_time_notes(series, labeled, panel, seen=seen),
+            *_time_notes(series, labeled, table),
             *(note for note, holds in notes.items() if holds),
         ]
     )
     feet = LINE * (len(flags) + len(lines)) + 0.06
-    under = _BOTTOM + feet + (panel.height if panel else 0.0)
+    under = _BOTTOM + feet + (table.height if table else 0.0)
     total = _TOP + height + under
     figure.set_size_inches(WIDTH, total)
     frame.axes.set_position(
         (drawing.LEFT / WIDTH, under / total, frame.width / WIDTH, height / total)
     )
     _draw_head(figure, title, rooflines, series, roofs)
-    if panel is not None:
-        draw_panel(figure, panel, feet)
+    if table is not None:
+        draw_table(figure, table, feet)
     rows = [*((text, _ALARM) for text in flags), *((text, SOFT) for text in lines)]
     for row_number, (text, color) in enumerate(reversed(rows)):
         y = (0.06 + row_number * LINE) / total
@@ -223,17 +218,13 @@ def _cut_to_canvas(figure: Any) -> None:
     figure.set_dpi(dpi)
 
 
-def _panel(
-    rooflines: Sequence[Roofline], series: Sequence[_Series], labels: Sequence[str]
-) -> Panel | None:
+def _latencies(rooflines: Sequence[Roofline], labels: Sequence[str]) -> LatencyTable | None:
     """The latencies over the stops; None where none are timed."""
     latencies = tracks(rooflines)
-    if not latencies:
-        return None
     runs = list(labels) or [str(index) for index in range(len(rooflines))]
     words = _stop_words(runs)
-    color = COLORS[series[0].main.level]
-    return panel_of(latencies, [words[run] for run in runs], _shape(runs), color)
+    stops = [words[run] for run in runs]
+    return latency_table(latencies, stops, _shape(runs)) if latencies else None
 
 
 def _why_none(rooflines: Sequence[Roofline]) -> str:
@@ -290,7 +281,7 @@ def _frame(axes: Any, series: Sequence[_Series], roofs: Sequence[Roof], height: 
 
 
 def _draw_axes(frame: _Frame) -> None:
-    from matplotlib.ticker import LogLocator
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     axes = frame.axes
     axes.set_xscale("log")
@@ -304,12 +295,19 @@ def _draw_axes(frame: _Frame) -> None:
     )  # fmt: skip
     wide = frame.x[1] / frame.x[0] >= _MANY_DECADES
     for axis, unit in ((axes.xaxis, 1.0), (axes.yaxis, 1e12)):
-        drawing.scale(axis, (1.0,), partial(_tick, unit, wide))
+        axis.set_major_locator(LogLocator(base=10, numticks=20))
+        axis.set_major_formatter(FuncFormatter(partial(_tick, unit, wide)))
         axis.set_minor_locator(LogLocator(base=10, subs=tuple(range(2, 10)), numticks=20))
-    drawing.draw_quietly(axes, SMALL, "both")
+        axis.set_minor_formatter(NullFormatter())
+    axes.tick_params(labelsize=SMALL, color=FAINT, labelcolor=INK, length=3)
+    axes.tick_params(which="minor", color=FAINT, length=1.5)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.spines[["left", "bottom"]].set_color(FAINT)
+    axes.grid(which="major", color=GRID, linewidth=0.6)
+    axes.set_axisbelow(True)
 
 
-def _tick(unit: float, powers: bool, number: float) -> str:
+def _tick(unit: float, powers: bool, number: float, _: int) -> str:
     value = number / unit
     if 0.0009 < value < (200 if powers else 20_000):
         return f"{value:,g}"
@@ -391,9 +389,9 @@ def _draw_series(frame: _Frame, row: _Series, *, levelled: bool) -> None:
         axes.plot(across, [rate] * len(across), color=SOFT, linewidth=0.7, zorder=3.5)
     for point, x in zip(row.points, across, strict=True):
         if not math.isnan(point.low):
-            drawing.whisker(
-                axes, x, (point.low, point.high), 3.6, seen=frame.is_seen(point, row.area),
-                front=5, gid=f"whisker:{point.name}:{point.level}",
+            axes.plot(
+                (x, x), (point.low, point.high), color=INK, linewidth=0.9, zorder=3.6, marker="_",
+                markersize=4, gid=f"whisker:{point.name}:{point.level}",
             )  # fmt: skip
         outside = point.intensity > frame.x[1]
         axes.scatter(
@@ -599,21 +597,18 @@ def _flag_lines(series: Sequence[_Series]) -> list[str]:
 
 
 def _time_notes(
-    series: Sequence[_Series], labeled: Sequence[_Series], panel: Panel | None, *, seen: bool
+    series: Sequence[_Series], labeled: Sequence[_Series], table: LatencyTable | None
 ) -> list[str]:
     """What the times are, and where their intervals stand."""
     notes = []
     if any(row.main.timed for row in series):
-        brackets = any(not math.isnan(row.main.low) for row in labeled)
-        marks = {
-            "brackets": brackets or (panel is not None and panel.has_brackets),
-            "whiskers": seen or (panel is not None and panel.has_whiskers),
-        }
-        shown = " and ".join(mark for mark, drawn in marks.items() if drawn)
-        notes.append("rates from timed medians" + (f", {shown}: 95% interval" if shown else ""))
+        known = any(not math.isnan(row.main.low) for row in labeled)
+        known = known or (table is not None and table.has_intervals)
+        shown = ", brackets and whiskers: 95% interval" if known else ""
+        notes.append(f"rates from timed medians{shown}")
     if not all(row.main.timed for row in series):
         notes.append("(ncu): ncu duration")
-    return notes + (panel.notes if panel else [])
+    return notes + list(table.notes if table else ())
 
 
 def _filled(parts: Sequence[str]) -> list[str]:

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
+import re
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
-from msgspec import structs
 
 import profkit
 from profkit.analysis.run_files import variants_of
 from profkit.roofline.plot import Joined, figure_of
 from profkit.roofline.roofline import Roofline
-from tests.conftest import H200, h200, pair_report, sweep_folder
+from profkit.ui.text import number
+from tests.conftest import H200, pair_report, sweep_folder
 from tests.roofline.test_roofline import by_level, words
 
 SIDES = ("before", "after")
@@ -86,8 +86,23 @@ def sweep() -> tuple[tuple[str, Roofline, dict[str, Any]], ...]:
     return tuple(sorted(found, key=lambda one: int(one[0])))
 
 
-def panel_of_sweep() -> tuple[Any, Any]:
-    """The figure of the path over the lengths, and the axes of its latencies."""
+def test_the_numbers_of_a_path_are_the_recorded_medians_with_their_intervals() -> None:
+    figure = figure_of_sweep()
+    shown = [text.get_text() for text in figure.texts if text.get_gid() == "latency:words"]
+    for length, _, told in sweep():
+        row = shown[shown.index(length) + 1 :][: len(told)]
+        assert len(row) == len(told) == 4
+        for words_of, statistics in zip(row, told.values(), strict=True):
+            assert number(statistics["median"], "s") in words_of
+            interval = statistics["interval"]
+            ends = [float(end) for end in re.findall(r"[\d.]+", words_of.partition("[")[2])]
+            assert ends == pytest.approx(
+                [interval[end] * 1e6 for end in ("low", "high")] if interval else [], rel=1e-3
+            )
+
+
+def figure_of_sweep() -> Any:
+    """The figure of the path over the lengths."""
     figure = figure_of(
         [one for _, one, _ in sweep()],
         title="sweep",
@@ -95,30 +110,11 @@ def panel_of_sweep() -> tuple[Any, Any]:
         joined=Joined.path,
     )
     figure.canvas.draw()
-    return figure, next(axes for axes in figure.axes if axes.get_label() == "latency")
-
-
-def test_a_path_shows_the_recorded_medians_and_their_intervals() -> None:
-    _, axes = panel_of_sweep()
-    lines = {line.get_gid(): line for line in axes.lines if line.get_gid()}
-    assert axes.get_yscale() == "log"
-    assert [tick.get_text() for tick in axes.get_xticklabels()] == [one for one, _, _ in sweep()]
-    drawn = set()
-    for stop, (_, _, told) in enumerate(sweep()):
-        for label, statistics in told.items():
-            x, y = lines[f"latency:{label}"].get_data()
-            assert y[list(x).index(stop)] == pytest.approx(statistics["median"])
-            if statistics["interval"]:
-                ends = lines[f"interval:{label}:{stop}"].get_data()[1]
-                interval = statistics["interval"]
-                assert tuple(ends) == pytest.approx((interval["low"], interval["high"]))
-                drawn.add(f"interval:{label}:{stop}")
-    assert {gid for gid in lines if gid.startswith("interval:")} == drawn
-    assert len(drawn) == 16
+    return figure
 
 
 def test_the_numbers_of_a_path_stand_under_it_and_the_notes_say_no_more() -> None:
-    figure, _ = panel_of_sweep()
+    figure = figure_of_sweep()
     cells = [text for text in figure.texts if text.get_gid() == "latency:words"]
     shown = [text.get_text() for text in cells]
     assert len(shown) == 5 + 6 * 5
@@ -131,22 +127,8 @@ def test_the_numbers_of_a_path_stand_under_it_and_the_notes_say_no_more() -> Non
         assert box.x1 <= figure.bbox.x1
         assert not any(box.shrunk(1, 0.7).overlaps(other.shrunk(1, 0.7)) for other in boxes[:at])
     said = words(figure)
-    assert "brackets: 95% interval" in said
+    assert "brackets and whiskers: 95% interval" in said
     assert "8 of 24 latencies have no confidence interval" in said
-    assert "whisker" not in said
-
-
-@pytest.mark.parametrize(("joined", "axes"), [(Joined.path, 2), (Joined.arrows, 1)])
-def test_whiskers_are_in_the_notes_where_they_can_be_seen(joined: Joined, axes: int) -> None:
-    found = h200("sdpa_s512_cudnn").roofline()
-    wide = [
-        structs.replace(one, timed=True, low=one.rate / 1.5, high=one.rate * 1.5)
-        for one in found.points
-    ]
-    rooflines = [dataclasses.replace(found, points=tuple(wide))] * 2
-    figure = figure_of(rooflines, title="x", labels=("a", "b"), joined=joined)
-    assert len(figure.axes) == axes
-    assert "brackets and whiskers: 95% interval" in words(figure)
 
 
 @pytest.mark.parametrize(
