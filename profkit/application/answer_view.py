@@ -9,9 +9,8 @@ from collections.abc import Iterator
 from profkit.application.answer import WORTH, Answer, AnswerRow, PlanItem
 from profkit.application.parts import COPIES, GAPS, KERNELS
 from profkit.application.run import ApplicationRun
-from profkit.report.names import own_names
 from profkit.ui import document as doc
-from profkit.ui.names import told_apart
+from profkit.ui.names import own_names, told_apart
 from profkit.ui.text import extent, factor, factor_range, literal, number, percent, plural
 
 _COLUMNS = ("Part of the step", "Time", "Finding", "Kernel", "Step")

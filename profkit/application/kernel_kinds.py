@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from functools import cache, lru_cache
 
 from profkit.core.yaml_files import shipped_yaml
-from profkit.report.names import own_names
+from profkit.ui.names import own_name
 
 COMMUNICATION, OPTIMIZER, OTHER, GRAPH = "communication", "optimizer", "other", "CUDA graph"
 
@@ -50,7 +50,7 @@ def kernel_family(name: str) -> str:
     name = name[:_LONGEST]
     plain = _plain(name)
     made = (family for family, pattern in _families() if pattern.search(plain))
-    return next(made, None) or _TILE.sub("", own_names([name])[name])
+    return next(made, None) or _TILE.sub("", own_name(name))
 
 
 def _plain(name: str) -> str:

@@ -17,7 +17,6 @@ from profkit.core.errors import BadInput, UsageError
 from profkit.core.json_text import json_rows
 from profkit.core.typed_file import File, Maybe, as_output
 from profkit.core.version import __version__
-from profkit.report.names import own_names
 from profkit.rules import finding_text as words
 from profkit.rules.checklist_format import FindingInFull, finding_row
 from profkit.rules.checklist_view import findings_in_full, findings_in_short
@@ -26,6 +25,7 @@ from profkit.timeline import summary as shapes
 from profkit.timeline.times import Spread
 from profkit.ui import document as doc
 from profkit.ui.markdown import document_markdown
+from profkit.ui.names import own_names
 from profkit.ui.terminal import document_terminal
 from profkit.ui.text import extent, literal, number, percent, plural
 

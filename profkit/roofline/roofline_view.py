@@ -11,11 +11,11 @@ from msgspec import Struct
 from profkit.core.typed_file import Model, Output, Real, row_of
 from profkit.core.version import __version__
 from profkit.hardware.precisions import PRECISIONS
-from profkit.report.names import file_name, own_names
+from profkit.report.names import file_name
 from profkit.roofline.roofline import Outside, Point, Roofline, or_least
 from profkit.roofline.roofs import LEVEL_LABELS, Peaks, Roof, split
 from profkit.ui import document as doc
-from profkit.ui.names import told_apart
+from profkit.ui.names import own_names, told_apart
 from profkit.ui.text import literal, number, percent, seconds_between
 
 # Chosen: six columns of numbers beside a short name fit 100 columns; Markdown has more room.

@@ -6,6 +6,7 @@ import itertools
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 
 from profkit.ui.text import cut, shorten
 
@@ -32,6 +33,27 @@ def told_apart(names: Iterable[str], width: int) -> Mapping[str, str]:
         if len(group) > 1:
             shown |= _distinct({name: bare[name] for name in group}, width)
     return shown
+
+
+def own_names(names: Iterable[str]) -> Mapping[str, str]:
+    """Demangled names without return type, namespaces, templates and parameters, where what is left
+    is unique: `flash_fwd_kernel`. Others are returned unchanged."""
+    own = {name: own_name(name) for name in names}
+    texts = list(own.values())
+    return {name: text if texts.count(text) == 1 else name for name, text in own.items()}
+
+
+@lru_cache(maxsize=10_000)
+def own_name(name: str) -> str:
+    """The function's own name: what is left outside brackets, its last word before the last pair of
+    round ones."""
+    text, depth = "", 0
+    for character in name.replace("(anonymous namespace)::", "").replace("->", ""):
+        depth -= character in ">)"
+        text += character if depth == 0 and character not in "<>)" else ""
+        depth += character in "<("
+    words = text.partition("(")[0].replace("::", " ").split()
+    return words[-1] if words and depth == 0 else name
 
 
 def _distinct(bare: Mapping[str, str], width: int) -> Mapping[str, str]:

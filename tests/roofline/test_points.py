@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from profkit.core.errors import UsageError
-from profkit.report.names import own_names
 from profkit.report.quantities import evaluate
 from profkit.report.summary import summarize
 from profkit.roofline.drawing import spread
@@ -18,6 +17,7 @@ from profkit.roofline.plot import rate_words
 from profkit.roofline.roofline import Point, Roofline, known_names, roofline
 from profkit.roofline.roofs import Peaks, Roof, attainable
 from profkit.roofline.tracks import steps, tracks
+from profkit.ui.names import own_names
 from tests.report.test_quantities import raw
 
 rates = st.floats(1e6, 1e18)
