@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from profkit.core.errors import BadInput, UsageError
 from profkit.core.integrity import MANIFEST, check_unchanged
 from profkit.runs.run import is_partial
-from profkit.timeline import RUN_FILE
+from profkit.timeline import RUN_FILE, TRACES
 
 if TYPE_CHECKING:
     from profkit.timing.latency_file import Saved
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 SUFFIXES = (".ncu-rep", ".ncu-repz")
 EXPORT = ".sqlite"
-TIMELINES = (EXPORT, ".nsys-rep")
+TIMELINES = (EXPORT, ".nsys-rep", *TRACES)
 TIMELINE, CHECK, LATENCY = RUN_FILE, "check.json", "latency.json"
 SCOUT = "scout"
 """The stem of the report of all launches beside one that holds more of some of them."""

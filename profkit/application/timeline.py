@@ -24,8 +24,9 @@ if TYPE_CHECKING:
 
 
 class Timeline:
-    """An Nsight Systems timeline. `summary` has its totals, `events` everything in it as columns.
+    """A timeline of Nsight Systems or torch.profiler.
 
+    `summary` has its totals, `events` everything in it as columns.
     Times are in seconds from the first event, those of `events` in nanoseconds.
     """
 
@@ -34,7 +35,7 @@ class Timeline:
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
-        """Read what `nsys export --type sqlite` wrote, or the timeline in a run's folder.
+        """Read what `nsys export --type sqlite` or torch.profiler wrote, or a run's timeline.
 
             >>> timeline = profkit.load_timeline("run.sqlite")
             >>> timeline.summary.region.busy_share

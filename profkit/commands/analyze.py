@@ -65,7 +65,7 @@ def analyze(
 
     Arguments:
       paths (FILE...): Reports (.ncu-rep, .ncu-repz), runs, folders, or timelines (.sqlite,
-        .nsys-rep).
+        .nsys-rep, and of torch.profiler .json, .json.gz).
 
     Options:
       with_host: Include computer name, paths and full command line in json, markdown, html.
@@ -94,7 +94,7 @@ def analyze(
         return
     if ceilings:
         raise UsageError("--ceilings: only without counters", "add --without-counters")
-    if any(path.suffix in TIMELINES for path in paths):
+    if any(path.name.endswith(TIMELINES) for path in paths):
         output.put(_timelines(paths, chosen, rules.advice(None), output, with_host=with_host))
         return
     from profkit.report.catalog import catalog
@@ -183,7 +183,7 @@ def _timelines(
     if output.format == "html":
         message = "--format html: a timeline has no page of its own"
         raise UsageError(message, "give the report or run it belongs to")
-    if not all(path.suffix in TIMELINES for path in paths):
+    if not all(path.name.endswith(TIMELINES) for path in paths):
         raise UsageError("reports and timelines can't be shown together", "name one kind only")
     if chosen != Selection():
         message = "--kernel, --nvtx, --top and --sort don't apply to a timeline"

@@ -25,7 +25,8 @@ def checklist(
     An item has its estimated speedup, evidence, location, actions, and how to verify the fix.
 
     Arguments:
-      path (FILE): A report (.ncu-rep, .ncu-repz), a run, or a timeline (.sqlite, .nsys-rep).
+      path (FILE): A report (.ncu-rep, .ncu-repz), a run, or a timeline (.sqlite,
+        .nsys-rep, and of torch.profiler .json, .json.gz).
 
     Options:
       top (N): Only the first N items; 0: all.
@@ -45,7 +46,7 @@ def checklist(
     from profkit.rules.checklist_view import checklist_document
 
     advice = rules.advice(top or None)
-    if path.suffix in TIMELINES:
+    if path.name.endswith(TIMELINES):
         if kernel:
             raise UsageError("--kernel doesn't apply to a timeline", "leave it out")
         output.put(_of_timeline(path, nvtx, top, advice, output, every=every))

@@ -12,6 +12,7 @@ from profkit.core.regular_file import open_regular
 
 _HEAD = 1 << 16  # bytes looked at: what profkit writes has its schema in the first hundred
 _SCHEMA = re.compile(rb'"schema"\s*:\s*"profkit\.([a-z_-]+)/')
+_TRACE = re.compile(rb'"(?:traceEvents|deviceProperties)"\s*:\s*\[')
 _RULES = re.compile(rb"^rules\s*:", re.MULTILINE)
 _ELSE = "check the path"
 _KINDS = {
@@ -20,7 +21,7 @@ _KINDS = {
         "`profkit analyze` reads it, `profkit diff` compares two",
     ),
     "timeline": (
-        "an Nsight Systems timeline",
+        "a timeline",
         "`profkit analyze`, `profkit timeline` and `profkit checklist` read it",
     ),
     "latencies": (
@@ -92,6 +93,8 @@ def _kind_of_text(head: bytes) -> str | None:
         return None
     if schema := _SCHEMA.search(head):
         return _SCHEMAS.get(schema[1].decode(), "output")
+    if _TRACE.search(head):
+        return "timeline"
     return "rules" if _RULES.search(head) else "text"
 
 

@@ -83,7 +83,7 @@ def explain(
         from profkit.commands.reading import read_report
 
         if kind_of(on) == "timeline":
-            message = f"{on}: an Nsight Systems timeline, and {rule} is about kernels"
+            message = f"{on}: a timeline, and {rule} is about kernels"
             raise BadInput(message, "name a report or a run")
         report = read_report(on, kernel)
         listed = report.checklist(tuple(by_name.values()), blamed=0)
@@ -169,7 +169,7 @@ def _quantities(path: Path) -> Mapping[str, float]:
     from profkit.commands.reading import read_timeline
     from profkit.timeline.region import measure
 
-    if path.suffix in TIMELINES:
+    if path.name.endswith(TIMELINES):
         quantities = measure(read_timeline(path))
     else:
         quantities = timeline_of(one_report(path))

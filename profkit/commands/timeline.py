@@ -20,13 +20,14 @@ def timeline(
     *,
     output: Output[TimelineFormat],
 ) -> None:
-    """Show what the steps of a program are made of, from an nsys timeline.
+    """Show what the steps of a program are made of, from a timeline.
 
     Steps in steady state are found by an NVTX range or by the repeating pattern of launches; their
     wall time is divided into kernels, communication, copies and idle time by cause.
 
     Arguments:
-      path (RUN|FILE): A timeline (.sqlite) or a run.
+      path (RUN|FILE): A timeline (.sqlite, .nsys-rep, and of torch.profiler .json, .json.gz) or a
+        run.
 
     Options:
       nvtx (NAME): The NVTX range that is a step (default: one that repeats, or the pattern of
@@ -36,6 +37,7 @@ def timeline(
 
     Examples:
       profkit timeline run.sqlite
+      profkit timeline trace.json.gz
       profkit timeline run.sqlite --nvtx step --format html -o step.html
       profkit timeline run.sqlite --perfetto run.pftrace
     """

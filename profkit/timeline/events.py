@@ -152,8 +152,9 @@ class Synchronizations(Intervals, frozen=True, eq=False):
 
 
 class Events(Struct, frozen=True, eq=False):
-    """An Nsight Systems timeline. Indices point into the tables of names, streams and so on.
+    """A timeline of Nsight Systems or torch.profiler.
 
+    Indices point into the tables of names, streams and so on.
     `origin_ns` is the first event's time after the start of the session at `created`. `gpus` are
     those with work, or all where that is unknown. `untimed` counts GPU work, calls and ranges
     without valid times, which are left out. `diagnostics` are nsys's warnings about tracing CUDA.

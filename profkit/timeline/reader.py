@@ -1,201 +1,60 @@
-"""The events of an nsys export as columns; what is absent or of another type is unknown."""
+"""The events of a recording as columns; what is absent or of another type is unknown."""
 
 from __future__ import annotations
 
 import re
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime
-from itertools import chain, compress, count
-from operator import itemgetter
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-from msgspec import Struct
 
 from profkit.core.errors import BadInput
-from profkit.core.integrity import check_unchanged
-from profkit.core.regular_file import open_regular
-from profkit.timeline import events, export
+from profkit.timeline import TRACES, events, export
 from profkit.timeline.events import Events, Indices, Times
-from profkit.timeline.messages import LARGEST_BLOB, Payload, payload_of, schemas_of
-from profkit.timeline.pages import UNKNOWN, OtherFormat, whole_numbers
-
-if TYPE_CHECKING:
-    import sqlite3
+from profkit.timeline.export_rows import recorded_by_nsys
+from profkit.timeline.kineto import recorded_by_kineto
+from profkit.timeline.messages import Payload
+from profkit.timeline.pages import UNKNOWN
+from profkit.timeline.rows import LARGEST_SIZE, NAMES, PLACE, Recorded, Rows, numbered
 
 _NS = 1e9  # nanoseconds per second
 _THREAD_BITS = 0xFFFFFF  # of globalTid: the low 24 bits are the thread (nsys, "SQLite schema")
 _CORRELATIONS = 1 << 32  # correlation numbers: CUPTI counts them in 32 bits
-_CHUNK = 20_000  # rows, chosen: their Python objects take some 20 MB
-_MIXED = np.uint64(0x9E3779B97F4A7C15)  # odd, with bits all over: 2^64 by the golden ratio
-_HALF = np.uint64(32)  # bits
-_LATEST = 1 << 62  # ns, of any time: those since 1970 until 2116
 _LONGEST = 1 << 53  # ns of a recording, 104 days: sums are exact as floating point numbers
-_LARGEST_SIZE = 1 << 50  # bytes, chosen: more than any memory
-_UNKNOWN = f"({UNKNOWN + 1} - 1)"  # SQLite takes the number itself for a floating one
-_NO_TIME = UNKNOWN + 1  # earlier than any start
-_MOST_VALUES = 1 << 24  # in rows that differ by more than time; each takes some 60 bytes
 _NO_NAME = "(name not in the export)"
 _VERSION_SUFFIX = re.compile(r"_v\d{4,5}$")
 
-_PLACE = ("deviceId", "contextId", "streamId", "globalPid")
-_NAMES = ("demangledName", "shortName", "mangledName")
-_SIZES = (
-    "gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ",
-    "registersPerThread", "staticSharedMemory", "dynamicSharedMemory",
-)  # fmt: skip
-_SHAPES = {
-    export.KERNELS: (("start", "end", "correlationId", "graphNodeId"), (*_PLACE, *_NAMES, *_SIZES)),
-    export.CALLS: (("start", "end", "correlationId"), ("globalTid", "nameId")),
-    export.COPIES: (
-        ("start", "end", "correlationId", "bytes"),
-        (*_PLACE, "copyKind", "srcKind", "dstKind"),
-    ),
-    export.FILLS: (("start", "end", "correlationId", "bytes"), _PLACE),
-    export.GRAPHS: (("start", "end", "correlationId", "graphId"), _PLACE),
-    export.SYNCHRONIZATIONS: (("start", "end"), ("globalPid", "syncType")),
-    export.RANGES: (("start", "end"), ("eventType", "globalTid", "text", "textId")),
-}
-"""Of each table of events the columns with a number for each event, and those that repeat."""
-
-_Key = tuple[Any, ...]
-_Numbers = npt.NDArray[np.int64]
-
 
 def read(path: str | Path) -> Events:
-    """The timeline in an nsys SQLite export.
+    """The timeline in an nsys SQLite export, or in a trace of torch.profiler (.json, .json.gz).
 
     Raises BadInput when the file is absent, empty, damaged, of another kind, without events, or
     different from the manifest in its folder.
     """
     path = Path(path)
-    with export.open_export(path) as database, open_regular(path) as file:
-        check_unchanged(path)
-        return _Reader(path, database, file.fileno()).read()
-
-
-class _Rows(Struct, frozen=True, eq=False):
-    """Rows of a table: `numbers` by column, and what repeats as an index into `keys`."""
-
-    numbers: dict[str, _Numbers]
-    code: Indices
-    keys: Sequence[_Key]
-
-    def __len__(self) -> int:
-        return len(self.code)
-
-    def each(self, values: Iterable[int]) -> Indices:
-        """A value of every row, from those of the keys."""
-        return np.array(list(values), np.int32)[self.code]
-
-    def each_long(self, values: Iterable[int]) -> Times:
-        return np.array(list(values), np.int64)[self.code]
-
-    def known(self, column: str) -> Times:
-        """A column with 0 where it is unknown."""
-        numbers = self.numbers[column]
-        return np.where(numbers == UNKNOWN, 0, numbers)
-
-
-class _Collected:
-    """Rows of a table as they are read, in parts."""
-
-    def __init__(self, path: Path, table: str) -> None:
-        self.table = table
-        self._path = path
-        self._names, key_names = _SHAPES[table]
-        self._most = _MOST_VALUES // len(key_names)
-        self._codes = _numbered()
-        self._of_hash: dict[int, int] = {}
-        self._numbers: list[list[_Numbers]] = []
-        self._code: list[Indices] = []
-        self.untimed = 0
-
-    def timed(self, start: _Numbers, end: _Numbers) -> npt.NDArray[np.bool_]:
-        """Which rows have times; CUPTI writes an end of 0 for what it can't time, and a range that
-        was never ended has none."""
-        is_open = (end == UNKNOWN) & (self.table == export.RANGES)
-        is_left_out = (end == 0) & (self.table != export.RANGES)
-        ended = (end >= start) & (end <= _LATEST) & ~is_left_out
-        timed: npt.NDArray[np.bool_] = (start >= -_LATEST) & (start <= _LATEST) & (ended | is_open)
-        self.untimed += int((~timed).sum())
-        return timed
-
-    def codes(self, keys: Iterable[_Key]) -> Indices:
-        return np.fromiter(map(self._codes.__getitem__, keys), np.int32)
-
-    def codes_of_numbers(self, columns: Sequence[_Numbers]) -> Indices:
-        """The codes of keys that are rows of columns."""
-        hashed = np.zeros(len(columns[0]), np.uint64)
-        for column in columns:
-            hashed = (hashed ^ column.view(np.uint64)) * _MIXED
-            hashed ^= hashed >> _HALF
-        different, firsts, alike = np.unique(hashed, return_index=True, return_inverse=True)
-        appearing = np.argsort(firsts)
-        codes = np.empty(len(different), np.int32)
-        values = (column[firsts[appearing]].tolist() for column in columns)
-        hashes = different[appearing].tolist()
-        for place, number, key in zip(
-            appearing.tolist(), hashes, zip(*values, strict=True), strict=True
-        ):
-            if (code := self._of_hash.get(number)) is None:
-                known = tuple(None if value == UNKNOWN else value for value in key)
-                code = self._of_hash[number] = self._codes[known]
-            codes[place] = code
-        return codes[alike]
-
-    def add(self, numbers: list[_Numbers], code: Indices) -> None:
-        if len(self._codes) > self._most:
-            raise BadInput(f"{self._path}: {self.table} has too many different rows", export.LESS)
-        self._numbers.append(numbers)
-        self._code.append(code)
-
-    def in_order(self) -> _Rows:
-        """The rows in order of start, then of end."""
-        none: list[_Numbers] = [np.empty(0, np.int64)] * len(self._names)
-        columns = [np.concatenate(parts) for parts in zip(none, *self._numbers, strict=True)]
-        code = np.concatenate([np.empty(0, np.int32), *self._code])
-        numbers = dict(zip(self._names, columns, strict=True))
-        order = np.lexsort((numbers["end"], numbers["start"]))
-        return _Rows(
-            {name: column[order] for name, column in numbers.items()},
-            code[order],
-            tuple(self._codes),
-        )
-
-
-def _numbered() -> defaultdict[Any, int]:
-    """The index of each item, in order of appearance."""
-    return defaultdict(count().__next__)
+    is_trace = path.name.endswith(TRACES)
+    return _Reader(path, (recorded_by_kineto if is_trace else recorded_by_nsys)(path)).read()
 
 
 class _Reader:
-    """One reading of an export: raw rows first, then events on the clock of the first one."""
+    """Events from the rows of a recording, on the clock of the first one."""
 
-    def __init__(self, path: Path, database: sqlite3.Connection, file: int) -> None:
+    def __init__(self, path: Path, recorded: Recorded) -> None:
         self._path = path
-        self._database = database
-        self._file = file
-        self._columns = export.columns_of(database)
-        self._untimed = 0
-        self._streams, self._threads = _numbered(), _numbered()
-        self._kernel_names, self._configurations = _numbered(), _numbered()
-        self._call_names, self._range_names = _numbered(), _numbered()
-        self._memory_kinds, self._waits = _numbered(), _numbered()
-        self._rows = {table: self._timed(table) for table in _SHAPES}
-        self._strings = self._texts()
-        recorded = [rows.numbers for rows in self._rows.values() if len(rows)]
-        if not recorded:
+        self._recorded = recorded
+        self._rows = recorded.rows
+        self._streams, self._threads = numbered(), numbered()
+        self._kernel_names, self._configurations = numbered(), numbered()
+        self._call_names, self._range_names = numbered(), numbered()
+        self._memory_kinds, self._waits = numbered(), numbered()
+        timed = [rows.numbers for rows in self._rows.values() if len(rows)]
+        if not timed:
             raise BadInput(
                 f"{path}: the export contains neither CUDA activity nor NVTX ranges", export.RECORD
             )
-        self._origin = min(int(numbers["start"][0]) for numbers in recorded)
-        self._last = max(
-            int(max(numbers["start"][-1], numbers["end"].max())) for numbers in recorded
-        )
+        self._origin = min(int(numbers["start"][0]) for numbers in timed)
+        self._last = max(int(max(numbers["start"][-1], numbers["end"].max())) for numbers in timed)
         if self._last - self._origin > _LONGEST:
             days = (self._last - self._origin) / _NS / 86_400
             message = f"{path}: its events are {days:,.0f} days apart, at most 104"
@@ -204,12 +63,12 @@ class _Reader:
     def read(self) -> Events:
         calls = self._calls()
         launches = self._launches(calls)
-        facts: dict[Any, Any] = dict(self._all(export.EXPORT, ("name", "value")))
+        recorded = self._recorded
         return Events(
             path=self._path,
-            product_version=_text(facts.get("EXPORT_PRODUCT_VERSION")),
-            schema_version=_text(facts.get("EXPORT_SCHEMA_VERSION")),
-            created=self._created(),
+            product_version=recorded.product_version,
+            schema_version=recorded.schema_version,
+            created=recorded.created,
             origin_ns=self._origin,
             kernels=self._kernels(launches),
             memory_operations=self._memory_operations(launches),
@@ -218,8 +77,8 @@ class _Reader:
             synchronizations=self._synchronizations(),
             ranges=self._ranges(),
             messages=self._messages(),
-            untimed=self._untimed,
-            diagnostics=self._diagnostics(),
+            untimed=recorded.untimed,
+            diagnostics=recorded.diagnostics,
             gpus=self._gpus({stream.device for stream in self._streams}),
             kernel_names=tuple(self._kernel_names),
             call_names=tuple(self._call_names),
@@ -231,95 +90,12 @@ class _Reader:
             threads=tuple(self._threads),
         )
 
-    def _all(self, table: str, columns: Sequence[str]) -> Iterable[_Key]:
-        """These columns of all rows, None where a column is absent; numbers are integers."""
-        if table not in self._columns:
-            return ()
-        values = ", ".join(self._value(table, column) for column in columns)
-        return self._database.execute(f"SELECT {values} FROM {table} NOT INDEXED")
-
-    def _value(self, table: str, column: str) -> str:
-        """A column's value in SQL, NULL where it has another type than the column should; an end
-        of another type is none that was left out."""
-        if column not in self._columns[table]:
-            return "NULL"
-        if (table, column) in export.TEXT_COLUMNS:
-            return f'"{column}"'
-        if column == "end":
-            end = f"WHEN 'integer' THEN max(end, {_NO_TIME}) WHEN 'null' THEN NULL ELSE {_NO_TIME}"
-            return f"CASE typeof(end) {end} END"
-        return f"""CASE typeof("{column}") WHEN 'integer' THEN "{column}" END"""
-
-    def _timed(self, table: str) -> _Rows:
-        """Rows with a start and an end, in their order; CUPTI writes 0 for what it can't time."""
-        numbers, _ = _SHAPES[table]
-        if table not in self._columns:
-            none = dict.fromkeys(numbers, np.empty(0, np.int64))
-            return _Rows(none, np.empty(0, np.int32), ())
-        of_ranges = {"eventType", "globalTid"} if table == export.RANGES else set()
-        required = {"start", "end"} | of_ranges
-        if lacking := required - self._columns[table]:
-            message = f"{self._path}: {table} has no column {', '.join(sorted(lacking))}"
-            raise BadInput(message, f"{export.AGAIN} from a newer nsys")
-        rows = _Collected(self._path, table)
-        try:
-            self._take_pages(rows)
-        except OtherFormat:
-            rows = _Collected(self._path, table)
-            self._query(rows)
-        self._untimed += rows.untimed
-        return rows.in_order()
-
-    def _take_pages(self, rows: _Collected) -> None:
-        """Take a table's rows from the pages of the file. Raises OtherFormat where that fails."""
-        if rows.table == export.RANGES:  # among other events, and with texts
-            raise OtherFormat
-        shape = _SHAPES[rows.table]
-        columns = [name for name in (*shape[0], *shape[1]) if name in self._columns[rows.table]]
-        for values in whole_numbers(self._database, self._file, rows.table, columns):
-            known = dict(zip(columns, values, strict=True))
-            timed = rows.timed(known["start"], known["end"])
-            if not np.all(timed):
-                known = {name: column[timed] for name, column in known.items()}
-            absent = np.full(len(known["start"]), UNKNOWN)
-            numbers, keys = ([known.get(name, absent) for name in names] for names in shape)
-            rows.add(numbers, rows.codes_of_numbers(keys))
-
-    def _query(self, rows: _Collected) -> None:
-        """Take a table's rows by a query."""
-        numbers, keys = _SHAPES[rows.table]
-        values = [f"ifnull({self._value(rows.table, name)}, {_UNKNOWN})" for name in numbers]
-        values += [self._value(rows.table, name) for name in keys]
-        cursor = self._database.execute(
-            f"SELECT {', '.join(values)} FROM {rows.table} NOT INDEXED {_ranges(rows.table)}"
-        )
-        width = len(numbers)
-        number_of, key_of = itemgetter(slice(width)), itemgetter(slice(width, None))
-        while chunk := cursor.fetchmany(_CHUNK):
-            flat = np.fromiter(chain.from_iterable(map(number_of, chunk)), np.int64)
-            columns = flat.reshape(-1, width).T
-            timed = rows.timed(columns[0], columns[1])
-            codes = rows.codes(map(key_of, compress(chunk, timed)))
-            rows.add([column[timed] for column in columns], codes)
-
-    def _texts(self) -> dict[int, str]:
-        """The strings that events name."""
-        columns = {export.KERNELS: _NAMES, export.CALLS: ("nameId",), export.RANGES: ("textId",)}
-        wanted = {
-            key[_SHAPES[table][1].index(name)]
-            for table, names in columns.items()
-            for name in names
-            for key in self._rows[table].keys
-        }
-        rows = self._all(export.STRINGS, ("id", "value"))
-        return {key: text for key, text in rows if key in wanted and isinstance(text, str)}
-
     def _first_text(self, *ids: int | None) -> str:
         """The first of the strings that is there; "" when none is."""
-        texts = (self._strings.get(key, "") for key in ids if key is not None)
+        texts = (self._recorded.texts.get(key, "") for key in ids if key is not None)
         return next(filter(None, texts), "")
 
-    def _span(self, rows: _Rows) -> tuple[Times, Times]:
+    def _span(self, rows: Rows) -> tuple[Times, Times]:
         return rows.numbers["start"] - self._origin, rows.numbers["end"] - self._origin
 
     def _calls(self) -> events.Calls:
@@ -342,7 +118,7 @@ class _Reader:
     def _submitted(self, table: str, launches: _Launches) -> tuple[Indices, Indices]:
         """The stream of every row of GPU work, and the call that submitted it."""
         rows = self._rows[table]
-        places = [key[: len(_PLACE)] for key in rows.keys]
+        places = [key[: len(PLACE)] for key in rows.keys]
         stream = rows.each(
             self._streams[events.Stream(process or 0, device or 0, context or 0, number or 0)]
             for device, context, number, process in places
@@ -352,7 +128,7 @@ class _Reader:
 
     def _kernels(self, launches: _Launches) -> events.Kernels:
         rows = self._rows[export.KERNELS]
-        first, sizes = len(_PLACE), len(_PLACE) + len(_NAMES)
+        first, sizes = len(PLACE), len(PLACE) + len(NAMES)
         names, shapes = self._kernel_names, self._configurations
         name = rows.each(names[self._kernel_name(*key[first:sizes])] for key in rows.keys)
         shape = rows.each(
@@ -379,8 +155,8 @@ class _Reader:
     def _memory_operations(self, launches: _Launches) -> events.MemoryOperations:
         kinds = self._memory_kinds
         copies, fills = self._rows[export.COPIES], self._rows[export.FILLS]
-        size = np.concatenate([self._bytes(export.COPIES), self._bytes(export.FILLS)])
-        copied = copies.each(kinds[_copy(*key[len(_PLACE) :])] for key in copies.keys)
+        size = np.concatenate([copies.known("bytes"), fills.known("bytes")])
+        copied = copies.each(kinds[_copy(*key[len(PLACE) :])] for key in copies.keys)
         fill = kinds[events.MemoryKind("memset", "", "")] if len(fills) else 0
         streams, calls = zip(
             *(self._submitted(table, launches) for table in (export.COPIES, export.FILLS)),
@@ -397,19 +173,6 @@ class _Reader:
             kind=np.concatenate([copied, np.full(len(fills), fill, np.int32)])[order],
             size=size[order],
         )
-
-    def _bytes(self, table: str) -> Times:
-        """The bytes of copies or fills; 0 in an export without them."""
-        rows = self._rows[table]
-        if "bytes" in self._columns.get(table, ()):
-            size = rows.numbers["bytes"]
-            wrong = np.flatnonzero((size < 0) | (size > _LARGEST_SIZE))
-            if len(wrong):
-                (count,) = size[wrong[:1]].tolist()
-                known = "no number" if count == UNKNOWN else f"{count:,}"
-                message = f"{self._path}: {table} has {known} for the bytes of a row"
-                raise BadInput(message, export.AGAIN)
-        return rows.known("bytes")
 
     def _graphs(self, launches: _Launches) -> events.Graphs:
         rows = self._rows[export.GRAPHS]
@@ -449,31 +212,16 @@ class _Reader:
         )
 
     def _messages(self) -> events.Messages:
-        schemas = schemas_of(
-            self._all(export.PAYLOAD_FIELDS, ("domainId", "schemaId", "type", "name", "offset"))
-        )
-        if not schemas or "binaryData" not in self._columns.get(export.RANGES, ()):
-            return events.NO_MESSAGES
-        names = ("start", "end", "globalTid", "text", "textId")
-        values = [self._value(export.RANGES, name) for name in names]
-        cursor = self._database.execute(
-            f"SELECT {', '.join(values)}, binaryData FROM {export.RANGES} NOT INDEXED "
-            f"{_ranges(export.RANGES)} AND typeof(start) = 'integer' AND typeof(end) = 'integer' "
-            f"AND start >= {-_LATEST} AND end BETWEEN start AND {_LATEST} "
-            f"AND typeof(binaryData) = 'blob' AND length(binaryData) <= {LARGEST_BLOB} "
-            "ORDER BY 1, 2"
-        )
         ranks: dict[int | None, int] = {}
         found: list[tuple[int, int, int, int, Payload]] = []
-        for start, end, thread, text, text_id, blob in cursor:
-            payload = payload_of(blob, schemas)
-            if payload is None:
-                continue
+        for message in self._recorded.messages:
+            payload = message.payload
             if payload.ranks and payload.communicator is not None:
                 ranks[payload.communicator] = payload.ranks
             if payload.size is not None:
-                name = self._range_names[_text(text) or self._first_text(text_id)]
-                found.append((start, end, name, self._thread(thread), payload))
+                name = self._range_names[message.text or self._first_text(message.text_id)]
+                thread = self._thread(message.thread)
+                found.append((message.start, message.end, name, thread, payload))
         if not found:
             return events.NO_MESSAGES
         starts, ends, called, threads, payloads = zip(*found, strict=True)
@@ -490,26 +238,7 @@ class _Reader:
             communicator=np.array([numbers[name] for name in names_of], np.int64),
         )
 
-    def _diagnostics(self) -> tuple[str, ...]:
-        """What nsys warned of, errors first, each once."""
-        if not self._columns.get(export.DIAGNOSTICS, frozenset()) >= {"severity", "text"}:
-            return ()
-        rows = self._database.execute(
-            f"SELECT DISTINCT text FROM {export.DIAGNOSTICS} NOT INDEXED "
-            f"WHERE {export.OF_TRACING} ORDER BY severity DESC"
-        )
-        return tuple(_text(text) for (text,) in rows)
-
-    def _created(self) -> datetime | None:
-        for (ns,) in self._all(export.SESSION_START, ("utcEpochNs",)):
-            try:
-                return datetime.fromtimestamp(ns / _NS, UTC) if ns else None
-            except (OverflowError, ValueError, OSError):
-                return None
-        return None
-
     def _gpus(self, devices: set[int]) -> tuple[events.TimelineGpu, ...]:
-        names = ("id", "cuDevice", "name", "computeMajor", "computeMinor", "smCount", "totalMemory")
         gpus = tuple(
             events.TimelineGpu(
                 device=(number if device is None else device) or 0,
@@ -518,7 +247,7 @@ class _Reader:
                 sm_count=_size(sms),
                 memory_bytes=_size(memory),
             )
-            for number, device, name, major, minor, sms, memory in self._all(export.GPUS, names)
+            for number, device, name, major, minor, sms, memory in self._recorded.gpus
         )
         return tuple(gpu for gpu in gpus if gpu.device in devices) or gpus
 
@@ -566,14 +295,6 @@ def _correlated(numbers: Times) -> npt.NDArray[np.bool_]:
     return (numbers >= 0) & (numbers < _CORRELATIONS)
 
 
-def _ranges(table: str) -> str:
-    """The condition for rows that are ranges of a thread, where a table has other events too."""
-    if table != export.RANGES:
-        return ""
-    kinds = f"eventType IN ({export.PUSH_POP}, {export.START_END})"
-    return f"WHERE {kinds} AND typeof(globalTid) = 'integer'"
-
-
 def _configuration(sizes: Sequence[int]) -> events.LaunchConfiguration:
     return events.LaunchConfiguration(
         (sizes[0], sizes[1], sizes[2]), (sizes[3], sizes[4], sizes[5]), *sizes[6:]
@@ -582,7 +303,7 @@ def _configuration(sizes: Sequence[int]) -> events.LaunchConfiguration:
 
 def _size(number: int | None) -> int:
     """A number of SMs, threads or bytes, 0 where it is unknown or none that a GPU can have."""
-    return number if number is not None and 0 < number < _LARGEST_SIZE else 0
+    return number if number is not None and 0 < number < LARGEST_SIZE else 0
 
 
 def _copy(kind: int | None, source: int | None, target: int | None) -> events.MemoryKind:

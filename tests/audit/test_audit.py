@@ -262,7 +262,7 @@ def test_figures_with_nothing_to_hold_them_against_end_with_5(
     [
         (H200 / "ceilings.json", "no claim that can be checked"),
         (H200 / "known.ncu-repz", "an Nsight Compute report, not a file of claims"),
-        (H200 / "sdpa_s512_math.sqlite", "an Nsight Systems timeline, not a file of claims"),
+        (H200 / "sdpa_s512_math.sqlite", "a timeline, not a file of claims"),
         (H200 / "sdpa_s512", "a directory, not a file"),
         (ROOT / "docs" / "img" / "roofline.png", "a picture, not a file of claims"),
         (H200 / "nothing.yaml", "No such file"),

@@ -58,7 +58,7 @@ TAKE = {
 }
 NAMES = {
     "report": "an Nsight Compute report",
-    "timeline": "an Nsight Systems timeline",
+    "timeline": "a timeline",
     "latencies": "saved latencies",
     "script": "a Python script",
     "picture": "a picture",
@@ -144,7 +144,7 @@ def test_another_database_is_not_called_a_timeline(
 
 def test_a_rule_about_kernels_is_not_explained_on_a_timeline(profkit_cli: Cli) -> None:
     result = profkit_cli("rules", "explain", "tail_effect", "--on", TIMELINE)
-    words = "an Nsight Systems timeline, and tail_effect is about kernels; name a report or a run"
+    words = "a timeline, and tail_effect is about kernels; name a report or a run"
     assert_one_line(result, 5, words)
 
 

@@ -1,0 +1,200 @@
+"""Events of a trace in Chrome's JSON format, as torch.profiler (Kineto) writes it, part by part: a
+file of gigabytes takes some hundred megabytes of memory.
+
+Kineto writes what JSON does not allow: bare nan and inf, and names with unescaped quotes or
+backslashes. That is corrected; a file that is damaged otherwise is refused.
+"""
+
+from __future__ import annotations
+
+import gzip
+import re
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from decimal import Decimal
+from io import BufferedIOBase
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from profkit.core.errors import BadInput
+from profkit.core.regular_file import open_regular
+
+GZIP = b"\x1f\x8b"  # the first bytes of such a file
+LESS = "profile fewer steps: torch.profiler.schedule(wait=1, warmup=1, active=3)"
+_AGAIN = "export it again with prof.export_chrome_trace()"
+_PART = 1 << 24  # bytes, chosen: the Python objects of their events take some 100 MB
+_LARGEST = 16 << 30  # bytes of JSON, chosen: reading takes some minutes
+_LONGEST_HEAD = 1 << 26  # bytes before the events, chosen: facts of a job of thousands of ranks
+_NEAR = 1 << 16  # bytes from a part's end in which the last events are looked for first
+_TRIED = 8  # ends of events; between those of a trace lie those of their arguments
+_EVENTS = re.compile(rb'"traceEvents"\s*:\s*\[')
+_BETWEEN = re.compile(rb"\}\s*,\s*\{")
+_BARE = re.compile(rb"([:\[,]\s*)-?(?:nan|inf(?:inity)?)(?=\s*[,\]}])", re.IGNORECASE)
+_NAME = re.compile(rb'("name":\s*")(.*)(",\s*"pid":)')
+_QUOTE = re.compile(rb'(?<!\\)"')
+_ESCAPE = re.compile(rb'\\(u[0-9a-fA-F]{4}|["\\/bfnrt])?')
+_FAILURES = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+
+
+class Arguments(
+    msgspec.Struct,
+    gc=False,
+    rename={
+        "registers": "registers per thread",
+        "shared_memory": "shared memory",
+        "graph_node": "graph node id",
+    }.get,
+):
+    """The arguments of an event that are read, of any type."""
+
+    name: Any = None
+    device: Any = None
+    context: Any = None
+    stream: Any = None
+    correlation: Any = None
+    bytes: Any = None
+    grid: Any = None
+    block: Any = None
+    registers: Any = None
+    shared_memory: Any = None
+    graph_node: Any = None
+
+
+class TraceEvent(msgspec.Struct, gc=False):
+    """An event with fields of any type; floating point numbers are exact decimals."""
+
+    ph: Any = None
+    cat: Any = None
+    name: Any = None
+    pid: Any = None
+    tid: Any = None
+    ts: Any = None
+    dur: Any = None
+    args: Arguments | list[Any] | str | float | bool | None = None
+
+
+class Facts(msgspec.Struct, rename="camel"):
+    """What stands beside the events."""
+
+    schema_version: Any = None
+    base_time_nanoseconds: Any = None
+    device_properties: Any = ()
+    metadata: Any = None
+    trace_events: list[TraceEvent] = []
+
+
+_WHOLE = msgspec.json.Decoder(Facts, float_hook=Decimal)
+_PARTS = msgspec.json.Decoder(list[TraceEvent], float_hook=Decimal)
+
+
+class TraceFile:
+    """A trace that is being read; `facts` are those before its events."""
+
+    def __init__(self, path: Path, file: BufferedIOBase) -> None:
+        self._path = path
+        self._file = file
+        self._taken = 0
+        self._rest = b""
+        self.facts = self._head()
+
+    def events(self) -> Iterator[list[TraceEvent]]:
+        """All events in parts, in their order. Raises BadInput where the file is damaged."""
+        rest, size = self._rest, _PART
+        while more := self._more(size):
+            rest += more
+            part = _first_events(rest)
+            if part is None:  # an event, or what follows them, is longer
+                size *= 2
+                continue
+            yield part[0]
+            rest, size = part[1], _PART
+        last = b'{"traceEvents":[' + rest
+        for text in (last, _corrected(last)):
+            try:
+                whole = _WHOLE.decode(text)
+                self.facts.device_properties = (
+                    self.facts.device_properties or whole.device_properties
+                )
+                yield whole.trace_events
+                break
+            except _FAILURES as error:
+                failure = error
+        else:
+            cut = "truncated" in str(failure) or not rest.strip()
+            reason = "is cut off" if cut else f"is not valid JSON ({failure})"
+            raise BadInput(f"{self._path}: the trace {reason}", _AGAIN)
+
+    def _head(self) -> Facts:
+        text, start = b"", 0
+        while more := self._more(max(_NEAR, len(text))):
+            text += more
+            while found := _EVENTS.search(text, start):
+                start = found.end()
+                try:
+                    facts = _WHOLE.decode(_corrected(text[:start] + b"]}"))
+                except _FAILURES:
+                    continue  # within an argument or a text
+                self._rest = text[start:]
+                return facts
+            start = max(start, len(text) - _NEAR)
+            if len(text) > _LONGEST_HEAD:
+                break
+        raise BadInput(
+            f"{self._path}: JSON without traceEvents, hence not a trace",
+            "a timeline is an nsys export (.sqlite) or a trace of torch.profiler",
+        )
+
+    def _more(self, size: int) -> bytes:
+        try:
+            data = self._file.read(size)
+        except (EOFError, zlib.error, gzip.BadGzipFile):
+            raise BadInput(
+                f"{self._path}: the compressed trace is cut off or damaged", _AGAIN
+            ) from None
+        self._taken += len(data)
+        if self._taken > _LARGEST:
+            raise BadInput(f"{self._path}: a trace of more than {_LARGEST >> 30} GiB", LESS)
+        return data
+
+
+@contextmanager
+def open_trace(path: Path) -> Iterator[TraceFile]:
+    """A trace, compressed or not. Raises BadInput for what is none, OSError as `Path.open` does."""
+    with open_regular(path) as file:
+        if file.peek(len(GZIP)).startswith(GZIP):
+            with gzip.open(file) as content:
+                yield TraceFile(path, content)
+        else:
+            yield TraceFile(path, file)
+
+
+def _first_events(text: bytes) -> tuple[list[TraceEvent], bytes] | None:
+    """The events that a text begins with and the rest of it; None where no end of one is found.
+
+    Only at the end of an event is what comes before it an array without its last bracket.
+    """
+    for first in (max(0, len(text) - _NEAR), 0):
+        ends = [match.start() + 1 for match in _BETWEEN.finditer(text, first)][-_TRIED:][::-1]
+        tries = [(_unchanged, end) for end in ends] + [(_corrected, end) for end in ends[:1]]
+        for written, end in tries:
+            try:
+                part = _PARTS.decode(b"[" + written(text[:end]) + b"]")
+            except _FAILURES:
+                continue
+            return part, text[end:].lstrip()[1:]
+    return None
+
+
+def _unchanged(text: bytes) -> bytes:
+    return text
+
+
+def _corrected(text: bytes) -> bytes:
+    """A text without what Kineto writes although JSON doesn't allow it."""
+    text = text.decode("utf-8", "replace").encode()
+    text = _BARE.sub(rb"\1null", text)
+    text = _NAME.sub(lambda name: name[1] + _QUOTE.sub(rb'\\"', name[2]) + name[3], text)
+    return _ESCAPE.sub(lambda escape: escape[0] if escape[1] else rb"\\", text)
