@@ -49,15 +49,17 @@ def run(
     timeout: float | None = None,
     on_text: Callable[[str], None] | None = None,
     watchdog: Watchdog | None = None,
+    folder: Path | None = None,
 ) -> Finished:
-    """Run a command to its end; stdout and stderr together go to `on_text` as they come.
+    """Run a command to its end, in a folder or in this process's; stdout and stderr together go to
+    `on_text` as they come.
 
     No process of it is left when this returns or raises. Raises TimedOut past `timeout` seconds,
     Stalled where the `watchdog` finds no progress, and EnvironmentProblem where the command can't
     be started. A command that stalled is interrupted first, so that it can save what it has.
     """
     started = time.monotonic()
-    supervisor = _start(command, environment)
+    supervisor = _start(command, environment, folder)
     chunks: queue.Queue[str | None] = queue.Queue()
     reader = threading.Thread(target=_pump, args=(supervisor, chunks), daemon=True)
     reader.start()
@@ -109,12 +111,15 @@ def supervised(command: Sequence[str]) -> list[str]:
     return [sys.executable, "-S", str(supervisor), str(os.getpid()), *command]
 
 
-def _start(command: Sequence[str], environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
+def _start(
+    command: Sequence[str], environment: Mapping[str, str], folder: Path | None
+) -> subprocess.Popen[bytes]:
     if shutil.which(command[0], path=environment.get("PATH")) is None:
         raise EnvironmentProblem(f"{command[0]}: no such program", "check the path")
     return subprocess.Popen(
         supervised(command),
         env=dict(environment),
+        cwd=folder,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

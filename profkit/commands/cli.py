@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
+from keyword import iskeyword
 from typing import Annotated, Any
 
 import typer
@@ -34,7 +35,7 @@ _HELP = {"-h", "--help"}
 _PANELS = {
     "Profile and analyze": "plan profile timeline analyze checklist report source roofline",
     "Compare": "diff compare audit",
-    "Experiment": "next log",
+    "Experiment": "try next log",
     "Time": "time optimize baseline",
     "Follow over time": "history",
     "Reference": "metrics rules",
@@ -66,14 +67,15 @@ class _Commands(Mapping[str, object]):
 @cache
 def _loaded(name: str) -> Any:
     panel = _VERBS[name]
-    verb: Any = getattr(import_module(f"profkit.commands.{name}"), name)
+    word = f"{name}_" if iskeyword(name) else name
+    verb: Any = getattr(import_module(f"profkit.commands.{word}"), word)
     alone = typer.Typer(add_completion=False)
     if isinstance(verb, typer.Typer):
         for command in verb.registered_commands:
             command.callback = flat(command.callback)
         alone.add_typer(verb, name=name, cls=Verbs)
     else:
-        alone.command(cls=Drawing if name in _DRAWING else Reading)(flat(verb))
+        alone.command(name, cls=Drawing if name in _DRAWING else Reading)(flat(verb))
     loaded: Any = typer.main.get_group(alone).commands[name]
     loaded.rich_help_panel = panel
     _reflow(loaded)

@@ -46,8 +46,10 @@ def _run(path: str, module: ModuleType) -> None:
     from importlib.util import module_from_spec, spec_from_file_location
 
     try:
-        stem = os.path.splitext(os.path.basename(path))[0]
-        name = f"profkit_hook_{stem}"
+        folder, file = os.path.split(os.path.splitext(path)[0])
+        if file == "__init__":  # a package, whose modules import each other
+            folder, file = os.path.split(folder)
+        name = f"profkit_{os.path.basename(folder)}_{file}"
         hook = sys.modules.get(name)
         if hook is None:
             spec = spec_from_file_location(name, path)

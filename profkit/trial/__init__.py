@@ -1,0 +1,1 @@
+"""Switches turned on from outside a program, measured against the unchanged program."""

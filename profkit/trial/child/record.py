@@ -1,0 +1,140 @@
+"""What is recorded of one process of the program: times at step boundaries, results, features."""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+_PREPARING = 5  # first units that no window begins in, chosen: allocator, autotuning, lazy loading
+_LEAST_UNITS = {"generate": 3}
+_LEAST = 15  # units in a window, chosen: three groups of five
+_MOST = 20_000  # units recorded, chosen: 1 MB of times
+_MOST_RESULTS = 400  # chosen: steps of a window of 4 s at 10 ms
+
+
+class Record:
+    """Boundaries by kind, results by series, and features that switches need.
+
+    `plan` has the folder to write to, the unit and the number of units after which the process
+    ends (None: the first run, which ends after `window` seconds of units).
+    """
+
+    def __init__(self, plan: Any) -> None:
+        self.plan = plan
+        self.process = os.getpid()
+        self.started = time.perf_counter_ns()
+        self.marks: dict[str, list[tuple[int, Any, float]]] = {}
+        self.results: dict[str, list[Any]] = {}
+        self.features: set[str] = set()
+        self.applied: set[str] = set()
+        self.facts: Any = {}
+        self.new_event: Callable[[], Any] = lambda: None
+        self.finish: Callable[[], None] = lambda: None
+        self.elapsed: Callable[[Any, Any], float] = lambda before, after: 0.0
+        self.values: Callable[[Any], list[float]] = lambda result: list(result)
+        self._ended = False
+        atexit.register(self.write)
+
+    def mark(self, kind: str, weight: float = 1.0) -> None:
+        """A unit of a kind has ended now; `weight` is how much work it was."""
+        if os.getpid() != self.process:
+            return
+        row = self.marks.setdefault(kind, [])
+        if len(row) < _MOST:
+            row.append((time.perf_counter_ns(), self.new_event(), weight))
+        if self._is_enough(kind, row):
+            self.stop()
+
+    def _is_enough(self, kind: str, row: list[Any]) -> bool:
+        unit, window = self.plan["unit"], self.plan["window"]
+        if unit is not None:
+            return bool(kind == unit and self.plan["units"] and len(row) >= self.plan["units"])
+        least = _LEAST_UNITS.get(kind, _LEAST)
+        first = min(_PREPARING, least)
+        if window is None or len(row) < first + least or kind != self.leading:
+            return False
+        return bool(row[-1][0] - row[first - 1][0] > window * 1e9)
+
+    @property
+    def leading(self) -> str:
+        """The kind of unit that a window is of: optimizer steps before calls of generate, before
+        the function or module that is called least of those that are called in each step."""
+        for kind in ("optimizer", "generate"):
+            if kind in self.marks:
+                return kind
+        often = [kind for kind, row in self.marks.items() if len(row) >= _LEAST]
+        return min(often, key=lambda kind: len(self.marks[kind])) if often else ""
+
+    def result(self, series: str, value: Callable[[], Any]) -> None:
+        """Keep a result, computed now and read at the end, unless there are enough."""
+        row = self.results.setdefault(series, [])
+        if len(row) < _MOST_RESULTS:
+            row.append(value())
+
+    def stop(self) -> None:
+        """End this process as it stands: the rest of the program is not run."""
+        self.write(stopped=True)
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(0)
+
+    def write(self, stopped: bool = False) -> None:
+        """Write what was recorded; once, and only in the process that recorded it."""
+        if self._ended or os.getpid() != self.process:
+            return
+        self._ended = True
+        self.finish()
+        document = {
+            "stopped": stopped,
+            "rank": int(os.environ.get("RANK", "0")),
+            "leading": self.leading,
+            "startup": self._startup(),
+            "intervals": {kind: self._intervals(row) for kind, row in self.marks.items()},
+            "backlog": {kind: self._backlog(row) for kind, row in self.marks.items()},
+            "results": {name: self._read(row) for name, row in self.results.items()},
+            "features": sorted(self.features),
+            "applied": sorted(self.applied),
+            "facts": self.facts,
+        }
+        path = os.path.join(self.plan["folder"], f"{self.process}.json")
+        with open(f"{path}.part", "w", encoding="utf-8") as file:
+            json.dump(document, file)
+        os.replace(f"{path}.part", path)
+
+    def _startup(self) -> float:
+        first = min((row[0][0] for row in self.marks.values()), default=self.started)
+        return (first - self.started) / 1e9
+
+    def _intervals(self, row: list[tuple[int, Any, float]]) -> list[float]:
+        """Seconds from each boundary to the next, for one unit of work."""
+        times = []
+        for (before, start, _), (after, end, weight) in zip(row, row[1:]):
+            seconds = self.elapsed(start, end) if start and end else (after - before) / 1e9
+            times.append(seconds / (weight or 1.0))
+        return times
+
+    def _backlog(self, row: list[tuple[int, Any, float]]) -> float:
+        """Median seconds by which the device reaches a boundary later than the host, above the
+        least of them; 0 where there is no device."""
+        if len(row) < 3 or any(event is None for _, event, _ in row):
+            return 0.0
+        device, lags = 0.0, [0.0]
+        for (_, start, _), (after, end, _) in zip(row, row[1:]):
+            device += self.elapsed(start, end)
+            lags.append(device - (after - row[0][0]) / 1e9)
+        lags.sort()
+        return lags[len(lags) // 2] - lags[0]
+
+    def _read(self, row: list[Any]) -> list[Any]:
+        read: list[Any] = []
+        for result in row:
+            try:
+                read.append(self.values(result))
+            except Exception:  # a device that failed, a buffer that is gone
+                read.append(None)
+        return read

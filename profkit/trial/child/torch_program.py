@@ -1,0 +1,312 @@
+"""Hooks into a torch program: where its steps end, what they compute, what switches may change."""
+
+from __future__ import annotations
+
+import functools
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+from .record import Record
+
+_SAMPLE = 64  # elements of a result that are kept, chosen: enough to see a permutation
+_EVERY = 10  # calls from one kept output to the next, chosen: 0.1% of a step of 10 ms each
+_FIRST_OUTPUTS = 5  # calls whose outputs are all kept
+_SETTLED_STEPS = 3  # optimizer steps after which no new outermost module is looked for
+_SETTLED_CALLS = 20  # the same, of calls in a row
+
+
+class TorchProgram:
+    """The program's torch. `changes` take and return the arguments of outermost modules; `wrappers`
+    replace what they call: function of module and callable that returns a callable. `generation`
+    takes and returns the options of `generate`."""
+
+    def __init__(self, torch: Any, record: Record) -> None:
+        self.torch, self.record = torch, record
+        self.changes: list[Callable[[Any, Any, Any], Any]] = []
+        self.wrappers: list[Callable[[Any, Any], Any]] = []
+        self.on_step: list[Callable[[], None]] = []
+        self.generation: list[Callable[[Any], Any]] = []
+        self._call = torch.nn.Module.__call__
+        self._calls_in_a_row = 0
+        self._names: dict[str, int] = {}
+        self._leader: Any = None
+        record.new_event, record.finish = self._event, self._finish
+        record.elapsed = lambda before, after: before.elapsed_time(after) / 1e3
+        record.values = lambda value: [float(number) for number in value.reshape(-1).tolist()]
+        record.facts["torch"] = str(torch.__version__)
+        record.features.add("torch")
+        self._watch_optimizers()
+        self._watch_losses()
+        self._watch_loaders()
+        self._watch_graphs()
+        self._start_looking()
+
+    def applied(self, name: str) -> None:
+        """A switch has found something to change."""
+        self.record.applied.add(name)
+
+    def is_tracing(self) -> bool:
+        """Whether the compiler runs this code, or a graph is being captured."""
+        torch = self.torch
+        compiler = getattr(torch, "compiler", None)
+        if compiler is not None and compiler.is_compiling():
+            return True
+        return bool(torch.cuda.is_initialized() and torch.cuda.is_current_stream_capturing())
+
+    def _event(self) -> Any:
+        if not self.torch.cuda.is_initialized() or self.is_tracing():
+            return None
+        event = self.torch.cuda.Event(enable_timing=True)
+        event.record()
+        return event
+
+    def _finish(self) -> None:
+        torch, facts = self.torch, self.record.facts
+        if torch.cuda.is_initialized():
+            torch.cuda.synchronize()
+            self.record.features.add("cuda")
+            facts["gpu"] = torch.cuda.get_device_name()
+            facts["memory"] = torch.cuda.max_memory_allocated()
+        if "backward" not in self.record.features and "optimizer" not in self.record.features:
+            self.record.features.add("inference")
+
+    # Steps
+
+    def _watch_optimizers(self) -> None:
+        from torch.optim import Optimizer, optimizer
+
+        register = getattr(optimizer, "register_optimizer_step_post_hook", None)
+        if register is not None:
+            register(self._stepped)
+        features = self.record.features
+        zero_grad = Optimizer.zero_grad
+
+        @functools.wraps(zero_grad)
+        def watched(zeroed: Any, set_to_none: bool = True) -> None:
+            if not set_to_none:
+                features.add("zeroed-gradients")
+            zero_grad(zeroed, set_to_none)
+
+        Optimizer.zero_grad = watched
+
+    def _stepped(self, optimizer: Any, args: Any, kwargs: Any) -> None:
+        self.record.features.add("optimizer")
+        if self._leader is None:
+            self._leader = id(optimizer)
+            group = optimizer.param_groups[0]
+            self.record.facts["optimizer"] = type(optimizer).__name__
+            if "fused" in group and not group["fused"]:
+                self.record.features.add("unfused-optimizer")
+            if "foreach" in group and group["foreach"] is False:
+                self.record.features.add("single-tensor-optimizer")
+        if id(optimizer) == self._leader:
+            self.record.mark("optimizer")
+            for function in self.on_step:
+                function()
+            if len(self.record.marks["optimizer"]) == _SETTLED_STEPS:
+                self._stop_looking()
+
+    def _watch_graphs(self) -> None:
+        graph = getattr(self.torch.cuda, "CUDAGraph", None)
+        if graph is None or not hasattr(graph, "replay"):
+            return
+        replay = graph.replay
+
+        @functools.wraps(replay)
+        def marked(captured: Any) -> Any:
+            self.record.features.add("graph")
+            result = replay(captured)
+            self.record.mark("graph replay")
+            return result
+
+        graph.replay = marked
+
+    def watch_generation(self, module: Any) -> None:
+        """Hook into `generate` of transformers' models; `module` is that of its mixin."""
+        mixin, record = module.GenerationMixin, self.record
+        generate = mixin.generate
+
+        @functools.wraps(generate)
+        def marked(model: Any, *args: Any, **kwargs: Any) -> Any:
+            record.features.add("generate")
+            for change in self.generation:
+                kwargs = change(kwargs)
+            output = generate(model, *args, **kwargs)
+            tokens = getattr(output, "sequences", output)
+            if self.torch.is_tensor(tokens):
+                inputs: Any = args[0] if args else kwargs.get("inputs", kwargs.get("input_ids"))
+                is_decoder = not getattr(model.config, "is_encoder_decoder", False)
+                known = inputs.shape[-1] if is_decoder and self.torch.is_tensor(inputs) else 0
+                record.result("tokens", lambda: self._sample(tokens[..., known:]))
+                record.mark("generate", max(tokens.shape[-1] - known, 1))
+            return output
+
+        mixin.generate = marked
+
+    # Results
+
+    def _sample(self, value: Any) -> Any:
+        value = value.detach()
+        if value.numel() <= 1:
+            return value.clone()
+        flat = value.reshape(-1)
+        return flat[:: max(1, flat.numel() // _SAMPLE)][:_SAMPLE].clone()
+
+    def _watch_losses(self) -> None:
+        record, backward = self.record, self.torch.Tensor.backward
+
+        @functools.wraps(backward)
+        def watched(tensor: Any, *args: Any, **kwargs: Any) -> Any:
+            record.features.add("backward")
+            if not self.is_tracing():
+                record.result("losses", lambda: self._sample(tensor))
+            return backward(tensor, *args, **kwargs)
+
+        self.torch.Tensor.backward = watched
+
+    def _watch_output(self, call: int, output: Any) -> None:
+        if "backward" in self.record.features and call >= _FIRST_OUTPUTS:
+            return
+        if call < _FIRST_OUTPUTS or call % _EVERY == 0:
+            tensor = self.first_tensor(output)
+            if tensor is not None and not self.is_tracing():
+                self.record.result("outputs", lambda: self._sample(tensor))
+
+    def first_tensor(self, value: Any) -> Any:
+        """The first floating-point tensor of an output, in depth; None without one."""
+        if self.torch.is_tensor(value):
+            return value if value.is_floating_point() else None
+        if isinstance(value, dict):
+            value = list(value.values())
+        if not isinstance(value, (list, tuple)):
+            value = list(vars(value).values()) if hasattr(value, "__dict__") else []
+        for part in value[:_SAMPLE]:
+            tensor = self.first_tensor(part)
+            if tensor is not None:
+                return tensor
+        return None
+
+    # Input
+
+    def _watch_loaders(self) -> None:
+        from torch.utils.data import dataloader
+
+        iterator, facts = dataloader._BaseDataLoaderIter, self.record.facts
+        following = iterator.__next__
+        facts["loader"] = 0.0
+
+        @functools.wraps(following)
+        def timed(self_: Any) -> Any:
+            before = time.perf_counter()
+            try:
+                return following(self_)
+            finally:
+                facts["loader"] += time.perf_counter() - before
+                self.record.features.add("loader")
+                if getattr(self_, "_num_workers", 0):
+                    self.record.features.add("loader-workers")
+
+        iterator.__next__ = timed
+
+    # Outermost modules
+
+    def _start_looking(self) -> None:
+        """Until outermost modules are known, calls of modules pass through `looking`; inside of
+        them, and after that, torch is as it was."""
+        program, module = self, self.torch.nn.Module
+        if not hasattr(module, "_compiled_call_impl"):
+            return
+
+        def looking(called: Any, *args: Any, **kwargs: Any) -> Any:
+            if program.is_tracing():
+                return program._call(called, *args, **kwargs)
+            program._stop_looking()
+            program._calls_in_a_row += 1
+            try:
+                if not getattr(called._compiled_call_impl, "is_adopted", False):
+                    program._adopt(called)
+                    program._calls_in_a_row = 0
+                return program._call(called, *args, **kwargs)
+            finally:
+                if not program._is_settled():
+                    module.__call__ = looking
+
+        module.__call__ = looking
+
+    def _is_settled(self) -> bool:
+        steps = len(self.record.marks.get("optimizer", ()))
+        return steps >= _SETTLED_STEPS or self._calls_in_a_row >= _SETTLED_CALLS
+
+    def _stop_looking(self) -> None:
+        self.torch.nn.Module.__call__ = self._call
+        self._repair_compiler()
+
+    def _repair_compiler(self) -> None:
+        """The compiler compares with what `Module.__call__` was when it was imported."""
+        for name in ("torch._dynamo.utils", "torch._dynamo.variables.nn_module"):
+            loaded: Any = sys.modules.get(name)
+            if loaded is not None and hasattr(loaded, "unpatched_nn_module_call"):
+                loaded.unpatched_nn_module_call = self._call
+
+    def _adopt(self, module: Any) -> None:
+        """Have the calls of an outermost module pass through this program."""
+        name = type(module).__name__
+        self._names[name] = number = self._names.get(name, 0) + 1
+        kind = f"forward of {name}" + (f" {number}" if number > 1 else "")
+        self._look_at(module)
+        compiled = module._compiled_call_impl
+        call = module._call_impl if compiled is None else compiled
+        original = call
+        if self.record.plan["perturb"]:
+            self._perturb(module)
+        for wrapper in self.wrappers:
+            call = wrapper(module, call)
+        calls = 0
+
+        def adopted(*args: Any, **kwargs: Any) -> Any:
+            nonlocal calls
+            if self.is_tracing():
+                return original(*args, **kwargs)
+            for change in self.changes:
+                args, kwargs = change(module, args, kwargs)
+            output = call(*args, **kwargs)
+            self._watch_output(calls, output)
+            calls += 1
+            self.record.mark(kind)
+            return output
+
+        adopted.is_adopted = True  # type: ignore[attr-defined]
+        module._compiled_call_impl = adopted
+
+    def _look_at(self, module: Any) -> None:
+        """Note the features of a module that switches need."""
+        torch, features = self.torch, self.record.features
+        features.add("module")
+        dtypes = {parameter.dtype for parameter in module.parameters()}
+        features.update(str(dtype).replace("torch.", "") for dtype in dtypes)
+        for part in module.modules():
+            if isinstance(part, (torch.nn.Conv1d, torch.nn.Conv2d, torch.nn.Conv3d)):
+                features.add("convolution")
+                if isinstance(part, torch.nn.Conv2d):
+                    features.add("convolution-2d")
+            if isinstance(part, torch.nn.modules.dropout._DropoutNd) and part.p and part.training:
+                features.add("dropout")
+            if "attention" in type(part).__name__.lower() or "Attn" in type(part).__name__:
+                features.add("attention")
+            if type(part).__name__ == "OptimizedModule":
+                features.add("compiled")
+        if torch.is_autocast_enabled():
+            features.add("autocast")
+
+    def _perturb(self, module: Any) -> None:
+        """Change parameters by one rounding error, and the device's random numbers."""
+        torch = self.torch
+        with torch.no_grad():
+            for parameter in filter(torch.is_floating_point, module.parameters()):
+                place = torch.arange(parameter.numel(), device=parameter.device)
+                sign = (place % 2 * 2 - 1).reshape(parameter.shape)
+                parameter.mul_(1 + sign * torch.finfo(parameter.dtype).eps)
+        if torch.cuda.is_initialized():
+            torch.rand(1, device="cuda")

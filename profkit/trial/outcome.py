@@ -1,0 +1,172 @@
+"""From all runs of a trial to its result: verdicts, corrected for the number of switches."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterator, Sequence
+
+from msgspec.structs import replace
+
+from profkit.timing.results import Comparison, Thresholds, Verdict
+from profkit.timing.verdict import compare, holm
+from profkit.trial import checks
+from profkit.trial.search import Combination, Evidence, declared
+from profkit.trial.switch import Switch
+from profkit.trial.trial_file import Status, TrialFile, TrialRow, Unchanged
+
+THRESHOLDS = Thresholds(level=0.99, blocks=3, samples=1)
+"""Processes are few and stable: three pairs at 99%, so that of 40 trials without a difference none
+names one."""
+_SPREADS = 2.0  # chosen: a difference within two standard deviations of unchanged runs is none
+_WORDS: dict[Verdict, Status] = {
+    Verdict.IMPROVED: "faster",
+    Verdict.REGRESSED: "slower",
+    Verdict.SAME: "no difference",
+}
+
+
+def outcome(
+    evidence: Evidence, command: Sequence[str], budget: float, seconds: float, checked: str = ""
+) -> TrialFile:
+    """The result of a trial."""
+    first = next(iter(evidence.runs), None)
+    rows = tuple(_rows(evidence)) if evidence.unchanged else ()
+    proven = [row for row in rows if row.status == "faster"]
+    same = [row for row in proven if row.changes != "precision"]
+    lower = [row for row in proven if row.changes == "precision"]
+    best, fastest = (max(some, key=_speedup, default=None) for some in (same, lower))
+    facts = first.facts if first else {}
+    libraries = (f"{name} {facts[name]}" for name in ("torch", "jax") if name in facts)
+    return TrialFile(
+        command=tuple(command),
+        gpu=str(facts["gpu"]) if "gpu" in facts else None,
+        framework=next(libraries, None),
+        unchanged=_unchanged(evidence) if evidence.unchanged else None,
+        rows=rows,
+        best=best.switches if best else (),
+        lower=fastest.switches if fastest and _speedup(fastest) > _speedup(best) else (),
+        runs=len(evidence.runs),
+        seconds=seconds,
+        budget=budget,
+        checked=checked,
+        failure=first.failure if first and not evidence.unchanged else "",
+        interrupted=evidence.interrupted,
+    )
+
+
+def _speedup(row: TrialRow | None) -> float:
+    return (row.speedup or 0.0) if row else 0.0
+
+
+def _unchanged(evidence: Evidence) -> Unchanged:
+    runs = evidence.unchanged
+    own = checks.spread(runs).largest if runs[0].results else None
+    return Unchanged(
+        unit=runs[0].unit,
+        units=runs[0].units,
+        seconds=statistics.median(run.mean for run in runs),
+        runs=len(runs),
+        limit=runs[0].limit,
+        spread=evidence.spread if len(runs) > 1 else None,
+        difference=own if own is not None and math.isfinite(own) else None,
+        whole=not any(run.stopped for run in runs),
+    )
+
+
+def _rows(evidence: Evidence) -> Iterator[TrialRow]:
+    """Rows of what was run, fastest first, then of what was not."""
+    skipped = evidence.skipped
+    tried = [each for each in evidence.combinations if not skipped.keys() & set(each)]
+    floor = _SPREADS * evidence.spread
+    verdicts = {each: _compared(evidence, each, floor) for each in tried}
+    known = [each for each in tried if verdicts[each] is not None]
+    # One whose runs were too few counts too: it might have had the first verdict.
+    waiting = [each for each in tried if verdicts[each] is None]
+    judged = _holm([verdicts[each] for each in known], len(waiting))
+    corrected = dict(zip(known, judged, strict=True))
+    rows = [_row(evidence, each, corrected.get(each)) for each in tried]
+    yield from sorted(rows, key=lambda row: -(row.speedup or 0.0))
+    for switch, reason in skipped.items():
+        yield _untried(switch, "not applicable", reason)
+    for switch in evidence.left:
+        yield _untried(switch, "not tried", "no time was left")
+
+
+def _compared(evidence: Evidence, combination: Combination, floor: float) -> Comparison | None:
+    pairs = evidence.pairs(combination)
+    if len(pairs) < THRESHOLDS.blocks:
+        return None
+    before, after = zip(*((a.block, b.block) for a, b in pairs), strict=True)
+    return compare(before, after, floor=floor, thresholds=THRESHOLDS)
+
+
+def _holm(comparisons: Sequence[Comparison | None], others: int) -> list[Comparison]:
+    """Holm's correction, for further comparisons with p-values of 1 too."""
+    known = [each for each in comparisons if each is not None]
+    if not known:
+        return []
+    undecided = replace(known[0], p_value=1.0, verdict=Verdict.INCONCLUSIVE)
+    return holm([*known, *[undecided] * others])[: len(known)]
+
+
+def _row(evidence: Evidence, combination: Combination, verdict: Comparison | None) -> TrialRow:
+    difference, limit = evidence.change(combination)
+    status, reason = _status(evidence, combination, verdict)
+    speedup = evidence.speedup(combination) or None
+    if verdict is not None:
+        names = " + ".join(switch.name for switch in combination)
+        verdict = replace(verdict, a="unchanged", b=names)
+        speedup = verdict.speedup
+    largest = difference.largest if difference else math.inf
+    return TrialRow(
+        switches=tuple(switch.name for switch in combination),
+        what="; ".join(switch.what for switch in combination),
+        changes=declared(combination),
+        status=status,
+        runs=len(evidence.of(combination)),
+        speedup=speedup,
+        comparison=verdict,
+        difference=largest if math.isfinite(largest) else None,
+        allowed=max(limit.early, limit.late) if math.isfinite(limit.largest) else None,
+        reason=reason,
+        keep=tuple(line for switch in combination for line in switch.keep.splitlines()),
+    )
+
+
+def _status(
+    evidence: Evidence, combination: Combination, verdict: Comparison | None
+) -> tuple[Status, str]:
+    failure = evidence.failure(combination)
+    if failure:
+        return "failed", failure
+    if not evidence.is_same(combination):
+        difference, limit = evidence.change(combination)
+        assert difference is not None
+        return "changes results", _difference_words(difference, limit)
+    if verdict is None:
+        count = len(evidence.of(combination))
+        return "undecided", f"{count} run{'s' if count > 1 else ''}"
+    status = _WORDS.get(verdict.verdict, "undecided")
+    if status == "faster" and evidence.unchanged[0].results and not evidence.perturbed:
+        return "unverified", "interrupted before its results could be judged"
+    return status, "" if status != "undecided" else verdict.reason
+
+
+def _difference_words(difference: checks.Difference, limit: checks.Difference) -> str:
+    if math.isinf(difference.largest):
+        return "no finite results"
+    is_early = difference.early > limit.early
+    apart, most = (difference.early, limit.early) if is_early else (difference.late, limit.late)
+    return f"{'first' if is_early else 'later'} results differ by {apart:.2g}, allowed {most:.2g}"
+
+
+def _untried(switch: Switch, status: Status, reason: str) -> TrialRow:
+    return TrialRow(
+        switches=(switch.name,),
+        what=switch.what,
+        changes=switch.changes,
+        status=status,
+        reason=reason,
+        keep=tuple(switch.keep.splitlines()),
+    )

@@ -1,0 +1,96 @@
+"""Switches: what each needs, what it changes, and what to write to keep it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+from msgspec import Struct
+
+from profkit.core.errors import UsageError
+from profkit.core.suggestion import did_you_mean
+from profkit.core.yaml_files import shipped_yaml
+
+GROUP = "profkit.switches"
+EMPTY = "no-change"
+_FUNCTIONS = Path(__file__).with_name("switches")
+Changes = Literal["nothing", "rounding", "precision"]
+
+
+class Switch(Struct, frozen=True, eq=False, kw_only=True, forbid_unknown_fields=True):
+    """A change of a program from outside.
+
+    `function` is "FILE.FUNCTION" in `switches/`, or a path of a plugin's file and `:FUNCTION`; it
+    is called after the import of `library`. `environment` are variables, in which {folder} is the
+    trial's folder. The program must have all features of `needs` and none of `unless`. `helps` is
+    what a program is limited by that it helps most. Of a `group`, one is used at a time.
+    """
+
+    name: str
+    what: str
+    needs: tuple[str, ...]
+    changes: Changes
+    keep: str
+    function: str = ""
+    library: str = "torch"
+    environment: Mapping[str, str] = {}
+    unless: tuple[str, ...] = ()
+    helps: tuple[str, ...] = ()
+    group: str = ""
+
+    @property
+    def hook(self) -> tuple[str, str, str] | None:
+        """The library, the file and the function; None where variables are all."""
+        if not self.function:
+            return None
+        file, colon, function = self.function.rpartition(":")
+        if not colon:
+            module, _, function = self.function.partition(".")
+            file = str(_FUNCTIONS / f"{module}.py")
+        return self.library, file, function
+
+    def lacks(self, features: frozenset[str]) -> str:
+        """Why the switch does nothing for a program of these features; "" where it may."""
+        for need in self.needs:
+            if need not in features:
+                return f"the program has no {need.replace('-', ' ')}"
+        for feature in self.unless:
+            if feature in features:
+                return f"the program has {feature.replace('-', ' ')} already"
+        return ""
+
+
+def all_switches() -> tuple[Switch, ...]:
+    """The shipped switches, then those of plugins; one of a shipped name is left out."""
+    shipped = {
+        name: msgspec.convert({"name": name, **entry}, Switch)
+        for name, entry in shipped_yaml("profkit.trial", "switches.yaml").items()
+    }
+    plugins = {switch.name: switch for switch in _plugins()}
+    return tuple((plugins | shipped).values())
+
+
+def _plugins() -> Iterator[Switch]:
+    for entry in entry_points(group=GROUP):
+        switch = entry.load()
+        if not isinstance(switch, Switch):
+            raise UsageError(f"{GROUP}: {entry.value} is not a Switch", "remove the package")
+        yield switch
+
+
+def chosen_switches(names: Sequence[str]) -> tuple[Switch, ...]:
+    """The switches of these names; without names all but the one that changes nothing.
+
+    Raises UsageError for a name that there isn't.
+    """
+    by_name = {switch.name: switch for switch in all_switches()}
+    for name in names:
+        if name not in by_name:
+            remedy = did_you_mean(name, sorted(by_name), "see `profkit try --list`")
+            raise UsageError(f"{name!r} is not a switch", remedy)
+    return tuple(by_name[name] for name in names) or tuple(
+        switch for switch in by_name.values() if switch.name != EMPTY
+    )

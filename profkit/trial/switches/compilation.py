@@ -1,0 +1,169 @@
+"""torch.compile and CUDA graphs of outermost modules."""
+
+from __future__ import annotations
+
+from typing import Any
+
+_MOST_GRAPHS = 4  # input shapes with a graph of their own, chosen: each keeps its own memory
+
+
+def compile_default(program: Any) -> None:
+    """torch.compile."""
+    _compile(program, "compile", None)
+
+
+def compile_reduce_overhead(program: Any) -> None:
+    """torch.compile with CUDA graphs."""
+    _compile(program, "compile-reduce-overhead", "reduce-overhead")
+
+
+def compile_max_autotune(program: Any) -> None:
+    """torch.compile, which measures more kernels, with CUDA graphs."""
+    _compile(program, "compile-max-autotune", "max-autotune")
+
+
+def _compile(program: Any, name: str, mode: str | None) -> None:
+    torch = program.torch
+    has_graphs = mode is not None
+
+    def compiled(module: Any, call: Any) -> Any:
+        if type(module).__name__ == "OptimizedModule" or not any(True for _ in module.parameters()):
+            return call
+        program.applied(name)
+        faster = torch.compile(call, mode=mode)
+
+        def run(*args: Any, **kwargs: Any) -> Any:
+            if has_graphs and not torch.is_grad_enabled():
+                torch.compiler.cudagraph_mark_step_begin()
+                return _copied(torch, faster(*args, **kwargs))
+            return faster(*args, **kwargs)
+
+        return run
+
+    if has_graphs:
+        program.on_step.append(lambda: torch.compiler.cudagraph_mark_step_begin())
+    program.wrappers.append(compiled)
+
+
+def _copied(torch: Any, output: Any) -> Any:
+    from torch.utils._pytree import tree_map
+
+    return tree_map(lambda part: part.clone() if torch.is_tensor(part) else part, output)
+
+
+def cuda_graph(program: Any) -> None:
+    """Forward and backward of outermost modules as CUDA graphs, one for each shape of inputs."""
+    program.wrappers.append(lambda module, call: _Graphs(program, module, call))
+
+
+class _Graphs:
+    """The graphs of a module by the shapes of its inputs; what has none is called as it is.
+
+    Parameters and buffers stay where they are. Other arguments than tensors are constants of a
+    graph. A capture runs the module a few times: buffers and random numbers are restored after it.
+    """
+
+    def __init__(self, program: Any, module: Any, call: Any) -> None:
+        self.program, self.torch = program, program.torch
+        self.module, self.call = module, call
+        self.graphs: dict[Any, Any] = {}
+        self.seen: set[Any] = set()
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        from torch.utils._pytree import tree_flatten, tree_unflatten
+
+        torch = self.torch
+        leaves, shape = tree_flatten((args, kwargs))
+        tensors = [leaf for leaf in leaves if torch.is_tensor(leaf)]
+        if not tensors or not all(tensor.is_cuda for tensor in tensors):
+            return self.call(*args, **kwargs)
+        key = (self._key(leaves), torch.is_grad_enabled(), self.module.training)
+        if key not in self.graphs:
+            if key not in self.seen or len(self.graphs) >= _MOST_GRAPHS:
+                self.seen.add(key)  # the first call prepares libraries, as it is
+                return self.call(*args, **kwargs)
+            holes = [torch.is_tensor(leaf) for leaf in leaves]
+
+            def refilled(*inputs: Any) -> Any:
+                remaining = iter(inputs)
+                filled = [next(remaining) if hole else leaf for hole, leaf in zip(holes, leaves)]
+                again, named = tree_unflatten(filled, shape)
+                return self.call(*again, **named)
+
+            self.graphs[key] = self._captured(refilled, tensors)
+        return self.graphs[key](*tensors)
+
+    def _key(self, leaves: Any) -> Any:
+        torch = self.torch
+        return tuple(
+            (leaf.shape, leaf.dtype, leaf.stride(), leaf.requires_grad)
+            if torch.is_tensor(leaf)
+            else leaf
+            if isinstance(leaf, (bool, int, float, str, type(None)))
+            else id(leaf)
+            for leaf in leaves
+        )
+
+    def _captured(self, function: Any, tensors: Any) -> Any:
+        torch = self.torch
+        buffers = {name: buffer.clone() for name, buffer in self.module.named_buffers()}
+        random = torch.cuda.get_rng_state()
+        samples = tuple(t.detach().clone().requires_grad_(t.requires_grad) for t in tensors)
+        if torch.is_grad_enabled() and any(p.requires_grad for p in self.module.parameters()):
+            replay = self._captured_training(function, samples)
+        else:
+            replay = self._captured_inference(function, samples)
+        with torch.no_grad():
+            for name, buffer in self.module.named_buffers():
+                buffer.copy_(buffers[name])
+        torch.cuda.set_rng_state(random)
+        self.program.applied("cuda-graph")
+        return replay
+
+    def _captured_training(self, function: Any, samples: Any) -> Any:
+        from torch.utils._pytree import tree_flatten, tree_unflatten
+
+        torch, shapes = self.torch, []
+        module = self.module
+
+        class Flat(torch.nn.Module):  # type: ignore[misc, name-defined]
+            """The module as one of tensors alone."""
+
+            def __init__(self) -> None:
+                super().__init__()
+                self.inner = module
+
+            def forward(self, *inputs: Any) -> Any:
+                leaves, shape = tree_flatten(function(*inputs))
+                if not all(torch.is_tensor(leaf) for leaf in leaves):
+                    raise TypeError("the module returns more than tensors")
+                shapes.append(shape)
+                return tuple(leaves)
+
+        flat = Flat()
+        flat.training = module.training
+        graphed = torch.cuda.make_graphed_callables(flat, samples, allow_unused_input=True)
+        return lambda *inputs: tree_unflatten(
+            [leaf.clone() for leaf in graphed(*inputs)], shapes[0]
+        )
+
+    def _captured_inference(self, function: Any, samples: Any) -> Any:
+        torch = self.torch
+        stream = torch.cuda.Stream()
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):
+            for _ in range(3):  # as torch's own captures warm up
+                function(*samples)
+        torch.cuda.current_stream().wait_stream(stream)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            outputs = function(*samples)
+
+        def replay(*inputs: Any) -> Any:
+            with torch.no_grad():
+                for sample, value in zip(samples, inputs):
+                    sample.copy_(value)
+            graph.replay()
+            return _copied(torch, outputs)
+
+        return replay

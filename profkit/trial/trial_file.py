@@ -1,0 +1,80 @@
+"""`profkit.try/1`: what each switch did to a program."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from profkit.core.typed_file import File, Model
+from profkit.timing.results import Comparison
+from profkit.trial.run import Limit
+
+Status = Literal[
+    "faster", "no difference", "slower", "undecided", "changes results", "unverified", "failed",
+    "not applicable", "not tried",
+]  # fmt: skip
+
+
+class TrialRow(Model, frozen=True, kw_only=True):
+    """One switch, or several together.
+
+    `changes` is what they declare to change: nothing, rounding, or precision. `speedup` is the mean
+    over `runs` runs, None without one that counts; `comparison` is the verdict, corrected for all
+    rows, None below three pairs. `difference` is the largest relative difference of results from
+    the unchanged program's, None where there is nothing to compare, and `allowed` the one that
+    counts as the same. `reason` says why there is no verdict. `keep` is what to write in the
+    program.
+    """
+
+    switches: tuple[str, ...]
+    what: str
+    changes: Literal["nothing", "rounding", "precision"]
+    status: Status
+    runs: int = 0
+    speedup: float | None = None
+    comparison: Comparison | None = None
+    difference: float | None = None
+    allowed: float | None = None
+    reason: str = ""
+    keep: tuple[str, ...] = ()
+
+
+class Unchanged(Model, frozen=True, kw_only=True):
+    """The unchanged program: its unit, seconds of it (median over runs), and what limits it.
+
+    `spread` is the relative standard deviation of the unit's time between runs, None for one run;
+    `difference` the largest relative difference of its results between runs, None without results.
+    `whole` says that each run was the whole program.
+    """
+
+    unit: str
+    units: int
+    seconds: float
+    runs: int
+    limit: Limit
+    spread: float | None
+    difference: float | None
+    whole: bool
+
+
+class TrialFile(File, frozen=True, kw_only=True, tag="profkit.try/1"):
+    """Switches tried on a program.
+
+    `best` names the switches of the fastest row that is proven with the same results, `lower` those
+    of the fastest with lower precision; both may be empty. `seconds` is what all runs took.
+    `checked` says whether exit code and output of the best row's whole runs were compared with the
+    unchanged program's, and how that ended.
+    """
+
+    command: tuple[str, ...]
+    gpu: str | None
+    framework: str | None
+    unchanged: Unchanged | None
+    rows: tuple[TrialRow, ...]
+    best: tuple[str, ...]
+    lower: tuple[str, ...]
+    runs: int
+    seconds: float
+    budget: float
+    checked: str
+    failure: str = ""
+    interrupted: bool = False

@@ -1,0 +1,152 @@
+"""The document of a trial: proven gains, what keeps them, what did nothing, what failed."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Sequence
+
+from profkit.core.duration import duration
+from profkit.timing.verdict import reason_words
+from profkit.trial.switch import Switch
+from profkit.trial.trial_file import TrialFile, TrialRow
+from profkit.ui import document as doc
+from profkit.ui.text import factor, number, percent, plural
+
+_LIMITS = {
+    "input": "waits for its input",
+    "host": "device waits for the host",
+    "device": "device is busy",
+    "": "",
+}
+_GROUPS = (
+    ("faster", "Proven"),
+    ("slower", "Slower"),
+    ("no difference", "No difference"),
+    ("undecided", "Undecided"),
+    ("unverified", "Unverified"),
+    ("changes results", "Changes results"),
+    ("failed", "Failed"),
+    ("not applicable", "Not applicable"),
+    ("not tried", "Not tried"),
+)
+_LISTED = {"not applicable", "not tried"}
+
+
+def trial_document(trial: TrialFile) -> doc.Document:
+    """What a trial found."""
+    blocks: list[doc.Block] = [doc.Heading("Switches tried on " + shlex.join(trial.command), 1)]
+    blocks.append(doc.Paragraph(_circumstances(trial)))
+    if trial.failure:
+        blocks.append(doc.Note(f"The unchanged program failed: {trial.failure}"))
+    if trial.interrupted:
+        blocks.append(doc.Note("Interrupted: this is what was measured until then."))
+    blocks += _proven(trial, "same results", list(_faster(trial, apart=False)))
+    blocks += _proven(trial, "lower precision", list(_faster(trial, apart=True)))
+    if trial.unchanged and not any(row.status == "faster" for row in trial.rows):
+        blocks.append(doc.Paragraph("No switch is proven to make this program faster."))
+    blocks += _keeping(trial)
+    blocks += _others(trial)
+    return doc.Document("Switches tried", tuple(blocks))
+
+
+def _faster(trial: TrialFile, *, apart: bool) -> Iterator[TrialRow]:
+    for row in trial.rows:
+        if row.status == "faster" and (row.changes == "precision") == apart:
+            yield row
+
+
+def _circumstances(trial: TrialFile) -> str:
+    known = [
+        trial.gpu,
+        trial.framework,
+        f"{plural(trial.runs, 'run')} in {duration(trial.seconds)}",
+    ]
+    words = [", ".join(filter(None, known)) + "."]
+    unchanged = trial.unchanged
+    if unchanged:
+        spread = f" ±{percent(unchanged.spread)} between runs" if unchanged.spread else ""
+        time = f"Unchanged: {number(unchanged.seconds, 's', 3)} per {unit_name(unchanged.unit)}"
+        words.append(f"{time}{spread}; {_LIMITS[unchanged.limit]}".rstrip("; ") + ".")
+        if unchanged.difference is not None:
+            same = unchanged.difference == 0
+            apart = "are equal" if same else f"differ by {unchanged.difference:.1g}"
+            words.append(f"Results of two unchanged runs {apart}.")
+        else:
+            words.append("It showed no results that could be compared.")
+        if not unchanged.whole:
+            words.append(f"Each run was ended after {unchanged.units} units.")
+    if trial.checked:
+        words.append(f"{trial.checked}.")
+    return " ".join(words)
+
+
+def unit_name(unit: str) -> str:
+    """The name of a unit of work."""
+    return {"optimizer": "optimizer step", "generate": "generated token"}.get(unit, unit)
+
+
+def _proven(trial: TrialFile, title: str, rows: Sequence[TrialRow]) -> Iterator[doc.Block]:
+    if rows:
+        yield doc.Table(
+            f"Proven, {title}",
+            ("Speedup", "Interval", "Switches", "Results differ by"),
+            tuple((*_speedup(row), " + ".join(row.switches), _apart(row)) for row in rows),
+            note=f"{_level(rows[0])} intervals, corrected for {_tried(trial)} comparisons",
+        )
+
+
+def _tried(trial: TrialFile) -> int:
+    return sum(row.status not in _LISTED for row in trial.rows)
+
+
+def _level(row: TrialRow) -> str:
+    return f"{row.comparison.level:.0%}" if row.comparison else ""
+
+
+def _speedup(row: TrialRow) -> tuple[str, str]:
+    assert row.comparison is not None
+    comparison = row.comparison
+    return factor(comparison.speedup), f"[{comparison.low:.2f}, {comparison.high:.2f}]"
+
+
+def _apart(row: TrialRow) -> str:
+    if row.difference is None:
+        return "not compared"
+    return f"{row.difference:.1g}" if row.difference else "0"
+
+
+def _keeping(trial: TrialFile) -> Iterator[doc.Block]:
+    for names, title in ((trial.best, "To keep it"), (trial.lower, "With lower precision")):
+        row = next((row for row in trial.rows if names and row.switches == names), None)
+        if row is not None:
+            yield doc.Heading(f"{title}: {' + '.join(names)}")
+            yield doc.Code("\n".join(row.keep))
+
+
+def _others(trial: TrialFile) -> Iterator[doc.Block]:
+    bullets = []
+    for status, title in _GROUPS[1:]:
+        rows = [row for row in trial.rows if row.status == status]
+        if rows:
+            bullets.append(doc.styled(doc.strong(title), f": {', '.join(map(_other, rows))}"))
+    if bullets:
+        yield doc.Heading("Everything else")
+        yield doc.Bullets(tuple(bullets))
+
+
+def _other(row: TrialRow) -> str:
+    name = " + ".join(row.switches)
+    if row.status in _LISTED or row.status in {"failed", "changes results"}:
+        return f"{name} ({row.reason})" if row.status != "not tried" else name
+    gain = f" {row.speedup:.2f}x" if row.speedup else ""
+    return f"{name}{gain}" + (f" ({reason_words(row.reason)})" if row.reason else "")
+
+
+def switches_document(switches: Sequence[Switch]) -> doc.Document:
+    """All switches, what each needs and changes."""
+    rows = tuple(
+        (switch.name, switch.what, ", ".join(switch.needs) or "nothing", switch.changes)
+        for switch in switches
+    )
+    table = doc.Table("Switches", ("Switch", "What it does", "Needs", "Changes"), rows)
+    return doc.Document("Switches", (table,))

@@ -1,0 +1,84 @@
+"""A program that exists in numbers alone, with a clock of its own."""
+
+import math
+import random
+from dataclasses import dataclass, field
+
+from profkit.trial.outcome import outcome
+from profkit.trial.run import Result
+from profkit.trial.search import Combination, search
+from profkit.trial.switch import Switch, all_switches
+from profkit.trial.trial_file import TrialFile, TrialRow
+
+SWITCHES = {switch.name: switch for switch in all_switches()}
+
+
+@dataclass
+class SimulatedProgram:
+    """`gains` are factors by switch, `moved` relative changes of the losses by it. Times vary by
+    `between` from process to process, by `within` from step to step, and drift over the trial."""
+
+    gains: dict[str, float] = field(default_factory=dict)
+    moved: dict[str, float] = field(default_factory=dict)
+    failing: dict[str, str] = field(default_factory=dict)
+    hanging: tuple[str, ...] = ()
+    between: float = 0.005
+    within: float = 0.02
+    drift: float = 0.0
+    seconds: float = 12.0
+    limit: str = "device"
+    seeded: bool = True
+    seed: int = 0
+    interrupt_after: int = 10_000
+    features: frozenset[str] = frozenset(
+        {"torch", "cuda", "module", "convolution", "float32", "unfused-optimizer", "loader"}
+    )
+
+    def __post_init__(self) -> None:
+        self.random = random.Random(self.seed)
+        self.now = 0.0
+        self.names: list[tuple[str, ...]] = []
+
+    def measure(self, switches: Combination, *, perturb: bool = False) -> Result:
+        if len(self.names) >= self.interrupt_after:
+            raise KeyboardInterrupt
+        names = tuple(switch.name for switch in switches)
+        self.names.append(names)
+        for name in names:
+            if name in self.hanging:
+                self.now += 4 * self.seconds
+                return Result(names, 4 * self.seconds, 124, failure="ended after 48 s")
+            if name in self.failing:
+                self.now += self.seconds / 2
+                return Result(names, self.seconds / 2, 1, failure=self.failing[name])
+        draw = self.random.gauss
+        step = 0.03 / math.prod(self.gains.get(name, 1.0) for name in names)
+        step *= math.exp(draw(0, self.between) + self.drift * self.now)
+        losses = [[2.0 - 0.01 * i] for i in range(60)]
+        off = sum(self.moved.get(name, 0.0) for name in names) + (1e-6 if perturb else 0.0)
+        off += 0.0 if self.seeded else draw(0, 0.05)
+        self.now += self.seconds
+        return Result(
+            names,
+            self.seconds,
+            unit="optimizer",
+            units=60,
+            times=tuple(step * math.exp(draw(0, self.within)) for _ in range(55)),
+            results={"losses": [[loss * (1 + off)] for (loss,) in losses]},
+            features=self.features,
+            applied=frozenset(names),
+            limit=self.limit,  # type: ignore[arg-type]
+            perturbed=perturb,
+        )
+
+    def trial(self, *names: str, budget: float = 600.0) -> TrialFile:
+        chosen: list[Switch] = [SWITCHES[name] for name in names or SWITCHES]
+        if not names:
+            chosen = [switch for switch in chosen if switch.name != "no-change"]
+        evidence = search(self.measure, chosen, budget, lambda: self.now, print)
+        return outcome(evidence, ("python", "train.py"), budget, self.now)
+
+
+def row(trial: TrialFile, *names: str) -> TrialRow:
+    """The row of these switches."""
+    return next(row for row in trial.rows if set(row.switches) == set(names))

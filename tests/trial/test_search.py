@@ -1,0 +1,99 @@
+"""The search over switches, on programs that exist in numbers alone."""
+
+import pytest
+
+from tests.trial.simulated_program import SimulatedProgram, row
+
+
+def test_gains_are_proven_alone_and_together() -> None:
+    program = SimulatedProgram(gains={"compile": 1.3, "channels-last": 1.4, "bf16": 1.2})
+    trial = program.trial()
+    assert trial.best == ("channels-last", "compile")
+    assert trial.lower == ("bf16", "channels-last", "compile")
+    best = row(trial, *trial.best)
+    assert best.comparison is not None
+    assert best.comparison.low < 1.3 * 1.4 < best.comparison.high
+    assert program.now <= 600
+
+
+def test_the_first_gain_is_proven_within_90_seconds() -> None:
+    program = SimulatedProgram(gains={"compile": 1.4}, interrupt_after=7)
+    trial = program.trial()
+    assert row(trial, "compile").status == "faster"
+    assert program.now < 90
+
+
+def test_what_changes_results_is_never_faster() -> None:
+    program = SimulatedProgram(gains={"compile": 1.5}, moved={"compile": 1e-2})
+    trial = program.trial()
+    assert row(trial, "compile").status == "changes results"
+    assert "0.01" in row(trial, "compile").reason
+    assert not any("compile" in each.switches for each in trial.rows if each.status == "faster")
+
+
+def test_lower_precision_stands_apart() -> None:
+    program = SimulatedProgram(gains={"bf16": 1.5}, moved={"bf16": 3e-3})
+    trial = program.trial()
+    assert trial.best == ()
+    assert trial.lower == ("bf16",)
+    assert row(trial, "bf16").difference == pytest.approx(3e-3, rel=0.01)
+
+
+def test_precision_that_ruins_results_is_refused() -> None:
+    program = SimulatedProgram(gains={"bf16": 1.5}, moved={"bf16": 0.2})
+    assert row(program.trial(), "bf16").status == "changes results"
+
+
+def test_a_failure_is_a_row_with_its_reason() -> None:
+    program = SimulatedProgram(gains={"tf32": 1.2}, failing={"compile": "Unsupported: break"})
+    trial = program.trial()
+    assert row(trial, "compile").status == "failed"
+    assert row(trial, "compile").reason == "Unsupported: break"
+    assert trial.lower == ("tf32",)
+
+
+def test_hangs_end_by_the_budget() -> None:
+    program = SimulatedProgram(hanging=("compile", "cuda-graph", "channels-last"))
+    trial = program.trial(budget=300)
+    assert row(trial, "compile").status == "failed"
+    assert program.now <= 300 + 4 * program.seconds
+
+
+def test_what_the_program_lacks_is_not_run() -> None:
+    program = SimulatedProgram()
+    trial = program.trial()
+    assert row(trial, "static-kv-cache").status == "not applicable"
+    assert row(trial, "static-kv-cache").reason == "the program has no generate"
+    assert ("static-kv-cache",) not in program.names
+
+
+def test_loaders_come_first_where_input_is_awaited() -> None:
+    program = SimulatedProgram(limit="input")
+    program.trial()
+    assert program.names[1] == ("loader-workers",)
+
+
+def test_an_interruption_keeps_what_was_measured() -> None:
+    program = SimulatedProgram(gains={"compile": 1.5}, interrupt_after=20)
+    trial = program.trial()
+    assert trial.interrupted
+    assert trial.runs == 20
+    assert row(trial, "compile").status == "faster"
+
+
+@pytest.mark.parametrize("between", [0.003, 0.02, 0.06])
+def test_no_change_is_never_faster(between: float) -> None:
+    """Forty trials of switches that do nothing, each of all that a program can take."""
+    for seed in range(40):
+        program = SimulatedProgram(between=between, seed=seed, drift=1e-5)
+        trial = program.trial()
+        assert [each for each in trial.rows if each.status == "faster"] == []
+
+
+def test_unseeded_losses_are_held_to_their_own_spread() -> None:
+    program = SimulatedProgram(gains={"compile": 1.5}, seeded=False)
+    trial = program.trial()
+    assert trial.unchanged is not None
+    assert trial.unchanged.difference is not None
+    assert trial.unchanged.difference > 1e-3
+    assert row(trial, "compile").status == "faster"
