@@ -67,7 +67,7 @@ def identified(picks: Sequence[PickEntry], report: ReportSummary) -> tuple[PickE
 
 def _identified(pick: PickEntry, report: ReportSummary) -> PickEntry:
     named = [launch for launch in report.launches if launch.name == pick.kernel]
-    for launch in named:
+    for launch in reversed(named):  # the first ones may be of the program's start
         if (launch.grid, launch.block) == (pick.grid, pick.block) and not launch.failed:
             return structs.replace(pick, launch=launch.index, reason="")
     if not named:

@@ -43,13 +43,18 @@ class CountersRefused(EnvironmentProblem):
     """The machine gives nobody, or not this user, its hardware counters."""
 
 
+class NothingProfiled(TargetFailed):
+    """No launch of the program passed ncu's filters."""
+
+
 @dataclass(frozen=True)
 class NcuOptions:
     """Options of ncu. `sections` is a set's name or a file with one section or metric per line.
 
     `flop` adds what the roofs need, `sampling` samples over time. profkit's sets depend on the
     GPU's compute capability. Clock and cache control are always passed, so that the report records
-    them. `device` is the only GPU whose kernels are profiled; `kill` ends the program after
+    them. With `invocations` only those of each function that `kernel` matches are profiled, counted
+    from 1. `device` is the only GPU whose kernels are profiled; `kill` ends the program after
     `launch_count` launches. So many `ranks_in_lockstep` replay their launches together, which
     collectives need (ncu 2026.1).
     """
@@ -66,6 +71,7 @@ class NcuOptions:
     import_source: bool = True
     profile_from_start: bool = True
     kernel: str | None = None
+    invocations: tuple[int, ...] = ()
     launch_skip: int | None = None
     launch_count: int | None = None
     nvtx: str | None = None
@@ -123,7 +129,12 @@ def _filters(options: NcuOptions) -> list[str]:
     """The words that choose launches."""
     words: list[str] = []
     if options.kernel:
-        words += ["--kernel-name-base", "demangled", "--kernel-name", f"regex:{options.kernel}"]
+        words += ["--kernel-name-base", "demangled"]
+    if options.kernel and options.invocations:
+        numbered = "|".join(map(str, options.invocations))
+        words += ["--kernel-id", f"::regex:{options.kernel}:^({numbered})$"]
+    elif options.kernel:
+        words += ["--kernel-name", f"regex:{options.kernel}"]
     numbers = {
         "--launch-skip": options.launch_skip,
         "--launch-count": options.launch_count,
@@ -282,7 +293,7 @@ def diagnose(output: str, status: int) -> ProfkitError:
         message = f"the profiled program ended with status {crashed[1]}{words}"
         return TargetFailed(message, failure_remedy(words, "run the program without profkit first"))
     if "No kernels were profiled" in own:
-        return TargetFailed(
+        return NothingProfiled(
             "ncu profiled no kernel",
             "check --kernel, --nvtx and --launch-skip, and that the program reaches its launches",
         )

@@ -29,12 +29,13 @@ class NoTimeline(EnvironmentProblem):
 
 
 class ProgramFailed(NoTimeline):
-    """The program that nsys recorded ended with a `status`; `last` is the last line of output."""
+    """The program that nsys `recorded` ended with a `status`; `last` is the last line of output."""
 
-    def __init__(self, error: NoTimeline, status: int, last: str) -> None:
+    def __init__(self, error: NoTimeline, status: int, last: str, recorded: Path) -> None:
         super().__init__(error.message, error.remedy, error.reason)
         self.status = status
         self.last = last
+        self.recorded = recorded
 
 
 class NsysOptions(Struct, frozen=True):
@@ -132,5 +133,5 @@ def _run(
         remedy = "see `profkit doctor`, or use --no-nsys"
         failure = NoTimeline(f"{reason}: {last[:300]}", remedy, reason)
         if recorded and recorded.is_file():  # nsys did its part
-            raise ProgramFailed(failure, finished.status, last[:300])
+            raise ProgramFailed(failure, finished.status, last[:300], recorded)
         raise failure

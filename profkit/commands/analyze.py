@@ -94,6 +94,8 @@ def analyze(
         return
     if ceilings:
         raise UsageError("--ceilings: only without counters", "add --without-counters")
+    if output.format != "html":
+        paths = [reading.whole(path) for path in paths]
     if any(path.name.endswith(TIMELINES) for path in paths):
         output.put(_timelines(paths, chosen, rules.advice(None), output, with_host=with_host))
         return

@@ -382,9 +382,9 @@ def report_failures(failures: Sequence[ProfkitError]) -> None:
 def interruptible(left: str = "nothing was saved") -> Iterator[None]:
     """Ctrl-C, and signals that ask to end, end what is inside in order and the command with 130.
 
-    `left` says what is there then. Signals that nohup and such turned off stay off. What fails
-    after such a signal failed for it: an extension module that is being imported makes an
-    ImportError of the interruption.
+    `left` says what is there then, unless the interruption has a note. Signals that nohup and such
+    turned off stay off. What fails after such a signal failed for it: an extension module that is
+    being imported makes an ImportError of the interruption.
     """
     signals: list[int] = []
 
@@ -397,8 +397,8 @@ def interruptible(left: str = "nothing was saved") -> Iterator[None]:
             signal.signal(number, interrupt)
     try:
         yield
-    except KeyboardInterrupt:
-        _end(left)
+    except KeyboardInterrupt as interruption:
+        _end("; ".join(getattr(interruption, "__notes__", [left])))
     except Exception:
         if not signals:
             raise

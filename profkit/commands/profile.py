@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass, fields
+import os
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -18,6 +19,7 @@ from profkit.core.errors import UsageError
 from profkit.ui.progress import stage_progress
 
 if TYPE_CHECKING:
+    from profkit.recording.application_plan import ApplicationPlan
     from profkit.recording.recording import Plan
 
 
@@ -102,17 +104,19 @@ class Application:
       budget (TIME): Time limit in all: 90s, 5m. Kernels that don't fit are left out.
       collectives: Also profile the NCCL kernel that takes the most time; needs an ncu newer than
         2025.3, which keeps ranks in lockstep.
+      resume (RUN): Go on with an unfinished run of --app, as it was begun, but for --budget.
     """
 
     app: bool = False
     explain: str = "90%"
     budget: str | None = None
     collectives: bool = False
+    resume: Path | None = None
 
 
 def profile(
     context: typer.Context,
-    program: list[Program],
+    program: tuple[Program, ...] = (),
     variants: tuple[str, ...] = (),
     *,
     collection: Collection,
@@ -143,10 +147,14 @@ def profile(
       profkit profile train_step.py --set auto
       profkit profile --kernel gemm --launch-count 5 -- ./app --size 4096
       profkit profile --app -- python train.py --steps 30
+      profkit profile --resume reports/train/20260102T030405Z-a1b2c3
     """
     from profkit.capture.ncu import NcuOptions
     from profkit.recording import recording
 
+    if application.resume:
+        _resume(context, application.resume, application.budget)
+        return
     given = asdict(collection) | {"max_time": collection.max_time or math.inf}
     if application.app and not is_explicit(context, "sections"):
         given["sections"] = "lean"
@@ -173,16 +181,25 @@ def profile(
     put(recorded_text(outcome), None)
 
 
+def _resume(context: typer.Context, run: Path, budget: str | None) -> None:
+    """Go on with an unfinished run, in the folder from which its program was started."""
+    from profkit.recording.application_plan import saved_plan
+    from profkit.runs.run import verify
+
+    for name in context.params:
+        if name not in {"resume", "budget"} and is_explicit(context, name):
+            message = "--resume goes on with the program and the options of the run"
+            raise UsageError(message, "leave out all but --budget")
+    run = run.absolute()
+    verify(run)
+    plan, folder = saved_plan(run)
+    os.chdir(folder)
+    _profiled(replace(plan, budget=parse_duration("--budget", budget)), run)
+
+
 def _profile_application(plan: Plan, options: Application) -> None:
-    """Record an application as planned, show the answer, and end with ncu's failure if it had
-    one; where counters are refused only if they are required."""
-    from profkit.application.answer_view import answer_document
-    from profkit.capture.ncu import CountersRefused
-    from profkit.recording.application import ApplicationPlan, profile_application
-    from profkit.recording.view import run_rows
-    from profkit.ui.document import Document, Facts, Note
-    from profkit.ui.terminal import document_terminal
-    from profkit.ui.text import literal
+    """Record an application as planned."""
+    from profkit.recording.application_plan import ApplicationPlan
 
     application = ApplicationPlan(
         **{field.name: getattr(plan, field.name) for field in fields(plan)},
@@ -191,8 +208,22 @@ def _profile_application(plan: Plan, options: Application) -> None:
         explain=1.0 if options.explain in {"100%", "1"} else share(options.explain, "--explain"),
         collectives=options.collectives,
     )
+    _profiled(application)
+
+
+def _profiled(plan: ApplicationPlan, resumed: Path | None = None) -> None:
+    """Record an application, show the answer, and end with ncu's failure if it had one; where
+    counters are refused only if they are required."""
+    from profkit.application.answer_view import answer_document
+    from profkit.capture.ncu import CountersRefused
+    from profkit.recording.application import profile_application
+    from profkit.recording.view import run_rows
+    from profkit.ui.document import Document, Facts, Note
+    from profkit.ui.terminal import document_terminal
+    from profkit.ui.text import literal
+
     with interruptible(), stage_progress() as tell:
-        outcome = profile_application(application, tell)
+        outcome = profile_application(plan, tell, resumed)
     folder = str(outcome.folder)
     show(
         outcome.answer,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -13,9 +14,12 @@ from typing import TYPE_CHECKING, Any
 from profkit.analysis.report import load
 from profkit.analysis.run_files import check_run_of, reports_in
 from profkit.commands.groups import Advice
-from profkit.commands.options import interruptible
+from profkit.commands.options import interruptible, warn
 from profkit.core.errors import BadInput, EnvironmentProblem, ProfkitError, UsageError
 from profkit.core.suggestion import did_you_mean
+from profkit.core.typed_file import known
+from profkit.runs.run import read_manifest
+from profkit.timeline import RUN_FILE
 from profkit.ui.progress import progress_line
 
 if TYPE_CHECKING:
@@ -80,6 +84,21 @@ def read_reports(
     if reports:
         failures = [failure for failure in failures if isinstance(failure, BadInput)]
     return reports, failures
+
+
+def whole(path: Path) -> Path:
+    """A path to read: of an application's run without a report its timeline. Warns of a run that
+    is unfinished."""
+    from profkit.analysis.run_files import SUFFIXES
+    from profkit.application.picks_file import is_application
+
+    if not is_application(path):
+        return path
+    if stage := known(read_manifest(path).unfinished):
+        run = shlex.quote(str(path))
+        warn(f"{path}: unfinished, it ended in {stage}; `profkit profile --resume {run}` goes on")
+    has_report = any(file.suffix in SUFFIXES for file in path.iterdir())
+    return path if has_report else path / RUN_FILE
 
 
 def read_report(path: Path, kernel: str | None = None, nvtx: str | None = None) -> Report:

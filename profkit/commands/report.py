@@ -38,6 +38,9 @@ def report(
       profkit report reports/h200/sdpa_s512 --open
       profkit report run.ncu-rep -o run.html --kernel flash
     """
+    from profkit.commands.reading import whole
+
+    whole(path)
     html = page_of(path, kernel, None, top, rules.advice(None), with_host=with_host)
     put(html, file, force=force)
     hint = "" if open_it else "; open it in a browser"

@@ -45,8 +45,9 @@ def timeline(
     from profkit.application.application import application_result, read_application
     from profkit.application.picks_file import NODES, recorded_range
     from profkit.application.view import application_document
-    from profkit.commands.reading import read_timeline
+    from profkit.commands.reading import read_timeline, whole
 
+    whole(path)
     explained = 1.0 if explain in {"100%", "1"} else share(explain, "--explain", "90% or 0.9")
     file = one_timeline(path)
     named = file.with_name(NODES)

@@ -6,8 +6,11 @@ The result is a run directory, also where ncu failed: the timeline alone answers
 from __future__ import annotations
 
 import math
+import shlex
+import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -27,22 +30,26 @@ from profkit.application.picks_file import (
     entry,
     identified,
 )
-from profkit.application.ranking import EXPLAINED, Pick, ranking
+from profkit.application.ranking import Pick, ranking
 from profkit.application.run import ApplicationRun, application, first_rank
 from profkit.application.steps import Steps, steady_steps
-from profkit.capture import ncu, nsys
+from profkit.capture import nsys
+from profkit.capture.ncu import CountersRefused, NothingProfiled
 from profkit.capture.process import run
 from profkit.capture.tools import find
 from profkit.capture.watchdog import Stalled, Watchdog
+from profkit.core.atomic_file import write_atomic
 from profkit.core.errors import BadInput, EnvironmentProblem, ProfkitError, TargetFailed, UsageError
-from profkit.core.typed_file import encode
+from profkit.core.typed_file import encode, read_file
 from profkit.page.application import application_section, page_without_report
 from profkit.page.page import RunParts, page_html
-from profkit.recording.launch_filter import LaunchFilter, launch_filter, own_device
-from profkit.recording.recording import Plan, Profiling, Recorded, Tell, refuse_nonsense
+from profkit.recording.application_plan import PLAN, ApplicationPlan, save_plan
+from profkit.recording.launch_filter import LaunchFilter, by_invocation, in_sequence, own_device
+from profkit.recording.recording import Profiling, Recorded, Tell, refuse_nonsense
 from profkit.recording.selection import cost, passes
 from profkit.report.join import join
 from profkit.runs.manifest import Manifest
+from profkit.runs.run import PARTIAL, Draft, verify
 from profkit.timeline import RUN_FILE
 from profkit.timeline.events import Events
 from profkit.timeline.lost_work import lost_work
@@ -53,25 +60,12 @@ TRACE = "cuda,nvtx,cublas,cudnn"
 _PLAIN_TRACE = "cuda,nvtx"
 # Of the budget, chosen: two timelines and ncu have to fit
 _TIMELINE_SHARE = 0.35
+_RECORDING = ("nsys", "nsys by node")
+"""The stages in which the program runs for a timeline."""
 _ANALYSIS = 15.0  # s of the budget, chosen: reading, judging and writing take about 10
-_REPEATS = 3  # runs for kernels that ncu passed over before, chosen: each takes as long as a run
 _SLOWER = 3.0  # chosen: times that a program under ncu may take until its first picked launch
 _LEFT_OUT = "left out: no time within --budget"
 _LOCKSTEP = ("--communicator-shmem-num-peers", "--lockstep-kernel-launch")
-
-
-@dataclass(frozen=True)
-class ApplicationPlan(Plan):
-    """`step` is the NVTX range of a step, None: steps are found; `budget` the seconds that all may
-    take, `explain` the share of the kernels' time that the picked ones are to explain. With
-    `collectives` those of NCCL are profiled too. `patience` is the seconds without output and CPU
-    time after which ncu is ended."""
-
-    step: str | None = None
-    budget: float | None = None
-    explain: float = EXPLAINED
-    patience: float = 60.0
-    collectives: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,17 +77,19 @@ class ApplicationOutcome(Recorded):
     failure: ProfkitError | None
 
 
-def profile_application(plan: ApplicationPlan, tell: Tell) -> ApplicationOutcome:
-    """Profile as planned.
+def profile_application(
+    plan: ApplicationPlan, tell: Tell, resumed: Path | None = None
+) -> ApplicationOutcome:
+    """Profile as planned, or go on with an unfinished run.
 
     `tell` gets (stage, detail). Raises as `profile`, but where ncu alone fails: that is in the
-    outcome.
+    outcome. Whatever ends it, a run stays of what is finished once the timeline is.
     """
     refuse_nonsense(plan)
     if plan.options.kernel or plan.options.launch_skip or plan.options.launch_count:
         remedy = "leave out --kernel, --launch-skip and --launch-count"
         raise UsageError("--app picks the launches itself", remedy)
-    return _Application(plan, tell).application()
+    return _Application(plan, tell).application(resumed)
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,29 +118,40 @@ class _Application(Profiling):
     """An application's profile on its way."""
 
     plan: ApplicationPlan
+    _run: Draft
+    _entries: tuple[PickEntry, ...] = ()
+    _finished: Collection[str] = ()  # recordings of a run that goes on
+    _early = 0  # warnings before ncu: those that stay true when ncu goes on
+    _is_run = False
 
-    def application(self) -> ApplicationOutcome:
+    def application(self, resumed: Path | None) -> ApplicationOutcome:
         plan = self.plan
         self._began = time.monotonic()
-        with self.draft() as run_draft:
-            events, nodes, seconds = self._timelines()
+        with self.draft(resumed and resumed.absolute()) as self._run, self._remedied():
+            if resumed:
+                self._go_on()
+            events, nodes = self._timelines()
+            kernels = nodes or events
             with self.stage("steps"):
-                kernels = nodes or events
                 steps = steady_steps(kernels, plan.step)
                 picks = _picks(kernels, steps, plan.explain)
                 if plan.collectives:
                     picks += _collectives(kernels, first_rank(steps))
-            entries, report, failure = self._profiled(_Program(kernels, steps, seconds), picks)
-            file = PicksFile(
-                nvtx=plan.step, explain=plan.explain, budget=plan.budget, picks=entries
-            )
-            self.write(PICKS, encode(file, dense=False))
+            seconds = sum(stage.seconds for stage in self.stages if stage.name == _RECORDING[0])
+            report, failure = self._profiled(_Program(kernels, steps, seconds), picks)
+            self._write_picks()
             with self.stage("answer"):
-                program_run = application(plan.name, events, nodes or events, file, report)
+                program_run = application(plan.name, events, nodes or events, self._file, report)
                 result = answer(program_run)
             with self.stage("write"):
                 self.write(ANSWER, encode(result, dense=False))
-                folder = self.save(run_draft, self._write_report(program_run, result, report))
+                manifest = self._write_report(program_run, result, report)
+                left_out = any(row.reason == _LEFT_OUT for row in self._entries)
+                if left_out or (failure and not isinstance(failure, CountersRefused)):
+                    manifest = structs.replace(manifest, unfinished="ncu")
+                else:
+                    (self.folder / PLAN).unlink(missing_ok=True)
+                folder = self.save(self._run, manifest)
         return ApplicationOutcome(
             folder=folder,
             stages=tuple(self.stages),
@@ -153,6 +160,70 @@ class _Application(Profiling):
             answer=result,
             failure=failure,
         )
+
+    # A run that is not finished yet
+
+    @property
+    def _file(self) -> PicksFile:
+        return PicksFile(
+            nvtx=self.plan.step,
+            explain=self.plan.explain,
+            budget=self.plan.budget,
+            picks=self._entries,
+        )
+
+    def _write_picks(self) -> None:
+        write_atomic(self.folder / PICKS, encode(self._file, dense=False))
+
+    def _keep(self, stage: str) -> None:
+        """Keep what is finished as a run, before a `stage`.
+
+        The manifest lists the timelines alone: other files are replaced before it is.
+        """
+        self._write_picks()
+        save_plan(self.folder, self.plan)
+        warnings = tuple(self.shareable_warnings[: self._early])
+        manifest = structs.replace(
+            self.manifest(names=(RUN_FILE, NODES)), unfinished=stage, warnings=warnings
+        )
+        self.save(self._run, manifest)
+        self.folder = self._run.final
+        self._run = Draft(self.folder, self.folder)
+        self._is_run = True
+
+    def _go_on(self) -> None:
+        """Take over what an unfinished run has."""
+        manifest, file = verify(self.folder), read_file(self.folder / PICKS, PicksFile)
+        if self.gpu and manifest.gpu and self.gpu.name != manifest.gpu.name:
+            raise EnvironmentProblem(
+                f"{self.folder}: the run is of {manifest.gpu.name}, this is {self.gpu.name}",
+                "record a new run",
+            )
+        self.stages[:0] = manifest.stages
+        for warning in manifest.warnings:
+            self.warn(warning)
+        self._early = len(self.shareable_warnings)
+        self._entries = file.picks
+        self._finished = set() if manifest.unfinished == "nsys" else set(manifest.files)
+        self._is_run = True
+
+    @contextmanager
+    def _remedied(self) -> Iterator[None]:
+        """Say of what ends the profile how to go on with it."""
+        try:
+            yield
+        except ProfkitError as error:
+            if self._is_run:
+                error.remedy = "; then ".join(filter(None, (error.remedy, self._way_on)))
+            raise
+        except KeyboardInterrupt as interruption:
+            if self._is_run:
+                interruption.add_note(f"go on with {self._way_on}")
+            raise
+
+    @property
+    def _way_on(self) -> str:
+        return f"`profkit profile --resume {shlex.quote(str(self.folder))}`"
 
     def _prepare(self) -> None:
         super()._prepare()
@@ -196,35 +267,41 @@ class _Application(Profiling):
 
     # The timelines
 
-    def _timelines(self) -> tuple[Events, Events | None, float]:
-        """The events with graphs as a whole, those by node where there are graphs, and how long
-        the program took. Where nsys loses graphs as a whole, the events are those by node."""
-        began = time.monotonic()
-        events = self._recorded(RUN_FILE, "graph")
-        seconds = time.monotonic() - began
-        if lost_work(events):
-            self.warn(
-                "nsys lost GPU work of CUDA graphs as a whole: recorded again by kernel, which "
-                "slows them"
-            )
-            return self._recorded(RUN_FILE, "node"), None, seconds
-        if not len(events.graphs):
-            return events, None, seconds
-        try:
-            return events, self._recorded(NODES, "node"), seconds
-        except (EnvironmentProblem, BadInput) as error:
-            self.warn(
-                f"the kernels of CUDA graphs are unknown: {error}",
-                "the kernels of CUDA graphs are unknown",
-            )
-            return events, None, seconds
+    def _timelines(self) -> tuple[Events, Events | None]:
+        """The events with graphs as a whole, and those by node where there are graphs. Where nsys
+        loses graphs as a whole, the events are those by node."""
+        if RUN_FILE in self._finished:
+            events = read(self.folder / RUN_FILE)
+        else:
+            events = self._recorded(RUN_FILE, "graph")
+            if lost_work(events):
+                self.warn(
+                    "nsys lost GPU work of CUDA graphs as a whole: recorded again by kernel, which "
+                    "slows them"
+                )
+                events = self._recorded(RUN_FILE, "node")
+            self._early = len(self.shareable_warnings)
+            if len(events.kernels) or len(events.graphs):
+                self._keep("nsys by node" if len(events.graphs) else "ncu")
+        nodes: Events | None = None
+        if NODES in self._finished:
+            nodes = read(self.folder / NODES)
+        elif len(events.graphs):
+            try:
+                nodes = self._recorded(NODES, "node")
+            except (EnvironmentProblem, BadInput) as error:
+                self.warn(
+                    f"the kernels of CUDA graphs are unknown: {error}",
+                    "the kernels of CUDA graphs are unknown",
+                )
+        return events, nodes
 
     def _recorded(self, name: str, graphs: str) -> Events:
         """The events of a run of the program; raises EnvironmentProblem, TargetFailed, BadInput."""
         database = self.folder / name
         duration = self.plan.budget and self.plan.budget * _TIMELINE_SHARE
         options = nsys.NsysOptions(TRACE, graphs, duration=duration, primary=True)
-        with self.stage("nsys" if graphs == "graph" else "nsys by node"):
+        with self.stage(_RECORDING[graphs == "node"]):
             try:
                 try:
                     self.export_timeline(database, options)
@@ -233,6 +310,7 @@ class _Application(Profiling):
                 except nsys.NoTimeline:  # not every installation can trace libraries
                     self.export_timeline(database, structs.replace(options, trace=_PLAIN_TRACE))
             except nsys.ProgramFailed as error:
+                self._keep_the_beginning(database)
                 raise TargetFailed(
                     f"the program ended with status {error.status}: {error.last}",
                     "run it without profkit first",
@@ -240,92 +318,96 @@ class _Application(Profiling):
         with self.stage("timeline"):
             return read(database)
 
+    def _keep_the_beginning(self, database: Path) -> None:
+        """Keep the timeline of a program that failed, if it has GPU work."""
+        if self._is_run:
+            return
+        with suppress(ProfkitError):
+            if len(read(database).kernels):
+                self._keep(_RECORDING[0])
+
     # The picked kernels
 
     def _profiled(
         self, program: _Program, picks: Sequence[Pick]
-    ) -> tuple[tuple[PickEntry, ...], Report | None, ProfkitError | None]:
-        """The picks as far as they were profiled, ncu's report, and why there is none."""
+    ) -> tuple[Report | None, ProfkitError | None]:
+        """ncu's report of the picks, and why it lacks some; the entries say which."""
         if not picks:
             self.warn("no kernel was profiled: the timeline has none")
-            return (), None, None
-        options = replace(self.options(), nvtx=None)
-        chosen, selection = self._fitting(program, picks, options)
-        entries = tuple(
-            entry(program.events, pick, "" if place < chosen else _LEFT_OUT)
-            for place, pick in enumerate(picks)
-        )
-        if selection is None:
-            self.warn("no kernel was profiled: no time was left within --budget")
-            return entries, None, None
-        if chosen < len(picks):
-            self.warn(f"{plural(len(picks) - chosen, 'kernel')} left out: --budget")
-        name = f"{self.plan.name}.ncu-rep"
-        report, failure = self._replayed(name, options, selection, program)
+            return None, None
+        path = next(self.folder.glob(f"{self.plan.name}.ncu-rep*"), None)
+        report, failure = load(path) if path else None, None
+        self._entries = tuple(entry(program.events, pick) for pick in picks)
+        left_out: set[Pick] = set()
+        for is_repeated in (False, True):
+            self._settle(report, failure, [pick in left_out for pick in picks])
+            rest = [
+                pick
+                for pick, row in zip(picks, self._entries, strict=True)
+                if row.launch is None and pick not in left_out
+            ]
+            self._keep("ncu")
+            fitting, selection = self._fitting(program, rest, is_repeated=is_repeated)
+            left_out.update(rest[fitting:])
+            if selection is None:
+                break
+            report, failure = self._replayed(report, selection, program)
+            if failure is not None and not isinstance(failure, NothingProfiled):
+                break
+        if isinstance(failure, NothingProfiled) and report is not None:
+            failure = None
+        if failure is not None:
+            self.warn(str(failure), failure.message)
+        if left_out:
+            self.warn(f"{plural(len(left_out), 'kernel')} left out: --budget")
+        self._settle(report, failure, [pick in left_out for pick in picks])
+        return report, None if isinstance(failure, _OutOfTime) else failure
+
+    def _settle(
+        self, report: Report | None, failure: ProfkitError | None, left_out: Sequence[bool]
+    ) -> None:
+        """Write into the entries what a report has of the picks, or why it lacks them."""
+        rows = identified(self._entries, report.summary) if report else self._entries
+        reason = f"not profiled: {failure.message}" if failure else "not profiled"
         late = isinstance(failure, _OutOfTime)
-        if report is None:
-            reason = f"not profiled: {failure.message}" if failure else "not profiled"
-            return _missing(entries, _LEFT_OUT if late else reason), None, None if late else failure
-        profiled = identified(entries[:chosen], report.summary)
-        if late:
-            profiled, failure = _missing(profiled, _LEFT_OUT), None
-        elif failure is None:
-            for _ in range(_REPEATS):
-                rest = [pick for pick, row in zip(picks, profiled, strict=False) if row.reason]
-                fuller = self._with_missed(report, options, program, rest)
-                if fuller is None:
-                    break
-                report = fuller
-                profiled = identified(profiled, report.summary)
-        return (*profiled, *entries[chosen:]), report, failure
-
-    def _with_missed(
-        self, report: Report, options: ncu.NcuOptions, program: _Program, missed: Sequence[Pick]
-    ) -> Report | None:
-        """A report with kernels that ncu passed over; None where there are none, or no more.
-
-        Behind a launch that it profiles ncu 2025.3 doesn't meet some of cuBLAS and cuDNN (H200); it
-        does where the one before is not profiled: so these names alone are asked for.
-        """
-        if not missed:
-            return None
-        selection = launch_filter(program.events, program.steps, missed, before=0)
-        if program.seconds + cost(selection.durations, passes(options)).seconds > self._left():
-            self.warn(f"{plural(len(missed), 'kernel')} not identified: no time within --budget")
-            return None
-        more, _ = self._replayed("missed.ncu-rep", options, selection, program)
-        if more is None:
-            return None
-        wanted = [entry(program.events, pick) for pick in missed]
-        fuller = None
-        if any(row.launch is not None for row in identified(wanted, more.summary)):
-            joined = self.folder / "joined.ncu-rep"
-            join([report.path, more.path], joined)
-            report.path.unlink()
-            fuller = load(self._packed(joined.rename(report.path.with_suffix(joined.suffix))))
-        more.path.unlink()
-        return fuller
+        self._entries = tuple(
+            row
+            if row.launch is not None
+            else structs.replace(
+                row, reason=_LEFT_OUT if late or left else row.reason if report else reason
+            )
+            for row, left in zip(rows, left_out, strict=True)
+        )
 
     def _fitting(
-        self, program: _Program, picks: Sequence[Pick], options: ncu.NcuOptions
+        self, program: _Program, picks: Sequence[Pick], *, is_repeated: bool
     ) -> tuple[int, LaunchFilter | None]:
-        """How many of the picks fit into the budget, and the filter for them."""
-        replays = passes(options)
+        """How many of the picks fit into the budget, and the filter for them.
+
+        What ncu doesn't meet by invocation it may in sequence, and the other way round: kernels of
+        cuBLAS and cuDNN behind a profiled launch (2025.3, H200).
+        """
+        replays = passes(self.options())
+        numbered = not is_repeated and not self.plan.collectives
         for count in range(len(picks), 0, -1):
-            selection = launch_filter(program.events, program.steps, picks[:count])
+            chosen = (program.events, program.steps, picks[:count])
+            selection = (by_invocation(*chosen) if numbered else None) or in_sequence(*chosen)
             if program.seconds + cost(selection.durations, replays).seconds <= self._left():
                 return count, selection
         return 0, None
 
     def _replayed(
-        self, name: str, options: ncu.NcuOptions, selection: LaunchFilter, program: _Program
+        self, earlier: Report | None, selection: LaunchFilter, program: _Program
     ) -> tuple[Report | None, ProfkitError | None]:
-        """ncu's report, also one of a run that was ended, as far as it can be read."""
+        """ncu's report, joined to an earlier one, and why it is not whole: of a run that was ended
+        what can be read."""
         plan = self.plan
         device = None if plan.collectives else program.device
         options = replace(
-            options,
+            self.options(),
+            nvtx=None,
             kernel=selection.kernel,
+            invocations=selection.invocations,
             launch_skip=selection.skip,
             launch_count=selection.launches * (program.processes if device is None else 1),
             device=device,
@@ -335,44 +417,39 @@ class _Application(Profiling):
         silent = plan.patience + _SLOWER * program.seconds
         watchdog = Watchdog(idle=plan.patience, silent=silent, limit=self._left())
         failure: ProfkitError | None = None
-        path = self.folder / name
-        try:
-            path = self.record(name, options, selection.launches, "ncu", watchdog)
-        except Stalled as stalled:
-            kind = _OutOfTime if stalled.late else TargetFailed
-            failure = kind(f"ncu was ended: {stalled}", _remedy(stalled))
-        except ProfkitError as error:
-            failure = error
-        found = [path.with_suffix(ending) for ending in (".ncu-rep", ".ncu-repz")]
-        path = next((file for file in found if file.is_file()), path)
-        if failure is not None:
-            self.warn(str(failure), failure.message)
-        if not path.is_file():
-            return None, failure
-        path = self._packed(path)
-        try:
-            with self.stage("read"):
-                report = load(path)
-                report.summary  # noqa: B018  (analysis is part of this stage's time)
-        except ProfkitError as error:
-            path.unlink()
-            self.warn(f"ncu's report can't be read: {error}", "ncu's report can't be read")
-            return None, failure or error
-        return report, failure
+        with tempfile.TemporaryDirectory(prefix=f"{PARTIAL}ncu-", dir=self.folder) as temporary:
+            name = f"{Path(temporary).name}/{plan.name}.ncu-rep"
+            try:
+                self.record(name, options, selection.launches, "ncu", watchdog)
+            except Stalled as stalled:
+                kind = _OutOfTime if stalled.late else TargetFailed
+                failure = kind(f"ncu was ended: {stalled}", _remedy(stalled))
+            except ProfkitError as error:
+                failure = error
+            recorded = next(Path(temporary).glob(f"{plan.name}.*"), None)
+            if recorded is None:
+                return earlier, failure
+            try:
+                return self._saved(recorded, earlier), failure
+            except ProfkitError as error:
+                self.warn(f"ncu's report can't be read: {error}", "ncu's report can't be read")
+                return earlier, failure or error
 
-    def _packed(self, report: Path) -> Path:
-        """The report as it is saved. It is read as such: to read it again would take as long."""
-        return self.compress(report) if self.plan.compress else report
-
-
-def _missing(entries: Sequence[PickEntry], reason: str) -> tuple[PickEntry, ...]:
-    """The entries, those without a launch with a reason; one that is left out keeps its own."""
-    return tuple(
-        structs.replace(entry, reason=entry.reason if entry.reason == _LEFT_OUT else reason)
-        if entry.launch is None
-        else entry
-        for entry in entries
-    )
+    def _saved(self, recorded: Path, earlier: Report | None) -> Report:
+        """A report as one of the run, in place of an earlier one that it is joined to; raises
+        BadInput where it can't be read."""
+        if earlier is not None:
+            joined = recorded.with_name("joined.ncu-rep")
+            join([earlier.path, recorded], joined)
+            recorded = joined
+        if self.plan.compress:
+            recorded = self.compress(recorded)
+        with self.stage("read"):
+            load(recorded).summary  # noqa: B018  (one that can't be read must not replace another)
+            path = recorded.replace(self.folder / f"{self.plan.name}{recorded.suffix}")
+            report = load(path)
+            report.summary  # noqa: B018  (analysis is part of this stage's time)
+        return report
 
 
 def _picks(events: Events, steps: Sequence[Steps], explain: float) -> tuple[Pick, ...]:

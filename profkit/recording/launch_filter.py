@@ -1,8 +1,11 @@
 """Which launches ncu is to profile: picked ones in steady state, in one run of the program.
 
-ncu counts launches whose names match an expression (`--kernel-name`), skips some and profiles those
-that follow. Of a steady program's launches with the names of the picks, the shortest sequence that
-has every pick is chosen: 6 to 30 launches in timelines of training steps.
+By invocation: ncu counts the launches of each function (`--kernel-id`), and profiles those of the
+picked functions whose number is one of a few, which are chosen so that the fewest launches have
+every pick. Functions share these numbers: one number more is a launch more of each.
+
+In sequence: ncu counts launches whose names match an expression (`--kernel-name`), skips some and
+profiles those that follow: the shortest sequence that has every pick.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
+from profkit.analysis.replay_plan import PER_PASS
 from profkit.application.ranking import Pick
 from profkit.application.steps import Steps
 from profkit.timeline.events import Events
@@ -25,44 +29,126 @@ Group: TypeAlias = tuple[int, int]
 
 _SPECIAL = re.compile(r"[^\w ]")  # of expressions; ncu and nsys demangle alike
 _EARLY_STEPS = 4  # steps that are searched first, so that the program may end soon; chosen
-_MARGIN = 1  # launches more at an end, chosen: ncu may see one more or less before
+_SPARE = (
+    3  # launches behind the last pick that ncu profiles in place of what it doesn't meet; chosen
+)
 
 
 class LaunchFilter(Struct, frozen=True):
-    """What ncu is told: an expression for demangled names, how many launches to skip of those that
-    match, and the durations (s) of those to profile."""
+    """What ncu is told: an expression for demangled names, which invocations of each function, or
+    else how many launches to skip of those that match, and the durations (s) of those to profile.
+    """
 
     kernel: str
-    skip: int
     durations: tuple[float, ...]
+    skip: int | None = None
+    invocations: tuple[int, ...] = ()
 
     @property
     def launches(self) -> int:
         return len(self.durations)
 
 
-def launch_filter(
-    events: Events, steps: Sequence[Steps], picks: Sequence[Pick], *, before: int = _MARGIN
-) -> LaunchFilter:
-    """The filter for picks of one process, with so many launches `before` the first of them."""
-    (process,) = {pick.process for pick in picks}
-    kernels = events.kernels
-    names = sorted({pick.name for pick in picks})
-    launches = _launched(events, process)
-    launches = launches[np.isin(kernels.name[launches], names)]
-    groups = [
-        (int(name), int(shape))
-        for name, shape in zip(
-            kernels.name[launches].tolist(), kernels.configuration[launches].tolist(), strict=True
+class _Launches:
+    """The launches of the functions of picks, in order of their calls.
+
+    `numbers` are the invocations of their function, from 1, `behind` the place of the launch
+    directly before, -1 where that is of another function.
+    """
+
+    def __init__(self, events: Events, steps: Sequence[Steps], picks: Sequence[Pick]) -> None:
+        (process,) = {pick.process for pick in picks}
+        kernels = events.kernels
+        every = _launched(events, process)
+        functions = sorted({pick.name for pick in picks})
+        matching = np.flatnonzero(np.isin(kernels.name[every], functions))
+        rows = every[matching]
+        names = kernels.name[rows]
+        self.groups: list[Group] = list(
+            zip(names.tolist(), kernels.configuration[rows].tolist(), strict=True)
         )
-    ]
-    wanted = {(pick.name, pick.configuration) for pick in picks}
-    first, last = _window(groups, wanted, _ranges(events, steps, process, launches))
-    first, last = max(0, first - before), min(len(groups), last + _MARGIN)
-    chosen = launches[first:last]
-    durations = (kernels.end[chosen] - kernels.start[chosen]) / 1e9
-    expressions = [_SPECIAL.sub(".", events.kernel_names[name].name) for name in names]
-    return LaunchFilter(f"^({'|'.join(expressions)})$", first, tuple(durations.tolist()))
+        self.wanted = {(pick.name, pick.configuration) for pick in picks}
+        self.seconds = (kernels.end[rows] - kernels.start[rows]) / 1e9
+        expressions = [_SPECIAL.sub(".", events.kernel_names[name].name) for name in functions]
+        self.kernel = f"^({'|'.join(expressions)})$"
+        self.numbers = np.zeros(len(rows), dtype=np.intp)
+        for name in functions:
+            own = names == name
+            self.numbers[own] = np.arange(1, own.sum() + 1)
+        self.behind = np.full(len(rows), -1)
+        adjacent = np.flatnonzero(np.diff(matching) == 1) + 1
+        self.behind[adjacent] = adjacent - 1
+        self.ranges = _ranges(events, steps, process, rows)
+
+
+def by_invocation(
+    events: Events, steps: Sequence[Steps], picks: Sequence[Pick]
+) -> LaunchFilter | None:
+    """The filter for picks of one process by the invocations of their functions; None where
+    the timeline lacks one of them.
+
+    Picks directly behind a launch that is profiled are avoided: of cuBLAS and cuDNN ncu 2025.3
+    doesn't meet some there (H200).
+    """
+    launches = _Launches(events, steps, picks)
+    for low, high in launches.ranges:
+        if launches.wanted <= set(launches.groups[low:high]):
+            return _fewest(launches, low, high)
+    return None
+
+
+def _fewest(launches: _Launches, low: int, high: int) -> LaunchFilter:
+    """The filter for the wanted groups between two places: greedily the numbers that have the most
+    of them for the time of their launches (set cover)."""
+    inside = launches.numbers[:high]
+    replay = launches.seconds[:high] + PER_PASS
+    times = np.bincount(inside, weights=replay)
+    places = [place for place in range(low, high) if launches.groups[place] in launches.wanted]
+    chosen: set[int] = set()
+    missing = set(launches.wanted)
+    for alone in (True, False):  # at first without those that are directly behind another
+        while missing:
+            gains: dict[int, set[Group]] = {}
+            for place in places:
+                number, before = int(inside[place]), int(launches.behind[place])
+                if launches.groups[place] not in missing:
+                    continue
+                if alone and before >= 0 and int(inside[before]) in {number, *chosen}:
+                    continue
+                gains.setdefault(number, set()).add(launches.groups[place])
+            if not gains:
+                break
+            number = min(gains, key=lambda number: (times[number] / len(gains[number]), number))
+            chosen.add(number)
+            missing = launches.wanted - _met(launches, places, chosen, alone=alone).keys()
+    last = max(_met(launches, places, chosen, alone=False).values())
+    picked = np.flatnonzero(np.isin(inside[: last + 1], list(chosen)))
+    early = set(inside[: last + 1].tolist())
+    later = [number for number in launches.numbers[last + 1 :].tolist() if number not in early]
+    spare = list(dict.fromkeys(later))[:_SPARE]
+    durations = tuple(launches.seconds[picked].tolist())
+    return LaunchFilter(launches.kernel, durations, invocations=tuple(sorted({*chosen, *spare})))
+
+
+def _met(
+    launches: _Launches, places: Sequence[int], chosen: set[int], *, alone: bool
+) -> dict[Group, int]:
+    """The wanted groups that numbers have, with the first place of each."""
+    met: dict[Group, int] = {}
+    for place in places:
+        before = int(launches.behind[place])
+        hidden = alone and before >= 0 and int(launches.numbers[before]) in chosen
+        if int(launches.numbers[place]) in chosen and not hidden:
+            met.setdefault(launches.groups[place], place)
+    return met
+
+
+def in_sequence(events: Events, steps: Sequence[Steps], picks: Sequence[Pick]) -> LaunchFilter:
+    """The filter for picks of one process: the shortest sequence that has them."""
+    launches = _Launches(events, steps, picks)
+    first, last = _window(launches.groups, launches.wanted, launches.ranges)
+    last = min(len(launches.groups), last + 1)  # ncu may see one more before
+    return LaunchFilter(launches.kernel, tuple(launches.seconds[first:last].tolist()), skip=first)
 
 
 def _launched(events: Events, process: int) -> Places:
@@ -87,8 +173,8 @@ def _ranges(
         if steady.process == process
         for end in (steady.bounds[: _EARLY_STEPS + 1][-1], steady.bounds[-1])
     ]
-    found = [np.flatnonzero((starts >= low) & (starts < high)) for low, high in spans]
-    ranges = [(int(places[0]), int(places[-1]) + 1) for places in found if len(places)]
+    inside = [np.flatnonzero((starts >= low) & (starts < high)) for low, high in spans]
+    ranges = [(int(places[0]), int(places[-1]) + 1) for places in inside if len(places)]
     return [*ranges, (0, len(launches))]
 
 

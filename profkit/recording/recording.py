@@ -15,7 +15,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -54,7 +54,7 @@ from profkit.roofline.roofline import roofline
 from profkit.rules.checklist import Checklist
 from profkit.rules.checklist_view import checklist_markdown
 from profkit.runs.manifest import DriverGpu, FileEntry, Manifest, Policy, Stage
-from profkit.runs.run import Draft, draft, free_room, keep, listed
+from profkit.runs.run import PARTIAL, Draft, draft, free_room, keep, listed, reopened
 from profkit.timeline import RUN_FILE, region
 from profkit.timeline.events import Events
 from profkit.timeline.reader import read
@@ -314,14 +314,15 @@ class Profiling:
         return self._outcome(folder, without_counters=structs.replace(analysis, path=str(folder)))
 
     @contextmanager
-    def draft(self) -> Iterator[Draft]:
-        """A folder for the run, while no other profile uses the GPU; raises EnvironmentProblem for
-        what a system refuses."""
+    def draft(self, resumed: Path | None = None) -> Iterator[Draft]:
+        """A folder for the run, or that of an unfinished one, while no other profile uses the GPU;
+        raises EnvironmentProblem for what a system refuses."""
         try:
             with self.stage("prepare"):
                 self._prepare()
             locked = gpu_lock(self.selection.lock)
-            with locked, draft(self.out, self.plan.name) as run:
+            opened = reopened(resumed) if resumed else draft(self.out, self.plan.name)
+            with locked, opened as run:
                 self.folder = run.folder
                 yield run
         except OSError as error:
@@ -549,12 +550,19 @@ class Profiling:
             return None
 
     def export_timeline(self, database: Path, options: nsys.NsysOptions) -> None:
-        """Record the program and export its timeline, redacted, to `database`."""
+        """Record the program and export its timeline, redacted, to `database`.
+
+        Raises NoTimeline, and ProgramFailed with what was recorded until then.
+        """
         assert self.nsys_tool is not None
         limits: Any = {"environment": self.environment, "timeout": self.plan.timeout}
-        with tempfile.TemporaryDirectory(prefix=".nsys-", dir=self.folder) as temporary:
+        failed: nsys.ProgramFailed | None = None
+        with tempfile.TemporaryDirectory(prefix=f"{PARTIAL}nsys-", dir=self.folder) as temporary:
             place = Path(temporary) / "timeline"
-            recorded = nsys.record(self.nsys_tool, self.program(), place, options, **limits)
+            try:
+                recorded = nsys.record(self.nsys_tool, self.program(), place, options, **limits)
+            except nsys.ProgramFailed as failure:
+                failed, recorded = failure, failure.recorded
             exported = place.with_suffix(".sqlite")
             nsys.export(self.nsys_tool, recorded, exported, **limits)
             scrub(exported)
@@ -562,6 +570,8 @@ class Profiling:
             if self.plan.keep_nsys_rep:
                 kept = shutil.copyfile(recorded, database.with_suffix(".nsys-rep"))
                 self.warn(f"{kept.name} contains host, user and environment: don't share it")
+        if failed:
+            raise failed
 
     def write_tables(self, report: Report, checklist: Checklist) -> None:
         summary = report.summary
@@ -587,8 +597,11 @@ class Profiling:
             path = self.folder / f"roofline{suffix}"
             plot_rooflines([points], path, title=self.plan.name)
 
-    def manifest(self, report: Report | None = None, name: str = "") -> Manifest:
-        """The manifest of the files so far; `name` is that of the report."""
+    def manifest(
+        self, report: Report | None = None, name: str = "", names: Collection[str] | None = None
+    ) -> Manifest:
+        """The manifest of the files so far, or of those of `names`; `name` is that of the
+        report."""
         session, gpu = report.session if report else None, self.gpu
         versions = {
             "profkit": __version__,
@@ -621,7 +634,7 @@ class Profiling:
             launches=len(report) if report else None,
             stages=tuple(self.stages),
             warnings=tuple(self.shareable_warnings),
-            files=listed(self.folder, {name: launches} if launches else {}),
+            files=listed(self.folder, {name: launches} if launches else {}, names),
         )
 
 

@@ -58,8 +58,10 @@ class FileEntry(Model, frozen=True, kw_only=True):
 
 
 class Manifest(File, frozen=True, kw_only=True, tag="profkit.run/1"):
-    """A run's target, its environment, and its files."""
+    """A run's target, its environment, and its files; `unfinished` is the stage in which it ended
+    too early."""
 
+    unfinished: Maybe[str] = UNSET
     created: str = ""
     target: str = ""
     command: str = ""

@@ -5,6 +5,9 @@
 A run is written under a hidden name and renamed when its manifest, with the SHA-256 of every file,
 is on disk: what a crash or a kill leaves behind is never taken for a run. Until then its process
 holds a lock on a file in it: a draft whose lock another process can take is nobody's any more.
+
+A run that takes long is kept `unfinished` first: its manifest lists what is there, names the stage
+that is under way, and is replaced after each. Hidden files and folders are no part of a run.
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ import re
 import secrets
 import shutil
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,7 +24,7 @@ from pathlib import Path
 from msgspec import UNSET, Struct, structs
 
 from profkit.core.atomic_file import write_atomic
-from profkit.core.errors import BadInput, EnvironmentProblem
+from profkit.core.errors import BadInput, EnvironmentProblem, UsageError
 from profkit.core.file_name import file_name
 from profkit.core.integrity import MANIFEST
 from profkit.core.lock import file_lock, take
@@ -31,7 +34,9 @@ from profkit.core.typed_file import encode, read_file
 from profkit.runs.manifest import FileEntry, Manifest
 
 _NAME = re.compile(r"\d{8}T\d{6}Z-[0-9a-f]{6}")
-_PARTIAL = ".partial-"
+_OWN = re.compile(rf"(^|/)\.|^{re.escape(MANIFEST)}$")  # no files of a run
+PARTIAL = ".partial-"
+"""How folders begin whose content is not finished."""
 _LOCK = ".lock"
 _SURELY_LOCKED = 3600.0  # s, chosen: a new draft is locked within milliseconds
 
@@ -53,7 +58,7 @@ def draft(out: Path, target: str) -> Iterator[Draft]:
     parent = out / name
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
     final = parent / f"{stamp}-{secrets.token_hex(3)}"
-    folder = parent / f"{_PARTIAL}{final.name}"
+    folder = parent / f"{PARTIAL}{final.name}"
     with ExitStack() as stack:
         stack.callback(shutil.rmtree, folder, ignore_errors=True)
         try:
@@ -75,19 +80,43 @@ def is_run_name(name: str) -> bool:
     return _NAME.fullmatch(name) is not None
 
 
+@contextmanager
+def reopened(folder: Path) -> Iterator[Draft]:
+    """An unfinished run, to go on with.
+
+    Raises BadInput for a damaged run, UsageError for a finished one, and EnvironmentProblem where
+    another process records it.
+    """
+    if verify(folder).unfinished is UNSET:
+        raise UsageError(f"{folder}: the run is finished", "record a new one")
+    with file_lock(folder / _LOCK, f"{folder}: another process is recording it"):
+        for rest in folder.glob(f"{PARTIAL}*"):
+            shutil.rmtree(rest, ignore_errors=True)
+        yield Draft(folder, folder)
+
+
 def keep(run: Draft, manifest: Manifest) -> Path:
-    """Make a draft a run: hash its files, write the manifest, rename; the run's folder."""
-    text = encode(structs.replace(manifest, files=listed(run.folder, manifest.files)), dense=False)
-    write_atomic(run.folder / MANIFEST, text)
-    if run.final.exists():
+    """Make a draft a run: hash its files, write the manifest, rename; the run's folder.
+
+    One that is unfinished stays locked; only the files that its manifest lists are of use yet.
+    """
+    if run.folder != run.final and run.final.exists():
         raise EnvironmentProblem(f"{run.final}: already exists", "run again")
-    (run.folder / _LOCK).unlink(missing_ok=True)
+    finished = manifest.unfinished is UNSET
+    names = None if finished else manifest.files
+    files = listed(run.folder, manifest.files, names)
+    write_atomic(run.folder / MANIFEST, encode(structs.replace(manifest, files=files), dense=False))
+    if finished:
+        (run.folder / _LOCK).unlink(missing_ok=True)
     run.folder.rename(run.final)
     return run.final
 
 
-def listed(folder: Path, known: Mapping[str, FileEntry]) -> dict[str, FileEntry]:
-    """The files of a folder as a manifest has them: launches as `known`, bytes and SHA-256."""
+def listed(
+    folder: Path, known: Mapping[str, FileEntry], names: Collection[str] | None = None
+) -> dict[str, FileEntry]:
+    """The files of a folder as a manifest has them, or those of `names`: launches as `known`, bytes
+    and SHA-256."""
     return {
         name: FileEntry(
             launches=known[name].launches if name in known else UNSET,
@@ -95,8 +124,8 @@ def listed(folder: Path, known: Mapping[str, FileEntry]) -> dict[str, FileEntry]
             sha256=digest(file),
         )
         for file in sorted(folder.rglob("*"))
-        if file.is_file() and file.name != _LOCK
         for name in [file.relative_to(folder).as_posix()]
+        if file.is_file() and not _OWN.search(name) and (names is None or name in names)
     }
 
 
@@ -122,12 +151,12 @@ def verify(folder: Path) -> Manifest:
 
 def is_partial(path: Path) -> bool:
     """Whether a path lies in a run that was never finished."""
-    return any(part.startswith(_PARTIAL) for part in path.parts)
+    return any(part.startswith(PARTIAL) for part in path.parts)
 
 
 def _remove_abandoned(parent: Path) -> None:
     """Remove the drafts that no process holds, on this machine or on another one."""
-    for folder in parent.glob(f"{_PARTIAL}*"):
+    for folder in parent.glob(f"{PARTIAL}*"):
         if _is_abandoned(folder):
             shutil.rmtree(folder, ignore_errors=True)
 

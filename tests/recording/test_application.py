@@ -5,29 +5,34 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import UNSET
 
 import profkit
 from profkit.application.picks_file import NODES, PICKS, PicksFile
+from profkit.application.run import read_run
 from profkit.capture.ncu import NcuOptions
 from profkit.core.errors import TargetFailed
 from profkit.core.typed_file import read_file
-from profkit.recording.application import ApplicationPlan, profile_application
+from profkit.recording.application import profile_application
+from profkit.recording.application_plan import PLAN, ApplicationPlan
 from profkit.report.summary import ReportSummary
 from profkit.runs.run import verify
 from tests import wire
 from tests.analysis.test_views import schema
 from tests.application.export import write_export
 from tests.application.synthetic import MS, US, Host, Recording
-from tests.conftest import ROOT, apart, plain_bytes, scratch, written_once
-from tests.recording.test_profile import Bench, plan
+from tests.conftest import ROOT, apart, moments, plain_bytes, scratch, written_once
+from tests.recording.test_profile import Bench, plan, wait_for
 
 LEFT_OUT = {3, 5, 7, 8, 9}
 """Programs of libraries in the report, of 2 to 14 MB, that are left out with their kernels."""
@@ -179,7 +184,8 @@ def test_an_application_becomes_a_run_of_its_timeline_and_picked_kernels(recorde
     assert len(profiled(recorded)) <= len(launches()) + 2  # of one step
     assert [file.name for file in run.glob("*.ncu-rep*")] == ["app.ncu-repz"]
     options, _, _ = recorded.seen("ncu")
-    assert int(options["--launch-skip"]) >= len(file.picks) - 1  # of the first, slow step a margin
+    numbers = re.findall(r"\d+", options["--kernel-id"].rpartition(":")[2])
+    assert min(map(int, numbers)) > 1  # none of the first, slow step
 
 
 def nsys_words(bench: Bench) -> list[list[str]]:
@@ -346,8 +352,86 @@ def test_a_timeline_is_kept_where_counters_are_refused(
     }
 
 
-def test_a_program_that_fails_is_no_run(bench: Bench) -> None:
+def test_of_a_program_that_fails_the_timeline_stays(bench: Bench) -> None:
     planned(bench, program(bench.folder))
+    app = bench.app("echo no such file; exit 3")
+    done = bench.profile("--app", "--", app)
+    assert done.returncode == 6
+    (line,) = done.stderr.strip().splitlines()[-1:]
+    (run,) = bench.kept()
+    assert "no such file" in line
+    assert f"profkit profile --resume {run}" in line
+    assert verify(run).unfinished == "nsys"
+    bench.app("true")
+    assert resumed(bench, run).returncode == 0
+    assert all(pick.launch is not None for pick in picks(bench).picks)
+    assert verify(run).unfinished is UNSET
+
+
+def resumed(bench: Bench, run: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "profkit", "profile", "--resume", str(run)],
+        env=bench.environment(), capture_output=True, text=True, check=False, timeout=600,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("number", "start"), [(signal.SIGKILL, 1), (signal.SIGINT, 2), (signal.SIGTERM, 3)]
+)
+def test_an_end_at_any_moment_leaves_a_run_that_goes_on(
+    bench: Bench, number: signal.Signals, start: int
+) -> None:
+    planned(bench, program(bench.folder), nap=0.1)
+    child = f"setsid sh -c 'sleep 600; :' {bench.folder}"
+    command = ("--app", "--nvtx", "step", "--", bench.app(f"{child} >/dev/null 2>&1 &"))
+    began = time.monotonic()
+    assert bench.profile(*command).returncode == 0
+    whole = time.monotonic() - began
+    for point in moments(10, start):
+        before = bench.kept()
+        (bench.folder / "ncu_seen.json").unlink(missing_ok=True)
+        process = bench.start(*command)
+        time.sleep(whole * point / 11)
+        process.send_signal(number)
+        process.wait(timeout=600)
+        assert bench.gone(), bench.processes()
+        new = [run for run in bench.kept() if run not in before]
+        assert len(new) == 1 or not (bench.folder / "ncu_seen.json").exists()
+        for run in new:
+            verify(run)
+            assert read_run(run).steps
+            if (run / PLAN).exists():
+                assert verify(run).unfinished
+                assert resumed(bench, run).returncode == 0
+                assert verify(run).unfinished is UNSET
+                assert not list(run.glob(".*"))
+
+
+def test_a_run_that_is_not_finished_is_read_and_marked(bench: Bench) -> None:
+    planned(bench, program(bench.folder), "hangs")
+    process = bench.start("--app", "--nvtx", "step", "--", bench.app("true"))
+    wait_for(bench.folder / "ncu_seen.json")
+    assert "wait until it has finished" in resumed(bench, *bench.kept()).stderr
+    process.terminate()
+    assert process.wait(timeout=600) == 130
+    assert bench.gone()
+    (run,) = bench.kept()
+    assert verify(run).unfinished == "ncu"
+    for verb in (
+        ("analyze", run),
+        ("timeline", run),
+        ("report", run, "-o", bench.folder / "page.html"),
+    ):
+        done = subprocess.run(
+            [sys.executable, "-m", "profkit", *map(str, verb)],
+            env=bench.environment(), capture_output=True, text=True, check=False, timeout=600,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        assert f"profkit profile --resume {run}" in done.stderr
+
+
+def test_a_program_without_gpu_work_that_fails_is_no_run(bench: Bench) -> None:
+    planned(bench, write_export(Recording().events(), bench.folder / "nothing.sqlite"))
     done = bench.profile("--app", "--", bench.app("echo no such file; exit 3"))
     assert done.returncode == 6
     assert "no such file" in done.stderr

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -11,7 +12,7 @@ from profkit.application.parts import step_parts
 from profkit.application.ranking import ranking
 from profkit.application.score import side_of
 from profkit.application.steps import steady_steps
-from profkit.recording.launch_filter import LaunchFilter, launch_filter, own_device
+from profkit.recording.launch_filter import LaunchFilter, by_invocation, in_sequence, own_device
 from profkit.timeline.events import Events
 from tests.application.synthetic import MS, US, Host, Recording
 from tests.conftest import story_folder
@@ -24,15 +25,18 @@ NAMES = (
 )
 
 
-def taken(events: Events, selection: LaunchFilter) -> list[tuple[int, int]]:
+def taken(events: Events, selection: LaunchFilter | None) -> list[tuple[int, int]]:
     """What ncu takes: names and configurations."""
-    kernels = events.kernels
-    matching = [
-        (int(kernels.name[row]), int(kernels.configuration[row]))
-        for row in range(len(kernels))
-        if re.search(selection.kernel, events.kernel_names[kernels.name[row]].name)
-    ]
-    return matching[selection.skip :][: selection.launches]
+    assert selection
+    kernels, invocations = events.kernels, Counter[int]()
+    matching = []
+    for row in range(len(kernels)):
+        name = int(kernels.name[row])
+        invocations[name] += 1
+        numbered = not selection.invocations or invocations[name] in selection.invocations
+        if re.search(selection.kernel, events.kernel_names[name].name) and numbered:
+            matching.append((name, int(kernels.configuration[row])))
+    return matching[selection.skip or 0 :][: selection.launches]
 
 
 @settings(deadline=None, max_examples=25)
@@ -59,10 +63,39 @@ def test_every_pick_is_taken_in_a_steady_step(
     events = recording.events()
     found = steady_steps(events, "step")
     picks = ranking(events, step_parts(events, found[0])).picks
-    selection = launch_filter(events, found, picks)
-    launches = taken(events, selection)
-    assert set(launches) >= {(pick.name, pick.configuration) for pick in picks}
-    assert len(launches) == selection.launches <= len(pattern) + 2
+    wanted = {(pick.name, pick.configuration) for pick in picks}
+    numbered, sequence = by_invocation(events, found, picks), in_sequence(events, found, picks)
+    assert set(taken(events, numbered)) >= wanted
+    assert set(taken(events, sequence)) >= wanted
+    assert len(taken(events, sequence)) == sequence.launches <= len(pattern) + 2
+    assert numbered
+    assert len(taken(events, numbered)) == numbered.launches
+
+
+def test_picks_are_not_directly_behind_one_another() -> None:
+    recording = Recording()
+    host = Host(recording, now=MS)
+    pattern = [0, 0, 0, 1, 0, 2, 0, 3]
+    for _ in range(8):
+        with host.range("step"):
+            for name in pattern:
+                host.launch(NAMES[name], 50 * US)
+            host.synchronize()
+    events = recording.events()
+    found = steady_steps(events, "step")
+    picks = ranking(events, step_parts(events, found[0])).picks
+    assert len(picks) == 3  # elementwise ones are of one family
+    selection = by_invocation(events, found, picks)
+    assert selection
+    counts = Counter[int]()
+    met, is_behind = set(), False
+    for name in pattern * 8:
+        counts[name] += 1
+        is_profiled = counts[name] in selection.invocations
+        if is_profiled and not is_behind:
+            met.add(name)
+        is_behind = is_profiled
+    assert {pick.name for pick in picks} <= met
 
 
 def test_ranks_with_a_gpu_each_are_told_apart_by_it() -> None:
@@ -89,7 +122,7 @@ def test_a_kernel_that_was_missed_begins_its_own_recording() -> None:
     events = recording.events()
     found = steady_steps(events)
     for pick in ranking(events, step_parts(events, found[0])).picks:
-        launches = taken(events, launch_filter(events, found, [pick], before=0))
+        launches = taken(events, in_sequence(events, found, [pick]))
         assert launches[0] == (pick.name, pick.configuration)
 
 
@@ -97,6 +130,7 @@ def test_the_recorded_step_of_a_gpt_needs_few_launches() -> None:
     events = side_of(story_folder("gpt_optimizer"), "before")
     found = steady_steps(events)
     picks = ranking(events, step_parts(events, found[0])).picks
-    selection = launch_filter(events, found, picks)
+    selection = by_invocation(events, found, picks)
     assert set(taken(events, selection)) >= {(pick.name, pick.configuration) for pick in picks}
-    assert selection.launches <= 6 * len(picks)
+    assert selection
+    assert selection.launches <= 2 * len(picks)
