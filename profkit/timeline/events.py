@@ -144,6 +144,10 @@ _NO_INDEX = _NONE.astype(np.int32)
 NO_MESSAGES = Messages(_NONE, _NONE, _NO_INDEX, _NO_INDEX, _NONE, _NONE, _NONE)
 
 
+NO_RANGES = Ranges(_NONE, _NONE, _NO_INDEX, _NO_INDEX, _NONE, _NONE.astype(np.bool_))
+NO_CAPTURES = _NO_INDEX
+
+
 class Synchronizations(Intervals, frozen=True, eq=False):
     """Waits of a host thread or a stream, as the driver recorded them."""
 
@@ -157,7 +161,10 @@ class Events(Struct, frozen=True, eq=False):
     Indices point into the tables of names, streams and so on.
     `origin_ns` is the first event's time after the start of the session at `created`. `gpus` are
     those with work, or all where that is unknown. `untimed` counts GPU work, calls and ranges
-    without valid times, which are left out. `diagnostics` are nsys's warnings about tracing CUDA.
+    without valid times, which are left out. `operators` are a framework's, named as ranges are.
+    `captures` has for each kernel the call that captured its node of a CUDA graph, -1 where none is
+    known; it is empty where no capture was recorded. `diagnostics` are nsys's warnings about
+    tracing CUDA.
     """
 
     path: Path
@@ -181,5 +188,7 @@ class Events(Struct, frozen=True, eq=False):
     synchronizations: Synchronizations
     ranges: Ranges
     untimed: int
+    operators: Ranges = NO_RANGES
+    captures: Indices = NO_CAPTURES
     messages: Messages = NO_MESSAGES
     diagnostics: tuple[str, ...] = ()

@@ -21,6 +21,7 @@ from profkit.timeline.rows import (
     LATEST,
     NAMES,
     NO_TIME,
+    NODE_COLUMNS,
     SHAPES,
     Collected,
     Key,
@@ -68,6 +69,7 @@ class _Export:
             schema_version=_text(facts.get("EXPORT_SCHEMA_VERSION")),
             created=self._created(),
             messages=self._messages(),
+            nodes=tuple(self._all(export.NODES, NODE_COLUMNS)),
             diagnostics=self._diagnostics(),
         )
 

@@ -49,6 +49,8 @@ _TABLES = {
     "cuda_driver": export.CALLS,
     "cuda_sync": export.SYNCHRONIZATIONS,
     "user_annotation": export.RANGES,
+    "cpu_op": export.OPERATORS,
+    "Operator": export.OPERATORS,
 }
 """The tables of categories; those with capitals are of torch before 1.12."""
 _ON_GPU = (export.KERNELS, export.COPIES, export.FILLS)
@@ -102,6 +104,7 @@ class _Trace:
             export.CALLS: self._call,
             export.SYNCHRONIZATIONS: self._wait,
             export.RANGES: self._range,
+            export.OPERATORS: self._range,
         }
 
     def recorded(self) -> Recorded:

@@ -9,6 +9,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
+from msgspec.structs import replace
 
 from profkit.timeline.events import Calls, Events, Indices, Ranges, Times
 
@@ -32,6 +33,22 @@ class Nesting(Struct, frozen=True, eq=False):
     paths: tuple[tuple[str, ...], ...]
     path: Indices
     innermost: Indices
+
+
+def origins(events: Events, kernels: Indices) -> Nesting:
+    """The ranges and operators around the calls that launched kernels, by their indices.
+
+    Of a kernel in a CUDA graph they are those around its capture, where that was recorded.
+    """
+    calls = events.kernels.call[kernels]
+    if len(events.captures):
+        captures = events.captures[kernels]
+        calls = np.where(captures < 0, calls, captures)
+    if not len(events.operators):
+        return around(events, calls)
+    tables = events.ranges, events.operators
+    columns = ([getattr(each, name) for each in tables] for name in Ranges.__struct_fields__)
+    return around(replace(events, ranges=Ranges(*map(np.concatenate, columns))), calls)
 
 
 def around(events: Events, calls: Indices) -> Nesting:

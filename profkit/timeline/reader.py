@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from profkit.core.errors import BadInput
 from profkit.timeline import TRACES, events, export
+from profkit.timeline.captures import Node, capturing_calls
 from profkit.timeline.events import Events, Indices, Times
 from profkit.timeline.export_rows import recorded_by_nsys
 from profkit.timeline.kineto import recorded_by_kineto
@@ -63,6 +64,7 @@ class _Reader:
     def read(self) -> Events:
         calls = self._calls()
         launches = self._launches(calls)
+        kernels = self._kernels(launches)
         recorded = self._recorded
         return Events(
             path=self._path,
@@ -70,12 +72,14 @@ class _Reader:
             schema_version=recorded.schema_version,
             created=recorded.created,
             origin_ns=self._origin,
-            kernels=self._kernels(launches),
+            kernels=kernels,
+            captures=self._captures(kernels, calls),
             memory_operations=self._memory_operations(launches),
             graphs=self._graphs(launches),
             calls=calls,
             synchronizations=self._synchronizations(),
-            ranges=self._ranges(),
+            ranges=self._ranges(export.RANGES),
+            operators=self._ranges(export.OPERATORS),
             messages=self._messages(),
             untimed=recorded.untimed,
             diagnostics=recorded.diagnostics,
@@ -144,6 +148,15 @@ class _Reader:
             graph_node=rows.known("graphNodeId"),
         )
 
+    def _captures(self, kernels: events.Kernels, calls: events.Calls) -> Indices:
+        nodes = {
+            (_process(thread), node): Node(original, start - self._origin, self._thread(thread))
+            for node, original, start, thread in self._recorded.nodes
+            if None not in {node, start, thread}
+        }
+        processes = [stream.process for stream in self._streams]
+        return capturing_calls(kernels, calls, processes, nodes) if nodes else events.NO_CAPTURES
+
     def _kernel_name(
         self, name: int | None, label: int | None, mangled: int | None
     ) -> events.KernelName:
@@ -187,8 +200,8 @@ class _Reader:
         process = rows.each_long(process or 0 for process, _ in rows.keys)
         return events.Synchronizations(*self._span(rows), kind=kind, process=process)
 
-    def _ranges(self) -> events.Ranges:
-        rows = self._rows[export.RANGES]
+    def _ranges(self, table: str) -> events.Ranges:
+        rows = self._rows[table]
         start, end = self._span(rows)
         closed = rows.numbers["end"] != UNKNOWN
         end = np.where(closed, end, np.maximum(start, self._last - self._origin))

@@ -38,6 +38,8 @@ SIZES = (
     "registersPerThread", "staticSharedMemory", "dynamicSharedMemory",
 )  # fmt: skip
 GPU_COLUMNS = ("id", "cuDevice", "name", "computeMajor", "computeMinor", "smCount", "totalMemory")
+NODE_COLUMNS = ("graphNodeId", "originalGraphNodeId", "start", "globalTid")
+_RANGE_SHAPE = (("start", "end"), ("eventType", "globalTid", "text", "textId"))
 SHAPES = {
     export.KERNELS: (("start", "end", "correlationId", "graphNodeId"), (*PLACE, *NAMES, *SIZES)),
     export.CALLS: (("start", "end", "correlationId"), ("globalTid", "nameId")),
@@ -48,7 +50,8 @@ SHAPES = {
     export.FILLS: (("start", "end", "correlationId", "bytes"), PLACE),
     export.GRAPHS: (("start", "end", "correlationId", "graphId"), PLACE),
     export.SYNCHRONIZATIONS: (("start", "end"), ("globalPid", "syncType")),
-    export.RANGES: (("start", "end"), ("eventType", "globalTid", "text", "textId")),
+    export.RANGES: _RANGE_SHAPE,
+    export.OPERATORS: _RANGE_SHAPE,
 }
 """Of each table of events the columns with a number for each event, and those that repeat."""
 
@@ -175,7 +178,8 @@ class Message(Struct, frozen=True):
 class Recorded(Struct, frozen=True, eq=False):
     """What a file holds: rows by table, the texts that they name by number, and facts.
 
-    `gpus` have the values of GPU_COLUMNS; `untimed` counts rows without valid times, left out.
+    `gpus` have the values of GPU_COLUMNS, `nodes` of CUDA graphs as they were made those of
+    NODE_COLUMNS; `untimed` counts rows without valid times, left out.
     """
 
     rows: Mapping[str, Rows]
@@ -186,4 +190,5 @@ class Recorded(Struct, frozen=True, eq=False):
     schema_version: str = ""
     created: datetime | None = None
     messages: Sequence[Message] = ()
+    nodes: Sequence[Key] = ()
     diagnostics: tuple[str, ...] = ()

@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import msgspec
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -30,6 +31,7 @@ from profkit.timeline.events import (
     Thread,
     TimelineGpu,
 )
+from profkit.timeline.nesting import origins as origins_of
 from profkit.timeline.reader import read
 from tests.conftest import story_folder
 from tests.timeline.kineto import BASE, START, Event, span, trace, write, write_trace
@@ -100,7 +102,6 @@ def test_events_are_as_written(tmp_path: Path) -> None:
         write(
             tmp_path / "x.json",
             [
-                on_host("cpu_op", "aten::add", 0, 9_000),
                 on_host("user_annotation", "forward", 10, 9_000),
                 call(1_000, 3_017, 2),
                 on_host("cuda_driver", "cuLaunchKernelEx", 3_500, 4_000, tid=4712, correlation=4),
@@ -180,6 +181,23 @@ def test_kernels_of_a_graph_belong_to_its_launch(tmp_path: Path) -> None:
     events = read(write(tmp_path / "x.json", launches + kernels))
     assert events.kernels.call.tolist() == [0, 0, 1]
     assert (events.kernels.graph_node != 0).tolist() == [True, True, False]
+
+
+def test_operators_are_told_of_kernels_and_no_steps(tmp_path: Path) -> None:
+    events = steps(4)
+    for step in range(4):
+        begin = step * 100_000
+        events.append(on_host("cpu_op", "aten::batch_norm", begin + 500, begin + 80_000))
+        events.append(on_host("cpu_op", "aten::native_batch_norm", begin + 600, begin + 10_000))
+    made = read(write(tmp_path / "x.json", events))
+    assert made.operators.start[:2].tolist() == [500, 600]
+    origins = origins_of(made, np.arange(2, dtype=np.int32))
+    assert [origins.paths[path] for path in origins.path] == [
+        ("ProfilerStep", "aten::batch_norm", "aten::native_batch_norm"),
+        ("ProfilerStep", "aten::batch_norm"),
+    ]
+    (found,) = steady_steps(made)
+    assert found.basis.range == "ProfilerStep"
 
 
 def test_old_categories_and_times_since_1970_are_read(tmp_path: Path) -> None:
