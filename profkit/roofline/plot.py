@@ -171,12 +171,8 @@ def figure_of(
         f"{len(named) - _MOST_LABELS} more without a label": len(named) > _MOST_LABELS,
         f"{plural(outside, 'kernel')} without a point: no FLOP, or unknown": bool(outside),
     }
-    lines = _filled(
-        [
-            *_time_notes(series, labeled, table),
-            *(note for note, holds in notes.items() if holds),
-        ]
-    )
+    shown = [note for note, holds in notes.items() if holds]
+    lines = _wrapped("; ".join([*_time_notes(series, labeled, table), *shown]))
     feet = LINE * (len(flags) + len(lines)) + 0.06
     under = _BOTTOM + feet + (table.height if table else 0.0)
     total = _TOP + height + under
@@ -609,18 +605,6 @@ def _time_notes(
     if not all(row.main.timed for row in series):
         notes.append("(ncu): ncu duration")
     return notes + list(table.notes if table else ())
-
-
-def _filled(parts: Sequence[str]) -> list[str]:
-    """Lines of as many parts as fit, each part whole where it is no longer than a line."""
-    lines: list[str] = []
-    for index, part in enumerate(parts):
-        text = part + (";" if index < len(parts) - 1 else "")
-        if lines and len(lines[-1]) + 1 + len(text) <= _NOTE_WIDTH:
-            lines[-1] += f" {text}"
-        else:
-            lines += _wrapped(text)
-    return lines
 
 
 def _wrapped(text: str) -> list[str]:
