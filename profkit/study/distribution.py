@@ -60,7 +60,7 @@ def distribute(
         structs.replace(
             plan, timing=replace(plan.timing, subjects=(subject,)), matrix=empty, on=None
         ),
-        structs.replace(setup.declared, flop={}),
+        setup.declared,
         structs.replace(setup.file, asked=asked, measured_on=None, gpu=None, runs=UNSET),
     )
     make: MakeWorker = MakeCellWorker(for_all)
@@ -94,11 +94,12 @@ class Canceled(KeyboardInterrupt):
 
 
 class CellTask(Struct, frozen=True):
-    """A round, the FLOP of its shape, the GPU whose like it must be measured on; None: unknown,
-    any. `share` (s) of the budget is what its samples may take, `elapsed` (s) what has passed."""
+    """A round, the GPU whose like it must be measured on; None: unknown, any.
+
+    `share` (s) of the budget is what its samples may take, `elapsed` (s) what has passed.
+    """
 
     round: measurement.Round
-    flop: float | None
     gpu: Device | None
     share: float
     elapsed: float
@@ -147,8 +148,7 @@ class _Study:
                 return None
             shapes = self._state.total - self._state.finished
             share = left * max(1, self.executor.workers) / max(1, shapes)
-        flop, gpu = self._setup.declared.flop.get(task), self.account.file.gpu
-        return CellTask(round_, flop, gpu, share, elapsed)
+        return CellTask(round_, self.account.file.gpu, share, elapsed)
 
     def accept(self, _: str, outcome: Outcome) -> Reply:
         """Write the cells, of a GPU like that of the others."""
@@ -324,12 +324,10 @@ class CellWorker:
     def _measure(
         self, task: CellTask, *, last: bool
     ) -> tuple[CellResult, Sequence[tuple[Cell, bool]]]:
-        flop = {} if task.flop is None else {task.round.shape.name: task.flop}
-        setup = replace(self._setup, declared=structs.replace(self._setup.declared, flop=flop))
-        account = measurement.Account(setup, lambda _: None, time.monotonic() - task.elapsed)
+        account = measurement.Account(self._setup, lambda _: None, time.monotonic() - task.elapsed)
         cells: list[tuple[Cell, bool]] = []
         work = measurement.Measuring(
-            setup,
+            self._setup,
             self._process,
             account,
             [task.round],

@@ -16,6 +16,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from statistics import fmean
 from types import NoneType
 from typing import Any, Literal
 
@@ -31,9 +32,8 @@ from profkit.execution.placement import Placement
 from profkit.study.folder import cell_file, read_cells
 from profkit.study.matrix import Matrix, MatrixShape
 from profkit.study.plan_format import Backend, MeasuredOn, PlanFile, Run
-from profkit.timing.budget import GPU_PROBES, Outlook, Todo
+from profkit.timing.budget import level, samples_a_block
 from profkit.timing.cell import MISSING, Cell, CellStatus
-from profkit.timing.energy import LEAD_IN, RUNS
 from profkit.timing.loaded import Loaded, Located
 from profkit.timing.measurement import (
     Opened,
@@ -51,6 +51,7 @@ from profkit.timing.turns import Died, Silent, Turn
 _OUT_OF_MEMORY = re.compile(r"OutOfMemoryError|out of memory|can't allocate memory", re.IGNORECASE)
 _DEVICE_LOST = re.compile(r"CUDA error|CUDA_ERROR|AcceleratorError|illegal memory access")
 _RAISED = re.compile(r"\w+: ")
+_GAP = 1e-4  # s between two samples: an L2 flush and its launches
 TIMEOUT = 600.0  # s, chosen: above the compilation of any kernel
 
 
@@ -131,11 +132,10 @@ class BaselinePlan(Struct, frozen=True):
 
 
 class Declared(Struct, frozen=True):
-    """The target's declaration: its name, the backends to measure, the FLOP of each shape."""
+    """The target's declaration: its name, and the backends to measure."""
 
     name: str
     backends: tuple[Backend, ...]
-    flop: Mapping[str, float]
 
     def about(self, name: str) -> Backend:
         """A backend."""
@@ -189,10 +189,6 @@ class Round(Struct, frozen=True):
     names: Sequence[str]
     again: Sequence[str]
     id: str = field(default_factory=lambda: secrets.token_hex(6))
-
-    @property
-    def todo(self) -> Todo:
-        return self.shape.name, self.names
 
 
 def cell_key(setup: Setup, shape: MatrixShape, backend: Backend) -> str:
@@ -275,18 +271,12 @@ class Measuring:
         share: float = math.inf,
     ) -> None:
         self._setup, self._plan, self._account = setup, setup.plan, account
-        self._timing = plan = setup.plan.timing
+        self._timing = setup.plan.timing
         self._save_cell, self._tell = save, tell
         self._tried_again, self._share = tried_again, share
         self._process = process
-        self._outlook = Outlook(
-            setup.declared.flop,
-            plan.samples,
-            plan.blocks,
-            plan.settings.warmup,
-            probes=1 if plan.device == "cpu" else GPU_PROBES,
-            behind=RUNS * (LEAD_IN + plan.energy) if plan.energy else 0.0,
-        )
+        self._shapes: list[tuple[float, float]] = []
+        """Seconds of each shape so far, and those of its samples."""
         self._stage = ""
         self.todo = rounds
 
@@ -300,25 +290,25 @@ class Measuring:
         """Measure all missing cells; raises EnvironmentProblem on another GPU than before."""
         self._account.save()
         for index, round_ in enumerate(self.todo):
-            later = [other.todo for other in self.todo[index + 1 :]]
-            rest = self._left_words([round_.todo, *later])
-            self._stage = f"{index + 1} of {len(self.todo)}  {round_.shape.name}{rest}"
+            self._rest = len(self.todo) - index
+            place = f"{index + 1} of {len(self.todo)}  {round_.shape.name}"
+            self._stage = f"{place}{self._left_words()}"
             self._tell(self._stage, "")
-            self._shape(round_, later)
+            self._shape(round_)
             self._account.save()
 
-    def _shape(self, round_: Round, later: Sequence[Todo]) -> None:
+    def _shape(self, round_: Round) -> None:
         """Measure a shape, again without the culprit where one crashes the process."""
         self._round_started = time.monotonic()
         left = list(round_.names)
         while not set(left) <= set(round_.again):
-            if not self._outlook.fits((round_.shape.name, left), self._budget_left()):
+            if self._is_spent():
                 spent = "on other cells" if self._account.processes else "before the first cell"
                 reason = f"the budget of {duration(self._plan.budget or 0.0)} was spent {spent}"
                 self._give_up(round_, left, CellStatus.no_time, reason)
                 return
             try:
-                self._measure(round_, left, later)
+                self._measure(round_, left)
                 return
             except _Lost as lost:
                 self._process.end()
@@ -330,19 +320,14 @@ class Measuring:
                 self._give_up(round_, culprits, _status_of(lost.why), lost.why)
                 left = [name for name in left if name not in culprits]
 
-    def _measure(self, round_: Round, names: Sequence[str], later: Sequence[Todo]) -> None:
-        started = time.monotonic()
+    def _measure(self, round_: Round, names: Sequence[str]) -> None:
         opened = self._opened(round_, names)
         if opened is None:
             return
         ready = self._prepared(round_, opened)
         if all(series.variant in round_.again for series in ready):
             return
-        calls = [series.ready.rough for series in ready]
-        self._outlook.saw_preparation(time.monotonic() - started, calls)
-        samples = {series.variant: series.sample_seconds for series in ready}
-        left = min(self._share, self._budget_left())
-        wanted = self._outlook.samples(samples, later, left)
+        wanted = self._samples(ready)
         random.Random(f"{self._timing.seed} {round_.shape.name}").shuffle(ready)
         measured = self._take(round_, ready, wanted)
         if self._process.number not in self._account.processes:  # before the cells are saved
@@ -356,6 +341,22 @@ class Measuring:
                 fewer = f"{count} of {self._timing.samples}, for the budget of {budget}"
             self._save(round_, series.variant, opened.loaded, status=CellStatus.measured,
                        latency=latency, fewer=fewer)  # fmt: skip
+        sampled = sum(block.seconds or 0.0 for series in measured for block in series.blocks)
+        self._shapes.append((time.monotonic() - self._round_started, sampled))
+
+    def _samples(self, ready: Sequence[Session]) -> dict[str, int]:
+        """The samples of a block for each backend of a shape, in its share of the budget: an equal
+        part of what is left, without what shapes took so far beside their samples."""
+        plan = self._timing
+        count = plan.samples_in_a_block * plan.blocks
+        costs = {series.variant: count * (series.sample_seconds + _GAP) for series in ready}
+        beside = fmean(whole - sampled for whole, sampled in self._shapes or [(0.0, 0.0)])
+        share = min(self._share, self._budget_left() / self._rest - beside)
+        limit = level([*costs.values()], share)
+        return {
+            name: samples_a_block(plan.samples, plan.blocks, cost, limit)
+            for name, cost in costs.items()
+        }
 
     def _opened(self, round_: Round, names: Sequence[str]) -> Opened | None:
         """The target at a shape; failures are saved as cells; None: nothing can be measured."""
@@ -410,7 +411,6 @@ class Measuring:
             self._show("warm up", series.variant)
             if self._succeeds(round_, series, partial(series.prepare, self._timing)):
                 ready.append(series)
-                self._outlook.saw_call(round_.shape.name, series.variant, series.ready.rough)
         return ready
 
     def _take(
@@ -421,10 +421,6 @@ class Measuring:
         live, attempt = list(ready), partial(self._succeeds, round_)
         take_turns(live, self._timing, self._show, samples=wanted, attempt=attempt,
                    spent=self._is_spent)  # fmt: skip
-        for series in live:
-            samples = sum(len(block.samples) for block in series.blocks)
-            seconds = sum((block.seconds or 0.0) - sum(block.samples) for block in series.blocks)
-            self._outlook.saw_gap(seconds / samples)
         if energy := self._timing.energy:
             take_energy(live, energy, self._show, attempt=attempt, spent=self._is_spent)
         return live
@@ -457,12 +453,12 @@ class Measuring:
             return math.inf
         return self._plan.budget - (time.monotonic() - self._account.started)
 
-    def _left_words(self, later: Sequence[Todo]) -> str:
-        """The estimated remaining time, once known."""
-        if not self._outlook.knows:
+    def _left_words(self) -> str:
+        """The estimated remaining time, once a shape was measured."""
+        if not self._shapes:
             return ""
-        rest = min(self._outlook.seconds(later), max(0.0, self._budget_left()))
-        return f"  about {duration(rest)} left"
+        seconds = fmean(whole for whole, _ in self._shapes) * self._rest
+        return f"  about {duration(min(seconds, max(0.0, self._budget_left())))} left"
 
     def _show(self, stage: str, detail: str) -> None:
         self._tell(self._stage, f"{stage} {detail}")

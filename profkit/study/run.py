@@ -159,35 +159,27 @@ def _declared(
 ) -> measurement.Declared:
     """The target's declaration; raises its error where no shape works, UsageError for an unknown
     backend."""
-    flop: dict[str, float] = {}
-    answers: list[Declaration] = []
-    failures: list[ProfkitError] = []
+    answer, failures = None, list[ProfkitError]()
     for shape in plan.matrix.shapes:
         try:
             path, arguments = str(plan.target), list(shape.words)
             answer = process.turn.ask("declare", Declaration, path=path, arguments=arguments)
+            break
         except Silent:
             raise
         except ProfkitError as error:
             if isinstance(error, Died):
                 process.end()
             failures.append(error)
-            continue
-        answers.append(answer)
-        work = answer.target.work
-        if work and work.flop > 0:  # by which a call's time is expected
-            flop[shape.name] = work.flop
-    if not answers:
+    if answer is None:
         raise failures[0]
-    target, known = answers[0].target.name or "", answers[0].variants
+    target, known = answer.target.name or "", answer.variants
     begun = [backend.name for backend in before.backends] if before else []
     names = list(plan.backends) or list(dict.fromkeys([*begun, *known]))
     for name in names:
         if name not in known and name not in begun:
             raise UsageError(f"{target}: no backend {name!r}", f"use {', '.join(known)}")
-    return measurement.Declared(
-        target, tuple(_backend(name, known.get(name)) for name in names), flop
-    )
+    return measurement.Declared(target, tuple(_backend(name, known.get(name)) for name in names))
 
 
 def _backend(name: str, about: VariantFacts | None) -> Backend:
