@@ -10,7 +10,9 @@ import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from profkit.application.causes import findings_of, replayed
 from profkit.application.collectives import Exchange, exchanges
+from profkit.application.groups import GroupRow, kernel_groups
 from profkit.application.kernel_kinds import COMMUNICATION, GRAPH
 from profkit.application.parts import (
     COPIES,
@@ -26,10 +28,12 @@ from profkit.application.parts import (
 )
 from profkit.application.ranking import EXPLAINED, KernelUse, Pick, Ranking, ranking
 from profkit.application.steps import Steps, rank_order, steady_steps
+from profkit.application.what_if import WhatIf
 from profkit.core.errors import BadInput
 from profkit.core.typed_file import Amount, Count, Model, Output, row_of
 from profkit.rules.checklist_format import FindingInFull, finding_row
 from profkit.rules.finding import Finding
+from profkit.rules.rule_file import shipped_rules
 from profkit.timeline.events import Events, Times
 from profkit.timeline.lost_work import FAILED_REMEDY, REMEDY, failed_tracing, lost_work
 
@@ -70,8 +74,7 @@ class StepKernelRow(Model, frozen=True, kw_only=True):
     which overlapping kernels share, and that as `share` of the wall time."""
 
     name: str
-    kind: str
-    family: str
+    group: str
     grid: Extent
     block: Extent
     launches: Count
@@ -95,7 +98,7 @@ class PickRow(Model, frozen=True, kw_only=True):
 
 class ProcessRow(Model, frozen=True, kw_only=True):
     """The steps of a process on its GPU: the wall time of each, the parts that sum to it, kernels
-    and picked launches. `explained` is the share of the kernels' time that the families of picked
+    and picked launches. `explained` is the share of the kernels' time that the groups of picked
     kernels have, `explained_alone` that of equal kernels; `left_out` counts the `unit` before the
     first step, `untypical` steps with other work."""
 
@@ -116,13 +119,14 @@ class ProcessRow(Model, frozen=True, kw_only=True):
 
 class ApplicationFile(Output, frozen=True, kw_only=True, tag="profkit.application/1"):
     """What the steps of an application are made of, by process. Times are in seconds; starts from
-    the first event of the recording. `checklist` has what a fix relieves, most time saved first;
-    `untimed` counts events without valid times, which are left out."""
+    the first event of the recording. `checklist` has what a fix relieves, most time saved first,
+    `groups` the kernels of the first process by what they do and what limits them; `untimed` counts events without valid times, which are left out."""
 
     file: str
     gpus: tuple[str, ...]
     untimed: Count
     checklist: tuple[FindingInFull, ...]
+    groups: tuple[GroupRow, ...]
     processes: tuple[ProcessRow, ...]
 
 
@@ -144,14 +148,18 @@ class Process(Struct, frozen=True, eq=False):
     """A process of an application: what its steps on its GPU are made of.
 
     `ranking` is of `named`: the events, or those of a second recording that names the kernels of
-    CUDA graphs (`apart`), whose shares are scaled to those of the first.
+    CUDA graphs (`apart`), with `parts_named`, whose shares are scaled to those of the first.
     """
 
     parts: StepParts
     ranking: Ranking
     named: Events
     exchanges: Mapping[str, Exchange]
-    apart: bool = False
+    parts_named: StepParts | None = None
+
+    @property
+    def apart(self) -> bool:
+        return self.parts_named is not None
 
     @property
     def steps(self) -> Steps:
@@ -172,10 +180,21 @@ class Application(Struct, frozen=True, eq=False, dict=True):
     @cached_property
     def findings(self) -> tuple[Finding, ...]:
         """What shipped rules find in the steps, most time saved first."""
-        from profkit.application.causes import findings_of
-        from profkit.rules.rule_file import shipped_rules
+        return findings_of(self.events, self._what_if, shipped_rules())
 
-        return findings_of(self.events, [each.steps for each in self.processes], shipped_rules())
+    @cached_property
+    def groups(self) -> tuple[GroupRow, ...]:
+        """The groups of the first process's kernels."""
+        first = self.processes[0]
+        what_if = None if first.apart else self._what_if
+        parts = first.parts_named or first.parts
+        return kernel_groups(
+            first.named, parts, first.ranking, first.mean, self.findings, what_if
+        )
+
+    @cached_property
+    def _what_if(self) -> WhatIf | None:
+        return replayed(self.events, [each.steps for each in self.processes])
 
     def step_slices(self) -> list[tuple[str, int, int]]:
         """Name, start and end (ns) of each step of the first process."""
@@ -222,7 +241,7 @@ def _named(process: Process, named: Events, steps: Steps | None, explain: float)
         kernels=tuple(replace(use, share=use.share * scale) for use in ranked.kernels),
         picks=tuple(replace(pick, share=pick.share * scale) for pick in ranked.picks),
     )
-    return replace(process, ranking=scaled, named=named, apart=True)
+    return replace(process, ranking=scaled, named=named, parts_named=parts)
 
 
 def table(process: Process) -> list[Row]:
@@ -262,7 +281,7 @@ def _kernels_of(process: Process, kind: str) -> list[Row]:
     inside = kind == GRAPH and process.apart
     by_name: dict[int, list[KernelUse]] = {}
     for use in process.ranking.kernels:
-        if use.kind == kind or inside:
+        if use.group == kind or inside:
             by_name.setdefault(use.name, []).append(use)
     rows = []
     for name, uses in by_name.items():
@@ -282,6 +301,7 @@ def application_result(application: Application, file: str) -> ApplicationFile:
         gpus=tuple(gpu.name for gpu in application.events.gpus),
         untimed=application.events.untimed,
         checklist=tuple(finding_row(item, FindingInFull) for item in application.findings),
+        groups=application.groups,
         processes=tuple(map(_process, application.processes)),
     )
 

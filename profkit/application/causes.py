@@ -1,7 +1,7 @@
 """What holds an application's step up: quantities for rules about applications.
 
 Each cause has the share of the step's time that its fix saves at best, by replay; the finding with
-the highest ceiling comes first (`rules.checklist.application_items`).
+the highest likely gain comes first (`rules.checklist.application_items`).
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from statistics import fmean, median
 import numpy as np
 from msgspec import structs
 
+from profkit.application.kernel_changes import kernel_quantities
 from profkit.application.ranks import ranks_of
 from profkit.application.replay import Replay
 from profkit.application.steps import Steps, steady_steps
@@ -49,6 +50,14 @@ CHANGES: Mapping[str, Change] = {
     "saved_by_reuse": Change(preallocated=True),
     "saved_by_streams": Change(concurrent=True),
     "saved_by_balance": Change(balanced=True),
+    "saved_by_tf32": Change(arithmetic="TF32"),
+    "saved_by_half": Change(arithmetic="BF16"),
+    "saved_by_channels_last": Change(channels_last=True),
+    "saved_by_compiling": Change(compiled=True),
+    "saved_by_fused_update": Change(updated=True),
+    "saved_by_fused_attention": Change(attended=True),
+    "saved_by_batching": Change(batched=True),
+    "saved_by_padding": Change(padded=True),
 }
 """What each cause's fix changes."""
 _WAITS = "saved_by_no_waits"
@@ -72,7 +81,7 @@ def findings(
 
     Shipped rules about all of a timeline would count its start and warm-up, and lost work as idle.
     """
-    return findings_of(events, steady_steps(events), rules, disabled)
+    return findings_of(events, replayed(events, steady_steps(events)), rules, disabled)
 
 
 def with_findings(
@@ -84,7 +93,7 @@ def with_findings(
     """A timeline's summary and findings; the summary's notes say of which processes there are
     none."""
     steps, summary = steady_steps(events, nvtx), summarize_timeline(events)
-    items = findings_of(events, steps, rules, disabled)
+    items = findings_of(events, replayed(events, steps), rules, disabled)
     if any(item.rule.about == "application" for item in items):
         notes = ranks_of(events, steps).notes
         report = structs.replace(summary.report, notes=(*summary.report.notes, *notes))
@@ -94,25 +103,25 @@ def with_findings(
 
 def findings_of(
     events: Events,
-    steps: Sequence[Steps],
+    what_if: WhatIf | None,
     rules: Sequence[Rule],
     disabled: Collection[str] = (),
 ) -> tuple[Finding, ...]:
-    """What rules find in these steps of all processes; see `findings`."""
-    step = quantities(events, steps)
+    """What rules find in the replayed steps; see `findings`."""
+    step = quantities_of(events, what_if)
     shipped = shipped_rules() if step or lost_work(events) else ()
     whole = [rule for rule in rules if rule.about == "timeline" and rule not in shipped]
     items = timeline_items(region.measure(events), whole, disabled) if whole else ()
-    by_ceiling = sorted((*application_items(step, rules, disabled), *items), key=_ceiling)
+    by_gain = sorted((*application_items(step, rules, disabled), *items), key=_gain)
     return (
-        tuple(replace(item, rank=rank) for rank, item in enumerate(by_ceiling, 1))
+        tuple(replace(item, rank=rank) for rank, item in enumerate(by_gain, 1))
         if step
         else items
     )
 
 
-def _ceiling(item: Finding) -> float:
-    return -item.range[1]
+def _gain(item: Finding) -> float:
+    return -item.speedup
 
 
 def quantities(
@@ -121,21 +130,39 @@ def quantities(
     known: float | None = None,
     host: float | None = None,
 ) -> Mapping[str, float]:
-    """The quantities of the step of the program on the first GPU; none of a program that repeats
-    nothing, or whose calls or GPU work were not recorded.
+    """The quantities of the step of the program on the first GPU; see `replayed`."""
+    return quantities_of(events, replayed(events, steps, known, host))
+
+
+def replayed(
+    events: Events,
+    steps: Sequence[Steps],
+    known: float | None = None,
+    host: float | None = None,
+) -> WhatIf | None:
+    """The replay of a step of the program on the first GPU; None of a program that repeats nothing,
+    or whose calls or GPU work were not recorded.
 
     `known` and `host` are what WhatIf takes.
     """
     if not len(events.calls) or not steps:
-        return {}
+        return None
     ranks = ranks_of(events, steps)
     if len(ranks.first) < 2 or any(lost_work(events, each.process) for each in ranks.steps):
+        return None
+    return WhatIf(events, steps, known, host)
+
+
+def quantities_of(events: Events, what_if: WhatIf | None) -> Mapping[str, float]:
+    """The quantities of a replayed step; none without one."""
+    if what_if is None:
         return {}
-    what_if = WhatIf(events, steps, known, host)
+    ranks = what_if.ranks
     return {
         "step_time": ranks.first.median,
         "gpu_busy_share": fmean(_busy_share(events, each) for each in ranks.steps),
         **_evidence(what_if.replay, what_if.sm_count),
+        **kernel_quantities(what_if.replay),
         **_savings(what_if),
     }
 
@@ -147,7 +174,6 @@ def _savings(what_if: WhatIf) -> dict[str, float]:
     savings = {name: saved(change) for name, change in CHANGES.items()}
     prefetched = CHANGES["saved_by_prefetch"]
     ahead = saved(prefetched | Change(unsynchronized=True))
-    working = _host_time(what_if.replay) / what_if.present
     faster = Change(
         kernels={work.group: FASTER for work in what_if.replay.works if work.role == "kernel"}
     )
@@ -160,7 +186,6 @@ def _savings(what_if: WhatIf) -> dict[str, float]:
         by_kernels = max(by_kernels, beside)
     return {
         **savings,
-        "saved_by_one_thread": min(savings["saved_by_prefetch"], max(0.0, 1 - working)),
         _WAITS: waits,
         "saved_by_kernels": by_kernels,
         "saved_by_all": saved(plan([*CHANGES, _WAITS])),

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from functools import cache, lru_cache
+from typing import Any
+
+from msgspec import Struct
 
 from profkit.core.yaml_files import shipped_yaml
-from profkit.ui.names import own_name
 
 COMMUNICATION, OPTIMIZER, OTHER, GRAPH = "communication", "optimizer", "other", "CUDA graph"
+GEMM, CONVOLUTION, ATTENTION, SOFTMAX = "GEMM", "convolution", "attention", "softmax"
+ELEMENTWISE, COPY, GEMV = "elementwise", "copy", "GEMV"
+PRODUCTS = frozenset({GEMM, CONVOLUTION})
+"""Kinds whose work tensor cores do."""
+ON_TENSOR_CORES = {"TF32": 4, "BF16": 2, "FP16": 2, "FP8": 1, "INT8": 1}
+"""Arithmetic that only tensor cores have in libraries' kernels, and bytes of an operand."""
+_ALIGNED = 16  # bytes of operands that tensor-core kernels load at once (cp.async)
 
 _LONGEST = 4096  # characters of a name, chosen: templates make 3,000; patterns take their square
-_TILE = re.compile(r"_?(tilesize)?\d+x\d+.*")
+_ALIGNMENT = re.compile(r"_align[a-z]?(\d+)(?=_|$)")
 _COLLECTIVES = re.compile(
     r"AllReduce|AllGather|ReduceScatter|Broadcast|SendRecv|AllToAll|Reduce|all_?reduce|"
     r"all_?gather|reduce_?scatter|broadcast|all_?to_?all|cross_device_reduce|barrier"
@@ -30,27 +38,78 @@ _COLLECTIVE_NAMES = {
 }
 
 
+class KernelTraits(Struct, frozen=True):
+    """What a kernel's name says: its kind, "other" where no pattern matches, and the `arithmetic` of
+    a matrix product, convolution or attention, "" where the name doesn't say it.
+
+    `compiled`: made by a compiler that fuses. `layout`: a copy between layouts of images. `fused`:
+    an optimizer that does all of its arithmetic at once. `unaligned`: operands on tensor cores that
+    are read in pieces below 16 bytes. `single`: works on FP32 data. `update`: arithmetic of an
+    optimizer. `planar`: of images whose channels are apart (NCHW). `is_loss`: the softmax of a loss.
+    """
+
+    kind: str
+    arithmetic: str = ""
+    compiled: bool = False
+    layout: bool = False
+    fused: bool = False
+    unaligned: bool = False
+    single: bool = False
+    update: bool = False
+    planar: bool = False
+    is_loss: bool = False
+
+    @property
+    def group(self) -> str:
+        """The kind, apart by what limits it."""
+        if self.layout:
+            return "layout conversion"
+        if self.kind == OPTIMIZER and self.fused:
+            return "optimizer, fused"
+        made = "compiled" if self.compiled and self.kind not in {*PRODUCTS, ATTENTION} else ""
+        return ", ".join(filter(None, (self.kind, self.arithmetic, made)))
+
+
 @lru_cache(maxsize=10_000)
+def kernel_traits(name: str) -> KernelTraits:
+    """The traits of a kernel of this demangled name."""
+    plain = _plain(name[:_LONGEST])
+    patterns, kinds = _patterns(), _kinds()
+    kind = next((kind for kind, pattern in kinds if pattern.search(plain)), OTHER)
+    arithmetic = ""
+    if kind in {*PRODUCTS, ATTENTION, GEMV}:
+        arithmetic = next((each for each, known in _arithmetic() if known.search(name)), "")
+    aligned = min(map(int, _ALIGNMENT.findall(plain)), default=_ALIGNED)
+    return KernelTraits(
+        kind=kind,
+        arithmetic=arithmetic,
+        compiled=bool(patterns["compiled"].search(plain)),
+        layout=kind == COPY and bool(patterns["layout"].search(plain)),
+        fused=kind == OPTIMIZER and bool(patterns["fused_optimizer"].search(name)),
+        unaligned=aligned * ON_TENSOR_CORES.get(arithmetic, _ALIGNED) < _ALIGNED,
+        single=bool(patterns["single"].search(name)),
+        update=kind == OPTIMIZER or bool(patterns["update"].search(name)),
+        planar=bool(patterns["planar"].search(plain)),
+        is_loss=kind == SOFTMAX and bool(patterns["loss"].search(name)),
+    )
+
+
 def kernel_kind(name: str) -> str:
     """The kind of a kernel of this demangled name, "other" where no pattern matches."""
-    plain = _plain(name[:_LONGEST])
-    return next((kind for kind, pattern in _patterns() if pattern.search(plain)), OTHER)
+    return kernel_traits(name).kind
+
+
+@cache
+def group_statement(group: str) -> str:
+    """What the names of a group's kernels say of its limit; "" for nothing."""
+    rows = _document()["statements"].items()
+    return next((text for pattern, text in rows if re.search(pattern, group)), "")
 
 
 def collective(name: str) -> str:
     """What a communication kernel does, such as "all-reduce"; "communication" where unknown."""
     match = _COLLECTIVES.search(name)
     return _COLLECTIVE_NAMES[re.sub("_", "", match[0]).lower()] if match else COMMUNICATION
-
-
-@lru_cache(maxsize=10_000)
-def kernel_family(name: str) -> str:
-    """What a kernel is a variant of: equal for kernels that differ in template arguments or tiles,
-    and for those that a generator makes for one kind of work."""
-    name = name[:_LONGEST]
-    plain = _plain(name)
-    made = (family for family, pattern in _families() if pattern.search(plain))
-    return next(made, None) or _TILE.sub("", own_name(name))
 
 
 def _plain(name: str) -> str:
@@ -64,17 +123,23 @@ def _plain(name: str) -> str:
     return text
 
 
-def all_kinds() -> Iterable[str]:
-    return (*(kind for kind, _ in _patterns()), OTHER)
+@cache
+def _document() -> dict[str, Any]:
+    document: dict[str, Any] = shipped_yaml("profkit.application", "kernel_kinds.yaml")
+    return document
 
 
 @cache
-def _families() -> tuple[tuple[str, re.Pattern[str]], ...]:
-    rows = shipped_yaml("profkit.application", "kernel_kinds.yaml")["families"]
-    return tuple((name, re.compile(pattern)) for name, pattern in rows.items())
+def _arithmetic() -> tuple[tuple[str, re.Pattern[str]], ...]:
+    return tuple((name, re.compile(text)) for name, text in _document()["arithmetic"].items())
 
 
 @cache
-def _patterns() -> tuple[tuple[str, re.Pattern[str]], ...]:
-    rows = shipped_yaml("profkit.application", "kernel_kinds.yaml")["kinds"]
-    return tuple((row["kind"], re.compile("|".join(row["match"]))) for row in rows)
+def _kinds() -> tuple[tuple[str, re.Pattern[str]], ...]:
+    return tuple((row["kind"], re.compile("|".join(row["match"]))) for row in _document()["kinds"])
+
+
+@cache
+def _patterns() -> dict[str, re.Pattern[str]]:
+    names = "layout", "compiled", "fused_optimizer", "single", "update", "planar", "loss"
+    return {name: re.compile(_document()[name]) for name in names}

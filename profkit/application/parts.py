@@ -20,9 +20,8 @@ from profkit.application.cuda_calls import call_kind
 from profkit.application.kernel_kinds import (
     COMMUNICATION,
     GRAPH,
-    all_kinds,
     collective,
-    kernel_kind,
+    kernel_traits,
 )
 from profkit.application.nccl_calls import latest_starts
 from profkit.application.steps import Steps
@@ -226,8 +225,9 @@ def _chunks(work: Work, steps: Steps) -> Iterator[_Typical]:
 
 def _parts_of(program: _Program, typical: _Typical, kernel_time: Amounts) -> list[Part]:
     events, work = program.events, program.work_within(typical.bounds)
-    names = (*all_kinds(), GRAPH)
-    kind = _kinds(events, work, names)
+    groups = [kernel_traits(item.name).group for item in events.kernel_names]
+    names = tuple(dict.fromkeys((*groups, COMMUNICATION, GRAPH)))
+    kind = _kinds(events, work, groups, names)
     talking = kind == names.index(COMMUNICATION)
     computing = (work.table != MEMORY) & ~talking
     own, parts = _kernel_parts(work, computing, kind, names, typical)
@@ -255,10 +255,12 @@ def _cover(work: Work, chosen: Mask) -> Cover:
     return intervals.union(work.start[chosen], work.end[chosen])
 
 
-def _kinds(events: Events, work: Work, names: Sequence[str]) -> Integers:
-    """The kind of each work as a place in `names`; -1 for copies and fills."""
+def _kinds(
+    events: Events, work: Work, groups: Sequence[str], names: Sequence[str]
+) -> Integers:
+    """The group of each work as a place in `names`; -1 for copies and fills."""
     numbers = {name: number for number, name in enumerate(names)}
-    table = np.array([numbers[kernel_kind(item.name)] for item in events.kernel_names], np.int64)
+    table = np.array([numbers[group] for group in groups], np.int64)
     kinds = np.where(work.table == MEMORY, -1, numbers[GRAPH])
     kernels = work.table == KERNEL
     if len(table):
@@ -269,7 +271,7 @@ def _kinds(events: Events, work: Work, names: Sequence[str]) -> Integers:
 def _kernel_parts(
     work: Work, computing: Mask, kind: Integers, names: Sequence[str], typical: _Typical
 ) -> tuple[Amounts, list[Part]]:
-    """Each kernel's time in typical steps, and the parts by kind.
+    """Each kernel's time in typical steps, and the parts by group.
 
     Where k kernels run at once, each has 1/k of the time.
     """

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+
 import numpy as np
 from msgspec import Struct
 
-from profkit.application.kernel_kinds import COMMUNICATION, kernel_family, kernel_kind
+from profkit.application.kernel_kinds import COMMUNICATION, kernel_traits
 from profkit.application.parts import KERNELS, StepParts
 from profkit.application.steps import Steps
 from profkit.application.work import Mask, dense, kernels_of, streams_of
@@ -14,11 +17,10 @@ from profkit.timeline.events import Events
 
 EXPLAINED = 0.9
 """Share of the time of kernels that the picked ones explain, unless asked for another."""
-MOST_KERNELS = 8
-"""Families of kernels that are picked; chosen: what a person reads."""
+_MOST_PICKS = 24  # launches, chosen: ncu takes a fraction of a second for each
+_MOST_OF_GROUP = 6  # shapes of a group, chosen: a matrix product of a layer, forward and backward
 _EARLY_STEPS = 3  # from which a launch is picked, so that a second run may end early; chosen
 _BITS = 42  # of a duration in ns: more than an hour
-_SECOND_SHAPE = 0.25  # share of a family's time from which a second shape is picked; chosen
 
 
 class KernelUse(Struct, frozen=True):
@@ -31,8 +33,7 @@ class KernelUse(Struct, frozen=True):
 
     name: int
     configuration: int
-    kind: str
-    family: str
+    group: str
     time: float
     share: float
     launches: int
@@ -58,13 +59,13 @@ class Pick(Struct, frozen=True):
     launch_index: int
     skip: int
     nvtx: tuple[str, ...]
-    family: str = ""
+    group: str = ""
 
 
 class Ranking(Struct, frozen=True):
     """The kernels of a step, most time first, and the launches that represent them.
 
-    `explained` is the share of the kernels' time that the families of the picked ones have, `own`
+    `explained` is the share of the kernels' time that the groups of the picked ones have, `own`
     that of the picked names and configurations alone. Collectives are no part of it; `unknown` is
     the share of graphs whose kernels are unknown. `steps` are those that the kernels are of.
     """
@@ -80,20 +81,12 @@ class Ranking(Struct, frozen=True):
 def ranking(events: Events, parts: StepParts, explain: float = EXPLAINED) -> Ranking:
     """The kernels of the typical steps by their time on the critical path."""
     uses = _uses(events, parts)
-    families: dict[str, list[KernelUse]] = {}
-    for use in uses:
-        families.setdefault(use.family, []).append(use)
-    groups = sorted(families.values(), key=lambda group: -sum(use.time for use in group))
     known = sum(use.time for use in uses)
-    picked: list[KernelUse] = []
-    reached = 0.0
-    for group in groups[:MOST_KERNELS]:
-        if reached >= explain * known:
-            break
-        time = sum(use.time for use in group)
-        picked.append(group[0])
-        picked += [use for use in group[1:2] if use.time >= _SECOND_SHAPE * time]
-        reached += time
+    times: dict[str, float] = defaultdict(float)
+    for use in uses:
+        times[use.group] += use.time
+    picked = _chosen(uses, times, explain)
+    reached = sum(times[group] for group in {use.group for use in picked})
     whole = sum(float(part.times.sum()) for part in parts.group(KERNELS)) or known or 1.0
     return Ranking(
         kernels=uses,
@@ -103,6 +96,23 @@ def ranking(events: Events, parts: StepParts, explain: float = EXPLAINED) -> Ran
         unknown=max(0.0, whole - known) / whole if parts.group(KERNELS) else 0.0,
         steps=len(parts.wall),
     )
+
+
+def _chosen(
+    uses: Sequence[KernelUse], times: Mapping[str, float], explain: float
+) -> list[KernelUse]:
+    """Kernels by time until their groups, and most of each group, have a share of the time."""
+    picked: list[KernelUse] = []
+    reached = 0.0
+    for group in sorted(times, key=lambda each: -times[each]):
+        if reached >= explain * sum(times.values()) or len(picked) >= _MOST_PICKS:
+            break
+        own = [use for use in uses if use.group == group]
+        covered = np.cumsum([use.time for use in own])
+        count = int(np.searchsorted(covered, explain * times[group])) + 1
+        picked += own[: min(count, _MOST_OF_GROUP, _MOST_PICKS - len(picked))]
+        reached += times[group]
+    return picked
 
 
 def _uses(events: Events, parts: StepParts) -> tuple[KernelUse, ...]:
@@ -126,8 +136,7 @@ def _uses(events: Events, parts: StepParts) -> tuple[KernelUse, ...]:
         KernelUse(
             name=int(groups[place] // shapes),
             configuration=int(groups[place] % shapes),
-            kind=kernel_kind(events.kernel_names[int(groups[place] // shapes)].name),
-            family=kernel_family(events.kernel_names[int(groups[place] // shapes)].name),
+            group=kernel_traits(events.kernel_names[int(groups[place] // shapes)].name).group,
             time=float(times[place]),
             share=float(times[place]) / parts.total,
             launches=int(launches[place]),
@@ -168,7 +177,7 @@ def _picks(events: Events, steps: Steps, uses: list[KernelUse]) -> tuple[Pick, .
         picks.append(
             Pick(
                 **part(steps, "process", "device"),
-                **part(use, "name", "configuration", "share", "family"),
+                **part(use, "name", "configuration", "share", "group"),
                 kernel=int(rows[index]),
                 launch_index=index,
                 skip=int((kernels.name[rows[:index]] == use.name).sum()),

@@ -27,10 +27,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from profkit.application.cuda_calls import ALLOCATION, call_kind
+from profkit.application.kernel_kinds import KernelTraits, kernel_traits
 from profkit.application.repetition import Mask
 from profkit.application.steps import Steps
 from profkit.core.errors import BadInput
 from profkit.core.typed_file import part
+from profkit.hardware.gpus import flop_per_cycle
 from profkit.timeline.events import Events, GpuWork, Times
 
 US = 1e3  # ns
@@ -124,11 +126,13 @@ class Work:
 
 @dataclass(kw_only=True)
 class Graph:
-    """Calls and GPU work; times in ns. `members` are the works of each collective, `transfers` the
-    times of their data, `latency` and `gap` those that launches typically have."""
+    """Calls and GPU work; times in ns. `traits` are of kernels by the index of their name, `members`
+    the works of each collective, `transfers` the times of their data, `latency` and `gap` those that
+    launches typically have."""
 
     calls: list[Call] = field(default_factory=list)
     works: list[Work] = field(default_factory=list)
+    traits: Sequence[KernelTraits] = ()
     lanes: int = 0
     rank_of_stream: list[int] = field(default_factory=list)
     members: list[list[int]] = field(default_factory=list)
@@ -143,7 +147,7 @@ class Replay(Graph):
 
     `recorded` is the time of a step as recorded, `steps` their number; `repeats` is false where
     the program has no steps, and its time is from `begin`. `launch` is the time of a call that
-    launches.
+    launches, `rates` are FLOP in a cycle of an SM (`hardware.gpus`).
     """
 
     order: list[tuple[int, int]]
@@ -154,6 +158,7 @@ class Replay(Graph):
     launch: float
     ranks: int
     balanced: bool = False
+    rates: Mapping[str, float] = field(default_factory=dict)
 
 
 CALL, RETURN, WORK, MEET = range(4)
@@ -361,6 +366,7 @@ class _Recorded(Graph):
     def __init__(self, events: Events) -> None:
         super().__init__()
         self.events = events
+        self.traits = [kernel_traits(name.name) for name in events.kernel_names]
         self.call_index: dict[int, int] = {}
         self.streams: dict[int, int] = {}
         self.roles = [_role(name) for name in events.call_names]
@@ -812,6 +818,7 @@ class _Recorded(Graph):
             begin=self._begin(),
             launch=median(launches) if launches else TYPICAL_LATENCY,
             ranks=ranks,
+            rates=flop_per_cycle(self.events.gpus[0].cc) if self.events.gpus else {},
         )
 
 

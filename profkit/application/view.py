@@ -11,6 +11,7 @@ import numpy as np
 from profkit.application.application import Application, Process, Row, table
 from profkit.application.collectives import bandwidth_words
 from profkit.application.drawing import timeline_widget
+from profkit.application.groups import explained_share
 from profkit.application.parts import (
     COPIES,
     GAPS,
@@ -34,6 +35,7 @@ _NAMED = 3  # fixes, causes and copies in the conclusion, chosen: the tables hav
 _OF_KERNELS = "saved_by_kernels"  # by 10%, assumed without a profile: no figure for a headline
 _MUCH_IDLE = 0.1  # share of the step, chosen: it needs a word where no fix is found
 _SHOWN_FROM = 0.01  # share of the step of a cause in the conclusion, chosen
+_PICKS = 8  # launches to profile that are listed, chosen: the others are in JSON
 _MANY_COPIES = 10  # of a step, named whatever their time is; chosen
 _NOTE = (
     "Each instant belongs to one part: to kernels, else communication, copies, memset, idle. "
@@ -75,7 +77,7 @@ def application_document(
     if others:
         blocks += [doc.Heading("Other processes"), doc.Lines(tuple(map(_in_short, others)))]
     remarks = [doc.Note(note) for note in notes(application)]
-    blocks += [_picks(first), *([doc.Lines((), gap=True)] if remarks else []), *remarks]
+    blocks += [*_groups(application), _picks(first), *([doc.Lines((), gap=True)] if remarks else []), *remarks]
     blocks.append(doc.Lines((doc.styled("Next: ", doc.code(_command(first))),), gap=True))
     return doc.Document(f"{Path(path).name}: {headline}", tuple(blocks))
 
@@ -179,18 +181,33 @@ def _in_short(process: Process) -> str:
     return f"GPU {process.steps.device}: {_headline(process)}; {', '.join(shares)}"
 
 
+def _groups(application: Application) -> Iterator[doc.Table]:
+    """The groups of kernels with what limits them."""
+    groups = application.groups
+    rows = tuple(
+        (group.name, percent(group.share), f"{group.launches:,.0f}", literal(group.text))
+        for group in groups
+        if group.share >= _SHOWN_FROM
+    )
+    if rows:
+        unknown = [group.name for group in groups if not group.is_explained]
+        note = f"{percent(explained_share(groups))} of the kernels' time has a finding or a limit"
+        note += f"; not: {', '.join(map(literal, unknown))}" if unknown else ""
+        yield doc.Table("What limits kernels", ("Group", "Share", "Launches", "Limit"), rows, note)
+
+
 def _picks(process: Process) -> doc.Table:
     events, ranking = process.named, process.ranking
     rows = []
-    for pick in ranking.picks:
+    for pick in sorted(ranking.picks, key=lambda pick: -pick.share)[:_PICKS]:
         shape = events.configurations[pick.configuration]
         sizes = f"{extent(shape.grid)} / {extent(shape.block)}"
         name = doc.code(events.kernel_names[pick.name].name)
         rows.append((name, percent(pick.share), sizes, f"{pick.launch_index:,}"))
-    families = plural(len({pick.family for pick in ranking.picks}), "family")
+    groups = plural(len({pick.group for pick in ranking.picks}), "group")
     note = (
-        f"{families} of kernels with {percent(ranking.explained)} of the kernels' time, "
-        f"represented by {plural(len(rows), 'launch')}; launches of the same kernels and "
+        f"{groups} of kernels with {percent(ranking.explained)} of the kernels' time, "
+        f"represented by {plural(len(ranking.picks), 'launch')}; launches of the same kernels and "
         f"configurations take {percent(ranking.own)}"
     )
     return doc.Table(

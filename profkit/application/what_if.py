@@ -17,6 +17,7 @@ from operator import attrgetter
 
 from msgspec import Struct
 
+from profkit.application import kernel_changes
 from profkit.application.ranks import ranks_of
 from profkit.application.replay import (
     LONG_GAP,
@@ -49,6 +50,10 @@ _OF_CALL, _OF_WORK = (  # ten times faster than copy.copy
     attrgetter(*(field.name for field in fields(kind))) for kind in (Call, Work)
 )
 
+_OF_KERNELS = (
+    "arithmetic", "channels_last", "padded", "compiled", "updated", "attended", "batched",
+)  # fmt: skip
+
 Group = tuple[int, int]
 """A kernel's name and its launch configuration, as indices into the tables of `Events`."""
 
@@ -64,6 +69,10 @@ class Change:
     `prefetched`: long host time without a CUDA call runs in other threads. `unsynchronized`: the
     host waits for nothing. `preallocated`: no memory is allocated or freed. `concurrent`: equal
     small kernels in a row run side by side. `balanced`: all ranks take the same time.
+
+    Those of kernels are as in `kernel_changes`: `arithmetic` is the data type of matrix products and
+    convolutions ("" for that of the program); `channels_last`, `padded`, `compiled`, `updated` (an
+    optimizer in one kernel), `attended` (attention in one kernel) and `batched`.
     """
 
     kernels: Mapping[Group, float] = field(default_factory=dict)
@@ -76,6 +85,18 @@ class Change:
     preallocated: bool = False
     concurrent: bool = False
     balanced: bool = False
+    arithmetic: str = ""
+    channels_last: bool = False
+    padded: bool = False
+    compiled: bool = False
+    updated: bool = False
+    attended: bool = False
+    batched: bool = False
+
+    @property
+    def of_kernels(self) -> bool:
+        """Whether it changes what kernels do, and not only when they run."""
+        return any(getattr(self, name) for name in _OF_KERNELS)
 
     def __or__(self, other: Change) -> Change:
         both = (self.kernels, other.kernels)
@@ -85,8 +106,10 @@ class Change:
         flags = {
             each.name: getattr(self, each.name) or getattr(other, each.name)
             for each in fields(self)
-            if each.name not in {"kernels", "copies"}
+            if each.name not in {"kernels", "copies", "arithmetic"}
         }
+        # the names of 16-bit types are first
+        flags["arithmetic"] = min(filter(None, (self.arithmetic, other.arithmetic)), default="")
         return Change(kernels=kernels, copies=min(self.copies, other.copies), **flags)
 
 
@@ -106,7 +129,7 @@ class WhatIf:
         known: float | None = None,
         host: float | None = None,
     ) -> None:
-        ranks = ranks_of(events, steps)
+        self.ranks = ranks = ranks_of(events, steps)
         self.replay = replay_of(events, ranks.steps)
         self.replay_error = step_time(self.replay) / self.replay.recorded - 1
         if host is None:
@@ -183,6 +206,13 @@ def changed(replay: Replay, change: Change, sm_count: int = 0) -> Replay:
         (change.unsynchronized, _let_run_ahead),
         (change.preallocated, _preallocate),
         (change.overlapped, partial(_overlap_communication, sm_count=sm_count)),
+        (change.updated, kernel_changes.fuse_updates),
+        (change.attended, kernel_changes.fuse_attention),
+        (change.batched, kernel_changes.batch_products),
+        (change.channels_last, kernel_changes.store_channels_last),
+        (change.padded, kernel_changes.pad),
+        (bool(change.arithmetic), partial(kernel_changes.convert, arithmetic=change.arithmetic)),
+        (change.compiled, kernel_changes.compile_chains),
         (change.graphs, _capture),
         (change.concurrent, partial(_run_side_by_side, sm_count=sm_count)),
     ):

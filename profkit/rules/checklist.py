@@ -339,10 +339,10 @@ def timeline_items(
 def application_items(
     quantities: Mapping[str, float], rules: Sequence[Rule], disabled: Collection[str] = ()
 ) -> tuple[Finding, ...]:
-    """What rules find in an application's step, by its quantities, the highest ceiling first."""
+    """What rules find in an application's step, by its quantities, the likeliest gain first."""
     items = _items(diagnose_application(quantities, _enabled(rules, disabled)), Wholes({}))
-    by_ceiling = sorted(items, key=lambda item: item.range[1], reverse=True)
-    return tuple(replace(item, rank=rank) for rank, item in enumerate(by_ceiling, 1))
+    by_gain = sorted(items, key=lambda item: item.speedup, reverse=True)
+    return tuple(replace(item, rank=rank) for rank, item in enumerate(by_gain, 1))
 
 
 def _enabled(rules: Sequence[Rule], disabled: Collection[str]) -> list[Rule]:

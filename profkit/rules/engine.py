@@ -435,10 +435,13 @@ class _Timeline(_Table[None]):
         best = min(max(1 - relieved, _LEAST), 1.0)
         left = self._at(rule.time, rule, index) if rule.time else best
         likely = min(max(left, best), 1.0)
+        lowest = (1 + likely) / 2
+        if rule.reached:
+            lowest, likely, best = (best**power for power in rule.reached)
         span = self._quantities[_SPANS[rule.about]]
         return Estimate(
             likely=1 / likely,
-            low=2 / (1 + likely),
+            low=1 / lowest,
             high=1 / best,
             bounded_by="everything else",
             bound_seconds=best * span,

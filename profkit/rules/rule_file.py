@@ -51,6 +51,7 @@ _DEEPEST = 10  # levels of a file, chosen: twice what a rule needs
 _SIMILAR = 0.5  # of a misspelled name, chosen: a whole word less or more is still close
 _CHANGES = ("relieves", "takes")
 _SHARES = ("time", "flop", "bound")
+_FOR_APPLICATIONS = {"reached", "switches"}
 _FOR_KERNELS = {"takes", "flop", "bound", "first", "numerics", "spans", "match", "blame"}
 _OTHERS = {"timeline": "a timeline", "application": "an application"}
 _LISTED = 45
@@ -128,7 +129,9 @@ class RuleForm(Model, frozen=True, kw_only=True, dict=True):
     `match` selects the warp samples for `matched`: those of any of its blocks. `blame` names the
     line quantities whose sum ranks the locations, `evidence` quantities to list besides the
     conditions, `verify` how quantities should change after the fix. The most useful of the
-    `actions` is first.
+    `actions` is first. Of an application's step, `reached` are the powers of the replayed factor
+    that recorded fixes reached, low, likely and high, `switches` those of `profkit try` that make
+    the change, the first of which is what is estimated.
     """
 
     name: Annotated[str, Meta(pattern="^[a-z][a-z0-9_]*$")]
@@ -153,6 +156,8 @@ class RuleForm(Model, frozen=True, kw_only=True, dict=True):
         name="blame", default=()
     )
     evidence: tuple[str, ...] = ()
+    reached: tuple[float, float, float] | None = None
+    switches: tuple[Text, ...] = ()
     things_to_do: Annotated[tuple[Text | Action, ...], Meta(min_length=1)] = field(name="actions")
     verify: Texts
 
@@ -488,6 +493,9 @@ def _faults_of_names(rule: Mapping[str, Any]) -> Iterator[tuple[Place, str]]:
     if about in _OTHERS:
         for part in _FOR_KERNELS & rule.keys():
             yield (part,), f"{part!r} is not valid in a rule about {_OTHERS[about]}"
+    if about != "application":
+        for part in _FOR_APPLICATIONS & rule.keys():
+            yield (part,), f"{part!r} is only valid in a rule about an application"
 
 
 def _texts(rule: Mapping[str, Any]) -> Iterator[tuple[Place, str, Any]]:

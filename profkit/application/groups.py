@@ -1,0 +1,178 @@
+"""Groups of a step's kernels, by what they do and what limits them, over all launch configurations.
+
+Each has a finding, the rule whose change takes most of its time, or else what its kernels' names and
+launches say: what has neither is named and left to a profile.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from profkit.application.causes import plan
+from profkit.application.kernel_kinds import group_statement, kernel_traits
+from profkit.application.parts import StepParts
+from profkit.application.ranking import KernelUse, Ranking
+from profkit.application.replay import Work
+from profkit.application.what_if import WhatIf, changed
+from profkit.core.typed_file import Amount, Count, Model
+from profkit.rules.finding import Finding
+from profkit.timeline import nesting
+from profkit.timeline.events import Events
+
+_RELIEVED = 0.1  # of a group's time, chosen: less is not what limits it
+_MOST = 0.5  # of what another change takes of a group's time, chosen: about as much
+_FEW_BLOCKS = 0.5  # of a group's time in grids of few blocks, chosen: most of it
+_CALLERS = 2  # modules or operators that are named, chosen
+_CALLER = 0.1  # of a group's time from which one is, chosen
+_NUMBERS = re.compile(r", (op_id|seq|sizes|input_op_ids)\b.*")
+"""What torch's emit_nvtx puts behind the name of an operator."""
+
+
+class GroupRow(Model, frozen=True, kw_only=True):
+    """A group of kernels: its time per step in seconds and as share of the step, launches per step.
+
+    `finding` is the rule whose change takes most of its time, `relieved` the share of the group's
+    time that this takes at best; `statement` is what is known without one, "" for nothing. `callers`
+    are the NVTX ranges around most launches: modules or operators.
+    """
+
+    name: str
+    seconds: Amount
+    share: Amount
+    launches: Amount
+    kernels: Count
+    finding: str = ""
+    title: str = ""
+    relieved: Amount = 0.0
+    statement: str = ""
+    callers: tuple[str, ...] = ()
+
+    @property
+    def is_explained(self) -> bool:
+        return bool(self.finding or self.statement)
+
+    @property
+    def text(self) -> str:
+        """What limits it and where it is launched, in words."""
+        callers = f"in {', '.join(self.callers)}" if self.callers else ""
+        limit = self.title or self.statement or "not known without a profile"
+        return "; ".join(filter(None, (limit, callers)))
+
+
+def explained_share(groups: Sequence[GroupRow]) -> float:
+    """The share of the kernels' time in groups with a finding or a statement."""
+    total = sum(group.share for group in groups)
+    return sum(group.share for group in groups if group.is_explained) / total if total else math.nan
+
+
+def kernel_groups(
+    events: Events,
+    parts: StepParts,
+    ranking: Ranking,
+    step: float,
+    findings: Iterable[Finding] = (),
+    what_if: WhatIf | None = None,
+) -> tuple[GroupRow, ...]:
+    """The groups of the kernels of a ranking, most time first; a step takes `step` seconds, `what_if`
+    replays the same kernels."""
+    uses: dict[str, list[KernelUse]] = defaultdict(list)
+    for use in ranking.kernels:
+        uses[use.group].append(use)
+    reliefs = list(_reliefs(what_if, findings)) if what_if else []
+    callers = _callers(events, parts)
+    sm_count = min((gpu.sm_count for gpu in events.gpus), default=0)
+    rows = [
+        GroupRow(
+            name=name,
+            share=(share := sum(use.share for use in own)),
+            seconds=share * step,
+            launches=sum(use.launches for use in own) / ranking.steps,
+            kernels=len({use.name for use in own}),
+            callers=callers.get(name, ()),
+            **(_finding(name, reliefs) or {"statement": _statement(events, own, sm_count)}),
+        )
+        for name, own in uses.items()
+    ]
+    return tuple(sorted(rows, key=lambda row: -row.share))
+
+
+def _finding(
+    group: str, reliefs: Sequence[tuple[Finding, Mapping[str, float]]]
+) -> dict[str, Any]:
+    """The first finding whose change takes much of a group's time, as fields of its row."""
+    most = max((shares.get(group, 0.0) for _, shares in reliefs), default=0.0)
+    for item, shares in reliefs:
+        relieved = shares.get(group, 0.0)
+        if relieved >= max(_RELIEVED, _MOST * most):
+            return {"finding": item.rule.name, "title": item.title, "relieved": relieved}
+    return {}
+
+
+def _statement(events: Events, uses: Sequence[KernelUse], sm_count: int) -> str:
+    """What names and launches say without a finding."""
+    time = sum(use.time for use in uses)
+    few = sum(use.time for use in uses if 2 * _blocks(events, use) <= sm_count)
+    if few > _FEW_BLOCKS * time:
+        return f"grids of fewer blocks than half of the {sm_count} SMs"
+    return group_statement(uses[0].group)
+
+
+def _blocks(events: Events, use: KernelUse) -> int:
+    return math.prod(events.configurations[use.configuration].grid)
+
+
+def _reliefs(
+    what_if: WhatIf, findings: Iterable[Finding]
+) -> Iterator[tuple[Finding, Mapping[str, float]]]:
+    """Of each group's time the share that the change of a finding takes."""
+    before = _times(what_if)
+    for item in findings:
+        change = plan(item.rule.relieves)
+        if change.of_kernels:
+            after = _times(what_if, changed(what_if.replay, change).works)
+            yield item, {name: 1 - after.get(name, 0) / time for name, time in before.items() if time}
+
+
+def _times(what_if: WhatIf, works: Iterable[Work] | None = None) -> Mapping[str, float]:
+    replay = what_if.replay
+    times: dict[str, float] = defaultdict(float)
+    for work in replay.works if works is None else works:
+        if work.role == "kernel":
+            times[replay.traits[work.group[0]].group] += work.duration
+    return times
+
+
+def _callers(events: Events, parts: StepParts) -> Mapping[str, tuple[str, ...]]:
+    """By group the innermost NVTX ranges around its launches, but the one of a step."""
+    kernels = events.kernels
+    rows = np.flatnonzero((parts.kernel_time > 0) & (kernels.call >= 0))
+    if not len(events.ranges) or not len(rows):
+        return {}
+    around = nesting.around(events, kernels.call[rows])
+    names = [_caller(path, parts.steps.basis.range) for path in around.paths]
+    groups = [kernel_traits(name.name).group for name in events.kernel_names]
+    times: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
+    codes = kernels.name[rows].astype(np.int64) * len(names) + around.path
+    codes, places = np.unique(codes, return_inverse=True)
+    sums = np.bincount(places, weights=parts.kernel_time[rows])
+    for code, time in zip(codes.tolist(), sums.tolist(), strict=True):
+        times[groups[code // len(names)]][names[code % len(names)]] += time
+    return {
+        group: tuple(
+            name
+            for name in sorted(named, key=lambda name: -named[name])[:_CALLERS]
+            if name and named[name] >= _CALLER * sum(named.values())
+        )
+        for group, named in times.items()
+    }
+
+
+def _caller(path: Sequence[str], step: str | None) -> str:
+    name = path[-1] if path else ""
+    return "" if name == step else _NUMBERS.sub("", name)

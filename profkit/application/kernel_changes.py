@@ -1,0 +1,148 @@
+"""What changes of a program make of its kernels, each in its best case, in a replay of its steps.
+
+What a kernel does is told by its name, so that these are bounds by kind: arithmetic takes as long as
+the rates of two data types differ, a pass over memory as long as the bytes that remain.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+
+from profkit.application import sequences
+from profkit.application.kernel_kinds import (
+    ATTENTION,
+    CONVOLUTION,
+    GEMV,
+    OPTIMIZER,
+    PRODUCTS,
+    KernelTraits,
+)
+from profkit.application.replay import LONG_GAP, Replay
+from profkit.application.sequences import merge
+
+LEAST_KERNEL = 2e3
+"""ns that a kernel takes, however little it does: the shortest of libraries in timelines of an H200
+take 1.2 to 2.5 µs."""
+UPDATE_LEFT = 0.4
+"""Of the time of an optimizer's passes that one kernel takes: Adam reads and writes 7 values of a
+parameter once instead of 18 in passes of their own."""
+PLANAR_LEFT = 0.6
+"""Of the time of convolutions and pooling of images whose channels are apart, chosen: between the
+rates of cuDNN's kernels of both layouts in the same arithmetic."""
+UNALIGNED_LEFT = 0.5  # of matrix products with unaligned operands, chosen: loads half as wide
+COMPILED_HOST = 0.8
+"""Of the host time of an eager framework for each launch that compiled code takes: 0.85 and 0.87 in
+recorded steps of a GPT on an H200."""
+RATES = {"FP32": "fp32", "TF32": "tensor_tf32", "BF16": "tensor_bf16", "FP16": "tensor_fp16"}
+"""The rates in `hardware.gpus` of the arithmetic that names say."""
+IMAGES = frozenset({CONVOLUTION, "pooling", "norm"})
+"""Kinds that have kernels for either order of channels and pixels."""
+_HALVES = {"BF16", "FP16"}
+_SHARES = (
+    "fp32_product_share", "tf32_product_share", "layout_share", "planar_share", "unaligned_share",
+)  # fmt: skip
+
+
+def convert(replay: Replay, arithmetic: str) -> None:
+    """Matrix products, convolutions and attention in another data type, and of 16 bits also what
+    passes over their data."""
+    for work in replay.works:
+        if work.role == "kernel":
+            share = converted(replay.traits[work.group[0]], arithmetic, replay.rates)
+            work.duration = max(min(work.duration, LEAST_KERNEL), work.duration * share)
+
+
+def converted(traits: KernelTraits, arithmetic: str, rates: Mapping[str, float]) -> float:
+    """The share of a kernel's time that remains at best."""
+    if traits.kind in {*PRODUCTS, ATTENTION}:
+        now, then = (rates.get(RATES.get(each, ""), 0.0) for each in (traits.arithmetic, arithmetic))
+        return min(1.0, now / then) if now and then else 1.0
+    is_pass = traits.single and traits.kind not in {OPTIMIZER} and not traits.update
+    halved = is_pass or (traits.kind == GEMV and traits.arithmetic == "FP32")
+    return 0.5 if arithmetic in _HALVES and halved else 1.0
+
+
+def store_channels_last(replay: Replay) -> None:
+    """No conversions of layout, and kernels of images whose channels are together."""
+    for index, work in enumerate(replay.works):
+        if work.role != "kernel":
+            continue
+        traits = replay.traits[work.group[0]]
+        if traits.layout:
+            merge(replay, [index], 0.0, calls=0)
+        elif traits.planar and traits.kind in IMAGES:
+            work.duration *= PLANAR_LEFT
+
+
+def pad(replay: Replay) -> None:
+    """Operands of matrix products aligned to 16 bytes."""
+    for work in replay.works:
+        if work.role == "kernel" and replay.traits[work.group[0]].unaligned:
+            work.duration *= UNALIGNED_LEFT
+
+
+def compile_chains(replay: Replay) -> None:
+    """Chains of passes as one kernel each, as long as its longest; compiled host code."""
+    for row in sequences.chains(replay):
+        merge(replay, row, max(replay.works[index].duration for index in row))
+    for call in replay.calls:
+        if call.role in {"launch", "other"} and call.gap < LONG_GAP:
+            call.gap *= COMPILED_HOST
+
+
+def fuse_updates(replay: Replay) -> None:
+    """All updates of parameters by one kernel."""
+    for row in sequences.updates(replay):
+        merge(replay, row, UPDATE_LEFT * _time(replay, row))
+
+
+def fuse_attention(replay: Replay) -> None:
+    """Attention as one kernel, with the time of its matrix products alone."""
+    for row in sequences.attention(replay):
+        merge(replay, row, _time(replay, (row[0], row[-1])))
+
+
+def batch_products(replay: Replay) -> None:
+    """Equal small matrix products of a step as one."""
+    for row in sequences.small_products(replay):
+        merge(replay, row, max(replay.works[index].duration for index in row))
+
+
+def _time(replay: Replay, row: sequences.Row | tuple[int, ...]) -> float:
+    return sum(replay.works[index].duration for index in row)
+
+
+def kernel_quantities(replay: Replay) -> dict[str, float]:
+    """What rules about kernels read: counts and shares of a step's time, by rank."""
+    times: dict[str, float] = defaultdict(float)
+    for work in replay.works:
+        if work.role == "kernel":
+            for name in _shares_of(replay.traits[work.group[0]]):
+                times[name] += work.duration
+    quantities = {name: times[name] for name in _SHARES}
+    for name, rows in (
+        ("chained", sequences.chains(replay)),
+        ("update", sequences.updates(replay)),
+        ("attention", sequences.attention(replay)),
+    ):
+        indices = {index for row in rows for index in row}
+        quantities[f"{name}_share"] = _time(replay, tuple(indices))
+        quantities[f"{name}_kernels"] = len(indices)
+    quantities["small_products"] = sum(map(len, sequences.small_products(replay)))
+    whole = replay.steps * replay.ranks
+    return {
+        name: value / whole / (replay.recorded if name.endswith("_share") else 1)
+        for name, value in quantities.items()
+    }
+
+
+def _shares_of(traits: KernelTraits) -> Iterator[str]:
+    if traits.kind in {*PRODUCTS, ATTENTION} and traits.arithmetic in {"FP32", "TF32"}:
+        yield f"{traits.arithmetic.lower()}_product_share"
+    if traits.layout:
+        yield "layout_share"
+    if traits.planar and traits.kind in IMAGES:
+        yield "planar_share"
+    if traits.unaligned:
+        yield "unaligned_share"

@@ -1,0 +1,138 @@
+"""Kernels in a row that a change of the program makes one: chains over memory, an optimizer's update
+of many parameters, attention written out.
+
+Kernels are told by their names alone (`kernel_kinds`); a row is of one stream of one step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from profkit.application.kernel_kinds import (
+    COPY,
+    ELEMENTWISE,
+    GEMM,
+    GEMV,
+    OPTIMIZER,
+    SOFTMAX,
+    KernelTraits,
+)
+from profkit.application.replay import Replay, Work
+
+PASSES = frozenset({ELEMENTWISE, "norm", SOFTMAX, "reduction", COPY, "random", "pooling"})
+"""Kinds that read and write their data once, which a compiler makes one kernel of."""
+SHORT_PRODUCT = 5e3
+"""ns of a matrix product that is about its launch: 4 µs are those of 64 x 64 values on an H200."""
+_FEWEST_UPDATES = 16  # kernels in a row of an optimizer, chosen: of less than four parameters
+_FEWEST_ALIKE = 48  # the same where no name says so, chosen: longer than chains of a model
+_FEW_NAMES = 6  # different kernels of an update written out: Adam has about ten, SGD three
+_BETWEEN = 6  # kernels between a softmax and its matrix products: scale, mask, cast, dropout
+_LEAST_ALIKE = 4  # equal small products of a step, chosen
+
+Row = list[int]
+
+
+def _rows(replay: Replay, belongs: Callable[[KernelTraits], bool]) -> Iterator[Row]:
+    """Indices of kernels in a row that belong together, by stream and step."""
+    last: dict[tuple[int, int], Row] = {}
+    for index, work in enumerate(replay.works):
+        key = work.stream, work.step
+        if _is_kernel(work) and belongs(replay.traits[work.group[0]]):
+            last.setdefault(key, []).append(index)
+        elif work.role != "fill" and (row := last.pop(key, None)):
+            yield row
+    yield from last.values()
+
+
+def _is_kernel(work: Work) -> bool:
+    return work.role == "kernel"
+
+
+def updates(replay: Replay) -> list[Row]:
+    """The kernels of optimizers that update parameters one by one, or in many passes."""
+    found = []
+    for row in _rows(replay, lambda each: each.kind in {*PASSES, OPTIMIZER} and not each.fused):
+        traits = [replay.traits[replay.works[index].group[0]] for index in row]
+        named = [place for place, each in enumerate(traits) if each.update]
+        names = {replay.works[index].group[0] for index in row}
+        if len(named) >= 2 and (len(row) >= _FEWEST_UPDATES or traits[named[0]].kind == OPTIMIZER):
+            found.append(row[named[0] :])
+        elif len(row) >= _FEWEST_ALIKE and len(names) <= _FEW_NAMES:
+            found.append(row)
+    return found
+
+
+def chains(replay: Replay) -> list[Row]:
+    """Passes over memory in a row, but those of optimizers and what a compiler made."""
+    taken = {index for row in updates(replay) for index in row}
+    passes = _rows(replay, lambda each: each.kind in PASSES and not each.compiled and not each.layout)
+    rows = ([index for index in row if index not in taken] for row in passes)
+    return [row for row in rows if len(row) > 1]
+
+
+def attention(replay: Replay) -> list[Row]:
+    """Softmax between two matrix products, with what is between them: the products are the first
+    and the last of each row."""
+    found: list[Row] = []
+    by_stream: dict[int, Row] = {}
+    for index, work in enumerate(replay.works):
+        if _is_kernel(work):
+            by_stream.setdefault(work.stream, []).append(index)
+    for indices in by_stream.values():
+        traits = [replay.traits[replay.works[index].group[0]] for index in indices]
+        for place, each in enumerate(traits):
+            if each.kind == SOFTMAX and not each.is_loss:
+                before, after = _product(traits, place, -1), _product(traits, place, 1)
+                if before >= 0 and after >= 0:
+                    found.append(indices[before : after + 1])
+    return found
+
+
+def _product(traits: Sequence[KernelTraits], place: int, step: int) -> int:
+    """The next matrix product before or after a softmax; -1 where anything else is between."""
+    for _ in range(_BETWEEN):
+        place += step
+        if not 0 <= place < len(traits):
+            return -1
+        if traits[place].kind in {GEMM, GEMV}:
+            return place
+        if traits[place].kind not in PASSES:
+            return -1
+    return -1
+
+
+def small_products(replay: Replay) -> list[Row]:
+    """Equal matrix products of a step that are about their launches."""
+    rows: dict[tuple[int, int, tuple[int, int]], Row] = {}
+    for index, work in enumerate(replay.works):
+        if (
+            _is_kernel(work)
+            and work.duration < SHORT_PRODUCT
+            and replay.traits[work.group[0]].kind == GEMM
+        ):
+            rows.setdefault((work.stream, work.step, work.group), []).append(index)
+    return [row for row in rows.values() if len(row) >= _LEAST_ALIKE]
+
+
+def merge(replay: Replay, row: Sequence[int], duration: float, calls: int = 1) -> None:
+    """Leave the first `calls` launches of a row, with `duration` ns of GPU time in all."""
+    for place, index in enumerate(row):
+        work = replay.works[index]
+        work.duration = duration / calls if place < calls else 0.0
+        if place >= calls:
+            work.stream_lag = min(work.stream_lag, 0.0)
+            if work.call >= 0 and len(replay.calls[work.call].works) == 1:
+                _drop(replay, work.call)
+
+
+def _drop(replay: Replay, index: int) -> None:
+    """Leave a call out, with the host's time and calls from the launch before it on."""
+    lane = replay.calls[index].lane
+    replay.calls[index].wait = None
+    while True:
+        call = replay.calls[index]
+        call.gap = call.own = 0.0
+        index -= 1
+        before = replay.calls[index] if index >= 0 else None
+        if before is None or before.lane != lane or before.works or before.role != "other":
+            return
