@@ -5,16 +5,19 @@ program: the parts of the step, the findings on its picked kernels, and end-to-e
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
-from typing import Any
+from dataclasses import replace as replace_fields
+from typing import Any, cast
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
 from profkit.application import causes
 from profkit.application.collectives import bandwidth_words, exchanges
-from profkit.application.kernel_kinds import COMMUNICATION, GRAPH, kernel_family, kernel_kind
+from profkit.application.groups import GroupRow, kernel_groups
+from profkit.application.kernel_kinds import COMMUNICATION, kernel_traits
 from profkit.application.parts import (
     ALLOCATION,
     COPIES,
@@ -26,11 +29,12 @@ from profkit.application.parts import (
     RANK_WAIT,
     SYNCHRONIZATION,
     Part,
+    step_parts,
 )
 from profkit.application.picks_file import PickEntry
-from profkit.application.ranking import KernelUse
 from profkit.application.run import ApplicationRun
-from profkit.application.what_if import Change, Group, WhatIf
+from profkit.application.steps import first_rank, steady_steps
+from profkit.application.what_if import Change, Group
 from profkit.core.typed_file import Count, Model, Output, Real
 from profkit.core.version import __version__
 from profkit.rules.checklist import application_items
@@ -53,6 +57,7 @@ _CAUSES: Mapping[tuple[str, str], str] = {
 }
 """The category of the finding about a part; "" is any other part of the group."""
 _BUSY_KERNELS = "slow_kernel"
+_SMALL_GROUPS = "smaller groups"
 _UNKNOWN_KERNELS = "CUDA graphs, whose kernels are unknown"
 _ROUNDING = 1e-6  # of the step, chosen: what is left of sums of shares
 
@@ -69,15 +74,26 @@ class StepFacts(Model, frozen=True, kw_only=True):
     left_out: str
 
 
+class PickedKernel(Model, frozen=True, kw_only=True):
+    """A picked kernel of a group: its share of the step, its finding by ncu's counters, and the
+    estimate of that, likely, low and high; `note` is why something is not known."""
+
+    name: str
+    grid: tuple[int, ...]
+    share: float
+    finding: str = ""
+    speedup: tuple[float, float, float] | None = None
+    note: str = ""
+
+
 class AnswerRow(Model, frozen=True, kw_only=True):
     """A part of the step: seconds, and the share of the step in which it ran alone or `hidden`
-    behind other work. `speedup` is the estimate of its kernel, likely, low and high, `ceiling` the
-    most that this gives the step; `note` is why something is not known. `grid` is that of a picked
-    kernel."""
+    behind other work. Of a group of kernels `finding` is what limits it, or what is known without
+    one; `speedup` is the estimate of its kernels, likely, low and high, `ceiling` the most that
+    fixes of them give the step. `note` is why something is not known."""
 
     group: str
     name: str
-    kind: str = ""
     seconds: float
     share: float
     hidden: float = 0.0
@@ -85,17 +101,21 @@ class AnswerRow(Model, frozen=True, kw_only=True):
     speedup: tuple[float, float, float] | None = None
     ceiling: Real = math.nan
     note: str = ""
-    grid: tuple[int, ...] = ()
+    kernels: tuple[PickedKernel, ...] = ()
+    callers: tuple[str, ...] = ()
 
 
 class PlanItem(Model, frozen=True, kw_only=True):
-    """A fix of the plan, with its likely and its highest speedup of the step."""
+    """A fix of the plan, with the likely, the lowest and the highest speedup of the step, and the
+    switches of `profkit try` that make it."""
 
     part: str
     finding: str
     likely: float
+    low: float
     ceiling: float
     actions: tuple[str, ...]
+    switches: tuple[str, ...] = ()
 
 
 class Answer(Output, frozen=True, kw_only=True, tag="profkit.answer/1"):
@@ -113,13 +133,22 @@ class Answer(Output, frozen=True, kw_only=True, tag="profkit.answer/1"):
 
 
 class _Kernel(Struct, frozen=True):
-    """A picked kernel: its entry, indices in the events' tables, share, what was found, and what a
-    fix of it gives the step by replay."""
+    """A picked kernel: its entry, indices in the events' tables, share, and what was found."""
 
     entry: PickEntry
     group: Group
     share: float
     item: Finding | None = None
+
+
+class _Group(Struct, frozen=True):
+    """A group of kernels, those of it that were picked, and what ncu's counters say of them: the
+    finding that saves most, the factors of its kernels, and what these give the step by replay."""
+
+    row: GroupRow
+    kernels: tuple[_Kernel, ...]
+    item: Finding | None = None
+    speedup: tuple[float, float, float] | None = None
     ceiling: float = math.nan
 
 
@@ -134,22 +163,20 @@ class _Reader:
         self._parts = run.parts
         self._step = run.parts.steps.median
         self._exchanges = exchanges(run.events, run.parts.steps)
-        quantities = causes.quantities(run.events, run.steps)
-        self._what_if = WhatIf(run.events, run.steps) if quantities else None
+        self._what_if = causes.replayed(run.events, run.steps)
+        quantities = causes.quantities_of(run.events, self._what_if)
         found = application_items(quantities, shipped_rules())
         self._items = {item.rule.category: item for item in found}
         self._causes = [
-            item
-            for category, item in self._items.items()
-            if category != _BUSY_KERNELS and item.range[1] >= WORTH
+            item for item in found if item.rule.category != _BUSY_KERNELS and item.range[1] >= WORTH
         ]
         self._checklist = run.report.checklist() if run.report else None
-        self._kernels = tuple(self._picked())
+        self._groups = tuple(self._grouped())
 
     def answer(self) -> Answer:
         run, parts = self._run, self._parts
         low, high = (np.quantile(parts.wall, (0.25, 0.75)) / 1e9).tolist()
-        rows = (*self._kernel_rows(), *self._other_rows())
+        rows = (*self._group_rows(), *self._other_rows())
         return Answer(
             profkit=__version__,
             name=run.name,
@@ -164,11 +191,30 @@ class _Reader:
                 left_out=parts.steps.warm_up,
             ),
             rows=tuple(sorted(rows, key=lambda row: -row.share)),
-            plan=tuple(sorted(self._plan(), key=lambda item: -item.ceiling)),
+            plan=tuple(sorted(self._plan(), key=lambda item: -item.likely)),
             together=self._together(),
         )
 
     # Kernels
+
+    def _grouped(self) -> Iterator[_Group]:
+        run, what_if = self._run, self._what_if
+        is_same, parts = run.named is run.events, run.parts
+        if not is_same:
+            parts = step_parts(run.named, first_rank(steady_steps(run.named, run.nvtx)))
+        rows = kernel_groups(
+            run.named,
+            parts,
+            run.ranking,
+            self._step,
+            self._causes,
+            what_if if is_same else None,
+        )
+        picked: dict[str, list[_Kernel]] = defaultdict(list)
+        for kernel in self._picked():
+            picked[kernel_traits(kernel.entry.kernel).group].append(kernel)
+        for row in rows:
+            yield self._judged(_Group(row, tuple(picked[row.name])))
 
     def _picked(self) -> Iterator[_Kernel]:
         named = self._run.named
@@ -179,73 +225,89 @@ class _Reader:
         for entry in self._run.picks:
             known = places.get((entry.kernel, entry.grid, entry.block))
             if known is not None:
-                yield self._kernel(entry, (known.name, known.configuration), known.share)
+                share = known.share * self._run.scale
+                group = known.name, known.configuration
+                yield _Kernel(entry, group, share, self._item_of_kernel(entry))
 
-    def _kernel(self, entry: PickEntry, group: Group, share: float) -> _Kernel:
-        share *= self._run.scale
+    def _item_of_kernel(self, entry: PickEntry) -> Finding | None:
         report = self._run.report
         if report is None or entry.launch is None or self._checklist is None:
-            return _Kernel(entry, group, share)
+            return None
         launch = report.summary.launches[entry.launch]
         findings = [
             item
             for item in self._checklist.findings
             if item.group and launch in item.group.launches and item.rule.spans == "kernel"
         ]
-        item = max(findings, key=lambda item: not item.void_until and item.saved, default=None)
-        gain = item.range[1] if item else math.nan
-        ceiling = math.nan if math.isnan(gain) else self._end_to_end(group, share, gain)
-        return _Kernel(entry, group, share, item, ceiling)
+        return max(findings, key=lambda item: not item.void_until and item.saved, default=None)
 
-    def _end_to_end(self, group: Group, share: float, gain: float) -> float:
-        """What a kernel that is faster by a factor gives the step by replay."""
+    def _judged(self, group: _Group) -> _Group:
+        """With the findings of its picked kernels, weighted by their time; those that were not
+        picked are like them."""
+        profiled = [kernel for kernel in group.kernels if kernel.item]
+        weight = sum(kernel.share for kernel in profiled)
+        if not weight:
+            return group
+        saved: dict[str, float] = defaultdict(float)
+        items: dict[str, Finding] = {}
+        left = np.zeros(3)
+        for kernel in profiled:
+            item = cast("Finding", kernel.item)
+            known = item.estimate
+            factors = (known.likely, known.low, known.high) if known else (1.0, 1.0, 1.0)
+            left += kernel.share / weight / np.array(factors)
+            saved[item.rule.name] += kernel.share * (1 - 1 / factors[0])
+            items.setdefault(item.rule.name, item)
+        likely, low, high = (float(factor) for factor in 1 / left)
+        return replace(
+            group,
+            item=items[max(saved, key=lambda name: saved[name])],
+            speedup=(likely, low, high) if high > 1 else None,
+            ceiling=self._end_to_end(group, high),
+        )
+
+    def _end_to_end(self, group: _Group, gain: float) -> float:
+        """What kernels of a group that are faster by a factor give the step by replay."""
+        share = group.row.share * self._run.scale
         amdahl = 1 / (1 - share * (1 - 1 / gain))
         if self._what_if is None or self._run.named is not self._run.events:
             return amdahl
-        return min(amdahl, self._what_if.ceiling(Change(kernels={group: 1 / gain})))
+        return min(amdahl, self._what_if.ceiling(Change(kernels=self._faster(group, gain))))
 
-    def _kernel_rows(self) -> Iterator[AnswerRow]:
-        share = self._run.kernel_share
-        for kernel in self._kernels:
-            item, entry = kernel.item, kernel.entry
-            estimate = item.estimate if item else None
-            is_profiled = self._checklist is not None and entry.launch is not None
+    def _faster(self, group: _Group, gain: float) -> dict[Group, float]:
+        uses = self._run.ranking.kernels
+        own = [use for use in uses if use.group == group.row.name]
+        return {(use.name, use.configuration): 1 / gain for use in own}
+
+    def _group_rows(self) -> Iterator[AnswerRow]:
+        left, small = self._run.kernel_share, 0.0
+        titles = {item.title: item for item in self._causes}
+        for group in self._groups:
+            share = group.row.share * self._run.scale
+            left -= share
+            if share < _SMALL:
+                small += share
+                continue
+            cause = titles.get(group.row.title)
+            ceilings = [group.ceiling, cause.range[1] if cause else math.nan]
             yield self._row(
                 KERNELS,
-                entry.kernel,
-                kernel.share,
-                kind=kernel_kind(entry.kernel),
-                finding=item.title if item else "no finding" if is_profiled else "",
-                speedup=(estimate.likely, estimate.low, estimate.high) if estimate else None,
-                ceiling=kernel.ceiling,
-                note=entry.reason,
-                grid=entry.grid,
+                group.row.name,
+                share,
+                finding=_finding(group),
+                speedup=group.speedup,
+                ceiling=max((each for each in ceilings if each == each), default=math.nan),
+                kernels=tuple(map(_picked_kernel, group.kernels)),
+                callers=group.row.callers,
             )
-            share -= kernel.share
-        like, others = self._not_picked()
-        alike = min(max(share, 0.0), sum(use.share for use in like) * self._run.scale)
-        if like and alike > 0:
-            yield self._summed(f"{len(like)} more kernels of these families", alike)
-        if others and share > alike:
-            yield self._summed(f"{len(others)} other kernels", share - alike)
-        elif self._parts.group(KERNELS) and share - alike > _ROUNDING:
-            yield self._row(KERNELS, _UNKNOWN_KERNELS, share - alike, kind=GRAPH)
+        if small > 0:
+            yield self._row(KERNELS, _SMALL_GROUPS, small)
+        if self._parts.group(KERNELS) and left > _ROUNDING:
+            yield self._row(KERNELS, _UNKNOWN_KERNELS, left)
 
     def _row(self, group: str, name: str, share: float, **facts: Any) -> AnswerRow:
         seconds = share * self._step
         return AnswerRow(group=group, name=name, seconds=seconds, share=share, **facts)
-
-    def _summed(self, kernels: str, share: float) -> AnswerRow:
-        return self._row(KERNELS, f"{kernels}, by name and launch configuration", share)
-
-    def _not_picked(self) -> tuple[list[KernelUse], list[KernelUse]]:
-        """The kernels that are not picked: of the families of those that are, and others."""
-        families = {kernel_family(kernel.entry.kernel) for kernel in self._kernels}
-        picked = {kernel.group for kernel in self._kernels}
-        uses = self._run.ranking.kernels
-        left = [use for use in uses if (use.name, use.configuration) not in picked]
-        like = [use for use in left if use.family in families]
-        return like, [use for use in left if use.family not in families]
 
     # Everything else
 
@@ -287,20 +349,30 @@ class _Reader:
                 part="",
                 finding=cause.title,
                 likely=cause.speedup,
+                low=cause.range[0],
                 ceiling=cause.range[1],
                 actions=cause.actions,
+                switches=cause.rule.switches,
             )
-        for kernel in self._kernels:
-            item = kernel.item
-            if item and item.rule.category != AT_THE_ROOF and kernel.ceiling >= WORTH:
-                likely = 1 / (1 - kernel.share * (1 - 1 / item.speedup))
+        for group in self._groups:
+            item = group.item
+            if item and group.speedup and self._is_fix(group):
+                share = group.row.share * self._run.scale
+                likely = 1 / (1 - share * (1 - 1 / group.speedup[0]))
                 yield PlanItem(
-                    part=kernel.entry.kernel,
+                    part=group.row.name,
                     finding=item.title,
-                    likely=min(likely, kernel.ceiling),
-                    ceiling=kernel.ceiling,
+                    likely=min(likely, group.ceiling),
+                    low=1 / (1 - share * (1 - 1 / group.speedup[1])),
+                    ceiling=group.ceiling,
                     actions=item.actions,
                 )
+
+    @staticmethod
+    def _is_fix(group: _Group) -> bool:
+        item = group.item
+        at_roof = item is None or item.rule.category == AT_THE_ROOF
+        return not at_roof and group.ceiling >= WORTH
 
     def _together(self) -> float:
         """What all fixes of the plan give by replay."""
@@ -308,10 +380,29 @@ class _Reader:
             return math.nan
         change = causes.plan(name for item in self._causes for name in item.rule.relieves)
         if self._run.named is self._run.events:
-            gains = {
-                kernel.group: 1 / kernel.item.range[1]
-                for kernel in self._kernels
-                if kernel.item and kernel.ceiling >= WORTH
-            }
-            change = replace(change, kernels=gains)
+            faster: dict[Group, float] = {}
+            for group in self._groups:
+                if group.speedup and self._is_fix(group):
+                    faster |= self._faster(group, group.speedup[2])
+            change = replace_fields(change, kernels=faster)
         return self._what_if.ceiling(change)
+
+
+def _finding(group: _Group) -> str:
+    """What limits a group: of the step's causes, of its profiled kernels, or what names say."""
+    if group.row.title:
+        return group.row.title
+    return group.item.title if group.item else group.row.statement
+
+
+def _picked_kernel(kernel: _Kernel) -> PickedKernel:
+    item, entry = kernel.item, kernel.entry
+    known = item.estimate if item else None
+    return PickedKernel(
+        name=entry.kernel,
+        grid=entry.grid,
+        share=kernel.share,
+        finding=item.title if item else "",
+        speedup=(known.likely, known.low, known.high) if known else None,
+        note=entry.reason,
+    )

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
-from profkit.application.answer import WORTH, Answer, AnswerRow, PlanItem
+from profkit.application.answer import WORTH, Answer, AnswerRow, PickedKernel, PlanItem
 from profkit.application.parts import COPIES, GAPS, KERNELS
 from profkit.application.run import ApplicationRun
 from profkit.ui import document as doc
@@ -15,11 +15,13 @@ from profkit.ui.text import extent, factor, factor_range, literal, number, perce
 
 _COLUMNS = ("Part of the step", "Time", "Finding", "Kernel", "Step")
 _NOTE = (
-    "Kernel: its estimated speedup. Step: about what this gives by replay of the recorded step, "
-    "which keeps all else; what runs behind other work gives nothing."
+    "Kernel: the estimated speedup of a group's kernels, by those that were profiled. Step: about "
+    "what this gives by replay of the recorded step, which keeps all else; what runs behind other "
+    "work gives nothing."
 )
+_KERNELS_SHOWN = 2  # of a group, chosen: the others are in JSON
 _NAME = 30  # characters, chosen: the table then fits 100 columns
-_KEPT = "the replay keeps the other kernels and the host's work between launches"
+_KEPT = "what is not listed may give more"
 _NOTHING = f"No fix is known that gives {WORTH - 1:.0%} or more of the step."
 _WHERE = {GAPS: "GPU idle", COPIES: "copies"}
 
@@ -29,18 +31,29 @@ def answer_document(
 ) -> doc.Document:
     """The answer, with the first `actions` of each fix; `folder` is the run's, for what to run
     next."""
-    rows = tuple(_cells(answer, row) for row in answer.rows)
+    short = _short_names(answer)
+    rows = [(0, _cells(row)) for row in answer.rows]
+    for place, row in reversed(list(enumerate(answer.rows))):
+        nested = sorted(row.kernels, key=lambda kernel: -kernel.share)[:_KERNELS_SHOWN]
+        rows[place + 1 : place + 1] = [(1, _kernel_cells(answer, each, short)) for each in nested]
     blocks: list[doc.Block] = [
         doc.Heading(title := _title(answer), 1),
         doc.Lines(tuple(_facts(answer, run))),
-        doc.Table("What a step is made of", _COLUMNS, rows, _NOTE),
-        doc.Lines(tuple(map(doc.quiet, _reasons(answer)))),
+        doc.Table(
+            "What a step is made of",
+            _COLUMNS,
+            tuple(cells for _, cells in rows),
+            _NOTE,
+            depths=tuple(depth for depth, _ in rows),
+        ),
+        doc.Lines(tuple(map(doc.quiet, _reasons(answer, short)))),
         doc.Heading("Plan"),
     ]
-    fixes = tuple(_fix(answer, item, actions) for item in answer.plan)
+    fixes = tuple(_fix(item, actions) for item in answer.plan)
     blocks.append(doc.Items(fixes, numbered=True) if fixes else doc.Lines((_NOTHING,)))
     if len(answer.plan) > 1 and not math.isnan(answer.together):
-        together = f"All together about {factor(answer.together)}; {_KEPT}"
+        listed = f"These {len(answer.plan)} together"
+        together = f"{listed} at best {factor(answer.together)} by replay; {_KEPT}"
         blocks.append(doc.Lines((doc.quiet(together),)))
     blocks += [doc.Next(_next_commands(answer, folder))] if folder else []
     return doc.Document(title, tuple(blocks))
@@ -67,51 +80,67 @@ def _facts(answer: Answer, run: ApplicationRun) -> Iterator[str]:
         yield f"Left out: {steps.left_out}"
 
 
-def _cells(answer: Answer, row: AnswerRow) -> tuple[str, ...]:
+def _cells(row: AnswerRow) -> tuple[str, ...]:
     """The part, its time, finding, speedup and what this gives the step."""
     hidden = f"{percent(row.hidden)} more behind other work" if row.hidden > 0 else ""
     note = row.note.partition(": ")[0]  # the reason stands once below
+    callers = f"in {', '.join(row.callers)}" if row.callers else ""
     return (
-        _part(answer, row),
+        _part(row),
         f"{number(row.seconds, 's', 3)}, {percent(row.share)}",
-        "; ".join(literal(text) for text in (row.finding, hidden, note) if text),
+        "; ".join(literal(text) for text in (row.finding, callers, hidden, note) if text),
         factor_range(*row.speedup) if row.speedup else "",
         "" if math.isnan(row.ceiling) else factor(row.ceiling),
     )
 
 
-def _part(answer: Answer, row: AnswerRow) -> str:
-    if row.group == KERNELS:
-        name = _kernel_name(answer, row.name)
-        if sum(other.name == row.name for other in answer.rows) > 1:
-            name += f", grid {extent(row.grid)}"
-        return f"{row.kind}: {name}" if row.kind and row.kind != name else name
-    where = _WHERE.get(row.group, row.group)
+def _kernel_cells(
+    answer: Answer, kernel: PickedKernel, short: Mapping[str, str]
+) -> tuple[str, ...]:
+    """A picked kernel of a group."""
+    texts = kernel.finding, kernel.note.partition(": ")[0]
+    return (
+        f"{short[kernel.name]}, grid {extent(kernel.grid)}",
+        f"{number(kernel.share * answer.steps.seconds, 's', 3)}, {percent(kernel.share)}",
+        "; ".join(literal(text) for text in texts if text),
+        factor_range(*kernel.speedup) if kernel.speedup else "",
+        "",
+    )
+
+
+def _part(row: AnswerRow) -> str:
+    where = "" if row.group == KERNELS else _WHERE.get(row.group, row.group)
     name = literal(row.name)
     return name if where in name else f"{where}: {name}"
 
 
-def _kernel_name(answer: Answer, name: str) -> str:
-    """A kernel's name, short but unlike those of the other picked ones."""
-    own = own_names({row.name for row in answer.rows if row.grid})
-    short = told_apart(set(map(literal, own.values())), _NAME)
-    return short.get(literal(own.get(name, name)), literal(name))
+def _short_names(answer: Answer) -> Mapping[str, str]:
+    """Names of picked kernels, short but unlike each other."""
+    names = {kernel.name for row in answer.rows for kernel in row.kernels}
+    own = {name: literal(text) for name, text in own_names(names).items()}
+    short = told_apart(set(own.values()), _NAME)
+    return {name: short.get(text, text) for name, text in own.items()}
 
 
-def _reasons(answer: Answer) -> Iterator[str]:
+def _reasons(answer: Answer, short: Mapping[str, str]) -> Iterator[str]:
     """Why something is not known, each reason once, with the parts that it is about."""
     parts: dict[str, dict[str, None]] = {}
     for row in answer.rows:
-        if row.note:
-            name = _kernel_name(answer, row.name) if row.group == KERNELS else literal(row.name)
-            parts.setdefault(row.note, {})[name] = None
+        notes = [(row.note, literal(row.name))]
+        notes += [(kernel.note, short[kernel.name]) for kernel in row.kernels]
+        for note, name in notes:
+            if note:
+                parts.setdefault(note, {})[name] = None
     return (f"{literal(note)} ({', '.join(names)})" for note, names in parts.items())
 
 
-def _fix(answer: Answer, item: PlanItem, actions: int | None) -> doc.Item:
-    gain = f"{factor(item.likely)}, about {factor(item.ceiling)} by replay"
-    about = [": ", doc.code(_kernel_name(answer, item.part))] if item.part else []
-    return doc.Item(doc.styled(f"{gain}  {item.finding}", *about), lines=item.actions[:actions])
+def _fix(item: PlanItem, actions: int | None) -> doc.Item:
+    gain = factor_range(item.likely, item.low, item.ceiling)
+    about = [": ", doc.code(literal(item.part))] if item.part else []
+    proof = [f"profkit try {item.switches[0]} -- PROGRAM proves it"] if item.switches else []
+    return doc.Item(
+        doc.styled(f"{gain}  {item.finding}", *about), lines=(*item.actions[:actions], *proof)
+    )
 
 
 def _next_commands(answer: Answer, folder: str) -> tuple[str, ...]:

@@ -120,7 +120,8 @@ class ProcessRow(Model, frozen=True, kw_only=True):
 class ApplicationFile(Output, frozen=True, kw_only=True, tag="profkit.application/1"):
     """What the steps of an application are made of, by process. Times are in seconds; starts from
     the first event of the recording. `checklist` has what a fix relieves, most time saved first,
-    `groups` the kernels of the first process by what they do and what limits them; `untimed` counts events without valid times, which are left out."""
+    `groups` the kernels of the first process by what they do and what limits them; `untimed` counts
+    events without valid times, which are left out."""
 
     file: str
     gpus: tuple[str, ...]
@@ -188,9 +189,7 @@ class Application(Struct, frozen=True, eq=False, dict=True):
         first = self.processes[0]
         what_if = None if first.apart else self._what_if
         parts = first.parts_named or first.parts
-        return kernel_groups(
-            first.named, parts, first.ranking, first.mean, self.findings, what_if
-        )
+        return kernel_groups(first.named, parts, first.ranking, first.mean, self.findings, what_if)
 
     @cached_property
     def _what_if(self) -> WhatIf | None:

@@ -114,9 +114,7 @@ def findings_of(
     items = timeline_items(region.measure(events), whole, disabled) if whole else ()
     by_gain = sorted((*application_items(step, rules, disabled), *items), key=_gain)
     return (
-        tuple(replace(item, rank=rank) for rank, item in enumerate(by_gain, 1))
-        if step
-        else items
+        tuple(replace(item, rank=rank) for rank, item in enumerate(by_gain, 1)) if step else items
     )
 
 

@@ -1,7 +1,7 @@
 """Groups of a step's kernels, by what they do and what limits them, over all launch configurations.
 
-Each has a finding, the rule whose change takes most of its time, or else what its kernels' names and
-launches say: what has neither is named and left to a profile.
+Each has a finding, the rule whose change takes most of its time, or else what names and launches of
+its kernels say: what has neither is named and left to a profile.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ class GroupRow(Model, frozen=True, kw_only=True):
     """A group of kernels: its time per step in seconds and as share of the step, launches per step.
 
     `finding` is the rule whose change takes most of its time, `relieved` the share of the group's
-    time that this takes at best; `statement` is what is known without one, "" for nothing. `callers`
-    are the NVTX ranges around most launches: modules or operators.
+    time that this takes at best; `statement` is what is known without one, "" for nothing.
+    `callers` are the NVTX ranges around most launches: modules or operators.
     """
 
     name: str
@@ -79,8 +79,8 @@ def kernel_groups(
     findings: Iterable[Finding] = (),
     what_if: WhatIf | None = None,
 ) -> tuple[GroupRow, ...]:
-    """The groups of the kernels of a ranking, most time first; a step takes `step` seconds, `what_if`
-    replays the same kernels."""
+    """The groups of the kernels of a ranking, most time first; a step takes `step` seconds,
+    `what_if` replays the same kernels."""
     uses: dict[str, list[KernelUse]] = defaultdict(list)
     for use in ranking.kernels:
         uses[use.group].append(use)
@@ -102,9 +102,7 @@ def kernel_groups(
     return tuple(sorted(rows, key=lambda row: -row.share))
 
 
-def _finding(
-    group: str, reliefs: Sequence[tuple[Finding, Mapping[str, float]]]
-) -> dict[str, Any]:
+def _finding(group: str, reliefs: Sequence[tuple[Finding, Mapping[str, float]]]) -> dict[str, Any]:
     """The first finding whose change takes much of a group's time, as fields of its row."""
     most = max((shares.get(group, 0.0) for _, shares in reliefs), default=0.0)
     for item, shares in reliefs:
@@ -136,7 +134,10 @@ def _reliefs(
         change = plan(item.rule.relieves)
         if change.of_kernels:
             after = _times(what_if, changed(what_if.replay, change).works)
-            yield item, {name: 1 - after.get(name, 0) / time for name, time in before.items() if time}
+            yield (
+                item,
+                {name: 1 - after.get(name, 0) / time for name, time in before.items() if time},
+            )
 
 
 def _times(what_if: WhatIf, works: Iterable[Work] | None = None) -> Mapping[str, float]:

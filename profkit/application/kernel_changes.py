@@ -1,7 +1,7 @@
 """What changes of a program make of its kernels, each in its best case, in a replay of its steps.
 
-What a kernel does is told by its name, so that these are bounds by kind: arithmetic takes as long as
-the rates of two data types differ, a pass over memory as long as the bytes that remain.
+What a kernel does is told by its name, so that these are bounds by kind: arithmetic changes as the
+rates of two data types differ, a pass over memory as the bytes that remain.
 """
 
 from __future__ import annotations
@@ -56,7 +56,9 @@ def convert(replay: Replay, arithmetic: str) -> None:
 def converted(traits: KernelTraits, arithmetic: str, rates: Mapping[str, float]) -> float:
     """The share of a kernel's time that remains at best."""
     if traits.kind in {*PRODUCTS, ATTENTION}:
-        now, then = (rates.get(RATES.get(each, ""), 0.0) for each in (traits.arithmetic, arithmetic))
+        now, then = (
+            rates.get(RATES.get(each, ""), 0.0) for each in (traits.arithmetic, arithmetic)
+        )
         return min(1.0, now / then) if now and then else 1.0
     is_pass = traits.single and traits.kind not in {OPTIMIZER} and not traits.update
     halved = is_pass or (traits.kind == GEMV and traits.arithmetic == "FP32")

@@ -39,17 +39,19 @@ _COLLECTIVE_NAMES = {
 
 
 class KernelTraits(Struct, frozen=True):
-    """What a kernel's name says: its kind, "other" where no pattern matches, and the `arithmetic` of
-    a matrix product, convolution or attention, "" where the name doesn't say it.
+    """What a kernel's name says: its kind, "other" where no pattern matches, and the `arithmetic`
+    of a matrix product, convolution or attention, "" where the name doesn't say it.
 
-    `compiled`: made by a compiler that fuses. `layout`: a copy between layouts of images. `fused`:
-    an optimizer that does all of its arithmetic at once. `unaligned`: operands on tensor cores that
-    are read in pieces below 16 bytes. `single`: works on FP32 data. `update`: arithmetic of an
-    optimizer. `planar`: of images whose channels are apart (NCHW). `is_loss`: the softmax of a loss.
+    `eager`: of a framework's single operation. `compiled`: made by a compiler that fuses. `layout`:
+    a copy between layouts of images. `fused`: an optimizer that does all of its arithmetic at once.
+    `unaligned`: operands on tensor cores that are read in pieces below 16 bytes. `single`: works on
+    FP32 data. `update`: arithmetic of an optimizer. `planar`: of images whose channels are apart
+    (NCHW). `is_loss`: a loss's softmax.
     """
 
     kind: str
     arithmetic: str = ""
+    eager: bool = False
     compiled: bool = False
     layout: bool = False
     fused: bool = False
@@ -83,6 +85,7 @@ def kernel_traits(name: str) -> KernelTraits:
     return KernelTraits(
         kind=kind,
         arithmetic=arithmetic,
+        eager=bool(patterns["eager"].search(name)),
         compiled=bool(patterns["compiled"].search(plain)),
         layout=kind == COPY and bool(patterns["layout"].search(plain)),
         fused=kind == OPTIMIZER and bool(patterns["fused_optimizer"].search(name)),
@@ -141,5 +144,5 @@ def _kinds() -> tuple[tuple[str, re.Pattern[str]], ...]:
 
 @cache
 def _patterns() -> dict[str, re.Pattern[str]]:
-    names = "layout", "compiled", "fused_optimizer", "single", "update", "planar", "loss"
+    names = "layout", "eager", "compiled", "fused_optimizer", "single", "update", "planar", "loss"
     return {name: re.compile(_document()[name]) for name in names}

@@ -255,9 +255,7 @@ def _cover(work: Work, chosen: Mask) -> Cover:
     return intervals.union(work.start[chosen], work.end[chosen])
 
 
-def _kinds(
-    events: Events, work: Work, groups: Sequence[str], names: Sequence[str]
-) -> Integers:
+def _kinds(events: Events, work: Work, groups: Sequence[str], names: Sequence[str]) -> Integers:
     """The group of each work as a place in `names`; -1 for copies and fills."""
     numbers = {name: number for number, name in enumerate(names)}
     table = np.array([numbers[group] for group in groups], np.int64)

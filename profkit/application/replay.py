@@ -126,9 +126,9 @@ class Work:
 
 @dataclass(kw_only=True)
 class Graph:
-    """Calls and GPU work; times in ns. `traits` are of kernels by the index of their name, `members`
-    the works of each collective, `transfers` the times of their data, `latency` and `gap` those that
-    launches typically have."""
+    """Calls and GPU work; times in ns. `traits` are of kernels by the index of their name,
+    `members` the works of each collective, `transfers` the times of their data, `latency` and `gap`
+    those that launches typically have."""
 
     calls: list[Call] = field(default_factory=list)
     works: list[Work] = field(default_factory=list)

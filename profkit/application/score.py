@@ -4,8 +4,8 @@
             before.sqlite timelines of some steps
             after.sqlite
 
-A ceiling is right where the measured gain does not exceed it and, where the fix is complete, is at
-most 15% below. Kernels have no ceiling of their own without a profile of them: there, and for
+A range is right where the measured gain does not exceed it and, where the fix is complete, is not
+below it. Kernels have no ceiling of their own without a profile of them: there, and for
 copies, the recorded gain of the kernels or copies is replayed.
 """
 
@@ -88,14 +88,20 @@ def scored(times: StoryTimes, before: Events, after: Events, rules: Sequence[Rul
     known = times.before.median_ms / 1e3
     what_if = WhatIf(before, steady_steps(before), known)
     named = tuple(
-        CauseNamed(category=item.rule.category, ceiling=item.range[1], likely=item.speedup)
+        CauseNamed(
+            category=item.rule.category,
+            low=item.range[0],
+            likely=item.speedup,
+            ceiling=item.range[1],
+        )
         for item in application_items(quantities(before, steady_steps(before), known), rules)
     )
     fix = _SAME.get(story.fix, story.fix)
     if fix in {"slow_kernel", "copies"}:
-        estimated = what_if.ceiling(_recorded_change(what_if, after, story))
+        low = estimated = what_if.ceiling(_recorded_change(what_if, after, story))
     else:
-        estimated = next((each.ceiling for each in named if each.category == fix), 1.0)
+        ranges = ((each.low, each.ceiling) for each in named if each.category == fix)
+        low, estimated = next(ranges, (1.0, 1.0))
     causes = tuple(dict.fromkeys(_SAME.get(cause, cause) for cause in story.causes))
     return StoryScore(
         **part(story, "name", "program", "complete", "control"),
@@ -103,6 +109,7 @@ def scored(times: StoryTimes, before: Events, after: Events, rules: Sequence[Rul
         causes=causes,
         fix=fix,
         measured=_gain(times),
+        low=low,
         estimated=estimated,
         replayed=fix in {"slow_kernel", "copies"},
         named=named[:3],

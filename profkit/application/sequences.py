@@ -1,5 +1,5 @@
-"""Kernels in a row that a change of the program makes one: chains over memory, an optimizer's update
-of many parameters, attention written out.
+"""Kernels in a row that a change of the program makes one: chains over memory, an optimizer's
+update of many parameters, attention written out.
 
 Kernels are told by their names alone (`kernel_kinds`); a row is of one stream of one step.
 """
@@ -63,9 +63,9 @@ def updates(replay: Replay) -> list[Row]:
 
 
 def chains(replay: Replay) -> list[Row]:
-    """Passes over memory in a row, but those of optimizers and what a compiler made."""
+    """Passes over memory in a row, each a framework's operation, but those of optimizers."""
     taken = {index for row in updates(replay) for index in row}
-    passes = _rows(replay, lambda each: each.kind in PASSES and not each.compiled and not each.layout)
+    passes = _rows(replay, lambda each: each.kind in PASSES and each.eager and not each.layout)
     rows = ([index for index in row if index not in taken] for row in passes)
     return [row for row in rows if len(row) > 1]
 

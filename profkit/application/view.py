@@ -77,7 +77,12 @@ def application_document(
     if others:
         blocks += [doc.Heading("Other processes"), doc.Lines(tuple(map(_in_short, others)))]
     remarks = [doc.Note(note) for note in notes(application)]
-    blocks += [*_groups(application), _picks(first), *([doc.Lines((), gap=True)] if remarks else []), *remarks]
+    blocks += [
+        *_groups(application),
+        _picks(first),
+        *([doc.Lines((), gap=True)] if remarks else []),
+        *remarks,
+    ]
     blocks.append(doc.Lines((doc.styled("Next: ", doc.code(_command(first))),), gap=True))
     return doc.Document(f"{Path(path).name}: {headline}", tuple(blocks))
 

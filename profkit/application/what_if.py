@@ -70,9 +70,9 @@ class Change:
     host waits for nothing. `preallocated`: no memory is allocated or freed. `concurrent`: equal
     small kernels in a row run side by side. `balanced`: all ranks take the same time.
 
-    Those of kernels are as in `kernel_changes`: `arithmetic` is the data type of matrix products and
-    convolutions ("" for that of the program); `channels_last`, `padded`, `compiled`, `updated` (an
-    optimizer in one kernel), `attended` (attention in one kernel) and `batched`.
+    Those of kernels are as in `kernel_changes`: `arithmetic` is the data type of matrix products
+    and convolutions ("" for that of the program); `channels_last`, `padded`, `compiled`, `updated`
+    (an optimizer in one kernel), `attended` (attention in one kernel) and `batched`.
     """
 
     kernels: Mapping[Group, float] = field(default_factory=dict)

@@ -490,12 +490,10 @@ def _faults_of_names(rule: Mapping[str, Any]) -> Iterator[tuple[Place, str]]:
                 yield path, f"unknown {kind} {name!r}{_valid(name, known[kind])}"
     if "match" not in rule and (matched := reads & {"matched", "matched_active"}):
         yield (), f"{min(matched)!r} requires `match`, which this rule lacks"
-    if about in _OTHERS:
-        for part in _FOR_KERNELS & rule.keys():
-            yield (part,), f"{part!r} is not valid in a rule about {_OTHERS[about]}"
-    if about != "application":
-        for part in _FOR_APPLICATIONS & rule.keys():
-            yield (part,), f"{part!r} is only valid in a rule about an application"
+    others = _FOR_KERNELS if about in _OTHERS else frozenset[str]()
+    others |= _FOR_APPLICATIONS if about != "application" else frozenset()
+    for part in others & rule.keys():
+        yield (part,), f"{part!r} is not valid in a rule about {_OTHERS.get(about, 'a kernel')}"
 
 
 def _texts(rule: Mapping[str, Any]) -> Iterator[tuple[Place, str, Any]]:

@@ -18,7 +18,7 @@ from profkit.rules.score import (
 )
 from profkit.rules.score_change import Change
 from profkit.rules.score_without_counters import BlindPart
-from profkit.rules.story_score import NEAR, Applications, StoryScore
+from profkit.rules.story_score import Applications, StoryScore
 from profkit.ui.document import (
     Block,
     Bullets,
@@ -34,7 +34,7 @@ from profkit.ui.document import (
 )
 from profkit.ui.text import factor, plural
 
-_STORIES = ("Application", "Fixed", "Named first", "Gain", "Ceiling", "Missed")
+_STORIES = ("Application", "Fixed", "Named first", "Gain", "Range", "Missed")
 _SUMMARY = (
     "", "Defects", "First", "Top 3", "Factor", "Error", "In range", "Range", "False alarms",
 )  # fmt: skip
@@ -77,9 +77,9 @@ def _story_tables(applications: Applications | None) -> Iterator[Table]:
     if applications is None:
         return
     summary = (
-        f"Planted cause named first: {_rounded(applications.named)}. Gain within the ceiling: "
-        f"{_rounded(applications.within)}. Ceiling up to {NEAR - 1:.0%} above the gain of a "
-        f"complete fix or of a control: {_rounded(applications.near)}. A replay without a change "
+        f"Planted cause named first: {_rounded(applications.named)}. Gain not above its range: "
+        f"{_rounded(applications.within)}. Gain of a complete fix or of a control not below its "
+        f"range: {_rounded(applications.reached)}. A replay without a change "
         f"differs from the recorded step by up to {applications.replay_error:.1%}. ~: the gain "
         "of the kernels or copies that were made faster, replayed."
     )
@@ -90,9 +90,11 @@ def _story_tables(applications: Applications | None) -> Iterator[Table]:
 def _story_row(story: StoryScore) -> tuple[str, ...]:
     kind = "control" if story.control else "complete" if story.complete else "partial"
     marks = ["exceeded"] if story.is_exceeded else []
-    marks += ["far above"] if kind != "partial" and not story.is_near else []
+    marks += ["not reached"] if kind != "partial" and not story.is_reached else []
     marks += [] if story.is_named else ["other cause"]
-    ceiling = f"{'~' if story.replayed else ''}{factor(story.estimated)}"
+    ceiling = f"~{factor(story.estimated)}" if story.replayed else factor(story.estimated)
+    if story.low < story.estimated:
+        ceiling = f"{factor(story.low)} to {ceiling}"
     fixed, first = f"{story.fix} ({kind})", story.first or "-"
     return story.name, fixed, first, factor(story.measured), ceiling, ", ".join(marks)
 

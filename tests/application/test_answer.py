@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from functools import cache
 
 import pytest
@@ -84,24 +83,27 @@ def test_the_rows_of_a_recorded_program_sum_to_its_step(story: str) -> None:
 
 def test_a_picked_kernel_has_its_finding_and_no_more_than_amdahl_gives() -> None:
     result = answered(program())
-    kernels = [row for row in result.rows if row.speedup]
-    assert any("tensor cores" in row.finding for row in kernels)
-    for row in kernels:
+    rows = [row for row in result.rows if row.speedup]
+    picked = [kernel for row in rows for kernel in row.kernels if kernel.speedup]
+    assert any("tensor cores" in kernel.finding for kernel in picked)
+    for row in rows:
         assert row.speedup
-        amdahl = 1 / (1 - row.share * (1 - 1 / row.speedup[2]))
-        assert 1 <= row.ceiling <= amdahl * 1.001
-    assert [item.ceiling for item in result.plan] == sorted(
-        (item.ceiling for item in result.plan), reverse=True
-    )
-    assert result.together >= max(item.ceiling for item in result.plan) * 0.999
+        gains = [k.speedup[2] if k.speedup else 1.0 for k in row.kernels if k.finding]
+        assert min(gains) <= row.speedup[2] <= max(gains)
+    (products,) = [item for item in result.plan if item.part == "GEMM, FP32"]
+    (row,) = [row for row in rows if row.name == "GEMM, FP32"]
+    assert row.speedup
+    assert 1 < products.ceiling <= 1 / (1 - row.share * (1 - 1 / row.speedup[2])) * 1.001
+    likely = [item.likely for item in result.plan]
+    assert likely == sorted(likely, reverse=True)
 
 
 def test_what_runs_beside_a_longer_kernel_gives_nothing() -> None:
     result = answered(program(hidden=True))
-    ceilings = [row.ceiling for row in result.rows if row.group == KERNELS and "gemm" in row.name]
+    ceilings = [row.ceiling for row in result.rows if row.group == KERNELS and "GEMM" in row.name]
     assert ceilings
     assert all(ceiling == pytest.approx(1, abs=0.01) for ceiling in ceilings)
-    assert not [item for item in result.plan if "gemm" in item.part]
+    assert not [item for item in result.plan if "GEMM" in item.part]
 
 
 def test_a_kernel_that_was_not_identified_has_a_reason_and_no_finding() -> None:
@@ -111,12 +113,12 @@ def test_a_kernel_that_was_not_identified_has_a_reason_and_no_finding() -> None:
     result = answer(
         application("train", events, events, PicksFile(explain=0.9, picks=picks), flash)
     )
-    rows = [row for row in result.rows if row.note]
-    assert len(rows) == len(picks)
-    for row in rows:
-        assert row.note == "not identified: ncu met no launch of this name"
-        assert not row.finding
-        assert math.isnan(row.ceiling)
+    kernels = [kernel for row in result.rows for kernel in row.kernels if kernel.note]
+    assert len(kernels) == len(picks)
+    for kernel in kernels:
+        assert kernel.note == "not identified: ncu met no launch of this name"
+        assert not kernel.finding
+        assert kernel.speedup is None
 
 
 def test_a_launch_with_another_grid_is_not_the_picked_one() -> None:

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from profkit.application.kernel_kinds import collective, kernel_family, kernel_kind
+from profkit.application.kernel_kinds import collective, kernel_kind, kernel_traits
 
 NATIVE = "void at::native::"
 KINDS = {
@@ -31,7 +31,6 @@ KINDS = {
         "ampere_sgemm_128x64_nn",
         "sm80_xmma_gemm_f32f32_f32f32_f32_tn_n_tilesize128x128x8_stage3_ffma_execute_kernel__5x",
         "void cutlass::Kernel2<cutlass_80_wmma_tensorop_i161616gemm_s8_forwardCompat_128x128>",
-        "void gemv2T_kernel_val<int, int, __nv_bfloat16, __nv_bfloat16, float, 128, 16, 4>",
         "void cublasLt::splitKreduce_kernel<32, 16, int, float, __nv_bfloat16>",
         "gemm_fusion_dot_12_0",
         "triton_tem_fused_mm_3",
@@ -156,35 +155,63 @@ def test_a_collective_is_named(name: str, operation: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("first", "second", "equal"),
+    ("name", "group"),
     [
+        ("sm80_xmma_gemm_f32f32_f32f32_f32_tn_n_tilesize128x128x8_stage3_ffma", "GEMM, FP32"),
+        ("void cutlass::Kernel2<cutlass_80_simt_sgemm_128x64_8x5_nt_align1>(T1)", "GEMM, FP32"),
+        ("ampere_sgemm_128x64_nn", "GEMM, FP32"),
+        ("sm80_xmma_gemm_f32f32_tf32f32_f32_tn_n_tilesize128x128x16_stage4", "GEMM, TF32"),
+        ("void cutlass::Kernel2<cutlass_80_tensorop_s1688gemm_128x64_16x6>(T1)", "GEMM, TF32"),
+        ("ampere_fp16_s16816gemm_fp16_128x128_ldg8_f2f_stages_64x3_nn", "GEMM, FP16"),
+        ("turing_fp16_s1688gemm_fp16_128x128_ldg8_f2f_tn", "GEMM, FP16"),
+        ("volta_h884gemm_128x64_ldg8_tn", "GEMM, FP16"),
+        ("ampere_bf16_s16816gemm_bf16_64x64_ldg8_f2f_stages_64x5_tn", "GEMM, BF16"),
+        ("nvjet_sm90_tst_256x128_64x4_1x2_h_bz_coopA_NNT", "GEMM, BF16"),
+        ("nvjet_hsh_128x128_64x6_1x2_h_bz_TNT", "GEMM, FP16"),
+        ("nvjet_sm90_sss_128x128_64x6_1x2_h_bz_TNT", "GEMM"),
+        ("ampere_dgemm_64x64_nn", "GEMM, FP64"),
+        ("gemm_fusion_dot_12_0", "GEMM"),
+        ("void gemv2T_kernel_val<int, int, __nv_bfloat16, float, 128, 16>(T1)", "GEMV, BF16"),
+        ("sm80_xmma_fprop_implicit_gemm_tf32f32_tf32f32_f32_nhwckrsc_nchw", "convolution, TF32"),
+        ("sm90_xmma_dgrad_implicit_gemm_bf16bf16_bf16f32_f32_nhwckrsc", "convolution, BF16"),
+        ("cudnn_infer_ampere_scudnn_winograd_128x128_ldg1_ldg4_relu_t", "convolution, FP32"),
+        ("void at::native::conv_depthwise2d_forward_kernel<3, float, int>(T)", "convolution, FP32"),
+        ("cudnn_generated_fort_native_sdpa_sm90_flash_fprop_wgmma_f16_knob_7", "attention, 16-bit"),
+        ("fmha_cutlassF_f32_aligned_64x64_rf_sm80(PyTorchMemEffAttention)", "attention, FP32"),
+        ("void cudnn::ops::nchwToNhwcKernel<float, float, float, 0, 1>(T)", "layout conversion"),
+        (f"{NATIVE}multi_tensor_apply_kernel<TensorListMetadata<2>, BinaryOp<float>>", "optimizer"),
         (
-            "nvjet_sm90_tst_256x128_64x4_1x2_h_bz_NNT",
-            "nvjet_sm90_tst_64x8_64x16_1x2_h_bz_NNT",
-            True,
+            f"{NATIVE}multi_tensor_apply_kernel<FusedOptimizerTensorListMetadata<4>, F>(T)",
+            "optimizer, fused",
         ),
-        (
-            "sm80_xmma_gemm_f32f32_f32f32_f32_nn_n_tilesize256x128x8_stage3",
-            "sm80_xmma_gemm_f32f32_f32f32_f32_nn_n_tilesize64x64x8_stage3",
-            True,
-        ),
-        (
-            f"{NATIVE}vectorized_elementwise_kernel<4, at::native::FillFunctor<float>>(int)",
-            f"{NATIVE}unrolled_elementwise_kernel<at::native::CUDAFunctor_add<float>>(int)",
-            True,
-        ),
-        ("void flash_fwd_kernel<128>(Params)", "void flash_fwd_kernel<64>(Params)", True),
-        ("void flash_fwd_kernel<128>(Params)", "void flash_bwd_kernel<128>(Params)", False),
-        ("triton_poi_fused_add_0", "triton_red_fused_sum_1", False),
+        ("triton_poi_fused_add_gelu_3", "elementwise, compiled"),
+        ("triton_red_fused_sum_7", "reduction, compiled"),
+        ("input_reduce_fusion_4", "reduction, compiled"),
+        ("cupy_multiply__float64_float64_float64", "elementwise"),
+        ("void cusparse::csrmm_alg2_kernel<float, int>(T)", "sparse"),
+        ("void RNN_blockPersist_fp_LSTM<float, float, float, 128>(T)", "recurrent"),
     ],
 )
-def test_variants_of_a_kernel_are_a_family(first: str, second: str, equal: bool) -> None:
-    assert (kernel_family(first) == kernel_family(second)) == equal
+def test_a_kernel_has_the_group_of_what_limits_it(name: str, group: str) -> None:
+    assert kernel_traits(name).group == group
+
+
+@pytest.mark.parametrize(
+    ("name", "unaligned"),
+    [
+        ("cutlass_80_tensorop_s16816gemm_bf16_128x64_64x6_nt_align8", False),
+        ("cutlass_80_tensorop_s16816gemm_bf16_128x64_64x6_nt_align2", True),
+        ("cutlass_80_tensorop_s1688gemm_128x64_16x6_nn_align4", False),
+        ("cutlass_80_tensorop_s1688gemm_128x64_16x6_nn_align1", True),
+        ("cutlass_80_simt_sgemm_128x64_8x5_nt_align1", False),
+    ],
+)
+def test_operands_on_tensor_cores_are_unaligned_by_their_name(name: str, unaligned: bool) -> None:
+    assert kernel_traits(name).unaligned == unaligned
 
 
 def test_a_name_of_only_digits_takes_no_minute() -> None:
     began = time.process_time()
     for first in "123":
-        kernel_family(first * 200_000)
         kernel_kind(first * 200_000)
     assert time.process_time() - began < 10  # seconds; at once on an idle machine

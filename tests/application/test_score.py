@@ -39,7 +39,7 @@ def judged(name: str, **changes: object) -> StoryScore:
 
 def test_all_stories_of_the_simulation_are_told_right() -> None:
     score = score_stories([judged(name) for name in STORIES])
-    assert (score.named, score.within, score.near) == (1, 1, 1)
+    assert (score.named, score.within, score.reached) == (1, 1, 1)
     assert score.replay_error < 0.02
 
 
@@ -66,7 +66,7 @@ def test_recorded_stories() -> None:
     assert len(stories) >= 12
     assert score.named >= 0.8
     assert score.within >= 0.85
-    assert score.near >= 0.9
+    assert score.reached >= 0.9
     assert score.replay_error < 0.04
 
 
