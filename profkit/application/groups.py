@@ -10,7 +10,6 @@ import math
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -87,29 +86,36 @@ def kernel_groups(
     reliefs = list(_reliefs(what_if, findings)) if what_if else []
     callers = _callers(events, parts)
     sm_count = min((gpu.sm_count for gpu in events.gpus), default=0)
-    rows = [
-        GroupRow(
+    rows = []
+    for name, own in uses.items():
+        share = sum(use.share for use in own)
+        item, relieved = _limit(name, reliefs)
+        row = GroupRow(
             name=name,
-            share=(share := sum(use.share for use in own)),
             seconds=share * step,
+            share=share,
             launches=sum(use.launches for use in own) / ranking.steps,
             kernels=len({use.name for use in own}),
+            finding=item.rule.name if item else "",
+            title=item.title if item else "",
+            relieved=relieved,
+            statement="" if item else _statement(events, own, sm_count),
             callers=callers.get(name, ()),
-            **(_finding(name, reliefs) or {"statement": _statement(events, own, sm_count)}),
         )
-        for name, own in uses.items()
-    ]
+        rows.append(row)
     return tuple(sorted(rows, key=lambda row: -row.share))
 
 
-def _finding(group: str, reliefs: Sequence[tuple[Finding, Mapping[str, float]]]) -> dict[str, Any]:
-    """The first finding whose change takes much of a group's time, as fields of its row."""
+def _limit(
+    group: str, reliefs: Sequence[tuple[Finding, Mapping[str, float]]]
+) -> tuple[Finding | None, float]:
+    """The first finding whose change takes much of a group's time, and the share that it takes."""
     most = max((shares.get(group, 0.0) for _, shares in reliefs), default=0.0)
     for item, shares in reliefs:
         relieved = shares.get(group, 0.0)
         if relieved >= max(_RELIEVED, _MOST * most):
-            return {"finding": item.rule.name, "title": item.title, "relieved": relieved}
-    return {}
+            return item, relieved
+    return None, 0.0
 
 
 def _statement(events: Events, uses: Sequence[KernelUse], sm_count: int) -> str:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from functools import cache, lru_cache
-from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, convert
 
 from profkit.core.yaml_files import shipped_yaml
 
@@ -75,25 +75,27 @@ class KernelTraits(Struct, frozen=True):
 @lru_cache(maxsize=10_000)
 def kernel_traits(name: str) -> KernelTraits:
     """The traits of a kernel of this demangled name."""
-    plain = _plain(name[:_LONGEST])
-    patterns, kinds = _patterns(), _kinds()
-    kind = next((kind for kind, pattern in kinds if pattern.search(plain)), OTHER)
+    name = name[:_LONGEST]
+    plain = _plain(name)
+    patterns = _patterns()
+    has = {trait: bool(known.search(name)) for trait, known in patterns.traits.items()}
+    kind = next((kind for kind, known in patterns.kinds if known.search(plain)), OTHER)
     arithmetic = ""
     if kind in {*PRODUCTS, ATTENTION, GEMV}:
-        arithmetic = next((each for each, known in _arithmetic() if known.search(name)), "")
+        arithmetic = next((each for each, known in patterns.arithmetic if known.search(name)), "")
     aligned = min(map(int, _ALIGNMENT.findall(plain)), default=_ALIGNED)
     return KernelTraits(
         kind=kind,
         arithmetic=arithmetic,
-        eager=bool(patterns["eager"].search(name)),
-        compiled=bool(patterns["compiled"].search(plain)),
-        layout=kind == COPY and bool(patterns["layout"].search(plain)),
-        fused=kind == OPTIMIZER and bool(patterns["fused_optimizer"].search(name)),
+        eager=has["eager"],
+        compiled=has["compiled"],
+        layout=kind == COPY and has["layout"],
+        fused=kind == OPTIMIZER and has["fused"],
         unaligned=aligned * ON_TENSOR_CORES.get(arithmetic, _ALIGNED) < _ALIGNED,
-        single=bool(patterns["single"].search(name)),
-        update=kind == OPTIMIZER or bool(patterns["update"].search(name)),
-        planar=bool(patterns["planar"].search(plain)),
-        is_loss=kind == SOFTMAX and bool(patterns["loss"].search(name)),
+        single=has["single"],
+        update=kind == OPTIMIZER or has["update"],
+        planar=has["planar"],
+        is_loss=kind == SOFTMAX and has["loss"],
     )
 
 
@@ -102,11 +104,10 @@ def kernel_kind(name: str) -> str:
     return kernel_traits(name).kind
 
 
-@cache
 def group_statement(group: str) -> str:
     """What the names of a group's kernels say of its limit; "" for nothing."""
-    rows = _document()["statements"].items()
-    return next((text for pattern, text in rows if re.search(pattern, group)), "")
+    rows = _patterns().statements
+    return next((limit for pattern, limit in rows if pattern.search(group)), "")
 
 
 def collective(name: str) -> str:
@@ -126,23 +127,35 @@ def _plain(name: str) -> str:
     return text
 
 
-@cache
-def _document() -> dict[str, Any]:
-    document: dict[str, Any] = shipped_yaml("profkit.application", "kernel_kinds.yaml")
-    return document
+class _Named(Struct, frozen=True):
+    """A kind and the patterns of its names."""
+
+    kind: str
+    match: tuple[str, ...]
+
+
+class _KindsFile(Struct, frozen=True):
+    """What is read of kernel_kinds.yaml."""
+
+    arithmetic: dict[str, str]
+    traits: dict[str, str]
+    statements: dict[str, str]
+    kinds: tuple[_Named, ...]
+
+
+class _Patterns(Struct, frozen=True):
+    kinds: tuple[tuple[str, re.Pattern[str]], ...]
+    arithmetic: tuple[tuple[str, re.Pattern[str]], ...]
+    traits: Mapping[str, re.Pattern[str]]
+    statements: tuple[tuple[re.Pattern[str], str], ...]
 
 
 @cache
-def _arithmetic() -> tuple[tuple[str, re.Pattern[str]], ...]:
-    return tuple((name, re.compile(text)) for name, text in _document()["arithmetic"].items())
-
-
-@cache
-def _kinds() -> tuple[tuple[str, re.Pattern[str]], ...]:
-    return tuple((row["kind"], re.compile("|".join(row["match"]))) for row in _document()["kinds"])
-
-
-@cache
-def _patterns() -> dict[str, re.Pattern[str]]:
-    names = "layout", "eager", "compiled", "fused_optimizer", "single", "update", "planar", "loss"
-    return {name: re.compile(_document()[name]) for name in names}
+def _patterns() -> _Patterns:
+    file = convert(shipped_yaml("profkit.application", "kernel_kinds.yaml"), _KindsFile)
+    return _Patterns(
+        kinds=tuple((row.kind, re.compile("|".join(row.match))) for row in file.kinds),
+        arithmetic=tuple((name, re.compile(text)) for name, text in file.arithmetic.items()),
+        traits={name: re.compile(text) for name, text in file.traits.items()},
+        statements=tuple((re.compile(text), limit) for text, limit in file.statements.items()),
+    )
