@@ -7,8 +7,9 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
@@ -30,12 +31,65 @@ _SHARED_BY_DEFAULT = 48 * 1024
 _LARGEST_CODE = 256 << 20  # bytes of a cubin; cuDNN's largest have tens of MB
 
 
+def _as_it_is(text: str) -> str:
+    return text
+
+
+class Build(Struct, frozen=True):
+    """How kernels are compiled: their source edited, and with what options of the compiler.
+
+    `registers` is the most that a thread may have, 0 for no limit; `carveout` the percentage of L1
+    that is preferred as shared memory, -1 for the driver's choice.
+    """
+
+    edit: Callable[[str], str] = _as_it_is
+    fast_math: bool = False
+    registers: int = 0
+    ptxas: tuple[str, ...] = ()
+    carveout: int = -1
+
+
+_AS_IT_IS = Build()
+_BUILD: ContextVar[Build] = ContextVar("build", default=_AS_IT_IS)
+
+
+class Source(Struct, frozen=True):
+    """What a kernel is compiled from."""
+
+    text: str
+    path: str
+    name: str
+    arch: str
+    macros: tuple[tuple[str, str], ...]
+
+    def compiled(self, build: Build = _AS_IT_IS) -> CudaKernel:
+        """The kernel; raises as `compile_kernel` does."""
+        return _compiled(self.text, self.path, self.name, self.arch, self.macros, build)
+
+
+_SOURCES: ContextVar[dict[Source, None] | None] = ContextVar("sources", default=None)
+
+
+@contextmanager
+def built(build: Build) -> Iterator[Collection[Source]]:
+    """Kernels compiled meanwhile are compiled so; gives what of, as they are."""
+    sources: dict[Source, None] = {}
+    tokens = _BUILD.set(build), _SOURCES.set(sources)
+    try:
+        yield sources.keys()
+    finally:
+        _BUILD.reset(tokens[0])
+        _SOURCES.reset(tokens[1])
+
+
 class CudaKernel(Struct, frozen=True, dict=True):
-    """A compiled kernel: its name, the architecture it is for, its machine code."""
+    """A compiled kernel: its name, the architecture it is for, its machine code, and `carveout` as
+    of its build."""
 
     name: str
     arch: str
     cubin: bytes
+    carveout: int = -1
 
     def launch(
         self, grid: Sequence[int], block: Sequence[int], *arguments: Any, shared_bytes: int = 0
@@ -65,6 +119,14 @@ class CudaKernel(Struct, frozen=True, dict=True):
                 attribute, shared_bytes, self._loaded.handle, device.device_id
             )
             self._check(status, f"{shared_bytes} bytes of shared memory per block refused")
+        if self.carveout >= 0:
+            preferred = (
+                driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT
+            )
+            (status,) = driver.cuKernelSetAttribute(
+                preferred, self.carveout, self._loaded.handle, device.device_id
+            )
+            self._check(status, f"a carve-out of {self.carveout}% refused")
         (status,) = driver.cuLaunchKernel(
             driver.CUfunction(int(self._loaded.handle)),
             *(*grid, 1, 1)[:3],
@@ -110,7 +172,10 @@ def compile_kernel(
     except OSError as error:
         raise BadInput(f"{path}: {error.strerror}") from error
     macros = tuple(sorted((key, str(value)) for key, value in (defines or {}).items()))
-    return _compiled(text, str(path), name, arch or _device_arch(), macros)
+    source = Source(text, str(path), name, arch or _device_arch(), macros)
+    if (sources := _SOURCES.get()) is not None:
+        sources[source] = None
+    return source.compiled(_BUILD.get())
 
 
 @cache
@@ -132,24 +197,31 @@ def compiler_version() -> str:
 
 @cache
 def _compiled(
-    text: str, path: str, name: str, arch: str, macros: tuple[tuple[str, str], ...]
+    text: str, path: str, name: str, arch: str, macros: tuple[tuple[str, str], ...], build: Build
 ) -> CudaKernel:
     version, include = compiler_version(), _headers()
-    inputs = [text, path, arch, macros, version, include]
+    text = build.edit(text)
+    options = [build.fast_math, build.registers, build.ptxas]
+    inputs = [text, path, arch, macros, version, include, *options]
     key = hashlib.sha256(json.dumps(inputs).encode()).hexdigest()
     cubin = _saved(key)
     if cubin is None:
-        cubin = _compile(text, path, arch, macros, include)
+        cubin = _compile(text, path, arch, macros, include, build)
         with suppress(OSError, RuntimeError):  # a folder that can't be written costs only time
             file = _file(key)
             file.parent.mkdir(parents=True, exist_ok=True)
             with replacement(file) as temporary:
                 temporary.write_bytes(cubin)
-    return CudaKernel(name, arch, cubin)
+    return CudaKernel(name, arch, cubin, build.carveout)
 
 
 def _compile(
-    text: str, path: str, arch: str, macros: tuple[tuple[str, str], ...], include: str
+    text: str,
+    path: str,
+    arch: str,
+    macros: tuple[tuple[str, str], ...],
+    include: str,
+    build: Build,
 ) -> bytes:
     """Machine code with a line table; it names the source's whole path, where ncu looks for it."""
     try:
@@ -164,6 +236,9 @@ def _compile(
         define_macro=list(macros) or None,
         include_path=[include],
         no_source_include=True,
+        use_fast_math=build.fast_math or None,
+        max_register_count=build.registers or None,
+        ptxas_options=list(build.ptxas) or None,
     )
     try:
         return bytes(Program(text, "c++", options).compile("cubin").code)

@@ -187,7 +187,7 @@ def optimize(
     environment = measurement.environment_of(plan)
     with (
         gpu_lock(measurement.lock_of(plan)),
-        measurement.process_of(subject, environment) as turn,
+        measurement.process_of(subject, environment, program=plan.program) as turn,
     ):
         tell("start", "")
         opened = measurement.open_target(turn, subject, plan, tell)

@@ -4,7 +4,7 @@
 
 One JSON request a line on stdin, one JSON answer a line on the file descriptor FD: what the target
 prints goes elsewhere. Requests are {"do": "where" | "declare" | "open" | "prepare" | "block" |
-"check_energy" | "energy", ...} with the keyword arguments of `_Worker`'s methods, of which "open"
+"check_energy" | "energy", ...} with the keyword arguments of `Worker`'s methods, of which "open"
 lets go of the target before; an answer is {"told": ...} or {"error", "message", "remedy"}, where
 "error" is an exit code of profkit.core.errors.
 Before it there may be lines {"doing": ...} that name the variant that is checked.
@@ -41,7 +41,7 @@ from profkit.timing.stopwatches import Stopwatches, TimedCall
 _PROFKIT = Path(__file__).resolve().parent.parent
 
 
-class _Worker:
+class Worker:
     """The target, its inputs and a stopwatch for each variant that has been prepared."""
 
     def __init__(self, started: float) -> None:
@@ -69,9 +69,9 @@ class _Worker:
         self.__dict__.pop("_target", None)
         self.__dict__.pop("_stopwatches", None)
         self._inputs = {}
-        target = load_target(Path(path), arguments)
+        target = self.load(path, arguments, variants)
         chosen = [variant.name for variant in target.chosen(variants)]
-        self._device = _device(device)
+        self._device = device_of(device)
         imported = time.perf_counter()
         import torch
 
@@ -112,10 +112,14 @@ class _Worker:
             },
         )
 
+    def load(self, path: str, arguments: Sequence[str], _variants: Sequence[str]) -> Target:
+        """The target that has these variants."""
+        return load_target(Path(path), arguments)
+
     def where(self, device: str | None) -> Located:
         """The device that a target would run on, as "open" returns it."""
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", WORKSPACE)  # this may start CUDA
-        device = _device(device)
+        device = device_of(device)
         gpu = current_gpu() if device == "cuda" else None
         return Located(device=device, fingerprint=Fingerprint(gpu=gpu))
 
@@ -150,7 +154,7 @@ class _Worker:
         return self._stopwatches.energy(variant, seconds)
 
 
-def _device(asked: str | None) -> str:
+def device_of(asked: str | None) -> str:
     """Where to run; raises EnvironmentProblem where there is no such device, or no torch."""
     try:
         import torch
@@ -237,7 +241,7 @@ def serve(worker: object, requests: TextIO, answers: TextIO) -> None:
         print(json.dumps(answer), file=answers, flush=True)
 
 
-def main(argv: Sequence[str], make: Callable[[float], object] = _Worker) -> None:
+def main(argv: Sequence[str], make: Callable[[float], object] = Worker) -> None:
     """Serve until the end; what a target reads from stdin is empty.
 
     `make` gets the time at which the process started, by time.perf_counter().
@@ -252,7 +256,7 @@ def main(argv: Sequence[str], make: Callable[[float], object] = _Worker) -> None
         os.fdopen(answers_to, "w", encoding="utf-8") as answers,
     ):
         worker = make(started)
-        if isinstance(worker, _Worker):
+        if isinstance(worker, Worker):
             worker.doing = lambda variant: print(
                 json.dumps({"doing": variant}), file=answers, flush=True
             )

@@ -1,0 +1,142 @@
+"""Switches of kernels: what may make one faster without an edit of its file, by its name.
+
+A name has all that a switch needs, so that those of a run can be combined in another: `unroll-8`,
+`max-registers-64`, or NAME-VALUE for a constant of CUDA source or a constexpr of a Triton kernel.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from profkit.capture.cuda_source import Build
+from profkit.core.typed_file import Model
+from profkit.trial import source_edits as edits
+
+Changes = Literal["nothing", "rounding"]
+"""What a switch changes of correct results: nothing, or their rounding."""
+
+
+class Offer(Model, frozen=True):
+    """A switch that applies to a kernel: what it changes of results, and how to keep it."""
+
+    name: str
+    changes: Changes
+    keep: str
+
+
+class _Edit(Struct, frozen=True):
+    edit: edits.Edit
+    keep: str
+    changes: Changes = "nothing"
+
+
+class _Option(Struct, frozen=True):
+    build: dict[str, object]
+    keep: str
+    changes: Changes = "nothing"
+
+
+_EDITS: Mapping[str, _Edit] = {
+    "restrict": _Edit(
+        edits.without_aliases, "write `* __restrict__` for the pointers, if none overlap"
+    ),
+    **{
+        f"unroll-{times}": _Edit(
+            edits.unrolled(times), f"write `#pragma unroll {times}` before the innermost loops"
+        )
+        for times in (1, 2, 4, 8, 16)
+    },
+    **{
+        f"blocks-per-sm-{blocks}": _Edit(
+            edits.bounded(blocks),
+            f"write {blocks} as the second argument of __launch_bounds__"
+            if blocks
+            else "leave out the second argument of __launch_bounds__",
+        )
+        for blocks in (0, 1, 2, 3, 4, 6, 8)
+    },
+    "padded-rows": _Edit(edits.padded, "make rows of shared arrays, or their pitch, one longer"),
+    "fused-multiply-add": _Edit(
+        edits.contracted, "write a * b + c in place of __fmul_rn and __fadd_rn", "rounding"
+    ),
+    "float-literals": _Edit(edits.in_float, "write 1.0f in place of 1.0", "rounding"),
+    "cached-loads": _Edit(edits.cached, "load without __ldcg, __ldcs, __ldcv and __ldlu"),
+}
+_OPTIONS: Mapping[str, _Option] = {
+    "fast-math": _Option({"fast_math": True}, "compile with -use_fast_math", "rounding"),
+    **{
+        f"max-registers-{most}": _Option({"registers": most}, f"compile with -maxrregcount={most}")
+        for most in (32, 40, 64, 96, 128)
+    },
+    "l1-bypass": _Option({"ptxas": ("-dlcm=cg",)}, "compile with -Xptxas -dlcm=cg"),
+    **{
+        f"carveout-{share}": _Option(
+            {"carveout": share},
+            f"set cudaFuncAttributePreferredSharedMemoryCarveout to {share}",
+        )
+        for share in (0, 50, 100)
+    },
+}
+_VALUE = re.compile(r"(?P<name>\w+)-(?P<value>\d+)")
+_TRITON: Mapping[str, Sequence[int]] = {
+    "num_warps": (1, 2, 4, 8, 16),
+    "num_stages": (1, 2, 3, 4, 5),
+}
+_MOST_CONSTANTS = 8  # of a source, chosen: each has two or three values to try
+
+
+def offers_for_source(texts: Iterable[str]) -> Iterator[Offer]:
+    """The switches that change how these sources are compiled; none without a source."""
+    texts = list(texts)
+    for name, each in _EDITS.items():
+        if any(each.edit(text) != text for text in texts):
+            yield Offer(name, each.changes, each.keep)
+    for name, option in _OPTIONS.items() if texts else ():
+        yield Offer(name, option.changes, option.keep)
+    known = {name: value for text in texts for name, value in edits.constants(text)}
+    for name, value in [*known.items()][:_MOST_CONSTANTS]:
+        for other in _others(value):
+            yield Offer(f"{name}-{other}", "nothing", f"set {name} to {other}")
+
+
+def offers_for_triton(constants: Mapping[str, int]) -> Iterator[Offer]:
+    """The switches of a Triton kernel that was launched with these values."""
+    for name, value in constants.items():
+        for other in _TRITON.get(name, _others(value)):
+            if other != value:
+                yield Offer(f"{name}-{other}", "nothing", f"launch with {name}={other}")
+
+
+def _others(value: int) -> Sequence[int]:
+    """Other values of a constant to try: half, twice and, of a small one, four times."""
+    values = [value // 2, 2 * value, *([4 * value] if value < 8 else [])]
+    return [each for each in values if each > 0] if value > 0 else []
+
+
+def build_of(names: Iterable[str]) -> tuple[Build, Mapping[str, int]]:
+    """How kernels are compiled with these switches, and the values of Triton's constants."""
+    applied: list[edits.Edit] = []
+    build, values = Build(), {}
+    for name in names:
+        if name in _EDITS:
+            applied.append(_EDITS[name].edit)
+        elif name in _OPTIONS:
+            build = replace(build, **_OPTIONS[name].build)
+        elif match := _VALUE.fullmatch(name):
+            values[match["name"]] = int(match["value"])
+            applied.append(edits.with_constant(match["name"], int(match["value"])))
+    return replace(build, edit=_all(applied)), values
+
+
+def _all(applied: Sequence[edits.Edit]) -> Callable[[str], str]:
+    def edit(text: str) -> str:
+        for each in applied:
+            text = each(text)
+        return text
+
+    return edit

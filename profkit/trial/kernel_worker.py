@@ -1,0 +1,94 @@
+"""A process that times a variant of a target as it is and with switches of its kernels.
+
+    python -m profkit.trial.kernel_worker FD
+
+Variants are named VARIANT+SWITCH+SWITCH; see `profkit.timing.worker`.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+
+from profkit.capture.cuda_source import Build, Source, built
+from profkit.capture.environment import lock
+from profkit.capture.target import Target, Variant, Within, attempt, load_target
+from profkit.core.errors import TargetFailed
+from profkit.timing.worker import Worker, device_of, main
+from profkit.trial.kernel_switches import (
+    Offer,
+    build_of,
+    offers_for_source,
+    offers_for_triton,
+)
+from profkit.trial.triton_launch import launched
+
+
+class KernelWorker(Worker):
+    """Times a variant with switches."""
+
+    def load(self, path: str, arguments: Sequence[str], variants: Sequence[str]) -> Target:
+        target = load_target(Path(path), arguments)
+        return replace_variants(target, [_switched(target, name) for name in variants])
+
+    def offers(
+        self, path: str, arguments: Sequence[str], variant: str, seed: int, device: str | None
+    ) -> tuple[Offer, ...]:
+        """The switches that apply to what a variant compiles and launches."""
+        target = load_target(Path(path), arguments)
+        (chosen,) = target.chosen([variant])
+        target.enter()
+        lock(seed)
+        inputs = target.inputs(device_of(device), seed)
+        attempt(chosen, inputs)  # Triton is imported by now
+        with built(Build()) as sources, launched({}) as constants:
+            attempt(chosen, inputs)
+        offered = offers_for_source(source.text for source in sources)
+        return (
+            *(each for each in offered if _differs(each, sources)),
+            *offers_for_triton(constants),
+        )
+
+
+def _differs(offer: Offer, sources: Collection[Source]) -> bool:
+    """Whether a switch makes other machine code, or another state of the device."""
+    build, _ = build_of([offer.name])
+    with suppress(TargetFailed):
+        return build.carveout >= 0 or any(
+            source.compiled(build).cubin != source.compiled().cubin for source in sources
+        )
+    return True  # its error is said where it is checked
+
+
+def replace_variants(target: Target, variants: Sequence[Variant]) -> Target:
+    """A target with other variants, and its imports."""
+    other = replace(target, variants=variants)
+    object.__setattr__(other, "scope", target.scope)
+    return other
+
+
+def _switched(target: Target, name: str) -> Variant:
+    """A variant of a target with the switches in a name."""
+    of = max(
+        (each for each in target.variants if f"{name}+".startswith(f"{each.name}+")),
+        key=lambda each: len(each.name),
+        default=None,
+    )
+    if of is None:
+        (of,) = target.chosen([name])  # raises
+    switches = name[len(of.name) + 1 :].split("+") if len(name) > len(of.name) else []
+    build, values = build_of(switches)
+
+    @contextmanager
+    def around() -> Iterator[None]:
+        with built(build), launched(values), of.around():
+            yield
+
+    return replace(of, name=name, within=Within(around, of.call))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:], KernelWorker)

@@ -1,0 +1,308 @@
+"""Switches of a target's kernels: compiled so, checked against the reference, timed interleaved.
+
+Each that applies is timed against the unchanged variant, then the best are combined one by one.
+Those that change the rounding of results stand apart: they are combined last.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from profkit.capture.correctness import Declared
+from profkit.core.errors import TargetFailed, UsageError
+from profkit.core.fingerprint import Fingerprint
+from profkit.core.typed_file import File, Model
+from profkit.core.version import __version__
+from profkit.timing import measurement
+from profkit.timing.loaded import Declaration
+from profkit.timing.measurement import Tell, TimingPlan
+from profkit.timing.optimum import Optimum, TimedCandidate, optimize
+from profkit.timing.results import Verdict
+from profkit.timing.turns import Died
+from profkit.trial.kernel_switches import Changes, Offer
+from profkit.ui import document as doc
+from profkit.ui.text import factor_range, number
+
+PROGRAM = "profkit.trial.kernel_worker"
+WORTH = 1.02  # chosen: the smallest gain for which a switch is combined with others
+_BROKEN = ("CUDA error", "CUDA_ERROR_ILLEGAL", "CUDA_ERROR_MISALIGNED", "CUDA_ERROR_LAUNCH")
+"""What errors say that leave a process without its GPU."""
+_SHARE = 0.5  # of the budget for all switches alone, chosen: the rest is for combinations
+_MOST_COMBINED = 4  # switches that are tried together, chosen
+
+
+class TriedSwitch(Model, frozen=True, kw_only=True):
+    """A switch, or some together, against the unchanged variant: `seconds` is its median."""
+
+    switches: tuple[str, ...]
+    changes: Changes
+    keep: tuple[str, ...]
+    seconds: float
+    speedup: float
+    low: float
+    high: float
+    verdict: Verdict
+
+
+class KernelTrial(File, frozen=True, kw_only=True, tag="profkit.try_kernels/1"):
+    """What switches of a variant's kernels gave.
+
+    `proven` are faster beyond chance, the fastest first, `best` what was reached without a change
+    of results, `rounding` with one of rounding; null where there is none. `idle` gave nothing,
+    `failed` are wrong or can't run here, and why. Times in seconds.
+    """
+
+    profkit: str
+    target: Declared
+    variant: str
+    seconds: float
+    median: float
+    best: TriedSwitch | None
+    rounding: TriedSwitch | None
+    proven: tuple[TriedSwitch, ...]
+    idle: tuple[str, ...]
+    slower: tuple[str, ...]
+    failed: dict[str, str]
+    budget: float
+    fingerprint: Fingerprint
+
+
+def try_kernels(
+    plan: TimingPlan, variant: str | None, budget: float, tell: Tell, only: Sequence[str] = ()
+) -> KernelTrial:
+    """Try the switches of a variant's kernels, the target's first without a name.
+
+    Raises UsageError where no switch applies, or none is of `only`.
+    """
+    started = time.monotonic()
+    plan = replace(plan, program=PROGRAM)
+    (subject,) = plan.subjects
+    environment = measurement.environment_of(plan)
+    tell("start", "")
+    with measurement.process_of(subject, environment, program=PROGRAM) as turn:
+        about = turn.ask(
+            "declare", Declaration, path=str(subject.path), arguments=list(plan.arguments)
+        )
+        variant = variant or (about.target.variants or ("",))[0]
+        offers = turn.ask(
+            "offers", tuple[Offer, ...], path=str(subject.path), arguments=list(plan.arguments),
+            variant=variant, seed=plan.seed, device=plan.device,
+        )  # fmt: skip
+    if not offers:
+        raise UsageError(
+            f"{variant}: no CUDA source or Triton kernel of its own",
+            "try switches of a program: profkit try -- python ...",
+        )
+    by_name = {offer.name: offer for offer in offers if not only or offer.name in only}
+    if not by_name:
+        raise UsageError(
+            "none of these switches applies", f"use {', '.join(o.name for o in offers)}"
+        )
+    trial = _Trial(plan, variant, by_name, tell)
+    sound = trial.sound(by_name)
+    first = trial.race(
+        variant, [variant, *(f"{variant}+{name}" for name in sound)], budget * _SHARE
+    )
+    gaining = [each for each in first.file.candidates if _gains(each)]
+    best, rounding = trial.combine(gaining, started + budget)
+    return KernelTrial(
+        profkit=__version__,
+        target=about.target,
+        variant=variant,
+        seconds=time.monotonic() - started,
+        median=first.file.median,
+        best=best,
+        rounding=rounding,
+        proven=tuple(trial.tried(each) for each in gaining),
+        idle=trial.names(
+            each for each in first.file.candidates if not _gains(each) and each.high >= 1
+        ),
+        slower=trial.names(each for each in first.file.candidates if each.high < 1),
+        failed={
+            **trial.failed,
+            **{trial.switches(k)[0]: v for k, v in first.file.left_out.items()},
+        },
+        budget=budget,
+        fingerprint=first.file.fingerprint,
+    )
+
+
+def _gains(candidate: TimedCandidate) -> bool:
+    return candidate.verdict is Verdict.IMPROVED and candidate.low > 1
+
+
+class _Trial:
+    """The trial of one variant."""
+
+    def __init__(
+        self, plan: TimingPlan, variant: str, offers: Mapping[str, Offer], tell: Tell
+    ) -> None:
+        self._plan, self._variant, self._offers, self._tell = plan, variant, offers, tell
+        self.failed: dict[str, str] = {}
+
+    def race(self, in_use: str, names: Sequence[str], budget: float) -> Optimum:
+        """Variants with switches against one."""
+        (subject,) = self._plan.subjects
+        plan = replace(self._plan, subjects=(replace(subject, variants=tuple(names)),), check=False)
+        return optimize(plan, in_use, WORTH, budget, self._tell)
+
+    def sound(self, names: Iterable[str]) -> Sequence[str]:
+        """The switches with which the variant is right; a process that one breaks is followed by
+        another for those after it."""
+        left: list[str] = list(names)
+        sound: list[str] = []
+        while left:
+            good, culprit = self._check(left)
+            sound += good
+            left = left[left.index(culprit) + 1 :] if culprit else []
+        return sound
+
+    def _check(self, names: Sequence[str]) -> tuple[Sequence[str], str]:
+        """The sound ones up to the one that broke the process, and that; "" where none did."""
+        (subject,) = self._plan.subjects
+        labels = (self._variant, *(f"{self._variant}+{name}" for name in names))
+        subject = replace(subject, variants=labels)
+        environment = measurement.environment_of(self._plan)
+        try:
+            with measurement.process_of(subject, environment, program=PROGRAM) as turn:
+                opened = measurement.open_target(turn, subject, self._plan, self._tell)
+        except Died as error:
+            culprit = error.doing.rpartition("+")[2]
+            if culprit not in names:
+                raise
+            before = names[: names.index(culprit)]
+            self.failed[culprit] = "ended the process"
+            good, _ = self._check(before) if before else ((), "")
+            return good, culprit
+        if self._variant in opened.wrong:
+            raise TargetFailed(f"{self._variant}: {opened.wrong[self._variant]}", "fix it first")
+        good = []
+        for name, label in zip(names, labels[1:], strict=True):
+            why = opened.wrong.get(label) or opened.left_out.get(label)
+            if why is None:
+                good.append(name)
+                continue
+            self.failed[name] = why
+            if any(words in why for words in _BROKEN):
+                return good, name
+        return good, ""
+
+    def combine(
+        self, gaining: Sequence[TimedCandidate], until: float
+    ) -> tuple[TriedSwitch | None, TriedSwitch | None]:
+        """The best without a change of results, and with one of rounding: each switch is added as
+        long as that makes it faster."""
+        same = [each for each in gaining if self._changes(self.switches(each.variant)) == "nothing"]
+        best = self._added(None, same, until)
+        others = [each for each in gaining if each not in same]
+        rounded = self._added(best, others, until) if others else None
+        return (self.tried(best) if best else None), (
+            self.tried(rounded) if rounded and rounded is not best else None
+        )
+
+    def _added(
+        self, best: TimedCandidate | None, others: Sequence[TimedCandidate], until: float
+    ) -> TimedCandidate | None:
+        best = best or (others[0] if others else None)
+        for other in others[:_MOST_COMBINED]:
+            left = until - time.monotonic()
+            if best is None or left <= 0 or self._alike(best, other):
+                continue
+            together = "+".join([best.variant, *self.switches(other.variant)])
+            if together == best.variant or not self.sound([together[len(self._variant) + 1 :]]):
+                continue
+            names = [self._variant, best.variant, together]
+            raced = self.race(self._variant, names, left / 2).file.candidates
+            known = {each.variant: each for each in raced}
+            mine, both = known.get(best.variant, best), known.get(together)
+            best = both if both and _gains(both) and both.low > mine.speedup else mine
+        return best
+
+    def _alike(self, one: TimedCandidate, other: TimedCandidate) -> bool:
+        """Whether both set the same to another value."""
+        kinds = [
+            {name.rpartition("-")[0] or name for name in self.switches(each.variant)}
+            for each in (one, other)
+        ]
+        return bool(kinds[0] & kinds[1])
+
+    def switches(self, variant: str) -> tuple[str, ...]:
+        """The switches in a variant's name."""
+        return tuple(variant[len(self._variant) + 1 :].split("+"))
+
+    def names(self, candidates: Iterable[TimedCandidate]) -> tuple[str, ...]:
+        return tuple("+".join(self.switches(each.variant)) for each in candidates)
+
+    def _changes(self, switches: Iterable[str]) -> Changes:
+        rounding = any(self._offers[name].changes == "rounding" for name in switches)
+        return "rounding" if rounding else "nothing"
+
+    def tried(self, candidate: TimedCandidate) -> TriedSwitch:
+        """A candidate with what it changes and how to keep it."""
+        switches = self.switches(candidate.variant)
+        return TriedSwitch(
+            switches=switches,
+            changes=self._changes(switches),
+            keep=tuple(self._offers[name].keep for name in switches),
+            seconds=candidate.median,
+            speedup=candidate.speedup,
+            low=candidate.low,
+            high=candidate.high,
+            verdict=candidate.verdict,
+        )
+
+
+def kernel_document(trial: KernelTrial) -> doc.Document:
+    """What is proven and how to keep it, then what did nothing, what is slower, what failed."""
+    combined = [each for each in (trial.best, trial.rounding) if each]
+    rows = [(row, len(row.switches)) for row in (*combined, *trial.proven)]
+    rows = [(row, n) for row, n in rows if n > 1 or row in trial.proven]
+    unique = dict.fromkeys(row for row, _ in rows)
+    table = tuple(
+        (" + ".join(row.switches), number(row.seconds, "s"), _factor(row), _CHANGES[row.changes])
+        for row in unique
+    )
+    keep = dict.fromkeys(text for row in unique for text in row.keep)
+    title = f"{trial.target.name}: {trial.variant}, {number(trial.median, 's')}"
+    columns = ("Switch", "Median", "Speedup", "Changes")
+    blocks: list[doc.Block] = [
+        doc.Heading(title, 1),
+        doc.Lines(tuple(_verdict(trial))),
+        *([doc.Table("Proven", columns, table, "", words=1)] if table else []),
+        *(
+            [doc.Lines(("To keep them:", *(f"  {text}" for text in keep)), gap=True)]
+            if keep
+            else []
+        ),
+        doc.Lines(tuple(_rest(trial)), gap=True),
+    ]
+    return doc.Document(f"Switches of {trial.target.name}", tuple(blocks))
+
+
+def _verdict(trial: KernelTrial) -> Iterator[str]:
+    if trial.best:
+        yield f"Proven {_factor(trial.best)}, same results: {' + '.join(trial.best.switches)}"
+    if trial.rounding:
+        switches = " + ".join(trial.rounding.switches)
+        yield f"Proven {_factor(trial.rounding)}, other rounding: {switches}"
+    if not (trial.best or trial.rounding):
+        yield "No switch is faster beyond chance"
+
+
+def _rest(trial: KernelTrial) -> Iterator[str]:
+    if trial.idle:
+        yield f"No gain: {', '.join(trial.idle)}"
+    if trial.slower:
+        yield f"Slower: {', '.join(trial.slower)}"
+    for name, why in trial.failed.items():
+        yield f"Refused: {name}: {why}"
+    yield f"Time: {trial.seconds:.0f} s of {trial.budget:.0f} s"
+
+
+def _factor(tried: TriedSwitch) -> str:
+    return factor_range(tried.speedup, tried.low, tried.high)
+
+
+_CHANGES = {"nothing": "", "rounding": "rounding"}
