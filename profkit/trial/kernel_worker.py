@@ -7,16 +7,19 @@ Variants are named VARIANT+SWITCH+SWITCH; see `profkit.timing.worker`.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from profkit.capture.cuda_source import Build, Source, built
 from profkit.capture.environment import lock
 from profkit.capture.target import Target, Variant, Within, attempt, load_target
 from profkit.core.errors import TargetFailed
+from profkit.timing.loaded import Loaded
 from profkit.timing.worker import Worker, device_of, main
 from profkit.trial.kernel_switches import (
     Offer,
@@ -33,6 +36,20 @@ class KernelWorker(Worker):
     def load(self, path: str, arguments: Sequence[str], variants: Sequence[str]) -> Target:
         target = load_target(Path(path), arguments)
         return replace_variants(target, [_switched(target, name) for name in variants])
+
+    def open(self, *arguments: Any, **named: Any) -> Loaded:
+        """As of `Worker`; a variant that takes the GPU from this process ends it."""
+        tell = self.doing
+
+        def doing(variant: str) -> None:
+            _end_without_device()
+            tell(variant)
+
+        self.doing = doing
+        try:
+            return super().open(*arguments, **named)
+        finally:
+            _end_without_device()
 
     def offers(
         self, path: str, arguments: Sequence[str], variant: str, seed: int, device: str | None
@@ -68,6 +85,17 @@ def replace_variants(target: Target, variants: Sequence[Variant]) -> Target:
     other = replace(target, variants=variants)
     object.__setattr__(other, "scope", target.scope)
     return other
+
+
+def _end_without_device() -> None:
+    """End this process where an earlier kernel left it without its device."""
+    import torch
+
+    try:
+        if torch.cuda.is_initialized():
+            torch.cuda.synchronize()
+    except RuntimeError:
+        os._exit(TargetFailed.exit_code)
 
 
 def _switched(target: Target, name: str) -> Variant:

@@ -27,8 +27,6 @@ from profkit.ui.text import factor_range, number
 
 PROGRAM = "profkit.trial.kernel_worker"
 WORTH = 1.02  # chosen: the smallest gain for which a switch is combined with others
-_BROKEN = ("CUDA error", "CUDA_ERROR_ILLEGAL", "CUDA_ERROR_MISALIGNED", "CUDA_ERROR_LAUNCH")
-"""What errors say that leave a process without its GPU."""
 _SHARE = 0.5  # of the budget for all switches alone, chosen: the rest is for combinations
 _MOST_COMBINED = 4  # switches that are tried together, chosen
 
@@ -149,45 +147,32 @@ class _Trial:
         return optimize(plan, in_use, WORTH, budget, self._tell)
 
     def sound(self, names: Iterable[str]) -> Sequence[str]:
-        """The switches with which the variant is right; a process that one breaks is followed by
-        another for those after it."""
-        left: list[str] = list(names)
-        sound: list[str] = []
+        """The switches with which the variant is right. One that takes the GPU from its process is
+        left out, and the others are checked again."""
+        left = list(names)
         while left:
-            good, culprit = self._check(left)
-            sound += good
-            left = left[left.index(culprit) + 1 :] if culprit else []
-        return sound
+            try:
+                return self._check(left)
+            except Died as error:
+                culprit = error.doing[len(self._variant) + 1 :]
+                if culprit not in left:
+                    raise
+                self.failed[culprit] = "illegal access, or another error that ends the process"
+                left.remove(culprit)
+        return left
 
-    def _check(self, names: Sequence[str]) -> tuple[Sequence[str], str]:
-        """The sound ones up to the one that broke the process, and that; "" where none did."""
+    def _check(self, names: Sequence[str]) -> Sequence[str]:
         (subject,) = self._plan.subjects
-        labels = (self._variant, *(f"{self._variant}+{name}" for name in names))
-        subject = replace(subject, variants=labels)
+        labels = {f"{self._variant}+{name}": name for name in names}
+        subject = replace(subject, variants=(self._variant, *labels))
         environment = measurement.environment_of(self._plan)
-        try:
-            with measurement.process_of(subject, environment, program=PROGRAM) as turn:
-                opened = measurement.open_target(turn, subject, self._plan, self._tell)
-        except Died as error:
-            culprit = error.doing.rpartition("+")[2]
-            if culprit not in names:
-                raise
-            before = names[: names.index(culprit)]
-            self.failed[culprit] = "ended the process"
-            good, _ = self._check(before) if before else ((), "")
-            return good, culprit
-        if self._variant in opened.wrong:
-            raise TargetFailed(f"{self._variant}: {opened.wrong[self._variant]}", "fix it first")
-        good = []
-        for name, label in zip(names, labels[1:], strict=True):
-            why = opened.wrong.get(label) or opened.left_out.get(label)
-            if why is None:
-                good.append(name)
-                continue
-            self.failed[name] = why
-            if any(words in why for words in _BROKEN):
-                return good, name
-        return good, ""
+        with measurement.process_of(subject, environment, program=PROGRAM) as turn:
+            opened = measurement.open_target(turn, subject, self._plan, self._tell)
+        wrong = {**opened.wrong, **opened.left_out}
+        if self._variant in wrong:
+            raise TargetFailed(f"{self._variant}: {wrong[self._variant]}", "fix it first")
+        self.failed |= {name: wrong[label] for label, name in labels.items() if label in wrong}
+        return [name for label, name in labels.items() if label not in wrong]
 
     def combine(
         self, gaining: Sequence[TimedCandidate], until: float
