@@ -1,0 +1,81 @@
+"""Switches of kernels, tried on a target whose compiler is a stand-in."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from profkit.core.errors import UsageError
+from profkit.timing.measurement import TimingPlan, subject_of
+from profkit.timing.stopwatch import Settings, Timer
+from profkit.trial.kernels import KernelTrial, kernel_document, try_kernels
+from profkit.ui.terminal import document_terminal
+
+# The stand-in's machine code is the source: a call takes kMilliseconds and gives kFactor times its
+# input; with kBroken above 1 it takes the process with it.
+SCRIPT = '''
+import os, re, time
+from profkit import Target, Variant, normal_inputs
+from profkit.capture import cuda_source
+
+cuda_source.compiler_version = lambda: "1"
+cuda_source._headers = lambda: ""
+cuda_source._compile = lambda text, *_: text.encode()
+
+def run(inputs):
+    code = cuda_source.compile_kernel(__file__.replace("target.py", "kernel.cu"), "f", arch="sm_90")
+    known = dict(re.findall(r"constexpr int (\\w+) = (\\d+);", code.cubin.decode()))
+    if int(known["kBroken"]) > 1:
+        os._exit(3)
+    time.sleep(int(known["kMilliseconds"]) / 1000)
+    return inputs["x"] * int(known["kFactor"])
+
+def plain(inputs):
+    return inputs["x"] * 1
+
+target = Target(
+    name="stand_in", shapes={}, dtype="float32",
+    inputs=lambda device, seed: normal_inputs(device, seed, "float32", x=(8,)),
+    reference=lambda inputs: inputs["x"], variants=[Variant("kernel", run), Variant("plain", plain)],
+)
+'''
+KERNEL = """constexpr int kMilliseconds = 8;
+constexpr int kFactor = 1;
+constexpr int kBroken = 1;
+"""
+
+
+@pytest.fixture
+def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> TimingPlan:
+    pytest.importorskip("torch", reason="targets need torch")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    (tmp_path / "kernel.cu").write_text(KERNEL)
+    (tmp_path / "target.py").write_text(SCRIPT)
+    settings = Settings(timer=Timer.wall, warmup=0.01)
+    return TimingPlan((subject_of(str(tmp_path / "target.py")),), settings=settings, device="cpu")
+
+
+def tried(plan: TimingPlan, only: tuple[str, ...]) -> KernelTrial:
+    return try_kernels(plan, None, 6.0, lambda *_: None, only)
+
+
+def test_the_faster_constant_is_proven_and_wrong_and_broken_ones_are_refused(
+    plan: TimingPlan,
+) -> None:
+    only = ("kMilliseconds-4", "kMilliseconds-16", "kFactor-2", "kBroken-2")
+    trial = tried(plan, only)
+    assert [each.switches for each in trial.proven] == [("kMilliseconds-4",)]
+    assert trial.best is not None
+    assert trial.best.low > 1.3  # 8 ms to 4 ms
+    assert trial.best.keep == ("set kMilliseconds to 4",)
+    assert trial.slower == ("kMilliseconds-16",)
+    assert trial.failed.keys() == {"kFactor-2", "kBroken-2"}
+    text = document_terminal(kernel_document(trial), to_file=True)
+    assert "set kMilliseconds to 4" in text
+    assert "Refused: kBroken-2" in text
+
+
+def test_a_variant_without_kernels_of_its_own_has_no_switches(plan: TimingPlan) -> None:
+    with pytest.raises(UsageError, match="no CUDA source"):
+        try_kernels(plan, "plain", 6.0, lambda *_: None)
