@@ -15,6 +15,7 @@ from profkit.ui.progress import stage_progress
 
 TryFormat = Literal["terminal", "brief", "markdown", "json", "html"]
 _BUDGET = 600.0  # s, chosen: a coffee
+_WARMUP = 0.1  # s of each variant, chosen: there are some thirty of one kernel
 
 
 def try_(
@@ -27,13 +28,16 @@ def try_(
     in_copy: bool = False,
     output: groups.Output[TryFormat],
 ) -> None:
-    """Run a program with switches that may make it faster, and prove which do.
+    """Run a program or target with switches that may make it faster, and prove which do.
 
     The program runs many times, interleaved with unchanged runs, without a change of its files:
-    switches are turned on from outside. What changes its results is never called faster.
+    switches are turned on from outside. What changes its results is never called faster. Kernels
+    that a target's variant compiles are compiled with other options, constants and small edits, and
+    checked against the reference.
 
     Arguments:
-      program (-- PROGRAM ARGUMENT...): A program, after --.
+      program ([TARGET:VARIANT] [-- PROGRAM ARGUMENT...]): A program, after --; or a target script
+        (.py) and its variant (default: the first), its arguments after --.
 
     Options:
       budget (TIME): Time limit in all (default: 10m).
@@ -46,8 +50,14 @@ def try_(
       profkit try --budget 5m --in-copy -- python train.py --epochs 1
       profkit try --switch compile --switch bf16 -- python train.py
       profkit try --list
+      profkit try targets/pair.py:before -- no_unrolling
     """
     from profkit.core.duration import parse_duration
+
+    seconds = parse_duration("--budget", budget) or _BUDGET
+    if program and len(program) - words_after_dashes(context) == 1:
+        _try_kernels(program, switch, seconds, output)
+        return
     from profkit.trial.switch import all_switches, chosen_switches
     from profkit.trial.trial import Subject, try_program
     from profkit.trial.view import switches_document, trial_document
@@ -58,7 +68,6 @@ def try_(
         return
     if not program or words_after_dashes(context) < len(program):
         raise UsageError("no program is given", "write it after --: profkit try -- python x.py")
-    seconds = parse_duration("--budget", budget) or _BUDGET
     warn(f"the program runs many times, for {seconds:.0f} s at most")
     subject = Subject(tuple(map(str, program)), dict(os.environ), in_copy)
     with interruptible(), stage_progress() as tell:
@@ -68,3 +77,22 @@ def try_(
         raise typer.Exit(130)
     if result.failure:
         raise TargetFailed(f"the unchanged program failed: {result.failure}")
+
+
+def _try_kernels(
+    words: list[Program], only: tuple[str, ...], seconds: float, output: groups.Output[TryFormat]
+) -> None:
+    from profkit.timing.measurement import TimingPlan, subject_of
+    from profkit.timing.stopwatch import Settings
+    from profkit.trial.kernels import kernel_document, try_kernels
+
+    subject = subject_of(str(words[0]))
+    if len(subject.variants) > 1:
+        raise UsageError(f"{words[0]}: several variants", "name one")
+    plan = TimingPlan(
+        subjects=(subject,), arguments=tuple(map(str, words[1:])), settings=Settings(warmup=_WARMUP)
+    )
+    variant = subject.variants[0] if subject.variants else None
+    with interruptible(), stage_progress() as tell:
+        trial = try_kernels(plan, variant, seconds, tell, only)
+    output.show(trial, lambda: kernel_document(trial))
