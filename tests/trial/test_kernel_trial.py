@@ -14,7 +14,7 @@ from profkit.ui.terminal import document_terminal
 
 # The stand-in's machine code is the source: a call takes kMilliseconds and gives kFactor times its
 # input; with kBroken above 1 it takes the process with it.
-SCRIPT = '''
+SCRIPT = """
 import os, re, time
 from profkit import Target, Variant, normal_inputs
 from profkit.capture import cuda_source
@@ -37,9 +37,10 @@ def plain(inputs):
 target = Target(
     name="stand_in", shapes={}, dtype="float32",
     inputs=lambda device, seed: normal_inputs(device, seed, "float32", x=(8,)),
-    reference=lambda inputs: inputs["x"], variants=[Variant("kernel", run), Variant("plain", plain)],
+    reference=lambda inputs: inputs["x"],
+    variants=[Variant("kernel", run), Variant("plain", plain)],
 )
-'''
+"""
 KERNEL = """constexpr int kMilliseconds = 8;
 constexpr int kFactor = 1;
 constexpr int kBroken = 1;
