@@ -36,7 +36,7 @@ class _Edit(Struct, frozen=True):
 
 
 class _Option(Struct, frozen=True):
-    build: dict[str, object]
+    build: Build
     keep: str
     changes: Changes = "nothing"
 
@@ -68,15 +68,17 @@ _EDITS: Mapping[str, _Edit] = {
     "cached-loads": _Edit(edits.cached, "load without __ldcg, __ldcs, __ldcv and __ldlu"),
 }
 _OPTIONS: Mapping[str, _Option] = {
-    "fast-math": _Option({"fast_math": True}, "compile with -use_fast_math", "rounding"),
+    "fast-math": _Option(Build(fast_math=True), "compile with -use_fast_math", "rounding"),
     **{
-        f"max-registers-{most}": _Option({"registers": most}, f"compile with -maxrregcount={most}")
+        f"max-registers-{most}": _Option(
+            Build(registers=most), f"compile with -maxrregcount={most}"
+        )
         for most in (32, 40, 64, 96, 128)
     },
-    "l1-bypass": _Option({"ptxas": ("-dlcm=cg",)}, "compile with -Xptxas -dlcm=cg"),
+    "l1-bypass": _Option(Build(ptxas=("-dlcm=cg",)), "compile with -Xptxas -dlcm=cg"),
     **{
         f"carveout-{share}": _Option(
-            {"carveout": share},
+            Build(carveout=share),
             f"set cudaFuncAttributePreferredSharedMemoryCarveout to {share}",
         )
         for share in (0, 50, 100)
@@ -126,11 +128,20 @@ def build_of(names: Iterable[str]) -> tuple[Build, Mapping[str, int]]:
         if name in _EDITS:
             applied.append(_EDITS[name].edit)
         elif name in _OPTIONS:
-            build = replace(build, **_OPTIONS[name].build)
+            build = _with(build, _OPTIONS[name].build)
         elif match := _VALUE.fullmatch(name):
             values[match["name"]] = int(match["value"])
             applied.append(edits.with_constant(match["name"], int(match["value"])))
     return replace(build, edit=_all(applied)), values
+
+
+def _with(build: Build, other: Build) -> Build:
+    """A build with what another sets."""
+    plain = Build()
+    names = (
+        name for name in build.__struct_fields__ if getattr(other, name) != getattr(plain, name)
+    )
+    return replace(build, **{name: getattr(other, name) for name in names})
 
 
 def _all(applied: Sequence[edits.Edit]) -> Callable[[str], str]:
