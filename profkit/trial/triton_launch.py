@@ -25,7 +25,10 @@ def launched(values: Mapping[str, int]) -> Iterator[dict[str, int]]:
     def run(function: Any, *arguments: Any, **named: Any) -> Any:
         constants = {each.name for each in function.params if each.is_constexpr}
         given = dict(zip(function.arg_names, arguments, strict=False)) | named
-        seen.update({**_DEFAULTS, **_integers(given, constants | _DEFAULTS.keys())})
+        seen.update(_DEFAULTS)
+        for name in constants | _DEFAULTS.keys():
+            if type(given.get(name)) is int:
+                seen[name] = given[name]
         changed = [
             values.get(name, value) if name in constants else value
             for name, value in zip(function.arg_names, arguments, strict=False)
@@ -39,7 +42,3 @@ def launched(values: Mapping[str, int]) -> Iterator[dict[str, int]]:
         yield seen
     finally:
         kind.run = original
-
-
-def _integers(given: Mapping[str, Any], names: set[str]) -> dict[str, int]:
-    return {name: value for name, value in given.items() if name in names and type(value) is int}
