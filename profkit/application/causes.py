@@ -51,6 +51,7 @@ CHANGES: Mapping[str, Change] = {
     "saved_by_streams": Change(concurrent=True),
     "saved_by_balance": Change(balanced=True),
     "saved_by_tf32": Change(arithmetic="TF32"),
+    "saved_by_single": Change(arithmetic="FP32"),
     "saved_by_half": Change(arithmetic="BF16"),
     "saved_by_channels_last": Change(channels_last=True),
     "saved_by_compiling": Change(compiled=True),

@@ -34,12 +34,19 @@ UNALIGNED_LEFT = 0.5  # of matrix products with unaligned operands, chosen: load
 COMPILED_HOST = 0.8
 """Of the host time of an eager framework for each launch that compiled code takes: 0.85 and 0.87 in
 recorded steps of a GPT on an H200."""
-RATES = {"FP32": "fp32", "TF32": "tensor_tf32", "BF16": "tensor_bf16", "FP16": "tensor_fp16"}
+RATES = {
+    "FP64": "tensor_fp64",
+    "FP32": "fp32",
+    "TF32": "tensor_tf32",
+    "BF16": "tensor_bf16",
+    "FP16": "tensor_fp16",
+}
 """The rates in `hardware.gpus` of the arithmetic that names say."""
 IMAGES = frozenset({CONVOLUTION, "pooling", "norm"})
 """Kinds that have kernels for either order of channels and pixels."""
 _HALVES = {"BF16", "FP16"}
 _SHARES = (
+    "double_share",
     "fp32_product_share", "tf32_product_share", "layout_share", "planar_share", "unaligned_share",
 )  # fmt: skip
 
@@ -60,6 +67,8 @@ def converted(traits: KernelTraits, arithmetic: str, rates: Mapping[str, float])
             rates.get(RATES.get(each, ""), 0.0) for each in (traits.arithmetic, arithmetic)
         )
         return min(1.0, now / then) if now and then else 1.0
+    if arithmetic == "FP32":
+        return 0.5 if traits.double else 1.0
     is_pass = traits.single and traits.kind not in {OPTIMIZER} and not traits.update
     halved = is_pass or (traits.kind == GEMV and traits.arithmetic == "FP32")
     return 0.5 if arithmetic in _HALVES and halved else 1.0
@@ -146,5 +155,7 @@ def _shares_of(traits: KernelTraits) -> Iterator[str]:
         yield "layout_share"
     if traits.planar and traits.kind in IMAGES:
         yield "planar_share"
+    if traits.double:
+        yield "double_share"
     if traits.unaligned:
         yield "unaligned_share"

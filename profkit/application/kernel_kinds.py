@@ -20,7 +20,7 @@ ON_TENSOR_CORES = {"TF32": 4, "BF16": 2, "FP16": 2, "FP8": 1, "INT8": 1}
 _ALIGNED = 16  # bytes of operands that tensor-core kernels load at once (cp.async)
 
 _LONGEST = 4096  # characters of a name, chosen: templates make 3,000; patterns take their square
-_ALIGNMENT = re.compile(r"_align[a-z]?(\d+)(?=_|$)")
+_ALIGNMENT = re.compile(r"_align[a-z]?(\d+)")
 _COLLECTIVES = re.compile(
     r"AllReduce|AllGather|ReduceScatter|Broadcast|SendRecv|AllToAll|Reduce|all_?reduce|"
     r"all_?gather|reduce_?scatter|broadcast|all_?to_?all|cross_device_reduce|barrier"
@@ -45,8 +45,8 @@ class KernelTraits(Struct, frozen=True):
     `eager`: of a framework's single operation. `compiled`: made by a compiler that fuses. `layout`:
     a copy between layouts of images. `fused`: an optimizer that does all of its arithmetic at once.
     `unaligned`: operands on tensor cores that are read in pieces below 16 bytes. `single`: works on
-    FP32 data. `update`: arithmetic of an optimizer. `planar`: of images whose channels are apart
-    (NCHW). `is_loss`: a loss's softmax.
+    FP32 data, `double` on FP64. `update`: arithmetic of an optimizer. `planar`: of images whose
+    channels are apart (NCHW). `is_loss`: a loss's softmax.
     """
 
     kind: str
@@ -57,6 +57,7 @@ class KernelTraits(Struct, frozen=True):
     fused: bool = False
     unaligned: bool = False
     single: bool = False
+    double: bool = False
     update: bool = False
     planar: bool = False
     is_loss: bool = False
@@ -93,6 +94,7 @@ def kernel_traits(name: str) -> KernelTraits:
         fused=kind == OPTIMIZER and has["fused"],
         unaligned=aligned * ON_TENSOR_CORES.get(arithmetic, _ALIGNED) < _ALIGNED,
         single=has["single"],
+        double=arithmetic == "FP64" or has["double"],
         update=kind == OPTIMIZER or has["update"],
         planar=has["planar"],
         is_loss=kind == SOFTMAX and has["loss"],

@@ -50,6 +50,7 @@ _OF_CALL, _OF_WORK = (  # ten times faster than copy.copy
     attrgetter(*(field.name for field in fields(kind))) for kind in (Call, Work)
 )
 
+_SMALLEST = ("BF16", "TF32", "FP32")
 _OF_KERNELS = (
     "arithmetic", "channels_last", "padded", "compiled", "updated", "attended", "batched",
 )  # fmt: skip
@@ -108,8 +109,8 @@ class Change:
             for each in fields(self)
             if each.name not in {"kernels", "copies", "arithmetic"}
         }
-        # the names of 16-bit types are first
-        flags["arithmetic"] = min(filter(None, (self.arithmetic, other.arithmetic)), default="")
+        types = {self.arithmetic, other.arithmetic}
+        flags["arithmetic"] = next((each for each in _SMALLEST if each in types), "")
         return Change(kernels=kernels, copies=min(self.copies, other.copies), **flags)
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from profkit.report.summary import Group, ReportSummary
     from profkit.rules.checklist import Checklist
     from profkit.rules.score import PairScore, RecordedPair, Withheld
-    from profkit.rules.story_score import StoryScore
+    from profkit.rules.story_score import Applications, ProgramScore, StoryScore
     from profkit.timeline.events import Events
 
 _RANKS: dict[str, Callable[[Group], Any]] = {
@@ -163,17 +163,20 @@ def read_timeline(path: Path) -> Events:
         return read(database)
 
 
-def judge_stories(
+def judge_applications(
     folders: Sequence[Path], advice: Advice
-) -> tuple[list[StoryScore], list[ProfkitError]]:
-    """The stories of applications below folders and in archives judged, and errors."""
+) -> tuple[Applications | None, list[ProfkitError]]:
+    """The stories and programs below folders and in archives judged, and errors."""
+    from profkit.application.program_score import judge_program, programs_in
     from profkit.application.score import judge_story, stories_in
     from profkit.rules.pair_archive import unpacked
     from profkit.rules.rule_file import shipped_rules
+    from profkit.rules.story_score import score_stories
 
     known = shipped_rules() if advice.rules is None else advice.rules
     rules = [rule for rule in known if not {rule.name, rule.category} & advice.disabled]
     stories: list[StoryScore] = []
+    programs: list[ProgramScore] = []
     errors: list[ProfkitError] = []
     with ExitStack() as stack:
         places = [place for path in folders for place in stack.enter_context(unpacked(path))]
@@ -182,7 +185,12 @@ def judge_stories(
                 stories.append(judge_story(folder, rules))
             except ProfkitError as error:
                 errors.append(error)
-    return stories, errors
+        for folder in programs_in(places):
+            try:
+                programs.append(judge_program(folder, rules))
+            except ProfkitError as error:
+                errors.append(error)
+    return score_stories(stories, programs) if stories or programs else None, errors
 
 
 def judge_pairs(

@@ -132,7 +132,8 @@ def score(sets: tuple[Path, ...] = (), *, output: Output[TextFormat], rules: Rul
     Without it the durations in the reports are compared. `source:` in pair.yaml names who published
     a pair: a set is judged without recorded fixes and residuals of its sources. `also:` lists other
     categories that are right. A folder with times.json and timelines of
-    an application before and after a fix is scored by the causes that are named and their ceilings.
+    an application before and after a fix is scored by the causes that are named and their ranges,
+    one with label.yaml, measured.json and a timeline by its first two causes and its changes.
 
     Options:
       sets (--sets, --pairs DIR): Folder of recorded pairs; repeat it for several sets, named by
@@ -143,21 +144,20 @@ def score(sets: tuple[Path, ...] = (), *, output: Output[TextFormat], rules: Rul
       profkit rules score --pairs my_pairs/ -o score.json
       profkit rules score --sets reports/h200/pairs --sets published/
     """
-    from profkit.commands.reading import judge_pairs, judge_stories
+    from profkit.commands.reading import judge_applications, judge_pairs
     from profkit.rules.score import score as summed
     from profkit.rules.score_view import score_document
-    from profkit.rules.story_score import score_stories
 
     advice = rules.advice(0)
     folders = sets or sorted(Path().glob(_RECORDED))
     if not folders:
         raise UsageError(f"no {_RECORDED} here", "name a folder of recorded pairs: --pairs DIR")
     applications = sets or sorted(Path().glob(_APPLICATIONS))
-    stories, broken = judge_stories(applications, advice)
-    judged, failures = judge_pairs(folders, advice, optional=bool(stories))
+    known, broken = judge_applications(applications, advice)
+    judged, failures = judge_pairs(folders, advice, optional=known is not None)
     failures += broken
-    if judged or stories:
-        result = summed(judged, score_stories(stories) if stories else None)
+    if judged or known:
+        result = summed(judged, known)
         complete = output.format == "markdown"
         output.show(result, lambda: score_document(result, complete=complete))
     report_failures(failures)

@@ -18,7 +18,7 @@ from profkit.rules.score import (
 )
 from profkit.rules.score_change import Change
 from profkit.rules.score_without_counters import BlindPart
-from profkit.rules.story_score import Applications, StoryScore
+from profkit.rules.story_score import EXPLAINED, Applications, ProgramScore, StoryScore
 from profkit.ui.document import (
     Block,
     Bullets,
@@ -32,9 +32,10 @@ from profkit.ui.document import (
     strong,
     styled,
 )
-from profkit.ui.text import factor, plural
+from profkit.ui.text import factor, factor_range, plural
 
 _STORIES = ("Application", "Fixed", "Named first", "Gain", "Range", "Missed")
+_PROGRAMS = ("Program", "Labels", "Named", "Missed", "GPU busy", "Explained")
 _SUMMARY = (
     "", "Defects", "First", "Top 3", "Factor", "Error", "In range", "Range", "False alarms",
 )  # fmt: skip
@@ -76,6 +77,10 @@ def _story_tables(applications: Applications | None) -> Iterator[Table]:
     """The stories of applications: what was named first, and the ceiling against the gain."""
     if applications is None:
         return
+    if applications.programs:
+        yield from _program_tables(applications)
+    if not applications.stories:
+        return
     summary = (
         f"Planted cause named first: {_rounded(applications.named)}. Gain not above its range: "
         f"{_rounded(applications.within)}. Gain of a complete fix or of a control not below its "
@@ -85,6 +90,44 @@ def _story_tables(applications: Applications | None) -> Iterator[Table]:
     )
     rows = tuple(map(_story_row, applications.stories))
     yield Table("Applications", _STORIES, rows, summary, words=3)
+
+
+def _program_tables(score: Applications) -> Iterator[Table]:
+    """Programs: the causes named, what their kernels' time is, and each change."""
+    summary = (
+        f"Cause one of the first two: {_rounded(score.programs_named)}. At least "
+        f"{EXPLAINED:.0%} of the kernels' time explained: {_rounded(score.explained)}. Gain of a "
+        f"change in its range: {_rounded(score.changes_within)}; above it: "
+        f"{score.changes_exceeded}."
+    )
+    yield Table("Programs", _PROGRAMS, tuple(map(_program_row, score.programs)), summary, words=4)
+    shares = tuple(
+        (program.name if place == 0 else "", each.name, f"{each.share:.1%}", each.limit)
+        for program in score.programs
+        for place, each in enumerate(program.groups)
+    )
+    yield Table("Steps of programs", ("Program", "Group", "Of the step", "Limit"), shares, words=2)
+    changes = tuple(
+        (
+            program.name,
+            change.name,
+            factor(change.measured),
+            factor_range(change.likely, change.low, change.high),
+            "" if change.is_within else "above" if change.is_exceeded else "below",
+        )
+        for program in score.programs
+        for change in program.changes
+    )
+    columns = ("Program", "Change", "Gain", "Estimate", "Missed")
+    yield Table("Changes of programs", columns, changes, words=2)
+
+
+def _program_row(program: ProgramScore) -> tuple[str, ...]:
+    named = ", ".join(f"{category} {factor(likely)}" for category, likely in program.named[:3])
+    labels = ", ".join(filter(None, (program.cause, program.second)))
+    mark = "" if program.is_named else "other cause"
+    shares = f"{program.busy:.1%}", f"{program.explained:.1%}"
+    return program.name, labels, named, mark, *shares
 
 
 def _story_row(story: StoryScore) -> tuple[str, ...]:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Sequence
 
-from profkit.core.typed_file import Model, Real
+from profkit.core.typed_file import Count, Model, Real
 
 NAMED_STORY = 1.05
 """The smallest ceiling that names a cause, chosen: a fix that gains less is seldom worth it."""
 EXCEEDED = 1.03
 """Factor above the ceiling, chosen: by so much steps as recorded and as timed without a profiler
 differ where the GPU is the limit."""
+TUNED = 1.2  # likely gain from which a tuned program is said to be slow, chosen
+EXPLAINED = 0.9  # share of the kernels' time with a finding or a limit, chosen
+BUSY_KERNELS = "slow_kernel"
 NEAR = 1.15  # factor between a gain and the replayed gain of the same kernels
 
 
@@ -82,23 +86,89 @@ class StoryScore(Model, frozen=True, kw_only=True):
         return self.low <= self.measured * (NEAR if self.replayed else EXCEEDED)
 
 
+class ChangeScore(Model, frozen=True, kw_only=True):
+    """A change of a program: its measured gain, and the estimate, 1 without a finding about it."""
+
+    name: str
+    measured: Real
+    low: Real
+    likely: Real
+    high: Real
+
+    @property
+    def is_within(self) -> bool:
+        """Whether the gain is in the range; of what was not found, whether it gains little."""
+        spread = NAMED_STORY if self.high == 1 else EXCEEDED
+        return self.low / spread <= self.measured <= self.high * spread
+
+    @property
+    def is_exceeded(self) -> bool:
+        return self.measured > self.high * (NAMED_STORY if self.high == 1 else EXCEEDED)
+
+
+class GroupShare(Model, frozen=True):
+    """A group of kernels, its share of the step, and what limits it."""
+
+    name: str
+    share: Real
+    limit: str
+
+
+class ProgramScore(Model, frozen=True, kw_only=True):
+    """A scored program: its labels, categories that are right, those that were named with their
+    likely gains, `explained` of the kernels' time, which is `busy` of the step, and changes."""
+
+    name: str
+    cause: str
+    second: str
+    accepted: tuple[str, ...]
+    named: tuple[tuple[str, Real], ...]
+    explained: Real
+    busy: Real
+    groups: tuple[GroupShare, ...]
+    changes: tuple[ChangeScore, ...]
+    step_ms: Real
+
+    @property
+    def is_named(self) -> bool:
+        """Whether the cause is one of the first two; of a tuned one, whether none gains much."""
+        if self.cause == "well_tuned":
+            return all(likely < TUNED for _, likely in self.named)
+        return bool(set(self.accepted) & {category for category, _ in self.named[:2]})
+
+
 class Applications(Model, frozen=True, kw_only=True):
     """Accuracy over stories; shares are fractions of 1. `named` is of the stories with a planted
-    cause, `within` of all, `reached` of those with a complete fix and of controls."""
+    cause, `within` of all, `reached` of those with a complete fix and of controls. Of programs,
+    those whose cause is one of the first two, and with `explained` of their kernels' time; of their
+    changes, those whose gain is in its range or above it."""
 
     stories: tuple[StoryScore, ...]
     named: Real
     within: Real
     reached: Real
+    programs: tuple[ProgramScore, ...] = ()
+    programs_named: Real = math.nan
+    explained: Real = math.nan
+    changes_within: Real = math.nan
+    changes_exceeded: Count = 0
     replay_error: Real
 
 
-def score_stories(stories: Sequence[StoryScore]) -> Applications:
-    """Summarize scored stories."""
+def score_stories(
+    stories: Sequence[StoryScore], programs: Sequence[ProgramScore] = ()
+) -> Applications:
+    """Summarize scored stories and programs."""
+    changes = [change for program in programs for change in program.changes]
     planted = [story for story in stories if story.causes]
     checked = [story for story in stories if story.complete or story.control]
     return Applications(
         stories=tuple(stories),
+        programs=tuple(programs),
+        programs_named=_share([program.is_named for program in programs]),
+        explained=_share([program.explained >= EXPLAINED for program in programs]),
+        changes_within=_share([change.is_within for change in changes]),
+        changes_exceeded=sum(change.is_exceeded for change in changes),
         named=_share([story.is_named for story in planted]),
         within=_share([not story.is_exceeded for story in stories]),
         reached=_share([story.is_reached for story in checked]),

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+from shutil import copyfile
+
 import pytest
 
 from profkit.application.causes import quantities
+from profkit.application.program_score import judge_program, programs_in
 from profkit.application.score import (
     SideTime,
     Story,
@@ -85,3 +90,28 @@ def test_kernels_are_named_where_the_host_takes_as_long() -> None:
     assert (named[0].rule.category, round(named[0].range[1], 2)) == ("slow_kernel", 1.11)
     (group,) = {work.group for work in what_if.replay.works}
     assert what_if.ceiling(Change(kernels={group: 0.9})) < 1.02  # alone
+
+
+def program(folder: Path, story: str, cause: str, gains: dict[str, float]) -> Path:
+    folder.mkdir()
+    copyfile(story_folder(story) / "before.sqlite", folder / "timeline.sqlite")
+    (folder / "label.yaml").write_text(f"cause: {cause}\nsecond: fusion\nwhy: planted\n")
+    changes = {name: {"gain": gain} for name, gain in gains.items()}
+    (folder / "measured.json").write_text(json.dumps({"changes": changes}))
+    return folder
+
+
+def test_a_program_is_scored_by_its_label_and_gains(tmp_path: Path) -> None:
+    """The steps of recorded stories, whose gains were measured without a profiler."""
+    fusion = program(tmp_path / "gpt", "gpt_compile", "fusion", {"compile": 1.94, "other": 1.3})
+    loader = program(tmp_path / "loader", "loader_inline", "allocation", {"bf16": 1.5})
+    scores = [judge_program(each, shipped_rules()) for each in programs_in([tmp_path])]
+    assert [score.name for score in scores] == [fusion.name, loader.name]
+    assert [score.is_named for score in scores] == [True, False]
+    ((compiled,), (missed,)) = (score.changes for score in scores)
+    assert (compiled.name, compiled.is_within) == ("compile", True)
+    assert missed.is_exceeded  # nothing was said of it, and it gained
+    assert all(score.explained >= 0.9 for score in scores)
+    total = score_stories([], scores)
+    assert (total.programs_named, total.changes_within, total.changes_exceeded) == (0.5, 0.5, 1)
+    assert total.explained == 1

@@ -1,0 +1,120 @@
+"""Accuracy of what is said of whole programs, on timelines of the unchanged ones.
+
+PROGRAM/  label.yaml      the limit that a person named, and the second: `cause`, `second`
+          measured.json   gains without a profiler, by name of a switch of `profkit try`
+          timeline.sqlite (or another .sqlite) some steps of the unchanged program
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from statistics import median
+
+import yaml
+from msgspec import Struct, convert
+
+from profkit.application.application import read_application
+from profkit.application.causes import quantities_of, replayed
+from profkit.application.groups import explained_share
+from profkit.core.errors import BadInput
+from profkit.core.text_files import read_json, read_text
+from profkit.rules.checklist import application_items
+from profkit.rules.finding import Finding
+from profkit.rules.rule_file import Rule
+from profkit.rules.story_score import BUSY_KERNELS, ChangeScore, GroupShare, ProgramScore
+from profkit.timeline.reader import read as read_events
+
+LABEL, MEASURED = "label.yaml", "measured.json"
+_CATEGORIES: Mapping[str, frozenset[str]] = {
+    "precision": frozenset({"product_precision"}),
+    "fusion": frozenset({"unfused_kernels"}),
+    "padding": frozenset({"unaligned_products"}),
+    "tiny_matmuls": frozenset({"small_products"}),
+    "optimizer": frozenset({"unfused_optimizer"}),
+    "attention_backend": frozenset({"unfused_attention"}),
+    "input_pipeline": frozenset({"data_loader", "pageable_copies"}),
+    "python_host": frozenset({"launch_bound", "data_loader"}),
+}
+"""Categories of rules by the words of labels; others are the same word."""
+_SWITCHES: Mapping[str, str] = {
+    "remove-item": "synchronization",
+    "one-read": "synchronization",
+    "log-every-20": "synchronization",
+    "pad-vocabulary": "unaligned_products",
+    "no-empty-cache": "allocation",
+    "float32": "double_precision",
+}
+"""Rules by the names of changes that no switch makes."""
+
+
+class _Label(Struct, frozen=True):
+    cause: str
+    second: str = ""
+
+
+class _Change(Struct, frozen=True):
+    gain: float
+
+
+class _Measured(Struct, frozen=True):
+    changes: dict[str, _Change]
+    original_ms: tuple[float, ...] = ()
+
+
+def programs_in(folders: Sequence[Path]) -> tuple[Path, ...]:
+    """The folders of programs below folders, by name."""
+    found = {file.parent for folder in folders for file in folder.rglob(LABEL)}
+    timed = (folder for folder in found if any(folder.glob("*.sqlite")))
+    return tuple(sorted(timed, key=lambda folder: folder.name))
+
+
+def judge_program(folder: Path, rules: Sequence[Rule]) -> ProgramScore:
+    """Score a program; raises BadInput where a part of it can't be read."""
+    label = convert(yaml.safe_load(read_text(folder / LABEL)), _Label, strict=False)
+    measured = convert(read_json(folder / MEASURED), _Measured)
+    timeline = min(folder.glob("*.sqlite"))
+    application = read_application(read_events(timeline))
+    steps = [process.steps for process in application.processes]
+    times = measured.original_ms
+    what_if = replayed(application.events, steps, median(times) / 1e3 if times else None)
+    if what_if is None:
+        raise BadInput(f"{timeline}: no step repeats", "record more steps")
+    found = application_items(quantities_of(application.events, what_if), rules)
+    causes = dict.fromkeys(
+        item.rule.category for item in found if item.rule.category != BUSY_KERNELS
+    )
+    likely = {item.rule.category: item.speedup for item in reversed(found)}
+    known = [_change(name, each.gain, found, rules) for name, each in measured.changes.items()]
+    groups = application.groups
+    return ProgramScore(
+        name=folder.name,
+        cause=label.cause,
+        second=label.second,
+        accepted=tuple(sorted(_CATEGORIES.get(label.cause, {label.cause}))),
+        named=tuple((category, likely[category]) for category in causes),
+        explained=explained_share(groups),
+        busy=sum(group.share for group in groups),
+        groups=tuple(GroupShare(each.name, each.share, each.text) for each in groups[:_GROUPS]),
+        changes=tuple(change for change in known if change),
+        step_ms=steps[0].median * 1e3,
+    )
+
+
+_GROUPS = 6  # chosen: what fits a table
+
+
+def _change(
+    name: str, gain: float, found: Sequence[Finding], rules: Sequence[Rule]
+) -> ChangeScore | None:
+    """The measured and the estimated gain of a change; None for one that no rule is about."""
+    meant = [rule.name for rule in rules if rule.switches and rule.switches[0] == name]
+    meant += [_SWITCHES[name]] if name in _SWITCHES else []
+    meant += [rule.name for rule in rules if name in rule.switches[1:]]
+    if not meant:
+        return None
+    items = {item.rule.name: item for item in found}
+    item = next((items[rule] for rule in meant if rule in items), None)
+    low, high = item.range if item else (1.0, 1.0)
+    likely = item.speedup if item else 1.0
+    return ChangeScore(name=name, measured=gain, low=low, likely=likely, high=high)

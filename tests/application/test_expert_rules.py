@@ -1,0 +1,154 @@
+"""What an expert sees at first sight, of made-up steps with kernels as libraries name them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import pytest
+
+from profkit.application.application import Application, read_application
+from profkit.application.causes import findings
+from profkit.application.groups import explained_share
+from profkit.rules.finding import Finding
+from profkit.rules.rule_file import shipped_rules
+from profkit.timeline.events import Events
+from tests.application.stories import Step, recorded, step_time
+from tests.application.synthetic import US, Host
+
+ADD = "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>>(int)"
+GELU = "void at::native::vectorized_elementwise_kernel<4, at::native::GeluCUDAKernelImpl>(int)"
+NORM = "void at::native::<unnamed>::vectorized_layer_norm_kernel<float, float>(int)"
+LERP = "void at::native::vectorized_elementwise_kernel<4, at::native::lerp_scalar_kernel>(int)"
+ADDCDIV = "void at::native::vectorized_elementwise_kernel<4, at::native::addcdiv_cuda_kernel>(int)"
+SOFTMAX = "void <unnamed>::softmax_warp_forward<float, float, float, 9, false, false>(float *)"
+LOSS = (
+    "void at::native::<unnamed>::cunn_SoftMaxForward<4, float, LogSoftMaxForwardEpilogue>(float *)"
+)
+FUSED = "void at::native::<unnamed>::multi_tensor_apply_kernel<FusedOptimizerTensorListMetadata>(T)"
+PLANAR = "sm80_xmma_fprop_implicit_gemm_tf32f32_tf32f32_f32_nhwckrsc_nchw_tilesize128x128x16"
+TOGETHER = "sm80_xmma_fprop_implicit_gemm_tf32f32_tf32f32_f32_nhwckrsc_nhwc_tilesize128x128x16"
+TO_NHWC = "void cudnn::engines_precompiled::nchwToNhwcKernel<float, float, float, false>(T)"
+SGEMM = "ampere_sgemm_128x128_tn"
+TF32 = "sm80_xmma_gemm_f32f32_tf32f32_f32_tn_n_tilesize128x128x16_stage4"
+BF16 = "nvjet_sm90_tst_128x128_64x6_1x2_h_bz_TNT"
+ALIGNED = "void cutlass::Kernel2<cutlass_80_tensorop_s16816gemm_bf16_128x64_64x6_nt_align8>(T)"
+UNALIGNED = "void cutlass::Kernel2<cutlass_80_tensorop_s16816gemm_bf16_128x64_64x6_nt_align1>(T)"
+FLASH = "void pytorch_flash::flash_fwd_kernel<Flash_fwd_kernel_traits<64, 128>>(T)"
+DOUBLE = "cupy_multiply__float64_float64_float64"
+
+
+def of(*kernels: tuple[str, int], python: int = 0) -> Step:
+    """A step of kernels, each with its µs, launched by a host that takes as long for each."""
+
+    def step(host: Host, _: int) -> None:
+        for name, time in kernels:
+            host.compute(python * US)
+            host.launch(name, time * US)
+
+    return step
+
+
+STEPS: Mapping[str, tuple[Step, Step]] = {
+    "tf32_unused": (of((SGEMM, 900), (NORM, 100)), of((TF32, 150), (NORM, 100))),
+    "half_precision_unused": (of((TF32, 900), (NORM, 100)), of((BF16, 460), (NORM, 50))),
+    "double_precision": (of((DOUBLE, 400), (DOUBLE, 500)), of((GELU, 200), (ADD, 250))),
+    "layout_conversion": (
+        of((TO_NHWC, 150), (PLANAR, 500), (TO_NHWC, 150), (BF16, 200)),
+        of((TOGETHER, 400), (BF16, 200)),
+    ),
+    "unfused_kernels": (
+        of(*[(BF16, 100), (ADD, 80), (GELU, 80), (NORM, 90)] * 4),
+        of(*[(BF16, 100), ("triton_per_fused_add_gelu_0", 95)] * 4),
+    ),
+    "unfused_optimizer": (
+        of((BF16, 300), *[(LERP, 9), (ADDCDIV, 12), (ADD, 9)] * 30),
+        of((BF16, 300), (FUSED, 390)),
+    ),
+    "unfused_attention": (
+        of(*[(BF16, 100), (ADD, 150), (SOFTMAX, 200), (BF16, 100)] * 3),
+        of(*[(FLASH, 210)] * 3),
+    ),
+    "small_products": (of(*[(BF16, 3)] * 60, python=5), of((BF16, 30), (BF16, 30), python=5)),
+    "unaligned_products": (of((UNALIGNED, 800), (BF16, 200)), of((ALIGNED, 450), (BF16, 200))),
+}
+"""By rule a step that it finds, and the same after the change."""
+
+
+def named(events: Events) -> dict[str, Finding]:
+    return {item.rule.name: item for item in findings(events, shipped_rules())}
+
+
+@pytest.mark.parametrize("rule", STEPS)
+def test_it_is_found_with_a_range_that_has_its_gain(rule: str) -> None:
+    before, after = STEPS[rule]
+    item = named(recorded(before))[rule]
+    gained = step_time(before) / step_time(after)
+    assert item.range[0] <= gained <= item.range[1] * 1.03
+    assert item.evidence
+
+
+@pytest.mark.parametrize("rule", STEPS)
+def test_it_is_not_found_after_the_change(rule: str) -> None:
+    assert rule not in named(recorded(STEPS[rule][1]))
+
+
+@pytest.mark.parametrize("rule", [rule for rule in shipped_rules() if rule.switches])
+def test_switches_are_names_with_hyphens(rule: object) -> None:
+    assert all(name == name.lower() and "_" not in name for name in rule.switches)  # type: ignore[attr-defined]
+
+
+def test_the_softmax_of_a_loss_is_no_attention() -> None:
+    assert "unfused_attention" not in named(recorded(of((BF16, 100), (LOSS, 200), (BF16, 100))))
+
+
+def test_kernels_of_a_user_are_no_chain() -> None:
+    assert "unfused_kernels" not in named(recorded(of(*[("scale_add(float *)", 100)] * 8)))
+
+
+def test_a_library_on_the_right_cores_has_no_precision_to_gain() -> None:
+    assert not {"tf32_unused", "half_precision_unused"} & set(named(recorded(of((BF16, 900)))))
+
+
+def grouped(step: Step) -> Application:
+    return read_application(recorded(step))
+
+
+def test_groups_have_the_finding_that_takes_most_of_their_time() -> None:
+    groups = {group.name: group for group in grouped(STEPS["unfused_kernels"][0]).groups}
+    assert groups["elementwise"].finding == groups["norm"].finding == "unfused_kernels"
+    assert "tensor cores" in groups["GEMM, BF16"].statement
+    assert sum(group.share for group in groups.values()) == pytest.approx(1, abs=0.05)
+
+
+def test_what_no_name_explains_is_named() -> None:
+    application = grouped(of((BF16, 300), ("diffuse(float const *)", 700)))
+    assert explained_share(application.groups) == pytest.approx(0.3)
+    (unknown,) = [group for group in application.groups if not group.is_explained]
+    assert unknown.name == "other"
+
+
+def test_a_group_names_the_modules_that_launched_it() -> None:
+    def step(host: Host, _: int) -> None:
+        with host.range("model"):
+            host.compute(US)
+            with host.range("layers.0.mlp"):
+                host.launch(BF16, 300 * US)
+        with host.range("aten::gelu, op_id = 12"):
+            host.launch(GELU, 100 * US)
+
+    groups = {group.name: group for group in grouped(step).groups}
+    assert groups["GEMM, BF16"].callers == ("layers.0.mlp",)
+    assert groups["elementwise"].callers == ("aten::gelu",)
+
+
+def small_grids(host: Host, _: int) -> None:
+    for _ in range(4):
+        host.launch("diffuse(float const *)", 200 * US, grid=(20, 1, 1))
+
+
+@pytest.mark.parametrize(
+    ("step", "words"), [(small_grids, "fewer blocks than half of the 132 SMs")]
+)
+def test_launches_say_what_names_do_not(step: Callable[[Host, int], None], words: str) -> None:
+    (group,) = grouped(step).groups
+    assert words in group.statement
