@@ -22,7 +22,7 @@ import profkit
 from kernels import pair
 from kernels.accuracy_page import accuracy_page
 from profkit.commands.groups import Advice
-from profkit.commands.reading import judge_pairs, judge_stories
+from profkit.commands.reading import judge_applications, judge_pairs
 from profkit.core.typed_file import encode
 from profkit.rules.checklist import Checklist
 from profkit.rules.memory import Memory, shipped_memory
@@ -37,7 +37,6 @@ from profkit.rules.score import (
     withheld,
 )
 from profkit.rules.score_view import score_document
-from profkit.rules.story_score import score_stories
 from profkit.ui.markdown import document_markdown
 from tests.analysis.test_views import schema
 from tests.conftest import H200, ROOT
@@ -168,9 +167,9 @@ def test_rows_sum_up() -> None:
 
 def test_the_page_is_what_the_recorded_pairs_say() -> None:
     page = (ROOT / "docs" / "reference" / "accuracy.md").read_text(encoding="utf-8")
-    stories, failures = judge_stories([H200 / "apps"], Advice(blamed=0))
+    applications, failures = judge_applications([H200 / "apps"], Advice(blamed=0))
     assert not failures
-    result = score(judged(), score_stories(stories))
+    result = score(judged(), applications)
     shown = document_markdown(score_document(result, complete=True))
     assert accuracy_page(shown) == page, "run `make docs`"
 
