@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping, Sequence
-from datetime import datetime
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
@@ -15,7 +14,7 @@ from profkit.history.changes import NAMES, Kind, Mark
 from profkit.history.record import Point, Series, short_commit
 from profkit.history.store import median_of
 from profkit.ui.template import content_policy, embedded, templates
-from profkit.ui.text import literal, number, plural
+from profkit.ui.text import number, plural
 
 MOST_POINTS = 120
 """Runs of a series on the page, its last ones; chosen: a point each 2 pixels."""
@@ -28,30 +27,40 @@ _LATEST = 3  # runs that are compared with those before; chosen: an outlier is n
 
 
 class Card(Struct, frozen=True):
-    """A series as the page has it: its drawing in SVG paths, and words.
+    """A series as the page has it: the last points of its `runs`, its changes, and its drawing.
 
-    `slowdown` is that of the last runs against those before, as a share; `regressed` says that a
-    check found it.
+    `slowdown` is that of the last runs against those before, as a share. The drawing has the limits
+    of its times (s), the places of points, and SVG paths.
     """
 
-    series: Series
-    name: str
-    about: str
-    runs: str
-    last: str
-    change: str
+    points: Sequence[Point]
+    marks: Sequence[Mark]
+    runs: int
     slowdown: float
-    regressed: bool
-    latest: datetime
-    high: str
-    low: str
-    start: str
-    end: str
+    low: float
+    high: float
+    data: tuple[tuple[float, float, str], ...]
     line: str
     band: str
-    rules: tuple[tuple[float, str], ...]
-    marks: tuple[tuple[str, str, str, str], ...]
-    data: tuple[tuple[float, float, str], ...]
+
+    @property
+    def series(self) -> Series:
+        return self.points[0].series
+
+    @property
+    def worst(self) -> Mark | None:
+        """The largest slowdown of the program that a check found."""
+        real = [mark for mark in self.marks if mark.kind is Kind.REAL and mark.change > 0]
+        return max(real, key=lambda mark: mark.change, default=None)
+
+    @property
+    def rules(self) -> list[tuple[float, str]]:
+        """Where the changes are, between the runs before and after, and their kinds."""
+        places = [place for place, _, _ in self.data]
+        return [
+            (round((places[mark.index - 1] + places[mark.index]) / 2, 1), mark.kind.value)
+            for mark in self.marks
+        ]
 
 
 def points_of_a_series(series: int) -> int:
@@ -68,22 +77,33 @@ def history_page(
     from markupsafe import Markup
 
     cards = [card(points, marks, runs[series]) for series, (points, marks) in rows.items()]
-    cards.sort(key=lambda each: (not each.regressed, -each.slowdown, each.name))
+    cards.sort(
+        key=lambda card: (
+            card.worst is None,
+            -(card.worst.change if card.worst else card.slowdown),
+            card.series.name,
+        )
+    )
     scripts = [
         shipped_text("profkit.page", "assets/theme.js"),
         shipped_text("profkit.history", "assets/history.js"),
     ]
     style = shipped_text("profkit.page", "assets/page.css")
-    page = templates("profkit.history").get_template("history.html.j2")
-    regressed = sum(each.regressed for each in cards)
+    filters: Mapping[str, Callable[..., str | float]] = {
+        "median": median_of,
+        "number": number,
+        "plural": plural,
+    }
+    page = templates("profkit.history", filters).get_template("history.html.j2")
+    regressed = sum(card.worst is not None for card in cards)
+    verdict = f"{plural(regressed, 'series')} with a slowdown of the program" if regressed else ""
     return page.render(
         policy=content_policy(scripts),
         version=__version__,
-        store=literal(store.name),
+        store=store.name,
         heading=f"{plural(len(cards), 'series')}, {plural(sum(runs.values()), 'point')}",
-        verdict=f"{plural(regressed, 'series')} with a slowdown of the program"
-        if regressed
-        else "",
+        verdict=verdict,
+        kinds=NAMES,
         cards=cards,
         style=Markup(style + shipped_text("profkit.history", "assets/history.css")),
         theme_script=Markup(scripts[0]),
@@ -94,73 +114,35 @@ def history_page(
 
 def card(points: Sequence[Point], marks: Sequence[Mark], runs: int) -> Card:
     """A series with its changes; of all its `runs`, `points` are the last."""
-    series, medians = points[0].series, [median_of(point) for point in points]
     low, high = _limits(points)
-    start, end = points[0].time, points[-1].time
-    span = (end - start).total_seconds()
+    seconds = [(point.time - points[0].time).total_seconds() for point in points]
+    span = seconds[-1]
+    places = [round(each / span * _WIDTH if span else _WIDTH / 2, 1) for each in seconds]
 
-    def x(time: datetime) -> float:
-        return round((time - start).total_seconds() / span * _WIDTH if span else _WIDTH / 2, 1)
+    def heights(values: Iterable[float]) -> list[float]:
+        room = (_BOTTOM - _TOP) / (high - low)
+        return [round(_BOTTOM - (value - low) * room, 1) for value in values]
 
-    def y(value: float) -> float:
-        return round(_BOTTOM - (value - low) / (high - low) * (_BOTTOM - _TOP), 1)
-
-    places = [x(point.time) for point in points]
-    levels = [y(median) for median in medians]
-    tops = [
-        f"{place:g},{y(max(p.block_medians)):g}" for place, p in zip(places, points, strict=True)
-    ]
-    feet = [
-        f"{place:g},{y(min(p.block_medians)):g}" for place, p in zip(places, points, strict=True)
-    ]
-    slowdown = _slowdown(medians)
-    real = [mark for mark in marks if mark.kind is Kind.REAL]
-    worst = max(real, key=lambda mark: mark.change, default=None)
-    regressed = worst is not None and worst.change > 0
-    left = f", the last {len(points)} shown" if runs > len(points) else ""
+    medians = [median_of(point) for point in points]
+    levels = heights(medians)
+    tops, feet = (heights(end(point.block_medians) for point in points) for end in (max, min))
+    before, after = medians[:-_LATEST], medians[-_LATEST:]
+    slowdown = statistics.median(after) / statistics.median(before) - 1 if before else 0.0
     return Card(
-        series=series,
-        name=literal(series.name) or "(no name)",
-        about=" · ".join(
-            filter(None, map(literal, (series.shape, series.gpu_model, series.branch)))
-        ),
-        runs=f"{plural(runs, 'run')}{left}",
-        last=number(medians[-1], "s"),
-        change=_change(worst, points, slowdown),
-        slowdown=worst.change if worst and regressed else slowdown or 0.0,
-        regressed=regressed,
-        latest=end,
-        high=number(high, "s", 3),
-        low=number(low, "s", 3),
-        start=f"{start:%Y-%m-%d}",
-        end=f"{end:%Y-%m-%d}",
-        line="M" + "L".join(f"{a:g},{b:g}" for a, b in zip(places, levels, strict=True)),
-        band="M" + "L".join([*tops, *reversed(feet)]) + "Z",
-        rules=tuple(
-            (round((places[mark.index - 1] + places[mark.index]) / 2, 1), mark.kind.value)
-            for mark in marks
-        ),
-        marks=tuple(
-            (
-                f"{points[mark.index].time:%Y-%m-%d}",
-                mark.kind.value,
-                NAMES[mark.kind],
-                mark.words,
-            )
-            for mark in reversed(marks)
-        ),
-        data=tuple(
-            (place, level, _tip(point))
-            for place, level, point in zip(places, levels, points, strict=True)
-        ),
+        points,
+        marks,
+        runs,
+        slowdown,
+        low,
+        high,
+        tuple(zip(places, levels, map(_tip, points), strict=True)),
+        _path(places, levels),
+        _path([*places, *reversed(places)], [*tops, *reversed(feet)]) + "Z",
     )
 
 
-def _change(worst: Mark | None, points: Sequence[Point], slowdown: float | None) -> str:
-    """The largest slowdown of the program and since when, else that of the last runs."""
-    if worst is not None and worst.change > 0:
-        return f"{worst.change:+.2%} since {points[worst.index].time:%Y-%m-%d}"
-    return "" if slowdown is None else f"{slowdown:+.2%}"
+def _path(places: Iterable[float], heights: Iterable[float]) -> str:
+    return "M" + "L".join(f"{x:g},{y:g}" for x, y in zip(places, heights, strict=True))
 
 
 def _tip(point: Point) -> str:
@@ -174,9 +156,3 @@ def _limits(points: Sequence[Point]) -> tuple[float, float]:
     high = max(max(point.block_medians) for point in points)
     middle, width = (low + high) / 2, max(high - low, _LEAST_RANGE * (low + high) / 2)
     return max(0.0, middle - width / 2), middle + width / 2
-
-
-def _slowdown(medians: Sequence[float]) -> float | None:
-    """How much slower the last runs are than those before; None without any before."""
-    before, after = medians[:-_LATEST], medians[-_LATEST:]
-    return statistics.median(after) / statistics.median(before) - 1 if before else None
