@@ -61,7 +61,7 @@ bench: .venv/profkit-test  ## time profkit against the script one would write in
 
 docs: .venv/profkit-all  ## write the generated pages, and the output in README and pages
 	$(BIN)/python -m kernels.schemas
-	$(BIN)/profkit metrics --format markdown --force -o docs/reference/metrics.md
+	$(BIN)/python -m kernels.quantities_page
 	$(BIN)/profkit rules list --format markdown --force -o docs/reference/rules.md
 	$(BIN)/python -m kernels.residuals
 	$(BIN)/python -m kernels.fixes

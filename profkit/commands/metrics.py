@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from profkit.commands.groups import NumbersFormat, Output
+from profkit.commands.groups import Output, PlainFormat
 from profkit.commands.kinds import ReportFile
 from profkit.core.errors import UsageError
 
@@ -19,7 +19,7 @@ def metrics(
     grep: str | None = None,
     everything: bool = False,
     *,
-    output: Output[NumbersFormat],
+    output: Output[PlainFormat],
 ) -> None:
     """List quantities derived from ncu metrics, and a report's own.
 
@@ -43,17 +43,10 @@ def metrics(
     if kernel or everything:
         raise UsageError("--kernel and --all need a report", "add FILE")
     from profkit.analysis.metrics import catalog_document, catalog_metrics
-    from profkit.report.catalog import catalog
-    from profkit.report.catalog_markdown import catalog_markdown
 
     chosen = _chosen(grep)
     if grep and not chosen:
         raise UsageError(f"no quantity contains {grep!r}", "`profkit metrics` lists all")
-    if output.format == "markdown":
-        if grep:
-            raise UsageError("--format markdown writes the whole catalog", "leave out --grep")
-        output.put(catalog_markdown(catalog()))
-        return
     result = catalog_metrics(chosen)
     output.show(result, lambda: catalog_document(result))
 
@@ -63,13 +56,11 @@ def _report(
     kernel: str | None,
     grep: str | None,
     everything: bool,
-    output: Output[NumbersFormat],
+    output: Output[PlainFormat],
 ) -> None:
     from profkit.analysis.metrics import report_document, report_metrics
     from profkit.commands.reading import read_report
 
-    if output.format == "markdown":
-        raise UsageError("--format markdown writes the catalog", "leave out FILE, or use json")
     report = read_report(path, kernel)
     first, chosen = report.summary.launches[0], _chosen(grep)
     recorded: dict[str, tuple[str, float | str | None]] = {}

@@ -1,19 +1,21 @@
-"""The catalog as a Markdown page."""
+"""The catalog as a Markdown page: `python -m kernels.quantities_page` writes it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from statistics import mode
 
 from profkit.core.compute_capability import NEWEST, OLDEST, Range
-from profkit.core.text_files import shipped_text
-from profkit.report.catalog import Catalog, Quantity, Recorded
+from profkit.report.catalog import Catalog, Quantity, Recorded, catalog
 from profkit.ui.markdown import table
 
+PAGE = Path(__file__).parent.parent / "docs" / "reference" / "metrics.md"
 
-def catalog_markdown(entries: Catalog) -> str:
+
+def quantities_page(entries: Catalog) -> str:
     """The catalog as a page: every quantity with unit, meaning, formulas and source."""
-    lines = shipped_text("profkit.report", "quantities.md").splitlines()
+    lines = Path(__file__).with_name("quantities.md").read_text(encoding="utf-8").splitlines()
     for group, heading in entries.titles.items():
         quantities = tuple(entries.group(group))
         usual = mode(quantity.source for quantity in quantities)
@@ -64,3 +66,7 @@ def _recorded(entries: Mapping[str, Recorded]) -> list[str]:
         for item in entries.values()
     ]
     return table(("Name", "Unit", "Meaning", "ncu's name", "Section"), rows)
+
+
+if __name__ == "__main__":
+    PAGE.write_text(quantities_page(catalog()), encoding="utf-8")
