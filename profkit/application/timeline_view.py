@@ -262,7 +262,7 @@ def _tables(summary: shapes.TimelineSummary) -> Iterator[doc.Table]:
         "CUDA API calls by host time",
         ("Call", "Count", "Total", "Median", "Min", "Max"),
         [(doc.code(use.name), *_times(use)) for use in summary.calls],
-        "Host time in the call, including nsys overhead.",
+        "Host time in the call, including the profiler's overhead.",
     )
     yield from _table(
         "Memory operations",

@@ -83,7 +83,7 @@ def application_document(
         *([doc.Lines((), gap=True)] if remarks else []),
         *remarks,
     ]
-    blocks.append(doc.Lines((doc.styled("Next: ", doc.code(_command(first))),), gap=True))
+    blocks.append(doc.Lines((doc.styled("Next: ", doc.code(_command(application))),), gap=True))
     return doc.Document(f"{Path(path).name}: {headline}", tuple(blocks))
 
 
@@ -113,7 +113,9 @@ def _conclusion(application: Application) -> Iterator[doc.Row]:
     if not fixes and not unrecorded(events, parts.steps.process):
         busy, idle = (sum(map(parts.share, parts.group(group))) for group in (KERNELS, GAPS))
         text = f"no fix outside of kernels, which take {percent(busy)}: profile these"
-        host = "; median steps replayed without the overhead of nsys keep the GPU busy"
+        host = (
+            f"; median steps replayed without the overhead of {events.profiler} keep the GPU busy"
+        )
         text += host if worth and idle >= _MUCH_IDLE else ""
         yield doc.Row("Conclusion", text if busy else "no kernel is recorded")
     for label, group in (("GPU idle", GAPS), ("Exposed copies", COPIES)):
@@ -265,7 +267,9 @@ def notes(application: Application) -> Iterator[str]:
         yield "no step was found: name its NVTX range with --nvtx, or record more of them"
 
 
-def _command(process: Process) -> str:
-    name = process.steps.basis.range
+def _command(application: Application) -> str:
+    """A trace of torch.profiler has its own annotations, which nsys doesn't record."""
+    of_nsys = application.events.profiler == "nsys"
+    name = application.processes[0].steps.basis.range if of_nsys else ""
     nvtx = f"--nvtx {shlex.quote(name)} " if name else ""
     return f"profkit profile --app {nvtx}-- PROGRAM"

@@ -192,3 +192,4 @@ class Events(Struct, frozen=True, eq=False):
     captures: Indices = NO_CAPTURES
     messages: Messages = NO_MESSAGES
     diagnostics: tuple[str, ...] = ()
+    profiler: str = "nsys"

@@ -126,6 +126,7 @@ class _Trace:
             texts={number: text for text, number in self._texts.items()},
             untimed=sum(collected.untimed for collected in self._rows.values()),
             gpus=_gpus(self._trace.facts.device_properties),
+            profiler="torch.profiler",
             created=datetime.fromtimestamp(first / 1e9, UTC) if first > _EPOCH else None,
         )
 

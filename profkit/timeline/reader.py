@@ -83,6 +83,7 @@ class _Reader:
             messages=self._messages(),
             untimed=recorded.untimed,
             diagnostics=recorded.diagnostics,
+            profiler=recorded.profiler,
             gpus=self._gpus({stream.device for stream in self._streams}),
             kernel_names=tuple(self._kernel_names),
             call_names=tuple(self._call_names),

@@ -192,3 +192,4 @@ class Recorded(Struct, frozen=True, eq=False):
     messages: Sequence[Message] = ()
     nodes: Sequence[Key] = ()
     diagnostics: tuple[str, ...] = ()
+    profiler: str = "nsys"

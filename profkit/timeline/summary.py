@@ -195,7 +195,7 @@ class KernelRuns(Sequence[KernelRun]):
 
 
 class CallUse(Spread, frozen=True):
-    """A CUDA API call; times include nsys overhead, and calls of several threads overlap."""
+    """A CUDA API call; times include profiling overhead, and calls of several threads overlap."""
 
     name: str
 

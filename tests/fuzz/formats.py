@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import json
 import math
@@ -37,6 +38,7 @@ from tests.fuzz.mutations import (
 from tests.fuzz.options import with_options
 from tests.history.histories import CUDNN, FLASH, point
 from tests.report.edited import Change, edited, instance, valued
+from tests.timeline import kineto as traced
 
 REPORT = "sdpa_s512_flash_two_metrics"
 OTHER = "sdpa_s512_flash_set_basic"
@@ -232,6 +234,13 @@ def _database(chance: random.Random) -> bytes:
         return database.serialize()
 
 
+def _compressed_trace(chance: random.Random) -> bytes:
+    text = json.dumps(traced.trace(traced.steps(5))).encode()
+    if chance.random() < 0.5:
+        return spoiled_bytes(gzip.compress(text), chance)
+    return gzip.compress(spoiled_bytes(text, chance))
+
+
 _CLAIMS = """claims:
   - {gpu: "H100 SXM", dtype: fp16, B: 32, H: 8, S: 512, D: 64, causal: false, median_ms: 0.0690,
      ci_ms: [0.0688, 0.0692], gflops: 248800, percent_of_peak: {compute: 25.2}}
@@ -329,6 +338,10 @@ def formats() -> tuple[Format, ...]:
         ["history", "page", "--force"], ["history", "add", "good.json"],
         ["history", "plot", "flash", "-o", "plot.svg", "--force"],
     ]  # fmt: skip
+    profiled: Sequence[Sequence[str]] = [
+        ["timeline", "x.json"], ["analyze", "x.json"], ["checklist", "x.json"],
+        ["timeline", "x.json", "--format", "json"], ["timeline", "x.json", "--nvtx", "step"],
+    ]  # fmt: skip
     stepped: Sequence[Sequence[str]] = [
         ["analyze", "x.sqlite"], ["analyze", "x.sqlite", "--format", "json"],
         ["rules", "explain", "launch_overhead", "--on", "x.sqlite"], ["timeline", "x.sqlite"],
@@ -414,6 +427,9 @@ def formats() -> tuple[Format, ...]:
                [["diff", "r.ncu-repz", "r.ncu-repz", "--match", "x.yaml"]], around),
         Format("timeline", "x.sqlite", _database,
                stepped),
+        Format("trace", "x.json", partial(_text, traced.trace(traced.steps(5)), as_json), profiled),
+        Format("compressed trace", "x.json.gz", _compressed_trace,
+               [[verb, "x.json.gz"] for verb, *_ in profiled]),
         Format("ceilings", "x.json", _json(H200 / "ceilings.json"),
                [["roofline", "r.ncu-repz", "--peaks", "measured", "--ceilings", "x.json"]], around),
         Format("kept baseline", ".profkit/baselines/main/NVIDIA_H200/baseline.json",

@@ -12,6 +12,7 @@ from typing import Any
 from profkit.timeline.events import Events, GpuWork, Intervals, Ranges
 
 BASE = 1_790_857_026_000_000_000  # ns, baseTimeNanoseconds
+PID = 4711
 START = 4_831_987_149_943_395  # ns after it, of the first event: as large as after 56 days
 _COPIES = {
     "host to device": "HtoD", "device to host": "DtoH", "device to device": "DtoD",
@@ -33,6 +34,35 @@ def micro(ns: int) -> float:
 def span(cat: str, name: str, start: int, end: int, **args: object) -> Event:
     times = {"ts": micro(start + START), "dur": micro(end - start)}
     return {"ph": "X", "cat": cat, "name": name, "pid": 0, "tid": 7, **times, "args": args}
+
+
+def kernel(start: int, end: int, correlation: int, name: str = "k(int)", **args: object) -> Event:
+    place = {"device": 0, "context": 1, "stream": 7, "correlation": correlation}
+    shape = {"grid": [8, 2, 1], "block": [64, 1, 1], "registers per thread": 40}
+    given = {**place, **shape, "shared memory": 1040, "graph node id": 0, **args}
+    return span("kernel", name, start, end, **given)
+
+
+def on_host(cat: str, name: str, start: int, end: int, tid: int = PID, **args: object) -> Event:
+    return span(cat, name, start, end, **args) | {"pid": PID, "tid": tid}
+
+
+def call(start: int, end: int, correlation: int, name: str = "cudaLaunchKernel") -> Event:
+    return on_host("cuda_runtime", name, start, end, correlation=correlation)
+
+
+def steps(count: int, launches: int = 5) -> list[Event]:
+    """Steps of 100 µs with kernels of 10 µs, each launched 5 µs before its start."""
+    events = []
+    for step in range(count):
+        begin = step * 100_000
+        events.append(on_host("user_annotation", f"ProfilerStep#{step + 7}", begin, begin + 99_000))
+        for number in range(launches):
+            start, correlation = begin + 15_000 * number, 1 + step * launches + number
+            events.append(call(start + 1_000, start + 3_000, correlation))
+            named = f"void layer_{number}<float>(float*)"
+            events.append(kernel(start + 6_000, start + 16_000, correlation, named))
+    return events
 
 
 def trace(events: Iterable[Event], **facts: object) -> dict[str, object]:

@@ -34,39 +34,21 @@ from profkit.timeline.events import (
 from profkit.timeline.nesting import origins as origins_of
 from profkit.timeline.reader import read
 from tests.conftest import story_folder
-from tests.timeline.kineto import BASE, START, Event, span, trace, write, write_trace
+from tests.timeline.kineto import (
+    BASE,
+    PID,
+    START,
+    call,
+    kernel,
+    on_host,
+    span,
+    steps,
+    trace,
+    write,
+    write_trace,
+)  # fmt: skip
 
-PID = 4711
 Cli = Callable[..., Result]
-
-
-def kernel(start: int, end: int, correlation: int, name: str = "k(int)", **args: object) -> Event:
-    place = {"device": 0, "context": 1, "stream": 7, "correlation": correlation}
-    shape = {"grid": [8, 2, 1], "block": [64, 1, 1], "registers per thread": 40}
-    given = {**place, **shape, "shared memory": 1040, "graph node id": 0, **args}
-    return span("kernel", name, start, end, **given)
-
-
-def on_host(cat: str, name: str, start: int, end: int, tid: int = PID, **args: object) -> Event:
-    return span(cat, name, start, end, **args) | {"pid": PID, "tid": tid}
-
-
-def call(start: int, end: int, correlation: int, name: str = "cudaLaunchKernel") -> Event:
-    return on_host("cuda_runtime", name, start, end, correlation=correlation)
-
-
-def steps(count: int, launches: int = 5) -> list[Event]:
-    """Steps of 100 µs with kernels of 10 µs, each launched 5 µs before its start."""
-    events = []
-    for step in range(count):
-        begin = step * 100_000
-        events.append(on_host("user_annotation", f"ProfilerStep#{step + 7}", begin, begin + 99_000))
-        for number in range(launches):
-            start, correlation = begin + 15_000 * number, 1 + step * launches + number
-            events.append(call(start + 1_000, start + 3_000, correlation))
-            named = f"void layer_{number}<float>(float*)"
-            events.append(kernel(start + 6_000, start + 16_000, correlation, named))
-    return events
 
 
 @pytest.mark.parametrize(
@@ -147,7 +129,9 @@ def test_profiler_steps_are_steps(tmp_path: Path, profkit_cli: Cli) -> None:
     result = profkit_cli("timeline", str(path), "--format", "json")
     step = json.loads(result.stdout)
     assert result.exit_code == 0
-    assert '"ProfilerStep"' in profkit_cli("timeline", str(path)).stdout
+    shown = profkit_cli("timeline", str(path)).stdout
+    assert '"ProfilerStep"' in shown
+    assert "profile --app -- PROGRAM" in shown  # nsys records no annotations of torch
     assert step == json.loads(
         profkit_cli("timeline", str(path), "--nvtx", "ProfilerStep", "--format", "json").stdout
     )
