@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
@@ -17,13 +17,13 @@ _DIGITS = re.compile(r"\d[\d.,:e+-]*")
 _OWN = 3.0  # chosen: times the difference of two unchanged runs
 _PERTURBED = 10.0  # chosen: kernels round in other places, parameters are perturbed in one
 # Chosen: relative differences that no switch of a kind is blamed for. FP32 sums in another order
-# move a loss by 1e-7 to 1e-5; with bfloat16 or float16 in the program, by their rounding (4e-3).
+# move a loss by 1e-7 to 1e-5.
 _ROUNDING: Mapping[Changes, tuple[float, float]] = {
     "nothing": (1e-6, 1e-3),
+    "random": (1e-6, 1e-3),
     "rounding": (1e-4, 1e-2),
     "precision": (5e-2, 5e-2),
 }
-_ROUNDING_OF_HALF = (2e-2, 2e-2)
 _HALF = {"bfloat16", "float16", "autocast"}
 
 
@@ -41,6 +41,10 @@ class Difference(Struct, frozen=True):
     @property
     def largest(self) -> float:
         return max(self.early, self.late)
+
+
+# Chosen: five rounding errors of bfloat16 (4e-3), in programs that use it or float16.
+_ROUNDING_OF_HALF = Difference(2e-2, 2e-2)
 
 
 def difference(a: Result, b: Result) -> Difference | None:
@@ -108,25 +112,30 @@ def _largest(differences: Iterable[Difference | None]) -> Difference:
 
 
 def allowed(
-    unchanged: Sequence[Result], perturbed: Sequence[Result], changes: Changes
+    unchanged: Sequence[Result], perturbed: Sequence[Result], changes: Collection[Changes]
 ) -> Difference:
     """The largest difference that counts as the same results, for what switches declare to change.
 
-    `perturbed` are unchanged runs whose parameters were moved by one rounding error: what becomes
-    of that is what becomes of kernels that round elsewhere.
+    `perturbed` are unchanged runs whose parameters were moved by one rounding error, or which drew
+    other random numbers for their input: what becomes of that is what becomes of kernels that round
+    elsewhere, and of other random numbers.
     """
+    features = unchanged[0].features
     own = spread(unchanged)
-    early, late = _ROUNDING[changes]
-    if changes == "nothing":
-        moved = Difference()
-    else:
-        moved = _largest(difference(unchanged[0], run) for run in perturbed)
-        if _HALF & unchanged[0].features:
-            early, late = max(early, _ROUNDING_OF_HALF[0]), max(late, _ROUNDING_OF_HALF[1])
-    return Difference(
-        max(early, _OWN * own.early, _PERTURBED * moved.early),
-        max(late, _OWN * own.late, _OWN * moved.late),
-    )
+    limits = [Difference(_OWN * own.early, _OWN * own.late)]
+    limits += [Difference(*_ROUNDING[each]) for each in changes]
+    for kind in {
+        "random" if each == "random" else "rounding" for each in changes if each != "nothing"
+    }:
+        runs = [run for run in perturbed if run.perturbed == kind]
+        moved = _largest(difference(unchanged[0], run) for run in runs)
+        is_random = kind == "random" or "dropout" in features
+        limits.append(
+            Difference((_OWN if is_random else _PERTURBED) * moved.early, _OWN * moved.late)
+        )
+    if _HALF & features and set(changes) - {"nothing", "random"}:
+        limits.append(_ROUNDING_OF_HALF)
+    return _largest(limits)
 
 
 def missing_output(unchanged: Sequence[Result], run: Result) -> str:

@@ -18,8 +18,9 @@ from profkit.trial.switch import Switch
 
 WALL = "the whole program"
 Limit = Literal["input", "host", "device", ""]
+Perturbation = Literal["rounding", "random", ""]
 _CHILD = Path(__file__).with_name("child") / "__init__.py"
-_MODULES = ("torch", "jax", "flax.linen", "transformers.generation.utils")
+_MODULES = ("torch", "jax", "optax", "transformers.generation.utils")
 _PREPARING = 5  # first units, which are no part of the measurement (as in `child.record`)
 _GROUPS = 10  # samples of a run, chosen: means of consecutive units, so that rare waits count
 _ERROR = re.compile(r"^\s*(?:[\w.]+\.)?\w*(?:Error|Exception|Interrupt|Exit|Unsupported)\b.*")
@@ -43,7 +44,7 @@ class Result(Struct, frozen=True):
     facts: Mapping[str, float | str] = {}
     limit: Limit = ""
     stopped: bool = False
-    perturbed: bool = False
+    perturbed: Perturbation = ""
     failure: str = ""
 
     @property
@@ -90,7 +91,7 @@ def run_program(
     *,
     environment: Mapping[str, str],
     timeout: float,
-    perturb: bool = False,
+    perturb: Perturbation = "",
     folder: Path | None = None,
 ) -> Result:
     """Run the program once; a failure of it is a result.

@@ -14,7 +14,7 @@ from typing import Protocol
 
 from profkit.trial import checks
 from profkit.trial.checks import Difference
-from profkit.trial.run import Result
+from profkit.trial.run import Perturbation, Result
 from profkit.trial.switch import Changes, Switch
 
 Combination = tuple[Switch, ...]
@@ -27,13 +27,13 @@ _SPREADS = 3.0  # chosen: standard deviations of unchanged runs that it has to a
 _CLEAR = 1.05  # chosen: the first gain above it is proven at once
 _SCREENING, _COMBINING = 0.45, 0.70  # shares of the budget, chosen
 _NEAR = 0.95  # chosen: a switch that costs less alone may gain with others
-_ORDER: tuple[Changes, ...] = ("nothing", "rounding", "precision")
+_ORDER: tuple[Changes, ...] = ("nothing", "random", "rounding", "precision")
 
 
 class Measure(Protocol):
     """Runs the program once with a combination of switches."""
 
-    def __call__(self, switches: Combination, *, perturb: bool = False) -> Result: ...
+    def __call__(self, switches: Combination, *, perturb: Perturbation = "") -> Result: ...
 
 
 @dataclass(eq=False)
@@ -53,6 +53,7 @@ class Evidence:
 
     @property
     def perturbed(self) -> list[Result]:
+        """The runs without switches that were perturbed and say something."""
         return [run for run in self.runs if run.perturbed and not run.failure]
 
     def of(self, combination: Combination) -> list[Result]:
@@ -105,7 +106,7 @@ class Evidence:
 
     def change(self, combination: Combination) -> tuple[Difference | None, Difference]:
         """The largest difference of results, and what is allowed for what the switches declare."""
-        limit = checks.allowed(self.unchanged, self.perturbed, declared(combination))
+        limit = checks.allowed(self.unchanged, self.perturbed, {s.changes for s in combination})
         known = [
             found
             for run in self.of(combination)
@@ -146,7 +147,7 @@ class _Search:
         runs = self.evidence.of(combination) or self.evidence.runs
         return max(run.seconds for run in runs[-3:])
 
-    def run(self, combination: Combination, *, perturb: bool = False) -> Result:
+    def run(self, combination: Combination, *, perturb: Perturbation = "") -> Result:
         """A run, after an unchanged one where the last two were changed."""
         evidence = self.evidence
         if combination and all(run.switches for run in evidence.runs[-2:]):
@@ -219,18 +220,22 @@ def _screen(trial: _Search, candidates: Sequence[Switch]) -> None:
         if trial.used(trial.cost(())) > _SCREENING:
             return
         if number == 2 or (is_proven and not evidence.perturbed):
-            _perturb(trial)
+            _perturb(trial, "rounding")
         result = trial.run(alone)
         if not result.failure and switch.name not in result.applied:
             evidence.skipped[switch] = "it found nothing to change"
             continue
+        if switch.changes == "random" and evidence.speedup(alone) > _PROMISING:
+            _perturb(trial, "random")
         if not is_proven and evidence.speedup(alone) > _CLEAR and evidence.is_same(alone):
             is_proven = trial.prove(alone, _PAIRS, 1.0)
 
 
-def _perturb(trial: _Search) -> None:
-    if trial.evidence.unchanged[0].results and not trial.evidence.perturbed:
-        trial.run((), perturb=True)
+def _perturb(trial: _Search, kind: Perturbation) -> None:
+    """An unchanged run with a perturbation, once, where there are results to compare."""
+    evidence = trial.evidence
+    if evidence.unchanged[0].results and kind not in {run.perturbed for run in evidence.runs}:
+        trial.run((), perturb=kind)
 
 
 def gains(evidence: Evidence, combination: Combination, least: float = _PROMISING) -> bool:
@@ -282,7 +287,7 @@ def _combine(trial: _Search, candidates: Sequence[Switch], level: Changes) -> No
 def _confirm(trial: _Search, candidates: Sequence[Switch]) -> None:
     """Pairs of the best combinations, then of single switches, as long as there is time."""
     evidence = trial.evidence
-    _perturb(trial)
+    _perturb(trial, "rounding")
     alone = sorted(
         ((switch,) for switch in candidates if gains(evidence, (switch,))),
         key=lambda each: -evidence.speedup(each),

@@ -17,7 +17,7 @@ from profkit.core.yaml_files import shipped_yaml
 GROUP = "profkit.switches"
 EMPTY = "no-change"
 _FUNCTIONS = Path(__file__).with_name("switches")
-Changes = Literal["nothing", "rounding", "precision"]
+Changes = Literal["nothing", "random", "rounding", "precision"]
 
 
 class Switch(Struct, frozen=True, eq=False, kw_only=True, forbid_unknown_fields=True):

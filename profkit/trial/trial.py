@@ -14,7 +14,7 @@ from msgspec import Struct
 from profkit.core.errors import BadInput
 from profkit.trial import checks
 from profkit.trial.outcome import outcome
-from profkit.trial.run import Extent, Result, run_program
+from profkit.trial.run import Extent, Perturbation, Result, run_program
 from profkit.trial.search import Combination, Evidence, search
 from profkit.trial.switch import Switch
 from profkit.trial.trial_file import TrialFile
@@ -49,7 +49,7 @@ def try_program(
         extents = [Extent(window=WINDOW)]
         longest: list[float] = []
 
-        def measure(switches: Combination, *, perturb: bool = False) -> Result:
+        def measure(switches: Combination, *, perturb: Perturbation = "") -> Result:
             remaining = budget - (time.monotonic() - start)
             limit = _SLOWER * longest[0] + _COMPILING if longest else remaining
             result = run_program(

@@ -7,6 +7,7 @@ from typing import Literal
 from profkit.core.typed_file import File, Model
 from profkit.timing.results import Comparison
 from profkit.trial.run import Limit
+from profkit.trial.switch import Changes
 
 Status = Literal[
     "faster", "no difference", "slower", "undecided", "changes results", "unverified", "failed",
@@ -17,7 +18,7 @@ Status = Literal[
 class TrialRow(Model, frozen=True, kw_only=True):
     """One switch, or several together.
 
-    `changes` is what they declare to change: nothing, rounding, or precision. `speedup` is the mean
+    `changes` is what they declare to change. `speedup` is the mean
     over `runs` runs, None without one that counts; `comparison` is the verdict, corrected for all
     rows, None below three pairs. `difference` is the largest relative difference of results from
     the unchanged program's, None where there is nothing to compare, and `allowed` the one that
@@ -27,7 +28,7 @@ class TrialRow(Model, frozen=True, kw_only=True):
 
     switches: tuple[str, ...]
     what: str
-    changes: Literal["nothing", "rounding", "precision"]
+    changes: Changes
     status: Status
     runs: int = 0
     speedup: float | None = None

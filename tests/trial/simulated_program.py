@@ -5,7 +5,7 @@ import random
 from dataclasses import dataclass, field
 
 from profkit.trial.outcome import outcome
-from profkit.trial.run import Result
+from profkit.trial.run import Perturbation, Result
 from profkit.trial.search import Combination, search
 from profkit.trial.switch import Switch, all_switches
 from profkit.trial.trial_file import TrialFile, TrialRow
@@ -39,7 +39,7 @@ class SimulatedProgram:
         self.now = 0.0
         self.names: list[tuple[str, ...]] = []
 
-    def measure(self, switches: Combination, *, perturb: bool = False) -> Result:
+    def measure(self, switches: Combination, *, perturb: Perturbation = "") -> Result:
         if len(self.names) >= self.interrupt_after:
             raise KeyboardInterrupt
         names = tuple(switch.name for switch in switches)

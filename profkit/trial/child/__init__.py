@@ -29,10 +29,14 @@ def install(module: ModuleType) -> None:
         from .torch_program import TorchProgram
 
         _programs["torch"] = TorchProgram(module, record)
+        load_switches(plan, "torch", _programs["torch"])
     elif name == "jax":
         from .jax_program import JaxProgram
 
         _programs["jax"] = JaxProgram(module, record)
+        load_switches(plan, "jax", _programs["jax"])
     elif name == "transformers.generation.utils":
         _programs["torch"].watch_generation(module)
-    load_switches(plan, name, _programs["jax" if name.startswith(("jax", "flax")) else "torch"])
+    else:
+        for function in _programs["jax"].after.get(name, ()):
+            function(module)

@@ -1,51 +1,62 @@
-"""Hooks into a JAX program: calls of jitted functions, and their outputs."""
+"""Hooks into a JAX program: calls of jitted functions and of gradients, and their outputs."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
-from typing import Any
+from typing import Any, Callable
 
 from .record import Record
 
 _FIRST_OUTPUTS = 5  # calls of a function whose outputs are kept
 _SAMPLE = 64  # elements of an output that are kept, as of torch's
+_AHEAD = 3  # calls that Python may be ahead of the device, so that times are the device's
+_GRADIENTS = "gradients"
 
 
-class JittedFunction:
-    """A jitted function whose calls from Python are recorded; else as jax made it."""
+class Watched:
+    """A jitted function, or a gradient, whose calls from Python are recorded."""
 
     def __init__(self, program: JaxProgram, function: Any, kind: str) -> None:
         functools.update_wrapper(self, function, updated=())
-        self._program, self._function, self._kind, self._calls = program, function, kind, 0
+        self.program, self.function, self.kind, self.calls = program, function, kind, 0
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._function, name)
+        return getattr(self.function, name)
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else functools.partial(self, instance)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        output = self._function(*args, **kwargs)
-        if self._program.is_running():
-            self._program.called(self._kind, self._calls, output)
-            self._calls += 1
+        if not self.program.is_running():
+            return self.function(*args, **kwargs)
+        output = self.run(args, kwargs)
+        self.program.called(self.kind, self.calls, output)
+        self.calls += 1
         return output
+
+    def run(self, args: Any, kwargs: Any) -> Any:
+        return self.function(*args, **kwargs)
 
 
 class JaxProgram:
-    """The program's jax; `options` change the keyword arguments of `jax.jit` for a function."""
+    """The program's jax. `options` change the keyword arguments of `jax.jit` for a function;
+    `gradients` takes and returns what computes a gradient; `after` are called after the import of
+    a library."""
 
     def __init__(self, jax: Any, record: Record) -> None:
         self.jax, self.record = jax, record
         self.options: list[Callable[[Any, Any], None]] = []
-        self._last: Any = None
+        self.gradients: Callable[[Any], Any] = lambda function: function
+        self.after: dict[str, list[Callable[[Any], None]]] = {}
+        self.outputs: list[Any] = []
         record.features.add("jax")
         record.facts["jax"] = str(jax.__version__)
         record.finish = self._finish
         record.values = self._numbers
-        self._jit = jax.jit
+        self.jit = jax.jit
         jax.jit = functools.wraps(jax.jit)(self._watched_jit)
+        for name in ("grad", "value_and_grad"):
+            setattr(jax, name, self._watched_gradient(getattr(jax, name)))
 
     def applied(self, name: str) -> None:
         """A switch has found something to change."""
@@ -56,13 +67,25 @@ class JaxProgram:
         return bool(self.jax.core.trace_ctx.is_top_level())
 
     def called(self, kind: str, call: int, output: Any) -> None:
-        """A jitted function was called by the program."""
-        self._last = output
+        """A function was called by the program."""
+        self.outputs.append(output)
+        if len(self.outputs) > _AHEAD:
+            self._wait(self.outputs.pop(0))
         if call < _FIRST_OUTPUTS:
-            for number, leaf in enumerate(self.jax.tree_util.tree_leaves(output)[-3:]):
+            leaves = self.jax.tree_util.tree_leaves(output)
+            if kind == _GRADIENTS:
+                leaves = [leaf for leaf in leaves if getattr(leaf, "size", 0) == 1][:1]
+            for number, leaf in enumerate(leaves[-3:]):
                 if getattr(leaf, "size", 0):
                     self.record.result(f"{kind} {number}", functools.partial(self._sample, leaf))
         self.record.mark(kind)
+
+    def _wait(self, output: Any) -> None:
+        """Until an output is computed; what was donated since is gone."""
+        for leaf in self.jax.tree_util.tree_leaves(output):
+            if hasattr(leaf, "is_deleted") and not leaf.is_deleted():
+                leaf.block_until_ready()
+                return
 
     def _sample(self, leaf: Any) -> Any:
         step = max(1, leaf.size // _SAMPLE)
@@ -78,8 +101,17 @@ class JaxProgram:
         for change in self.options:
             change(function, options)
         name = getattr(function, "__name__", type(function).__name__)
-        return JittedFunction(self, self._jit(function, **options), f"calls of {name}")
+        return Watched(self, self.jit(function, **options), f"calls of {name}")
+
+    def _watched_gradient(self, transform: Any) -> Any:
+        @functools.wraps(transform)
+        def transformed(function: Any, *args: Any, **kwargs: Any) -> Any:
+            gradient = transform(function, *args, **kwargs)
+            return self.gradients(Watched(self, gradient, _GRADIENTS))
+
+        return transformed
 
     def _finish(self) -> None:
-        self.jax.block_until_ready(self._last)
+        for output in self.outputs:
+            self._wait(output)
         self.record.features.add(str(self.jax.default_backend()).replace("gpu", "cuda"))

@@ -32,6 +32,7 @@ class TorchProgram:
         self._calls_in_a_row = 0
         self._names: dict[str, int] = {}
         self._leader: Any = None
+        self._batches = 0
         record.new_event, record.finish = self._event, self._finish
         record.elapsed = lambda before, after: before.elapsed_time(after) / 1e3
         record.values = lambda value: [float(number) for number in value.reshape(-1).tolist()]
@@ -205,10 +206,23 @@ class TorchProgram:
             finally:
                 facts["loader"] += time.perf_counter() - before
                 self.record.features.add("loader")
+                self._batches += 1
+                if self._batches == 1 and self.record.plan["perturb"] == "random":
+                    self._draw()
                 if getattr(self_, "_num_workers", 0):
                     self.record.features.add("loader-workers")
 
         iterator.__next__ = timed
+
+    def _draw(self) -> None:
+        """Draw a random number of each generator that a dataset may use."""
+        import random
+
+        random.random()
+        self.torch.rand(1)
+        numpy = sys.modules.get("numpy")
+        if numpy is not None:
+            numpy.random.rand()
 
     # Outermost modules
 
@@ -259,7 +273,7 @@ class TorchProgram:
         compiled = module._compiled_call_impl
         call = module._call_impl if compiled is None else compiled
         original = call
-        if self.record.plan["perturb"]:
+        if self.record.plan["perturb"] == "rounding":
             self._perturb(module)
         for wrapper in self.wrappers:
             call = wrapper(module, call)
@@ -310,3 +324,5 @@ class TorchProgram:
                 parameter.mul_(1 + sign * torch.finfo(parameter.dtype).eps)
         if torch.cuda.is_initialized():
             torch.rand(1, device="cuda")
+        elif "dropout" in self.record.features:
+            torch.rand(1)

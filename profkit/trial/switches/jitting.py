@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+import sys
+from types import FunctionType
 from typing import Any
 
 _STATES = ("state", "params", "train_state", "carry", "variables")
@@ -27,20 +29,61 @@ def jax_donate(program: Any) -> None:
 
 
 def jax_jit(program: Any) -> None:
-    """flax's outermost `Module.apply` is jitted, where the program hasn't jitted it."""
-    import sys
+    """Functions that compute gradients, and optax's updates, are jitted where they are not."""
 
-    flax = sys.modules.get("flax.linen")
-    if flax is None:
-        return
-    apply, jax, jitted = flax.Module.apply, program.jax, {}
+    def jitted(gradient: Any) -> Any:
+        gradient.run = lambda args, kwargs: _run(program, gradient, args, kwargs)
+        return gradient
 
-    def called(self: Any, variables: Any, *args: Any, **kwargs: Any) -> Any:
-        if kwargs or not program.is_running():
-            return apply(self, variables, *args, **kwargs)
-        if self not in jitted:
-            jitted[self] = jax.jit(lambda values, *inputs: apply(self, values, *inputs))
-            program.applied("jax-jit")
-        return jitted[self](variables, *args)
+    program.gradients = jitted
+    program.after.setdefault("optax", []).append(lambda optax: _optax(program, optax))
 
-    flax.Module.apply = called
+
+def _run(program: Any, gradient: Any, args: Any, kwargs: Any) -> Any:
+    """Compute a gradient, and have the function that asked for it jitted from the next call on."""
+    frame = sys._getframe(3)  # of the caller of `Watched.__call__`
+    caller = frame.f_globals.get(frame.f_code.co_name)
+    if isinstance(caller, FunctionType) and caller.__code__ is frame.f_code:
+        names, name = frame.f_globals, frame.f_code.co_name
+        attempt = _Attempt(program, caller, lambda: names.update({name: caller}))
+        names[name] = type(gradient)(program, attempt, gradient.kind)
+        names[name].calls = gradient.calls + 1
+    elif frame.f_code.co_name == "<module>":
+        gradient.function = _Attempt(program, gradient.function)
+    return gradient.function(*args, **kwargs)
+
+
+class _Attempt:
+    """A function jitted, or as it is from its first failure on."""
+
+    def __init__(self, program: Any, function: Any, failed: Any = int) -> None:
+        self.program, self.function, self.failed = program, function, failed
+        self.jitted = program.jit(function)
+        self.__name__ = getattr(function, "__name__", "function")
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self.jitted is not None:
+            try:
+                output = self.jitted(*args, **kwargs)
+                self.program.applied("jax-jit")
+                return output
+            except Exception:  # not to be traced
+                self.jitted = None
+                self.failed()
+        return self.function(*args, **kwargs)
+
+
+def _optax(program: Any, optax: Any) -> None:
+    """optax's updates, called from Python, are jitted."""
+    attempts: dict[int, _Attempt] = {}
+
+    def update(transformation: Any) -> Any:
+        function = transformation[1]
+        if not program.is_running():
+            return function
+        return attempts.setdefault(id(function), _Attempt(program, function))
+
+    optax.GradientTransformation.update = property(update)
+    optax.GradientTransformationExtraArgs.update = property(update)
+    apply, attempt = optax.apply_updates, _Attempt(program, optax.apply_updates)
+    optax.apply_updates = lambda *args: (attempt if program.is_running() else apply)(*args)
