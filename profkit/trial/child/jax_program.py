@@ -54,7 +54,7 @@ class JaxProgram:
         record.finish = self._finish
         record.values = self._numbers
         self.jit = jax.jit
-        jax.jit = functools.wraps(jax.jit)(self._watched_jit)
+        jax.jit = functools.wraps(jax.jit)(lambda *args, **options: self._watched(*args, **options))
         for name in ("grad", "value_and_grad"):
             setattr(jax, name, self._watched_gradient(getattr(jax, name)))
 
@@ -95,9 +95,9 @@ class JaxProgram:
         numbers = self.jax.device_get(value).astype("float64").reshape(-1).tolist()
         return [float(number) for number in numbers]
 
-    def _watched_jit(self, function: Any = None, **options: Any) -> Any:
+    def _watched(self, function: Any = None, **options: Any) -> Any:
         if function is None:
-            return functools.partial(self._watched_jit, **options)
+            return functools.partial(self._watched, **options)
         for change in self.options:
             change(function, options)
         name = getattr(function, "__name__", type(function).__name__)
@@ -114,4 +114,7 @@ class JaxProgram:
     def _finish(self) -> None:
         for output in self.outputs:
             self._wait(output)
+        unit = self.record.plan["unit"] or self.record.leading
+        results = self.record.results
+        self.record.results = {name: results[name] for name in results if name.startswith(unit)}
         self.record.features.add(str(self.jax.default_backend()).replace("gpu", "cuda"))

@@ -65,6 +65,8 @@ class TorchProgram:
 
     def _finish(self) -> None:
         torch, facts = self.torch, self.record.facts
+        if "tokens" in self.record.results:
+            self.record.results = {"tokens": self.record.results["tokens"]}
         if torch.cuda.is_initialized():
             torch.cuda.synchronize()
             self.record.features.add("cuda")
@@ -167,13 +169,13 @@ class TorchProgram:
 
         self.torch.Tensor.backward = watched
 
-    def _watch_output(self, call: int, output: Any) -> None:
+    def _watch_output(self, kind: str, call: int, output: Any) -> None:
         if "backward" in self.record.features and call >= _FIRST_OUTPUTS:
             return
         if call < _FIRST_OUTPUTS or call % _EVERY == 0:
             tensor = self.first_tensor(output)
             if tensor is not None and not self.is_tracing():
-                self.record.result("outputs", lambda: self._sample(tensor))
+                self.record.result(kind, lambda: self._sample(tensor))
 
     def first_tensor(self, value: Any) -> Any:
         """The first floating-point tensor of an output, in depth; None without one."""
@@ -286,7 +288,7 @@ class TorchProgram:
             for change in self.changes:
                 args, kwargs = change(module, args, kwargs)
             output = call(*args, **kwargs)
-            self._watch_output(calls, output)
+            self._watch_output(kind, calls, output)
             calls += 1
             self.record.mark(kind)
             return output
