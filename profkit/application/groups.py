@@ -38,7 +38,7 @@ class GroupRow(Model, frozen=True, kw_only=True):
 
     `finding` is the rule whose change takes most of its time, `relieved` the share of the group's
     time that this takes at best; `statement` is what is known without one, "" for nothing.
-    `callers` are the NVTX ranges around most launches: modules or operators.
+    `callers` are the ranges around most launches, or around their captures: modules or operators.
     """
 
     name: str
@@ -156,12 +156,12 @@ def _times(what_if: WhatIf, works: Iterable[Work] | None = None) -> Mapping[str,
 
 
 def _callers(events: Events, parts: StepParts) -> Mapping[str, tuple[str, ...]]:
-    """By group the innermost NVTX ranges around its launches, but the one of a step."""
+    """By group the innermost ranges and operators around its launches, but the one of a step."""
     kernels = events.kernels
     rows = np.flatnonzero((parts.kernel_time > 0) & (kernels.call >= 0))
-    if not len(events.ranges) or not len(rows):
+    if not len(events.ranges) + len(events.operators) or not len(rows):
         return {}
-    around = nesting.around(events, kernels.call[rows])
+    around = nesting.origins(events, rows.astype(np.int32))
     names = [_caller(path, parts.steps.basis.range) for path in around.paths]
     groups = [kernel_traits(name.name).group for name in events.kernel_names]
     times: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))

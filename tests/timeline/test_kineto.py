@@ -322,3 +322,15 @@ def test_fields_of_any_type_are_read_or_refused(data: st.DataObject, tmp_path: P
     except BadInput:
         return
     assert len(events.kernels) in {15, 16}
+
+
+def test_groups_name_the_operators_that_launch_them(tmp_path: Path, profkit_cli: Cli) -> None:
+    """In a graph, those that are around its capture."""
+    events = steps(6)
+    for step in range(6):
+        begin = step * 100_000
+        events.append(on_host("cpu_op", "aten::layer", begin + 500, begin + 90_000))
+    path = write(tmp_path / "x.json", events)
+    result = profkit_cli("timeline", path, "--format", "json")
+    (group,) = json.loads(result.stdout)["groups"]
+    assert group["callers"] == ["aten::layer"]
