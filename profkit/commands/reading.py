@@ -11,6 +11,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import replace
+
 from profkit.analysis.report import load
 from profkit.analysis.run_files import check_run_of, reports_in
 from profkit.commands.groups import Advice
@@ -139,7 +141,7 @@ def reports_of(path: Path) -> tuple[list[Path], list[ProfkitError]]:
 
 
 def read_timeline(path: Path) -> Events:
-    """A timeline that nsys exported, or its own `.nsys-rep` where nsys is installed.
+    """A timeline that nsys exported or torch.profiler wrote, or an `.nsys-rep` where nsys is.
 
     Raises BadInput for anything else and EnvironmentProblem where nsys is needed and missing.
     """
@@ -159,8 +161,15 @@ def read_timeline(path: Path) -> Events:
         )
     with interruptible(), tempfile.TemporaryDirectory(prefix="profkit-") as folder:
         database = Path(folder) / f"{path.stem}.sqlite"
-        nsys.export(tool, path, database, environment=reduced_environment(), timeout=None)
-        return read(database)
+        try:
+            nsys.export(tool, path, database, environment=reduced_environment(), timeout=None)
+            return replace(read(database), path=path)
+        except BadInput as error:
+            message = error.message.replace(str(database), str(path))
+            raise BadInput(message, error.remedy) from None
+        except nsys.NoTimeline as error:
+            remedy = "export it with the nsys that recorded it: nsys export --type sqlite FILE"
+            raise EnvironmentProblem(f"{path}: {error.message}", remedy) from None
 
 
 def judge_applications(
