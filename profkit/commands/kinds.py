@@ -9,6 +9,7 @@ from typing import Annotated, NamedTuple
 
 from profkit.core.errors import BadInput
 from profkit.core.regular_file import open_regular
+from profkit.timeline import TRACES
 
 _HEAD = 1 << 16  # bytes looked at: what profkit writes has its schema in the first hundred
 _SCHEMA = re.compile(rb'"schema"\s*:\s*"profkit\.([a-z_-]+)/')
@@ -76,7 +77,7 @@ def kind_of(path: Path) -> str | None:
     suffix = path.suffix.lower()
     for magic, kind in _MAGIC.items():
         if head.startswith(magic):
-            return kind
+            return "timeline" if kind == "archive" and path.name.endswith(TRACES) else kind
     if head.startswith(_ZSTD):
         return "report" if suffix == ".ncu-repz" else "archive"
     if head.startswith(_SQLITE):

@@ -150,11 +150,11 @@ class _Reader:
         )
 
     def _captures(self, kernels: events.Kernels, calls: events.Calls) -> Indices:
+        known = (row for row in self._recorded.nodes if None not in {row[0], *row[2:]})
         nodes = {
             (_process(thread), node): Node(original, start - self._origin, self._thread(thread))
-            for node, original, start, thread in self._recorded.nodes
-            if None not in {node, start, thread}
-        }
+            for node, original, start, thread in sorted(known, key=lambda row: -row[2])
+        }  # of several events of a node the first: when it was made
         processes = [stream.process for stream in self._streams]
         return capturing_calls(kernels, calls, processes, nodes) if nodes else events.NO_CAPTURES
 

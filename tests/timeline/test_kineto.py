@@ -139,6 +139,7 @@ def test_profiler_steps_are_steps(tmp_path: Path, profkit_cli: Cli) -> None:
     assert found.wall.tolist() == [100_000] * 5
     for verb in ("analyze", "checklist"):
         assert profkit_cli(verb, str(path)).exit_code == 0
+    assert "a timeline, not a report" in profkit_cli("diff", path, path).stderr
 
 
 def test_torch_without_a_gpu_is_one_line(tmp_path: Path, profkit_cli: Cli) -> None:

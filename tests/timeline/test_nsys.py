@@ -312,14 +312,15 @@ def test_kernels_of_a_graph_name_their_node(made: Callable[..., Events]) -> None
 def test_kernels_of_a_graph_are_of_the_ranges_around_their_capture(
     made: Callable[..., Events],
 ) -> None:
-    """Node 21 of the executable graph is a copy of 11, which the second call made; 22 is of none
-    that is known."""
+    """Node 21 of the executable graph is a copy of 11, which the second call made and which was
+    destroyed later; 22 is of none that is known."""
     calls = [call(10, 20, 1), call(30, 40, 2), call(50, 60, 3)]
     ranges = [nvtx(5, 45, "capture"), nvtx(29, 41, "layer"), nvtx(49, 70, "step")]
     kernels: list[Row] = [
         {**kernel(70 + node, 71 + node, 3), "graphNodeId": node or None} for node in (21, 22, 0)
     ]
-    nodes = [(15, 10, None), (35, 11, None), (46, 20, 10), (46, 21, 11), (47, 22, 12)]
+    nodes: list[tuple[int, int, int | None]] = [(80, 11, None), (15, 10, None), (35, 11, None)]
+    nodes += [(46, 20, 10), (46, 21, 11), (47, 22, 12)]
     table = [
         {"start": time, "globalTid": PROCESS | 446, "graphNodeId": node, "originalGraphNodeId": of}
         for time, node, of in nodes
@@ -331,6 +332,8 @@ def test_kernels_of_a_graph_are_of_the_ranges_around_their_capture(
     named = [origins.paths[path] for path in origins.path]
     assert named == [("step",), ("capture", "layer"), ("step",)]
     assert around(timeline) == [["step"]] * 3
+    scrub(timeline.path)
+    assert same(read(timeline.path), timeline)
 
 
 def test_a_text_among_numbers_is_unknown(made: Callable[..., Events]) -> None:
