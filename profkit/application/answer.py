@@ -163,7 +163,7 @@ class _Reader:
         self._parts = run.parts
         self._step = run.parts.steps.median
         self._exchanges = exchanges(run.events, run.parts.steps)
-        self._what_if = causes.replayed(run.events, run.steps)
+        self._what_if = causes.replayed(run.events, run.steps, run.known_step)
         quantities = causes.quantities_of(run.events, self._what_if)
         found = application_items(quantities, shipped_rules())
         self._items = {item.rule.category: item for item in found}

@@ -32,12 +32,22 @@ class PickEntry(Model, frozen=True, kw_only=True):
     reason: str = ""
 
 
+class UnprofiledStep(Model, frozen=True, kw_only=True):
+    """Seconds of a step without a profiler: what was timed, and how many of these."""
+
+    seconds: Amount
+    source: str
+    count: Count = 1
+
+
 class PicksFile(File, frozen=True, kw_only=True, tag="profkit.picks/1"):
-    """How an application was recorded; `budget` in seconds."""
+    """How an application was recorded; `budget` in seconds. Without `unprofiled` it isn't known how
+    much nsys slowed down the host."""
 
     nvtx: str | None = None
     explain: Amount
     budget: Amount | None = None
+    unprofiled: UnprofiledStep | None = None
     picks: tuple[PickEntry, ...] = ()
 
 

@@ -10,7 +10,14 @@ from msgspec import Struct
 from profkit.analysis.report import Report, load
 from profkit.analysis.run_files import SUFFIXES
 from profkit.application.parts import KERNELS, StepParts, step_parts
-from profkit.application.picks_file import NODES, PICKS, PickEntry, PicksFile, is_application
+from profkit.application.picks_file import (
+    NODES,
+    PICKS,
+    PickEntry,
+    PicksFile,
+    UnprofiledStep,
+    is_application,
+)
 from profkit.application.ranking import Ranking, ranking
 from profkit.application.ranks import Ranks, ranks_of
 from profkit.application.steps import Steps, steady_steps
@@ -29,6 +36,7 @@ class ApplicationRun(Struct, frozen=True, eq=False, dict=True):
 
     With CUDA graphs, `named` are the events of a second recording that names their kernels, and
     `ranking` is of it; otherwise it is `events`. `report` is ncu's of the picked kernels.
+    `unprofiled` is a step's time without a profiler, None where it was not measured.
     """
 
     name: str
@@ -40,6 +48,12 @@ class ApplicationRun(Struct, frozen=True, eq=False, dict=True):
     nvtx: str | None
     picks: tuple[PickEntry, ...]
     report: Report | None
+    unprofiled: UnprofiledStep | None = None
+
+    @property
+    def known_step(self) -> float | None:
+        """Seconds of a step without a profiler, to which a replay scales the host's times."""
+        return self.unprofiled.seconds if self.unprofiled else None
 
     @cached_property
     def ranks(self) -> Ranks:
@@ -87,4 +101,5 @@ def application(
     if named is not events:
         again = steady_steps(named, file.nvtx)
         ranked = ranking(named, step_parts(named, first_rank(again)), file.explain)
-    return ApplicationRun(name, events, named, steps, parts, ranked, file.nvtx, file.picks, report)
+    recorded = (file.nvtx, file.picks, report, file.unprofiled)
+    return ApplicationRun(name, events, named, steps, parts, ranked, *recorded)

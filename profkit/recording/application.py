@@ -27,6 +27,7 @@ from profkit.application.picks_file import (
     PICKS,
     PickEntry,
     PicksFile,
+    UnprofiledStep,
     entry,
     identified,
 )
@@ -47,6 +48,7 @@ from profkit.recording.application_plan import PLAN, ApplicationPlan, save_plan
 from profkit.recording.launch_filter import LaunchFilter, by_invocation, in_sequence, own_device
 from profkit.recording.recording import Profiling, Recorded, Tell, refuse_nonsense
 from profkit.recording.selection import cost, passes
+from profkit.recording.unprofiled import WINDOW, unprofiled_step
 from profkit.report.join import join
 from profkit.runs.manifest import Manifest
 from profkit.runs.run import PARTIAL, Draft, verify
@@ -120,6 +122,7 @@ class _Application(Profiling):
     plan: ApplicationPlan
     _run: Draft
     _entries: tuple[PickEntry, ...] = ()
+    _unprofiled: UnprofiledStep | None = None
     _finished: Collection[str] = ()  # recordings of a run that goes on
     _early = 0  # warnings before ncu: those that stay true when ncu goes on
     _is_run = False
@@ -137,8 +140,11 @@ class _Application(Profiling):
                 picks = _picks(kernels, steps, plan.explain)
                 if plan.collectives:
                     picks += _collectives(kernels, first_rank(steps))
-            seconds = sum(stage.seconds for stage in self.stages if stage.name == _RECORDING[0])
-            report, failure = self._profiled(_Program(kernels, steps, seconds), picks)
+            if self._is_run and self._unprofiled is None:
+                self._keep("unprofiled")
+                self._unprofiled = self._measured(steps)
+            program = _Program(kernels, steps, self._recording_time)
+            report, failure = self._profiled(program, picks)
             self._write_picks()
             with self.stage("answer"):
                 program_run = application(plan.name, events, nodes or events, self._file, report)
@@ -169,6 +175,7 @@ class _Application(Profiling):
             nvtx=self.plan.step,
             explain=self.plan.explain,
             budget=self.plan.budget,
+            unprofiled=self._unprofiled,
             picks=self._entries,
         )
 
@@ -203,7 +210,7 @@ class _Application(Profiling):
         for warning in manifest.warnings:
             self.warn(warning)
         self._early = len(self.shareable_warnings)
-        self._entries = file.picks
+        self._entries, self._unprofiled = file.picks, file.unprofiled
         self._finished = set() if manifest.unfinished == "nsys" else set(manifest.files)
         self._is_run = True
 
@@ -282,7 +289,7 @@ class _Application(Profiling):
                 events = self._recorded(RUN_FILE, "node")
             self._early = len(self.shareable_warnings)
             if len(events.kernels) or len(events.graphs):
-                self._keep("nsys by node" if len(events.graphs) else "ncu")
+                self._keep(_RECORDING[1] if len(events.graphs) else "unprofiled")
         nodes: Events | None = None
         if NODES in self._finished:
             nodes = read(self.folder / NODES)
@@ -325,6 +332,28 @@ class _Application(Profiling):
         with suppress(ProfkitError):
             if len(read(database).kernels):
                 self._keep(_RECORDING[0])
+
+    @property
+    def _recording_time(self) -> float:
+        """Seconds that the program took under nsys."""
+        return sum(stage.seconds for stage in self.stages if stage.name == _RECORDING[0])
+
+    def _measured(self, steps: Sequence[Steps]) -> UnprofiledStep | None:
+        """A step's time without a profiler; None where it can't be had."""
+        if not steps:
+            return None
+        limit = min(self._recording_time, self._left() - self._recording_time)
+        if limit < WINDOW:
+            return None
+        first, program = first_rank(steps), self.program()
+        try:
+            with self.stage("unprofiled"):
+                return unprofiled_step(
+                    program, first.median, len(first), environment=self.environment, timeout=limit
+                )
+        except ProfkitError as error:
+            self.warn(f"the host's times are assumed: {error}", "the host's times are assumed")
+            return None
 
     # The picked kernels
 

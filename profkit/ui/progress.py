@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -10,33 +11,52 @@ from contextlib import contextmanager, suppress
 from profkit.ui.text import literal
 
 _SHOWN_AFTER = 1.0  # seconds, chosen: with what comes before, something is seen within two
+_MOVES = 1.0  # seconds, chosen
 _CLEAR = "\r\x1b[K"
 _WIDEST = 96  # columns, chosen: on one line of most terminals
 
 
 @contextmanager
 def stage_progress() -> Iterator[Callable[[str, str], None]]:
-    """A function that shows a stage and what goes on in it; leaves a clean line behind."""
-    live, started, current = sys.stderr.isatty(), time.monotonic(), ""
+    """A function that shows a stage and what goes on in it, on a terminal with the time that
+    passes; leaves a clean line behind."""
+    live, started, shown = sys.stderr.isatty(), time.monotonic(), ("", "")
+    ended = threading.Event()
+
+    def line() -> str:
+        stage, detail = shown
+        return literal(f"{time.monotonic() - started:6.1f} s  {stage}  {detail}".rstrip())
 
     def show(stage: str, detail: str) -> None:
-        nonlocal current
-        elapsed = time.monotonic() - started
-        with suppress(OSError):  # nobody looks any more
-            if live:
-                text = literal(f"{elapsed:6.1f} s  {stage}  {detail}")
-                sys.stderr.write(f"{_CLEAR}{text[:_WIDEST]}")
-                sys.stderr.flush()
-            elif stage != current:
-                sys.stderr.write(f"{elapsed:6.1f} s  {literal(stage)}\n")
-        current = stage
+        nonlocal shown
+        before, shown = shown[0], (stage, detail)
+        if live or stage != before:
+            elapsed = time.monotonic() - started
+            _write(
+                f"{_CLEAR}{line()[:_WIDEST]}" if live else f"{elapsed:6.1f} s  {literal(stage)}\n"
+            )
 
+    def keep_moving() -> None:
+        while not ended.wait(_MOVES):
+            if shown[0]:
+                _write(f"{_CLEAR}{line()[:_WIDEST]}")
+
+    mover = threading.Thread(target=keep_moving, daemon=True)
+    if live:
+        mover.start()
     try:
         yield show
     finally:
-        if live and current:
-            with suppress(OSError):
-                sys.stderr.write(_CLEAR)
+        ended.set()
+        if live:
+            mover.join()
+            _write(_CLEAR if shown[0] else "")
+
+
+def _write(text: str) -> None:
+    with suppress(OSError):  # nobody looks any more
+        sys.stderr.write(text)
+        sys.stderr.flush()
 
 
 @contextmanager
@@ -50,13 +70,10 @@ def progress_line() -> Iterator[Callable[[int, int], None]]:
         if elapsed >= _SHOWN_AFTER and (live or not shown):
             shown = True
             text = f"reading {done} of {total}, {elapsed:.0f} s"
-            with suppress(OSError):
-                sys.stderr.write(f"{_CLEAR}{text}" if live else f"{text}\n")
-                sys.stderr.flush()
+            _write(f"{_CLEAR}{text}" if live else f"{text}\n")
 
     try:
         yield update
     finally:
         if live and shown:
-            with suppress(OSError):
-                sys.stderr.write(_CLEAR)
+            _write(_CLEAR)

@@ -1,0 +1,58 @@
+"""A step's time without a profiler: of programs whose times are known, since they sleep."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from profkit.application.picks_file import UnprofiledStep
+from profkit.core.errors import TargetFailed
+from profkit.recording.unprofiled import unprofiled_step
+
+STEP = 0.05
+TRAINING = f"""
+import time, torch
+weight = torch.nn.Parameter(torch.ones(1))
+optimizer = torch.optim.SGD([weight], lr=0.1)
+for step in range(100_000):
+    weight.grad = torch.ones(1)
+    time.sleep(0.5 if step == 0 else {STEP})
+    optimizer.step()
+"""
+
+
+def measured(*program: str, recorded: float, steps: int, timeout: float = 300) -> UnprofiledStep:
+    return unprofiled_step(program, recorded, steps, environment=os.environ, timeout=timeout)
+
+
+@pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="needs torch")
+def test_steps_of_torch_are_seen_and_the_program_is_ended_after_some(tmp_path: Path) -> None:
+    program = tmp_path / "train.py"
+    program.write_text(TRAINING)
+    step = measured(sys.executable, str(program), recorded=1.5 * STEP, steps=30)
+    assert step.source == "optimizer steps"
+    assert STEP <= step.seconds < 1.5 * STEP
+    assert step.count >= 10
+
+
+def test_without_steps_the_whole_run_is_divided_by_their_number() -> None:
+    step = measured("sleep", "1", recorded=0.15, steps=10)
+    assert step.source == "wall time by step"
+    assert 0.1 <= step.seconds < 0.15
+
+
+@pytest.mark.parametrize(("recorded", "steps"), [(0.05, 10), (2.0, 2)])
+def test_a_time_of_other_steps_is_not_used(recorded: float, steps: int) -> None:
+    with pytest.raises(TargetFailed, match="without a profiler a step takes"):
+        measured("sleep", "1", recorded=recorded, steps=steps)
+
+
+def test_a_program_that_takes_too_long_or_fails_says_nothing() -> None:
+    with pytest.raises(TargetFailed, match="without a profiler: ended after"):
+        measured("sleep", "60", recorded=1.0, steps=60, timeout=1.0)
+    with pytest.raises(TargetFailed, match="without a profiler: exit code 3"):
+        measured("sh", "-c", "exit 3", recorded=1.0, steps=60)
