@@ -23,6 +23,7 @@ from profkit.application.work import KERNEL, MEMORY, Work, kernels_of, processes
 from profkit.core.errors import UsageError
 from profkit.timeline import intervals
 from profkit.timeline.events import Events, Ranges, Times
+from profkit.timeline.kineto import PROFILER_STEP
 from profkit.ui.text import plural
 
 MOST_STEPS = 10_000
@@ -231,7 +232,8 @@ def _steps_of(program: _Program, nvtx: str | None) -> Steps | None:
         return _by_range(program, nvtx)
     sequence = _sequence(program.events, program.work)
     return (
-        _by_likely_range(program, sequence, _SPANNED[0], _STEP_WORDS)
+        _by_range(program, PROFILER_STEP)
+        or _by_likely_range(program, sequence, _SPANNED[0], _STEP_WORDS)
         or _by_pattern(program, sequence)
         or _by_likely_range(program, sequence, _SPANNED[1], re.compile(""))
         or _whole(program)

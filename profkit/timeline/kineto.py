@@ -54,12 +54,14 @@ _TABLES = {
 }
 """The tables of categories; those with capitals are of torch before 1.12."""
 _ON_GPU = (export.KERNELS, export.COPIES, export.FILLS)
+_ON_HOST = (export.RANGES, export.OPERATORS)
 _NO_ARGUMENTS = Arguments()
 _MEMORIES = {name.title(): number for number, name in export.EXPORTED["memory_kinds"].items()}
 _FAR = LATEST // 1000  # µs
 _MOST = 50_000_000  # rows, as of an export
 _BITS = 24  # of a process or thread number in nsys's globalTid
-_STEP = re.compile(r"(ProfilerStep)#\d+")
+PROFILER_STEP = "ProfilerStep"
+"""The range of a step that `profiler.step()` ends; Kineto writes its number behind it."""
 _COPY = re.compile(r"Memcpy (\w+)(?: \(([\w ]+) -> ([\w ]+)\))?")
 _COPIES = {
     "HtoD": 1, "DtoH": 2, "HtoA": 3, "AtoH": 4, "AtoA": 5, "AtoD": 6, "DtoA": 7, "DtoD": 8,
@@ -135,6 +137,8 @@ class _Trace:
         for event in events:
             table = _TABLES.get(event.cat) if type(event.cat) is str else None
             if table is not None and event.ph == "X":
+                if table in _ON_HOST and _text(event.name).startswith(f"{PROFILER_STEP}#"):
+                    table, event.name = export.RANGES, PROFILER_STEP  # torch 1.8: an operator
                 given = event.args
                 arguments = given if isinstance(given, Arguments) else _NO_ARGUMENTS
                 start = _time(event.ts, self._base)
@@ -195,8 +199,7 @@ class _Trace:
         return (None, _SYNCHRONIZATIONS.get(_text(event.name)))
 
     def _range(self, event: TraceEvent, _: Arguments) -> Key:
-        name = _STEP.sub(r"\1", _text(event.name))
-        return (export.PUSH_POP, self._thread(event), name, None)
+        return (export.PUSH_POP, self._thread(event), _text(event.name), None)
 
     def _bytes(self, arguments: Arguments) -> int:
         if arguments.bytes is None or _is_whole(arguments.bytes, LARGEST_SIZE):

@@ -142,6 +142,24 @@ def test_profiler_steps_are_steps(tmp_path: Path, profkit_cli: Cli) -> None:
     assert "a timeline, not a report" in profkit_cli("diff", path, path).stderr
 
 
+@pytest.mark.parametrize(("count", "found"), [(1, [100_000]), (2, [100_000])])
+def test_few_steps_are_not_taken_for_their_layers(
+    count: int, found: list[int], tmp_path: Path
+) -> None:
+    """Of a repeating pattern of 24 equal layers, a step would be one layer."""
+    events = steps(count, launches=0)
+    for step in range(count):
+        for layer in range(24):
+            begin = step * 100_000 + 4_000 * layer
+            for number in range(2):
+                start, correlation = begin + 2_000 * number, 1 + step * 48 + 2 * layer + number
+                events.append(call(start, start + 500, correlation))
+                events.append(kernel(start + 1_000, start + 2_000, correlation, f"k{number}"))
+    (each,) = steady_steps(read(write(tmp_path / "x.json", events)))
+    assert str(each.basis) == 'NVTX range "ProfilerStep"'
+    assert [round(time, -4) for time in each.wall.tolist()] == found
+
+
 def test_torch_without_a_gpu_is_one_line(tmp_path: Path, profkit_cli: Cli) -> None:
     torch = pytest.importorskip("torch")
     with torch.profiler.profile(with_stack=True) as profiler:
@@ -188,6 +206,8 @@ def test_operators_are_told_of_kernels_and_no_steps(tmp_path: Path) -> None:
 def test_old_categories_and_times_since_1970_are_read(tmp_path: Path) -> None:
     """As torch 1.8 to 2.2 wrote them; a double would round the last to 250 ns."""
     text = """{"schemaVersion": 1, "traceEvents": [
+        {"ph": "X", "cat": "Operator", "name": "ProfilerStep#1", "pid": 1, "tid": "1",
+         "ts": 1713819345432123, "dur": 90, "args": {}},
         {"ph": "X", "cat": "Runtime", "name": "cudaLaunchKernel", "pid": 1, "tid": 1,
          "ts": 1713819345432123, "dur": 5, "args": {"correlation": 9}},
         {"ph": "X", "cat": "Kernel", "name": "k", "pid": 0, "tid": 7,
@@ -198,6 +218,7 @@ def test_old_categories_and_times_since_1970_are_read(tmp_path: Path) -> None:
     events = read(path)
     assert (events.kernels.start[0], events.kernels.end[0]) == (7_123, 9_124)
     assert events.kernels.call.tolist() == [0]
+    assert events.range_names == ("ProfilerStep",)
     assert events.created is not None
     assert events.created.year == 2024
 
