@@ -94,10 +94,8 @@ class _Export:
 
     def _timed(self, table: str) -> Rows:
         """Rows with a start and an end, in their order; CUPTI writes 0 for what it can't time."""
-        numbers, _ = SHAPES[table]
         if table not in self._columns:
-            none = dict.fromkeys(numbers, np.empty(0, np.int64))
-            return Rows(none, np.empty(0, np.int32), ())
+            return Collected(self._path, table).in_order()
         of_ranges = {"eventType", "globalTid"} if table == export.RANGES else set()
         required = {"start", "end"} | of_ranges
         if lacking := required - self._columns[table]:

@@ -38,23 +38,18 @@ from profkit.ui.names import own_name
 
 RECORD = "profile on a machine with a GPU, activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]"
 _TABLES = {
-    "kernel": export.KERNELS,
-    "gpu_memcpy": export.COPIES,
-    "Kernel": export.KERNELS,
-    "Memcpy": export.COPIES,
-    "gpu_memset": export.FILLS,
-    "Memset": export.FILLS,
-    "cuda_runtime": export.CALLS,
-    "Runtime": export.CALLS,
-    "cuda_driver": export.CALLS,
+    "kernel": export.KERNELS, "Kernel": export.KERNELS,
+    "gpu_memcpy": export.COPIES, "Memcpy": export.COPIES,
+    "gpu_memset": export.FILLS, "Memset": export.FILLS,
+    "cuda_runtime": export.CALLS, "cuda_driver": export.CALLS, "Runtime": export.CALLS,
     "cuda_sync": export.SYNCHRONIZATIONS,
     "user_annotation": export.RANGES,
-    "cpu_op": export.OPERATORS,
-    "Operator": export.OPERATORS,
-}
+    "cpu_op": export.OPERATORS, "Operator": export.OPERATORS,
+}  # fmt: skip
 """The tables of categories; those with capitals are of torch before 1.12."""
 _ON_GPU = (export.KERNELS, export.COPIES, export.FILLS)
 _ON_HOST = (export.RANGES, export.OPERATORS)
+_PROCESS = PLACE.index("globalPid")
 _NO_ARGUMENTS = Arguments()
 _MEMORIES = {name.title(): number for number, name in export.EXPORTED["memory_kinds"].items()}
 _FAR = LATEST // 1000  # µs
@@ -82,11 +77,8 @@ def recorded_by_kineto(path: Path) -> Recorded:
         with open_trace(path) as trace:
             check_unchanged(path)
             return _Trace(path, trace).recorded()
-    except FileNotFoundError:
-        raise BadInput(f"{path}: no such file", "check the path") from None
     except OSError as error:
-        message = f"{path}: can't be read ({error.strerror})"
-        raise BadInput(message, "check its permissions") from None
+        raise BadInput(f"{path}: can't be read ({error.strerror})", "check the path") from None
 
 
 class _Trace:
@@ -120,7 +112,8 @@ class _Trace:
             raise BadInput(message, "read that of each process: their launches have equal numbers")
         process = next(iter(self._callers), 1) << _BITS
         for table in _ON_GPU:
-            rows[table] = _of_process(rows[table], process)
+            keys = [(*key[:_PROCESS], process, *key[_PROCESS + 1 :]) for key in rows[table].keys]
+            rows[table] = replace(rows[table], keys=keys)
         _mark_graphs(rows[export.KERNELS], rows[export.CALLS], tuple(self._texts))
         first = min(int(each.numbers["start"][0]) for each in rows.values() if len(each))
         return Recorded(
@@ -187,8 +180,7 @@ class _Trace:
         )
 
     def _fill(self, event: TraceEvent, arguments: Arguments) -> Key:
-        size = self._bytes(arguments)
-        return (_number(arguments.correlation), size, *_place(event, arguments))
+        return self._copy(event, arguments)[: 2 + len(PLACE)]
 
     def _call(self, event: TraceEvent, arguments: Arguments) -> Key:
         thread = self._thread(event)
@@ -256,11 +248,6 @@ def _place(event: TraceEvent, arguments: Arguments) -> Key:
         _size(event.tid) if stream is None else stream,
         None,
     )
-
-
-def _of_process(rows: Rows, process: int) -> Rows:
-    place = len(PLACE) - 1
-    return replace(rows, keys=[(*key[:place], process, *key[place + 1 :]) for key in rows.keys])
 
 
 def _mark_graphs(kernels: Rows, calls: Rows, texts: Sequence[str]) -> None:

@@ -79,10 +79,8 @@ class TraceEvent(msgspec.Struct, gc=False):
 class Facts(msgspec.Struct, rename="camel"):
     """What stands beside the events."""
 
-    schema_version: Any = None
     base_time_nanoseconds: Any = None
     device_properties: Any = ()
-    metadata: Any = None
     trace_events: list[TraceEvent] = []
 
 
