@@ -23,10 +23,11 @@ from profkit.timing.results import Verdict
 from profkit.timing.turns import Died
 from profkit.trial.kernel_switches import Changes, Offer
 from profkit.ui import document as doc
-from profkit.ui.text import factor_range, number
+from profkit.ui.text import number
 
 PROGRAM = "profkit.trial.kernel_worker"
 WORTH = 1.02  # chosen: the smallest gain for which a switch is combined with others
+_LEAST = 10.0  # s, chosen: the least time for timing after all was compiled and checked
 _SHARE = 0.5  # of the budget for all switches alone, chosen: the rest is for combinations
 _MOST_COMBINED = 4  # switches that are tried together, chosen
 
@@ -100,11 +101,11 @@ def try_kernels(
         )
     trial = _Trial(plan, variant, by_name, tell)
     sound = trial.sound(by_name)
-    first = trial.race(
-        variant, [variant, *(f"{variant}+{name}" for name in sound)], budget * _SHARE
-    )
+    until = max(started + budget, time.monotonic() + _LEAST)
+    names = [variant, *(f"{variant}+{name}" for name in sound)]
+    first = trial.race(variant, names, (until - time.monotonic()) * _SHARE)
     gaining = [each for each in first.file.candidates if _gains(each)]
-    best, rounding = trial.combine(gaining, started + budget)
+    best, rounding = trial.combine(gaining, until)
     return KernelTrial(
         profkit=__version__,
         target=about.target,
@@ -207,11 +208,7 @@ class _Trial:
 
     def _alike(self, one: TimedCandidate, other: TimedCandidate) -> bool:
         """Whether both set the same to another value."""
-        kinds = [
-            {name.rpartition("-")[0] or name for name in self.switches(each.variant)}
-            for each in (one, other)
-        ]
-        return bool(kinds[0] & kinds[1])
+        return bool(_kind(self.switches(one.variant)) & _kind(self.switches(other.variant)))
 
     def switches(self, variant: str) -> tuple[str, ...]:
         """The switches in a variant's name."""
@@ -241,29 +238,52 @@ class _Trial:
 
 def kernel_document(trial: KernelTrial) -> doc.Document:
     """What is proven and how to keep it, then what did nothing, what is slower, what failed."""
-    combined = [each for each in (trial.best, trial.rounding) if each]
-    rows = [(row, len(row.switches)) for row in (*combined, *trial.proven)]
-    rows = [(row, n) for row, n in rows if n > 1 or row in trial.proven]
-    unique = dict.fromkeys(row for row, _ in rows)
+    together = [each for each in (trial.best, trial.rounding) if each]
+    rows = [*together, *(row for row in _best_of_each(trial.proven) if row not in together)]
     table = tuple(
-        (" + ".join(row.switches), number(row.seconds, "s"), _factor(row), _CHANGES[row.changes])
-        for row in unique
+        (
+            " + ".join(row.switches),
+            number(row.seconds, "s"),
+            _factor(row),
+            "" if row.changes == "nothing" else row.changes,
+        )
+        for row in rows
     )
-    keep = dict.fromkeys(text for row in unique for text in row.keep)
     title = f"{trial.target.name}: {trial.variant}, {number(trial.median, 's')}"
     columns = ("Switch", "Median", "Speedup", "Changes")
     blocks: list[doc.Block] = [
         doc.Heading(title, 1),
         doc.Lines(tuple(_verdict(trial))),
         *([doc.Table("Proven", columns, table, "", words=1)] if table else []),
-        *(
-            [doc.Lines(("To keep them:", *(f"  {text}" for text in keep)), gap=True)]
-            if keep
-            else []
-        ),
-        doc.Lines(tuple(_rest(trial)), gap=True),
+        doc.Lines(tuple(_keeping(rows)), gap=True),
+        doc.Lines(tuple(_rest(trial, rows)), gap=True),
     ]
     return doc.Document(f"Switches of {trial.target.name}", tuple(blocks))
+
+
+def _keeping(rows: Iterable[TriedSwitch]) -> Iterator[str]:
+    """What to write to keep each, once."""
+    for text in dict.fromkeys(text for row in rows for text in row.keep):
+        names = {
+            name
+            for row in rows
+            for name, own in zip(row.switches, row.keep, strict=True)
+            if own == text
+        }
+        yield f"To keep {' and '.join(sorted(names))}: {text}"
+
+
+def _kind(switches: Iterable[str]) -> frozenset[str]:
+    """What switches set, without the values."""
+    return frozenset(name.rpartition("-")[0] or name for name in switches)
+
+
+def _best_of_each(proven: Iterable[TriedSwitch]) -> Iterable[TriedSwitch]:
+    """The fastest value of each switch."""
+    best: dict[frozenset[str], TriedSwitch] = {}
+    for each in proven:
+        best.setdefault(_kind(each.switches), each)
+    return best.values()
 
 
 def _verdict(trial: KernelTrial) -> Iterator[str]:
@@ -276,18 +296,29 @@ def _verdict(trial: KernelTrial) -> Iterator[str]:
         yield "No switch is faster beyond chance"
 
 
-def _rest(trial: KernelTrial) -> Iterator[str]:
+def _rest(trial: KernelTrial, shown: Iterable[TriedSwitch]) -> Iterator[str]:
+    kinds = {_kind(each.switches) for each in shown}
+    less = [each for each in trial.proven if each not in shown and _kind(each.switches) in kinds]
+    if less:
+        named = (f"{'+'.join(each.switches)} {each.speedup:.2f}x" for each in less)
+        yield f"Less: {', '.join(named)}"
     if trial.idle:
         yield f"No gain: {', '.join(trial.idle)}"
     if trial.slower:
         yield f"Slower: {', '.join(trial.slower)}"
-    for name, why in trial.failed.items():
-        yield f"Refused: {name}: {why}"
-    yield f"Time: {trial.seconds:.0f} s of {trial.budget:.0f} s"
+    for why, names in _by_reason(trial.failed).items():
+        yield f"Refused ({why}): {', '.join(names)}"
+    yield f"Time: {trial.seconds:.0f} s"
+
+
+def _by_reason(failed: Mapping[str, str]) -> Mapping[str, Sequence[str]]:
+    """What was refused, by the kind of reason."""
+    kinds: dict[str, list[str]] = {}
+    for name, why in failed.items():
+        wrong = "relative error" in why or "not finite" in why
+        kinds.setdefault("wrong results" if wrong else why.rpartition(": ")[2], []).append(name)
+    return kinds
 
 
 def _factor(tried: TriedSwitch) -> str:
-    return factor_range(tried.speedup, tried.low, tried.high)
-
-
-_CHANGES = {"nothing": "", "rounding": "rounding"}
+    return f"{tried.speedup:.2f}x [{tried.low:.2f}, {tried.high:.2f}]"
