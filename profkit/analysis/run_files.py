@@ -59,13 +59,15 @@ def one_report(path: Path) -> Path:
 
 
 def one_timeline(path: Path) -> Path:
-    """The timeline that a path names: itself, or the only one of the runs below a folder.
+    """The timeline that a path names: itself, or the only one of the runs below a folder, or the
+    only trace there that torch's `tensorboard_trace_handler` wrote.
 
     Raises BadInput where there is none, UsageError where there are several.
     """
     if not path.is_dir():
         return path
     files = [file for file in path.rglob(TIMELINE) if not is_partial(file.relative_to(path))]
+    files = files or [file for end in TRACES for file in path.rglob(f"*.pt.trace{end}")]
     if not files:
         raise BadInput(f"{path}: no timeline in this directory", "check the path")
     if len(files) > 1:

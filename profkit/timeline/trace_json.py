@@ -27,7 +27,7 @@ LESS = "profile fewer steps: torch.profiler.schedule(wait=1, warmup=1, active=3)
 _AGAIN = "export it again with prof.export_chrome_trace()"
 _PART = 1 << 24  # bytes, chosen: the Python objects of their events take some 100 MB
 _LARGEST = 16 << 30  # bytes of JSON, chosen: reading takes some minutes
-_LONGEST_HEAD = 1 << 26  # bytes before the events, chosen: facts of a job of thousands of ranks
+_LONGEST = 1 << 26  # bytes of an event or beside them, chosen: facts of a job of thousands of ranks
 _NEAR = 1 << 16  # bytes from a part's end in which the last events are looked for first
 _TRIED = 8  # ends of events; between those of a trace lie those of their arguments
 _EVENTS = re.compile(rb'"traceEvents"\s*:\s*\[')
@@ -104,6 +104,9 @@ class TraceFile:
         while more := self._more(size):
             rest += more
             part = _first_events(rest)
+            if part is None and len(rest) > _LONGEST:
+                message = f"no event ends within {_LONGEST >> 20} MiB"
+                raise BadInput(f"{self._path}: the trace is not valid JSON ({message})", _AGAIN)
             if part is None:  # an event, or what follows them, is longer
                 size *= 2
                 continue
@@ -138,7 +141,7 @@ class TraceFile:
                 self._rest = text[start:]
                 return facts
             start = max(start, len(text) - _NEAR)
-            if len(text) > _LONGEST_HEAD:
+            if len(text) > _LONGEST:
                 break
         raise BadInput(
             f"{self._path}: JSON without traceEvents, hence not a trace",
@@ -174,15 +177,17 @@ def _first_events(text: bytes) -> tuple[list[TraceEvent], bytes] | None:
 
     Only at the end of an event is what comes before it an array without its last bracket.
     """
-    for first in (max(0, len(text) - _NEAR), 0):
-        ends = [match.start() + 1 for match in _BETWEEN.finditer(text, first)][-_TRIED:][::-1]
-        tries = [(_unchanged, end) for end in ends] + [(_corrected, end) for end in ends[:1]]
-        for written, end in tries:
-            try:
-                part = _PARTS.decode(b"[" + written(text[:end]) + b"]")
-            except _FAILURES:
-                continue
-            return part, text[end:].lstrip()[1:]
+    near = list(_BETWEEN.finditer(text, max(0, len(text) - _NEAR))) or _BETWEEN.finditer(text)
+    ends = [match.start() + 1 for match in near][-_TRIED:][::-1]
+    for written, end in [
+        *((_unchanged, end) for end in ends),
+        *((_corrected, end) for end in ends[:1]),
+    ]:
+        try:
+            part = _PARTS.decode(b"[" + written(text[:end]) + b"]")
+        except _FAILURES:
+            continue
+        return part, text[end:].lstrip()[1:]
     return None
 
 

@@ -139,6 +139,10 @@ def test_profiler_steps_are_steps(tmp_path: Path, profkit_cli: Cli) -> None:
     assert found.wall.tolist() == [100_000] * 5
     for verb in ("analyze", "checklist"):
         assert profkit_cli(verb, str(path)).exit_code == 0
+    log = tmp_path / "log"
+    log.mkdir()
+    write(log / "host_1.2.pt.trace.json.gz", steps(6))  # as tensorboard_trace_handler names it
+    assert profkit_cli("timeline", log).exit_code == 0
     assert "a timeline, not a report" in profkit_cli("diff", path, path).stderr
 
 
@@ -292,6 +296,7 @@ def test_a_file_that_is_cut_off_is_refused(suffix: str, tmp_path: Path) -> None:
         (b'{"traceEvents": ' + b"[" * 100_000, "cut off|not valid JSON"),
         (gzip.compress(b'{"traceEvents": []}')[:-9], "cut off or damaged"),
         (b"\x1f\x8b" + bytes(40), "cut off or damaged"),
+        (gzip.compress(b'{"traceEvents": [' + b" " * (100 << 20), 1), "no event ends"),
     ],
 )
 def test_what_is_no_trace_is_refused(data: bytes, words: str, tmp_path: Path) -> None:
