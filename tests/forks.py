@@ -55,7 +55,9 @@ SHIPPED: tuple[functools._lru_cache_wrapper[Any], ...] = (
     catalog, shipped_rules, shipped_calibration, page_templates, all_datasheets,
 )  # fmt: skip
 """What is read of profkit's own files, the same in every process: forks keep it."""
-_READ_AT_THE_START = {"PYTHONHASHSEED", "PYTHONIOENCODING", "PYTHONUTF8", "PYTHONWARNINGS"}
+_READ_AT_THE_START = {
+    *("PYTHONHASHSEED", "PYTHONIOENCODING", "PYTHONUTF8", "PYTHONWARNINGS", "PROFKIT_HOOKS")
+}
 EXEC: Callable[..., int] = subprocess._fork_exec  # type: ignore[attr-defined]
 SPAWN = os.posix_spawnp
 patches: list[pytest.MonkeyPatch] = []

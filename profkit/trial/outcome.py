@@ -8,17 +8,13 @@ from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
-from profkit.timing.results import Comparison, Thresholds, Verdict
-from profkit.timing.verdict import compare, holm
+from profkit.timing.results import Comparison, Verdict
+from profkit.timing.verdict import holm
 from profkit.trial import checks
 from profkit.trial.search import Combination, Evidence, declared
 from profkit.trial.switch import Switch
 from profkit.trial.trial_file import Status, TrialFile, TrialRow, Unchanged
 
-THRESHOLDS = Thresholds(level=0.99, blocks=3, samples=1)
-"""Processes are few and stable: three pairs at 99%, so that of 40 trials without a difference none
-names one."""
-_SPREADS = 2.0  # chosen: a difference within two standard deviations of unchanged runs is none
 _WORDS: dict[Verdict, Status] = {
     Verdict.IMPROVED: "faster",
     Verdict.REGRESSED: "slower",
@@ -61,7 +57,7 @@ def _speedup(row: TrialRow | None) -> float:
 
 def _unchanged(evidence: Evidence) -> Unchanged:
     runs = evidence.unchanged
-    own = checks.spread(runs).largest if runs[0].results else None
+    own = checks.spread(runs) if runs[0].results else None
     return Unchanged(
         unit=runs[0].unit,
         units=runs[0].units,
@@ -69,7 +65,7 @@ def _unchanged(evidence: Evidence) -> Unchanged:
         runs=len(runs),
         limit=runs[0].limit,
         spread=evidence.spread if len(runs) > 1 else None,
-        difference=own if own is not None and math.isfinite(own) else None,
+        difference=None if own is None else _finite(own),
         whole=not any(run.stopped for run in runs),
     )
 
@@ -78,8 +74,7 @@ def _rows(evidence: Evidence) -> Iterator[TrialRow]:
     """Rows of what was run, fastest first, then of what was not."""
     skipped = evidence.skipped
     tried = [each for each in evidence.combinations if not skipped.keys() & set(each)]
-    floor = _SPREADS * evidence.spread
-    verdicts = {each: _compared(evidence, each, floor) for each in tried}
+    verdicts = {each: evidence.comparison(each) for each in tried}
     known = [each for each in tried if verdicts[each] is not None]
     # One whose runs were too few counts too: it might have had the first verdict.
     waiting = [each for each in tried if verdicts[each] is None]
@@ -93,14 +88,6 @@ def _rows(evidence: Evidence) -> Iterator[TrialRow]:
         yield _untried(switch, "not tried", "no time was left")
 
 
-def _compared(evidence: Evidence, combination: Combination, floor: float) -> Comparison | None:
-    pairs = evidence.pairs(combination)
-    if len(pairs) < THRESHOLDS.blocks:
-        return None
-    before, after = zip(*((a.block, b.block) for a, b in pairs), strict=True)
-    return compare(before, after, floor=floor, thresholds=THRESHOLDS)
-
-
 def _holm(comparisons: Sequence[Comparison | None], others: int) -> list[Comparison]:
     """Holm's correction, for further comparisons with p-values of 1 too."""
     known = [each for each in comparisons if each is not None]
@@ -111,14 +98,13 @@ def _holm(comparisons: Sequence[Comparison | None], others: int) -> list[Compari
 
 
 def _row(evidence: Evidence, combination: Combination, verdict: Comparison | None) -> TrialRow:
-    difference, limit = evidence.change(combination)
+    judgment = evidence.judgment(combination)
     status, reason = _status(evidence, combination, verdict)
     speedup = evidence.speedup(combination) or None
     if verdict is not None:
         names = " + ".join(switch.name for switch in combination)
         verdict = replace(verdict, a="unchanged", b=names)
         speedup = verdict.speedup
-    largest = difference.largest if difference else math.inf
     return TrialRow(
         switches=tuple(switch.name for switch in combination),
         what="; ".join(switch.what for switch in combination),
@@ -127,8 +113,8 @@ def _row(evidence: Evidence, combination: Combination, verdict: Comparison | Non
         runs=len(evidence.of(combination)),
         speedup=speedup,
         comparison=verdict,
-        difference=largest if math.isfinite(largest) else None,
-        allowed=max(limit.early, limit.late) if math.isfinite(limit.largest) else None,
+        difference=_finite(judgment.difference) if judgment else None,
+        allowed=_finite(judgment.allowed) if judgment else None,
         reason=reason,
         keep=tuple(line for switch in combination for line in switch.keep.splitlines()),
     )
@@ -140,25 +126,25 @@ def _status(
     failure = evidence.failure(combination)
     if failure:
         return "failed", failure
-    if not evidence.is_same(combination):
-        difference, limit = evidence.change(combination)
-        assert difference is not None
-        return "changes results", _difference_words(difference, limit)
+    judgment = evidence.judgment(combination)
+    if judgment and not judgment.is_same:
+        return "changes results", _difference_words(judgment)
     if verdict is None:
         count = len(evidence.of(combination))
         return "undecided", f"{count} run{'s' if count > 1 else ''}"
     status = _WORDS.get(verdict.verdict, "undecided")
-    if status == "faster" and evidence.unchanged[0].results and not evidence.perturbed:
-        return "unverified", "interrupted before its results could be judged"
     return status, "" if status != "undecided" else verdict.reason
 
 
-def _difference_words(difference: checks.Difference, limit: checks.Difference) -> str:
-    if math.isinf(difference.largest):
+def _difference_words(judgment: checks.Judgment) -> str:
+    if math.isinf(judgment.difference):
         return "no finite results"
-    is_early = difference.early > limit.early
-    apart, most = (difference.early, limit.early) if is_early else (difference.late, limit.late)
-    return f"{'first' if is_early else 'later'} results differ by {apart:.2g}, allowed {most:.2g}"
+    place = "later" if judgment.is_late else "first"
+    return f"{place} results differ by {judgment.difference:.2g}, allowed {judgment.allowed:.2g}"
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
 
 
 def _untried(switch: Switch, status: Status, reason: str) -> TrialRow:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -24,6 +25,10 @@ _MODULES = ("torch", "jax", "optax", "transformers.generation.utils")
 _PREPARING = 5  # first units, which are no part of the measurement (as in `child.record`)
 _GROUPS = 10  # samples of a run, chosen: means of consecutive units, so that rare waits count
 _ERROR = re.compile(r"^\s*(?:[\w.]+\.)?\w*(?:Error|Exception|Interrupt|Exit|Unsupported)\b.*")
+_NUMBER = re.compile(r"[-+]?(?:\d[\d,]*\.?\d*(?:e[-+]?\d+)?|\bnan\b|\binf\b)", re.IGNORECASE)
+_TIMES = re.compile(
+    r"\b(?:[mun]?s|sec\w*|times?|took|elapsed|fps|speed\w*)\b|/ ?s\b|it/s|per sec", re.I
+)
 _LONGEST_REASON = 160  # characters, chosen: two lines of a terminal
 
 
@@ -38,7 +43,7 @@ class Result(Struct, frozen=True):
     unit: str = WALL
     units: int = 1
     times: tuple[float, ...] = ()
-    results: Mapping[str, Sequence[Sequence[float] | None]] = {}
+    results: Mapping[str, Sequence[Sequence[float | None] | None]] = {}
     features: frozenset[str] = frozenset()
     applied: frozenset[str] = frozenset()
     facts: Mapping[str, float | str] = {}
@@ -78,7 +83,7 @@ class _Record(Struct, frozen=True):
     startup: float
     intervals: dict[str, list[float]]
     backlog: dict[str, float]
-    results: dict[str, list[list[float] | None]]
+    results: dict[str, list[list[float | None] | None]]
     features: list[str]
     applied: list[str]
     facts: dict[str, float | str]
@@ -127,8 +132,25 @@ def run_program(
         records = [_read(path) for path in sorted(place.glob("*.json"))]
         log = place / "log"
         problem = log.read_text("utf-8").strip().rpartition("\n")[2] if log.exists() else ""
-    result = Result(names, end.seconds, end.status, end.output, perturbed=perturb)
-    return _result(result, records, switches, extent, problem)
+    printed = _printed(end.output)
+    result = Result(names, end.seconds, end.status, end.output, results=printed, perturbed=perturb)
+    return _result(result, records, extent, problem)
+
+
+def masked(line: str) -> str:
+    """A printed line without its numbers."""
+    return _NUMBER.sub("#", line.strip())
+
+
+def _printed(output: str) -> dict[str, list[list[float | None]]]:
+    """The numbers of printed lines, by the line without them; times are no results."""
+    rows: dict[str, list[list[float | None]]] = {}
+    for line in output.splitlines():
+        numbers = [float(text.replace(",", "")) for text in _NUMBER.findall(line)]
+        if numbers and not _TIMES.search(masked(line)):
+            row = [number if math.isfinite(number) else None for number in numbers]
+            rows.setdefault(masked(line), []).append(row)
+    return rows
 
 
 def _extended(variables: Mapping[str, str], environment: Mapping[str, str]) -> dict[str, str]:
@@ -148,7 +170,6 @@ def _read(path: Path) -> _Record:
 def _result(
     result: Result,
     records: Sequence[_Record],
-    switches: Sequence[Switch],
     extent: Extent,
     problem: str,
 ) -> Result:
@@ -161,12 +182,11 @@ def _result(
     record = max(records, key=lambda record: _rank(record, extent.unit), default=None)
     if record is None:
         return replace(result, times=(result.seconds,))
-    functions = {switch.name for switch in switches if switch.hook}
     result = replace(
         result,
-        results=record.results,
+        results=record.results if any(record.results.values()) else result.results,
         features=frozenset(record.features),
-        applied=frozenset(record.applied) | {s.name for s in switches} - functions,
+        applied=result.applied | frozenset(record.applied),
         facts=record.facts,
         stopped=record.stopped,
     )

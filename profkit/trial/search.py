@@ -8,25 +8,33 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from profkit.timing.results import Comparison, Thresholds
+from profkit.timing.verdict import compare
 from profkit.trial import checks
-from profkit.trial.checks import Difference
+from profkit.trial.checks import Judgment
 from profkit.trial.run import Perturbation, Result
 from profkit.trial.switch import Changes, Switch
 
 Combination = tuple[Switch, ...]
 
-_PAIRS = 3  # the fewest for a verdict: two degrees of freedom
+THRESHOLDS = Thresholds(level=0.99, blocks=3, samples=1)
+"""Processes are few and stable: three pairs at 99%, so that of 40 trials without a difference none
+names one."""
+_FLOOR = 2.0  # chosen: a difference within two standard deviations of unchanged runs is none
 _MOST_PAIRS = 6  # chosen: an effect that six pairs don't show is smaller than others' noise
 _PROMISING = 1.02  # chosen: a gain in a single pair that is worth more runs
 _STEP = 0.01  # chosen: what a further switch has to add in a single pair
 _SPREADS = 3.0  # chosen: standard deviations of unchanged runs that it has to add at least
 _CLEAR = 1.05  # chosen: the first gain above it is proven at once
-_SCREENING, _COMBINING = 0.45, 0.70  # shares of the budget, chosen
+_SCREENING, _EXTENDING = 0.55, 0.85  # shares of the budget, chosen
+_COMPILING = 4.0  # chosen: the first run of what is slow to start, in unchanged runs
+_LOOKS = 2  # runs that have to show it: of ten switches that do nothing one seems to add in a run
 _NEAR = 0.95  # chosen: a switch that costs less alone may gain with others
+_LEVELS: tuple[Changes, ...] = ("precision", "rounding")
 _ORDER: tuple[Changes, ...] = ("nothing", "random", "rounding", "precision")
 
 
@@ -88,6 +96,15 @@ class Evidence:
         logs = [math.log(a.mean / b.mean) for a, b in self.pairs(combination, is_shared=True)]
         return math.exp(sum(logs) / len(logs)) if logs else 0.0
 
+    def comparison(self, combination: Combination) -> Comparison | None:
+        """The verdict on a combination, for it alone; None below three pairs."""
+        pairs = self.pairs(combination)
+        if len(pairs) < THRESHOLDS.blocks:
+            return None
+        before, after = zip(*((a.block, b.block) for a, b in pairs), strict=True)
+        floor = _FLOOR * self.spread
+        return compare(before, after, floor=floor, thresholds=THRESHOLDS)
+
     @property
     def spread(self) -> float:
         """The standard deviation of the logarithm of unchanged runs' times; 0 of one run."""
@@ -104,22 +121,16 @@ class Evidence:
         runs = self.of(combination)
         return runs[-1].failure if runs else ""
 
-    def change(self, combination: Combination) -> tuple[Difference | None, Difference]:
-        """The largest difference of results, and what is allowed for what the switches declare."""
-        limit = checks.allowed(self.unchanged, self.perturbed, {s.changes for s in combination})
-        known = [
-            found
-            for run in self.of(combination)
-            if not run.failure and (found := checks.difference(self.unchanged[0], run))
-        ]
-        if not known:
-            return None, limit
-        return Difference(max(d.early for d in known), max(d.late for d in known)), limit
+    def judgment(self, combination: Combination) -> Judgment | None:
+        """How far results are from the unchanged program's; None where there are none."""
+        runs = [run for run in self.of(combination) if not run.failure]
+        kinds = {switch.changes for switch in combination}
+        return checks.judged(self.unchanged, self.perturbed, runs, kinds)
 
     def is_same(self, combination: Combination) -> bool:
         """Whether results are those of the unchanged program, as far as its switches declare."""
-        found, limit = self.change(combination)
-        return found is None or found.within(limit)
+        judgment = self.judgment(combination)
+        return judgment is None or judgment.is_same
 
 
 def declared(combination: Combination) -> Changes:
@@ -134,6 +145,7 @@ class _Search:
     budget: float
     tell: Callable[[str], None]
     evidence: Evidence
+    candidates: int = 0
 
     def __post_init__(self) -> None:
         self.start = self.clock()
@@ -143,9 +155,14 @@ class _Search:
         return (self.clock() - self.start + more) / self.budget
 
     def cost(self, combination: Combination) -> float:
-        """Expected seconds of a run."""
-        runs = self.evidence.of(combination) or self.evidence.runs
-        return max(run.seconds for run in runs[-3:])
+        """Expected seconds of a run: of what is slow to start the second one has its cache."""
+        unchanged = self.evidence.of(())[-1].seconds
+        known = [run.seconds for switch in combination for run in self.evidence.of((switch,))]
+        known += [run.seconds for run in self.evidence.of(combination)]
+        if known:
+            return min(max(known), _COMPILING / 2 * unchanged)
+        is_slow = any(switch.is_slow for switch in combination)
+        return unchanged * (_COMPILING if is_slow else 1.0)
 
     def run(self, combination: Combination, *, perturb: Perturbation = "") -> Result:
         """A run, after an unchanged one where the last two were changed."""
@@ -159,17 +176,24 @@ class _Search:
             evidence.combinations.append(combination)
         return result
 
-    def prove(self, combination: Combination, pairs: int, share: float) -> bool:
-        """Run a combination until it has so many pairs; whether there was time for that."""
-        while len(self.evidence.pairs(combination)) < pairs:
-            if self.used(self.cost(combination) + self.cost(())) > share:
+    def prove(self, combination: Combination, share: float = 1.0) -> bool:
+        """Run a combination until its verdict holds among all of them; whether it does."""
+        while not self.is_decided(combination):
+            pairs = len(self.evidence.pairs(combination))
+            if pairs >= _MOST_PAIRS or self.evidence.failure(combination):
                 return False
-            if self.evidence.failure(combination):
+            if self.used(self.cost(combination) + self.cost(())) > share:
                 return False
             if self.evidence.runs[-1].switches:
                 self.run(())
             self.run(combination)
         return True
+
+    def is_decided(self, combination: Combination) -> bool:
+        """Whether a verdict on a combination holds among those that will be tried."""
+        comparison = self.evidence.comparison(combination)
+        count = max(self.candidates, len(self.evidence.combinations))
+        return comparison is not None and comparison.p_value * count < 1 - THRESHOLDS.level
 
 
 def search(
@@ -189,10 +213,15 @@ def search(
         first = trial.run(())
         if first.failure:
             return evidence
-        candidates = list(_ordered(switches, first, evidence))
-        _screen(trial, candidates)
-        for level in ("rounding", "precision"):
-            _combine(trial, candidates, level)
+        candidates = _ordered(switches, first, evidence)
+        trial.candidates = len(candidates)
+        likely = [switch for switch in candidates if first.limit in switch.helps]
+        _screen(trial, likely, _SCREENING)
+        _unite(trial, candidates)
+        _screen(trial, [switch for switch in candidates if switch not in likely], _EXTENDING)
+        _unite(trial, candidates)
+        for level in _LEVELS:
+            _extend(trial, candidates, level)
         _confirm(trial, candidates)
     except KeyboardInterrupt:
         evidence.interrupted = True
@@ -201,34 +230,42 @@ def search(
     return evidence
 
 
-def _ordered(switches: Sequence[Switch], first: Result, evidence: Evidence) -> Iterator[Switch]:
-    """The switches that the program may gain from, those that help what limits it first."""
-    for is_first in (True, False):
-        for switch in switches:
-            reason = switch.lacks(first.features)
-            if reason:
-                evidence.skipped[switch] = reason
-            elif (first.limit in switch.helps) == is_first:
-                yield switch
+def _ordered(switches: Sequence[Switch], first: Result, evidence: Evidence) -> list[Switch]:
+    """The switches that the program may gain from, those that help what limits it first, and what
+    is slow to start after the others of its kind."""
+    possible = []
+    for switch in switches:
+        reason = switch.lacks(first.features)
+        if reason:
+            evidence.skipped[switch] = reason
+        else:
+            possible.append(switch)
+    return sorted(possible, key=lambda each: (first.limit not in each.helps, each.is_slow))
 
 
-def _screen(trial: _Search, candidates: Sequence[Switch]) -> None:
+def _screen(trial: _Search, candidates: Sequence[Switch], share: float) -> None:
     """One run of each switch; the first clear gain is proven at once."""
-    evidence, is_proven = trial.evidence, False
-    for number, switch in enumerate(candidates):
+    evidence = trial.evidence
+    is_proven = any(map(trial.is_decided, evidence.combinations))
+    for switch in candidates:
         alone = (switch,)
-        if trial.used(trial.cost(())) > _SCREENING:
-            return
-        if number == 2 or (is_proven and not evidence.perturbed):
-            _perturb(trial, "rounding")
+        if trial.used(trial.cost(alone)) > share:
+            continue
         result = trial.run(alone)
         if not result.failure and switch.name not in result.applied:
             evidence.skipped[switch] = "it found nothing to change"
             continue
         if switch.changes == "random" and evidence.speedup(alone) > _PROMISING:
             _perturb(trial, "random")
-        if not is_proven and evidence.speedup(alone) > _CLEAR and evidence.is_same(alone):
-            is_proven = trial.prove(alone, _PAIRS, 1.0)
+        if not is_proven and evidence.speedup(alone) > _CLEAR and _is_clean(trial, alone):
+            is_proven = trial.prove(alone)
+
+
+def _is_clean(trial: _Search, combination: Combination) -> bool:
+    """Whether results are the same, after a perturbed run where that is not clear without."""
+    if not trial.evidence.is_same(combination):
+        _perturb(trial, "rounding")
+    return trial.evidence.is_same(combination)
 
 
 def _perturb(trial: _Search, kind: Perturbation) -> None:
@@ -260,28 +297,58 @@ def best(evidence: Evidence, level: Changes) -> Combination:
     return min(fast, key=lambda each: (len(each), -evidence.speedup(each)), default=())
 
 
-def _combine(trial: _Search, candidates: Sequence[Switch], level: Changes) -> None:
+def _ranked(evidence: Evidence, candidates: Sequence[Switch], level: Changes) -> list[Switch]:
+    """Switches that change no more than `level`, fastest first, without those that were no use."""
+    allowed = _ORDER.index(level)
+    return [
+        switch
+        for switch in sorted(candidates, key=lambda each: -evidence.speedup((each,)))
+        if switch not in evidence.skipped
+        and _ORDER.index(switch.changes) <= allowed
+        and evidence.speedup((switch,)) > _NEAR
+        and evidence.is_same((switch,))
+    ]
+
+
+def _unite(trial: _Search, candidates: Sequence[Switch]) -> None:
+    """Put all switches that gain alone together, and prove what comes of it."""
+    evidence = trial.evidence
+    for level in _LEVELS:
+        union: Combination = ()
+        for switch in _ranked(evidence, candidates, level):
+            if gains(evidence, (switch,), evidence.step):
+                union = _added(union, switch) or union
+        is_new = len(union) > 1 and union not in evidence.combinations
+        if is_new and trial.used(trial.cost(union)) < _EXTENDING:
+            trial.run(union)
+        if (chosen := best(evidence, level)) and _is_clean(trial, chosen):
+            trial.prove(chosen)
+
+
+def _extend(trial: _Search, candidates: Sequence[Switch], level: Changes) -> None:
     """Add switches to the best ones, one after the other, while they gain."""
     evidence = trial.evidence
-    ranked = sorted(candidates, key=lambda switch: -evidence.speedup((switch,)))
     current = best(evidence, level)
-    for switch in ranked:
-        if not current or _ORDER.index(switch.changes) > _ORDER.index(level):
+    for switch in _ranked(evidence, candidates, level):
+        together = _added(current, switch) if current and switch not in current else None
+        if together is None or together in evidence.combinations:
             continue
-        if switch in evidence.skipped or evidence.speedup((switch,)) < _NEAR:
-            continue
-        if switch in current or not evidence.is_same((switch,)):
-            continue
-        groups = {other.group for other in current if other.group}
-        combination = tuple(sorted((*current, switch), key=lambda each: each.name))
-        if switch.group in groups or combination in evidence.combinations:
-            continue
-        if trial.used(trial.cost(current)) > _COMBINING:
-            return
-        result = trial.run(combination)
-        faster = evidence.speedup(combination) > evidence.step * evidence.speedup(current)
-        if not result.failure and faster and evidence.is_same(combination):
-            current = combination
+        for _ in range(_LOOKS):
+            if trial.used(trial.cost(together) + trial.cost(())) > _EXTENDING:
+                return
+            result = trial.run(together)
+            faster = evidence.speedup(together) > evidence.step * evidence.speedup(current)
+            if result.failure or not faster or not _is_clean(trial, together):
+                break
+        else:
+            current = together
+
+
+def _added(combination: Combination, switch: Switch) -> Combination | None:
+    """The combination with another switch; None where one of its group is in it."""
+    if switch.group and switch.group in {other.group for other in combination}:
+        return None
+    return tuple(sorted((*combination, switch), key=lambda each: each.name))
 
 
 def _confirm(trial: _Search, candidates: Sequence[Switch]) -> None:
@@ -292,8 +359,6 @@ def _confirm(trial: _Search, candidates: Sequence[Switch]) -> None:
         ((switch,) for switch in candidates if gains(evidence, (switch,))),
         key=lambda each: -evidence.speedup(each),
     )
-    chosen = [best(evidence, "precision"), best(evidence, "rounding"), *alone]
-    for pairs in range(_PAIRS, _MOST_PAIRS + 1):
-        for combination in dict.fromkeys(filter(None, chosen)):
-            if not evidence.failure(combination):
-                trial.prove(combination, pairs, 1.0)
+    chosen = [*(best(evidence, level) for level in _LEVELS), *alone]
+    for combination in dict.fromkeys(filter(None, chosen)):
+        trial.prove(combination)

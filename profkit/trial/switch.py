@@ -26,7 +26,8 @@ class Switch(Struct, frozen=True, eq=False, kw_only=True, forbid_unknown_fields=
     `function` is "FILE.FUNCTION" in `switches/`, or a path of a plugin's file and `:FUNCTION`; it
     is called after the import of `library`. `environment` are variables, in which {folder} is the
     trial's folder. The program must have all features of `needs` and none of `unless`. `helps` is
-    what a program is limited by that it helps most. Of a `group`, one is used at a time.
+    what a program is limited by that it helps most. Of a `group`, one is used at a time. What
+    `is_slow` takes a minute to start.
     """
 
     name: str
@@ -40,6 +41,7 @@ class Switch(Struct, frozen=True, eq=False, kw_only=True, forbid_unknown_fields=
     unless: tuple[str, ...] = ()
     helps: tuple[str, ...] = ()
     group: str = ""
+    is_slow: bool = False
 
     @property
     def hook(self) -> tuple[str, str, str] | None:

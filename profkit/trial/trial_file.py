@@ -10,7 +10,7 @@ from profkit.trial.run import Limit
 from profkit.trial.switch import Changes
 
 Status = Literal[
-    "faster", "no difference", "slower", "undecided", "changes results", "unverified", "failed",
+    "faster", "no difference", "slower", "undecided", "changes results", "failed",
     "not applicable", "not tried",
 ]  # fmt: skip
 

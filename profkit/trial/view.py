@@ -23,7 +23,6 @@ _GROUPS = (
     ("slower", "Slower"),
     ("no difference", "No difference"),
     ("undecided", "Undecided"),
-    ("unverified", "Unverified"),
     ("changes results", "Changes results"),
     ("failed", "Failed"),
     ("not applicable", "Not applicable"),

@@ -12,7 +12,7 @@ from typing import Any
 
 _PREPARING = 5  # first units that no window begins in, chosen: allocator, autotuning, lazy loading
 _LEAST_UNITS = {"generate": 3}
-_LEAST = 15  # units in a window, chosen: three groups of five
+_LEAST = 15  # units in a window, chosen: their mean varies by a quarter of a unit's spread
 _MOST = 20_000  # units recorded, chosen: 1 MB of times
 _MOST_RESULTS = 400  # chosen: steps of a window of 4 s at 10 ms
 

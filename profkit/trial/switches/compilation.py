@@ -142,7 +142,12 @@ class _Graphs:
 
         flat = Flat()
         flat.training = module.training
-        graphed = torch.cuda.make_graphed_callables(flat, samples, allow_unused_input=True)
+        is_cached = torch.is_autocast_cache_enabled()
+        torch.set_autocast_cache_enabled(False)  # what a capture caches is gone after it
+        try:
+            graphed = torch.cuda.make_graphed_callables(flat, samples, allow_unused_input=True)
+        finally:
+            torch.set_autocast_cache_enabled(is_cached)
         return lambda *inputs: tree_unflatten(
             [leaf.clone() for leaf in graphed(*inputs)], shapes[0]
         )

@@ -81,5 +81,14 @@ def _attention(program: Any, chosen: str) -> None:
     for name in ("flash", "mem_efficient", "cudnn"):
         enable = getattr(backends, f"enable_{name}_sdp", None)
         if enable is not None:
-            enable(name == chosen)
+            enable(name == chosen or (name == "mem_efficient" and chosen == "flash"))
+
+    def without_eager(module: Any, call: Any) -> Any:
+        for part in module.modules():
+            if getattr(getattr(part, "config", None), "_attn_implementation", "") == "eager":
+                part.set_attn_implementation("sdpa")
+                break
+        return call
+
+    program.wrappers.append(without_eager)
     program.applied(f"sdpa-{chosen.replace('mem_', '')}")

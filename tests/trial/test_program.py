@@ -1,0 +1,139 @@
+"""Real programs: torch on the CPU, and plain Python, from the command line."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from profkit.trial.checks import judged
+from profkit.trial.run import WALL, Extent, Result, run_program
+from profkit.trial.switch import all_switches
+
+SWITCHES = {switch.name: switch for switch in all_switches()}
+
+TRAINING = """
+import torch
+from torch.utils.data import DataLoader, TensorDataset
+torch.manual_seed(0)
+torch.set_num_threads(1)
+net = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.Flatten(), torch.nn.Linear(144, 2))
+optimizer = torch.optim.Adam(net.parameters())
+data = TensorDataset(torch.randn(80, 3, 8, 8), torch.randint(0, 2, (80,)))
+for x, y in DataLoader(data, batch_size=4):
+    loss = torch.nn.functional.cross_entropy(net(x), y)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+print("loss", loss.item(), type(net).__name__)
+"""
+
+
+@pytest.fixture
+def training(tmp_path: Path) -> tuple[str, ...]:
+    (tmp_path / "train.py").write_text(TRAINING)
+    return sys.executable, str(tmp_path / "train.py")
+
+
+def run(command: tuple[str, ...], *names: str, extent: Extent | None = None) -> Result:
+    chosen = [SWITCHES[name] for name in names]
+    environment = dict(os.environ)
+    return run_program(command, chosen, extent or Extent(), environment=environment, timeout=120)
+
+
+def test_switches_of_a_training_program(training: tuple[str, ...]) -> None:
+    unchanged = run(training)
+    assert unchanged.failure == ""
+    assert unchanged.unit == "optimizer"
+    assert unchanged.units == 20
+    assert unchanged.features >= {"convolution", "float32", "loader", "unfused-optimizer"}
+    assert not unchanged.features & {"cuda", "generate", "inference", "attention"}
+    names = ("bf16", "channels-last", "fused-optimizer", "gc-frozen", "inference-mode")
+    changed = run(training, *names[:-1], extent=Extent("optimizer", 12))
+    assert changed.stopped
+    assert changed.units == 12
+    assert changed.applied == set(names[:-1])
+    judgment = judged([unchanged], [], [changed], {"rounding", "precision"})
+    assert judgment is not None
+    assert judgment.is_same
+    assert judgment.difference > 1e-5  # of bfloat16
+    failed = run(training, "inference-mode")
+    assert "does not require grad" in failed.failure
+
+
+def cli(folder: Path, *words: str, program: str) -> subprocess.Popen[str]:
+    (folder / "program.py").write_text(program)
+    command = [sys.executable, "-m", "profkit", "try", *words, "--", sys.executable, "program.py"]
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    return subprocess.Popen(
+        command, cwd=folder, env=environment, text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+
+
+PLAIN = "import time; time.sleep(0.05); print('value', 3)"
+
+
+def test_a_program_without_steps_is_timed_as_a_whole(tmp_path: Path) -> None:
+    process = cli(
+        tmp_path, "--switch", "no-change", "--budget", "8s", "--format", "json", program=PLAIN
+    )
+    stdout, stderr = process.communicate(timeout=60)
+    trial = json.loads(stdout)
+    assert process.returncode == 0
+    assert "runs many times" in stderr
+    assert trial["schema"] == "profkit.try/1"
+    assert trial["unchanged"]["unit"] == WALL
+    assert trial["unchanged"]["difference"] == 0
+    assert trial["rows"][0]["status"] in {"no difference", "undecided"}
+    assert trial["checked"] == "Exit code and output are as unchanged, but for numbers"
+
+
+def test_a_copy_keeps_the_folder_as_it_was(tmp_path: Path) -> None:
+    program = "open('made', 'w').close()"
+    words = ("--in-copy", "--switch", "no-change", "--budget", "3s")
+    process = cli(tmp_path, *words, program=program)
+    process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert [path.name for path in tmp_path.iterdir()] == ["program.py"]
+
+
+def test_a_failing_program_is_reported(tmp_path: Path) -> None:
+    process = cli(tmp_path, program="raise ValueError('no data')")
+    stdout, stderr = process.communicate(timeout=60)
+    assert process.returncode == 6
+    assert "ValueError: no data" in stdout
+    assert "the unchanged program failed: ValueError: no data" in stderr
+
+
+def test_an_interruption_keeps_results_and_leaves_no_process(tmp_path: Path) -> None:
+    program = "import os, time; open('pids', 'a').write(f'{os.getpid()} '); time.sleep(0.4)"
+    words = ("--switch", "no-change", "--format", "json")
+    process = cli(tmp_path, *words, program=program)
+    pids = tmp_path / "pids"
+    deadline = time.monotonic() + 60
+    while not pids.exists() or len(pids.read_text().split()) < 4:
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    process.send_signal(signal.SIGTERM)
+    stdout, _ = process.communicate(timeout=60)
+    trial = json.loads(stdout)
+    assert process.returncode == 130
+    assert trial["interrupted"]
+    assert trial["runs"] >= 2
+    for pid in pids.read_text().split():
+        assert not Path(f"/proc/{pid}").exists()
+
+
+def test_a_hang_ends_by_the_budget(tmp_path: Path) -> None:
+    program = "import time; time.sleep(100)"
+    started = time.monotonic()
+    process = cli(tmp_path, "--budget", "2s", program=program)
+    stdout, _ = process.communicate(timeout=60)
+    assert process.returncode == 6
+    assert "ended after 2 s" in stdout
+    assert time.monotonic() - started < 30
