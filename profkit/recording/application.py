@@ -67,6 +67,9 @@ _RECORDING = ("nsys", "nsys by node")
 _ANALYSIS = 15.0  # s of the budget, chosen: reading, judging and writing take about 10
 _SLOWER = 3.0  # chosen: times that a program under ncu may take until its first picked launch
 _LEFT_OUT = "left out: no time within --budget"
+_TOO_LONG = "left out: ncu takes long; --budget TIME"
+_REPLAYS = 30.0  # s of ncu without a budget. Chosen: then a profile takes about a minute
+_WORTH_A_RUN = 0.05  # of the step, chosen: kernels that ncu passed over and starts again for
 _LOCKSTEP = ("--communicator-shmem-num-peers", "--lockstep-kernel-launch")
 
 
@@ -342,7 +345,7 @@ class _Application(Profiling):
         """A step's time without a profiler; None where it can't be had."""
         if not steps:
             return None
-        limit = min(self._recording_time, self._left() - self._recording_time)
+        limit = min(self._recording_time + WINDOW, self._left() - self._recording_time)
         if limit < WINDOW:
             return None
         first, program = first_rank(steps), self.program()
@@ -375,9 +378,11 @@ class _Application(Profiling):
                 for pick, row in zip(picks, self._entries, strict=True)
                 if row.launch is None and pick not in left_out
             ]
+            if is_repeated and sum(pick.share for pick in rest) < _WORTH_A_RUN:
+                break
             self._keep("ncu")
             fitting, selection = self._fitting(program, rest, is_repeated=is_repeated)
-            left_out.update(rest[fitting:])
+            left_out.update(set(rest) - set(fitting))
             if selection is None:
                 break
             report, failure = self._replayed(report, selection, program)
@@ -388,9 +393,14 @@ class _Application(Profiling):
         if failure is not None:
             self.warn(str(failure), failure.message)
         if left_out:
-            self.warn(f"{plural(len(left_out), 'kernel')} left out: --budget")
+            self.warn(f"{plural(len(left_out), 'kernel')} {self._reason}")
         self._settle(report, failure, [pick in left_out for pick in picks])
         return report, None if isinstance(failure, _OutOfTime) else failure
+
+    @property
+    def _reason(self) -> str:
+        """Why there is no time for a kernel."""
+        return _TOO_LONG if self.plan.budget is None else _LEFT_OUT
 
     def _settle(
         self, report: Report | None, failure: ProfkitError | None, left_out: Sequence[bool]
@@ -403,27 +413,37 @@ class _Application(Profiling):
             row
             if row.launch is not None
             else structs.replace(
-                row, reason=_LEFT_OUT if late or left else row.reason if report else reason
+                row, reason=self._reason if late or left else row.reason if report else reason
             )
             for row, left in zip(rows, left_out, strict=True)
         )
 
     def _fitting(
         self, program: _Program, picks: Sequence[Pick], *, is_repeated: bool
-    ) -> tuple[int, LaunchFilter | None]:
-        """How many of the picks fit into the budget, and the filter for them.
+    ) -> tuple[Sequence[Pick], LaunchFilter | None]:
+        """The picks that there is time for, those of each group that take most of it first, and
+        the filter for them.
 
         What ncu doesn't meet by invocation it may in sequence, and the other way round: kernels of
         cuBLAS and cuDNN behind a profiled launch (2025.3, H200).
         """
         replays = passes(self.options())
         numbered = not is_repeated and not self.plan.collectives
-        for count in range(len(picks), 0, -1):
-            chosen = (program.events, program.steps, picks[:count])
-            selection = (by_invocation(*chosen) if numbered else None) or in_sequence(*chosen)
-            if program.seconds + cost(selection.durations, replays).seconds <= self._left():
-                return count, selection
-        return 0, None
+        room = _REPLAYS if self.plan.budget is None else self._left() - program.seconds
+        ordered = sorted(picks, key=lambda pick: -pick.share)
+        firsts = {pick.group: pick for pick in reversed(ordered)}.values()
+        ordered.sort(key=lambda pick: pick not in firsts)
+        selection: LaunchFilter | None = None
+        fitting, count, beyond = 0, len(picks), len(picks) + 1
+        while fitting < count < beyond:
+            chosen = (program.events, program.steps, ordered[:count])
+            tried = (by_invocation(*chosen) if numbered else None) or in_sequence(*chosen)
+            if cost(tried.durations, replays).seconds <= room:
+                fitting, selection = count, tried
+            else:
+                beyond = count
+            count = (fitting + beyond) // 2
+        return ordered[:fitting], selection
 
     def _replayed(
         self, earlier: Report | None, selection: LaunchFilter, program: _Program

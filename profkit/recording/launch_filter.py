@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -28,10 +28,10 @@ Places: TypeAlias = npt.NDArray[np.intp]
 Group: TypeAlias = tuple[int, int]
 
 _SPECIAL = re.compile(r"[^\w ]")  # of expressions; ncu and nsys demangle alike
-_EARLY_STEPS = 4  # steps that are searched first, so that the program may end soon; chosen
-_SPARE = (
-    3  # launches behind the last pick that ncu profiles in place of what it doesn't meet; chosen
-)
+_EARLY_STEPS = (2, 4, 8, 16, 32)  # that are searched, so that the program may end soon; chosen
+_HIDDEN = 0.2  # s of a pass; chosen: a second run takes as long as ten such picks
+_ALIKE = 0.1  # of a launch's time; chosen: then it is of the same work, whatever its step
+_SPARE = 3  # launches behind the last pick, in place of what ncu doesn't meet; chosen
 
 
 class LaunchFilter(Struct, frozen=True):
@@ -80,6 +80,35 @@ class _Launches:
         self.behind[adjacent] = adjacent - 1
         self.ranges = _ranges(events, steps, process, rows)
 
+    def is_hidden(self, place: int, chosen: Collection[int]) -> bool:
+        """Whether numbers have the launch directly before one."""
+        before = int(self.behind[place])
+        return before >= 0 and int(self.numbers[before]) in chosen
+
+    def met(
+        self, places: Sequence[int], chosen: Collection[int], *, alone: bool
+    ) -> dict[Group, int]:
+        """The groups that numbers have at some places, with the first of each; `alone`: where the
+        launch before is not profiled."""
+        met: dict[Group, int] = {}
+        for place in places:
+            if int(self.numbers[place]) in chosen and not (alone and self.is_hidden(place, chosen)):
+                met.setdefault(self.groups[place], place)
+        return met
+
+    def like_steady(self, low: int, high: int) -> list[int]:
+        """The places of wanted groups up to `high` that take as long as those from `low` on."""
+        rows: dict[Group, list[int]] = {group: [] for group in self.wanted}
+        for place, group in enumerate(self.groups[:high]):
+            if group in rows:
+                rows[group].append(place)
+        alike: list[int] = []
+        for places in map(np.array, rows.values()):
+            typical = np.median(self.seconds[places[places >= low]])
+            near = np.abs(self.seconds[places] - typical) <= _ALIKE * typical
+            alike += places[near | (places >= low)].tolist()
+        return sorted(alike)
+
 
 def by_invocation(
     events: Events, steps: Sequence[Steps], picks: Sequence[Pick]
@@ -91,56 +120,54 @@ def by_invocation(
     doesn't meet some there (H200).
     """
     launches = _Launches(events, steps, picks)
-    for low, high in launches.ranges:
-        if launches.wanted <= set(launches.groups[low:high]):
-            return _fewest(launches, low, high)
-    return None
+    selections = [
+        _fewest(launches, low, high)
+        for low, high in launches.ranges
+        if launches.wanted <= set(launches.groups[low:high])
+    ]
+    best = min(selections, key=lambda selection: selection[0], default=None)
+    return best and best[1]
 
 
-def _fewest(launches: _Launches, low: int, high: int) -> LaunchFilter:
-    """The filter for the wanted groups between two places: greedily the numbers that have the most
-    of them for the time of their launches (set cover)."""
+def _fewest(launches: _Launches, low: int, high: int) -> tuple[float, LaunchFilter]:
+    """The filter for the wanted groups between two places, and what it costs in seconds of a
+    replay pass: greedily the numbers that have the most groups for their launches (set cover),
+    without those that turn out to add nothing."""
     inside = launches.numbers[:high]
-    replay = launches.seconds[:high] + PER_PASS
-    times = np.bincount(inside, weights=replay)
-    places = [place for place in range(low, high) if launches.groups[place] in launches.wanted]
+    times = np.bincount(inside, weights=launches.seconds[:high] + PER_PASS)
+    places = launches.like_steady(low, high)
     chosen: set[int] = set()
-    missing = set(launches.wanted)
     for alone in (True, False):  # at first without those that are directly behind another
-        while missing:
+        while missing := launches.wanted - launches.met(places, chosen, alone=alone).keys():
             gains: dict[int, set[Group]] = {}
             for place in places:
-                number, before = int(inside[place]), int(launches.behind[place])
-                if launches.groups[place] not in missing:
-                    continue
-                if alone and before >= 0 and int(inside[before]) in {number, *chosen}:
-                    continue
-                gains.setdefault(number, set()).add(launches.groups[place])
+                if launches.groups[place] in missing:
+                    number = int(inside[place])
+                    if not (alone and launches.is_hidden(place, {number, *chosen})):
+                        gains.setdefault(number, set()).add(launches.groups[place])
             if not gains:
                 break
-            number = min(gains, key=lambda number: (times[number] / len(gains[number]), number))
-            chosen.add(number)
-            missing = launches.wanted - _met(launches, places, chosen, alone=alone).keys()
-    last = max(_met(launches, places, chosen, alone=False).values())
+            chosen.add(min(gains, key=lambda number: (times[number] / len(gains[number]), number)))
+    met = launches.met(places, chosen, alone=True)
+    for number in sorted(chosen, key=lambda number: -times[number]):
+        rest = chosen - {number}
+        if (
+            launches.met(places, rest, alone=True).keys() == met.keys()
+            and launches.met(places, rest, alone=False).keys() == launches.wanted
+        ):
+            chosen = rest
+    met = launches.met(places, chosen, alone=True)
+    last = max((launches.met(places, chosen, alone=False) | met).values())
     picked = np.flatnonzero(np.isin(inside[: last + 1], list(chosen)))
     early = set(inside[: last + 1].tolist())
     later = [number for number in launches.numbers[last + 1 :].tolist() if number not in early]
-    spare = list(dict.fromkeys(later))[:_SPARE]
-    durations = tuple(launches.seconds[picked].tolist())
-    return LaunchFilter(launches.kernel, durations, invocations=tuple(sorted({*chosen, *spare})))
-
-
-def _met(
-    launches: _Launches, places: Sequence[int], chosen: set[int], *, alone: bool
-) -> dict[Group, int]:
-    """The wanted groups that numbers have, with the first place of each."""
-    met: dict[Group, int] = {}
-    for place in places:
-        before = int(launches.behind[place])
-        hidden = alone and before >= 0 and int(launches.numbers[before]) in chosen
-        if int(launches.numbers[place]) in chosen and not hidden:
-            met.setdefault(launches.groups[place], place)
-    return met
+    numbers = {*chosen, *list(dict.fromkeys(later))[:_SPARE]}
+    durations = launches.seconds[picked]
+    seconds = float((durations + PER_PASS).sum()) + _HIDDEN * (len(launches.wanted) - len(met))
+    selection = LaunchFilter(
+        launches.kernel, tuple(durations.tolist()), invocations=tuple(sorted(numbers))
+    )
+    return seconds, selection
 
 
 def in_sequence(events: Events, steps: Sequence[Steps], picks: Sequence[Pick]) -> LaunchFilter:
@@ -171,7 +198,7 @@ def _ranges(
         (steady.bounds[0], end)
         for steady in steps
         if steady.process == process
-        for end in (steady.bounds[: _EARLY_STEPS + 1][-1], steady.bounds[-1])
+        for end in (*(steady.bounds[: count + 1][-1] for count in _EARLY_STEPS), steady.bounds[-1])
     ]
     inside = [np.flatnonzero((starts >= low) & (starts < high)) for low, high in spans]
     ranges = [(int(places[0]), int(places[-1]) + 1) for places in inside if len(places)]

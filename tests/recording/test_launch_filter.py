@@ -84,7 +84,7 @@ def test_picks_are_not_directly_behind_one_another() -> None:
     events = recording.events()
     found = steady_steps(events, "step")
     picks = ranking(events, step_parts(events, found[0])).picks
-    assert len(picks) == 3  # elementwise ones are of one family
+    assert len(picks) > 2
     selection = by_invocation(events, found, picks)
     assert selection
     counts = Counter[int]()
