@@ -6,7 +6,7 @@ import shlex
 from pathlib import Path
 
 from profkit.commands import groups
-from profkit.commands.kinds import Recording
+from profkit.commands.kinds import Recording, Tried
 from profkit.core.errors import UsageError
 
 
@@ -17,6 +17,7 @@ def checklist(
     every: bool = False,
     kernel: str | None = None,
     nvtx: str | None = None,
+    tried: Tried | None = None,
     output: groups.Output[groups.TextFormat],
     rules: groups.RuleOptions,
 ) -> None:
@@ -33,6 +34,7 @@ def checklist(
       every (--all): Include items too small to act on, and kernels at the roof.
       nvtx (RANGE): Only launches inside this NVTX range, * and ? are wildcards; of a timeline the
         range that is a step.
+      tried (FILE): What `profkit try TARGET -o FILE.json` proved: it comes first.
 
     Examples:
       profkit checklist run.ncu-rep
@@ -53,6 +55,12 @@ def checklist(
         return
     report = read_report(path, kernel, nvtx)
     summary, items = report.summary, report.checklist(*advice)
+    if tried:
+        from profkit.core.typed_file import read_file
+        from profkit.trial.kernels import KernelTrial, proven_gains
+
+        trial = read_file(tried, KernelTrial)
+        items = items.proven_by(proven_gains(trial), trial.variant)
     timeline = next((file for file in beside(Path(summary.path)) if file.name == TIMELINE), None)
     command = f"profkit analyze {shlex.quote(str(timeline))}" if timeline else ""
     name, complete = summary.path, output.format == "markdown"

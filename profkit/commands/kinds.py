@@ -126,4 +126,5 @@ _REPORTS = frozenset({"archive", "database", "report"})
 Recording = Annotated[Path, Input("a report or a timeline", _REPORTS | {"timeline"})]
 ReportFile = Annotated[Path, Input("a report", _REPORTS)]
 RulesFile = Annotated[Path, Input("a rules file", frozenset({"rules", "text"}))]
+Tried = Annotated[Path, Input("what profkit try wrote", frozenset({"output", "text"}))]
 Script = Annotated[str, Input("a target script (.py)", frozenset({"target"}))]

@@ -19,7 +19,13 @@ from profkit.rules.engine import (
     diagnose_application,
     diagnose_timeline,
 )  # fmt: skip
-from profkit.rules.finding import DemonstratedSpeedup, Finding, FindingGroup, UnevaluatedRule
+from profkit.rules.finding import (
+    DemonstratedSpeedup,
+    Finding,
+    FindingGroup,
+    Proven,
+    UnevaluatedRule,
+)
 from profkit.rules.headroom import Headroom
 from profkit.rules.libraries import caller_actions, library_of
 from profkit.rules.memory import Memory
@@ -115,6 +121,23 @@ class Checklist:
         """The checklist in the order that another memory of fixes gives."""
         items = _ranked(remember(self.items, memory), self.wholes)
         return replace(self, items=tuple(items))
+
+    def proven_by(self, gains: Mapping[str, Proven], variant: str) -> Checklist:
+        """The checklist with what an experiment on a variant gave, by the category that it is a fix
+        of: on the variant's kernel that takes the most time, or the report's."""
+        times: dict[int, float] = defaultdict(float)
+        for item in self.items:
+            for launch in item.group.launches if item.group else ():
+                if variant in launch.launch.nvtx or variant not in self.wholes.times:
+                    times[id(item.group)] += launch.duration
+        slowest = max(times, key=times.__getitem__, default=0)
+        items = [
+            replace(item, proven=gains.get(item.rule.category))
+            if id(item.group) == slowest
+            else item
+            for item in self.items
+        ]
+        return replace(self, items=tuple(_ranked(items, self.wholes)))
 
     @cached_property
     def rule_items(self) -> tuple[FindingGroup, ...]:
@@ -396,6 +419,7 @@ def _ranked(findings: Iterable[Finding], wholes: Wholes) -> list[Finding]:
     causes = [finding for finding in findings if finding.estimate and not finding.facet_of]
     rules = {
         own[0].rule.name: (
+            not any(finding.proven for finding in own),
             own[0].rule.numerics,
             own[0].rule.is_apart,
             all(finding.void_until for finding in own),

@@ -14,7 +14,7 @@ from profkit.report.names import file_name
 from profkit.report.source_lines import Place
 from profkit.report.summary import ReportSummary
 from profkit.rules.checklist import Checklist
-from profkit.rules.finding import Evidence, Finding, UnevaluatedRule
+from profkit.rules.finding import Evidence, Finding, Proven, UnevaluatedRule
 from profkit.rules.headroom import Factor, Headroom
 from profkit.rules.memory import Similar
 
@@ -53,7 +53,8 @@ class FindingRow(Model, frozen=True, kw_only=True):
     factor that the fix alone allows by what is known where quantities are missing, else null.
     `void_until` are rules to fix first: until then it says nothing. `bounded_by` is the next
     bottleneck after the fix, whose remaining work takes `bound_s`. `similar` are recorded fixes of
-    the category on kernels like this one. `where` has the largest share first.
+    the category on kernels like this one, `proven` is what `profkit try` measured. `where` has the
+    largest share first.
     """
 
     rank: Rank
@@ -77,6 +78,7 @@ class FindingRow(Model, frozen=True, kw_only=True):
     where: tuple[PlaceRow, ...]
     similar: Similar | None = None
     facet_of: str | None = None
+    proven: Proven | None = None
 
 
 class FindingInFull(FindingRow, frozen=True, kw_only=True):
@@ -190,7 +192,7 @@ def finding_row(finding: Finding, model: type[F]) -> F:
     bounded_by = estimate.bounded_by if estimate else None
     values = part(rule, "category", "effort", "verify")
     values |= part(finding, "confidence", "evidence", "headroom", "actions")
-    values |= part(finding, "title", "void_until", "similar")
+    values |= part(finding, "title", "void_until", "similar", "proven")
     values |= {name: getattr(finding, name) or None for name in _MAY_LACK}
     values |= {
         "rule": rule.name,

@@ -14,7 +14,7 @@ from profkit.core.typed_file import Count, Model, Number
 from profkit.report.catalog import catalog
 from profkit.report.floors import WORTH
 from profkit.report.source_lines import Place
-from profkit.rules.headroom import Headroom
+from profkit.rules.headroom import Factor, Headroom
 from profkit.rules.rule_file import CONTEXT, Confidence, Rule
 from profkit.rules.samples import (
     APPLICATION,
@@ -148,6 +148,20 @@ class Estimate:
         return factor_range(self.likely, self.low, self.high)
 
 
+class Proven(Model, frozen=True):
+    """What an experiment gave: the measured factor of a kernel's time and its interval, by the
+    `switches` of `profkit try`."""
+
+    switches: tuple[str, ...]
+    speedup: Factor
+    low: Factor
+    high: Factor
+
+    def __str__(self) -> str:
+        words = f"{self.speedup:.2f}x [{self.low:.2f}, {self.high:.2f}]"
+        return f"proven {words} with {' + '.join(self.switches)}"
+
+
 @dataclass(frozen=True)
 class Finding:
     """A rule that fired on a kernel, or, without a `group`, on a timeline as a whole.
@@ -189,6 +203,7 @@ class Finding:
     similar: Similar | None = None
     standing: Estimate | None = None
     facet_of: str = ""
+    proven: Proven | None = None
 
     @property
     def finding(self) -> Finding:

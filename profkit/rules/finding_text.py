@@ -252,8 +252,11 @@ def whole_gain(item: Finding) -> str:
 
 def item_gain(item: FindingGroup) -> str:
     """The speedup of all launches together from fixing all kernels of an item, `1.05x`; of a
-    timeline from the lower estimate on: `1.01x to 73x`, and "" where only the ceiling is known."""
+    timeline from the lower estimate on: `1.01x to 73x`, and "" where only the ceiling is known.
+    What an experiment proved stands in its place."""
     gained = item.best.estimate
+    if item.best.proven:
+        return str(item.best.proven)
     if not item.rank or not gained or item.best.is_ceiling:
         return ""
     is_range = item.best.group is None and _is_lower(gained)

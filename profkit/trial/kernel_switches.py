@@ -29,6 +29,29 @@ class Offer(Model, frozen=True):
     keep: str
 
 
+_FIXES: Mapping[str, tuple[str, ...]] = {
+    "restrict": ("memory_latency",),
+    "unroll": ("memory_latency", "instruction_overhead", "instruction_cache"),
+    "blocks-per-sm": ("register_spills", "occupancy_registers"),
+    "max-registers": ("register_spills", "occupancy_registers"),
+    "padded-rows": ("shared_bank_conflicts",),
+    "fused-multiply-add": ("non_fused_arithmetic",),
+    "float-literals": ("fp64_in_use",),
+    "cached-loads": ("cache_locality", "l2_bandwidth"),
+    "fast-math": ("special_functions",),
+    "carveout": ("occupancy_shared_memory", "cache_locality"),
+    "num_warps": ("occupancy_block_size", "register_spills"),
+    "num_stages": ("memory_latency", "tensor_underfed"),
+}
+"""The categories that switches are fixes of. What a constant changes is not known by its name."""
+
+
+def fixed_by(switches: Iterable[str]) -> tuple[str, ...]:
+    """The categories that switches are fixes of."""
+    kinds = (name if name in _FIXES else name.rpartition("-")[0] for name in switches)
+    return tuple(dict.fromkeys(each for kind in kinds for each in _FIXES.get(kind, ())))
+
+
 class _Edit(Struct, frozen=True):
     edit: edits.Edit
     keep: str

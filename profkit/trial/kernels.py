@@ -15,13 +15,14 @@ from profkit.core.errors import TargetFailed, UsageError
 from profkit.core.fingerprint import Fingerprint
 from profkit.core.typed_file import File, Model
 from profkit.core.version import __version__
+from profkit.rules.finding import Proven
 from profkit.timing import measurement
 from profkit.timing.loaded import Declaration
 from profkit.timing.measurement import Tell, TimingPlan
 from profkit.timing.optimum import Optimum, TimedCandidate, optimize
 from profkit.timing.results import Verdict
 from profkit.timing.turns import Died
-from profkit.trial.kernel_switches import Changes, Offer
+from profkit.trial.kernel_switches import Changes, Offer, fixed_by
 from profkit.ui import document as doc
 from profkit.ui.text import number
 
@@ -126,6 +127,15 @@ def try_kernels(
         budget=budget,
         fingerprint=first.file.fingerprint,
     )
+
+
+def proven_gains(trial: KernelTrial) -> Mapping[str, Proven]:
+    """The largest proven gain by the category of findings that its switches are a fix of."""
+    gains: dict[str, Proven] = {}
+    for row in trial.proven:
+        for category in fixed_by(row.switches):
+            gains.setdefault(category, Proven(row.switches, row.speedup, row.low, row.high))
+    return gains
 
 
 def _gains(candidate: TimedCandidate) -> bool:

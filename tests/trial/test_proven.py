@@ -1,0 +1,63 @@
+"""What a trial proved, in the checklist of the kernel that it was proven on."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from profkit.commands.cli import app
+
+REPORT = Path(__file__).parent.parent.parent / "reports/h200/pairs/tail_effect/before.ncu-repz"
+GAIN = {"speedup": 3.91, "low": 3.9, "high": 3.92, "verdict": "improved"}
+TRIAL = {
+    "schema": "profkit.try_kernels/1",
+    "profkit": "1",
+    "target": {"name": "x", "dtype": "float32", "shapes": {}, "work": None, "variants": ["before"]},
+    "variant": "before",
+    "seconds": 30.0,
+    "median": 1e-3,
+    "best": None,
+    "rounding": None,
+    "proven": [
+        {
+            "switches": ["blocks-per-sm-4"],
+            "changes": "nothing",
+            "keep": ["x"],
+            "seconds": 3e-4,
+            **GAIN,
+        }
+    ],
+    "idle": [],
+    "slower": [],
+    "failed": {},
+    "budget": 60.0,
+    "fingerprint": {},
+}
+
+
+@pytest.fixture
+def tried(tmp_path: Path) -> Path:
+    file = tmp_path / "tried.json"
+    file.write_text(json.dumps(TRIAL))
+    return file
+
+
+def checklist(*words: str) -> str:
+    done = CliRunner().invoke(app, ["checklist", str(REPORT), *words])
+    assert done.exit_code == 0, done.output
+    return done.stdout
+
+
+def test_a_proven_cause_stands_before_every_estimate(tried: Path) -> None:
+    estimated = json.loads(checklist("--format", "json"))["checklist"]
+    items = json.loads(checklist("--format", "json", "--tried", str(tried)))["checklist"]
+    assert estimated[0]["category"] == "tail_effect"
+    assert items[0]["category"] == "occupancy_registers"
+    assert items[0]["proven"] == {
+        "switches": ["blocks-per-sm-4"], "speedup": 3.91, "low": 3.9, "high": 3.92
+    }  # fmt: skip
+    assert items[0]["estimated_speedup"] in {item["estimated_speedup"] for item in estimated}
+    assert "proven 3.91x [3.90, 3.92] with blocks-per-sm-4" in checklist("--tried", str(tried))
