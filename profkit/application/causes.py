@@ -187,7 +187,6 @@ def _savings(what_if: WhatIf) -> dict[str, float]:
         **savings,
         _WAITS: waits,
         "saved_by_kernels": by_kernels,
-        "saved_by_all": saved(plan([*CHANGES, _WAITS])),
     }
 
 

@@ -1,7 +1,8 @@
 """Accuracy of what is said of whole programs, on timelines of the unchanged ones.
 
 PROGRAM/  label.yaml      the limit that a person named, and the second: `cause`, `second`
-          measured.json   gains without a profiler, by name of a switch of `profkit try`
+          measured.json   `summary`: `original_ms` of a step without a profiler, and by change its
+                          `gain`; changes have the names of switches of `profkit try`
           timeline.sqlite (or another .sqlite) some steps of the unchanged program
 """
 
@@ -11,7 +12,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import median
 
-import yaml
 from msgspec import Struct, convert
 
 from profkit.application.application import read_application
@@ -19,6 +19,7 @@ from profkit.application.causes import quantities_of, replayed
 from profkit.application.groups import explained_share
 from profkit.core.errors import BadInput
 from profkit.core.text_files import read_json, read_text
+from profkit.core.typed_file import fault
 from profkit.rules.checklist import application_items
 from profkit.rules.finding import Finding
 from profkit.rules.rule_file import Rule
@@ -26,6 +27,7 @@ from profkit.rules.story_score import BUSY_KERNELS, ChangeScore, GroupShare, Pro
 from profkit.timeline.reader import read as read_events
 
 LABEL, MEASURED = "label.yaml", "measured.json"
+_GROUPS = 6  # chosen: what fits a table
 _CATEGORIES: Mapping[str, frozenset[str]] = {
     "precision": frozenset({"product_precision"}),
     "fusion": frozenset({"unfused_kernels"}),
@@ -48,18 +50,17 @@ _SWITCHES: Mapping[str, str] = {
 """Rules by the names of changes that no switch makes."""
 
 
-class _Label(Struct, frozen=True):
-    cause: str
-    second: str = ""
-
-
 class _Change(Struct, frozen=True):
     gain: float
 
 
-class _Measured(Struct, frozen=True):
+class _Summary(Struct, frozen=True):
     changes: dict[str, _Change]
     original_ms: tuple[float, ...] = ()
+
+
+class _Measured(Struct, frozen=True):
+    summary: _Summary
 
 
 def programs_in(folders: Sequence[Path]) -> tuple[Path, ...]:
@@ -71,8 +72,9 @@ def programs_in(folders: Sequence[Path]) -> tuple[Path, ...]:
 
 def judge_program(folder: Path, rules: Sequence[Rule]) -> ProgramScore:
     """Score a program; raises BadInput where a part of it can't be read."""
-    label = convert(yaml.safe_load(read_text(folder / LABEL)), _Label, strict=False)
-    measured = convert(read_json(folder / MEASURED), _Measured)
+    lines = (line.partition(":") for line in read_text(folder / LABEL).splitlines())
+    label = {key: value.strip() for key, _, value in lines}
+    measured = _measured(folder / MEASURED)
     timeline = min(folder.glob("*.sqlite"))
     application = read_application(read_events(timeline))
     steps = [process.steps for process in application.processes]
@@ -89,9 +91,9 @@ def judge_program(folder: Path, rules: Sequence[Rule]) -> ProgramScore:
     groups = application.groups
     return ProgramScore(
         name=folder.name,
-        cause=label.cause,
-        second=label.second,
-        accepted=tuple(sorted(_CATEGORIES.get(label.cause, {label.cause}))),
+        cause=(cause := label.get("cause", "")),
+        second=label.get("second", ""),
+        accepted=tuple(sorted(_CATEGORIES.get(cause, {cause}))),
         named=tuple((category, likely[category]) for category in causes),
         explained=explained_share(groups),
         busy=sum(group.share for group in groups),
@@ -101,7 +103,11 @@ def judge_program(folder: Path, rules: Sequence[Rule]) -> ProgramScore:
     )
 
 
-_GROUPS = 6  # chosen: what fits a table
+def _measured(path: Path) -> _Summary:
+    content = read_json(path)
+    if wrong := fault(content, _Measured):
+        raise BadInput(f"{path}: {'.'.join(map(str, wrong[0]))}: {wrong[1]}", "measure it again")
+    return convert(content, _Measured).summary
 
 
 def _change(

@@ -97,7 +97,7 @@ def program(folder: Path, story: str, cause: str, gains: dict[str, float]) -> Pa
     copyfile(story_folder(story) / "before.sqlite", folder / "timeline.sqlite")
     (folder / "label.yaml").write_text(f"cause: {cause}\nsecond: fusion\nwhy: planted\n")
     changes = {name: {"gain": gain} for name, gain in gains.items()}
-    (folder / "measured.json").write_text(json.dumps({"changes": changes}))
+    (folder / "measured.json").write_text(json.dumps({"summary": {"changes": changes}}))
     return folder
 
 
