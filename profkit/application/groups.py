@@ -31,6 +31,8 @@ _CALLERS = 2  # modules or operators that are named, chosen
 _CALLER = 0.1  # of a group's time from which one is, chosen
 _NUMBERS = re.compile(r", (op_id|seq|sizes|input_op_ids)\b.*")
 """What torch's emit_nvtx puts behind the name of an operator."""
+_THUNK = re.compile(r"^Thunk:#(?:name=([^,#]*),?)?(?:hlo_op=([^,#]*))?.*")
+"""XLA's name of a range: an operation's path in the program, and its instruction."""
 
 
 class GroupRow(Model, frozen=True, kw_only=True):
@@ -182,4 +184,6 @@ def _callers(events: Events, parts: StepParts) -> Mapping[str, tuple[str, ...]]:
 
 def _caller(path: Sequence[str], step: str | None) -> str:
     name = path[-1] if path else ""
-    return "" if name == step else _NUMBERS.sub("", name)
+    if thunk := _THUNK.match(name):
+        name = thunk[1] or thunk[2] or ""
+    return "" if name == step or name.startswith("command_buffer") else _NUMBERS.sub("", name)

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 
 from profkit.application import sequences
 from profkit.application.kernel_kinds import (
+    ALIGNED,
     ATTENTION,
     CONVOLUTION,
     GEMV,
@@ -30,10 +31,13 @@ parameter once instead of 18 in passes of their own."""
 PLANAR_LEFT = 0.6
 """Of the time of convolutions and pooling of images whose channels are apart, chosen: between the
 rates of cuDNN's kernels of both layouts in the same arithmetic."""
-UNALIGNED_LEFT = 0.5  # of matrix products with unaligned operands, chosen: loads half as wide
 COMPILED_HOST = 0.8
 """Of the host time of an eager framework for each launch that compiled code takes: 0.85 and 0.87 in
 recorded steps of a GPT on an H200."""
+OLDER = 0.6
+"""Of the rate of tensor cores that instructions of Ampere reach on later GPUs (mma.sync, not wgmma,
+in FP16 products on an H200)."""
+_AMPERE = 1024  # FLOP of TF32 in a cycle of an SM, `hardware.gpus`
 RATES = {
     "FP64": "tensor_fp64",
     "FP32": "fp32",
@@ -66,7 +70,9 @@ def converted(traits: KernelTraits, arithmetic: str, rates: Mapping[str, float])
         now, then = (
             rates.get(RATES.get(each, ""), 0.0) for each in (traits.arithmetic, arithmetic)
         )
-        return min(1.0, now / then) if now and then else 1.0
+        share = now / then if now and then else 1.0
+        is_slower = traits.older and traits.arithmetic == "TF32" and now > _AMPERE
+        return min(1.0, share * (OLDER if is_slower and share < 1 else 1.0))
     if arithmetic == "FP32":
         return 0.5 if traits.double else 1.0
     is_pass = traits.single and traits.kind not in {OPTIMIZER} and not traits.update
@@ -87,14 +93,16 @@ def store_channels_last(replay: Replay) -> None:
 
 
 def pad(replay: Replay) -> None:
-    """Operands of matrix products aligned to 16 bytes."""
+    """Operands of matrix products aligned to 16 bytes: they take the time of as many loads."""
     for work in replay.works:
-        if work.role == "kernel" and replay.traits[work.group[0]].unaligned:
-            work.duration *= UNALIGNED_LEFT
+        if work.role == "kernel":
+            work.duration *= replay.traits[work.group[0]].aligned / ALIGNED
 
 
 def compile_chains(replay: Replay) -> None:
-    """Chains of passes as one kernel each, as long as its longest; compiled host code."""
+    """Chains of passes as one kernel each, as long as its longest; aligned matrix products, as
+    compilers pad them; compiled host code."""
+    pad(replay)
     for row in sequences.chains(replay):
         merge(replay, row, max(replay.works[index].duration for index in row))
     for call in replay.calls:
@@ -157,5 +165,5 @@ def _shares_of(traits: KernelTraits) -> Iterator[str]:
         yield "planar_share"
     if traits.double:
         yield "double_share"
-    if traits.unaligned:
+    if traits.aligned < ALIGNED:
         yield "unaligned_share"

@@ -17,7 +17,8 @@ PRODUCTS = frozenset({GEMM, CONVOLUTION})
 """Kinds whose work tensor cores do."""
 ON_TENSOR_CORES = {"TF32": 4, "BF16": 2, "FP16": 2, "FP8": 1, "INT8": 1}
 """Arithmetic that only tensor cores have in libraries' kernels, and bytes of an operand."""
-_ALIGNED = 16  # bytes of operands that tensor-core kernels load at once (cp.async)
+ALIGNED = 16
+"""Bytes of operands that tensor-core kernels load at once (cp.async)."""
 
 _LONGEST = 4096  # characters of a name, chosen: templates make 3,000; patterns take their square
 _ALIGNMENT = re.compile(r"_align[a-z]?(\d+)")
@@ -44,9 +45,9 @@ class KernelTraits(Struct, frozen=True):
 
     `eager`: of a framework's single operation. `compiled`: made by a compiler that fuses. `layout`:
     a copy between layouts of images. `fused`: an optimizer that does all of its arithmetic at once.
-    `unaligned`: operands on tensor cores that are read in pieces below 16 bytes. `single`: works on
+    `aligned`: bytes in which operands of tensor cores are read, at most 16. `single`: works on
     FP32 data, `double` on FP64. `update`: arithmetic of an optimizer. `planar`: of images whose
-    channels are apart (NCHW). `is_loss`: a loss's softmax.
+    channels are apart (NCHW). `older`: by instructions of Ampere. `is_loss`: a loss's softmax.
     """
 
     kind: str
@@ -55,10 +56,11 @@ class KernelTraits(Struct, frozen=True):
     compiled: bool = False
     layout: bool = False
     fused: bool = False
-    unaligned: bool = False
+    aligned: int = ALIGNED
     single: bool = False
     double: bool = False
     update: bool = False
+    older: bool = False
     planar: bool = False
     is_loss: bool = False
 
@@ -69,7 +71,8 @@ class KernelTraits(Struct, frozen=True):
             return "layout conversion"
         if self.kind == OPTIMIZER and self.fused:
             return "optimizer, fused"
-        made = "compiled" if self.compiled and self.kind not in {*PRODUCTS, ATTENTION} else ""
+        is_known = self.kind == ATTENTION or bool(self.arithmetic)
+        made = "compiled" if self.compiled and not is_known else ""
         return ", ".join(filter(None, (self.kind, self.arithmetic, made)))
 
 
@@ -84,7 +87,7 @@ def kernel_traits(name: str) -> KernelTraits:
     arithmetic = ""
     if kind in {*PRODUCTS, ATTENTION, GEMV}:
         arithmetic = next((each for each, known in patterns.arithmetic if known.search(name)), "")
-    aligned = min(map(int, _ALIGNMENT.findall(plain)), default=_ALIGNED)
+    aligned = min(map(int, _ALIGNMENT.findall(plain)), default=ALIGNED)
     return KernelTraits(
         kind=kind,
         arithmetic=arithmetic,
@@ -92,9 +95,10 @@ def kernel_traits(name: str) -> KernelTraits:
         compiled=has["compiled"],
         layout=kind == COPY and has["layout"],
         fused=kind == OPTIMIZER and has["fused"],
-        unaligned=aligned * ON_TENSOR_CORES.get(arithmetic, _ALIGNED) < _ALIGNED,
+        aligned=min(ALIGNED, aligned * ON_TENSOR_CORES.get(arithmetic, ALIGNED)),
         single=has["single"],
         double=arithmetic == "FP64" or has["double"],
+        older=has["older"],
         update=kind == OPTIMIZER or has["update"],
         planar=has["planar"],
         is_loss=kind == SOFTMAX and has["loss"],

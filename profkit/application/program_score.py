@@ -39,19 +39,20 @@ _CATEGORIES: Mapping[str, frozenset[str]] = {
     "python_host": frozenset({"launch_bound", "data_loader"}),
 }
 """Categories of rules by the words of labels; others are the same word."""
-_SWITCHES: Mapping[str, str] = {
-    "remove-item": "synchronization",
-    "one-read": "synchronization",
-    "log-every-20": "synchronization",
-    "pad-vocabulary": "unaligned_products",
-    "no-empty-cache": "allocation",
-    "float32": "double_precision",
+_SWITCHES: Mapping[str, tuple[str, ...]] = {
+    "remove-item": ("synchronization", "data_loader"),
+    "one-read": ("synchronization",),
+    "log-every-20": ("synchronization",),
+    "pad-vocabulary": ("unaligned_products",),
+    "no-empty-cache": ("allocation",),
+    "float32": ("double_precision",),
 }
 """Rules by the names of changes that no switch makes."""
 
 
 class _Change(Struct, frozen=True):
     gain: float
+    gains: tuple[float, ...] = ()
 
 
 class _Summary(Struct, frozen=True):
@@ -87,7 +88,7 @@ def judge_program(folder: Path, rules: Sequence[Rule]) -> ProgramScore:
         item.rule.category for item in found if item.rule.category != BUSY_KERNELS
     )
     likely = {item.rule.category: item.speedup for item in reversed(found)}
-    known = [_change(name, each.gain, found, rules) for name, each in measured.changes.items()]
+    known = [_change(name, each, found, rules) for name, each in measured.changes.items()]
     groups = application.groups
     return ProgramScore(
         name=folder.name,
@@ -111,11 +112,11 @@ def _measured(path: Path) -> _Summary:
 
 
 def _change(
-    name: str, gain: float, found: Sequence[Finding], rules: Sequence[Rule]
+    name: str, change: _Change, found: Sequence[Finding], rules: Sequence[Rule]
 ) -> ChangeScore | None:
     """The measured and the estimated gain of a change; None for one that no rule is about."""
     meant = [rule.name for rule in rules if rule.switches and rule.switches[0] == name]
-    meant += [_SWITCHES[name]] if name in _SWITCHES else []
+    meant += _SWITCHES.get(name, ())
     meant += [rule.name for rule in rules if name in rule.switches[1:]]
     if not meant:
         return None
@@ -123,4 +124,12 @@ def _change(
     item = next((items[rule] for rule in meant if rule in items), None)
     low, high = item.range if item else (1.0, 1.0)
     likely = item.speedup if item else 1.0
-    return ChangeScore(name=name, measured=gain, low=low, likely=likely, high=high)
+    rounds = change.gains or (change.gain,)
+    return ChangeScore(
+        name=name,
+        measured=change.gain,
+        rounds=(min(rounds), max(rounds)),
+        low=low,
+        likely=likely,
+        high=high,
+    )

@@ -55,6 +55,7 @@ _APART = (
     0.05  # of the shorter call time of two threads, chosen: less overlap is one after the other
 )
 
+_WOKEN = 500 * US  # ns, chosen: JAX goes on 30 to 320 µs after the GPU's last work (H100)
 _RETURN = 2 * US  # ns, chosen: a synchronization that finds its work done
 _LOOKED_BACK = 1000  # calls, chosen: to the thread's previous call
 LONG_GAP = 100 * US
@@ -65,6 +66,7 @@ WorkRole = Literal["kernel", "communication", "copy", "fill", "graph"]
 
 _COLLECTIVE = re.compile(r"nccl|nvshmem", re.IGNORECASE)
 _WAITS_FOR_EVENT = re.compile(r"StreamWaitEvent")
+_ASKS = re.compile(r"LaunchHostFunc|StreamAddCallback")
 _RECORDS_EVENT = re.compile(r"EventRecord")
 
 
@@ -674,6 +676,21 @@ class _Recorded(Graph):
                 waited = last >= 0 and self.works[last].end > call.start
                 if waited and call.end - self.works[last].end < _BLOCKED:
                     self._link_wait(call, last, usual[call.name])
+        self._link_silent(lanes, ended)
+
+    def _link_silent(self, lanes: set[int], ended: _Ordered) -> None:
+        """Waits without a call, such as of XLA: a thread does nothing for long after it asked for a
+        callback, until the GPU has nothing left to do."""
+        previous: dict[int, Call] = {}
+        for call in self.calls:
+            before, previous[call.lane] = previous.get(call.lane), call
+            if before is None or call.gap <= LONG_GAP or not _ASKS.search(before.name):
+                continue
+            last = ended.last(call.start)
+            end = self.works[last].end if last >= 0 else -math.inf
+            if call.lane in lanes and end > before.end and call.start - end < _WOKEN:
+                before.wait, before.end, call.gap = Wait(last, 0.0), end, call.start - end
+                before.role = "wait"
 
     def _link_blocked(self, call: Call, started: _Ordered, usual: float) -> None:
         """A launch that waited for room in the queue: until earlier work started.

@@ -122,10 +122,10 @@ def merge(replay: Replay, row: Sequence[int], duration: float, calls: int = 1) -
         if place >= calls:
             work.stream_lag = min(work.stream_lag, 0.0)
             if work.call >= 0 and len(replay.calls[work.call].works) == 1:
-                _drop(replay, work.call)
+                drop(replay, work.call)
 
 
-def _drop(replay: Replay, index: int) -> None:
+def drop(replay: Replay, index: int) -> None:
     """Leave a call out, with the host's time and calls from the launch before it on."""
     lane = replay.calls[index].lane
     replay.calls[index].wait = None

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from itertools import accumulate
@@ -29,6 +29,7 @@ from profkit.application.replay import (
     replay_of,
     step_time,
 )
+from profkit.application.sequences import PASSES, drop
 from profkit.application.steps import Steps
 from profkit.timeline.events import Events
 
@@ -44,6 +45,9 @@ USUAL_HOST = 0.65
 0.70 in programs of torch on an H200."""
 _HIDDEN_HOST = 0.01  # of a step, chosen: a host that changes no more is hidden behind the GPU
 _HALVINGS = 8  # chosen: the host's share is then known to 0.3%
+_TO_DEVICE = "host to device"
+_LEAST_CAPTURED = 8  # launches of a graph, chosen: fewer between two waits are worth no capture
+_OF_A_READ = 4  # kernels, chosen: a norm, its root, a comparison, a cast
 _QUICK_CALL = 2 * US  # ns, chosen: a CUDA call that does nothing but queue
 
 _OF_CALL, _OF_WORK = (  # ten times faster than copy.copy
@@ -251,8 +255,11 @@ def host_work(replay: Replay) -> list[HostWork]:
                 pending[lane].append(index)
             if not call.works and call.role != "wait":
                 continue
+            works = [replay.works[work] for work in call.works]
+            copies = any(map(_is_data, works))
+            if works and not copies and all(work.direction == _TO_DEVICE for work in works):
+                continue  # a few values before the data
             waits, waited[lane] = waited[lane], ()
-            copies = any(_is_data(replay.works[work]) for work in call.works)
             if repetition and (waits or copies or call.role == "wait"):
                 on_results = bool(waits) and not copies
                 found += [HostWork(place, waits, on_results) for place in pending[lane]]
@@ -264,7 +271,7 @@ def host_work(replay: Replay) -> list[HostWork]:
 
 def _is_data(work: Work) -> bool:
     """Whether a copy to the GPU is more than some values."""
-    return work.direction == "host to device" and work.size > SMALL_COPY
+    return work.direction == _TO_DEVICE and work.size > SMALL_COPY
 
 
 def _prefetch(replay: Replay) -> None:
@@ -339,18 +346,37 @@ def is_synchronization(call: Call, works: Sequence[Work]) -> bool:
 
 
 def _let_run_ahead(replay: Replay) -> None:
-    """The host waits for nothing, and reads no small results."""
+    """The host waits for nothing, and reads no small results; a few kernels between two reads are
+    of what the second reads."""
     reads = False
-    for call in replay.calls:
-        works = [replay.works[index] for index in call.works]
+    between: list[int] | None = None  # launches since the last read, None before the first
+    for index, call in enumerate(replay.calls):
         waits = is_synchronization(call, replay.works)
         if reads and waits:
             call.gap = call.own = 0.0
-        reads = any(_is_small_result(work) for work in works)
-        if reads or waits:
-            call.own, call.wait = 0.0 if reads else min(call.own, _QUICK_CALL), None
-        for work in works if reads else ():
-            work.duration = work.stream_lag = 0.0
+        reads = any(_is_small_result(replay.works[work]) for work in call.works)
+        if waits:
+            call.own, call.wait = min(call.own, _QUICK_CALL), None
+        if not reads:
+            if between is not None and call.works:
+                between.append(index)
+            continue
+        read = [index] if call.gap < LONG_GAP else []
+        if between and len(between) <= _OF_A_READ and _passes(replay, between):
+            read += between
+        for place in read:
+            drop(replay, place)
+            for work in replay.calls[place].works:
+                replay.works[work].duration = replay.works[work].stream_lag = 0.0
+        between = []
+
+
+def _passes(replay: Replay, calls: Sequence[int]) -> bool:
+    """Whether calls launch nothing but passes over memory."""
+    works = [replay.works[work] for index in calls for work in replay.calls[index].works]
+    return all(
+        work.role == "kernel" and replay.traits[work.group[0]].kind in PASSES for work in works
+    )
 
 
 def _is_small_result(work: Work) -> bool:
@@ -405,30 +431,52 @@ def _add_stream(replay: Replay, rank: int) -> int:
 def _capture(replay: Replay) -> None:
     """One launch for all work between two waits of the host, or pieces of host work."""
     apart = {work.index for work in host_work(replay)}
-    launched: dict[int, bool] = defaultdict(bool)  # by lane, whether a graph is open and launched
-    for index, call in enumerate(replay.calls):
-        if not _capturable(call, replay):
-            launched[call.lane] = False
+    for segment in list(_segments(replay, apart)):
+        launching = [index for index in segment if replay.calls[index].works]
+        if len(launching) < _LEAST_CAPTURED:
             continue
-        if index in apart:
-            launched[call.lane] = False
-        else:
-            call.gap = 0.0
-        follows = launched[call.lane]
-        call.wait = None
-        call.own = min(call.own, replay.launch) if call.works and not follows else 0.0
-        for work in (replay.works[place] for place in call.works if follows):
+        for index in segment:
+            call = replay.calls[index]
+            call.gap = call.gap if index in apart else 0.0
+            call.own, call.wait = (
+                min(call.own, replay.launch) if index == launching[0] else 0.0,
+                None,
+            )
+        for work in (replay.works[w] for index in launching[1:] for w in replay.calls[index].works):
             work.call_lag = -math.inf
             work.stream_lag = min(work.stream_lag, replay.gap)
-        launched[call.lane] = follows or bool(call.works)
+
+
+def _segments(replay: Replay, apart: Collection[int]) -> Iterator[list[int]]:
+    """Calls of a thread that may become a graph, from one wait or piece of host work to the next;
+    what the last step begins, the first one ends."""
+    open_calls: dict[int, list[int]] = defaultdict(list)
+    begun: dict[int, list[int]] = {}
+    for index, call in enumerate(replay.calls):
+        can = _capturable(call, replay)
+        if index in apart or not can:
+            segment = open_calls.pop(call.lane, [])
+            if begun.setdefault(call.lane, segment) is not segment:
+                yield segment
+        if can:
+            open_calls[call.lane].append(index)
+    for lane in {*open_calls, *begun}:
+        yield [*open_calls.get(lane, ()), *begun.get(lane, ())]
 
 
 def _capturable(call: Call, replay: Replay) -> bool:
     if call.role in {"wait", "allocation"}:
         return False
-    if call.wait and not call.wait.for_start:
+    works = [replay.works[index] for index in call.works]
+    if call.wait and not call.wait.for_start and not (works and all(map(_is_on_device, works))):
         return False
-    return not any(is_pageable(replay.works[index]) for index in call.works)
+    return not any(map(is_pageable, works))
+
+
+def _is_on_device(work: Work) -> bool:
+    """Whether work needs nothing of the host but a few values, which a graph has as constants."""
+    is_small = work.direction == _TO_DEVICE and work.size <= SMALL_COPY
+    return is_small or work.direction == "device to device" or work.role == "fill"
 
 
 def _run_side_by_side(replay: Replay, sm_count: int) -> None:

@@ -87,23 +87,25 @@ class StoryScore(Model, frozen=True, kw_only=True):
 
 
 class ChangeScore(Model, frozen=True, kw_only=True):
-    """A change of a program: its measured gain, and the estimate, 1 without a finding about it."""
+    """A change of a program: its measured gain, the lowest and the highest of its rounds, and the
+    estimate, 1 without a finding about it."""
 
     name: str
     measured: Real
+    rounds: tuple[Real, Real]
     low: Real
     likely: Real
     high: Real
 
     @property
     def is_within(self) -> bool:
-        """Whether the gain is in the range; of what was not found, whether it gains little."""
-        spread = NAMED_STORY if self.high == 1 else EXCEEDED
-        return self.low / spread <= self.measured <= self.high * spread
+        """Whether a gain is in the range; of what was not found, whether it gains little."""
+        is_reached = self.high == 1 or self.rounds[1] * EXCEEDED >= self.low
+        return is_reached and not self.is_exceeded
 
     @property
     def is_exceeded(self) -> bool:
-        return self.measured > self.high * (NAMED_STORY if self.high == 1 else EXCEEDED)
+        return self.rounds[0] > self.high * (NAMED_STORY if self.high == 1 else EXCEEDED)
 
 
 class GroupShare(Model, frozen=True):
