@@ -44,6 +44,7 @@ USUAL_HOST = 0.65
 """Of the recorded host time without a profiler, where that is not known: nsys 2025.5 left 0.61 to
 0.70 in programs of torch on an H200."""
 _HIDDEN_HOST = 0.01  # of a step, chosen: a host that changes no more is hidden behind the GPU
+_OTHER_STEPS = 1.15  # factor, chosen: more than a GPU's clock makes of the same steps
 _HALVINGS = 8  # chosen: the host's share is then known to 0.3%
 _TO_DEVICE = "host to device"
 _LEAST_CAPTURED = 8  # launches of a graph, chosen: fewer between two waits are worth no capture
@@ -137,6 +138,9 @@ class WhatIf:
         self.ranks = ranks = ranks_of(events, steps)
         self.replay = replay_of(events, ranks.steps)
         self.replay_error = step_time(self.replay) / self.replay.recorded - 1
+        fastest = step_time(_with_host(self.replay, _LEAST_HOST)) if known else 0.0
+        if known and fastest > known * 1e9 * _OTHER_STEPS:
+            known = None  # of other steps than the recorded ones
         if host is None:
             host = _host_share(self.replay, known * 1e9) if known else USUAL_HOST
         self.replay = _with_host(self.replay, host)
@@ -312,8 +316,13 @@ def _pin(replay: Replay) -> None:
         work.stream, work.stream_lag = stream, 0.0
     for work in replay.works:
         work.awaits = [wait for wait in work.awaits if wait.work not in moved]
+    copied: dict[int, bool] = {}  # by lane, whether the last call copied pageable memory to the GPU
     for call in replay.calls:
-        if not moved.isdisjoint(call.works) or (call.wait and call.wait.work in moved):
+        waits_for_copy = call.role == "wait" and copied.get(call.lane, False)
+        works = [replay.works[index] for index in call.works]
+        copied[call.lane] = any(work.pageable and work.direction == _TO_DEVICE for work in works)
+        is_moved = not moved.isdisjoint(call.works) or (call.wait and call.wait.work in moved)
+        if is_moved or waits_for_copy:
             call.own, call.wait = min(call.own, _QUICK_CALL), None
 
 
