@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 import math
 import re
+import shutil
 import tempfile
-from collections.abc import Mapping, Sequence
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -14,6 +17,8 @@ import msgspec
 from msgspec import Struct
 
 from profkit.capture import process
+from profkit.capture.watchdog import Stalled, Watchdog
+from profkit.core.atomic_file import write_atomic
 from profkit.execution.injection import Hook, injected
 from profkit.trial.switch import Switch
 
@@ -22,6 +27,9 @@ Limit = Literal["input", "host", "device", ""]
 Perturbation = Literal["rounding", "random", ""]
 _CHILD = Path(__file__).with_name("child") / "__init__.py"
 _MODULES = ("torch", "jax", "optax", "transformers.generation.utils")
+_LISTS = {"XLA_FLAGS": " ", "PYTORCH_CUDA_ALLOC_CONF": ","}  # variables, and what separates
+TIMED_OUT = 124  # as of timeout(1)
+_LOOK = 0.25  # s from one look at the time to the next
 _PREPARING = 5  # first units, which are no part of the measurement (as in `child.record`)
 _GROUPS = 10  # samples of a run, chosen: means of consecutive units, so that rare waits count
 _ERROR = re.compile(r"^\s*(?:[\w.]+\.)?\w*(?:Error|Exception|Interrupt|Exit|Unsupported)\b.*")
@@ -34,7 +42,8 @@ _LONGEST_REASON = 160  # characters, chosen: two lines of a terminal
 
 class Result(Struct, frozen=True):
     """A run. `times` are seconds of the units that count, `results` the numbers of each result by
-    series. `failure` is the reason why the run says nothing, "" where it does."""
+    series. `failure` is the reason why the run says nothing, "" where it does; one that `is_cut`
+    ended with the budget."""
 
     switches: tuple[str, ...]
     seconds: float
@@ -47,9 +56,11 @@ class Result(Struct, frozen=True):
     features: frozenset[str] = frozenset()
     applied: frozenset[str] = frozenset()
     facts: Mapping[str, float | str] = {}
+    modules: tuple[str, ...] = ()
     limit: Limit = ""
     stopped: bool = False
     perturbed: Perturbation = ""
+    is_cut: bool = False
     failure: str = ""
 
     @property
@@ -87,54 +98,152 @@ class _Record(Struct, frozen=True):
     features: list[str]
     applied: list[str]
     facts: dict[str, float | str]
+    modules: list[str]
+
+
+class Start:
+    """The program, started in a thread of its own. Without a plan it waits for one as soon as it
+    has imported torch or jax, and `modules` with it."""
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        environment: Mapping[str, str],
+        folder: Path | None,
+        modules: Sequence[str] = (),
+        variables: Mapping[str, str] | None = None,
+    ) -> None:
+        self.place = Path(tempfile.mkdtemp(prefix="profkit-try-"))
+        (self.place / "plan.modules").write_text("\n".join(modules), encoding="utf-8")
+        hooks = [Hook(module, _CHILD) for module in _MODULES]
+        self._environment = injected(environment, hooks, self.place / "log")
+        self._environment["PROFKIT_TRIAL"] = str(self.place / "plan")
+        for name, value in (variables or {}).items():
+            self._environment[name] = value.format(folder=self.place)
+        self._command, self._folder = command, folder
+        self._limit = _Limit()
+        self._chunks: list[str] = []
+        self._end: process.Finished | Exception | None = None
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def begin(self) -> Start:
+        """Start the program."""
+        self._thread.start()
+        return self
+
+    def _run(self) -> None:
+        try:
+            self._end = process.run(
+                self._command,
+                environment=self._environment,
+                folder=self._folder,
+                watchdog=self._limit,
+                on_text=self._chunks.append,
+            )
+        except Exception as error:
+            self._end = error
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether it was started and has not ended already."""
+        return self._thread.is_alive()
+
+    def go_on(self, plan: object) -> None:
+        """Start it, or let it go on, by a plan."""
+        write_atomic(self.place / "plan", json.dumps(plan))
+        if not self.is_waiting:
+            self.begin()
+
+    def finish(self, timeout: float) -> process.Finished:
+        """Wait for its end; exit status 124 after `timeout` seconds."""
+        started = time.monotonic()
+        self._limit.deadline = started + timeout
+        self._thread.join()
+        seconds = time.monotonic() - started
+        if isinstance(self._end, Stalled):
+            return process.Finished(TIMED_OUT, seconds, "".join(self._chunks))
+        if isinstance(self._end, Exception):
+            raise self._end
+        assert self._end is not None
+        return process.Finished(self._end.status, seconds, self._end.output)
+
+    def discard(self) -> None:
+        """End it, if it still runs, and remove what it wrote."""
+        self._limit.deadline = 0.0
+        if self._thread.is_alive():
+            self._thread.join()
+        shutil.rmtree(self.place, ignore_errors=True)
+
+
+class _Limit(Watchdog):
+    """Ends a program at a time that is set while it runs."""
+
+    def __init__(self) -> None:
+        super().__init__(math.inf, math.inf, period=_LOOK)
+        self.deadline = math.inf
+
+    def barks(self, root: int) -> bool:  # noqa: ARG002
+        return time.monotonic() > self.deadline
+
+    def interrupt(self, supervisor: object) -> None:
+        """Nothing: a run that is late says nothing."""
 
 
 def run_program(
-    command: Sequence[str],
+    start: Start,
     switches: Sequence[Switch],
     extent: Extent,
     *,
-    environment: Mapping[str, str],
     timeout: float,
     perturb: Perturbation = "",
-    folder: Path | None = None,
+    meanwhile: Callable[[], None] = lambda: None,
 ) -> Result:
-    """Run the program once; a failure of it is a result.
+    """Have a program run once; a failure of it is a result. `meanwhile` is called when it runs.
 
     Raises EnvironmentProblem where the program can't be started.
     """
-    with tempfile.TemporaryDirectory(prefix="profkit-try-") as temporary:
-        place = Path(temporary)
-        plan = {
-            "folder": temporary,
-            "unit": extent.unit,
-            "units": extent.units,
-            "window": extent.window,
-            "perturb": perturb,
-            "switches": [switch.hook for switch in switches if switch.hook],
-        }
-        (place / "plan").write_text(json.dumps(plan), encoding="utf-8")
-        hooks = [Hook(module, _CHILD) for module in _MODULES]
-        variables = injected(environment, hooks, place / "log") | {
-            "PROFKIT_TRIAL": str(place / "plan"),
-            **{
-                name: value.format(folder=temporary)
-                for switch in switches
-                for name, value in _extended(switch.environment, environment).items()
-            },
-        }
-        names = tuple(switch.name for switch in switches)
-        try:
-            end = process.run(command, environment=variables, timeout=timeout, folder=folder)
-        except process.TimedOut as late:
-            reason = f"ended after {late.seconds:.0f} s: {_reason(late.output)}".rstrip(": ")
-            return Result(names, late.seconds, 124, late.output, failure=reason)
-        records = [_read(path) for path in sorted(place.glob("*.json"))]
-        log = place / "log"
+    names = tuple(switch.name for switch in switches)
+    plan = {
+        "folder": str(start.place),
+        "unit": extent.unit,
+        "units": extent.units,
+        "window": extent.window,
+        "perturb": perturb,
+        "switches": [switch.hook for switch in switches if switch.hook],
+    }
+    try:
+        start.go_on(plan)
+        meanwhile()
+        end = start.finish(timeout)
+        records = [_read(path) for path in sorted(start.place.glob("*.json"))]
+        log = start.place / "log"
         problem = log.read_text("utf-8").strip().rpartition("\n")[2] if log.exists() else ""
-    printed = _printed(end.output)
-    result = Result(names, end.seconds, end.status, end.output, results=printed, perturbed=perturb)
+    finally:
+        start.discard()
+    if end.status == TIMED_OUT:
+        reason = f"ended after {end.seconds:.0f} s: {_reason(end.output)}".rstrip(": ")
+        return Result(names, end.seconds, end.status, end.output, failure=reason)
+    result = Result(
+        names,
+        end.seconds,
+        end.status,
+        end.output,
+        results=_printed(end.output),
+        applied=frozenset(switch.name for switch in switches if not switch.hook),
+        perturbed=perturb,
+    )
     return _result(result, records, extent, problem)
+
+
+def variables_of(switches: Sequence[Switch], environment: Mapping[str, str]) -> dict[str, str]:
+    """The variables of switches; options that are lists follow those of the environment."""
+    return {
+        name: f"{environment[name]}{_LISTS[name]}{value}"
+        if name in _LISTS and name in environment
+        else value
+        for switch in switches
+        for name, value in switch.environment.items()
+    }
 
 
 def masked(line: str) -> str:
@@ -151,16 +260,6 @@ def _printed(output: str) -> dict[str, list[list[float | None]]]:
             row = [number if math.isfinite(number) else None for number in numbers]
             rows.setdefault(masked(line), []).append(row)
     return rows
-
-
-def _extended(variables: Mapping[str, str], environment: Mapping[str, str]) -> dict[str, str]:
-    """Variables that are lists of options get theirs after those of the environment."""
-    signs = {"XLA_FLAGS": " ", "PYTORCH_CUDA_ALLOC_CONF": ","}
-    return {
-        name: environment[name] + signs[name] + value if name in signs and name in environment
-        else value
-        for name, value in variables.items()
-    }  # fmt: skip
 
 
 def _read(path: Path) -> _Record:
@@ -188,6 +287,7 @@ def _result(
         features=frozenset(record.features),
         applied=result.applied | frozenset(record.applied),
         facts=record.facts,
+        modules=tuple(record.modules),
         stopped=record.stopped,
     )
     unit = record.leading if extent.unit is None else extent.unit

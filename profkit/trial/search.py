@@ -138,6 +138,10 @@ def declared(combination: Combination) -> Changes:
     return max((switch.changes for switch in combination), key=_ORDER.index, default="nothing")
 
 
+class _Spent(Exception):
+    """The budget has ended a run."""
+
+
 @dataclass(eq=False)
 class _Search:
     measure: Measure
@@ -171,6 +175,8 @@ class _Search:
             self.run(())
         self.tell(" + ".join(switch.name for switch in combination) or "unchanged")
         result = self.measure(combination, perturb=perturb)
+        if result.is_cut and evidence.runs:
+            raise _Spent
         evidence.runs.append(result)
         if combination and combination not in evidence.combinations:
             evidence.combinations.append(combination)
@@ -223,6 +229,8 @@ def search(
         for level in _LEVELS:
             _extend(trial, candidates, level)
         _confirm(trial, candidates)
+    except _Spent:
+        pass
     except KeyboardInterrupt:
         evidence.interrupted = True
     tried = {switch for combination in evidence.combinations for switch in combination}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 import time
@@ -10,11 +11,20 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from profkit.core.errors import BadInput
 from profkit.trial import checks
 from profkit.trial.outcome import outcome
-from profkit.trial.run import Extent, Perturbation, Result, run_program
+from profkit.trial.run import (
+    TIMED_OUT,
+    Extent,
+    Perturbation,
+    Result,
+    Start,
+    run_program,
+    variables_of,
+)
 from profkit.trial.search import Combination, Evidence, best, search
 from profkit.trial.switch import Switch
 from profkit.trial.trial_file import TrialFile
@@ -23,6 +33,7 @@ WINDOW = 2.0  # s of units in a run, chosen: a fifth of the time that most progr
 _CACHES = {"TORCHINDUCTOR_CACHE_DIR": "inductor", "TRITON_CACHE_DIR": "triton"}
 _SLOWER = 4.0  # chosen: a run may take so many times the unchanged one's time
 _COMPILING = 120.0  # s that a run may take in addition, chosen: torch.compile of a large model
+_CORES = 8  # chosen: with fewer, imports would take time from the run that is measured
 _LARGEST_COPY = 2 << 30  # bytes, chosen: copied in seconds
 
 
@@ -46,38 +57,75 @@ def try_program(
     large to copy.
     """
     start = time.monotonic()
-    with _folder(subject) as (command, folder), tempfile.TemporaryDirectory() as made:
-        caches = {name: f"{made}/{kind}" for name, kind in _CACHES.items()}
-        environment = {**caches, **subject.environment}
-        extents = [Extent(window=WINDOW)]
-        longest: list[float] = []
-
-        def measure(switches: Combination, *, perturb: Perturbation = "") -> Result:
-            remaining = budget - (time.monotonic() - start)
-            limit = _SLOWER * longest[0] + _COMPILING if longest else remaining
-            result = run_program(
-                command,
-                switches,
-                extents[0],
-                environment=environment,
-                timeout=max(min(limit, remaining), 1.0),
-                perturb=perturb,
-                folder=folder,
-            )
-            if not longest:
-                longest.append(result.seconds)
-                stop = result.units if result.stopped else 0
-                extents[0] = Extent(result.unit, stop)
-            return result
-
+    with _runner(subject, budget) as measure:
         evidence = search(measure, switches, budget, time.monotonic, lambda name: tell(name, ""))
         checked = _checked(evidence) if evidence.unchanged else ""
         if not checked and not evidence.interrupted and (chosen := best(evidence, "precision")):
             tell("whole program", "")
-            extents[0] = Extent()
+            measure.extent = Extent()
             checked = _compared(measure(()), measure(chosen))
     seconds = time.monotonic() - start
     return outcome(evidence, subject.command, budget, seconds, checked)
+
+
+class _Runner:
+    """Runs the program; while a run goes on, the next process imports its libraries."""
+
+    def __init__(self, subject: Subject, folder: Path | None, caches: str, budget: float) -> None:
+        made = {name: f"{caches}/{kind}" for name, kind in _CACHES.items()}
+        self.environment = {**made, **subject.environment}
+        self.command, self.folder = subject.command, folder
+        self.end = time.monotonic() + budget
+        self.extent = Extent(window=WINDOW)
+        self.first: Result | None = None
+        self.waiting: Start | None = None
+
+    def __call__(self, switches: Combination, *, perturb: Perturbation = "") -> Result:
+        remaining = self.end - time.monotonic()
+        limit = _SLOWER * self.first.seconds + _COMPILING if self.first else remaining
+        result = run_program(
+            self._start(variables_of(switches, self.environment)),
+            switches,
+            self.extent,
+            timeout=max(min(limit, remaining), 1.0),
+            perturb=perturb,
+            meanwhile=self._prepare,
+        )
+        if result.status == TIMED_OUT and remaining < limit:
+            return replace(result, is_cut=True)
+        if self.first is None:
+            self.first = result
+            self.extent = Extent(result.unit, result.units if result.stopped else 0)
+        return result
+
+    def _start(self, variables: Mapping[str, str]) -> Start:
+        """What waits, where it has the same variables, or a new process."""
+        if self.waiting is not None and self.waiting.is_waiting and not variables:
+            waiting, self.waiting = self.waiting, None
+            return waiting
+        return Start(self.command, self.environment, self.folder, variables=variables)
+
+    def _prepare(self) -> None:
+        first, cores = self.first, len(os.sched_getaffinity(0))
+        is_useful = first and first.modules and first.limit != "input" and cores >= _CORES
+        if first and is_useful and self.waiting is None:
+            self.waiting = Start(self.command, self.environment, self.folder, first.modules)
+            self.waiting.begin()
+
+    def discard(self) -> None:
+        """End what waits."""
+        if self.waiting is not None:
+            self.waiting.discard()
+
+
+@contextmanager
+def _runner(subject: Subject, budget: float) -> Iterator[_Runner]:
+    with _folder(subject) as (command, folder), tempfile.TemporaryDirectory() as caches:
+        runner = _Runner(replace(subject, command=command), folder, caches, budget)
+        try:
+            yield runner
+        finally:
+            runner.discard()
 
 
 def _checked(evidence: Evidence) -> str:

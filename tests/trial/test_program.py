@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from profkit.trial.checks import judged
-from profkit.trial.run import WALL, Extent, Result, run_program
+from profkit.trial.run import WALL, Extent, Result, Start, run_program
 from profkit.trial.switch import all_switches
 
 SWITCHES = {switch.name: switch for switch in all_switches()}
@@ -41,8 +41,8 @@ def training(tmp_path: Path) -> tuple[str, ...]:
 
 def run(command: tuple[str, ...], *names: str, extent: Extent | None = None) -> Result:
     chosen = [SWITCHES[name] for name in names]
-    environment = dict(os.environ)
-    return run_program(command, chosen, extent or Extent(), environment=environment, timeout=120)
+    start = Start(command, dict(os.environ), None)
+    return run_program(start, chosen, extent or Extent(), timeout=120)
 
 
 def test_switches_of_a_training_program(training: tuple[str, ...]) -> None:

@@ -8,22 +8,47 @@ from __future__ import annotations
 
 import json
 import os
+import time
+from contextlib import suppress
+from importlib import import_module
 from types import ModuleType
 from typing import Any
 
 from .record import Record
 from .switching import load_switches
 
+_POLLED = 0.002  # s, chosen: no time beside that of a run
 _programs: Any = {}
+_imported: list[ModuleType] = []
 
 
 def install(module: ModuleType) -> None:
     """Hook into a library that has just been imported."""
-    with open(os.environ["PROFKIT_TRIAL"], encoding="utf-8") as file:
-        plan = json.load(file)
-    if "record" not in _programs:
+    _imported.append(module)
+    if len(_imported) == 1:
+        _programs["plan"] = plan = _plan(os.environ["PROFKIT_TRIAL"])
         _programs["record"] = Record(plan)
-    record = _programs["record"]
+        for library in _imported[:]:
+            _hook(library)
+    elif "record" in _programs:
+        _hook(module)
+
+
+def _plan(path: str) -> Any:
+    """The plan to follow, once it is there; until then what the program will import is imported."""
+    if not os.path.exists(path):
+        with open(f"{path}.modules", encoding="utf-8") as names:
+            for name in names.read().split():
+                with suppress(Exception):
+                    import_module(name)
+        while not os.path.exists(path):
+            time.sleep(_POLLED)
+    with open(path, encoding="utf-8") as file:
+        return json.load(file)
+
+
+def _hook(module: ModuleType) -> None:
+    plan, record = _programs["plan"], _programs["record"]
     name = module.__name__
     if name == "torch":
         from .torch_program import TorchProgram

@@ -100,11 +100,20 @@ class Record:
             "features": sorted(self.features),
             "applied": sorted(self.applied),
             "facts": self.facts,
+            "modules": self._modules(),
         }
         path = os.path.join(self.plan["folder"], f"{self.process}.json")
         with open(f"{path}.part", "w", encoding="utf-8") as file:
             json.dump(document, file)
         os.replace(f"{path}.part", path)
+
+    def _modules(self) -> list[str]:
+        """Modules of installed packages, in the order of their import."""
+        return [
+            name
+            for name, module in list(sys.modules.items())
+            if "-packages" in str(getattr(getattr(module, "__spec__", None), "origin", ""))
+        ]
 
     def _startup(self) -> float:
         first = min((row[0][0] for row in self.marks.values()), default=self.started)
