@@ -190,6 +190,19 @@ class _Limit(Watchdog):
 
 
 def run_program(
+    command: Sequence[str],
+    switches: Sequence[Switch],
+    extent: Extent,
+    *,
+    environment: Mapping[str, str],
+    timeout: float,
+) -> Result:
+    """Run a program once, as `run_started`."""
+    start = Start(command, environment, None, variables=variables_of(switches, environment))
+    return run_started(start, switches, extent, timeout=timeout)
+
+
+def run_started(
     start: Start,
     switches: Sequence[Switch],
     extent: Extent,

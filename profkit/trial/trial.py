@@ -22,7 +22,7 @@ from profkit.trial.run import (
     Perturbation,
     Result,
     Start,
-    run_program,
+    run_started,
     variables_of,
 )
 from profkit.trial.search import Combination, Evidence, best, search
@@ -83,7 +83,7 @@ class _Runner:
     def __call__(self, switches: Combination, *, perturb: Perturbation = "") -> Result:
         remaining = self.end - time.monotonic()
         limit = _SLOWER * self.first.seconds + _COMPILING if self.first else remaining
-        result = run_program(
+        result = run_started(
             self._start(variables_of(switches, self.environment)),
             switches,
             self.extent,
