@@ -170,7 +170,7 @@ class _Reader:
         self._causes = [
             item for item in found if item.rule.category != _BUSY_KERNELS and item.range[1] >= WORTH
         ]
-        self._checklist = run.report.checklist() if run.report else None
+        self._checklist = run.checklist
         self._groups = tuple(self._grouped())
 
     def answer(self) -> Answer:

@@ -25,6 +25,7 @@ from profkit.application.steps import first_rank as first_rank
 from profkit.core.errors import BadInput
 from profkit.core.integrity import check_unchanged
 from profkit.core.typed_file import read_file
+from profkit.rules.checklist import Checklist
 from profkit.runs.run import read_manifest
 from profkit.timeline import RUN_FILE
 from profkit.timeline.events import Events
@@ -54,6 +55,11 @@ class ApplicationRun(Struct, frozen=True, eq=False, dict=True):
     def known_step(self) -> float | None:
         """Seconds of a step without a profiler, to which a replay scales the host's times."""
         return self.unprofiled.seconds if self.unprofiled else None
+
+    @cached_property
+    def checklist(self) -> Checklist | None:
+        """What the report says of the picked kernels."""
+        return self.report.checklist() if self.report else None
 
     @cached_property
     def ranks(self) -> Ranks:

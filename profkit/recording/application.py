@@ -19,6 +19,7 @@ from msgspec import structs
 
 from profkit.analysis.report import Report, load
 from profkit.application.answer import Answer, answer
+from profkit.application.causes import replayed
 from profkit.application.kernel_kinds import COMMUNICATION, kernel_kind
 from profkit.application.parts import step_parts
 from profkit.application.picks_file import (
@@ -45,7 +46,7 @@ from profkit.core.typed_file import encode, read_file
 from profkit.page.application import application_section, page_without_report
 from profkit.page.page import RunParts, page_html
 from profkit.recording.application_plan import PLAN, ApplicationPlan, save_plan
-from profkit.recording.launch_filter import LaunchFilter, by_invocation, in_sequence, own_device
+from profkit.recording.launch_filter import LaunchFilter, launch_filter, own_device
 from profkit.recording.recording import Profiling, Recorded, Tell, refuse_nonsense
 from profkit.recording.selection import cost, passes
 from profkit.recording.unprofiled import WINDOW, unprofiled_step
@@ -70,6 +71,7 @@ _LEFT_OUT = "left out: no time within --budget"
 _TOO_LONG = "left out: ncu takes long; --budget TIME"
 _REPLAYS = 30.0  # s of ncu without a budget. Chosen: then a profile takes about a minute
 _WORTH_A_RUN = 0.05  # of the step, chosen: kernels that ncu passed over and starts again for
+_HIDDEN_HOST = 0.01  # of a step, chosen: as in what_if, which then takes the host's usual share
 _LOCKSTEP = ("--communicator-shmem-num-peers", "--lockstep-kernel-launch")
 
 
@@ -145,7 +147,7 @@ class _Application(Profiling):
                     picks += _collectives(kernels, first_rank(steps))
             if self._is_run and self._unprofiled is None:
                 self._keep("unprofiled")
-                self._unprofiled = self._measured(steps)
+                self._unprofiled = self._measured(events)
             program = _Program(kernels, steps, self._recording_time)
             report, failure = self._profiled(program, picks)
             self._write_picks()
@@ -248,7 +250,7 @@ class _Application(Profiling):
         self, program: ApplicationRun, result: Answer, report: Report | None
     ) -> Manifest:
         """Write the page, and what ncu's report says of the kernels; the run's manifest."""
-        checklist = report.checklist() if report else None
+        checklist = program.checklist
         if report is None or not checklist:
             self.write("report.html", page_without_report(program))
             return self.manifest(report, report.path.name if report else "")
@@ -341,9 +343,11 @@ class _Application(Profiling):
         """Seconds that the program took under nsys."""
         return sum(stage.seconds for stage in self.stages if stage.name == _RECORDING[0])
 
-    def _measured(self, steps: Sequence[Steps]) -> UnprofiledStep | None:
-        """A step's time without a profiler; None where it can't be had."""
-        if not steps:
+    def _measured(self, events: Events) -> UnprofiledStep | None:
+        """A step's time without a profiler; None where it can't be had, or says nothing about the
+        host, which is hidden behind the GPU."""
+        steps = steady_steps(events, self.plan.step)
+        if not steps or not _host_matters(events, steps):
             return None
         limit = min(self._recording_time + WINDOW, self._left() - self._recording_time)
         if limit < WINDOW:
@@ -381,7 +385,7 @@ class _Application(Profiling):
             if is_repeated and sum(pick.share for pick in rest) < _WORTH_A_RUN:
                 break
             self._keep("ncu")
-            fitting, selection = self._fitting(program, rest, is_repeated=is_repeated)
+            fitting, selection = self._fitting(program, rest)
             left_out.update(set(rest) - set(fitting))
             if selection is None:
                 break
@@ -419,16 +423,11 @@ class _Application(Profiling):
         )
 
     def _fitting(
-        self, program: _Program, picks: Sequence[Pick], *, is_repeated: bool
+        self, program: _Program, picks: Sequence[Pick]
     ) -> tuple[Sequence[Pick], LaunchFilter | None]:
         """The picks that there is time for, those of each group that take most of it first, and
-        the filter for them.
-
-        What ncu doesn't meet by invocation it may in sequence, and the other way round: kernels of
-        cuBLAS and cuDNN behind a profiled launch (2025.3, H200).
-        """
+        the filter for them."""
         replays = passes(self.options())
-        numbered = not is_repeated and not self.plan.collectives
         room = _REPLAYS if self.plan.budget is None else self._left() - program.seconds
         ordered = sorted(picks, key=lambda pick: -pick.share)
         firsts = {pick.group: pick for pick in reversed(ordered)}.values()
@@ -436,9 +435,8 @@ class _Application(Profiling):
         selection: LaunchFilter | None = None
         fitting, count, beyond = 0, len(picks), len(picks) + 1
         while fitting < count < beyond:
-            chosen = (program.events, program.steps, ordered[:count])
-            tried = (by_invocation(*chosen) if numbered else None) or in_sequence(*chosen)
-            if cost(tried.durations, replays).seconds <= room:
+            tried = launch_filter(program.events, program.steps, ordered[:count])
+            if tried and cost(tried.durations, replays).seconds <= room:
                 fitting, selection = count, tried
             else:
                 beyond = count
@@ -457,7 +455,6 @@ class _Application(Profiling):
             nvtx=None,
             kernel=selection.kernel,
             invocations=selection.invocations,
-            launch_skip=selection.skip,
             launch_count=selection.launches * (program.processes if device is None else 1),
             device=device,
             kill=program.processes == 1,
@@ -494,11 +491,24 @@ class _Application(Profiling):
         if self.plan.compress:
             recorded = self.compress(recorded)
         with self.stage("read"):
-            load(recorded).summary  # noqa: B018  (one that can't be read must not replace another)
+            if earlier is not None:  # one that can't be read must not replace another
+                load(recorded).summary  # noqa: B018
             path = recorded.replace(self.folder / f"{self.plan.name}{recorded.suffix}")
             report = load(path)
-            report.summary  # noqa: B018  (analysis is part of this stage's time)
+            try:
+                report.summary  # noqa: B018  (analysis is part of this stage's time)
+            except ProfkitError:
+                path.unlink()
+                raise
         return report
+
+
+def _host_matters(events: Events, steps: Sequence[Steps]) -> bool:
+    """Whether a step gets faster where the host does."""
+    recorded, usual = replayed(events, steps, host=1.0), replayed(events, steps)
+    if recorded is None or usual is None:
+        return False
+    return recorded.present - usual.present >= _HIDDEN_HOST * recorded.present
 
 
 def _picks(events: Events, steps: Sequence[Steps], explain: float) -> tuple[Pick, ...]:

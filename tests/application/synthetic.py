@@ -221,10 +221,11 @@ class Host:
         grid: Extent = (132, 1, 1),
         block: Extent = (128, 1, 1),
         after: int = 0,
+        by: str = "cudaLaunchKernel",
     ) -> tuple[int, int]:
         """A kernel; `after` is a time that it also waits for. Its start and end."""
         where, called = self.stream(stream), self.now
-        call = self.call("cudaLaunchKernel", self.launch_cost)
+        call = self.call(by, self.launch_cost)
         start = max(self._start(called, where), after)
         self.recording.kernel(name, start, start + time, call, where, grid, block)
         self.free[where] = start + time

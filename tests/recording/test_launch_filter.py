@@ -12,7 +12,7 @@ from profkit.application.parts import step_parts
 from profkit.application.ranking import ranking
 from profkit.application.score import side_of
 from profkit.application.steps import steady_steps
-from profkit.recording.launch_filter import LaunchFilter, by_invocation, in_sequence, own_device
+from profkit.recording.launch_filter import LaunchFilter, launch_filter, own_device
 from profkit.timeline.events import Events
 from tests.application.synthetic import MS, US, Host, Recording
 from tests.conftest import story_folder
@@ -26,20 +26,28 @@ NAMES = (
 
 
 def taken(events: Events, selection: LaunchFilter | None) -> list[tuple[int, int]]:
-    """What ncu takes: names and configurations."""
+    """What ncu 2025.3 takes: names and configurations. A matching launch by an extended call that
+    comes after one by a plain call is passed over."""
     assert selection
-    kernels, invocations = events.kernels, Counter[int]()
+    kernels, invocations, is_plain = events.kernels, Counter[int](), False
     matching = []
     for row in range(len(kernels)):
         name = int(kernels.name[row])
-        invocations[name] += 1
-        numbered = not selection.invocations or invocations[name] in selection.invocations
-        if re.search(selection.kernel, events.kernel_names[name].name) and numbered:
-            matching.append((name, int(kernels.configuration[row])))
-    return matching[selection.skip or 0 :][: selection.launches]
+        if not re.search(selection.kernel, events.kernel_names[name].name):
+            continue
+        is_extended = "Ex" in events.call_names[events.calls.name[kernels.call[row]]]
+        if not (is_extended and is_plain):
+            invocations[name] += 1
+            if invocations[name] in selection.invocations:
+                matching.append((name, int(kernels.configuration[row])))
+        is_plain = not is_extended
+    return matching[: selection.launches]
 
 
-@settings(deadline=None, max_examples=25)
+CALLS = dict.fromkeys(NAMES[2:], "cuLaunchKernelEx")
+
+
+@settings(deadline=None, max_examples=40)
 @given(
     st.lists(
         st.tuples(st.integers(0, 3), st.integers(1, 3), st.integers(5, 80)),
@@ -47,9 +55,10 @@ def taken(events: Events, selection: LaunchFilter | None) -> list[tuple[int, int
     ),
     st.integers(2, 12),
     st.integers(1, 4),
+    st.booleans(),
 )  # fmt: skip
-def test_every_pick_is_taken_in_a_steady_step(
-    pattern: list[tuple[int, int, int]], steps: int, slow: int
+def test_every_pick_that_ncu_sees_is_taken(
+    pattern: list[tuple[int, int, int]], steps: int, slow: int, extended: bool
 ) -> None:
     recording = Recording()
     host = Host(recording, now=MS)
@@ -57,45 +66,44 @@ def test_every_pick_is_taken_in_a_steady_step(
         host.launch("warm_up", 3 * MS)
     for _ in range(steps):
         with host.range("step"):
-            for name, grid, time in pattern:
-                host.launch(NAMES[name], time * US, grid=(grid, 1, 1))
+            for index, grid, time in pattern:
+                name = NAMES[index]
+                call = CALLS.get(name, "cudaLaunchKernel") if extended else "cudaLaunchKernel"
+                host.launch(name, time * US, grid=(grid, 1, 1), by=call)
             host.synchronize()
     events = recording.events()
     found = steady_steps(events, "step")
     picks = ranking(events, step_parts(events, found[0])).picks
     wanted = {(pick.name, pick.configuration) for pick in picks}
-    numbered, sequence = by_invocation(events, found, picks), in_sequence(events, found, picks)
-    assert set(taken(events, numbered)) >= wanted
-    assert set(taken(events, sequence)) >= wanted
-    assert len(taken(events, sequence)) == sequence.launches <= len(pattern) + 2
-    assert numbered
-    assert len(taken(events, numbered)) == numbered.launches
+    selection = launch_filter(events, found, picks)
+    assert selection
+    met = set(taken(events, selection))
+    assert len(taken(events, selection)) == selection.launches
+    assert extended or met >= wanted
+    plain = {pair for pair in wanted if events.kernel_names[pair[0]].name not in CALLS}
+    assert met >= plain
+    if hidden := [pick for pick in picks if (pick.name, pick.configuration) not in met]:
+        again = launch_filter(events, found, hidden)  # alone they are seen
+        assert set(taken(events, again)) >= wanted - met
 
 
-def test_picks_are_not_directly_behind_one_another() -> None:
+def test_a_function_in_front_is_passed_over_in_place_of_a_pick() -> None:
     recording = Recording()
     host = Host(recording, now=MS)
-    pattern = [0, 0, 0, 1, 0, 2, 0, 3]
     for _ in range(8):
         with host.range("step"):
-            for name in pattern:
-                host.launch(NAMES[name], 50 * US)
+            host.launch(NAMES[0], 500 * US)
+            host.launch("gemm_with_bias", 5 * US, by="cuLaunchKernelEx")
+            host.launch(NAMES[2], 500 * US, by="cuLaunchKernelEx")
             host.synchronize()
     events = recording.events()
     found = steady_steps(events, "step")
     picks = ranking(events, step_parts(events, found[0])).picks
-    assert len(picks) > 2
-    selection = by_invocation(events, found, picks)
+    selection = launch_filter(events, found, picks)
     assert selection
-    counts = Counter[int]()
-    met, is_behind = set(), False
-    for name in pattern * 8:
-        counts[name] += 1
-        is_profiled = counts[name] in selection.invocations
-        if is_profiled and not is_behind:
-            met.add(name)
-        is_behind = is_profiled
-    assert {pick.name for pick in picks} <= met
+    assert "gemm_with_bias" in selection.kernel
+    names = {events.kernel_names[name].name for name, _ in taken(events, selection)}
+    assert names >= {NAMES[0], NAMES[2]}
 
 
 def test_ranks_with_a_gpu_each_are_told_apart_by_it() -> None:
@@ -111,26 +119,12 @@ def test_ranks_with_a_gpu_each_are_told_apart_by_it() -> None:
     assert [own_device(events, each.process) for each in found] == [0, 1]
 
 
-def test_a_kernel_that_was_missed_begins_its_own_recording() -> None:
-    recording = Recording()
-    host = Host(recording, now=MS)
-    for _ in range(6):
-        with host.range("step"):
-            for name, grid in ((NAMES[0], 1), (NAMES[2], 1), (NAMES[2], 4), (NAMES[2], 2)):
-                host.launch(name, 50 * US, grid=(grid, 1, 1))
-            host.synchronize()
-    events = recording.events()
-    found = steady_steps(events)
-    for pick in ranking(events, step_parts(events, found[0])).picks:
-        launches = taken(events, in_sequence(events, found, [pick]))
-        assert launches[0] == (pick.name, pick.configuration)
-
-
 def test_the_recorded_step_of_a_gpt_needs_few_launches() -> None:
     events = side_of(story_folder("gpt_optimizer"), "before")
     found = steady_steps(events)
     picks = ranking(events, step_parts(events, found[0])).picks
-    selection = by_invocation(events, found, picks)
-    assert set(taken(events, selection)) >= {(pick.name, pick.configuration) for pick in picks}
+    selection = launch_filter(events, found, picks)
+    wanted = {(pick.name, pick.configuration) for pick in picks}
+    assert len(wanted & set(taken(events, selection))) >= 0.8 * len(wanted)
     assert selection
     assert selection.launches <= 2 * len(picks)
