@@ -34,6 +34,7 @@ from profkit.study import matrix, plan_format, progress
 from profkit.study.summary_format import BaselineFile
 from profkit.timing import cell, compare_view, latency_format, optimum
 from profkit.trial import kernels as kernel_trial
+from profkit.trial import trial_file
 
 SCHEMAS = Path(__file__).parent.parent / "profkit" / "schemas"
 _WIDTH = 96  # characters: chosen as for the code
@@ -81,6 +82,7 @@ FORMATS: Mapping[str, tuple[type[Model] | tuple[type[Model], ...], str]] = {
         "profkit analyze --format json, of an nsys SQLite export",
     ),
     "time": (latency_format.LatencyFile, "profkit time --format json, and --save"),
+    "try": (trial_file.TrialFile, "profkit try -- PROGRAM --format json"),
     "try-kernels": (kernel_trial.KernelTrial, "profkit try TARGET --format json"),
     "without-counters": (
         without_counters_view.WithoutCountersFile,

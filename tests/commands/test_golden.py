@@ -32,7 +32,7 @@ Cli = Callable[..., Result]
 Golden = Callable[[str, str], str]
 GOLDEN = ROOT / "tests" / "data" / "golden"
 CASES: Mapping[str, list[str]] = yaml.safe_load((GOLDEN / "cases.yaml").read_text("utf-8"))
-MEASURING = {"profile", "optimize", "calibrate", "ceilings", "baseline run", "doctor", "mcp"}
+MEASURING = {"profile", "optimize", "calibrate", "ceilings", "baseline run", "doctor", "mcp", "try"}
 """Verbs that need a GPU, show this machine, or serve: errors and help have goldens."""
 WIDTH = "100"
 LONG = 2_000
