@@ -137,10 +137,10 @@ def _reasons(answer: Answer, short: Mapping[str, str]) -> Iterator[str]:
 def _fix(item: PlanItem, actions: int | None) -> doc.Item:
     gain = factor_range(item.likely, item.low, item.ceiling)
     about = [": ", doc.code(literal(item.part))] if item.part else []
-    proof = [f"profkit try {item.switches[0]} -- PROGRAM proves it"] if item.switches else []
-    return doc.Item(
-        doc.styled(f"{gain}  {item.finding}", *about), lines=(*item.actions[:actions], *proof)
-    )
+    lines = item.actions[:actions]
+    if item.switches:  # the last action measures it
+        lines = (*lines[: len(item.actions) - 1], item.actions[-1])
+    return doc.Item(doc.styled(f"{gain}  {item.finding}", *about), lines=lines)
 
 
 def _next_commands(answer: Answer, folder: str) -> tuple[str, ...]:

@@ -440,9 +440,10 @@ def _add_stream(replay: Replay, rank: int) -> int:
 def _capture(replay: Replay) -> None:
     """One launch for all work between two waits of the host, or pieces of host work."""
     apart = {work.index for work in host_work(replay)}
-    for segment in list(_segments(replay, apart)):
+    segments = list(_segments(replay, apart))
+    for segment in segments:
         launching = [index for index in segment if replay.calls[index].works]
-        if len(launching) < _LEAST_CAPTURED:
+        if len(launching) < _LEAST_CAPTURED and len(segments) > 1:
             continue
         for index in segment:
             call = replay.calls[index]

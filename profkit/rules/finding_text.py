@@ -203,7 +203,7 @@ def _bound(item: Finding, estimate: Estimate) -> Iterator[str]:
     """What bounds the time after a fix."""
     time = number(estimate.bound_seconds, "s")
     if item.rule.about == "application":
-        yield f"about {factor(estimate.high)} by replay ({time} of a step left)"
+        yield f"by replay and what recorded changes gained; {time} of a step left at best"
     elif item.group is None:
         parts = " and ".join(f"all {region.PARTS[name]}" for name in item.rule.relieves)
         most = f"{factor(estimate.high)} if {parts} disappear ({time} left)"
@@ -259,6 +259,8 @@ def item_gain(item: FindingGroup) -> str:
         return str(item.best.proven)
     if not item.rank or not gained or item.best.is_ceiling:
         return ""
+    if item.rule.about == "application":
+        return str(gained)
     is_range = item.best.group is None and _is_lower(gained)
     return _run_factor(item.speedup) + (f" to {factor(gained.high)}" if is_range else "")
 

@@ -54,7 +54,7 @@ _SHARES = ("time", "flop", "bound")
 _FOR_APPLICATIONS = {"reached", "switches"}
 _FOR_KERNELS = {"takes", "flop", "bound", "first", "numerics", "spans", "match", "blame"}
 _OTHERS = {"timeline": "a timeline", "application": "an application"}
-_LISTED = 45
+_LISTED = 50
 """The most names in a message: all keys, resources, categories and stall reasons, not the hundreds
 of quantities."""
 
@@ -225,7 +225,10 @@ class Rule(RuleForm, frozen=True, kw_only=True, dict=True):
     ) -> tuple[str, ...]:
         """Those that apply to a compute capability, and to a kernel of these quantities."""
         suiting = (action for action in self.actions if action.suits(cc))
-        return tuple(action.text for action in suiting if action.has_room(values or {}))
+        proof = [
+            f"Measure it: profkit try --switch {name} -- PROGRAM" for name in self.switches[:1]
+        ]
+        return (*(action.text for action in suiting if action.has_room(values or {})), *proof)
 
     @property
     def blame(self) -> tuple[str, ...]:
@@ -490,9 +493,11 @@ def _faults_of_names(rule: Mapping[str, Any]) -> Iterator[tuple[Place, str]]:
                 yield path, f"unknown {kind} {name!r}{_valid(name, known[kind])}"
     if "match" not in rule and (matched := reads & {"matched", "matched_active"}):
         yield (), f"{min(matched)!r} requires `match`, which this rule lacks"
-    others = _FOR_KERNELS if about in _OTHERS else frozenset[str]()
-    others |= _FOR_APPLICATIONS if about != "application" else frozenset()
-    for part in others & rule.keys():
+    others = {
+        *(_FOR_KERNELS if about in _OTHERS else ()),
+        *(_FOR_APPLICATIONS if about != "application" else ()),
+    }
+    for part in sorted(others & rule.keys()):
         yield (part,), f"{part!r} is not valid in a rule about {_OTHERS.get(about, 'a kernel')}"
 
 
