@@ -42,6 +42,7 @@ from profkit.capture.tools import find
 from profkit.capture.watchdog import Stalled, Watchdog
 from profkit.core.atomic_file import write_atomic
 from profkit.core.errors import BadInput, EnvironmentProblem, ProfkitError, TargetFailed, UsageError
+from profkit.core.regular_file import open_regular
 from profkit.core.typed_file import encode, read_file
 from profkit.page.application import application_section, page_without_report
 from profkit.page.page import RunParts, page_html
@@ -50,6 +51,7 @@ from profkit.recording.launch_filter import LaunchFilter, launch_filter, own_dev
 from profkit.recording.recording import Profiling, Recorded, Tell, refuse_nonsense
 from profkit.recording.selection import cost, passes
 from profkit.recording.unprofiled import WINDOW, unprofiled_step
+from profkit.report.framing import walk
 from profkit.report.join import join
 from profkit.runs.manifest import Manifest
 from profkit.runs.run import PARTIAL, Draft, verify
@@ -160,6 +162,7 @@ class _Application(Profiling):
                 left_out = any(row.reason == _LEFT_OUT for row in self._entries)
                 if left_out or (failure and not isinstance(failure, CountersRefused)):
                     manifest = structs.replace(manifest, unfinished="ncu")
+                    self.warnings.append(f"unfinished: {self._way_on} goes on")
                 else:
                     (self.folder / PLAN).unlink(missing_ok=True)
                 folder = self.save(self._run, manifest)
@@ -491,11 +494,13 @@ class _Application(Profiling):
         if self.plan.compress:
             recorded = self.compress(recorded)
         with self.stage("read"):
-            if earlier is not None:  # one that can't be read must not replace another
-                load(recorded).summary  # noqa: B018
+            with open_regular(recorded) as opened:
+                walk(recorded, opened)  # one that is not whole must not be part of the run
+            if earlier is not None:
+                load(recorded).summary  # noqa: B018  (nor replace another)
             path = recorded.replace(self.folder / f"{self.plan.name}{recorded.suffix}")
-            report = load(path)
             try:
+                report = load(path)
                 report.summary  # noqa: B018  (analysis is part of this stage's time)
             except ProfkitError:
                 path.unlink()

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+import resource
 import shutil
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -405,6 +406,25 @@ def test_an_end_at_any_moment_leaves_a_run_that_goes_on(
                 assert resumed(bench, run).returncode == 0
                 assert verify(run).unfinished is UNSET
                 assert not list(run.glob(".*"))
+
+
+def test_a_full_disk_leaves_the_timeline_and_what_was_recorded(bench: Bench) -> None:
+    timeline = program(bench.folder)
+    planned(bench, timeline)
+    room = 2 * timeline.stat().st_size  # of a file: less than the page's
+    asked = (*bench.command("--app", "--nvtx", "step", "--", bench.app("true")),)
+    done = subprocess.run(
+        asked, env=bench.environment(), capture_output=True, text=True, check=False, timeout=600,
+        preexec_fn=partial(resource.setrlimit, resource.RLIMIT_FSIZE, (room, room)),
+    )  # fmt: skip
+    (run,) = bench.kept()
+    assert done.returncode == 4
+    assert "! ncu ended with status 1: OSError" in done.stdout
+    assert f"profkit profile --resume {run}" in " ".join(done.stdout.split())
+    assert verify(run).unfinished == "ncu"
+    assert read_run(run).steps
+    assert resumed(bench, run).returncode == 0
+    assert all(pick.launch is not None for pick in picks(bench).picks)
 
 
 def test_a_run_that_is_not_finished_is_read_and_marked(bench: Bench) -> None:
