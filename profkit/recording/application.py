@@ -531,19 +531,17 @@ def _collectives(events: Events, steps: Steps) -> tuple[Pick, ...]:
     inside = (kernels.start >= steps.bounds[0]) & (kernels.start < steps.bounds[-1])
     inside &= np.array(of_rank, dtype=np.bool_)[kernels.stream]
     inside &= np.array(exchanging, dtype=np.bool_)[kernels.name]
-    groups: dict[tuple[int, int], list[int]] = {}
-    for row in np.flatnonzero(inside).tolist():
-        group = int(kernels.name[row]), int(kernels.configuration[row])
-        groups.setdefault(group, []).append(row)
-    times = {
-        group: int((kernels.end[rows] - kernels.start[rows]).sum())
-        for group, rows in groups.items()
-    }
-    if not times:
+    rows = np.flatnonzero(inside)
+    if not len(rows):
         return ()
-    name, shape = max(times, key=times.__getitem__)
-    share = times[name, shape] / int(steps.bounds[-1] - steps.bounds[0])
-    first = groups[name, shape][0]
+    shapes = len(events.configurations)
+    codes = kernels.name[rows].astype(np.int64) * shapes + kernels.configuration[rows]
+    groups, firsts, group = np.unique(codes, return_index=True, return_inverse=True)
+    times = np.bincount(group, weights=kernels.end[rows] - kernels.start[rows])
+    most = int(times.argmax())
+    name, shape = divmod(int(groups[most]), shapes)
+    share = float(times[most]) / int(steps.bounds[-1] - steps.bounds[0])
+    first = int(rows[firsts[most]])
     return (Pick(steps.process, steps.device, name, shape, first, share, 0, 0, ()),)
 
 
