@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 from msgspec import Struct
@@ -29,13 +30,14 @@ Row = Sequence[Sequence[float | None] | None]
 
 
 class Judgment(Struct, frozen=True):
-    """The largest relative difference of results, against what is allowed for it; `is_late` if it
-    is that of the last third's means, not of the first results. Infinite where one side has no
-    numbers."""
+    """The largest relative difference of results, against what is allowed for it, and the series
+    that it is of; `is_late` if it is that of the last third's means, not of the first results.
+    Infinite where one side has no numbers."""
 
     difference: float
     allowed: float
     is_late: bool
+    series: str = ""
 
     @property
     def is_same(self) -> bool:
@@ -86,9 +88,18 @@ def _judgments(
                 if each != "nothing":
                     moved = largest([run for run in perturbed if run.perturbed == kind])
                     limits.append((_OWN if is_drawn else _PERTURBED) * moved)
+                    if kind == "random" and moved:
+                        limits.append(_OWN * _scatter(row))
                 if each in {"rounding", "precision"} and features & _HALF:
                     limits.append(_ROUNDING_OF_HALF)
-            yield Judgment(largest(runs), max(limits), bool(is_late))
+            yield Judgment(largest(runs), max(limits), bool(is_late), name)
+
+
+def _scatter(row: Row) -> float:
+    """The relative standard deviation of a series: what other random numbers make of one result."""
+    known = [value for value in map(_first, row) if not math.isnan(value)]
+    middle = sum(map(abs, known)) / len(known) if known else 0.0
+    return statistics.stdev(known) / middle if len(known) > 1 and middle else 0.0
 
 
 def _early(a: Row, b: Row) -> float:

@@ -11,10 +11,11 @@ from msgspec.structs import replace
 from profkit.timing.results import Comparison, Verdict
 from profkit.timing.verdict import holm
 from profkit.trial import checks
-from profkit.trial.search import Combination, Evidence, declared
+from profkit.trial.search import FEWEST, Combination, Evidence, declared
 from profkit.trial.switch import Switch
 from profkit.trial.trial_file import Status, TrialFile, TrialRow, Unchanged
 
+_SAME = {"nothing", "rounding"}
 _WORDS: dict[Verdict, Status] = {
     Verdict.IMPROVED: "faster",
     Verdict.REGRESSED: "slower",
@@ -22,16 +23,14 @@ _WORDS: dict[Verdict, Status] = {
 }
 
 
-def outcome(
-    evidence: Evidence, command: Sequence[str], budget: float, seconds: float, checked: str = ""
-) -> TrialFile:
+def outcome(evidence: Evidence, command: Sequence[str], budget: float) -> TrialFile:
     """The result of a trial."""
     first = next(iter(evidence.runs), None)
     rows = tuple(_rows(evidence)) if evidence.unchanged else ()
     proven = [row for row in rows if row.status == "faster"]
-    same = [row for row in proven if row.changes != "precision"]
-    lower = [row for row in proven if row.changes == "precision"]
-    best, fastest = (max(some, key=_speedup, default=None) for some in (same, lower))
+    same = [row for row in proven if row.changes in _SAME]
+    best = max(same, key=_speedup, default=None)
+    fastest = max(proven, key=_speedup, default=None)
     facts = first.facts if first else {}
     libraries = (f"{name} {facts[name]}" for name in ("torch", "jax") if name in facts)
     return TrialFile(
@@ -41,11 +40,11 @@ def outcome(
         unchanged=_unchanged(evidence) if evidence.unchanged else None,
         rows=rows,
         best=best.switches if best else (),
-        lower=fastest.switches if fastest and _speedup(fastest) > _speedup(best) else (),
+        lower=fastest.switches if fastest and fastest is not best else (),
         runs=len(evidence.runs),
-        seconds=seconds,
+        seconds=sum(run.seconds for run in evidence.runs),
         budget=budget,
-        checked=checked,
+        checked="",
         failure=first.failure if first and not evidence.unchanged else "",
         interrupted=evidence.interrupted,
     )
@@ -128,6 +127,8 @@ def _status(
         return "failed", failure
     judgment = evidence.judgment(combination)
     if judgment and not judgment.is_same:
+        if len(evidence.unchanged) < FEWEST:
+            return "undecided", "no second unchanged run to compare results with"
         return "changes results", _difference_words(judgment)
     if verdict is None:
         count = len(evidence.of(combination))
@@ -137,10 +138,11 @@ def _status(
 
 
 def _difference_words(judgment: checks.Judgment) -> str:
-    if math.isinf(judgment.difference):
-        return "no finite results"
     place = "later" if judgment.is_late else "first"
-    return f"{place} results differ by {judgment.difference:.2g}, allowed {judgment.allowed:.2g}"
+    if math.isinf(judgment.difference):
+        return f"{judgment.series}: {place} results are missing, or not finite"
+    words = f"differ by {judgment.difference:.2g}, allowed {judgment.allowed:.2g}"
+    return f"{judgment.series}: {place} results {words}"
 
 
 def _finite(value: float) -> float | None:

@@ -24,18 +24,21 @@ Combination = tuple[Switch, ...]
 THRESHOLDS = Thresholds(level=0.99, blocks=3, samples=1)
 """Processes are few and stable: three pairs at 99%, so that of 40 trials without a difference none
 names one."""
+FEWEST = 2  # unchanged runs, for their own difference
 _FLOOR = 2.0  # chosen: a difference within two standard deviations of unchanged runs is none
 _MOST_PAIRS = 6  # chosen: an effect that six pairs don't show is smaller than others' noise
 _PROMISING = 1.02  # chosen: a gain in a single pair that is worth more runs
 _STEP = 0.01  # chosen: what a further switch has to add in a single pair
 _SPREADS = 3.0  # chosen: standard deviations of unchanged runs that it has to add at least
-_CLEAR = 1.05  # chosen: the first gain above it is proven at once
+_CLEAR = 1.10  # chosen: a gain that is proven early
+_FIRST = 90.0  # s until a clear gain should be proven, chosen: as long as people wait
+_REMAINING = 5  # runs until then: two more pairs, and the one that would come before them
 _SCREENING, _EXTENDING = 0.55, 0.85  # shares of the budget, chosen
 _COMPILING = 4.0  # chosen: the first run of what is slow to start, in unchanged runs
 _LOOKS = 2  # runs that have to show it: of ten switches that do nothing one seems to add in a run
 _NEAR = 0.95  # chosen: a switch that costs less alone may gain with others
-_LEVELS: tuple[Changes, ...] = ("precision", "rounding")
-_ORDER: tuple[Changes, ...] = ("nothing", "random", "rounding", "precision")
+_LEVELS: tuple[Changes, ...] = ("precision", "random")
+_ORDER: tuple[Changes, ...] = ("nothing", "rounding", "random", "precision")
 
 
 class Measure(Protocol):
@@ -128,9 +131,10 @@ class Evidence:
         return checks.judged(self.unchanged, self.perturbed, runs, kinds)
 
     def is_same(self, combination: Combination) -> bool:
-        """Whether results are those of the unchanged program, as far as its switches declare."""
+        """Whether results are those of the unchanged program, as far as its switches declare; not
+        known of one unchanged run."""
         judgment = self.judgment(combination)
-        return judgment is None or judgment.is_same
+        return judgment is None or judgment.is_same or len(self.unchanged) < FEWEST
 
 
 def declared(combination: Combination) -> Changes:
@@ -187,6 +191,8 @@ class _Search:
         while not self.is_decided(combination):
             pairs = len(self.evidence.pairs(combination))
             if pairs >= _MOST_PAIRS or self.evidence.failure(combination):
+                return False
+            if self.evidence.speedup(combination) < _PROMISING:
                 return False
             if self.used(self.cost(combination) + self.cost(())) > share:
                 return False
@@ -265,8 +271,10 @@ def _screen(trial: _Search, candidates: Sequence[Switch], share: float) -> None:
             continue
         if switch.changes == "random" and evidence.speedup(alone) > _PROMISING:
             _perturb(trial, "random")
-        if not is_proven and evidence.speedup(alone) > _CLEAR and _is_clean(trial, alone):
-            is_proven = trial.prove(alone)
+        seconds = trial.clock() - trial.start
+        if not is_proven and seconds + _REMAINING * trial.cost(()) > _FIRST:
+            first = best(evidence, "precision")
+            is_proven = evidence.speedup(first) > _CLEAR and trial.prove(first)
 
 
 def _is_clean(trial: _Search, combination: Combination) -> bool:

@@ -25,7 +25,7 @@ from profkit.trial.run import (
     run_started,
     variables_of,
 )
-from profkit.trial.search import Combination, Evidence, best, search
+from profkit.trial.search import Combination, Evidence, search
 from profkit.trial.switch import Switch
 from profkit.trial.trial_file import TrialFile
 
@@ -59,13 +59,15 @@ def try_program(
     start = time.monotonic()
     with _runner(subject, budget) as measure:
         evidence = search(measure, switches, budget, time.monotonic, lambda name: tell(name, ""))
+        trial = outcome(evidence, subject.command, budget)
         checked = _checked(evidence) if evidence.unchanged else ""
-        if not checked and not evidence.interrupted and (chosen := best(evidence, "precision")):
+        names = trial.lower or trial.best
+        if names and not checked and not evidence.interrupted:
             tell("whole program", "")
             measure.extent = Extent()
+            chosen = tuple(switch for switch in switches if switch.name in names)
             checked = _compared(measure(()), measure(chosen))
-    seconds = time.monotonic() - start
-    return outcome(evidence, subject.command, budget, seconds, checked)
+    return replace(trial, checked=checked, seconds=time.monotonic() - start)
 
 
 class _Runner:
@@ -145,7 +147,7 @@ def _compared(unchanged: Result, changed: Result) -> str:
     names = " + ".join(changed.switches)
     if unchanged.failure or changed.failure:
         reason = f"{unchanged.failure or names} {changed.failure}".strip()
-        return f"Whole runs were not compared: {reason}"
+        return f"Exit code and output were not compared: {reason}"
     line = checks.missing_output([unchanged], changed)
     if line:
         return f"With {names} the output of the whole program lacks: {line}"

@@ -61,9 +61,9 @@ class TrialFile(File, frozen=True, kw_only=True, tag="profkit.try/1"):
     """Switches tried on a program.
 
     `best` names the switches of the fastest row that is proven with the same results, `lower` those
-    of the fastest with lower precision; both may be empty. `seconds` is what all runs took.
-    `checked` says whether exit code and output of the best row's whole runs were compared with the
-    unchanged program's, and how that ended.
+    of a faster one with other random numbers or lower precision; both may be empty. `seconds` is
+    what all runs took. `checked` says whether exit code and output of whole runs were compared with
+    the unchanged program's, and how that ended.
     """
 
     command: tuple[str, ...]

@@ -28,6 +28,11 @@ _GROUPS = (
     ("not applicable", "Not applicable"),
     ("not tried", "Not tried"),
 )
+_PROVEN = {
+    "same results": {"nothing", "rounding"},
+    "other random numbers: compare your own metric": {"random"},
+    "lower precision": {"precision"},
+}
 _LISTED = {"not applicable", "not tried"}
 
 
@@ -39,19 +44,14 @@ def trial_document(trial: TrialFile) -> doc.Document:
         blocks.append(doc.Note(f"The unchanged program failed: {trial.failure}"))
     if trial.interrupted:
         blocks.append(doc.Note("Interrupted: this is what was measured until then."))
-    blocks += _proven(trial, "same results", list(_faster(trial, apart=False)))
-    blocks += _proven(trial, "lower precision", list(_faster(trial, apart=True)))
+    for title, changes in _PROVEN.items():
+        rows = [r for r in trial.rows if r.status == "faster" and r.changes in changes]
+        blocks += _proven(trial, title, rows)
     if trial.unchanged and not any(row.status == "faster" for row in trial.rows):
         blocks.append(doc.Paragraph("No switch is proven to make this program faster."))
     blocks += _keeping(trial)
     blocks += _others(trial)
     return doc.Document("Switches tried", tuple(blocks))
-
-
-def _faster(trial: TrialFile, *, apart: bool) -> Iterator[TrialRow]:
-    for row in trial.rows:
-        if row.status == "faster" and (row.changes == "precision") == apart:
-            yield row
 
 
 def _circumstances(trial: TrialFile) -> str:
@@ -115,7 +115,7 @@ def _apart(row: TrialRow) -> str:
 
 
 def _keeping(trial: TrialFile) -> Iterator[doc.Block]:
-    for names, title in ((trial.best, "To keep it"), (trial.lower, "With lower precision")):
+    for names, title in ((trial.best, "To keep it"), (trial.lower, "Or, with other numbers")):
         row = next((row for row in trial.rows if names and row.switches == names), None)
         if row is not None:
             yield doc.Heading(f"{title}: {' + '.join(names)}")

@@ -76,7 +76,7 @@ class SimulatedProgram:
         if not names:
             chosen = [switch for switch in chosen if switch.name != "no-change"]
         evidence = search(self.measure, chosen, budget, lambda: self.now, print)
-        return outcome(evidence, ("python", "train.py"), budget, self.now)
+        return outcome(evidence, ("python", "train.py"), budget)
 
 
 def row(trial: TrialFile, *names: str) -> TrialRow:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 _PREPARING = 5  # first units that no window begins in, chosen: allocator, autotuning, lazy loading
-_LEAST_UNITS = {"generate": 3}
+_LEAST_UNITS = {"generate": 3}  # chosen: a call takes seconds
 _LEAST = 15  # units in a window, chosen: their mean varies by a quarter of a unit's spread
 _MOST = 20_000  # units recorded, chosen: 1 MB of times
 _MOST_RESULTS = 400  # chosen: steps of a window of 4 s at 10 ms
@@ -42,7 +42,7 @@ class Record:
 
     def mark(self, kind: str, weight: float = 1.0) -> None:
         """A unit of a kind has ended now; `weight` is how much work it was."""
-        if os.getpid() != self.process:
+        if os.getpid() != self.process or self.plan["unit"] not in (None, kind):
             return
         row = self.marks.setdefault(kind, [])
         if len(row) < _MOST:
@@ -55,7 +55,7 @@ class Record:
         if unit is not None:
             return bool(kind == unit and self.plan["units"] and len(row) >= self.plan["units"])
         least = _LEAST_UNITS.get(kind, _LEAST)
-        first = min(_PREPARING, least)
+        first = min(_PREPARING, least - 1)
         if window is None or len(row) < first + least or kind != self.leading:
             return False
         return bool(row[-1][0] - row[first - 1][0] > window * 1e9)

@@ -32,7 +32,7 @@ class TorchProgram:
         self._calls_in_a_row = 0
         self._names: dict[str, int] = {}
         self._leader: Any = None
-        self._batches = 0
+        self._batches = self._steps = 0
         record.new_event, record.finish = self._event, self._finish
         record.elapsed = lambda before, after: before.elapsed_time(after) / 1e3
         record.values = lambda value: [float(number) for number in value.reshape(-1).tolist()]
@@ -108,7 +108,8 @@ class TorchProgram:
             self.record.mark("optimizer")
             for function in self.on_step:
                 function()
-            if len(self.record.marks["optimizer"]) == _SETTLED_STEPS:
+            self._steps += 1
+            if self._steps == _SETTLED_STEPS:
                 self._stop_looking()
 
     def _watch_graphs(self) -> None:
@@ -252,8 +253,7 @@ class TorchProgram:
         module.__call__ = looking
 
     def _is_settled(self) -> bool:
-        steps = len(self.record.marks.get("optimizer", ()))
-        return steps >= _SETTLED_STEPS or self._calls_in_a_row >= _SETTLED_CALLS
+        return self._steps >= _SETTLED_STEPS or self._calls_in_a_row >= _SETTLED_CALLS
 
     def _stop_looking(self) -> None:
         self.torch.nn.Module.__call__ = self._call

@@ -67,7 +67,7 @@ class _Graphs:
         self.program, self.torch = program, program.torch
         self.module, self.call = module, call
         self.graphs: dict[Any, Any] = {}
-        self.seen: set[Any] = set()
+        self.has_run = False
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         from torch.utils._pytree import tree_flatten, tree_unflatten
@@ -79,8 +79,10 @@ class _Graphs:
             return self.call(*args, **kwargs)
         key = (self._key(leaves), torch.is_grad_enabled(), self.module.training)
         if key not in self.graphs:
-            if key not in self.seen or len(self.graphs) >= _MOST_GRAPHS:
-                self.seen.add(key)  # the first call prepares libraries, as it is
+            # A backward pass of before, which `loss` still holds, ties gradients to its stream.
+            is_late = self.has_run and torch.is_grad_enabled()
+            self.has_run = True
+            if is_late or len(self.graphs) >= _MOST_GRAPHS:
                 return self.call(*args, **kwargs)
             holes = [torch.is_tensor(leaf) for leaf in leaves]
 
