@@ -64,7 +64,7 @@ _ROUNDING = 1e-6  # of the step, chosen: what is left of sums of shares
 
 class StepFacts(Model, frozen=True, kw_only=True):
     """The steps: how they were found, seconds of the median one, its middle half, warm-up left
-    out."""
+    out; `unprofiled` are seconds without a profiler, to which ceilings scale the host's times."""
 
     basis: str
     count: Count
@@ -72,6 +72,7 @@ class StepFacts(Model, frozen=True, kw_only=True):
     low: float
     high: float
     left_out: str
+    unprofiled: float | None = None
 
 
 class PickedKernel(Model, frozen=True, kw_only=True):
@@ -189,6 +190,7 @@ class _Reader:
                 low=low,
                 high=high,
                 left_out=parts.steps.warm_up,
+                unprofiled=run.known_step,
             ),
             rows=tuple(sorted(rows, key=lambda row: -row.share)),
             plan=tuple(sorted(self._plan(), key=lambda item: -item.likely)),

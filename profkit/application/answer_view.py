@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from profkit.application.answer import WORTH, Answer, AnswerRow, PickedKernel, PlanItem
 from profkit.application.parts import COPIES, GAPS, KERNELS
 from profkit.application.run import ApplicationRun
+from profkit.application.what_if import USUAL_HOST
 from profkit.ui import document as doc
 from profkit.ui.names import own_names, told_apart
 from profkit.ui.text import extent, factor, factor_range, literal, number, percent, plural
@@ -78,6 +79,11 @@ def _facts(answer: Answer, run: ApplicationRun) -> Iterator[str]:
     yield from run.ranks.notes
     if steps.left_out:
         yield f"Left out: {steps.left_out}"
+    if run.unprofiled:
+        timed = f"{number(run.unprofiled.seconds, 's')} ({run.unprofiled.source})"
+        yield f"Without a profiler: {timed}; the host's times are scaled to that"
+    else:
+        yield f"Host times without a profiler: assumed {percent(USUAL_HOST)} of the recorded"
 
 
 def _cells(row: AnswerRow) -> tuple[str, ...]:

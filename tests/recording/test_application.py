@@ -306,6 +306,7 @@ def test_what_does_not_fit_into_the_budget_is_left_out_and_listed(bench: Bench) 
     ]
     assert left  # all of them: ncu alone takes six seconds to start
     assert [pick.launch for pick in left] == [None] * len(left)
+    assert verify(*bench.kept()).unfinished == "ncu"
     assert re.search(r"! \d kernels? left out: no time within --budget", done.stdout)
     assert "--duration=7" in nsys_words(bench)[0]
 
