@@ -23,7 +23,13 @@ from profkit.core.typed_file import fault
 from profkit.rules.checklist import application_items
 from profkit.rules.finding import Finding
 from profkit.rules.rule_file import Rule
-from profkit.rules.story_score import BUSY_KERNELS, ChangeScore, GroupShare, ProgramScore
+from profkit.rules.story_score import (
+    BUSY_KERNELS,
+    NAMED_STORY,
+    ChangeScore,
+    GroupShare,
+    ProgramScore,
+)
 from profkit.timeline.reader import read as read_events
 
 LABEL, MEASURED = "label.yaml", "measured.json"
@@ -96,6 +102,7 @@ def judge_program(folder: Path, rules: Sequence[Rule]) -> ProgramScore:
         second=label.get("second", ""),
         accepted=tuple(sorted(_CATEGORIES.get(cause, {cause}))),
         named=tuple((category, likely[category]) for category in causes),
+        best=_best(measured, rules),
         explained=explained_share(groups),
         busy=sum(group.share for group in groups),
         groups=tuple(GroupShare(each.name, each.share, each.text) for each in groups[:_GROUPS]),
@@ -111,13 +118,26 @@ def _measured(path: Path) -> _Summary:
     return convert(content, _Measured).summary
 
 
+def _meant(name: str, rules: Sequence[Rule]) -> list[str]:
+    """The rules that a change is of, that which estimates it first."""
+    own = [rule.name for rule in rules if rule.switches and rule.switches[0] == name]
+    others = [rule.name for rule in rules if name in rule.switches[1:]]
+    return [*own, *_SWITCHES.get(name, ()), *others]
+
+
+def _best(measured: _Summary, rules: Sequence[Rule]) -> tuple[str, ...]:
+    """The categories of the change that gained most; () where none gained enough to name it."""
+    gains = {name: each.gain for name, each in measured.changes.items() if _meant(name, rules)}
+    name = max(gains, key=lambda each: gains[each], default="")
+    meant = _meant(name, rules) if name and gains[name] >= NAMED_STORY else ()
+    return tuple(sorted({rule.category for rule in rules if rule.name in meant}))
+
+
 def _change(
     name: str, change: _Change, found: Sequence[Finding], rules: Sequence[Rule]
 ) -> ChangeScore | None:
     """The measured and the estimated gain of a change; None for one that no rule is about."""
-    meant = [rule.name for rule in rules if rule.switches and rule.switches[0] == name]
-    meant += _SWITCHES.get(name, ())
-    meant += [rule.name for rule in rules if name in rule.switches[1:]]
+    meant = _meant(name, rules)
     if not meant:
         return None
     items = {item.rule.name: item for item in found}

@@ -14,6 +14,7 @@ from profkit.application.kernel_kinds import (
     GEMM,
     GEMV,
     OPTIMIZER,
+    PRODUCTS,
     SOFTMAX,
     KernelTraits,
 )
@@ -26,6 +27,8 @@ SHORT_PRODUCT = 5e3
 _FEWEST_UPDATES = 16  # kernels in a row of an optimizer, chosen: of less than four parameters
 _FEWEST_ALIKE = 48  # the same where no name says so, chosen: longer than chains of a model
 _FEW_NAMES = 6  # different kernels of an update written out: Adam has about ten, SGD three
+_LONGEST = 16
+"""Kernels of a chain that become one, chosen: compiled steps of a GPT have one for 14 at most."""
 _BETWEEN = 6  # kernels between a softmax and its matrix products: scale, mask, cast, dropout
 _LEAST_ALIKE = 4  # equal small products of a step, chosen
 
@@ -49,8 +52,12 @@ def _is_kernel(work: Work) -> bool:
 
 
 def updates(replay: Replay) -> list[Row]:
-    """The kernels of optimizers that update parameters one by one, or in many passes."""
-    found = []
+    """The kernels of optimizers that update parameters one by one, or in many passes; none where no
+    matrix product has parameters."""
+    found: list[Row] = []
+    kinds = {replay.traits[work.group[0]].kind for work in filter(_is_kernel, replay.works)}
+    if kinds.isdisjoint({*PRODUCTS, GEMV}):
+        return found
     for row in _rows(replay, lambda each: each.kind in {*PASSES, OPTIMIZER} and not each.fused):
         traits = [replay.traits[replay.works[index].group[0]] for index in row]
         named = [place for place, each in enumerate(traits) if each.update]
@@ -67,7 +74,8 @@ def chains(replay: Replay) -> list[Row]:
     taken = {index for row in updates(replay) for index in row}
     passes = _rows(replay, lambda each: each.kind in PASSES and each.eager and not each.layout)
     rows = ([index for index in row if index not in taken] for row in passes)
-    return [row for row in rows if len(row) > 1]
+    pieces = (row[low : low + _LONGEST] for row in rows for low in range(0, len(row), _LONGEST))
+    return [piece for piece in pieces if len(piece) > 1]
 
 
 def attention(replay: Replay) -> list[Row]:

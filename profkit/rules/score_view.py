@@ -95,7 +95,8 @@ def _story_tables(applications: Applications | None) -> Iterator[Table]:
 def _program_tables(score: Applications) -> Iterator[Table]:
     """Programs: the causes named, what their kernels' time is, and each change."""
     summary = (
-        f"Cause one of the first two: {_rounded(score.programs_named)}. At least "
+        f"Cause one of the first two: {_rounded(score.programs_named)}; that of the change which "
+        f"gained most: {_rounded(score.best_named)}. At least "
         f"{EXPLAINED:.0%} of the kernels' time explained: {_rounded(score.explained)}. Gain of a "
         f"change in its range: {_rounded(score.changes_within)}; above it: "
         f"{score.changes_exceeded}."

@@ -118,13 +118,15 @@ class GroupShare(Model, frozen=True):
 
 class ProgramScore(Model, frozen=True, kw_only=True):
     """A scored program: its labels, categories that are right, those that were named with their
-    likely gains, `explained` of the kernels' time, which is `busy` of the step, and changes."""
+    likely gains, those of the change that gained `best` by NAMED_STORY or more, `explained` of the
+    kernels' time, which is `busy` of the step, and changes."""
 
     name: str
     cause: str
     second: str
     accepted: tuple[str, ...]
     named: tuple[tuple[str, Real], ...]
+    best: tuple[str, ...]
     explained: Real
     busy: Real
     groups: tuple[GroupShare, ...]
@@ -136,14 +138,23 @@ class ProgramScore(Model, frozen=True, kw_only=True):
         """Whether the cause is one of the first two; of a tuned one, whether none gains much."""
         if self.cause == "well_tuned":
             return all(likely < TUNED for _, likely in self.named)
-        return bool(set(self.accepted) & {category for category, _ in self.named[:2]})
+        return bool(set(self.accepted) & self._first)
+
+    @property
+    def is_best_named(self) -> bool:
+        """Whether the change that gained most is of one of the first two."""
+        return not self.best or bool(set(self.best) & self._first)
+
+    @property
+    def _first(self) -> set[str]:
+        return {category for category, _ in self.named[:2]}
 
 
 class Applications(Model, frozen=True, kw_only=True):
     """Accuracy over stories; shares are fractions of 1. `named` is of the stories with a planted
     cause, `within` of all, `reached` of those with a complete fix and of controls. Of programs,
-    those whose cause is one of the first two, and with `explained` of their kernels' time; of their
-    changes, those whose gain is in its range or above it."""
+    those whose cause, or whose best change, is one of the first two, and with `explained` of their
+    kernels' time; of their changes, those whose gain is in its range or above it."""
 
     stories: tuple[StoryScore, ...]
     named: Real
@@ -151,6 +162,7 @@ class Applications(Model, frozen=True, kw_only=True):
     reached: Real
     programs: tuple[ProgramScore, ...] = ()
     programs_named: Real = math.nan
+    best_named: Real = math.nan
     explained: Real = math.nan
     changes_within: Real = math.nan
     changes_exceeded: Count = 0
@@ -168,6 +180,7 @@ def score_stories(
         stories=tuple(stories),
         programs=tuple(programs),
         programs_named=_share([program.is_named for program in programs]),
+        best_named=_share([program.is_best_named for program in programs if program.best]),
         explained=_share([program.explained >= EXPLAINED for program in programs]),
         changes_within=_share([change.is_within for change in changes]),
         changes_exceeded=sum(change.is_exceeded for change in changes),
