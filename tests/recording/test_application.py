@@ -189,6 +189,25 @@ def test_an_application_becomes_a_run_of_its_timeline_and_picked_kernels(recorde
     assert min(map(int, numbers)) > 1  # none of the first, slow step
 
 
+def test_where_the_host_limits_a_step_it_is_timed_without_a_profiler(bench: Bench) -> None:
+    recording = Recording()
+    host = Host(recording, launch_cost=20 * MS)
+    for _ in range(10):
+        with host.range("step"):
+            for name, grid, block, _ in launches():
+                host.launch(name, 5 * US, grid=grid, block=block)
+            host.synchronize()
+    planned(bench, write_export(recording.events(), bench.folder / "slow.sqlite"), nap=1)
+    seconds = 10 * len(launches()) * 10e-3  # half of that a launch
+    done = bench.profile("--app", "--nvtx", "step", "--", bench.app(f"sleep {seconds}"))
+    assert done.returncode == 0, done.stderr
+    unprofiled = picks(bench).unprofiled
+    assert unprofiled
+    assert unprofiled.source == "wall time by step"
+    assert seconds / 10 <= unprofiled.seconds <= 1.9 * seconds / 10
+    assert "Without a profiler:" in done.stdout
+
+
 def nsys_words(bench: Bench) -> list[list[str]]:
     lines = (bench.folder / "nsys_calls.jsonl").read_text().splitlines()
     return [words for line in lines if (words := json.loads(line))[0] == "profile"]
