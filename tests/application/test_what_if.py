@@ -14,7 +14,7 @@ from profkit.application.steps import Steps, first_rank, steady_steps
 from profkit.application.what_if import Change, WhatIf
 from profkit.rules.checklist import application_items
 from profkit.rules.rule_file import shipped_rules
-from profkit.timeline.events import Events
+from profkit.timeline.events import Events, MemoryKind
 from profkit.timeline.reader import read as read_events
 from tests.application import synthetic
 from tests.application.stories import (
@@ -28,7 +28,7 @@ from tests.application.stories import (
     slow,
     step_time,
 )
-from tests.application.synthetic import MS, US, Host, Recording
+from tests.application.synthetic import MS, PINNED, US, Host, Recording
 from tests.conftest import H200
 
 RECORDED = [
@@ -349,3 +349,91 @@ def test_all_changes_together_give_no_less_than_each(steps: list[tuple[str, int,
     together = subject.ceiling(ALL)
     for change in SINGLE:
         assert together >= subject.ceiling(change) * (1 - 2e-3)
+
+
+def awaiting_callback(host: Host, _: int) -> None:
+    """As XLA: the thread asks for a callback, and calls nothing until the GPU is done."""
+    host.copy(200 * US, 8_000_000, source=PINNED)
+    for _ in range(10):
+        host.launch("loop_add_fusion", 300 * US)
+    host.call("cuLaunchHostFunc", 5 * US)
+    host.now = max(host.now, *host.free.values()) + 60 * US
+    host.call("cuCtxSetCurrent", US)
+    host.compute(2 * MS)
+
+
+def running_on(host: Host, _: int) -> None:
+    host.copy(200 * US, 8_000_000, source=PINNED)
+    for _ in range(10):
+        host.launch("loop_add_fusion", 300 * US)
+
+
+def test_a_wait_without_a_call_is_a_wait() -> None:
+    events = recorded(awaiting_callback)
+    gained = step_time(awaiting_callback) / step_time(running_on)
+    subject = WhatIf(events, steady_steps(events), host=1.0)
+    assert subject.ceiling(Change(prefetched=True)) == pytest.approx(gained, rel=0.05)
+    assert subject.ceiling(Change(kernels=groups_of(events, "loop_add_fusion"))) > 1.5
+
+
+NORM = "void at::native::reduce_kernel<512, 1, at::native::ReduceOp<float, NormTwoOps>>(T)"
+ROOT = "void at::native::vectorized_elementwise_kernel<4, at::native::sqrt_kernel_cuda>(int)"
+
+
+def reading_norms(host: Host, _: int) -> None:
+    for _ in range(20):
+        host.launch("gemm(float*)", 30 * US)
+    for _ in range(30):
+        host.launch(NORM, 3 * US)
+        host.launch(ROOT, 2 * US)
+        host.copy(2 * US, 4, source="device", target="pageable")
+        host.compute(15 * US)
+
+
+def no_norms(host: Host, _: int) -> None:
+    for _ in range(20):
+        host.launch("gemm(float*)", 30 * US)
+    host.copy(2 * US, 4, source="device", target=PINNED)
+
+
+def test_what_is_read_is_not_computed_either() -> None:
+    events = recorded(reading_norms)
+    gained = step_time(reading_norms) / step_time(no_norms)
+    subject = WhatIf(events, steady_steps(events), host=1.0)
+    assert subject.ceiling(Change(unsynchronized=True)) == pytest.approx(gained, rel=0.1)
+
+
+def test_a_few_launches_between_two_reads_are_no_graph() -> None:
+    causes = dict(named(recorded(reading_norms)))
+    assert causes["synchronization"] > causes.get("launch_bound", 1.0)
+
+
+def uploading(host: Host, _: int) -> None:
+    """As torch: an asynchronous copy of a few pageable bytes, and a wait for it."""
+    host.launch("work(float*)", 400 * US)
+    where = host.stream(7)
+    call = host.call("cudaMemcpyAsync", 5 * US)
+    start = max(host.now, host.free[where])
+    host.free[where] = start + 2 * US
+    kind = MemoryKind("host to device", "pageable", "device")
+    host.recording.copy(kind, 4_000, start, host.free[where], call, where)
+    host.synchronize()
+    for _ in range(6):
+        host.compute(50 * US)
+        host.launch("short(float*)", 10 * US)
+
+
+def test_pinned_memory_needs_no_wait_after_a_copy() -> None:
+    events = recorded(uploading)
+    subject = WhatIf(events, steady_steps(events), host=1.0)
+    assert subject.ceiling(Change(pinned=True)) == pytest.approx(790 / 470, rel=0.1)
+
+
+def test_the_time_of_other_steps_is_not_taken() -> None:
+    """Of a pattern of four steps, or on another GPU."""
+    step = STORIES["launches"].before
+    events = recorded(step)
+    steps = steady_steps(events)
+    for factor in (0.2, 3.0):
+        subject = WhatIf(events, steps, step_time(step) * factor)
+        assert subject.present == pytest.approx(WhatIf(events, steps).present)
