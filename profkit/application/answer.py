@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace as replace_fields
 from typing import Any, cast
 
@@ -57,6 +57,7 @@ _CAUSES: Mapping[tuple[str, str], str] = {
 }
 """The category of the finding about a part; "" is any other part of the group."""
 _BUSY_KERNELS = "slow_kernel"
+_PRECISION, _NO_TENSOR_CORES = "product_precision", "tensor_cores_unused"
 _SMALL_GROUPS = "smaller groups"
 _UNKNOWN_KERNELS = "CUDA graphs, whose kernels are unknown"
 _ROUNDING = 1e-6  # of the step, chosen: what is left of sums of shares
@@ -90,8 +91,8 @@ class PickedKernel(Model, frozen=True, kw_only=True):
 class AnswerRow(Model, frozen=True, kw_only=True):
     """A part of the step: seconds, and the share of the step in which it ran alone or `hidden`
     behind other work. Of a group of kernels `finding` is what limits it, or what is known without
-    one; `speedup` is the estimate of its kernels, likely, low and high, `ceiling` the most that
-    fixes of them give the step. `note` is why something is not known."""
+    one; `speedup` is the estimate of its kernels, likely, low and high, `gain` what the finding
+    likely gives the step, `ceiling` the most. `note` is why something is not known."""
 
     group: str
     name: str
@@ -100,6 +101,7 @@ class AnswerRow(Model, frozen=True, kw_only=True):
     hidden: float = 0.0
     finding: str = ""
     speedup: tuple[float, float, float] | None = None
+    gain: Real = math.nan
     ceiling: Real = math.nan
     note: str = ""
     kernels: tuple[PickedKernel, ...] = ()
@@ -120,8 +122,8 @@ class PlanItem(Model, frozen=True, kw_only=True):
 
 
 class Answer(Output, frozen=True, kw_only=True, tag="profkit.answer/1"):
-    """An application's step: its parts, which sum to its time, and a plan in order; `together` is
-    what all of the plan gives by replay."""
+    """An application's step: its parts, which sum to its time, and a plan in order; `together` and
+    `together_ceiling` are what all of the plan gives, likely and at best by replay."""
 
     profkit: str
     name: str
@@ -131,6 +133,7 @@ class Answer(Output, frozen=True, kw_only=True, tag="profkit.answer/1"):
     rows: tuple[AnswerRow, ...]
     plan: tuple[PlanItem, ...]
     together: Real
+    together_ceiling: Real
 
 
 class _Kernel(Struct, frozen=True):
@@ -178,6 +181,8 @@ class _Reader:
         run, parts = self._run, self._parts
         low, high = (np.quantile(parts.wall, (0.25, 0.75)) / 1e9).tolist()
         rows = (*self._group_rows(), *self._other_rows())
+        plan = tuple(sorted(self._plan(), key=lambda item: -item.likely))
+        ceiling = self._together()
         return Answer(
             profkit=__version__,
             name=run.name,
@@ -193,8 +198,9 @@ class _Reader:
                 unprofiled=run.known_step,
             ),
             rows=tuple(sorted(rows, key=lambda row: -row.share)),
-            plan=tuple(sorted(self._plan(), key=lambda item: -item.likely)),
-            together=self._together(),
+            plan=plan,
+            together=ceiling ** _reached(plan),
+            together_ceiling=ceiling,
         )
 
     # Kernels
@@ -270,8 +276,7 @@ class _Reader:
 
     def _end_to_end(self, group: _Group, gain: float) -> float:
         """What kernels of a group that are faster by a factor give the step by replay."""
-        share = group.row.share * self._run.scale
-        amdahl = 1 / (1 - share * (1 - 1 / gain))
+        amdahl = self._amdahl(group, gain)
         if self._what_if is None or self._run.named is not self._run.events:
             return amdahl
         return min(amdahl, self._what_if.ceiling(Change(kernels=self._faster(group, gain))))
@@ -291,14 +296,14 @@ class _Reader:
                 small += share
                 continue
             cause = titles.get(group.row.title)
-            ceilings = [group.ceiling, cause.range[1] if cause else math.nan]
             yield self._row(
                 KERNELS,
                 group.row.name,
                 share,
                 finding=_finding(group),
                 speedup=group.speedup,
-                ceiling=max((each for each in ceilings if each == each), default=math.nan),
+                gain=cause.speedup if cause else self._likely(group),
+                ceiling=cause.range[1] if cause else group.ceiling,
                 kernels=tuple(map(_picked_kernel, group.kernels)),
                 callers=group.row.callers,
             )
@@ -329,6 +334,7 @@ class _Reader:
                 share,
                 hidden=float(part.hidden.sum()) / self._parts.total,
                 finding=about.title if about else "",
+                gain=about.speedup if about else math.nan,
                 ceiling=about.range[1] if about else math.nan,
                 note=self._note(part),
             )
@@ -359,22 +365,30 @@ class _Reader:
         for group in self._groups:
             item = group.item
             if item and group.speedup and self._is_fix(group):
-                share = group.row.share * self._run.scale
-                likely = 1 / (1 - share * (1 - 1 / group.speedup[0]))
                 yield PlanItem(
                     part=group.row.name,
                     finding=item.title,
-                    likely=min(likely, group.ceiling),
-                    low=1 / (1 - share * (1 - 1 / group.speedup[1])),
+                    likely=self._likely(group),
+                    low=self._amdahl(group, group.speedup[1]),
                     ceiling=group.ceiling,
                     actions=item.actions,
                 )
 
-    @staticmethod
-    def _is_fix(group: _Group) -> bool:
+    def _is_fix(self, group: _Group) -> bool:
+        """Whether the finding of counters is one, and no cause of the step says the same."""
         item = group.item
-        at_roof = item is None or item.rule.category == AT_THE_ROOF
-        return not at_roof and group.ceiling >= WORTH
+        if item is None or item.rule.category == AT_THE_ROOF:
+            return False
+        is_known = item.rule.category == _NO_TENSOR_CORES and _PRECISION in self._items
+        return not is_known and group.ceiling >= WORTH
+
+    def _likely(self, group: _Group) -> float:
+        """What a group's kernels likely give the step."""
+        likely = self._amdahl(group, group.speedup[0]) if group.speedup else math.nan
+        return min(likely, group.ceiling)
+
+    def _amdahl(self, group: _Group, gain: float) -> float:
+        return 1 / (1 - group.row.share * self._run.scale * (1 - 1 / gain))
 
     def _together(self) -> float:
         """What all fixes of the plan give by replay."""
@@ -388,6 +402,12 @@ class _Reader:
                     faster |= self._faster(group, group.speedup[2])
             change = replace_fields(change, kernels=faster)
         return self._what_if.ceiling(change)
+
+
+def _reached(plan: Sequence[PlanItem]) -> float:
+    """The power of the highest factors that the likely ones are, over a plan."""
+    highest = sum(math.log(item.ceiling) for item in plan)
+    return sum(math.log(item.likely) for item in plan) / highest if highest else 1.0
 
 
 def _finding(group: _Group) -> str:

@@ -12,7 +12,7 @@ from profkit.application.run import ApplicationRun
 from profkit.application.what_if import USUAL_HOST
 from profkit.ui import document as doc
 from profkit.ui.names import own_names, told_apart
-from profkit.ui.text import extent, factor, factor_range, literal, number, percent, plural
+from profkit.ui.text import factor, factor_range, literal, number, percent, plural
 
 _COLUMNS = ("Part of the step", "Time", "Finding", "Kernel", "Step")
 _NOTE = (
@@ -54,7 +54,8 @@ def answer_document(
     blocks.append(doc.Items(fixes, numbered=True) if fixes else doc.Lines((_NOTHING,)))
     if len(answer.plan) > 1 and not math.isnan(answer.together):
         listed = f"These {len(answer.plan)} together"
-        together = f"{listed} at best {factor(answer.together)} by replay; {_KEPT}"
+        best = factor(answer.together_ceiling)
+        together = f"{listed} about {factor(answer.together)}, at best {best} by replay; {_KEPT}"
         blocks.append(doc.Lines((doc.quiet(together),)))
     blocks += [doc.Next(_next_commands(answer, folder))] if folder else []
     return doc.Document(title, tuple(blocks))
@@ -96,7 +97,7 @@ def _cells(row: AnswerRow) -> tuple[str, ...]:
         f"{number(row.seconds, 's', 3)}, {percent(row.share)}",
         "; ".join(literal(text) for text in (row.finding, callers, hidden, note) if text),
         factor_range(*row.speedup) if row.speedup else "",
-        "" if math.isnan(row.ceiling) else factor(row.ceiling),
+        "" if math.isnan(row.gain) else factor(row.gain),
     )
 
 
@@ -106,7 +107,7 @@ def _kernel_cells(
     """A picked kernel of a group."""
     texts = kernel.finding, kernel.note.partition(": ")[0]
     return (
-        f"{short[kernel.name]}, grid {extent(kernel.grid)}",
+        short[kernel.name],
         f"{number(kernel.share * answer.steps.seconds, 's', 3)}, {percent(kernel.share)}",
         "; ".join(literal(text) for text in texts if text),
         factor_range(*kernel.speedup) if kernel.speedup else "",
