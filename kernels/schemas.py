@@ -17,7 +17,7 @@ from profkit.analysis import (
     source_document,
     without_counters_view,
 )
-from profkit.application import answer, application, picks_file, timeline_view
+from profkit.application import answer, application, picks_file, timeline_view, trial_file
 from profkit.audit import view as audit
 from profkit.calibration import ceilings, floors, gpu_spread
 from profkit.capture import correctness, doctor
@@ -34,7 +34,6 @@ from profkit.study import matrix, plan_format, progress
 from profkit.study.summary_format import BaselineFile
 from profkit.timing import cell, compare_view, latency_format, optimum
 from profkit.trial import kernels as kernel_trial
-from profkit.trial import trial_file
 
 SCHEMAS = Path(__file__).parent.parent / "profkit" / "schemas"
 _WIDTH = 96  # characters: chosen as for the code

@@ -110,7 +110,8 @@ class AnswerRow(Model, frozen=True, kw_only=True):
 
 class PlanItem(Model, frozen=True, kw_only=True):
     """A fix of the plan, with the likely, the lowest and the highest speedup of the step, and the
-    switches of `profkit try` that make it."""
+    switches of `profkit try` that make it. `proven` is the speedup that these were measured to
+    give, with its interval, in place of an estimate."""
 
     part: str
     finding: str
@@ -119,6 +120,7 @@ class PlanItem(Model, frozen=True, kw_only=True):
     ceiling: float
     actions: tuple[str, ...]
     switches: tuple[str, ...] = ()
+    proven: tuple[float, float, float] | None = None
 
 
 class Answer(Output, frozen=True, kw_only=True, tag="profkit.answer/1"):
@@ -181,7 +183,7 @@ class _Reader:
         run, parts = self._run, self._parts
         low, high = (np.quantile(parts.wall, (0.25, 0.75)) / 1e9).tolist()
         rows = (*self._group_rows(), *self._other_rows())
-        plan = tuple(sorted(self._plan(), key=lambda item: -item.likely))
+        plan = tuple(sorted(self._plan(), key=lambda item: (not item.proven, -item.likely)))
         ceiling = self._together()
         return Answer(
             profkit=__version__,
@@ -361,6 +363,7 @@ class _Reader:
                 ceiling=cause.range[1],
                 actions=cause.actions,
                 switches=cause.rule.switches,
+                proven=self._proven(cause.rule.switches),
             )
         for group in self._groups:
             item = group.item
@@ -373,6 +376,16 @@ class _Reader:
                     ceiling=group.ceiling,
                     actions=item.actions,
                 )
+
+    def _proven(self, switches: Sequence[str]) -> tuple[float, float, float] | None:
+        """What switches of a cause were measured to give, the fastest of those tried."""
+        gains = self._run.trial.gains if self._run.trial else {}
+        proven = [
+            (gain.speedup, gain.low, gain.high)
+            for names, gain in gains.items()
+            if names <= set(switches)
+        ]
+        return max(proven, default=None)
 
     def _is_fix(self, group: _Group) -> bool:
         """Whether the finding of counters is one, and no cause of the step says the same."""

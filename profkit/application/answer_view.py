@@ -143,6 +143,8 @@ def _reasons(answer: Answer, short: Mapping[str, str]) -> Iterator[str]:
 
 def _fix(item: PlanItem, actions: int | None) -> doc.Item:
     gain = factor_range(item.likely, item.low, item.ceiling)
+    if item.proven:
+        gain = f"proven {factor_range(*item.proven)}"
     about = [": ", doc.code(literal(item.part))] if item.part else []
     lines = item.actions[:actions]
     if item.switches:  # the last action measures it

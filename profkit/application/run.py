@@ -6,6 +6,7 @@ from functools import cached_property
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from profkit.analysis.report import Report, load
 from profkit.analysis.run_files import SUFFIXES
@@ -22,6 +23,7 @@ from profkit.application.ranking import Ranking, ranking
 from profkit.application.ranks import Ranks, ranks_of
 from profkit.application.steps import Steps, steady_steps
 from profkit.application.steps import first_rank as first_rank
+from profkit.application.trial_file import TRIAL, TrialFile
 from profkit.core.errors import BadInput
 from profkit.core.integrity import check_unchanged
 from profkit.core.typed_file import read_file
@@ -37,7 +39,8 @@ class ApplicationRun(Struct, frozen=True, eq=False, dict=True):
 
     With CUDA graphs, `named` are the events of a second recording that names their kernels, and
     `ranking` is of it; otherwise it is `events`. `report` is ncu's of the picked kernels.
-    `unprofiled` is a step's time without a profiler, None where it was not measured.
+    `unprofiled` is a step's time without a profiler, `trial` what switches did to the program; None
+    where it was not measured.
     """
 
     name: str
@@ -50,6 +53,7 @@ class ApplicationRun(Struct, frozen=True, eq=False, dict=True):
     picks: tuple[PickEntry, ...]
     report: Report | None
     unprofiled: UnprofiledStep | None = None
+    trial: TrialFile | None = None
 
     @property
     def known_step(self) -> float | None:
@@ -90,9 +94,10 @@ def read_run(folder: Path) -> ApplicationRun:
     events = read(folder / RUN_FILE)
     named = read(folder / NODES) if (folder / NODES).is_file() else events
     reports = sorted(each for each in folder.iterdir() if each.suffix in SUFFIXES)
-    return application(
-        read_manifest(folder).target, events, named, file, load(reports[0]) if reports else None
-    )
+    report = load(reports[0]) if reports else None
+    run = application(read_manifest(folder).target, events, named, file, report)
+    tried = folder / TRIAL
+    return replace(run, trial=read_file(tried, TrialFile)) if tried.is_file() else run
 
 
 def application(

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import Literal
 
 import typer
 
 from profkit.commands import groups
 from profkit.commands.kinds import Program
-from profkit.commands.options import interruptible, warn, words_after_dashes
+from profkit.commands.options import interruptible, put, warn, words_after_dashes
 from profkit.core.errors import TargetFailed, UsageError
 from profkit.ui.progress import stage_progress
 
@@ -26,6 +27,7 @@ def try_(
     switch: tuple[str, ...] = (),
     list_all: bool = False,
     in_copy: bool = False,
+    from_run: Path | None = None,
     output: groups.Output[TryFormat],
 ) -> None:
     """Run a program or target with switches that may make it faster, and prove which do.
@@ -44,11 +46,14 @@ def try_(
       switch (--switch NAME): Only this switch; repeatable.
       list_all (--list): List all switches, what each needs and changes.
       in_copy: Run it in a copy of this folder.
+      from_run (--from RUN): Try first what the plan of this run of the program names, and keep the
+        result there: the plan then shows what is proven.
 
     Examples:
       profkit try -- python train.py
       profkit try --budget 5m --in-copy -- python train.py --epochs 1
       profkit try --switch compile --switch bf16 -- python train.py
+      profkit try --from runs/train -- python train.py
       profkit try --list
       profkit try targets/pair.py:before -- no_unrolling
     """
@@ -58,6 +63,8 @@ def try_(
     if program and len(program) - words_after_dashes(context) == 1:
         _try_kernels(program, switch, seconds, output)
         return
+    from profkit.application.trial_file import TRIAL
+    from profkit.core.typed_file import encode
     from profkit.trial.switch import all_switches, chosen_switches
     from profkit.trial.trial import Subject, try_program
     from profkit.trial.view import switches_document, trial_document
@@ -68,15 +75,26 @@ def try_(
         return
     if not program or words_after_dashes(context) < len(program):
         raise UsageError("no program is given", "write it after --: profkit try -- python x.py")
+    first = _planned(from_run) if from_run else ()
     warn(f"the program runs many times, for {seconds:.0f} s at most")
     subject = Subject(tuple(map(str, program)), dict(os.environ), in_copy)
     with interruptible(), stage_progress() as tell:
-        result = try_program(subject, switches, seconds, tell)
+        result = try_program(subject, switches, seconds, tell, first)
+    if from_run and not result.failure:
+        put(encode(result), from_run / TRIAL, force=True)
     output.show(result, lambda: trial_document(result))
     if result.interrupted:
         raise typer.Exit(130)
     if result.failure:
         raise TargetFailed(f"the unchanged program failed: {result.failure}")
+
+
+def _planned(folder: Path) -> tuple[str, ...]:
+    """The switches that the plan of a recorded application names, in its order."""
+    from profkit.application.answer import answer
+    from profkit.application.run import read_run
+
+    return tuple(name for item in answer(read_run(folder)).plan for name in item.switches)
 
 
 def _try_kernels(

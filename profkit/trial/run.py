@@ -16,6 +16,7 @@ from typing import Literal
 import msgspec
 from msgspec import Struct
 
+from profkit.application.trial_file import Limit
 from profkit.capture import process
 from profkit.capture.watchdog import Stalled, Watchdog
 from profkit.core.atomic_file import write_atomic
@@ -23,7 +24,6 @@ from profkit.execution.injection import Hook, injected
 from profkit.trial.switch import Switch
 
 WALL = "the whole program"
-Limit = Literal["input", "host", "device", ""]
 Perturbation = Literal["rounding", "random", ""]
 _CHILD = Path(__file__).with_name("child") / "__init__.py"
 _MODULES = ("torch", "jax", "optax", "transformers.generation.utils")

@@ -12,12 +12,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from profkit.application.trial_file import Changes
 from profkit.timing.results import Comparison, Thresholds
 from profkit.timing.verdict import compare
 from profkit.trial import checks
 from profkit.trial.checks import Judgment
 from profkit.trial.run import Perturbation, Result
-from profkit.trial.switch import Changes, Switch
+from profkit.trial.switch import Switch
 
 Combination = tuple[Switch, ...]
 
@@ -214,20 +215,22 @@ def search(
     budget: float,
     clock: Callable[[], float],
     tell: Callable[[str], None],
+    first: Sequence[str] = (),
 ) -> Evidence:
-    """Try the switches, and the best of them together, in at most `budget` seconds of `clock`.
+    """Try the switches, those named `first` before others, and the best of them together, in at
+    most `budget` seconds of `clock`.
 
     An interruption ends it with what was measured.
     """
     evidence = Evidence()
     trial = _Search(measure, clock, budget, tell, evidence)
     try:
-        first = trial.run(())
-        if first.failure:
+        unchanged = trial.run(())
+        if unchanged.failure:
             return evidence
-        candidates = _ordered(switches, first, evidence)
+        candidates = _possible(switches, unchanged, evidence)
         trial.candidates = len(candidates)
-        likely = [switch for switch in candidates if first.limit in switch.helps]
+        likely = _likely(candidates, unchanged, first)
         _screen(trial, likely, _SCREENING)
         _unite(trial, candidates)
         _screen(trial, [switch for switch in candidates if switch not in likely], _EXTENDING)
@@ -244,17 +247,17 @@ def search(
     return evidence
 
 
-def _ordered(switches: Sequence[Switch], first: Result, evidence: Evidence) -> list[Switch]:
-    """The switches that the program may gain from, those that help what limits it first, and what
-    is slow to start after the others of its kind."""
-    possible = []
-    for switch in switches:
-        reason = switch.lacks(first.features)
-        if reason:
-            evidence.skipped[switch] = reason
-        else:
-            possible.append(switch)
-    return sorted(possible, key=lambda each: (first.limit not in each.helps, each.is_slow))
+def _possible(switches: Sequence[Switch], first: Result, evidence: Evidence) -> list[Switch]:
+    """The switches that the program has what they need for."""
+    evidence.skipped |= {each: why for each in switches if (why := each.lacks(first.features))}
+    return [switch for switch in switches if switch not in evidence.skipped]
+
+
+def _likely(switches: Sequence[Switch], unchanged: Result, first: Sequence[str]) -> list[Switch]:
+    """The switches named `first`, else those that help what limits the program; what is slow to
+    start comes last."""
+    chosen = [each for each in switches if each.name in first or unchanged.limit in each.helps]
+    return sorted(chosen, key=lambda each: (each.name not in first, each.is_slow))
 
 
 def _screen(trial: _Search, candidates: Sequence[Switch], share: float) -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Literal
 
 import msgspec
 from msgspec import Struct
 
+from profkit.application.trial_file import Changes
 from profkit.core.errors import UsageError
 from profkit.core.suggestion import did_you_mean
 from profkit.core.yaml_files import shipped_yaml
@@ -17,7 +17,6 @@ from profkit.core.yaml_files import shipped_yaml
 GROUP = "profkit.switches"
 EMPTY = "no-change"
 _FUNCTIONS = Path(__file__).with_name("switches")
-Changes = Literal["nothing", "random", "rounding", "precision"]
 
 
 class Switch(Struct, frozen=True, eq=False, kw_only=True, forbid_unknown_fields=True):

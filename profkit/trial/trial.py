@@ -13,6 +13,7 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
+from profkit.application.trial_file import TrialFile
 from profkit.core.errors import BadInput
 from profkit.trial import checks
 from profkit.trial.outcome import outcome
@@ -27,7 +28,6 @@ from profkit.trial.run import (
 )
 from profkit.trial.search import Combination, Evidence, search
 from profkit.trial.switch import Switch
-from profkit.trial.trial_file import TrialFile
 
 WINDOW = 2.0  # s of units in a run, chosen: a fifth of the time that most programs take to start
 _CACHES = {"TORCHINDUCTOR_CACHE_DIR": "inductor", "TRITON_CACHE_DIR": "triton"}
@@ -50,15 +50,18 @@ def try_program(
     switches: Sequence[Switch],
     budget: float,
     tell: Callable[[str, str], None],
+    first: Sequence[str] = (),
 ) -> TrialFile:
-    """Try switches on a program, in at most `budget` seconds.
+    """Try switches on a program, those named `first` before others, in at most `budget` seconds.
 
     Raises EnvironmentProblem where the program can't be started, BadInput for a folder that is too
     large to copy.
     """
     start = time.monotonic()
     with _runner(subject, budget) as measure:
-        evidence = search(measure, switches, budget, time.monotonic, lambda name: tell(name, ""))
+        evidence = search(
+            measure, switches, budget, time.monotonic, lambda name: tell(name, ""), first
+        )
         trial = outcome(evidence, subject.command, budget)
         checked = _checked(evidence) if evidence.unchanged else ""
         names = trial.lower or trial.best

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 from functools import cache
 
 import pytest
+from msgspec.structs import replace
 
 import profkit
 from profkit.analysis.report import Report
@@ -23,6 +25,7 @@ from profkit.ui.terminal import document_terminal
 from tests.analysis.test_views import schema
 from tests.application.synthetic import MS, US, Host, Recording
 from tests.conftest import H200, story_folder
+from tests.trial.simulated_program import SimulatedProgram
 
 STORIES = ("data_parallel_exposed", "gpt_float32", "gpt_launch_bound", "pipeline_pageable")
 
@@ -141,3 +144,15 @@ def test_communication_comes_with_what_bytes_would_say() -> None:
     assert row.name == "all-reduce"
     assert row.note.startswith("bus bandwidth unknown: ")
     assert "trace nvtx" in row.note
+
+
+def test_a_proven_fix_leads_with_what_was_measured() -> None:
+    run = recorded(program())
+    program_tried = SimulatedProgram(gains={"tf32": 1.4})
+    proven = answer(replace(run, trial=program_tried.trial("tf32")))
+    first = proven.plan[0]
+    assert first.switches[:1] == ("tf32",)
+    assert first.proven is not None
+    assert first.proven[1] < 1.4 < first.proven[2]
+    text = document_terminal(answer_document(proven, run, "run"), to_file=True)
+    assert re.search(r"1\. +proven 1\.\d+x \[1\.\d+, 1\.\d+\] ", text)

@@ -6,9 +6,11 @@ from typing import Literal
 
 from profkit.core.typed_file import File, Model
 from profkit.timing.results import Comparison
-from profkit.trial.run import Limit
-from profkit.trial.switch import Changes
 
+TRIAL = "try.json"
+"""Its name in a run, whose plan it proves."""
+Limit = Literal["input", "host", "device", ""]
+Changes = Literal["nothing", "rounding", "random", "precision"]
 Status = Literal[
     "faster", "no difference", "slower", "undecided", "changes results", "failed",
     "not applicable", "not tried",
@@ -79,3 +81,12 @@ class TrialFile(File, frozen=True, kw_only=True, tag="profkit.try/1"):
     checked: str
     failure: str = ""
     interrupted: bool = False
+
+    @property
+    def gains(self) -> dict[frozenset[str], Comparison]:
+        """The verdicts that prove a gain, by the switches that were on."""
+        return {
+            frozenset(row.switches): row.comparison
+            for row in self.rows
+            if row.status == "faster" and row.comparison
+        }
