@@ -570,8 +570,12 @@ class _Kernels(_Table[Group]):
     def _by_floors(self, bound: float, index: int) -> float:
         """The share of the time that is left where the highest floor falls to `bound`, and the time
         above it by the same share."""
-        highest = max((float(floor[index]) for floor in self.floors.values()), default=0.0)
+        highest = self._highest(index)
         return bound + (1 - highest) * (1 - max(highest - bound, 0.0))
+
+    def _highest(self, index: int) -> float:
+        """The highest floor, as a share of the time."""
+        return max((float(floor[index]) for floor in self.floors.values()), default=0.0)
 
     def _left(self, rule: Rule, index: int, bound: float) -> float:
         """The share of the time that the fix likely leaves."""
@@ -580,7 +584,8 @@ class _Kernels(_Table[Group]):
             left.append(self._by_floors(bound, index))
         if rule.time is not None:
             left.append(self._at(rule.time, rule, index))
-        return min(max(min(left), bound / USUAL, _LEAST), 1.0)
+        reached = max(USUAL, self._highest(index))
+        return min(max(min(left), bound / reached, _LEAST), 1.0)
 
     @cached_property
     def _exposure(self) -> Column:

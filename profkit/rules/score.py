@@ -88,9 +88,9 @@ Examine = Callable[[Path], tuple[ReportSummary, Checklist]]
 """Reads a report and diagnoses it."""
 
 
-Guess = Sequence[tuple[str, float, tuple[float, float] | None, Basis | None]]
-"""The findings of a predictor in a report: categories in order, each with its factor, and the
-lowest and highest factor and their basis where it has a range."""
+Guess = Sequence[tuple[str, float, tuple[float, float] | None, Basis | None, bool]]
+"""The findings of a predictor in a report: categories in order, each with its factor, the lowest
+and highest factor and their basis where it has a range, and whether it is a facet of another."""
 
 
 Kind = Literal["defect", "several_limits", "no_gain"]
@@ -368,7 +368,7 @@ def judge(pair: RecordedPair, examine: Examine, apart: Withheld | None = None) -
         )
     )  # fmt: skip
     span, kind = next(
-        (row[2:] for row in guesses[0] if row[0] in pair.accepted and row[2]), (None, None)
+        (row[2:4] for row in guesses[0] if row[0] in pair.accepted and row[2]), (None, None)
     )
     measured: Literal["timed", "profiled"] = "profiled" if math.isnan(pair.achieved) else "timed"
     return PairScore(
@@ -440,15 +440,15 @@ def _judged(
 
 def _rank(guess: Guess, accepted: Collection[str]) -> int | None:
     """The first place of these categories, each among those that change numerics, or those that
-    don't; None where none is named."""
-    ranks = [
-        rank
-        for numerics in (False, True)
-        for rank, name in enumerate(
-            _named([row for row in guess if (row[0] in _apart()) is numerics]), 1
-        )
-        if name in accepted
-    ]
+    don't, after the causes before it; None where none is named."""
+    named = _named(guess)
+    facets = {name for name in named if next(row[4] for row in guess if row[0] == name)}
+    ranks = []
+    for apart in (_apart(), named.keys() - _apart()):
+        own = [name for name in named if name in apart]
+        for place, name in enumerate(own):
+            if name in accepted:
+                ranks.append(1 + sum(other not in facets for other in own[:place]))
     return min(ranks, default=None)
 
 
@@ -460,9 +460,15 @@ def _apart() -> frozenset[str]:
 
 def _own(checklist: Checklist, calibration: Calibration) -> Guess:
     return [
-        (item.rule.category, estimate.run, _range_of_run(item, checklist, calibration), basis(item))
+        (
+            item.rule.category,
+            estimate.run,
+            _range_of_run(item, checklist, calibration),
+            basis(item),
+            bool(item.facet_of),
+        )
         if (estimate := item.estimate)
-        else (item.rule.category, 1.0, None, None)
+        else (item.rule.category, 1.0, None, None, False)
         for item in (*checklist.items, *checklist.informative)
     ]
 
@@ -503,7 +509,7 @@ def _ncu(report: ReportSummary) -> Guess:
                 category = next((name for text, name in category.items() if text in words), None)
             if category and result.kind in _ADVISES:
                 left = 1 - share * min(max(result.speedup or 0.0, 0.0), _MOST_OF_A_KERNEL)
-                ranked.append((category, 1 / left, None, None))
+                ranked.append((category, 1 / left, None, None, False))
     return sorted(ranked, key=lambda row: -row[1])
 
 
