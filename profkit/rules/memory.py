@@ -149,7 +149,7 @@ class Memory:
 
 
 Certainty = Literal["likely", "open", "undecided"]
-TESTED = {"likely": (113, 123), "open": (80, 96), "undecided": (34, 48)}
+TESTED = {"likely": (115, 124), "open": (92, 110), "undecided": (29, 40)}
 """Of how many kernels of public code, of sets left out whole, the first finding was the cause or
 one that its label accepts, by its certainty (docs/reference/accuracy.md), 2026-11-26."""
 
