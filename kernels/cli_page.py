@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Collection, Iterator
 from enum import Enum
 from typing import Any, get_args
 
@@ -14,7 +15,9 @@ from profkit.ui.markdown import cell, code, escape, table
 
 _LEAD = """\
 Every verb with its arguments and options, as `profkit VERB --help` has them. `make docs` writes
-this page. [Exit codes](limits.md#exit-codes) are the same for all verbs."""
+this page. [Exit codes](limits.md#exit-codes) are the same for all verbs. Options that many verbs
+have:"""
+_COMMON = 10  # verbs with an option of the same words, chosen: it is described once
 
 
 def cli_page() -> str:
@@ -22,10 +25,13 @@ def cli_page() -> str:
     root: Any = typer.main.get_command(app)
     # A verb keeps the names of --help, which are the root's, from the first context that asks.
     parent = root.make_context("profkit", [], resilient_parsing=True)
-    lines = ["# Command line", "", _LEAD]
-    for name, verb in verbs(root, "profkit"):
+    known = [*verbs(root, "profkit")]
+    counted = Counter(row for _, verb in known for row in _options(verb))
+    common = {row: None for row, count in counted.items() if count >= _COMMON}
+    lines = ["# Command line", "", _LEAD, "", *table(("Option", "Value", "Meaning"), common)]
+    for name, verb in known:
         context = verb.context_class(verb, info_name=name, parent=parent)
-        lines += ["", f"## {name}", *_verb(verb, name, context)]
+        lines += ["", f"## {name}", *_verb(verb, name, context, common)]
     return "\n".join(lines) + "\n"
 
 
@@ -38,14 +44,21 @@ def verbs(group: Any, name: str) -> Iterator[tuple[str, Any]]:
             yield f"{name} {word}", verb
 
 
-def _verb(verb: Any, name: str, context: Any) -> Iterator[str]:
+def _options(verb: Any) -> list[tuple[str, str, str]]:
+    return [_row(each) for each in verb.params if _is_option(each) and not each.hidden]
+
+
+def _verb(verb: Any, name: str, context: Any, common: Collection[Any]) -> Iterator[str]:
     yield from ("", "```text", " ".join([name, *verb.collect_usage_pieces(context)]), "```")
     yield from _help(verb.help or "")
     if arguments := [_row(each) for each in verb.params if not _is_option(each)]:
         rows = [(name, meaning) for name, _, meaning in arguments]
         yield from ("", *table(("Argument", "Meaning"), rows))
-    if options := [_row(each) for each in verb.params if _is_option(each) and not each.hidden]:
-        yield from ("", *table(("Option", "Value", "Meaning"), options))
+    options = _options(verb)
+    if own := [row for row in options if row not in common]:
+        yield from ("", *table(("Option", "Value", "Meaning"), own))
+    if shared := [row[0] for row in options if row in common]:
+        yield from ("", f"Also {'; '.join(shared)}.")
 
 
 def _help(text: str) -> Iterator[str]:
