@@ -328,6 +328,10 @@ def test_what_does_not_fit_into_the_budget_is_left_out_and_listed(bench: Bench) 
     assert verify(*bench.kept()).unfinished == "ncu"
     assert re.search(r"! \d kernels? left out: no time within --budget", done.stdout)
     assert "--duration=7" in nsys_words(bench)[0]
+    (run,) = bench.kept()
+    assert resumed(bench, run).returncode == 0  # without a budget
+    assert all(pick.launch is not None for pick in picks(bench).picks)
+    assert verify(run).unfinished is UNSET
 
 
 def test_a_hang_of_ncu_ends_and_leaves_what_was_recorded(
