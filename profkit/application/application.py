@@ -173,10 +173,11 @@ class Process(Struct, frozen=True, eq=False):
 
 
 class Application(Struct, frozen=True, eq=False, dict=True):
-    """A timeline as steps."""
+    """A timeline as steps; `known` are the seconds of one without a profiler."""
 
     events: Events
     processes: tuple[Process, ...]
+    known: float | None = None
 
     @cached_property
     def findings(self) -> tuple[Finding, ...]:
@@ -193,7 +194,7 @@ class Application(Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def _what_if(self) -> WhatIf | None:
-        return replayed(self.events, [each.steps for each in self.processes])
+        return replayed(self.events, [each.steps for each in self.processes], self.known)
 
     def step_slices(self) -> list[tuple[str, int, int]]:
         """Name, start and end (ns) of each step of the first process."""
@@ -209,9 +210,11 @@ def read_application(
     nvtx: str | None = None,
     explain: float = EXPLAINED,
     named: Events | None = None,
+    known: float | None = None,
 ) -> Application:
     """The steps of a timeline with their parts; `named` is a recording of the same program that has
-    the kernels of its CUDA graphs. Raises BadInput without GPU work."""
+    the kernels of its CUDA graphs, `known` the seconds of a step without a profiler. Raises
+    BadInput without GPU work."""
     rows = []
     for steps in sorted(steady_steps(events, nvtx), key=rank_order):
         parts = step_parts(events, steps)
@@ -225,7 +228,7 @@ def read_application(
     if named is not None:
         by_device = {steps.device: steps for steps in steady_steps(named, nvtx)}
         rows = [_named(row, named, by_device.get(row.steps.device), explain) for row in rows]
-    return Application(events, tuple(rows))
+    return Application(events, tuple(rows), known)
 
 
 def _named(process: Process, named: Events, steps: Steps | None, explain: float) -> Process:

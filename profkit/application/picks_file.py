@@ -56,11 +56,11 @@ def is_application(path: Path) -> bool:
     return path.is_dir() and (path / PICKS).is_file()
 
 
-def recorded_range(folder: Path) -> str | None:
-    """The NVTX range that an application's run was recorded by; None for other folders."""
+def picks_of(folder: Path) -> PicksFile | None:
+    """How an application's run was recorded; None for other folders."""
     if not is_application(folder):
         return None
-    return read_file(folder / PICKS, PicksFile, "record the run again").nvtx
+    return read_file(folder / PICKS, PicksFile, "record the run again")
 
 
 def entry(events: Events, pick: Pick, reason: str = "") -> PickEntry:
@@ -80,8 +80,5 @@ def _identified(pick: PickEntry, report: ReportSummary) -> PickEntry:
     for launch in reversed(named):  # the first ones may be of the program's start
         if (launch.grid, launch.block) == (pick.grid, pick.block) and not launch.failed:
             return structs.replace(pick, launch=launch.index, reason="")
-    if not named:
-        return structs.replace(pick, reason="not identified: ncu met no launch of this name")
-    grid, block = (" x ".join(map(str, size)) for size in (named[0].grid, named[0].block))
-    reason = f"not identified: ncu met it with grid {grid}, block {block}"
-    return structs.replace(pick, reason=reason)
+    lacking = "grid and block" if named else "name"
+    return structs.replace(pick, reason=f"not identified: ncu met no launch of this {lacking}")

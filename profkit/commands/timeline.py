@@ -43,19 +43,21 @@ def timeline(
     """
     from profkit.analysis.run_files import one_timeline
     from profkit.application.application import application_result, read_application
-    from profkit.application.picks_file import NODES, recorded_range
+    from profkit.application.picks_file import NODES, picks_of
     from profkit.application.view import application_document
     from profkit.commands.reading import read_timeline, whole
 
     whole(path)
     explained = 1.0 if explain in {"100%", "1"} else share(explain, "--explain", "90% or 0.9")
     file = one_timeline(path)
-    named = file.with_name(NODES)
+    named, recorded = file.with_name(NODES), picks_of(path)
+    unprofiled = recorded.unprofiled if recorded and nvtx in {None, recorded.nvtx} else None
     application = read_application(
         read_timeline(file),
-        nvtx or (recorded_range(path) if path.is_dir() else None),
+        nvtx or (recorded.nvtx if recorded else None),
         explained,
         read_timeline(named) if path.is_dir() and named.is_file() else None,
+        unprofiled.seconds if unprofiled else None,
     )
     name = str(file) if output.format == "terminal" else file.name
     output.show(

@@ -334,12 +334,12 @@ def _steps(folder: Path) -> dict[tuple[str, str], list[float]]:
     """The durations of an application's typical steps, of the process on the first GPU."""
     import numpy as np
 
-    from profkit.application.picks_file import recorded_range
+    from profkit.application.picks_file import picks_of
     from profkit.application.run import first_rank
     from profkit.application.steps import steady_steps
     from profkit.timeline.reader import read
 
-    name = recorded_range(folder)
+    name = file.nvtx if (file := picks_of(folder)) else None
     steps = steady_steps(read(folder / RUN_FILE), name)
     if not steps:
         return {}

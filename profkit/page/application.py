@@ -24,7 +24,7 @@ class ApplicationSection(Struct, frozen=True):
 
 def page_without_report(run: ApplicationRun) -> str:
     """The page of an application whose kernels were not profiled."""
-    application = read_application(run.events, run.nvtx)
+    application = read_application(run.events, run.nvtx, known=run.known_step)
     return document_html(application_document(application, run.name, is_page=True))
 
 
