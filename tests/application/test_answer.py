@@ -135,7 +135,7 @@ def test_a_launch_with_another_grid_is_not_the_picked_one() -> None:
     )
     (row,) = identified([other], report().summary)
     assert row.launch is None
-    assert "not identified: ncu met it with grid" in row.reason
+    assert "not identified: ncu met no launch of this grid and block" in row.reason
 
 
 def test_communication_comes_with_what_bytes_would_say() -> None:
