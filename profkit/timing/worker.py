@@ -164,7 +164,7 @@ def device_of(asked: str | None) -> str:
         return "cpu"
     if not torch.cuda.is_available():
         raise EnvironmentProblem(
-            "torch sees no CUDA device", "time calls on the CPU with --device cpu"
+            "torch sees no CUDA device", "see `profkit doctor`; profkit time has --device cpu"
         )
     return "cuda"
 

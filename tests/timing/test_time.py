@@ -211,7 +211,8 @@ def test_without_a_gpu_the_way_out_is_named(toy: Path) -> None:
         pytest.skip("this machine has a GPU")
     done = run(toy.parent, "time", toy)
     assert done.returncode == 4
-    assert "torch sees no CUDA device; time calls on the CPU with --device cpu" in done.stderr
+    remedy = "see `profkit doctor`; profkit time has --device cpu"
+    assert f"torch sees no CUDA device; {remedy}" in done.stderr
 
 
 def test_without_torch_the_remedy_is_named(toy: Path) -> None:
