@@ -194,9 +194,17 @@ class _Trial:
         best = self._added(None, same, until)
         others = [each for each in gaining if each not in same]
         rounded = self._added(best, others, until) if others else None
-        return (self.tried(best) if best else None), (
-            self.tried(rounded) if rounded and rounded is not best else None
-        )
+        if rounded and best and rounded.variant == best.variant:
+            rounded = None
+        return self._confirmed(best), self._confirmed(rounded)
+
+    def _confirmed(self, chosen: TimedCandidate | None) -> TriedSwitch | None:
+        """What was chosen as the fastest of many, timed again: its first time was chosen, too."""
+        if chosen is None:
+            return None
+        names = [self._variant, chosen.variant]
+        again = self.race(self._variant, names, _LEAST / 2).file.candidates
+        return next((self.tried(each) for each in again if _gains(each)), None)
 
     def _added(
         self, best: TimedCandidate | None, others: Sequence[TimedCandidate], until: float
