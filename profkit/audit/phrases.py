@@ -29,6 +29,7 @@ class Vocabulary(Model, frozen=True):
     prefixes: dict[str, float]
     seconds: dict[str, float]
     counts: dict[str, int]
+    checks: dict[str, str]
 
 
 VOCABULARY = convert(shipped_yaml("profkit.audit", "vocabulary.yaml"), Vocabulary)

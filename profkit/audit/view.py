@@ -10,6 +10,7 @@ from msgspec import Meta
 from profkit.audit.audit import Audit, Outcome
 from profkit.audit.check import Contradiction
 from profkit.audit.claims import Claims
+from profkit.audit.phrases import VOCABULARY
 from profkit.core.typed_file import Count, File, Model
 from profkit.core.version import __version__
 from profkit.ui import document as doc
@@ -71,34 +72,8 @@ def _title(outcome: Outcome) -> str:
     return f"{claim.where}  {claim.text or row}".strip()
 
 
-_CHECKS = {
-    "flop_of_shape": "FLOP of the shape",
-    "bytes_of_shape": "bytes of the shape",
-    "intensity": "FLOP over bytes",
-    "share_of_peak": "rate over peak",
-    "peak": "datasheet peak",
-    "above_peak": "limit by the peak",
-    "ridge": "compute peak over memory bandwidth",
-    "bound": "intensity against the ridge point",
-    "interval": "value within its interval",
-    "interval_end": "end of the interval",
-    "overlap": "overlap of intervals",
-    "timer_tick": "timer resolution",
-    "speed_up": "time before over time after",
-    "advantage": "ratio of peaks over ratio of times",
-    "memory": "memory type of the GPU",
-    "grid": "grid dimensions",
-    "residency": "blocks per SM",
-    "change": "change between two values",
-    "part": "part over whole",
-    "product": "product of the factors",
-    "tokens": "token rate and cost per token",
-    "cycles": "time x clock",
-}
-
-
 def _rule(finding: Contradiction) -> str:
-    return f"check: {_CHECKS.get(finding.rule, finding.rule.replace('_', ' '))}"
+    return f"check: {VOCABULARY.checks.get(finding.rule, finding.rule.replace('_', ' '))}"
 
 
 def _item(finding: Contradiction, *, doubt: bool) -> doc.Item:
