@@ -112,6 +112,9 @@ def judge_program(folder: Path, rules: Sequence[Rule]) -> ProgramScore:
 
 
 def _measured(path: Path) -> _Summary:
+    """What was measured; nothing without a file."""
+    if not path.is_file():
+        return _Summary({})
     content = read_json(path)
     if wrong := fault(content, _Measured):
         raise BadInput(f"{path}: {'.'.join(map(str, wrong[0]))}: {wrong[1]}", "measure it again")

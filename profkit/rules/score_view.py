@@ -69,7 +69,11 @@ def _headline(score: Score) -> str:
     gpus = ", ".join(sorted({pair.gpu for pair in score.pairs}))
     counts = f"{plural(score.summary.defects, 'defect')}, {plural(controls, 'control')}"
     texts = [f"{counts}, recorded on {gpus}"] if score.pairs else []
-    texts += [plural(len(each.stories), "application") for each in [score.applications] if each]
+    texts += [
+        plural(len(each.stories) + len(each.programs), "application")
+        for each in [score.applications]
+        if each
+    ]
     return "; ".join(texts)
 
 
