@@ -1,0 +1,64 @@
+"""Laws of the comparison of results."""
+
+import math
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from profkit.trial.checks import judged, missing_output, spread
+from profkit.trial.run import Result, masked
+
+NUMBERS = st.floats(-1e6, 1e6).filter(lambda number: number == 0 or abs(number) > 1e-6)
+ROWS = st.lists(st.lists(NUMBERS, min_size=1, max_size=3), min_size=1, max_size=30)
+
+
+def result(rows: list[list[float]], output: str = "") -> Result:
+    return Result((), 1.0, results={"losses": rows}, output=output)
+
+
+@given(ROWS)
+def test_equal_results_are_the_same(rows: list[list[float]]) -> None:
+    judgment = judged([result(rows)], [], [result(rows)], {"nothing"})
+    assert judgment is not None
+    assert judgment.is_same
+    assert judgment.difference == 0
+
+
+@given(ROWS, st.floats(1e-3, 0.5))
+def test_a_scaled_result_differs_by_the_factor(rows: list[list[float]], share: float) -> None:
+    scaled = [[value * (1 + share) for value in row] for row in rows]
+    judgment = judged([result(rows)], [], [result(scaled)], {"nothing"})
+    assert judgment is not None
+    if any(value for row in rows[:5] for value in row):
+        assert math.isclose(judgment.difference, share, rel_tol=1e-6) or judgment.difference > share
+        assert not judgment.is_same
+
+
+@given(ROWS)
+def test_missing_results_are_never_the_same(rows: list[list[float]]) -> None:
+    gone = Result((), 1.0, results={})
+    judgment = judged([result(rows)], [], [gone], {"precision"})
+    assert judgment is not None
+    assert not judgment.is_same
+
+
+@given(ROWS, st.floats(1e-4, 0.5))
+def test_what_unchanged_runs_differ_by_is_allowed(rows: list[list[float]], share: float) -> None:
+    other = [[value * (1 + share) for value in row] for row in rows]
+    unchanged = [result(rows), result(other)]
+    judgment = judged(unchanged, [], [result(other)], {"nothing"})
+    assert judgment is not None
+    assert judgment.is_same
+    assert spread(unchanged) <= max(share * 1.001, judgment.difference)
+
+
+@given(st.integers(0, 10**6), st.floats(-1e9, 1e9))
+def test_numbers_of_a_line_are_masked(whole: int, real: float) -> None:
+    assert masked(f"step {whole}: loss {real:.6f}") == "step #: loss #"
+    assert masked(f"step {whole}: loss {real:.3e}") == "step #: loss #"
+
+
+def test_a_line_that_is_missing_is_named_but_for_warnings() -> None:
+    unchanged = [result([[1.0]], f"step 1 loss {n}\nsaved\nUserWarning: slow\n") for n in (1, 2)]
+    assert missing_output(unchanged, result([[1.0]], "step 1 loss 3.5\nsaved\n")) == ""
+    assert missing_output(unchanged, result([[1.0]], "step 1 loss nan\n")) == "saved"
