@@ -32,10 +32,9 @@ def try_(
 ) -> None:
     """Run a program or target with switches that may make it faster, and prove which do.
 
-    The program runs many times, interleaved with unchanged runs, without a change of its files:
-    switches are turned on from outside. What changes its results is never called faster. Kernels
-    that a target's variant compiles are compiled with other options, constants and small edits, and
-    checked against the reference.
+    The program runs many times, unedited: switches are turned on from outside. What changes its
+    results is never called faster. Kernels that a target's variant compiles are compiled with other
+    options, constants and small edits, and checked against the reference.
 
     Arguments:
       program ([TARGET:VARIANT] [-- PROGRAM ARGUMENT...]): A program, after --; or a target script
@@ -46,8 +45,7 @@ def try_(
       switch (--switch NAME): Only this switch; repeatable.
       list_all (--list): List all switches, what each needs and changes.
       in_copy: Run it in a copy of this folder.
-      from_run (--from RUN): Try first what the plan of this run of the program names, and keep the
-        result there: the plan then shows what is proven.
+      from_run (--from RUN): Try first what this run's plan names, and keep there what is proven.
 
     Examples:
       profkit try -- python train.py

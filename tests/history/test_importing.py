@@ -149,14 +149,13 @@ def test_a_file_of_pytest_benchmark() -> None:
 
 def test_a_file_of_nvbench_is_converted_by_the_script_of_its_page(tmp_path: Path) -> None:
     """With samples beside it, blocks of these; else its mean; skipped states are left out."""
-    page = (ROOT / "docs" / "reference" / "histories.md").read_text(encoding="utf-8")
-    script = page.split("```python\n")[1].split("```")[0]
+    script = ROOT / "docs" / "reference" / "nvbench.py"
     source, target = tmp_path / "copy.json", tmp_path / "converted.json"
     shutil.copy(DATA / "nvbench.json", source)
     samples = np.linspace(1e-6, 4e-6, 16, dtype="<f4")
     (tmp_path / "copy.json-bin").mkdir()
     (tmp_path / "copy.json-bin" / "0.bin").write_bytes(samples.tobytes())
-    subprocess.run([sys.executable, "-c", script, source, target], check=True)
+    subprocess.run([sys.executable, script, source, target], check=True)
     stated = Stated(branch="main", commit="c0ffee", time=datetime(2026, 11, 1, tzinfo=UTC))
     h200, l4, host = points_in(target, stated)
     assert h200.series == Series("bench_copy", "copy", "Elements=1048576", "NVIDIA H200", "main")
