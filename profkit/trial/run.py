@@ -91,7 +91,6 @@ class _Record(Struct, frozen=True):
     stopped: bool
     rank: int
     leading: str
-    startup: float
     intervals: dict[str, list[float]]
     backlog: dict[str, float]
     results: dict[str, list[list[float | None] | None]]

@@ -27,7 +27,6 @@ class Record:
     def __init__(self, plan: Any) -> None:
         self.plan = plan
         self.process = os.getpid()
-        self.started = time.perf_counter_ns()
         self.marks: dict[str, list[tuple[int, Any, float]]] = {}
         self.results: dict[str, list[Any]] = {}
         self.features: set[str] = set()
@@ -93,7 +92,6 @@ class Record:
             "stopped": stopped,
             "rank": int(os.environ.get("RANK", "0")),
             "leading": self.leading,
-            "startup": self._startup(),
             "intervals": {kind: self._intervals(row) for kind, row in self.marks.items()},
             "backlog": {kind: self._backlog(row) for kind, row in self.marks.items()},
             "results": {name: self._read(row) for name, row in self.results.items()},
@@ -114,10 +112,6 @@ class Record:
             for name, module in list(sys.modules.items())
             if "-packages" in str(getattr(getattr(module, "__spec__", None), "origin", ""))
         ]
-
-    def _startup(self) -> float:
-        first = min((row[0][0] for row in self.marks.values()), default=self.started)
-        return (first - self.started) / 1e9
 
     def _intervals(self, row: list[tuple[int, Any, float]]) -> list[float]:
         """Seconds from each boundary to the next, for one unit of work."""
