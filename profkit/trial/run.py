@@ -124,9 +124,12 @@ class Start:
         self._chunks: list[str] = []
         self._end: process.Finished | Exception | None = None
         self._thread = threading.Thread(target=self._run, daemon=True)
+        self._has_ended = threading.Event()  # an interrupted join() takes a thread for ended
+        self._has_begun = False
 
     def begin(self) -> Start:
         """Start the program."""
+        self._has_begun = True
         self._thread.start()
         return self
 
@@ -141,11 +144,13 @@ class Start:
             )
         except Exception as error:
             self._end = error
+        finally:
+            self._has_ended.set()
 
     @property
     def is_waiting(self) -> bool:
         """Whether it was started and has not ended already."""
-        return self._thread.is_alive()
+        return self._has_begun and not self._has_ended.is_set()
 
     def go_on(self, plan: object) -> None:
         """Start it, or let it go on, by a plan."""
@@ -157,7 +162,7 @@ class Start:
         """Wait for its end; exit status 124 after `timeout` seconds."""
         started = time.monotonic()
         self._limit.deadline = started + timeout
-        self._thread.join()
+        self._has_ended.wait()
         seconds = time.monotonic() - started
         if isinstance(self._end, Stalled):
             return process.Finished(TIMED_OUT, seconds, "".join(self._chunks))
@@ -169,8 +174,8 @@ class Start:
     def discard(self) -> None:
         """End it, if it still runs, and remove what it wrote."""
         self._limit.deadline = 0.0
-        if self._thread.is_alive():
-            self._thread.join()
+        if self._has_begun:
+            self._has_ended.wait()
         shutil.rmtree(self.place, ignore_errors=True)
 
 
