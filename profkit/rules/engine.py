@@ -148,13 +148,14 @@ def _larger(known: Finding, other: Finding) -> Finding:
 
 def _within(finding: Finding, most: float, total: float) -> Finding | None:
     """A finding whose range ends at its kernel's headroom, `most`; None where that is too little
-    to report. `total` is the report's time."""
+    to report, without an estimate where the headroom keeps the bytes that its fix avoids. `total`
+    is the report's time."""
     estimate = finding.estimate
     if not estimate or finding.rule.spans == "chain":
         return finding
     likely = min(estimate.likely, most)
     if likely < WORTH:
-        return None
+        return replace(finding, estimate=None) if finding.rule.name in NOMINAL else None
     saved = estimate.saved * (1 - 1 / likely) / (1 - 1 / estimate.likely)
     capped = replace(
         estimate,

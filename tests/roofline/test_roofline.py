@@ -355,7 +355,8 @@ def test_labels_do_not_overlap_and_lie_in_the_picture(precision: str | None) -> 
 
 def words(figure: Any) -> str:
     """All that stands outside the axes, a space between lines."""
-    return " ".join(text.get_text() for text in figure.texts)
+    lines = sorted(figure.texts, key=lambda text: -text.get_position()[1])
+    return " ".join(" ".join(text.get_text() for text in lines).split())
 
 
 def test_ridges_without_a_number_are_counted() -> None:
