@@ -35,15 +35,18 @@ _GROUPS = 10  # samples of a run, chosen: means of consecutive units, so that ra
 _ERROR = re.compile(r"^\s*(?:[\w.]+\.)?\w*(?:Error|Exception|Interrupt|Exit|Unsupported)\b.*")
 _NUMBER = re.compile(r"[-+]?(?:\d[\d,]*\.?\d*(?:e[-+]?\d+)?|\bnan\b|\binf\b)", re.IGNORECASE)
 _TIMES = re.compile(
-    r"\b(?:[mun]?s|sec\w*|times?|took|elapsed|fps|speed\w*)\b|/ ?s\b|it/s|per sec", re.I
+    r"\b(?:[mun]?s|sec\w*|times?|took|elapsed|fps|speed\w*|mem\w*|[kmg]i?b|bytes|pid)\b"
+    r"|/ ?s\b|it/s|per sec|warn|#:#",
+    re.I,
 )
 _LONGEST_REASON = 160  # characters, chosen: two lines of a terminal
 
 
 class Result(Struct, frozen=True):
     """A run. `times` are seconds of the units that count, `results` the numbers of each result by
-    series. `failure` is the reason why the run says nothing, "" where it does; one that `is_cut`
-    ended with the budget."""
+    series, `printed` those of printed lines where there are other results too. `failure` is the
+    reason why the run says nothing, "" where it does; one that `is_cut` ended with the budget.
+    """
 
     switches: tuple[str, ...]
     seconds: float
@@ -53,6 +56,7 @@ class Result(Struct, frozen=True):
     units: int = 1
     times: tuple[float, ...] = ()
     results: Mapping[str, Sequence[Sequence[float | None] | None]] = {}
+    printed: Mapping[str, Sequence[Sequence[float | None] | None]] = {}
     features: frozenset[str] = frozenset()
     applied: frozenset[str] = frozenset()
     facts: Mapping[str, float | str] = {}
@@ -269,13 +273,17 @@ def masked(line: str) -> str:
 
 
 def _printed(output: str) -> dict[str, list[list[float | None]]]:
-    """The numbers of printed lines, by the line without them; times are no results."""
+    """The numbers of printed lines, by the line without them and their place in it; times and
+    amounts of memory are no results."""
     rows: dict[str, list[list[float | None]]] = {}
     for line in output.splitlines():
-        numbers = [float(text.replace(",", "")) for text in _NUMBER.findall(line)]
-        if numbers and not _TIMES.search(masked(line)):
-            row = [number if math.isfinite(number) else None for number in numbers]
-            rows.setdefault(masked(line), []).append(row)
+        mask = masked(line)
+        if _TIMES.search(mask):
+            continue
+        for place, text in enumerate(_NUMBER.findall(line), 1):
+            number = float(text.replace(",", ""))
+            row = rows.setdefault(f'number {place} of "{mask}"', [])
+            row.append([number if math.isfinite(number) else None])
     return rows
 
 
@@ -298,9 +306,11 @@ def _result(
     record = max(records, key=lambda record: _rank(record, extent.unit), default=None)
     if record is None:
         return replace(result, times=(result.seconds,))
+    has_results = any(record.results.values())
     result = replace(
         result,
-        results=record.results if any(record.results.values()) else result.results,
+        results=record.results if has_results else result.results,
+        printed=result.results if has_results else {},
         features=frozenset(record.features),
         applied=result.applied | frozenset(record.applied),
         facts=record.facts,

@@ -9,8 +9,9 @@ import time
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
-from profkit.trial.checks import judged
+from profkit.trial.checks import judged, spread
 from profkit.trial.run import WALL, Extent, Result, run_program
 from profkit.trial.switch import all_switches
 
@@ -63,6 +64,44 @@ def test_switches_of_a_training_program(training: tuple[str, ...]) -> None:
     assert judgment.difference > 1e-5  # of bfloat16
     failed = run(training, "inference-mode")
     assert "does not require grad" in failed.failure
+
+
+AUXILIARY = """
+import torch
+torch.manual_seed(0)
+torch.set_num_threads(1)
+body, other = torch.nn.Linear(8, 8), torch.nn.Linear(20, 20)
+optimizer = torch.optim.AdamW([*body.parameters(), *other.parameters()], lr=1e-2, weight_decay=0.1)
+x = torch.randn(16, 8)
+for step in range(30):
+    optimizer.zero_grad(set_to_none=False)
+    loss = (body(x) ** 2).mean()
+    if step == 0:
+        loss = loss + 0.1 * (other(torch.ones(1, 20)) ** 2).mean()
+    loss.backward()
+    optimizer.step()
+    PRINT
+"""
+
+
+@pytest.mark.parametrize("prints", [True, False])
+def test_weights_and_printed_numbers_are_results_beside_losses(
+    tmp_path: Path, *, prints: bool
+) -> None:
+    printed = 'print(step, "norm %.4f" % other.weight.norm().item())'
+    (tmp_path / "train.py").write_text(AUXILIARY.replace("PRINT", printed if prints else ""))
+    command = (sys.executable, str(tmp_path / "train.py"))
+    unchanged, changed = [run(command), run(command)], run(command, "set-to-none")
+    assert changed.failure == ""
+    assert changed.applied == {"set-to-none"}
+    assert spread(unchanged) == 0
+    if prints:
+        losses = {"losses": changed.results["losses"]}
+        unchanged = [replace(each, results=losses) for each in unchanged]
+    judgment = judged(unchanged, [], [changed], {"nothing"})
+    assert judgment is not None
+    assert not judgment.is_same
+    assert judgment.series.startswith("number 2" if prints else "parameters")
 
 
 def cli(folder: Path, *words: str, program: str) -> subprocess.Popen[str]:

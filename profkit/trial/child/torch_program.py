@@ -6,6 +6,7 @@ import functools
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from .record import Record
@@ -14,6 +15,7 @@ _SAMPLE = 64  # elements of a result that are kept, chosen: enough to see a perm
 _EVERY = 10  # calls from one kept output to the next, chosen: 0.1% of a step of 10 ms each
 _FIRST_OUTPUTS = 5  # calls whose outputs are all kept
 _SETTLED_STEPS = 3  # optimizer steps after which no new outermost module is looked for
+_OPTIMIZERS = 4  # whose parameters are summed up at the end, chosen: more would keep much memory
 _SETTLED_CALLS = 20  # the same, of calls in a row
 
 
@@ -32,6 +34,7 @@ class TorchProgram:
         self._calls_in_a_row = 0
         self._names: dict[str, int] = {}
         self._leader: Any = None
+        self._optimizers: list[Any] = []
         self._batches = self._steps = 0
         record.new_event, record.finish = self._event, self._finish
         record.elapsed = lambda before, after: before.elapsed_time(after) / 1e3
@@ -72,8 +75,20 @@ class TorchProgram:
             self.record.features.add("cuda")
             facts["gpu"] = torch.cuda.get_device_name()
             facts["memory"] = torch.cuda.max_memory_allocated()
+        groups = [group for each in self._optimizers for group in each.param_groups]
+        for number, group in enumerate(groups, 1):
+            with suppress(Exception):  # a device that failed, or has no float64
+                self.record.results[f"parameters, group {number}"] = [self._norms(group)]
         if "backward" not in self.record.features and "optimizer" not in self.record.features:
             self.record.features.add("inference")
+
+    def _norms(self, group: Any) -> Any:
+        """The sum of norms of a group's parameters, but for those of several processes."""
+        torch = self.torch
+        plain = [each for each in group["params"] if type(each.data) is torch.Tensor]
+        norm = functools.partial(torch.linalg.vector_norm, dtype=torch.float64)
+        with torch.no_grad():
+            return sum(norm(each).cpu() for each in plain) + torch.zeros(1, dtype=torch.float64)
 
     # Steps
 
@@ -96,6 +111,10 @@ class TorchProgram:
 
     def _stepped(self, optimizer: Any, args: Any, kwargs: Any) -> None:
         self.record.features.add("optimizer")
+        if len(self._optimizers) < _OPTIMIZERS and all(
+            optimizer is not o for o in self._optimizers
+        ):
+            self._optimizers.append(optimizer)
         if self._leader is None:
             self._leader = id(optimizer)
             group = optimizer.param_groups[0]
