@@ -12,7 +12,7 @@ TRIAL = "try.json"
 Limit = Literal["input", "host", "device", ""]
 Changes = Literal["nothing", "rounding", "random", "precision"]
 Status = Literal[
-    "faster", "no difference", "slower", "undecided", "changes results", "failed",
+    "faster", "unverified", "no difference", "slower", "undecided", "changes results", "failed",
     "not applicable", "not tried",
 ]  # fmt: skip
 
@@ -24,7 +24,8 @@ class TrialRow(Model, frozen=True, kw_only=True):
     over `runs` runs, None without one that counts; `comparison` is the verdict, corrected for all
     rows, None below three pairs. `difference` is the largest relative difference of results from
     the unchanged program's, None where there is nothing to compare, and `allowed` the one that
-    counts as the same. `reason` says why there is no verdict. `keep` is what to write in the
+    counts as the same. `status` is "unverified" of a gain whose whole program was not compared, or
+    whose results can't be. `reason` says why there is no verdict. `keep` is what to write in the
     program.
     """
 
@@ -45,7 +46,8 @@ class Unchanged(Model, frozen=True, kw_only=True):
     """The unchanged program: its unit, seconds of it (median over runs), and what limits it.
 
     `spread` is the relative standard deviation of the unit's time between runs, None for one run;
-    `difference` the largest relative difference of its results between runs, None without results.
+    `difference` the largest relative difference of its results between runs, None for one run or
+    without results. `faulty` names results that are NaN or infinite, which are never the same.
     `whole` says that each run was the whole program.
     """
 
@@ -57,6 +59,7 @@ class Unchanged(Model, frozen=True, kw_only=True):
     spread: float | None
     difference: float | None
     whole: bool
+    faulty: str = ""
 
 
 class TrialFile(File, frozen=True, kw_only=True, tag="profkit.try/1"):

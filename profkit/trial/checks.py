@@ -69,6 +69,15 @@ def spread(unchanged: Sequence[Result]) -> float:
     return max((judgment.difference for judgment in judgments), default=0.0)
 
 
+def faulty(runs: Sequence[Result]) -> str:
+    """The first series of runs with a result that is NaN or infinite, "" without one."""
+    for run in runs:
+        for name, row in run.results.items():
+            if any(None in value for value in row if value is not None):
+                return name
+    return ""
+
+
 def _judgments(
     unchanged: Sequence[Result],
     perturbed: Sequence[Result],

@@ -27,10 +27,7 @@ def outcome(evidence: Evidence, command: Sequence[str], budget: float) -> TrialF
     """The result of a trial."""
     first = next(iter(evidence.runs), None)
     rows = tuple(_rows(evidence)) if evidence.unchanged else ()
-    proven = [row for row in rows if row.status == "faster"]
-    same = [row for row in proven if row.changes in _SAME]
-    best = max(same, key=_speedup, default=None)
-    fastest = max(proven, key=_speedup, default=None)
+    best, lower = fastest(rows)
     facts = first.facts if first else {}
     libraries = (f"{name} {facts[name]}" for name in ("torch", "jax") if name in facts)
     return TrialFile(
@@ -39,8 +36,8 @@ def outcome(evidence: Evidence, command: Sequence[str], budget: float) -> TrialF
         framework=next(libraries, None),
         unchanged=_unchanged(evidence) if evidence.unchanged else None,
         rows=rows,
-        best=best.switches if best else (),
-        lower=fastest.switches if fastest and fastest is not best else (),
+        best=best,
+        lower=lower,
         runs=len(evidence.runs),
         seconds=sum(run.seconds for run in evidence.runs),
         budget=budget,
@@ -50,13 +47,24 @@ def outcome(evidence: Evidence, command: Sequence[str], budget: float) -> TrialF
     )
 
 
+def fastest(rows: Sequence[TrialRow]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The switches of the fastest row that is proven with the same results, and of a faster one
+    with others; () without."""
+    proven = [row for row in rows if row.status == "faster"]
+    same = max((row for row in proven if row.changes in _SAME), key=_speedup, default=None)
+    top = max(proven, key=_speedup, default=None)
+    return same.switches if same else (), top.switches if top and top is not same else ()
+
+
 def _speedup(row: TrialRow | None) -> float:
     return (row.speedup or 0.0) if row else 0.0
 
 
 def _unchanged(evidence: Evidence) -> Unchanged:
     runs = evidence.unchanged
-    own = checks.spread(runs) if runs[0].results else None
+    faulty = checks.faulty(runs)
+    is_comparable = runs[0].results and len(runs) > 1 and not faulty
+    own = checks.spread(runs) if is_comparable else None
     return Unchanged(
         unit=runs[0].unit,
         units=runs[0].units,
@@ -66,6 +74,7 @@ def _unchanged(evidence: Evidence) -> Unchanged:
         spread=evidence.spread if len(runs) > 1 else None,
         difference=None if own is None else _finite(own),
         whole=not any(run.stopped for run in runs),
+        faulty=faulty,
     )
 
 
@@ -134,6 +143,8 @@ def _status(
         count = len(evidence.of(combination))
         return "undecided", f"{count} run{'s' if count > 1 else ''}"
     status = _WORDS.get(verdict.verdict, "undecided")
+    if status == "faster" and (faulty := checks.faulty(evidence.unchanged)):
+        return "unverified", f"{faulty}: NaN or infinite"
     return status, "" if status != "undecided" else verdict.reason
 
 

@@ -39,6 +39,7 @@ _TIMES = re.compile(
     r"|/ ?s\b|it/s|per sec|warn|#:#",
     re.I,
 )
+_NOT_FINITE = re.compile(rb"-?\b(?:NaN|Infinity)\b(?=[,\]])")  # as elements of lists
 _LONGEST_REASON = 160  # characters, chosen: two lines of a terminal
 
 
@@ -288,7 +289,8 @@ def _printed(output: str) -> dict[str, list[list[float | None]]]:
 
 
 def _read(path: Path) -> _Record:
-    return msgspec.json.decode(path.read_bytes().replace(b"NaN", b"null"), type=_Record)
+    text = _NOT_FINITE.sub(b"null", path.read_bytes())
+    return msgspec.json.decode(text, type=_Record)
 
 
 def _result(

@@ -15,7 +15,6 @@ from msgspec.structs import replace
 
 from profkit.application.trial_file import TrialFile
 from profkit.core.errors import BadInput
-from profkit.trial import checks
 from profkit.trial.outcome import outcome
 from profkit.trial.run import (
     TIMED_OUT,
@@ -26,8 +25,9 @@ from profkit.trial.run import (
     run_started,
     variables_of,
 )
-from profkit.trial.search import Combination, Evidence, search
+from profkit.trial.search import Combination, search
 from profkit.trial.switch import Switch
+from profkit.trial.whole import confirmed
 
 WINDOW = 2.0  # s of units in a run, chosen: a fifth of the time that most programs take to start
 _CACHES = {"TORCHINDUCTOR_CACHE_DIR": "inductor", "TRITON_CACHE_DIR": "triton"}
@@ -63,14 +63,15 @@ def try_program(
             measure, switches, budget, time.monotonic, lambda name: tell(name, ""), first
         )
         trial = outcome(evidence, subject.command, budget)
-        checked = _checked(evidence) if evidence.unchanged else ""
-        names = trial.lower or trial.best
-        if names and not checked and not evidence.interrupted:
-            tell("whole program", "")
+
+        def run_whole(names: tuple[str, ...]) -> Result:
+            tell(" + ".join(("whole program", *names)), "")
             measure.extent = Extent()
-            chosen = tuple(switch for switch in switches if switch.name in names)
-            checked = _compared(measure(()), measure(chosen))
-    return replace(trial, checked=checked, seconds=time.monotonic() - start)
+            return measure(tuple(switch for switch in switches if switch.name in names))
+
+        if evidence.unchanged:
+            trial = confirmed(trial, evidence, run_whole)
+    return replace(trial, seconds=time.monotonic() - start)
 
 
 class _Runner:
@@ -131,30 +132,6 @@ def _runner(subject: Subject, budget: float) -> Iterator[_Runner]:
             yield runner
         finally:
             runner.discard()
-
-
-def _checked(evidence: Evidence) -> str:
-    """How runs with switches ended, compared with unchanged ones; "" where none was whole."""
-    unchanged = evidence.unchanged
-    if any(run.stopped for run in unchanged):
-        return ""
-    for run in evidence.runs:
-        line = checks.missing_output(unchanged, run) if not run.failure else ""
-        if line:
-            return f"With {' + '.join(run.switches)} the output lacks: {line}"
-    return "Exit code and output are as unchanged, but for numbers"
-
-
-def _compared(unchanged: Result, changed: Result) -> str:
-    """How a whole run with switches ended, compared with an unchanged one."""
-    names = " + ".join(changed.switches)
-    if unchanged.failure or changed.failure:
-        reason = f"{unchanged.failure or names} {changed.failure}".strip()
-        return f"Exit code and output were not compared: {reason}"
-    line = checks.missing_output([unchanged], changed)
-    if line:
-        return f"With {names} the output of the whole program lacks: {line}"
-    return f"Exit code and output of the whole program with {names} are as unchanged"
 
 
 @contextmanager

@@ -20,6 +20,7 @@ _LIMITS = {
 }
 _GROUPS = (
     ("faster", "Proven"),
+    ("unverified", "Faster, not verified"),
     ("slower", "Slower"),
     ("no difference", "No difference"),
     ("undecided", "Undecided"),
@@ -69,8 +70,12 @@ def _circumstances(trial: TrialFile) -> str:
         if unchanged.difference is not None:
             same = unchanged.difference == 0
             apart = "are equal" if same else f"differ by {unchanged.difference:.1g}"
-            words.append(f"Results of two unchanged runs {apart}.")
-        else:
+            words.append(f"Results of {unchanged.runs} unchanged runs {apart}.")
+        elif unchanged.faulty:
+            words.append(
+                f"Its {unchanged.faulty} are NaN or infinite: nothing is the same as that."
+            )
+        elif unchanged.runs > 1:
             words.append("It showed no results that could be compared.")
         if not unchanged.whole:
             words.append(f"Each run was ended after {unchanged.units} units.")

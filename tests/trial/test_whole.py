@@ -1,0 +1,67 @@
+"""What is not called proven: gains without whole runs, and of results that are no numbers."""
+
+from msgspec.structs import replace
+
+from profkit.application.trial_file import TrialFile
+from profkit.trial.outcome import outcome
+from profkit.trial.run import TIMED_OUT, Result
+from profkit.trial.search import Evidence, search
+from profkit.trial.view import trial_document
+from profkit.trial.whole import confirmed
+from profkit.ui.document import Document
+from tests.trial.simulated_program import SWITCHES, SimulatedProgram, row
+
+CUT = Result((), 9.0, TIMED_OUT, failure="ended after 9 s")
+
+
+def tried(*, stopped: bool = True, results: object = None) -> tuple[TrialFile, Evidence]:
+    program = SimulatedProgram(gains={"compile": 1.5})
+    evidence = search(program.measure, [SWITCHES["compile"]], 600, lambda: program.now, print)
+    changes = {"stopped": stopped} | ({"results": results} if results else {})
+    evidence.runs = [replace(run, **changes) for run in evidence.runs]
+    return outcome(evidence, ("python", "train.py"), 600), evidence
+
+
+def words(document: Document) -> str:
+    return str(document.blocks)
+
+
+def test_a_gain_whose_whole_run_was_cut_off_is_not_verified() -> None:
+    trial = confirmed(*tried(), lambda names: replace(CUT, switches=names))
+    assert row(trial, "compile").status == "unverified"
+    assert trial.best == ()
+    assert "Faster, not verified" in words(trial_document(trial))
+    assert "Proven" not in words(trial_document(trial))
+
+
+def test_a_gain_whose_whole_run_was_not_made_is_not_verified() -> None:
+    trial, evidence = tried()
+    evidence.interrupted = True
+    assert row(confirmed(trial, evidence, lambda _: CUT), "compile").status == "unverified"
+
+
+def test_a_gain_is_proven_by_whole_runs_that_print_the_same() -> None:
+    def run_whole(names: tuple[str, ...]) -> Result:
+        return Result(names, 9.0, output=f"loss {len(names)}\nsaved\n")
+
+    trial = confirmed(*tried(), run_whole)
+    assert trial.best == ("compile",)
+    assert "with compile are as unchanged" in trial.checked
+    lacking = confirmed(*tried(), lambda names: Result(names, 9.0, output="" if names else "a\n"))
+    assert row(lacking, "compile").status == "changes results"
+
+
+def test_results_that_are_no_numbers_prove_nothing() -> None:
+    trial, evidence = tried(stopped=False, results={"losses": [[None]] * 60})
+    trial = confirmed(trial, evidence, lambda _: CUT)
+    assert row(trial, "compile").status == "unverified"
+    shown = words(trial_document(trial))
+    assert "losses are NaN or infinite" in shown
+    assert "equal" not in shown
+
+
+def test_one_unchanged_run_is_not_called_equal_to_another() -> None:
+    program = SimulatedProgram(interrupt_after=1)
+    shown = words(trial_document(program.trial()))
+    assert "equal" not in shown
+    assert "no results" not in shown
