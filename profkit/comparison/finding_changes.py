@@ -179,8 +179,11 @@ def _change(
     category: str, item: Finding | None, item_after: Finding | None, before: Group, after: Group
 ) -> FindingChange:
     saved, saved_after = _saved(item, before), _saved(item_after, after)
-    gone = item_after is None or (saved > 0 and saved_after <= REMAINS * saved)
-    came = not gone and (item is None or (saved_after > 0 and saved <= REMAINS * saved_after))
+    was, now = (bool(each and each.rule.spans == "chain") for each in (item, item_after))
+    gone = item_after is None or (saved > 0 and saved_after <= REMAINS * saved) or (was and not now)
+    came = not gone and (
+        item is None or (saved_after > 0 and saved <= REMAINS * saved_after) or (now and not was)
+    )
     judged = item_after if came or item is None else item
     verified = measures(judged.rule.verify) if judged else ()
     least = max(REMAINS * max(saved, saved_after), SMALLEST * max(before.median, after.median))

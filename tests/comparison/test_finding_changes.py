@@ -190,16 +190,23 @@ def test_rules_say_what_to_verify_in_quantities() -> None:
 
 
 BUSY = ("fma_busy", "alu_busy", "lsu_busy", "lsu_data_busy", "issue_busy")
-FULL_PIPE = {"alu_busy": 0.3, "fma_busy": 0.1, "fp16_busy": 0.0, "xu_busy": 0.05, "lsu_busy": 0.1}
+FULL_PIPE = {
+    "dram_busy": 0.3,
+    "alu_busy": 0.3,
+    "fma_busy": 0.1,
+    "fp16_busy": 0.0,
+    "xu_busy": 0.05,
+    "lsu_busy": 0.1,
+}
 
 
 @pytest.mark.parametrize(
     ("before", "after", "seconds", "told"),
     [
         ({"alu_busy": 0.9}, {"alu_busy": 0.55, "fma_busy": 0.75}, (1e-4, 7e-5), Status.resolved),
-        ({"xu_busy": 0.95}, {"xu_busy": 0.2}, (1e-4, 5e-5), Status.resolved),
+        ({"lsu_busy": 0.95}, {"lsu_busy": 0.2}, (1e-4, 5e-5), Status.resolved),
         ({"fma_busy": 0.7}, {"fma_busy": 0.22, "alu_busy": 0.9}, (1e-4, 1.2e-4), Status.new),
-        ({"xu_busy": 0.95}, {"xu_busy": 0.4}, (1e-4, 2.5e-4), Status.masked),
+        ({"lsu_busy": 0.95}, {"lsu_busy": 0.4}, (1e-4, 2.5e-4), Status.masked),
     ],
 )
 def test_work_of_a_full_pipe_may_go_to_another(
