@@ -47,7 +47,8 @@ class Unchanged(Model, frozen=True, kw_only=True):
 
     `spread` is the relative standard deviation of the unit's time between runs, None for one run;
     `difference` the largest relative difference of its results between runs, None for one run or
-    without results. `faulty` names results that are NaN or infinite, which are never the same.
+    without results. `faulty` says why its results can't be compared: what is NaN or infinite, or
+    changes from run to run as a whole.
     `whole` says that each run was the whole program.
     """
 

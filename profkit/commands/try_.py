@@ -44,7 +44,7 @@ def try_(
       budget (TIME): Time limit in all (default: 10m).
       switch (--switch NAME): Only this switch; repeatable.
       list_all (--list): List all switches, what each needs and changes.
-      in_copy: Run it in a copy of this folder.
+      in_copy: Run it in a new copy of this folder each time.
       from_run (--from RUN): Try first what this run's plan names, and keep there what is proven.
 
     Examples:

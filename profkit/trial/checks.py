@@ -70,12 +70,17 @@ def spread(unchanged: Sequence[Result]) -> float:
 
 
 def faulty(runs: Sequence[Result]) -> str:
-    """The first series of runs with a result that is NaN or infinite, "" without one."""
+    """Why results of unchanged runs can't be compared: a series is NaN or infinite, or what would
+    be allowed is all of it; "" where they can."""
     for run in runs:
         for name, row in run.results.items():
             if any(None in value for value in row if value is not None):
-                return name
-    return ""
+                return f"{name} are NaN or infinite"
+    own = spread(runs)
+    if _OWN * own < 1:
+        return ""
+    words = f"results of unchanged runs differ by {own:.0%}" if own < math.inf else "results vanish"
+    return f"{words}: the program reads what it wrote before (try --in-copy), or is not seeded"
 
 
 def _judgments(

@@ -63,8 +63,7 @@ def _speedup(row: TrialRow | None) -> float:
 def _unchanged(evidence: Evidence) -> Unchanged:
     runs = evidence.unchanged
     faulty = checks.faulty(runs)
-    is_comparable = runs[0].results and len(runs) > 1 and not faulty
-    own = checks.spread(runs) if is_comparable else None
+    own = checks.spread(runs) if runs[0].results and len(runs) > 1 and not faulty else None
     return Unchanged(
         unit=runs[0].unit,
         units=runs[0].units,
@@ -135,6 +134,10 @@ def _status(
     if failure:
         return "failed", failure
     judgment = evidence.judgment(combination)
+    faulty = checks.faulty(evidence.unchanged)
+    if faulty:
+        is_faster = verdict is not None and verdict.verdict is Verdict.IMPROVED
+        return "unverified" if is_faster else "undecided", faulty
     if judgment and not judgment.is_same:
         if len(evidence.unchanged) < FEWEST:
             return "undecided", "no second unchanged run to compare results with"
@@ -143,8 +146,6 @@ def _status(
         count = len(evidence.of(combination))
         return "undecided", f"{count} run{'s' if count > 1 else ''}"
     status = _WORDS.get(verdict.verdict, "undecided")
-    if status == "faster" and (faulty := checks.faulty(evidence.unchanged)):
-        return "unverified", f"{faulty}: NaN or infinite"
     return status, "" if status != "undecided" else verdict.reason
 
 

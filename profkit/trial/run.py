@@ -107,7 +107,9 @@ class _Record(Struct, frozen=True):
 
 class Start:
     """The program, started in a thread of its own. Without a plan it waits for one as soon as it
-    has imported torch or jax, and `modules` with it."""
+    has imported torch or jax, and `modules` with it. It runs in its own copy of `folder`, where one
+    is given, as checkpoints of one run would change the next; words of its command that are paths
+    in the folder lead to the copy's."""
 
     def __init__(
         self,
@@ -124,13 +126,20 @@ class Start:
         self._environment["PROFKIT_TRIAL"] = str(self.place / "plan")
         for name, value in (variables or {}).items():
             self._environment[name] = value.format(folder=self.place)
-        self._command, self._folder = command, folder
         self._limit = _Limit()
         self._chunks: list[str] = []
         self._end: process.Finished | Exception | None = None
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._has_ended = threading.Event()  # an interrupted join() takes a thread for ended
         self._has_begun = False
+        self._command, self._folder = command, folder and self.place / "copy" / folder.name
+        if folder and self._folder:
+            self._command = [word.replace(f"{folder}/", f"{self._folder}/") for word in command]
+            try:
+                shutil.copytree(folder, self._folder, symlinks=True)
+            except BaseException:
+                self.discard()
+                raise
 
     def begin(self) -> Start:
         """Start the program."""

@@ -373,6 +373,8 @@ def _added(combination: Combination, switch: Switch) -> Combination | None:
 def _confirm(trial: _Search, candidates: Sequence[Switch]) -> None:
     """Pairs of the best combinations, then of single switches, as long as there is time."""
     evidence = trial.evidence
+    if len(evidence.unchanged) < FEWEST and trial.used(trial.cost(())) < 1:
+        trial.run(())
     _perturb(trial, "rounding")
     alone = sorted(
         ((switch,) for switch in candidates if gains(evidence, (switch,))),

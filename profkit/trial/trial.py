@@ -1,9 +1,8 @@
-"""A trial of a program: its runs, in place or in a copy of its folder, and what came of them."""
+"""A trial of a program: its runs, in place or in copies of its folder, and what came of them."""
 
 from __future__ import annotations
 
 import os
-import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -38,7 +37,7 @@ _LARGEST_COPY = 2 << 30  # bytes, chosen: copied in seconds
 
 
 class Subject(Struct, frozen=True):
-    """A program's command, its variables, and whether it runs in a copy of this folder."""
+    """A program's command, its variables, and whether each run has a copy of this folder."""
 
     command: tuple[str, ...]
     environment: Mapping[str, str]
@@ -126,26 +125,21 @@ class _Runner:
 
 @contextmanager
 def _runner(subject: Subject, budget: float) -> Iterator[_Runner]:
-    with _folder(subject) as (command, folder), tempfile.TemporaryDirectory() as caches:
-        runner = _Runner(replace(subject, command=command), folder, caches, budget)
+    folder = _copied(subject)
+    with tempfile.TemporaryDirectory() as caches:
+        runner = _Runner(subject, folder, caches, budget)
         try:
             yield runner
         finally:
             runner.discard()
 
 
-@contextmanager
-def _folder(subject: Subject) -> Iterator[tuple[tuple[str, ...], Path | None]]:
-    """The command and the folder to run it in; words that are paths in this folder lead to the
-    copy's."""
+def _copied(subject: Subject) -> Path | None:
+    """The folder that each run has a copy of."""
     if not subject.in_copy:
-        yield subject.command, None
-        return
+        return None
     here = Path.cwd()
     size = sum(path.stat().st_size for path in here.rglob("*") if path.is_file())
     if size > _LARGEST_COPY:
         raise BadInput(f"{here}: {size / 1e9:.1f} GB are too much to copy", "leave out --in-copy")
-    with tempfile.TemporaryDirectory(prefix="profkit-try-") as temporary:
-        copy = Path(temporary) / here.name
-        shutil.copytree(here, copy, symlinks=True)
-        yield tuple(word.replace(f"{here}/", f"{copy}/") for word in subject.command), copy
+    return here

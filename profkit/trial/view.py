@@ -67,14 +67,12 @@ def _circumstances(trial: TrialFile) -> str:
         spread = f" ±{percent(unchanged.spread)} between runs" if unchanged.spread else ""
         time = f"Unchanged: {number(unchanged.seconds, 's', 3)} per {unit_name(unchanged.unit)}"
         words.append(f"{time}{spread}; {_LIMITS[unchanged.limit]}".rstrip("; ") + ".")
-        if unchanged.difference is not None:
+        if unchanged.faulty:
+            words.append(f"No gain is verified: {unchanged.faulty}.")
+        elif unchanged.difference is not None:
             same = unchanged.difference == 0
             apart = "are equal" if same else f"differ by {unchanged.difference:.1g}"
             words.append(f"Results of {unchanged.runs} unchanged runs {apart}.")
-        elif unchanged.faulty:
-            words.append(
-                f"Its {unchanged.faulty} are NaN or infinite: nothing is the same as that."
-            )
         elif unchanged.runs > 1:
             words.append("It showed no results that could be compared.")
         if not unchanged.whole:

@@ -141,6 +141,30 @@ def test_a_copy_keeps_the_folder_as_it_was(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["program.py"]
 
 
+RESUMING = """
+import os, time
+old = os.path.exists("saved")
+open("saved", "w").close()
+time.sleep(0.05)
+print("value", 1 if old else 10)
+"""
+
+
+@pytest.mark.parametrize("copied", [True, False])
+def test_a_run_does_not_read_what_another_wrote(tmp_path: Path, *, copied: bool) -> None:
+    words = ["--switch", "no-change", "--budget", "8s", "--format", "json"]
+    process = cli(tmp_path, *words, *["--in-copy"] * copied, program=RESUMING)
+    stdout, _ = process.communicate(timeout=60)
+    trial = json.loads(stdout)
+    assert trial["unchanged"]["runs"] > 1
+    if copied:
+        assert trial["unchanged"]["difference"] == 0
+    else:
+        assert "--in-copy" in trial["unchanged"]["faulty"]
+        assert trial["rows"][0]["status"] in {"undecided", "unverified"}
+    assert (tmp_path / "saved").exists() != copied
+
+
 def test_a_failing_program_is_reported(tmp_path: Path) -> None:
     process = cli(tmp_path, program="raise ValueError('no data')")
     stdout, stderr = process.communicate(timeout=60)
