@@ -87,6 +87,12 @@ class TrialFile(File, frozen=True, kw_only=True, tag="profkit.try/1"):
     interrupted: bool = False
 
     @property
+    def is_decided(self) -> bool:
+        """Whether anything is known of a switch."""
+        open_ = {"undecided", "unverified", "not tried"}
+        return not self.rows or any(row.status not in open_ for row in self.rows)
+
+    @property
     def gains(self) -> dict[frozenset[str], Comparison]:
         """The verdicts that prove a gain, by the switches that were on."""
         return {

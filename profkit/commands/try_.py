@@ -85,6 +85,8 @@ def try_(
         raise typer.Exit(130)
     if result.failure:
         raise TargetFailed(f"the unchanged program failed: {result.failure}")
+    if not result.is_decided:
+        raise typer.Exit(3)
 
 
 def _planned(folder: Path) -> tuple[str, ...]:

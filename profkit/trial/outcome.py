@@ -12,6 +12,7 @@ from profkit.application.trial_file import Status, TrialFile, TrialRow, Unchange
 from profkit.timing.results import Comparison, Verdict
 from profkit.timing.verdict import holm
 from profkit.trial import checks
+from profkit.trial.run import Result
 from profkit.trial.search import FEWEST, Combination, Evidence, declared
 from profkit.trial.switch import Switch
 
@@ -123,7 +124,7 @@ def _row(evidence: Evidence, combination: Combination, verdict: Comparison | Non
         difference=_finite(judgment.difference) if judgment else None,
         allowed=_finite(judgment.allowed) if judgment else None,
         reason=reason,
-        keep=tuple(line for switch in combination for line in switch.keep.splitlines()),
+        keep=_keep(combination, evidence.of(combination)),
     )
 
 
@@ -161,6 +162,13 @@ def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
+def _keep(combination: Combination, runs: Sequence[Result]) -> tuple[str, ...]:
+    """What to write, with the number of workers that runs had."""
+    workers = str(next((run.facts["workers"] for run in runs if "workers" in run.facts), "N"))
+    lines = "\n".join(switch.keep.strip() for switch in combination)
+    return tuple(lines.replace("{workers}", workers).splitlines())
+
+
 def _untried(switch: Switch, status: Status, reason: str) -> TrialRow:
     return TrialRow(
         switches=(switch.name,),
@@ -168,5 +176,5 @@ def _untried(switch: Switch, status: Status, reason: str) -> TrialRow:
         changes=switch.changes,
         status=status,
         reason=reason,
-        keep=tuple(switch.keep.splitlines()),
+        keep=_keep((switch,), ()),
     )

@@ -19,6 +19,7 @@ def loader_workers(program: Any) -> None:
         workers = max(1, min(_MOST_WORKERS, len(os.sched_getaffinity(0)) - 1))
         if (options.get("num_workers") or 0) >= workers:
             return False
+        program.record.facts["workers"] = str(workers)
         options.update(num_workers=workers, persistent_workers=True)
         return True
 
