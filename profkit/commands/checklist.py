@@ -49,8 +49,8 @@ def checklist(
 
     advice = rules.advice(top or None)
     if path.name.endswith(TIMELINES):
-        if kernel:
-            raise UsageError("--kernel doesn't apply to a timeline", "leave it out")
+        if option := "--kernel" if kernel else "--tried" if tried else "":
+            raise UsageError(f"{option} doesn't apply to a timeline", "leave it out")
         output.put(_of_timeline(path, nvtx, top, advice, output, every=every))
         return
     report = read_report(path, kernel, nvtx)

@@ -61,3 +61,10 @@ def test_a_proven_cause_stands_before_every_estimate(tried: Path) -> None:
     }  # fmt: skip
     assert items[0]["estimated_speedup"] in {item["estimated_speedup"] for item in estimated}
     assert "proven 3.91x [3.90, 3.92] with blocks-per-sm-4" in checklist("--tried", str(tried))
+
+
+def test_a_timeline_takes_no_trial_of_kernels(tried: Path) -> None:
+    timeline = REPORT.parents[2] / "sdpa_s512_flash.sqlite"
+    done = CliRunner().invoke(app, ["checklist", str(timeline), "--tried", str(tried)])
+    assert done.exit_code == 2
+    assert "--tried doesn't apply to a timeline" in done.output
