@@ -263,9 +263,12 @@ def test_a_comparison_of_one_block_is_refused_before_it_is_measured() -> None:
 
 
 def test_reading_the_clock_is_no_part_of_a_short_call() -> None:
-    measured = profkit.profile(returns_nothing, 1, **QUICK).median
-    alone = min(timeit.repeat(partial(returns_nothing, 1), number=10000, repeat=5)) / 10000
-    assert measured < 1.6 * alone
+    def excess() -> float:
+        alone = min(timeit.repeat(partial(returns_nothing, 1), number=10000, repeat=5)) / 10000
+        return profkit.profile(returns_nothing, 1, **QUICK).median / alone
+
+    # other work on a core can double any one of them; a clock's 50 ns would be in all
+    assert min(excess() for _ in range(5)) < 1.6
 
 
 def test_a_candidate_that_computes_something_else_is_wrong() -> None:
