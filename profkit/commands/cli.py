@@ -42,6 +42,12 @@ _PANELS = {
     "Setup": "doctor calibrate ceilings mcp",
 }
 """The verbs by panel, in the order of the help."""
+_RETIRED = {
+    ("diff", "'sarif'"): "use --format github or json",
+    ("diff", "'junit'"): "use --format github or json",
+    ("history check", "'junit'"): "use --format json",
+}
+"""What to use in place of a verb's retired words, as messages about wrong usage quote them."""
 _VERBS = {name: panel for panel, names in _PANELS.items() for name in names.split()}
 _DRAWING = {"roofline"}
 
@@ -172,6 +178,9 @@ def _usage_failure(error: Any, command: str) -> tuple[str, str]:
     if possible:
         name = getattr(error, "option_name", "").lstrip("-")
         remedy = did_you_mean(name, possible, spelled=possible.__getitem__)
+    for (verb, word), instead in _RETIRED.items():
+        if command == f"profkit {verb}" and word in message:
+            return f"{word} was retired", instead
     return message[:1].lower() + message[1:], remedy or f"see `{command} --help`"
 
 

@@ -23,16 +23,14 @@ if TYPE_CHECKING:
     from profkit.comparison.result import Comparisons, Judged
     from profkit.ui.document import Block
 
-ComparisonFormat = Literal[
-    "terminal", "brief", "markdown", "json", "html", "sarif", "junit", "github"
-]
+ComparisonFormat = Literal["terminal", "brief", "markdown", "json", "html", "github"]
 
 _INCONCLUSIVE = 3  # the exit code of `profkit --help`
 _KERNELS_SHOWN = 10  # chosen: parts and kernels fit a screen
 Side = Literal["before", "after"]
 
 _TOP_SHOWN = 3  # chosen: details of three kernels are two screens
-_WITH_LINES = {"json", "sarif", "github"}
+_WITH_LINES = {"json", "github"}
 """Formats that name the lines that findings blame."""
 
 
@@ -149,9 +147,6 @@ def _text(
     left_out = comparisons.left_out_words
     if tables:
         return blocks_markdown([*tables, *([Lines(left_out)] if left_out else [])]) + "\n"
-    if format in {"sarif", "junit"}:
-        for line in left_out:
-            say(line)
     return diff_text(comparisons, format, to_file=to_file)
 
 

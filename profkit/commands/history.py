@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence, Sized
 from dataclasses import astuple
 from pathlib import Path
 from reprlib import repr as brief
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from profkit.history.record import Point
 
 STORE = Path(".profkit/history")
-CheckFormat = Literal["terminal", "markdown", "json", "junit"]
 _RECENT = 3  # chosen: as many runs as must agree on a change
 _TOP = 40  # chosen: a screen
 
@@ -242,7 +241,7 @@ def check(
     margin: str = "1%",
     top: groups.Number = _TOP,
     *,
-    output: groups.Output[CheckFormat],
+    output: groups.Output[groups.NumbersFormat],
 ) -> None:
     """Check a history for changes, and say what they are due to.
 
@@ -269,7 +268,7 @@ def check(
     from profkit.history.changes import check_series
     from profkit.history.check import check as check_changes
     from profkit.history.check import history_gates
-    from profkit.history.check_view import check_document, check_junit
+    from profkit.history.check_view import check_document
     from profkit.history.record import matching
     from profkit.history.store import Store
 
@@ -280,10 +279,7 @@ def check(
     chosen = sorted(matching(words, points), key=astuple)
     checked = [check_series(points[series], least) for series in chosen]
     result = check_changes(checked, gates, recent)
-    if output.format == "junit":
-        output.put(check_junit(result))
-    else:
-        output.show(result, lambda: check_document(result, top), dense=True)
+    output.show(result, lambda: check_document(result, top), dense=True)
     if result.exit_code:
         raise typer.Exit(result.exit_code)
 

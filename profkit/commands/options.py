@@ -45,14 +45,12 @@ T = TypeVar("T")
 
 _FORMATS = {
     ".txt": ("terminal",),
-    ".json": ("json", "sarif"),
+    ".json": ("json",),
     ".md": ("markdown",),
     ".markdown": ("markdown",),
     ".html": ("html",),
     ".htm": ("html",),
     ".csv": ("csv",),
-    ".sarif": ("sarif",),
-    ".xml": ("junit",),
     ".png": (),
     ".svg": (),
     ".pdf": (),

@@ -40,20 +40,11 @@ _STYLES = {
 def diff_text(comparisons: Comparisons, format: str, *, to_file: bool = True) -> str:
     """Comparisons in a format of `profkit diff`.
 
-    SARIF and JUnit have no place for what was left out; they and JSON have all kernels. Markdown
-    that is too long for a comment goes without details. "github" also appends the Markdown to the
-    step's summary, the file of $GITHUB_STEP_SUMMARY; it and "sarif" name files from the current
-    folder. Raises EnvironmentProblem where that summary can't be written.
+    JSON has all kernels. Markdown that is too long for a comment goes without details. "github"
+    also appends the Markdown to the step's summary, the file of $GITHUB_STEP_SUMMARY; it names
+    files from the current folder. Raises EnvironmentProblem where that summary can't be written.
     """
     match format:
-        case "junit":
-            from profkit.comparison.junit import diff_junit
-
-            return diff_junit(comparisons)
-        case "sarif":
-            from profkit.comparison.annotations import diff_sarif
-
-            return diff_sarif(comparisons)
         case "json":
             return encode(diff_result(comparisons), dense=False)
         case "html":

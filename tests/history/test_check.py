@@ -7,7 +7,6 @@ import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from xml.etree import ElementTree as Xml
 
 import pytest
 from typer.testing import Result
@@ -133,16 +132,6 @@ def test_json_has_every_change(regressed: str, profkit_cli: Cli) -> None:
     (change,) = next(entry for entry in file["series"] if entry["changes"])["changes"]
     assert change["change"] == pytest.approx(0.05, abs=0.01)
     assert change["news"]
-
-
-def test_junit_has_a_case_for_each_series(regressed: str, tmp_path: Path, profkit_cli: Cli) -> None:
-    output = tmp_path / "check.xml"
-    arguments = ("--store", regressed, "--fail-on", "regression", "-o", str(output))
-    assert profkit_cli("history", "check", *arguments).exit_code == 1
-    root = Xml.fromstring(output.read_text(encoding="utf-8"))
-    assert (root.get("tests"), root.get("failures"), root.get("skipped")) == ("3", "1", "1")
-    (failed,) = (case for case in root.iter("testcase") if case.find("failure") is not None)
-    assert "flash" in str(failed.get("name"))
 
 
 def test_markdown_is_a_comment_of_a_pull_request(regressed: str, profkit_cli: Cli) -> None:

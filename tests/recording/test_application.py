@@ -547,7 +547,7 @@ def test_every_verb_takes_the_run_of_an_application(bench: Bench) -> None:
 def test_an_application_is_not_compared_as_a_report(recorded: Bench) -> None:
     (run,) = recorded.kept()
     for words, message in (
-        (("--format", "sarif"), "two applications can't be written as sarif"),
+        (("--format", "github"), "two applications can't be written as github"),
         (("--fail-on", "new-finding"), "--fail-on new-finding is not for applications"),
     ):
         done = subprocess.run(

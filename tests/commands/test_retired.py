@@ -1,0 +1,26 @@
+"""Retired words: one line that says so and what to use."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from click.testing import Result
+
+
+@pytest.mark.parametrize(
+    ("words", "instead"),
+    [
+        ("diff a.ncu-rep b.ncu-rep --format sarif", "use --format github or json"),
+        ("diff a.ncu-rep b.ncu-rep --format junit", "use --format github or json"),
+        ("history check --format junit", "use --format json"),
+    ],
+)
+def test_a_retired_word_names_what_to_use(
+    words: str, instead: str, profkit_cli: Callable[..., Result]
+) -> None:
+    done = profkit_cli(*words.split())
+    assert done.exit_code == 2
+    (line,) = done.stderr.splitlines()
+    assert "was retired" in line
+    assert instead in line
