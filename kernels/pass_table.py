@@ -1,8 +1,8 @@
-"""Writes the table that stands in for NVIDIA's PerfWorks library: `python -m kernels.pass_table`
+"""Writes the table of what NVIDIA's PerfWorks library schedules: `python -m kernels.pass_table`
 
-By family of chips it has the passes of ncu's sections and sets, the counters of their metrics and
-of the catalog's, and the share of a pass that a counter of each part of the chip takes: fitted to
-what the library schedules for the sections, the sets and random lists of metrics.
+By family of chips it has the passes of sections, sets and their parts, the counters of their
+metrics and of the catalog's, and the share of a pass that a counter of each part of the chip takes:
+fitted to what the library schedules for the sections, the sets and random lists of metrics.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 from scipy.optimize import nnls
 
-from profkit.analysis.replay_plan import CATALOG, lists_of, parts_of_set, subject_of
-from profkit.capture.passes import SASS, key_of, scheduled
-from profkit.capture.perfworks import Chip, Library, LibraryUnusable, library_path, ordered
+from kernels.perfworks import Chip, Library, LibraryUnusable, library_path, ordered, schedule
+from profkit.analysis import replay_plan
+from profkit.capture.passes import SASS, count_of, key_of, subject_of
 from profkit.capture.sections import (
     CAPABILITIES,
     section_metrics,
@@ -28,6 +28,7 @@ from profkit.capture.sections import (
     set_sections,
     underived,
 )
+from profkit.capture.sets import OWN_SETS
 from profkit.report.catalog import catalog
 
 FILE = Path("profkit/capture/pass_table.json")
@@ -65,27 +66,30 @@ def family(chip: Chip, name: str, metrics: Sequence[str]) -> dict[str, Any]:
     domains = [chip.domains(counter) for counter in counters]
     keys = sorted(set(domains))
     texts = ("-" if row is None else ",".join(str(number[item]) for item in row) for row in rows)
-    full = set_sections()["full"]
+    subject = replay_plan.subject_of(name)
     listed = [
         *([section] for section in section_names()),
-        *set_sections().values(),
-        *([each for each in full if each != part] for part in full),
-        *lists_of(parts_of_set(CATALOG, subject_of(name))),
+        *(
+            names
+            for each in (*set_sections(), *OWN_SETS, replay_plan.RULES, replay_plan.CATALOG)
+            for names in replay_plan.lists_of(replay_plan.parts_of_set(each, subject))
+        ),
     ]
-    answers = scheduled(name, listed)
-    if answers[0].source != "library":
-        raise SystemExit(answers[0].problem)
     known = [metric for metric, row in zip(metrics, rows, strict=True) if row]
     shares = _shares(chip, keys, known)
     parts = zip(map(_unit, keys), shares, strict=True)
     return {
-        "named": {
-            key_of(names): answer.count for names, answer in zip(listed, answers, strict=True)
-        },
+        "named": {key_of(names): _planned(chip, name, names) for names in listed},
         "parts": [[unit, *(round(share, 3) for share in pair)] for unit, pair in parts],
         "counters": [keys.index(key) for key in domains],
         "metrics": ";".join(texts),
     }
+
+
+def _planned(chip: Chip, name: str, names: Sequence[str]) -> int:
+    """The passes of metrics and sections, as the library schedules them."""
+    (hardware, groups), own = subject_of(name, names)
+    return count_of(schedule(chip, hardware, groups), own)
 
 
 def _unit(domains: tuple[int, ...]) -> str:
@@ -130,15 +134,13 @@ def table() -> dict[str, Any]:
         text = json.dumps(family(Chip(library, name), name, metrics), separators=(",", ":"))
         families.setdefault(text, []).append(name)
     rows = [{"chips": chips, **json.loads(text)} for text, chips in families.items()]
-    return {"library": path.stat().st_size, "metrics": metrics, "families": rows}
+    return {"metrics": metrics, "families": rows}
 
 
 def main() -> int:
     written = table()
     lines = (json.dumps(row, separators=(",", ":")) for row in written["families"])
-    head = (
-        f'{{"library": {written["library"]}, "metrics": {json.dumps(" ".join(written["metrics"]))},'
-    )
+    head = f'{{"metrics": {json.dumps(" ".join(written["metrics"]))},'
     text = head + '\n"families": [\n' + ",\n".join(lines) + "\n]}\n"
     FILE.write_text(text, encoding="utf-8")
     return 0

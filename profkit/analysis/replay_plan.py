@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Literal
 
 from msgspec import Struct
 
 from profkit.capture.ncu import listed_names
-from profkit.capture.passes import passes_of_each
+from profkit.capture.passes import Source, passes_of_each
 from profkit.capture.sections import CAPABILITIES, chip_of, section_names, set_sections
 from profkit.capture.sets import OWN_SETS, capture_set
 from profkit.core.compute_capability import ComputeCapability, parse_capability
@@ -62,7 +61,7 @@ class PartRow(Model, frozen=True):
 
 class ReplayPlanFile(File, frozen=True, kw_only=True, tag="profkit.plan/1"):
     """Passes of a launch and seconds of all launches, and names that the chip doesn't have. The
-    `source` of the count is NVIDIA's PerfWorks library, or else a table, and `problem` says why."""
+    `source` of the count is NVIDIA's PerfWorks library, or an estimate from a table."""
 
     gpu: str
     chip: str
@@ -77,8 +76,7 @@ class ReplayPlanFile(File, frozen=True, kw_only=True, tag="profkit.plan/1"):
     seconds_high: Amount
     parts: tuple[PartRow, ...]
     unknown: tuple[str, ...]
-    source: Literal["library", "table"]
-    problem: str | None
+    source: Source
 
 
 def subject_of(name: str) -> Subject:
@@ -209,7 +207,6 @@ def replay_plan(
         ),
         unknown=whole.unknown,
         source=whole.source,
-        problem=whole.problem or None,
     )
 
 
@@ -233,8 +230,6 @@ def plan_document(plan: ReplayPlanFile) -> doc.Document:
     if plan.unknown:
         names = ", ".join(plan.unknown)
         notes.append(f"{plural(len(plan.unknown), 'name')} unknown on {plan.chip}: {names}")
-    if plan.problem:
-        notes.append(f"The library was not used: {plan.problem}")
     costs = tuple(
         (part.name, str(part.marginal), str(part.alone))
         for part in sorted(plan.parts, key=lambda part: -part.marginal)

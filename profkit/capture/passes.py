@@ -1,19 +1,17 @@
 """How many replay passes ncu takes for metrics and sections, computed without a GPU.
 
-Five kinds of metrics take passes of their own: those that hardware counts, which NVIDIA's PerfWorks
-library schedules; those of patched machine code, by counter and by instruction; warp samples; and
-samples over time. Metrics of the launch and of the device take none.
+Five kinds of metrics take passes of their own: those that hardware counts; those of patched machine
+code, by counter and by instruction; warp samples; and samples over time. Metrics of the launch and
+of the device take none.
 
-Without the library a table made with it gives an estimate: `pass_table.json`, which
-`kernels/pass_table.py` writes.
+`pass_table.json` has what NVIDIA's PerfWorks library schedules for sections and sets, and what an
+estimate for other metrics takes; `kernels/pass_table.py` writes it.
 """
 
 from __future__ import annotations
 
 import hashlib
 import math
-import subprocess
-import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
@@ -22,7 +20,6 @@ from typing import Literal
 import msgspec
 from msgspec import Struct
 
-from profkit.capture.perfworks import Answer, Question, Schedule, Subject, library_path
 from profkit.capture.sections import (
     CAPABILITIES,
     OVER_TIME,
@@ -34,28 +31,31 @@ from profkit.capture.sections import (
 from profkit.core.text_files import shipped_text
 
 Source = Literal["library", "table"]
-"""What a count comes from: NVIDIA's PerfWorks library, or the table that comes with profkit."""
+"""What a count is: that of NVIDIA's PerfWorks library, or an estimate."""
+Subject = tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]
+"""Metrics to schedule: those that hardware counts, and groups sampled over time."""
 SASS = "sass"
 """The part of a chip that counters of patched machine code are of."""
 
-_TIMEOUT = 60.0  # s, chosen: the slowest chip takes 3 s for every set
 _PATCHED = 33  # counters of one pass with patched code: 33 took one on an H200, 48 took two
 _UNLISTED = 0.5  # passes of a metric that the table doesn't have, chosen: most pairs of metrics fit
 
 
 class Passes(Struct, frozen=True):
-    """Replay passes, and the metrics and sections that the chip doesn't have.
-
-    `problem` is why the library was not used, "" where it was.
-    """
+    """Replay passes, and the metrics and sections that the chip doesn't have."""
 
     count: int
     unknown: tuple[str, ...]
-    problem: str = ""
+    source: Source
 
-    @property
-    def source(self) -> Source:
-        return "table" if self.problem else "library"
+
+class Schedule(Struct, frozen=True):
+    """Passes of the metrics that hardware counts, counters that patched machine code counts, and
+    passes of the groups of metrics sampled over time."""
+
+    hardware: int
+    patched: int
+    sampled: int
 
 
 class _Family(msgspec.Struct, frozen=True):
@@ -76,9 +76,6 @@ class _Family(msgspec.Struct, frozen=True):
 
 
 class _Table(msgspec.Struct, frozen=True):
-    """`library` is the size of the library that the table was made with."""
-
-    library: int
     metrics: str
     families: list[_Family]
 
@@ -93,32 +90,23 @@ def passes(chip: str, metrics: Sequence[str]) -> Passes:
 
 
 def passes_of_each(chip: str, lists: Sequence[Sequence[str]]) -> list[Passes]:
-    """The passes of each of several lists of metrics and sections.
+    """The passes of each of several lists of metrics and sections."""
+    family = _family(chip)
+    absent = frozenset(_table().names).difference(family.by_metric)
+    every: list[Passes] = []
+    for names in lists:
+        count = family.named.get(key_of(names))
+        source: Source = "library"
+        if count is None:
+            subject, own = subject_of(chip, names)
+            count, source = count_of(_estimate(family, subject), own), "table"
+        every.append(Passes(count, _unknown(names, absent), source))
+    return every
 
-    The library takes 7 s for the parts of the full set on an H100, 1 s for those of the catalog:
-    the table has its counts, where it was made with this library.
-    """
-    library, named = library_path(), [_named(chip, names) for names in lists]
-    if library and library.stat().st_size == _table().library and None not in named:
-        absent = frozenset(_table().names).difference(_family(chip).by_metric)
-        rows = zip(named, lists, strict=True)
-        return [Passes(count or 0, _unknown(names, absent)) for count, names in rows]
-    return scheduled(chip, lists)
 
-
-def scheduled(chip: str, lists: Sequence[Sequence[str]]) -> list[Passes]:
-    """As `passes_of_each`, by the library wherever there is one."""
-    subjects, own = zip(*(_subject(_expanded(chip, names)) for names in lists), strict=True)
-    answer = _answer(chip, subjects)
-    absent = frozenset(answer.unknown)
-    return [
-        Passes(
-            (_named(chip, names) if answer.problem else None) or _count(schedule, others),
-            _unknown(names, absent),
-            answer.problem,
-        )
-        for names, schedule, others in zip(lists, answer.schedules, own, strict=True)
-    ]
+def subject_of(chip: str, names: Iterable[str]) -> tuple[Subject, int]:
+    """What is to be scheduled of metrics and sections, and the passes of the others."""
+    return _subject(_expanded(chip, names))
 
 
 def _expanded(chip: str, names: Iterable[str]) -> list[str]:
@@ -150,7 +138,7 @@ def _subject(metrics: Iterable[str]) -> tuple[Subject, int]:
     return (tuple(sorted(by_kind["hardware"])), tuple(map(tuple, over_time.values()))), own
 
 
-def _count(schedule: Schedule, own: int) -> int:
+def count_of(schedule: Schedule, own: int) -> int:
     """ncu's count, which is one more than the parts take where those are several: so measured on an
     H200 with each section and set alone."""
     count = schedule.hardware + math.ceil(schedule.patched / _PATCHED) + schedule.sampled + own
@@ -170,35 +158,9 @@ def _is_unknown(name: str, absent: frozenset[str]) -> bool:
     return any(metric in absent for metrics in (hardware, *over_time) for metric in metrics)
 
 
-@cache
-def _answer(chip: str, subjects: tuple[Subject, ...]) -> Answer:
-    """The answer of the library, or of the table with the `problem` that there is none."""
-    answer = _from_library(chip, subjects)
-    return _estimate(chip, subjects, answer.problem) if answer.problem else answer
-
-
-def _from_library(chip: str, subjects: Sequence[Subject]) -> Answer:
-    path = library_path()
-    if path is None:
-        return Answer(problem="the ncu-report package has no PerfWorks library")
-    try:
-        finished = subprocess.run(
-            [sys.executable, "-m", "profkit.capture.perfworks"],
-            input=msgspec.json.encode(Question(str(path), chip, list(subjects))),
-            capture_output=True,
-            timeout=_TIMEOUT,
-            check=False,
-        )
-        return msgspec.json.decode(finished.stdout, type=Answer)
-    except subprocess.TimeoutExpired:
-        return Answer(problem=f"the PerfWorks library didn't answer within {_TIMEOUT:.0f} s")
-    except (OSError, ValueError):
-        return Answer(problem="the PerfWorks library failed")
-
-
-def _estimate(chip: str, subjects: Sequence[Subject], problem: str) -> Answer:
-    """Schedules by the table."""
-    family, listed = _family(chip), frozenset(_table().names)
+def _estimate(family: _Family, subject: Subject) -> Schedule:
+    """A schedule by the shares of a pass that counters take."""
+    listed = frozenset(_table().names)
     by_metric = family.by_metric
 
     def estimated(metrics: Iterable[str]) -> tuple[int, int]:
@@ -217,19 +179,8 @@ def _estimate(chip: str, subjects: Sequence[Subject], problem: str) -> Answer:
                 fullest = max(fullest, count * least)
         return math.ceil(max(fullest, *shares.values())), patched
 
-    schedules = [
-        Schedule(*estimated(hardware), sum(max(1, estimated(group)[0]) for group in groups))
-        for hardware, groups in subjects
-    ]
-    names = {name for hardware, _ in subjects for name in hardware}
-    unknown = [name for name in names if name in listed and name not in by_metric]
-    return Answer(schedules, unknown, problem)
-
-
-def _named(chip: str, names: Iterable[str]) -> int | None:
-    """The passes of a section or a set of ncu's, of the full set without a section, or of a list of
-    the catalog's plan, by the table; None for any other list."""
-    return _family(chip).named.get(key_of(names))
+    hardware, groups = subject
+    return Schedule(*estimated(hardware), sum(max(1, estimated(group)[0]) for group in groups))
 
 
 def key_of(names: Iterable[str]) -> str:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from profkit.capture.passes import Passes, passes
-from profkit.capture.perfworks import library_path
+from kernels.perfworks import Chip, Library, library_path, schedule
+from profkit.capture.passes import Passes, count_of, passes, subject_of
 from profkit.capture.sections import CAPABILITIES as CHIPS
 from profkit.capture.sections import chip_of
 from profkit.capture.sets import NCU_SETS, NOTHING, OWN_SETS, capture_set, passes_of
@@ -15,26 +15,30 @@ from profkit.core.compute_capability import parse_capability
 from profkit.core.yaml_files import shipped_yaml
 
 CAPABILITIES = [parse_capability(text) for text in sorted(set(CHIPS.values()))]
-needs_library = pytest.mark.skipif(
-    library_path() is None, reason="the ncu-report package has no PerfWorks library"
-)
+
+
+def listed(names: Sequence[str], capability: tuple[int, int]) -> list[str]:
+    whole = sum((capture_set(name, capability) for name in names), start=NOTHING)
+    return [*whole.sections, *whole.metrics]
 
 
 def planned(names: Sequence[str], capability: tuple[int, int]) -> Passes:
     chip = chip_of(".".join(map(str, capability)))
     assert chip
-    sets = [capture_set(name, capability) for name in names]
-    whole = sum(sets, start=NOTHING)
-    return passes(chip, [*whole.sections, *whole.metrics])
+    return passes(chip, listed(names, capability))
 
 
-@needs_library
-def test_passes_are_those_that_are_planned() -> None:
+@pytest.mark.skipif(library_path() is None, reason="without NVIDIA's PerfWorks library")
+def test_passes_are_those_that_the_library_schedules() -> None:
+    path = library_path()
+    assert path
+    chip = Chip(Library(path), "GH100")
     for names in (["scout"], ["scout", "flop"], ["lean"], ["lean", "sampling"]):
-        assert planned(names, (9, 0)).count == sum(map(passes_of, names))
+        (hardware, groups), own = subject_of("GH100", listed(names, (9, 0)))
+        count = count_of(schedule(chip, hardware, groups), own)
+        assert count == sum(map(passes_of, names))
 
 
-@needs_library
 @pytest.mark.parametrize("capability", CAPABILITIES)
 def test_no_chip_is_asked_for_a_metric_that_it_lacks(capability: tuple[int, int]) -> None:
     for names in (["scout", "flop"], ["lean"]):

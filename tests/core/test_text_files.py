@@ -196,8 +196,6 @@ _FREE = {  # module: why it may read by itself
     "report/memory.py": "/proc and control groups",
     "schemas/__main__.py": "the schemas that it writes",
     "rules/pair_archive.py": "a stream that open_regular opened, and the recordings that it packs",
-    "capture/passes.py": "what profkit's own process answers",
-    "capture/perfworks.py": "what profkit asks of it",
     "capture/supervise.py": "/proc",
     "capture/watchdog.py": "/proc",
     "execution/slurm.py": "what profkit's own jobs wrote",

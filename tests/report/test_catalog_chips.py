@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from kernels.perfworks import Chip, Library, library_path
 from profkit.capture.passes import passes
-from profkit.capture.perfworks import Chip, Library, library_path
 from profkit.capture.sections import CAPABILITIES
 from profkit.core.compute_capability import parse_capability
 from profkit.report.catalog import TENSOR_CODE, Quantity, catalog

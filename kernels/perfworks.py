@@ -1,20 +1,18 @@
 """Asks NVIDIA's PerfWorks host library how counters are scheduled into replay passes.
 
-The library comes with the ncu-report package; its C API is that of CUPTI's `nvperf_host.h`. Run as
-a program it answers one question on stdin: a fault of the library ends that process alone.
+The library comes with the ncu-report package; its C API is that of CUPTI's `nvperf_host.h`.
 """
 
 from __future__ import annotations
 
 import ctypes
-import sys
 from collections.abc import Iterable, Sequence
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-import msgspec
+from profkit.capture.passes import Schedule
 
 FILE = "libnvperf_host.so"
 
@@ -25,36 +23,6 @@ _ROLLUPS = (".sum", ".ratio", ".pct")
 _Field = tuple[str, Any]
 _CONFIG: _Field = ("config", _POINTER)
 _DOMAINS = [_CONFIG, ("count", _SIZE), ("domains", _POINTER)]
-
-
-Subject = tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]
-"""Metrics to schedule: those that hardware counts, and groups sampled over time."""
-
-
-class Question(msgspec.Struct, frozen=True):
-    """What is asked about a chip: the path of the library, and what to schedule."""
-
-    library: str
-    chip: str
-    subjects: list[Subject]
-
-
-class Schedule(msgspec.Struct, frozen=True):
-    """Passes of the metrics that hardware counts, counters that patched machine code counts, and
-    passes of the groups of metrics sampled over time."""
-
-    hardware: int
-    patched: int
-    sampled: int
-
-
-class Answer(msgspec.Struct, frozen=True):
-    """The schedule of each subject, and the names that the chip doesn't know; or why there is
-    none."""
-
-    schedules: list[Schedule] = []
-    unknown: list[str] = []
-    problem: str = ""
 
 
 class LibraryUnusable(Exception):
@@ -265,22 +233,3 @@ def _sampled(chip: Chip, group: Sequence[str]) -> int:
         return max(1, chip.passes(ordered(chip, group)))
     except LibraryUnusable:
         return 1
-
-
-def answer(question: Question) -> Answer:
-    """The schedule of each subject on a chip, and the names that the chip doesn't know."""
-    try:
-        chip = Chip(Library(Path(question.library)), question.chip)
-        groups = (group for hardware, others in question.subjects for group in (hardware, *others))
-        names = dict.fromkeys(name for group in groups for name in group)
-        return Answer(
-            [schedule(chip, *subject) for subject in question.subjects],
-            [name for name in names if chip.counters(name) is None],
-        )
-    except LibraryUnusable as problem:
-        return Answer(problem=str(problem))
-
-
-if __name__ == "__main__":
-    asked = msgspec.json.decode(sys.stdin.buffer.read(), type=Question)
-    print(msgspec.json.encode(answer(asked)).decode())
