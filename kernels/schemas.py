@@ -19,7 +19,7 @@ from profkit.analysis import (
 )
 from profkit.application import answer, application, picks_file, timeline_view, trial_file
 from profkit.audit import view as audit
-from profkit.calibration import ceilings, floors, gpu_spread
+from profkit.calibration import ceilings, floors
 from profkit.capture import correctness, doctor
 from profkit.comparison import application as application_diff
 from profkit.comparison import result as comparison
@@ -59,7 +59,6 @@ FORMATS: Mapping[str, tuple[type[Model] | tuple[type[Model], ...], str]] = {
     "compare": (compare_view.CompareFile, "profkit compare --format json"),
     "diff": (comparison.DiffFile, "profkit diff --format json"),
     "doctor": (doctor.DoctorFile, "profkit doctor --format json"),
-    "gpu-spread": (gpu_spread.GpuSpreadFile, "profkit calibrate --on PLACE --format json"),
     "history": (history.SeriesFile, "profkit history show --format json"),
     "history-check": (history_check.CheckFile, "profkit history check --format json"),
     "history-list": (history.HistoryFile, "profkit history list --format json"),

@@ -45,6 +45,7 @@ _PANELS = {
 _RETIRED = {
     ("diff", "'sarif'"): "use --format github or json",
     ("diff", "'junit'"): "use --format github or json",
+    ("calibrate", "--on"): "sizes of a baseline are compared on one GPU",
     ("history check", "'junit'"): "use --format json",
 }
 """What to use in place of a verb's retired words, as messages about wrong usage quote them."""

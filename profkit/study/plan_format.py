@@ -6,7 +6,6 @@ from typing import Literal, TypeAlias
 
 from msgspec import UNSET, UnsetType
 
-from profkit.calibration.gpu_spread import GpuSpread
 from profkit.core.fingerprint import Device
 from profkit.core.typed_file import Amount, Count, Facts, File, Maybe, Model
 from profkit.study.matrix import Matrix
@@ -73,8 +72,7 @@ class PlanFile(File, frozen=True, kw_only=True, tag="profkit.baseline-plan/1"):
     """The request and its record; `budget` and `seconds`, of all runs, in seconds.
 
     `gpus` are all GPUs that were measured on, where there may be several: they differ in their
-    UUIDs alone, and `gpu` is the first. `gpu_spread` is what `profkit calibrate --on` measured on
-    them.
+    UUIDs alone, and `gpu` is the first.
     """
 
     asked: Asked
@@ -82,7 +80,6 @@ class PlanFile(File, frozen=True, kw_only=True, tag="profkit.baseline-plan/1"):
     gpu: Device | None = None
     gpu_from: Origin | UnsetType = UNSET
     gpus: tuple[Device, ...] | UnsetType = UNSET
-    gpu_spread: GpuSpread | UnsetType = UNSET
     measured_on: MeasuredOn | None = None
     budget: Amount | None = None
     command: tuple[str, ...]

@@ -17,7 +17,6 @@ from pathlib import Path
 from msgspec import UNSET
 from msgspec.structs import fields, replace
 
-from profkit.calibration.gpu_spread import read_spread
 from profkit.capture.program_files import program_digest
 from profkit.core.errors import BadInput, ProfkitError, UsageError
 from profkit.core.extras import lacking
@@ -50,7 +49,6 @@ def run_baseline(plan: measurement.BaselinePlan, tell: Tell) -> BaselineFile:
     """
     started = time.monotonic()
     measure_missing(plan, started, tell)
-    _note_spread(plan.out)
     summary = summarize(plan.out)
     if plan.profiled == "none":
         return summary
@@ -100,17 +98,6 @@ def measure_missing(plan: measurement.BaselinePlan, started: float, tell: Tell) 
             work.check_device()
         if rounds or not unchanged:
             work.run()
-
-
-def _note_spread(folder: Path) -> None:
-    """Save the spread between the GPUs of a baseline with it, once it is known."""
-    file = files.read_plan(folder)
-    gpus = known(file.gpus) if file else None
-    if file is None or not gpus or len(gpus) < 2:
-        return
-    spread = read_spread(gpus, file.asked.timer, file.asked.cache)
-    if spread is not None and spread != known(file.gpu_spread):
-        files.write_plan(folder, replace(file, gpu_spread=spread))
 
 
 def _continued(plan: measurement.BaselinePlan) -> PlanFile | None:
@@ -325,7 +312,6 @@ def derived_summary(folder: Path) -> BaselineFile:
         runs=known(plan.runs),
         gpu_from=plan.gpu_from or ("measured" if plan.gpu else "none"),
         gpus=tuple(known(gpu.uuid) or "" for gpu in known(plan.gpus) or ()) or None,
-        gpu_spread=known(plan.gpu_spread),
         profiles=profiles,
     )
     cells = _with_unavailable(files.read_cells(folder), plan)

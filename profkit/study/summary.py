@@ -16,7 +16,6 @@ from typing import Any, Literal, TypeAlias, TypeVar
 
 from msgspec import UNSET, structs
 
-from profkit.calibration.gpu_spread import GpuSpread, kind_of
 from profkit.capture.gpu import VISIBLE
 from profkit.core.fingerprint import Device, Fingerprint
 from profkit.core.typed_file import known, part
@@ -110,10 +109,10 @@ def derive(
 
     The first of its backends that a shape has is compared with the others. `floor` is the A/A floor
     of the GPU. `again` are repeated cells, interleaved with others that came later: the references
-    of these, and nothing else. Cells of different GPUs are compared within their spread alone.
+    of these, and nothing else. Sizes are compared on one GPU alone.
     Raises BadInput for invalid samples.
     """
-    gpu, spread = summary.gpu or Device(), summary.gpu_spread
+    gpu = summary.gpu or Device()
     sheet, note = latencies.datasheet_of(gpu)
     timed = [(cell, latencies.analyze_latency(cell.latency)) for cell in cells if cell.latency]
     repeated = [(cell, latencies.analyze_latency(cell.latency)) for cell in again if cell.latency]
@@ -125,7 +124,7 @@ def derive(
     counts = dict(Counter(row.status.value for row in rows))
     every = [*cells, *again]
     wanted = len(summary.matrix.shapes) * len(order)
-    notes = (*_notes(every, rows), *_gpu_notes(rows, spread), *rounds.not_compared())
+    notes = (*_notes(every, rows), *_gpu_notes(rows), *rounds.not_compared())
     return structs.replace(
         summary,
         complete=len(rows) == wanted and CellStatus.no_time not in counts,
@@ -137,8 +136,8 @@ def derive(
         counts=counts,
         cells=rows,
         comparisons=rounds.comparisons(),
-        scaling=tuple(_scaling(rows, spread)),
-        best=(*rounds.best(), *_best_sizes(rows, spread)),
+        scaling=tuple(_scaling(rows)),
+        best=(*rounds.best(), *_best_sizes(rows)),
         notes=notes,
     )
 
@@ -496,26 +495,24 @@ def _best(
     )
 
 
-def _scaling(rows: Iterable[Row], spread: GpuSpread | None) -> Iterator[Scaling]:
+def _scaling(rows: Iterable[Row]) -> Iterator[Scaling]:
     timed = [row for row in rows if row.is_timed]
     for along in ("length", "batch", "heads", "dim", _SAME_TOKENS):
-        for _, group in _adjacent(timed, along, spread):
+        for _, group in _adjacent(timed, along):
             steps = (_step(row, other, along) for row, other in itertools.pairwise(group))
             yield from filter(None, steps)
 
 
 def _adjacent(
-    rows: Sequence[Row], along: str, spread: GpuSpread | None
+    rows: Sequence[Row], along: str
 ) -> Iterator[tuple[dict[str, Value | None], list[Row]]]:
-    """Cells that differ in one size alone, by that size; each group with what it has in common.
-
-    Of one GPU, or of several whose spread is known.
-    """
+    """Cells of a GPU that differ in one size alone, by that size; each group with what it has in
+    common."""
 
     def key(row: Row) -> tuple[Any, ...]:
         others = {name: row.arguments[name] for name in row.arguments.keys() - _KNOWN_OPTIONS}
-        gpu = None if spread and row.gpu_uuid in spread.gpus else row.gpu_uuid
-        return tuple(_common(row, along).items()), json.dumps(others, sort_keys=True), gpu
+        same = json.dumps(others, sort_keys=True)
+        return tuple(_common(row, along).items()), same, row.gpu_uuid
 
     groups = grouped((key(row), row) for row in rows if _size(row, along) is not None)
     for (common, _, _), group in groups.items():
@@ -565,46 +562,32 @@ def _step(row: Row, other: Row, along: str) -> Scaling | None:
     )
 
 
-def _best_sizes(rows: Sequence[Row], spread: GpuSpread | None) -> Iterator[Best]:
+def _best_sizes(rows: Sequence[Row]) -> Iterator[Best]:
     """Along batch and length the cell of a backend with the highest FLOP rate."""
     timed = [row for row in rows if row.flop_rate is not None]
     sizes: tuple[_Kind, ...] = ("batch", "length")
     for along in sizes:
-        for common, group in _adjacent(timed, along, spread):
+        for common, group in _adjacent(timed, along):
             best = max(group, key=lambda row: row.flop_rate or 0.0)
             where = {name: value for name, value in common.items() if value is not None}
-            tied = [row for row in group if row is not best and _may_reach(row, best, spread)]
+            tied = [row for row in group if row is not best and _may_reach(row, best)]
             yield _best(along, where, group, best, tied)
 
 
-def _may_reach(row: Row, best: Row, spread: GpuSpread | None) -> bool:
-    """Whether a rate may be as high as the best, by their intervals; where one has none, yes.
-
-    Of another GPU, within their spread.
-    """
+def _may_reach(row: Row, best: Row) -> bool:
+    """Whether a rate may be as high as the best, by their intervals; where one has none, yes."""
     highest, least = row.flop_rate_high, best.flop_rate_low
     if highest is None or least is None:
         return True
-    apart = spread.bound if spread and row.gpu_uuid != best.gpu_uuid else 0.0
-    return highest * (1 + apart) >= least
+    return highest >= least
 
 
-def _gpu_notes(rows: Sequence[Row], spread: GpuSpread | None) -> Iterator[str]:
+def _gpu_notes(rows: Sequence[Row]) -> Iterator[str]:
     gpus = {row.gpu_uuid for row in rows if row.is_timed and row.gpu_uuid}
-    if len(gpus) < 2:
-        return
-    if spread and len(gpus & set(spread.gpus)) > 1:
-        others = len(gpus - set(spread.gpus))
-        rest = f", those of {others} more on the same GPU alone" if others else ""
-        yield (
-            f"measured on {len(gpus)} GPUs of one kind, each shape on one: sizes are compared "
-            f"within the spread of {spread.bound:.2%} between them ({spread.call}, {spread.runs} "
-            f"runs on each){rest}"
-        )
-    else:
+    if len(gpus) > 1:
         yield (
             f"measured on {len(gpus)} GPUs of one kind, each shape on one: sizes are compared on "
-            "the same GPU alone, since the spread between them is unknown (profkit calibrate --on)"
+            "the same GPU alone"
         )
 
 
@@ -612,7 +595,7 @@ def _notes(cells: Sequence[Cell], rows: Sequence[Row]) -> Iterator[str]:
     environments: list[Fingerprint] = []
     for cell in cells:
         gpu = known(cell.fingerprint.gpu)
-        gpu = kind_of(gpu) if gpu else gpu
+        gpu = structs.replace(gpu, uuid=UNSET) if gpu else gpu
         variables = {**(known(cell.fingerprint.variables) or {})}
         variables.pop(VISIBLE, None)  # the GPU's UUID
         environment = structs.replace(cell.fingerprint, dtype=UNSET, gpu=gpu, variables=variables)

@@ -9,7 +9,6 @@ from typing import Literal
 
 from msgspec import UNSET, UnsetType, field
 
-from profkit.calibration.gpu_spread import GpuSpread
 from profkit.core.fingerprint import Device, Fingerprint
 from profkit.core.typed_file import Amount, Count, File, Model
 from profkit.study.matrix import Matrix
@@ -232,7 +231,7 @@ class BaselineFile(File, frozen=True, kw_only=True, tag="profkit.baseline/1"):
     `command` is the one that started it, `runs` are those that measured cells, the first and each
     --resume. `complete`: every cell was measured or has a final reason. `counts` are cells by
     status. `seconds` are of measuring, all runs together. `gpus` are the UUIDs of several GPUs,
-    each shape measured on one of them, `gpu_spread` is what their times differ by.
+    each shape measured on one of them.
     """
 
     profkit: str
@@ -246,7 +245,6 @@ class BaselineFile(File, frozen=True, kw_only=True, tag="profkit.baseline/1"):
     gpu: Device | None = None
     gpu_from: Origin
     gpus: tuple[str, ...] | None = None
-    gpu_spread: GpuSpread | None = None
     backends: tuple[Backend, ...]
     complete: bool = False
     datasheet: Quoted | None = None

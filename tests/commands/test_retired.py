@@ -13,6 +13,7 @@ from click.testing import Result
     [
         ("diff a.ncu-rep b.ncu-rep --format sarif", "use --format github or json"),
         ("diff a.ncu-rep b.ncu-rep --format junit", "use --format github or json"),
+        ("calibrate --on local", "sizes of a baseline are compared on one GPU"),
         ("history check --format junit", "use --format json"),
     ],
 )

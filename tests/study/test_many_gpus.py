@@ -11,44 +11,28 @@ import sys
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import msgspec
-import numpy as np
 import pytest
 from msgspec import structs
 from typer.testing import CliRunner
 
-from profkit.calibration.gpu_spread import (
-    GpuSpreadFile,
-    GpuTimes,
-    keep_spread,
-    measure_spread,
-    read_spread,
-    spread_document,
-    spreads_of,
-)
 from profkit.commands.cli import app
 from profkit.core.errors import EnvironmentProblem
-from profkit.core.fingerprint import Device
 from profkit.execution.placement import Placement
 from profkit.execution.protocol import Fate, Outcome
 from profkit.study.distribution import CellResult
 from profkit.study.folder import held
 from profkit.study.measurement import BaselinePlan
 from profkit.study.progress import read_status, status_document
-from profkit.study.report import gather
 from profkit.study.run import run_baseline
 from profkit.study.summary_format import BaselineFile
-from profkit.timing.measurement import Subject, TimingPlan
 from profkit.ui.terminal import document_terminal
 from tests.conftest import ROOT
 from tests.simulated_gpus import (
-    PROGRAM,
     Killer,
     add_node,
     measured_shapes,
@@ -61,10 +45,6 @@ pytestmark = pytest.mark.usefixtures("new_processes")  # a driver has threads, w
 LOCAL = Placement("local")
 needs_ray = pytest.mark.skipif(not find_spec("ray"), reason="pip install 'profkit[ray]'")
 needs_slurm = pytest.mark.skipif(not find_spec("submitit"), reason="pip install 'profkit[slurm]'")
-
-
-def text_of(file: GpuSpreadFile) -> str:
-    return document_terminal(spread_document(file, ()), to_file=True)
 
 
 @pytest.fixture
@@ -122,7 +102,7 @@ def test_backends_of_a_shape_share_a_gpu_and_one_that_crashes_twice_is_passed_ov
     assert len(processes) <= 2 + 2  # one each, that lasts until it crashes
 
 
-def test_sizes_on_different_gpus_are_compared_within_a_measured_spread_alone(
+def test_sizes_on_different_gpus_are_not_compared(
     two_gpus: Path,
 ) -> None:
     plan = plan_of(two_gpus, 12, LOCAL)
@@ -132,25 +112,7 @@ def test_sizes_on_different_gpus_are_compared_within_a_measured_spread_alone(
     assert baseline.scaling
     assert all(uuids[step.before] == uuids[step.after] for step in baseline.scaling)
     (note,) = [note for note in baseline.notes if "2 GPUs" in note]
-    assert "spread between them is unknown" in note
-
-    timing = replace(plan.timing, arguments=("--n", "7"))
-    times, state = measure_spread(timing, LOCAL, 2, two_gpus, lambda _stage, _detail: None)
-    assert not state.lost
-    assert not state.excluded
-    (spread,) = spreads_of(times, timing, "made")
-    assert set(spread.gpus) == set(uuids.values())
-    assert 0 < spread.largest < spread.bound
-    keep_spread(spread)
-    later = run(structs.replace(plan, resume=True))
-    assert any(uuids[step.before] != uuids[step.after] for step in later.scaling)
-    (note,) = [note for note in later.notes if "2 GPUs" in note]
-    assert f"within the spread of {spread.bound:.2%}" in note
-    document = json.loads((plan.out / "summary.json").read_text("utf-8"))
-    schema = json.loads((ROOT / "profkit" / "schemas" / "baseline.json").read_text("utf-8"))
-    jsonschema.validate(document, schema)
-    assert document["gpu_spread"]["bound"] == spread.bound
-    assert gather(plan.out).summary.scaling == later.scaling  # derived again, by the same spread
+    assert "on the same GPU alone" in note
 
 
 def with_batches(plan: BaselinePlan) -> Any:
@@ -158,32 +120,6 @@ def with_batches(plan: BaselinePlan) -> Any:
 
     shapes = range(1, len(plan.matrix.shapes) + 1)
     return matrix_of("made", "", [{"n": 7, "batch": n} for n in shapes])
-
-
-def test_the_spread_covers_runs_on_gpus_that_differ() -> None:
-    """Simulated: how often two runs on two of the GPUs differ by more than the bound."""
-    random = np.random.default_rng(1)
-    plan = TimingPlan(subjects=(Subject(Path("x.py")),))
-    speeds, scatter = np.array([1.0, 1.01, 1.004]), 0.002
-    exceeded = trials = 0
-    for _ in range(200):
-        times = [
-            GpuTimes(
-                gpu=Device(name="made", uuid=f"GPU-{at}"),
-                worker="",
-                medians=tuple(speed * np.exp(scatter * random.normal(size=4))),
-            )
-            for at, speed in enumerate(speeds)
-        ]
-        (spread,) = spreads_of(times, plan, "made")
-        fresh = speeds[:, None] * np.exp(scatter * random.normal(size=(3, 20)))
-        apart = fresh.max(axis=0) / fresh.min(axis=0) - 1
-        exceeded += int((apart > spread.bound).sum())
-        trials += apart.size
-    assert exceeded / trials < 0.01
-    other = GpuTimes(gpu=Device(name="other", uuid="GPU-9"), worker="", medians=(1.0, 1.0))
-    assert len(spreads_of([*times, other], plan, "made")[0].gpus) == 3
-    assert spreads_of([times[0], other], plan, "made") == ()
 
 
 def test_a_killed_driver_loses_nothing_and_repeats_nothing(two_gpus: Path) -> None:
@@ -422,37 +358,3 @@ def test_what_does_not_fit_is_one_line(
     assert done.exit_code in {2, 4}
     (line,) = [line for line in done.stderr.splitlines() if line.startswith("profkit:")]
     assert message in line
-
-
-def test_a_spread_is_of_the_gpus_that_it_was_measured_on(two_gpus: Path) -> None:
-    plan = TimingPlan(subjects=(Subject(two_gpus / "made.py"),), program=PROGRAM)
-    times = [
-        GpuTimes(gpu=Device(name="made", uuid=uuid), worker="", medians=(1.0, 1.01))
-        for uuid in ("GPU-a", "GPU-b", "GPU-c")
-    ]
-    (spread,) = spreads_of(times, plan, "made")
-    keep_spread(spread)
-    a, c, d = (Device(name="made", uuid=f"GPU-{name}") for name in "acd")
-    assert read_spread([a, c], "events", "cold") == spread
-    assert read_spread([a, d], "events", "cold") is None
-    assert read_spread([a], "events", "warm") is None
-    for setting in ({"driver": "590"}, {"power_limit": 500.0}, {"sm_clock_application": 1e9}):
-        other = [msgspec.structs.replace(gpu, **setting) for gpu in (a, c)]
-        assert read_spread(other, "events", "cold") is None
-
-
-def test_a_spread_of_few_runs_says_what_more_would_make_of_it() -> None:
-    plan = TimingPlan(subjects=(Subject(Path("x.py")),))
-    times = [
-        GpuTimes(gpu=Device(name="made", uuid=f"GPU-{uuid}"), worker="", medians=medians)
-        for uuid, medians in {"a": (28.6e-6, 29.0e-6), "b": (28.7e-6, 28.9e-6)}.items()
-    ]
-    spreads = spreads_of(times, plan, "made")
-    file = GpuSpreadFile(profkit="", times=tuple(times), spreads=spreads, unused={}, seconds=1.0)
-    assert "--processes 8 would make it about 4." in document_terminal(
-        spread_document(file, ()), to_file=True
-    )
-    times = [msgspec.structs.replace(each, medians=each.medians * 32) for each in times]
-    spreads = spreads_of(times, plan, "made")
-    file = GpuSpreadFile(profkit="", times=tuple(times), spreads=spreads, unused={}, seconds=1.0)
-    assert "--processes" not in text_of(file)

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from profkit.calibration.gpu_spread import GpuSpread
 from profkit.core.fingerprint import Device, Fingerprint
 from profkit.core.typed_file import convert
 from profkit.core.work import Work
@@ -121,7 +120,6 @@ def derive(
     cells: Sequence[Cell],
     gpu: Mapping[str, Any],
     order: Sequence[str] = (),
-    spread: GpuSpread | None = None,
     **more: Any,
 ) -> BaselineFile:
     frame = BaselineFile(
@@ -137,7 +135,6 @@ def derive(
         command=(),
         gpu=convert(gpu, Device) or None,
         gpu_from="measured",
-        gpu_spread=spread,
         backends=tuple(
             Backend(name=name, available=True, reason="", setting="") for name in order
         ),
