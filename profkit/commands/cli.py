@@ -46,6 +46,9 @@ _RETIRED = {
     ("diff", "'sarif'"): "use --format github or json",
     ("diff", "'junit'"): "use --format github or json",
     ("calibrate", "--on"): "sizes of a baseline are compared on one GPU",
+    ("source", "--plot"): "`profkit report` draws the phases of a kernel",
+    ("time", "--plot"): "--save has all samples",
+    ("history", "'plot'"): "`profkit history page` draws the series",
     ("history check", "'junit'"): "use --format json",
 }
 """What to use in place of a verb's retired words, as messages about wrong usage quote them."""

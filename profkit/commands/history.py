@@ -12,14 +12,12 @@ import typer
 
 from profkit.commands import groups
 from profkit.commands.options import (
-    Picture,
     Reading,
     interruptible,
     put,
     report_failures,
     say,
     warn,
-    written,
 )
 from profkit.core.errors import BadInput, EnvironmentProblem, UsageError
 from profkit.core.timestamp import parse_timestamp
@@ -151,32 +149,6 @@ def show(
 
     file = view.series_file(_one_series(store, words), store)
     output.show(file, lambda: view.series_document(file, top), dense=True)
-
-
-@history.command("plot", cls=Picture)
-def plot(words: list[str], file: Path, force: bool = False, store: Path = STORE) -> None:
-    """Plot a series over time, with its changes.
-
-    Each run is the median and the range of its blocks; lines are changes of the program, of the
-    method of the measurement, and of hardware or driver.
-
-    Arguments:
-      words (WORD...): Words of one series: target, variant, shape, GPU or branch.
-
-    Options:
-      file (-o, --output FILE): The plot: .png, .svg or .pdf.
-      store (DIR): Folder of the history.
-
-    Examples:
-      profkit history plot sdpa_s512 flash -o flash.png
-      profkit history plot sdpa_s512 flash main -o flash.svg
-    """
-    from profkit.history.changes import series_marks
-    from profkit.history.plot import plot_series
-
-    points = _one_series(store, words)
-    with written(file, force=force) as temporary:
-        plot_series(points, series_marks(points), temporary)
 
 
 @history.command("page", cls=Reading)

@@ -31,7 +31,7 @@ from profkit.core.integrity import MANIFEST
 from profkit.core.output_file import check_free, output_file
 from profkit.core.regular_file import open_regular
 from profkit.core.text_files import read_json
-from profkit.ui.picture import PICTURES, check_picture
+from profkit.ui.picture import PICTURES
 from profkit.ui.text import literal_lines, literal_output, one_line
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ _FORMATS = {
 }
 """Formats by ending, the first where several can be had; pictures are none."""
 _UNUSUAL = (".markdown", ".htm")
-OUTPUTS = {"file", "out", "plot", "badge", "perfetto"}
+OUTPUTS = {"file", "out", "badge", "perfetto"}
 _FORMER = "out"  # the name, and the former flag, of what became --output, --save or --runs
 _ELSEWHERE = "write into an existing folder"
 _WORDS_AFTER = "profkit.words_after_the_dashes"
@@ -278,13 +278,6 @@ class Drawing(Reading):
     """A verb whose output may be a picture."""
 
     pictures = PICTURES
-
-
-class Picture(Drawing):
-    """A verb whose output is a picture."""
-
-    def _choose_format(self, _: Any, output: Path) -> None:
-        check_picture(output)
 
 
 def words_after_dashes(context: Any) -> int:

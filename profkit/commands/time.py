@@ -17,7 +17,6 @@ from profkit.commands import groups, options
 from profkit.commands.kinds import Latencies, Script
 from profkit.commands.options import format_of
 from profkit.core.errors import EnvironmentProblem, UsageError
-from profkit.ui.picture import check_picture
 from profkit.ui.progress import stage_progress
 
 if TYPE_CHECKING:
@@ -34,7 +33,7 @@ _WHILE_TIMING = (
     "variant", "samples", "blocks", "warmup_ms", "timer", "cache", "seed", "device", "gpu",
     "energy", "energy_seconds",
 )  # fmt: skip
-_OUTPUTS = ("--save", "--out", "--output", "-o", "--plot", "--badge", "--format")
+_OUTPUTS = ("--save", "--out", "--output", "-o", "--badge", "--format")
 
 
 @dataclass(frozen=True)
@@ -79,35 +78,28 @@ class Files:
 
     Options:
       out (--save FILE): Save samples and statistics as JSON, for `--from` and `profkit compare`.
-      plot (FILE): Plot samples and intervals: .png, .svg or .pdf.
       badge (FILE): Write the verdict as a badge (.svg).
     """
 
     out: Path | None = None
-    plot: Path | None = None
     badge: Path | None = None
 
     def check(self) -> None:
         """Raise UsageError for a name that another format has."""
         if self.out is not None:
             format_of(self.out, ("json",), None)
-        if self.plot is not None:
-            check_picture(self.plot)
         if self.badge is not None and self.badge.suffix != ".svg":
             raise UsageError(f"{self.badge}: not an .svg file", "use the extension .svg")
 
     def write(self, report: LatencyFile, *, force: bool) -> None:
         """Write those that are asked for."""
         from profkit.core.typed_file import encode
-        from profkit.timing import latency_plot
+        from profkit.timing.latency_badge import badge
 
         if self.out is not None:
             options.put(encode(report), self.out, force=force)
-        if self.plot is not None:
-            with options.written(self.plot, force=force) as temporary:
-                latency_plot.plot_latencies(report, temporary)
         if self.badge is not None:
-            options.put(latency_plot.badge(report), self.badge, force=force)
+            options.put(badge(report), self.badge, force=force)
 
 
 def time(

@@ -294,7 +294,7 @@ def _kind_of(before: Conditions, after: Conditions) -> Kind:
 
 
 def series_marks(points: Sequence[Point]) -> list[Mark]:
-    """What plots and pages of a series mark: its changes, and other changes of conditions."""
+    """What the page of a series marks: its changes, and other changes of conditions."""
     marks: dict[int, Mark] = {}
     for place, (before, after) in enumerate(pairwise(point.conditions for point in points), 1):
         if words := "; ".join(before.differences(after).values()):

@@ -12,16 +12,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from matplotlib.patches import Patch, Rectangle, StepPatch
 from typer.testing import Result
 
 import profkit
 from profkit.analysis.source_document import sparkline
-from profkit.analysis.source_plot import plot_timeline, timeline_figure
-from profkit.core.errors import UsageError
 from profkit.report.phases import BUSY, KernelTimeline
 from profkit.rules.rule_file import shipped_rules
-from profkit.ui.picture import PICTURES
 from tests.analysis.test_views import schema
 from tests.conftest import (
     CAUSAL,
@@ -360,19 +356,9 @@ def test_what_to_record_where_nothing_was(profkit_cli: Cli) -> None:
     assert "record with `ncu --section SourceCounters`" in shown
 
 
-@pytest.mark.parametrize("suffix", PICTURES)
-def test_a_picture_is_drawn(profkit_cli: Cli, tmp_path: Path, suffix: str) -> None:
-    file = tmp_path / f"life{suffix}"
-    result = profkit_cli("source", pair_report("tail_effect", "before"), "--plot", file)
-    assert result.exit_code == 0, result.stderr
-    assert file.stat().st_size > 4_000
-
-
 @pytest.mark.parametrize(
     ("arguments", "exit_code", "told"),
     [
-        (("--plot", "life.bmp"), 2, "use .png, .svg, .pdf"),
-        (("--plot", "nowhere/at/all.png"), 2, "can't be written"),
         (("--kernel", "no_such"), 2, "no kernel matches"),
     ],
 )
@@ -383,51 +369,6 @@ def test_wrong_usage(
     assert result.exit_code == exit_code
     assert told in result.stderr
     assert len(result.stderr.splitlines()) == 1
-
-
-def test_no_picture_of_what_was_not_sampled(profkit_cli: Cli, tmp_path: Path) -> None:
-    file = tmp_path / "life.png"
-    report = H200 / "sdpa_s512_flash_set_basic.ncu-repz"
-    result = profkit_cli("source", report, "--plot", file)
-    assert result.exit_code == 5
-    assert "no PM samples to plot" in result.stderr
-    assert not file.exists()
-
-
-def step(patch: Patch) -> Any:
-    """The values and edges of a drawn track."""
-    assert isinstance(patch, StepPatch)
-    return patch.get_data()
-
-
-def span(patch: Patch) -> tuple[float, float]:
-    """The start and end of what is shaded, in seconds."""
-    assert isinstance(patch, Rectangle)
-    return patch.get_x() / 1e6, (patch.get_x() + patch.get_width()) / 1e6
-
-
-def test_the_picture_has_the_values_and_the_phases() -> None:
-    found = timeline(pair("tail_effect"))
-    figure = timeline_figure(found, "a$b")
-    shares, blocks = figure.axes
-    drawn = {patch.get_label(): step(patch) for patch in shares.patches if patch.get_label()}
-    for track in found.tracks:
-        if track.unit == "1":
-            (label,) = [one for one in drawn if str(one).startswith(track.label)]
-            assert list(drawn[label].values) == list(track.values)
-            assert list(drawn[label].edges[:-1]) == pytest.approx(list(track.times * 1e6))
-            assert drawn[label].edges[-1] == pytest.approx(found.end * 1e6)
-    assert blocks.get_ylabel() == "Blocks launched/sample"
-    shaded = {patch.get_gid(): span(patch) for patch in shares.patches if patch.get_gid()}
-    for phase in found.phases:
-        if phase.name != "steady":
-            assert shaded.pop(phase.name) == pytest.approx((phase.start, phase.end))
-    assert shaded == {}
-
-
-def test_a_kind_of_picture_that_there_is_not(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="not a kind of plot"):
-        plot_timeline(timeline(pair("tail_effect")), tmp_path / "x.gif")
 
 
 @needs_corpus

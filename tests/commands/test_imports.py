@@ -114,9 +114,7 @@ def core_alone(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     "words",
     [
-        ["time", "--from", f"{TIMINGS}/against.json", "--plot"],
         ["roofline", REPORT, "-o"],
-        ["source", REPORT, "--plot"],
     ],
 )
 def test_a_picture_needs_the_extra_for_plots(

@@ -14,6 +14,9 @@ from click.testing import Result
         ("diff a.ncu-rep b.ncu-rep --format sarif", "use --format github or json"),
         ("diff a.ncu-rep b.ncu-rep --format junit", "use --format github or json"),
         ("calibrate --on local", "sizes of a baseline are compared on one GPU"),
+        ("source a.ncu-rep --plot a.png", "`profkit report` draws the phases"),
+        ("time --from a.json --plot a.png", "--save has all samples"),
+        ("history plot flash -o a.png", "`profkit history page` draws the series"),
         ("history check --format junit", "use --format json"),
     ],
 )

@@ -336,7 +336,6 @@ def formats() -> tuple[Format, ...]:
         ["history", "show", "cudnn", "--format", "markdown"], ["history", "check"],
         ["history", "check", "--format", "json"],
         ["history", "page", "--force"], ["history", "add", "good.json"],
-        ["history", "plot", "flash", "-o", "plot.svg", "--force"],
     ]  # fmt: skip
     profiled: Sequence[Sequence[str]] = [
         ["timeline", "x.json"], ["analyze", "x.json"], ["checklist", "x.json"],

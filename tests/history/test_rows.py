@@ -17,7 +17,7 @@ from tests.history.histories import CUDNN, FLASH, point
 from tests.history.test_store import parts_of
 
 NEWER_THAN_EVER = "9" * 5000
-VERBS = (["list"], ["show", "flash"], ["check"], ["page"], ["plot", "flash", "-o", "plot.svg"])
+VERBS = (["list"], ["show", "flash"], ["check"], ["page"])
 
 
 def _changed(folder: Path, change: Callable[[Any], Any]) -> Path:

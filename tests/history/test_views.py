@@ -114,24 +114,6 @@ def test_a_trend_exaggerates_no_noise(values: list[float], bars: str) -> None:
     assert trend(values) == bars
 
 
-@pytest.mark.parametrize("name", ["a.png", "a.svg"])
-def test_a_plot(name: str, tmp_path: Path, store: Path, profkit_cli: Cli) -> None:
-    result = profkit_cli("history", "plot", "GPU", "--store", store, "-o", tmp_path / name)
-    assert (result.exit_code, result.stderr) == (0, "")
-    data = (tmp_path / name).read_bytes()
-    if name == "a.png":
-        assert data.startswith(b"\x89PNG")
-        return
-    assert b"<!-- 1  2026-10-08  change of hardware or driver: driver 580.1" in data
-    assert data.count(b"<use ") > 30  # a dot for each run
-
-
-def test_a_plot_is_refused_before_the_store_is_read(tmp_path: Path, profkit_cli: Cli) -> None:
-    result = profkit_cli("history", "plot", "x", "--store", tmp_path, "-o", tmp_path / "a.html")
-    assert result.exit_code == UsageError.exit_code
-    assert "use .png, .svg, .pdf" in result.stderr
-
-
 @pytest.fixture(scope="module")
 def page(store: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """The page in a browser without network; at the end it must have logged nothing."""
