@@ -63,13 +63,47 @@ class Unchanged(Model, frozen=True, kw_only=True):
     faulty: str = ""
 
 
+class Response(Model, frozen=True, kw_only=True):
+    """A kernel's time with a perturbation over that without, at 99% between runs.
+
+    The three are None for a `reason`. `taken` is how many times as many SMs, or blocks on an SM,
+    there were without it. `evidence` is what it says for or against a cause.
+    """
+
+    perturbation: str
+    taken: float = 1.0
+    slowdown: float | None = None
+    low: float | None = None
+    high: float | None = None
+    reason: str = ""
+    evidence: str = ""
+
+
+class KernelResponses(Model, frozen=True, kw_only=True):
+    """Launches of one kernel and configuration, and how they respond to perturbations.
+
+    `seconds` is the mean of a launch, unperturbed, `launches` their number in a run, `share` that
+    of the time of all kernels that were timed. `shared` is dynamic, in bytes.
+    """
+
+    kernel: str
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    shared: int
+    seconds: float
+    launches: int
+    share: float
+    responses: tuple[Response, ...]
+
+
 class TrialFile(File, frozen=True, kw_only=True, tag="profkit.try/1"):
     """Switches tried on a program.
 
     `best` names the switches of the fastest row that is proven with the same results, `lower` those
     of a faster one with other random numbers or lower precision; both may be empty. `seconds` is
     what all runs took. `checked` says whether exit code and output of whole runs were compared with
-    the unchanged program's, and how that ended.
+    the unchanged program's, and how that ended. `kernels` are those of a program that no switch
+    applies to, whose launches were perturbed; `unperturbed` says what was not possible, and why.
     """
 
     command: tuple[str, ...]
@@ -85,6 +119,8 @@ class TrialFile(File, frozen=True, kw_only=True, tag="profkit.try/1"):
     checked: str
     failure: str = ""
     interrupted: bool = False
+    kernels: tuple[KernelResponses, ...] = ()
+    unperturbed: tuple[str, ...] = ()
 
     @property
     def is_decided(self) -> bool:

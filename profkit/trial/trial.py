@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from profkit.application.trial_file import TrialFile
 from profkit.core.errors import BadInput
 from profkit.trial.outcome import outcome
+from profkit.trial.perturbed import perturbed
 from profkit.trial.run import (
     TIMED_OUT,
     Extent,
@@ -68,8 +69,13 @@ def try_program(
             measure.extent = Extent()
             return measure(tuple(switch for switch in switches if switch.name in names))
 
+        def run_with(words: str, variables: Mapping[str, str]) -> Result:
+            tell(words, "")
+            return measure.run_with(variables)
+
         if evidence.unchanged:
             trial = confirmed(trial, evidence, run_whole)
+            trial = perturbed(trial, evidence, run_with, subject.environment, measure.left)
     return replace(trial, seconds=time.monotonic() - start)
 
 
@@ -86,7 +92,7 @@ class _Runner:
         self.waiting: Start | None = None
 
     def __call__(self, switches: Combination, *, perturb: Perturbation = "") -> Result:
-        remaining = self.end - time.monotonic()
+        remaining = self.left()
         limit = _SLOWER * self.first.seconds + _COMPILING if self.first else remaining
         result = run_started(
             self._start(variables_of(switches, self.environment)),
@@ -102,6 +108,14 @@ class _Runner:
             self.first = result
             self.extent = Extent(result.unit, result.units if result.stopped else 0)
         return result
+
+    def run_with(self, variables: Mapping[str, str]) -> Result:
+        """A run of the whole program with these variables."""
+        return run_started(self._start(variables), (), Extent(), timeout=max(self.left(), 1.0))
+
+    def left(self) -> float:
+        """Seconds of the budget that are left."""
+        return self.end - time.monotonic()
 
     def _start(self, variables: Mapping[str, str]) -> Start:
         """What waits, where it has the same variables, or a new process."""

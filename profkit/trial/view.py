@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from profkit.application.trial_file import TrialFile, TrialRow
 from profkit.core.duration import duration
 from profkit.timing.verdict import reason_words
+from profkit.trial.response_view import response_blocks
 from profkit.trial.switch import Switch
 from profkit.ui import document as doc
 from profkit.ui.text import factor, number, percent, plural
@@ -52,6 +53,7 @@ def trial_document(trial: TrialFile) -> doc.Document:
         blocks.append(doc.Paragraph("No switch is proven to make this program faster."))
     blocks += _keeping(trial)
     blocks += _others(trial)
+    blocks += response_blocks(trial)
     return doc.Document("Switches tried", tuple(blocks))
 
 
@@ -127,6 +129,9 @@ def _keeping(trial: TrialFile) -> Iterator[doc.Block]:
 
 def _others(trial: TrialFile) -> Iterator[doc.Block]:
     bullets = []
+    if trial.rows and all(row.status == "not applicable" for row in trial.rows):
+        yield doc.Paragraph("No switch applies: it imports no torch or JAX that uses a GPU.")
+        return
     for status, title in _GROUPS[1:]:
         rows = [row for row in trial.rows if row.status == status]
         if rows:
