@@ -31,7 +31,7 @@ int puts(const char *text)
 
 
 def compiled(source: Path, output: Path, *options: str) -> Path:
-    words = ["gcc", "-O1", "-o", output, source, *options, "-ldl", "-lpthread"]
+    words = ["gcc", "-O1", "-o", str(output), str(source), *options, "-ldl", "-lpthread"]
     subprocess.run(words, check=True)
     return output
 
