@@ -125,7 +125,8 @@ class PlanItem(Model, frozen=True, kw_only=True):
 
 class Answer(Output, frozen=True, kw_only=True, tag="profkit.answer/1"):
     """An application's step: its parts, which sum to its time, and a plan in order; `together` and
-    `together_ceiling` are what all of the plan gives, likely and at best by replay."""
+    `together_ceiling` are what all of the plan gives, likely and at best: by replay, but no less
+    than what is proven or expected of any of them alone."""
 
     profkit: str
     name: str
@@ -184,7 +185,7 @@ class _Reader:
         low, high = (np.quantile(parts.wall, (0.25, 0.75)) / 1e9).tolist()
         rows = (*self._group_rows(), *self._other_rows())
         plan = tuple(sorted(self._plan(), key=lambda item: (not item.proven, -item.likely)))
-        ceiling = self._together()
+        likely, ceiling = self._together(plan)
         return Answer(
             profkit=__version__,
             name=run.name,
@@ -201,7 +202,7 @@ class _Reader:
             ),
             rows=tuple(sorted(rows, key=lambda row: -row.share)),
             plan=plan,
-            together=ceiling ** _reached(plan),
+            together=likely,
             together_ceiling=ceiling,
         )
 
@@ -362,8 +363,8 @@ class _Reader:
                 low=cause.range[0],
                 ceiling=cause.range[1],
                 actions=cause.actions,
-                switches=cause.rule.switches,
-                proven=self._proven(cause.rule.switches),
+                switches=cause.switches,
+                proven=self._proven(cause.switches),
             )
         for group in self._groups:
             item = group.item
@@ -403,10 +404,11 @@ class _Reader:
     def _amdahl(self, group: _Group, gain: float) -> float:
         return 1 / (1 - group.row.share * self._run.scale * (1 - 1 / gain))
 
-    def _together(self) -> float:
-        """What all fixes of the plan give by replay."""
+    def _together(self, items: Sequence[PlanItem]) -> tuple[float, float]:
+        """What all fixes of the plan likely and at best give: by replay, and no less than any of
+        them alone, which may gain more than a replay knows."""
         if self._what_if is None:
-            return math.nan
+            return math.nan, math.nan
         change = causes.plan(name for item in self._causes for name in item.rule.relieves)
         if self._run.named is self._run.events:
             faster: dict[Group, float] = {}
@@ -414,7 +416,10 @@ class _Reader:
                 if group.speedup and self._is_fix(group):
                     faster |= self._faster(group, group.speedup[2])
             change = replace_fields(change, kernels=faster)
-        return self._what_if.ceiling(change)
+        replayed = self._what_if.ceiling(change)
+        single = max(((item.proven or (item.likely,))[0] for item in items), default=1.0)
+        highest = max((*(item.ceiling for item in items), single))
+        return max(replayed ** _reached(items), single), max(replayed, highest)
 
 
 def _reached(plan: Sequence[PlanItem]) -> float:

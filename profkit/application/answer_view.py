@@ -55,7 +55,7 @@ def answer_document(
     if len(answer.plan) > 1 and not math.isnan(answer.together):
         listed = f"These {len(answer.plan)} together"
         best = factor(answer.together_ceiling)
-        together = f"{listed} about {factor(answer.together)}, at best {best} by replay; {_KEPT}"
+        together = f"{listed} about {factor(answer.together)}, up to about {best}; {_KEPT}"
         blocks.append(doc.Lines((doc.quiet(together),)))
     blocks += [doc.Next(_next_commands(answer, folder))] if folder else []
     return doc.Document(title, tuple(blocks))

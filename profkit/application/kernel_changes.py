@@ -99,12 +99,16 @@ def pad(replay: Replay) -> None:
             work.duration *= replay.traits[work.group[0]].aligned / ALIGNED
 
 
-def compile_chains(replay: Replay) -> None:
-    """Chains of passes as one kernel each, as long as its longest; aligned matrix products, as
-    compilers pad them; compiled host code."""
-    pad(replay)
+def fuse_chains(replay: Replay) -> None:
+    """Chains of passes as one kernel each, as long as its longest."""
     for row in sequences.chains(replay):
         merge(replay, row, max(replay.works[index].duration for index in row))
+
+
+def compile_chains(replay: Replay) -> None:
+    """Chains fused; aligned matrix products, as compilers pad them; compiled host code."""
+    pad(replay)
+    fuse_chains(replay)
     for call in replay.calls:
         if call.role in {"launch", "other"} and call.gap < LONG_GAP:
             call.gap *= COMPILED_HOST
@@ -132,8 +136,9 @@ def _time(replay: Replay, row: sequences.Row | tuple[int, ...]) -> float:
     return sum(replay.works[index].duration for index in row)
 
 
-def kernel_quantities(replay: Replay) -> dict[str, float]:
-    """What rules about kernels read: counts and shares of a step's time, by rank."""
+def kernel_quantities(replay: Replay, step: float) -> dict[str, float]:
+    """What rules about kernels read: counts and shares of a step's time, by rank; shares of the
+    host's time are of a step of `step` ns, replayed without the profiler's overhead."""
     times: dict[str, float] = defaultdict(float)
     for work in replay.works:
         if work.role == "kernel":
@@ -148,6 +153,10 @@ def kernel_quantities(replay: Replay) -> dict[str, float]:
         indices = {index for row in rows for index in row}
         quantities[f"{name}_share"] = _time(replay, tuple(indices))
         quantities[f"{name}_kernels"] = len(indices)
+        calls = {replay.works[index].call for index in indices} - {-1}
+        issued = [each for call in calls for each in sequences.issue(replay, call)]
+        launching = sum(call.gap + call.own for call in issued)
+        quantities[f"{name}_launch_share"] = launching * replay.recorded / step
     quantities["small_products"] = sum(map(len, sequences.small_products(replay)))
     whole = replay.steps * replay.ranks
     return {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache, lru_cache
 
 from msgspec import Struct, convert
@@ -12,7 +12,7 @@ from profkit.core.yaml_files import shipped_yaml
 
 COMMUNICATION, OPTIMIZER, OTHER, GRAPH = "communication", "optimizer", "other", "CUDA graph"
 GEMM, CONVOLUTION, ATTENTION, SOFTMAX = "GEMM", "convolution", "attention", "softmax"
-ELEMENTWISE, COPY, GEMV = "elementwise", "copy", "GEMV"
+ELEMENTWISE, REDUCTION, COPY, GEMV = "elementwise", "reduction", "copy", "GEMV"
 PRODUCTS = frozenset({GEMM, CONVOLUTION})
 """Kinds whose work tensor cores do."""
 ON_TENSOR_CORES = {"TF32": 4, "BF16": 2, "FP16": 2, "FP8": 1, "INT8": 1}
@@ -116,6 +116,13 @@ def group_statement(group: str) -> str:
     return next((limit for pattern, limit in rows if pattern.search(group)), "")
 
 
+def frameworks(names: Iterable[str]) -> Mapping[str, float]:
+    """1 for each known framework that names of kernels, ranges or operators are of, else 0."""
+    every = tuple(name[:_LONGEST] for name in names)
+    known = _patterns().frameworks.items()
+    return {framework: float(any(map(own.search, every))) for framework, own in known}
+
+
 def collective(name: str) -> str:
     """What a communication kernel does, such as "all-reduce"; "communication" where unknown."""
     match = _COLLECTIVES.search(name)
@@ -145,6 +152,7 @@ class _KindsFile(Struct, frozen=True):
 
     arithmetic: dict[str, str]
     traits: dict[str, str]
+    frameworks: dict[str, str]
     statements: dict[str, str]
     kinds: tuple[_Named, ...]
 
@@ -153,6 +161,7 @@ class _Patterns(Struct, frozen=True):
     kinds: tuple[tuple[str, re.Pattern[str]], ...]
     arithmetic: tuple[tuple[str, re.Pattern[str]], ...]
     traits: Mapping[str, re.Pattern[str]]
+    frameworks: Mapping[str, re.Pattern[str]]
     statements: tuple[tuple[re.Pattern[str], str], ...]
 
 
@@ -163,5 +172,6 @@ def _patterns() -> _Patterns:
         kinds=tuple((row.kind, re.compile("|".join(row.match))) for row in file.kinds),
         arithmetic=tuple((name, re.compile(text)) for name, text in file.arithmetic.items()),
         traits={name: re.compile(text) for name, text in file.traits.items()},
+        frameworks={name: re.compile(text) for name, text in file.frameworks.items()},
         statements=tuple((re.compile(text), limit) for text, limit in file.statements.items()),
     )

@@ -50,7 +50,7 @@ _SWITCHES: Mapping[str, tuple[str, ...]] = {
     "one-read": ("synchronization",),
     "log-every-20": ("synchronization",),
     "pad-vocabulary": ("unaligned_products",),
-    "no-empty-cache": ("allocation",),
+    "no-empty-cache": ("emptied_cache", "allocation"),
     "float32": ("double_precision",),
 }
 """Rules by the names of changes that no switch makes."""

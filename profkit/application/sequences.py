@@ -15,12 +15,13 @@ from profkit.application.kernel_kinds import (
     GEMV,
     OPTIMIZER,
     PRODUCTS,
+    REDUCTION,
     SOFTMAX,
     KernelTraits,
 )
-from profkit.application.replay import Replay, Work
+from profkit.application.replay import Call, Replay, Work
 
-PASSES = frozenset({ELEMENTWISE, "norm", SOFTMAX, "reduction", COPY, "random", "pooling"})
+PASSES = frozenset({ELEMENTWISE, "norm", SOFTMAX, REDUCTION, COPY, "random", "pooling"})
 """Kinds that read and write their data once, which a compiler makes one kernel of."""
 SHORT_PRODUCT = 5e3
 """ns of a matrix product that is about its launch: 4 µs are those of 64 x 64 values on an H200."""
@@ -70,11 +71,20 @@ def updates(replay: Replay) -> list[Row]:
 
 
 def chains(replay: Replay) -> list[Row]:
-    """Passes over memory in a row, each a framework's operation, but those of optimizers."""
+    """Passes over memory in a row, each a framework's operation, but those of optimizers. A
+    reduction ends a chain: what follows needs what all of its blocks computed."""
     taken = {index for row in updates(replay) for index in row}
     passes = _rows(replay, lambda each: each.kind in PASSES and each.eager and not each.layout)
-    rows = ([index for index in row if index not in taken] for row in passes)
-    pieces = (row[low : low + _LONGEST] for row in rows for low in range(0, len(row), _LONGEST))
+    pieces: list[Row] = []
+    for row in passes:
+        piece: Row = []
+        for index in (index for index in row if index not in taken):
+            piece.append(index)
+            is_reduced = replay.traits[replay.works[index].group[0]].kind == REDUCTION
+            if is_reduced or len(piece) == _LONGEST:
+                pieces.append(piece)
+                piece = []
+        pieces.append(piece)
     return [piece for piece in pieces if len(piece) > 1]
 
 
@@ -135,12 +145,17 @@ def merge(replay: Replay, row: Sequence[int], duration: float, calls: int = 1) -
 
 def drop(replay: Replay, index: int) -> None:
     """Leave a call out, with the host's time and calls from the launch before it on."""
-    lane = replay.calls[index].lane
     replay.calls[index].wait = None
-    while True:
-        call = replay.calls[index]
+    for call in issue(replay, index):
         call.gap = call.own = 0.0
-        index -= 1
-        before = replay.calls[index] if index >= 0 else None
-        if before is None or before.lane != lane or before.works or before.role != "other":
+
+
+def issue(replay: Replay, index: int) -> Iterator[Call]:
+    """A call, and those of its thread before it that belong to it: from the launch before on."""
+    last = replay.calls[index]
+    yield last
+    for place in range(index - 1, -1, -1):
+        call = replay.calls[place]
+        if call.lane != last.lane or call.works or call.role != "other":
             return
+        yield call

@@ -58,7 +58,7 @@ _OF_CALL, _OF_WORK = (  # ten times faster than copy.copy
 
 _SMALLEST = ("BF16", "TF32", "FP32")
 _OF_KERNELS = (
-    "arithmetic", "channels_last", "padded", "compiled", "updated", "attended", "batched",
+    "arithmetic", "channels_last", "padded", "fused", "compiled", "updated", "attended", "batched",
 )  # fmt: skip
 
 Group = tuple[int, int]
@@ -78,8 +78,9 @@ class Change:
     small kernels in a row run side by side. `balanced`: all ranks take the same time.
 
     Those of kernels are as in `kernel_changes`: `arithmetic` is the data type of matrix products
-    and convolutions ("" for that of the program); `channels_last`, `padded`, `compiled`, `updated`
-    (an optimizer in one kernel), `attended` (attention in one kernel) and `batched`.
+    and convolutions ("" for that of the program); `channels_last`, `padded`, `fused` (chains),
+    `compiled`, `updated` (an optimizer in one kernel), `attended` (attention in one kernel) and
+    `batched`.
     """
 
     kernels: Mapping[Group, float] = field(default_factory=dict)
@@ -95,6 +96,7 @@ class Change:
     arithmetic: str = ""
     channels_last: bool = False
     padded: bool = False
+    fused: bool = False
     compiled: bool = False
     updated: bool = False
     attended: bool = False
@@ -222,6 +224,7 @@ def changed(replay: Replay, change: Change, sm_count: int = 0) -> Replay:
         (change.channels_last, kernel_changes.store_channels_last),
         (change.padded, kernel_changes.pad),
         (bool(change.arithmetic), partial(kernel_changes.convert, arithmetic=change.arithmetic)),
+        (change.fused, kernel_changes.fuse_chains),
         (change.compiled, kernel_changes.compile_chains),
         (change.graphs, _capture),
         (change.concurrent, partial(_run_side_by_side, sm_count=sm_count)),
@@ -360,7 +363,10 @@ def _let_run_ahead(replay: Replay) -> None:
     of what the second reads."""
     reads = False
     between: list[int] | None = None  # launches since the last read, None before the first
+    allocating = _allocating(replay)
     for index, call in enumerate(replay.calls):
+        if index in allocating:
+            continue
         waits = is_synchronization(call, replay.works)
         if reads and waits:
             call.gap = call.own = 0.0
@@ -395,9 +401,24 @@ def _is_small_result(work: Work) -> bool:
 
 
 def _preallocate(replay: Replay) -> None:
-    for call in replay.calls:
-        if call.role == "allocation":
-            call.own, call.wait = 0.0, None
+    for index in _allocating(replay):
+        call = replay.calls[index]
+        call.own, call.wait = 0.0, None
+
+
+def _allocating(replay: Replay) -> set[int]:
+    """Calls that allocate or free, and waits that only prepare that, as before a cache is
+    emptied."""
+    found: set[int] = set()
+    following: dict[int, Call] = {}
+    for index in range(len(replay.calls) - 1, -1, -1):
+        call = replay.calls[index]
+        after = following.get(call.lane)
+        prepares = call.role == "wait" and after is not None and after.role == "allocation"
+        if call.role == "allocation" or prepares:
+            found.add(index)
+        following[call.lane] = call
+    return found
 
 
 def _overlap_communication(replay: Replay, sm_count: int) -> None:

@@ -363,7 +363,8 @@ def application_items(
     quantities: Mapping[str, float], rules: Sequence[Rule], disabled: Collection[str] = ()
 ) -> tuple[Finding, ...]:
     """What rules find in an application's step, by its quantities, the likeliest gain first."""
-    items = _items(diagnose_application(quantities, _enabled(rules, disabled)), Wholes({}))
+    found = diagnose_application(quantities, _enabled(rules, disabled))
+    items = _items(found, Wholes({}), values=quantities)
     by_gain = sorted(items, key=lambda item: item.speedup, reverse=True)
     return tuple(replace(item, rank=rank) for rank, item in enumerate(by_gain, 1))
 
@@ -379,7 +380,9 @@ def _items(
     *,
     is_selection: bool = False,
     headrooms: Mapping[int, Headroom] | None = None,
+    values: Mapping[str, float] | None = None,
 ) -> tuple[Finding, ...]:
+    """Findings as items; `values` are the quantities of a timeline, of which they all are."""
     placed = (
         replace(each, blamed=blame(each.group.typical, each.rule.blame))
         if each.group and each.rule.blame
@@ -392,11 +395,13 @@ def _items(
         # a rule that replaces a shipped one of its name has no page, and says itself what to do
         is_shipped = _explanations().get(rule.name) == rule.explanation
         library = library_of(typical.name) if typical and is_shipped else None
-        own = rule.actions_on(*((typical.gpu.cc, typical.values) if typical else ((0, 0),)))
+        where = (typical.gpu.cc, typical.values) if typical else ((0, 0), values or {})
+        own = rule.actions_on(*where)
         items.append(
             replace(
                 finding,
                 actions=caller_actions(library, rule.category) if library else own,
+                switches=rule.switches_in(where[1]),
                 page=f"docs/reference/rules.md#{rule.name}" if is_shipped else "",
                 is_selection=is_selection,
                 library=library,

@@ -54,6 +54,8 @@ _PICKED = "kernel-name"  # ncu's option for some kernels: others ran between the
 _SPANS = {"timeline": "gpu_span", "application": "step_time"}
 _SUPPOSED = 0.5  # chosen: the share that a fix leaves of what was not recorded
 _LEAST = 1e-3  # share of the time that is left at least, chosen: no estimate exceeds 1000x
+_BEYOND = 2.0
+"""Times the replayed factor, chosen: recorded changes of programs gained at most 1.6 times it."""
 _NOT_ATTRIBUTED = "too few stalls could be attributed to a load"
 
 Row = TypeVar("Row", bound=Group | None)
@@ -438,7 +440,8 @@ class _Timeline(_Table[None]):
         likely = min(max(left, best), 1.0)
         lowest = (1 + likely) / 2
         if rule.reached:
-            lowest, likely, best = (best**power for power in rule.reached)
+            low, usual, high = rule.reached
+            lowest, likely, best = left**low, likely**usual, max(best**high, best / _BEYOND)
         span = self._quantities[_SPANS[rule.about]]
         return Estimate(
             likely=1 / likely,

@@ -171,10 +171,10 @@ class Finding:
 
     The rest is its place in a checklist. `rank` is shared by the findings of one rule; 0 without an
     estimate. `actions` are those for the kernel's architecture, or, for a kernel of a `library`,
-    what its caller can change; `blamed` are the lines or instructions that the rule blames,
-    most first, where recorded. `facet_of` is the
-    rule whose finding on its kernel shows the same cause and stands first of them, "" for that one
-    (rules.causes). `page` documents the rule, "" for a user's own. `is_selection` states that
+    what its caller can change, `switches` those of `profkit try` that its framework has; `blamed`
+    are the lines or instructions that the rule blames, most first, where recorded. `facet_of` is
+    the rule whose finding on its kernel shows the same cause and stands first of them, "" for that
+    one (rules.causes). `page` documents the rule, "" for a user's own. `is_selection` states that
     its gain for the whole is of launches that were selected from a report. `variant` is the one
     whose time that gain is of, in a report of several; "" for the report's. `headroom` is the
     kernel's, None where unknown. `void_until` are the rules whose findings on its kernel come
@@ -193,6 +193,7 @@ class Finding:
     possible: bool = False
     rank: int = 0
     actions: tuple[str, ...] = ()
+    switches: tuple[str, ...] = ()
     blamed: tuple[Place, ...] = ()
     page: str = ""
     is_selection: bool = False

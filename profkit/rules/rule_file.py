@@ -103,6 +103,11 @@ class Action(Model, frozen=True):
         return cc == (0, 0) or self.span[0] <= cc <= self.span[1]
 
 
+def _framework(switch: str) -> str:
+    """The framework whose programs a switch of `profkit try` changes."""
+    return "jax" if switch.startswith(("jax-", "xla-")) else "torch"
+
+
 def _capability(text: str | float) -> ComputeCapability:
     major, _, minor = (text if isinstance(text, str) else f"{text:.1f}").partition(".")
     return int(major), int(minor or 0)
@@ -226,9 +231,14 @@ class Rule(RuleForm, frozen=True, kw_only=True, dict=True):
         """Those that apply to a compute capability, and to a kernel of these quantities."""
         suiting = (action for action in self.actions if action.suits(cc))
         proof = [
-            f"Measure it: profkit try --switch {name} -- PROGRAM" for name in self.switches[:1]
+            f"Measure it: profkit try --switch {name} -- PROGRAM"
+            for name in self.switches_in(values or {})[:1]
         ]
         return (*(action.text for action in suiting if action.has_room(values or {})), *proof)
+
+    def switches_in(self, values: Mapping[str, float]) -> tuple[str, ...]:
+        """The switches that exist for the framework of a program with these quantities."""
+        return tuple(name for name in self.switches if values.get(_framework(name), 1) != 0)
 
     @property
     def blame(self) -> tuple[str, ...]:

@@ -100,6 +100,8 @@ def test_a_picked_kernel_has_its_finding_and_no_more_than_amdahl_gives() -> None
     assert not [item for item in result.plan if item.part == "GEMM, FP32"]  # as a cause of the step
     assert [item for item in result.plan if item.switches[:1] == ("tf32",)]
     assert 1 < result.together <= result.together_ceiling
+    assert result.together >= result.plan[0].likely
+    assert result.together_ceiling >= max(item.ceiling for item in result.plan)
     likely = [item.likely for item in result.plan]
     assert likely == sorted(likely, reverse=True)
 

@@ -97,6 +97,108 @@ def test_switches_are_names_with_hyphens(rule: object) -> None:
     assert all(name == name.lower() and "_" not in name for name in rule.switches)  # type: ignore[attr-defined]
 
 
+PROGRAMS: Mapping[str, Step] = {
+    "torch": of(*[(SGEMM, 200), (ADD, 9), (GELU, 9), (NORM, 9)] * 9, python=30),
+    "jax": of(*[(SGEMM, 200), ("loop_add_fusion", 9), ("wrapped_tanh", 9)] * 9, python=30),
+    "cupy": of(*[(SGEMM, 200), ("cupy_add__float64_float64", 9), (DOUBLE, 9)] * 9, python=30),
+    "numba": of(
+        *[("cudapy::__main__::step[abi:v1](Array<float, 2, C, mutable, aligned>)", 9)] * 30,
+        python=30,
+    ),
+    "": of(*[(SGEMM, 200), ("diffuse(float *)", 9), ("diffuse(float *)", 9)] * 9, python=30),
+}
+"""By framework a step that launches slowly, with what its kernels are called."""
+WORDS = {
+    "torch": ("torch", "pin_memory", "fused=True", "DataLoader"),
+    "jax": ("jax", "XLA"),
+    "cupy": ("cupy", "CUPY"),
+    "numba": ("@cuda.jit", "copy_to_host"),
+}
+
+
+@pytest.mark.parametrize("framework", PROGRAMS)
+def test_a_program_is_told_what_its_framework_has(framework: str) -> None:
+    found = named(recorded(PROGRAMS[framework])).values()
+    assert found
+    foreign = [word for other, words in WORDS.items() if other != framework for word in words]
+    for item in found:
+        assert item.actions
+        text = " ".join(item.actions)
+        assert not [word for word in foreign if word in text]
+        others = [name for name in item.switches if name.startswith(("jax", "xla"))]
+        assert item.switches == () or framework in {"torch", "jax"}
+        assert bool(others) == (framework == "jax") or not item.switches
+
+
+def test_kernels_that_a_finding_is_about_are_not_busy_beside_it() -> None:
+    """That they are busy has no figure of its own, which would read as the most that is left."""
+    found = named(recorded(STEPS["tf32_unused"][0]))
+    assert found["tf32_unused"].range[1] > 1.3
+    assert "slow_kernel" not in found
+    busy = named(recorded(of(("diffuse(float *)", 900))))["slow_kernel"]
+    assert busy.range[1] > 1.2
+    assert busy.confidence != "high"
+
+
+def test_padding_comes_before_chains_that_take_less() -> None:
+    """Though a compiler, which fuses chains, pads as well."""
+    step = of(*[(UNALIGNED, 800), (ADD, 60), (GELU, 60), (NORM, 60)] * 2)
+    found = named(recorded(step))
+    padding, chains = found["unaligned_products"], found["unfused_kernels"]
+    assert padding.rank < chains.rank
+    assert chains.speedup < 1.3
+    assert chains.range[1] > padding.speedup
+
+
+def test_what_fusing_saves_is_explained_by_kernels_and_their_launches() -> None:
+    step = of(*[(BF16, 5), (ADD, 3), (GELU, 3), (NORM, 3)] * 9, python=20)
+    item = named(recorded(step))["unfused_kernels"]
+    shares = {each.quantity: each.value for each in item.evidence}
+    assert shares["chained_share"] < 1 - 1 / item.speedup
+    both = shares["chained_share"] + shares["chained_launch_share"]
+    assert 1 - 1 / item.speedup < both
+    gained = step_time(step) / step_time(
+        of(*[(BF16, 5), ("triton_poi_fused_add", 3)] * 9, python=20)
+    )
+    assert item.range[0] <= gained <= item.range[1] < 2.5 * gained
+
+
+def test_a_reduction_ends_a_chain() -> None:
+    total = "void at::native::reduce_kernel<512, 1, at::native::ReduceOp<float>>(int)"
+    apart = named(recorded(of(*[(ADD, 20), (total, 20)] * 8, python=30)))["unfused_kernels"]
+    chained = named(recorded(of(*[(ADD, 20), (GELU, 20)] * 8, python=30)))["unfused_kernels"]
+    assert apart.range[1] < chained.speedup
+
+
+def emptied(host: Host, _: int) -> None:
+    for _ in range(4):
+        host.call("cudaMalloc", 150 * US)
+        host.launch(BF16, 280 * US)
+    host.launch(ADD, 80 * US)
+    host.synchronize("cudaDeviceSynchronize")
+    for _ in range(4):
+        host.call("cudaFree", 90 * US)
+
+
+def test_a_cache_that_is_emptied_in_each_step_is_named() -> None:
+    item = named(recorded(emptied))["emptied_cache"]
+    assert "empty_cache()" in item.title
+    unchanged, fixed = step_time(emptied), step_time(of(*[(BF16, 280)] * 4, (ADD, 80)))
+    assert item.rank == 1
+    assert item.range[0] <= unchanged / fixed <= item.range[1] * 1.03
+
+
+def test_a_user_who_frees_has_no_cache_of_torch() -> None:
+    def step(host: Host, _: int) -> None:
+        host.call("cudaMalloc", 150 * US)
+        host.launch("diffuse(float *)", 300 * US)
+        host.synchronize("cudaDeviceSynchronize")
+        host.call("cudaFree", 90 * US)
+        host.call("cudaFree", 90 * US)
+
+    assert {"allocation"} == {"allocation", "emptied_cache"} & set(named(recorded(step)))
+
+
 def test_the_softmax_of_a_loss_is_no_attention() -> None:
     assert "unfused_attention" not in named(recorded(of((BF16, 100), (LOSS, 200), (BF16, 100))))
 

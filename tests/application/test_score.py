@@ -87,7 +87,7 @@ def test_kernels_are_named_where_the_host_takes_as_long() -> None:
     what_if = WhatIf(events, steady_steps(events), host=1.0)
     assert what_if.ceiling(Change(graphs=True)) < 1.05
     named = application_items(quantities(events, steady_steps(events), host=1.0), shipped_rules())
-    assert (named[0].rule.category, round(named[0].range[1], 2)) == ("slow_kernel", 1.11)
+    assert (named[0].rule.category, round(named[0].speedup, 2)) == ("slow_kernel", 1.11)
     (group,) = {work.group for work in what_if.replay.works}
     assert what_if.ceiling(Change(kernels={group: 0.9})) < 1.02  # alone
 
