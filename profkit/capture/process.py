@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import IO
 
 from msgspec import Struct
 
@@ -59,7 +60,7 @@ def run(
     be started. A command that stalled is interrupted first, so that it can save what it has.
     """
     started = time.monotonic()
-    supervisor = _start(command, environment, folder)
+    supervisor = start(command, environment, folder)
     chunks: queue.Queue[str | None] = queue.Queue()
     reader = threading.Thread(target=_pump, args=(supervisor, chunks), daemon=True)
     reader.start()
@@ -111,9 +112,16 @@ def supervised(command: Sequence[str]) -> list[str]:
     return [sys.executable, "-S", str(supervisor), str(os.getpid()), *command]
 
 
-def _start(
-    command: Sequence[str], environment: Mapping[str, str], folder: Path | None
+def start(
+    command: Sequence[str],
+    environment: Mapping[str, str],
+    folder: Path | None = None,
+    output: IO[bytes] | int = subprocess.PIPE,
 ) -> subprocess.Popen[bytes]:
+    """Start a command under a supervisor, whose `end` is the end of all that it started.
+
+    Raises EnvironmentProblem where the command can't be started.
+    """
     if shutil.which(command[0], path=environment.get("PATH")) is None:
         raise EnvironmentProblem(f"{command[0]}: no such program", "check the path")
     return subprocess.Popen(
@@ -121,7 +129,7 @@ def _start(
         env=dict(environment),
         cwd=folder,
         stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
+        stdout=output,
         stderr=subprocess.STDOUT,
         start_new_session=True,
     )

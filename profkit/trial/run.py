@@ -7,9 +7,7 @@ import math
 import re
 import shutil
 import tempfile
-import threading
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -18,18 +16,19 @@ from msgspec import Struct
 
 from profkit.application.trial_file import Limit
 from profkit.capture import process
-from profkit.capture.watchdog import Stalled, Watchdog
 from profkit.core.atomic_file import write_atomic
 from profkit.execution.injection import Hook, injected
+from profkit.trial.prepared import Prepared
 from profkit.trial.switch import Switch
 
 WALL = "the whole program"
 Perturbation = Literal["rounding", "random", ""]
 _CHILD = Path(__file__).with_name("child") / "__init__.py"
-_MODULES = ("torch", "jax", "optax", "transformers.generation.utils")
+_MODULES = (
+    "torch", "jax", "optax", "transformers.generation.utils", "random", "numpy.random",
+)  # fmt: skip
 _LISTS = {"XLA_FLAGS": " ", "PYTORCH_CUDA_ALLOC_CONF": ","}  # variables, and what separates
 TIMED_OUT = 124  # as of timeout(1)
-_LOOK = 0.25  # s from one look at the time to the next
 _PREPARING = 5  # first units, which are no part of the measurement (as in `child.record`)
 _GROUPS = 10  # samples of a run, chosen: means of consecutive units, so that rare waits count
 _ERROR = re.compile(r"^\s*(?:[\w.]+\.)?\w*(?:Error|Exception|Interrupt|Exit|Unsupported)\b.*")
@@ -62,6 +61,7 @@ class Result(Struct, frozen=True):
     applied: frozenset[str] = frozenset()
     facts: Mapping[str, float | str] = {}
     modules: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
     limit: Limit = ""
     stopped: bool = False
     perturbed: Perturbation = ""
@@ -103,108 +103,7 @@ class _Record(Struct, frozen=True):
     applied: list[str]
     facts: dict[str, float | str]
     modules: list[str]
-
-
-class Start:
-    """The program, started in a thread of its own. Without a plan it waits for one as soon as it
-    has imported torch or jax, and `modules` with it. It runs in its own copy of `folder`, where one
-    is given, as checkpoints of one run would change the next; words of its command that are paths
-    in the folder lead to the copy's."""
-
-    def __init__(
-        self,
-        command: Sequence[str],
-        environment: Mapping[str, str],
-        folder: Path | None,
-        modules: Sequence[str] = (),
-        variables: Mapping[str, str] | None = None,
-    ) -> None:
-        self.place = Path(tempfile.mkdtemp(prefix="profkit-try-"))
-        (self.place / "plan.modules").write_text("\n".join(modules), encoding="utf-8")
-        hooks = [Hook(module, _CHILD) for module in _MODULES]
-        self._environment = injected(environment, hooks, self.place / "log")
-        self._environment["PROFKIT_TRIAL"] = str(self.place / "plan")
-        for name, value in (variables or {}).items():
-            self._environment[name] = value.format(folder=self.place)
-        self._limit = _Limit()
-        self._chunks: list[str] = []
-        self._end: process.Finished | Exception | None = None
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        self._has_ended = threading.Event()  # an interrupted join() takes a thread for ended
-        self._has_begun = False
-        self._command, self._folder = command, folder and self.place / "copy" / folder.name
-        if folder and self._folder:
-            self._command = [word.replace(f"{folder}/", f"{self._folder}/") for word in command]
-            try:
-                shutil.copytree(folder, self._folder, symlinks=True)
-            except BaseException:
-                self.discard()
-                raise
-
-    def begin(self) -> Start:
-        """Start the program."""
-        self._has_begun = True
-        self._thread.start()
-        return self
-
-    def _run(self) -> None:
-        try:
-            self._end = process.run(
-                self._command,
-                environment=self._environment,
-                folder=self._folder,
-                watchdog=self._limit,
-                on_text=self._chunks.append,
-            )
-        except Exception as error:
-            self._end = error
-        finally:
-            self._has_ended.set()
-
-    @property
-    def is_waiting(self) -> bool:
-        """Whether it was started and has not ended already."""
-        return self._has_begun and not self._has_ended.is_set()
-
-    def go_on(self, plan: object) -> None:
-        """Start it, or let it go on, by a plan."""
-        write_atomic(self.place / "plan", json.dumps(plan))
-        if not self.is_waiting:
-            self.begin()
-
-    def finish(self, timeout: float) -> process.Finished:
-        """Wait for its end; exit status 124 after `timeout` seconds."""
-        started = time.monotonic()
-        self._limit.deadline = started + timeout
-        self._has_ended.wait()
-        seconds = time.monotonic() - started
-        if isinstance(self._end, Stalled):
-            return process.Finished(TIMED_OUT, seconds, "".join(self._chunks))
-        if isinstance(self._end, Exception):
-            raise self._end
-        assert self._end is not None
-        return process.Finished(self._end.status, seconds, self._end.output)
-
-    def discard(self) -> None:
-        """End it, if it still runs, and remove what it wrote."""
-        self._limit.deadline = 0.0
-        if self._has_begun:
-            self._has_ended.wait()
-        shutil.rmtree(self.place, ignore_errors=True)
-
-
-class _Limit(Watchdog):
-    """Ends a program at a time that is set while it runs."""
-
-    def __init__(self) -> None:
-        super().__init__(math.inf, math.inf, period=_LOOK)
-        self.deadline = math.inf
-
-    def barks(self, root: int) -> bool:  # noqa: ARG002
-        return time.monotonic() > self.deadline
-
-    def interrupt(self, supervisor: object) -> None:
-        """Nothing: a run that is late says nothing."""
+    changed: list[str]
 
 
 def run_program(
@@ -214,43 +113,39 @@ def run_program(
     *,
     environment: Mapping[str, str],
     timeout: float,
-) -> Result:
-    """Run a program once, as `run_started`."""
-    start = Start(command, environment, None, variables=variables_of(switches, environment))
-    return run_started(start, switches, extent, timeout=timeout)
-
-
-def run_started(
-    start: Start,
-    switches: Sequence[Switch],
-    extent: Extent,
-    *,
-    timeout: float,
     perturb: Perturbation = "",
-    meanwhile: Callable[[], None] = lambda: None,
+    folder: Path | None = None,
+    prepared: Prepared | None = None,
 ) -> Result:
-    """Have a program run once; a failure of it is a result. `meanwhile` is called when it runs.
+    """Run a program once, as a fork of `prepared` where it is given; a failure of it is a result.
+
+    It runs in its own copy of `folder`, where one is given, as checkpoints of one run would change
+    the next; words of its command that are paths in the folder lead to the copy's.
 
     Raises EnvironmentProblem where the program can't be started.
     """
     names = tuple(switch.name for switch in switches)
-    plan = {
-        "folder": str(start.place),
-        "unit": extent.unit,
-        "units": extent.units,
-        "window": extent.window,
-        "perturb": perturb,
-        "switches": [switch.hook for switch in switches if switch.hook],
-    }
-    try:
-        start.go_on(plan)
-        meanwhile()
-        end = start.finish(timeout)
-        records = [_read(path) for path in sorted(start.place.glob("*.json"))]
-        log = start.place / "log"
+    with tempfile.TemporaryDirectory(prefix="profkit-try-", ignore_cleanup_errors=True) as made:
+        place = Path(made)
+        plan = {
+            "folder": made,
+            "unit": extent.unit,
+            "units": extent.units,
+            "window": extent.window,
+            "perturb": perturb,
+            "switches": [switch.hook for switch in switches if switch.hook],
+        }
+        if prepared is not None:
+            end, log = prepared.run(plan, timeout), prepared.place / "log"
+        else:
+            variables = variables_of(switches, environment)
+            variables = {name: value.format(folder=made) for name, value in variables.items()}
+            write_atomic(place / "plan", json.dumps(plan))
+            hooked = hooked_environment({**environment, **variables}, place)
+            end, log = _run(command, hooked, folder, place / "copy", timeout), place / "log"
+        records = [_read(path) for path in sorted(place.glob("*.json"))]
         problem = log.read_text("utf-8").strip().rpartition("\n")[2] if log.exists() else ""
-    finally:
-        start.discard()
+        log.unlink(missing_ok=True)
     if end.status == TIMED_OUT:
         reason = f"ended after {end.seconds:.0f} s: {_reason(end.output)}".rstrip(": ")
         return Result(names, end.seconds, end.status, end.output, failure=reason)
@@ -264,6 +159,29 @@ def run_started(
         perturbed=perturb,
     )
     return _result(result, records, extent, problem)
+
+
+def hooked_environment(environment: Mapping[str, str], place: Path) -> dict[str, str]:
+    """The variables of a program that follows the plan in the folder `place`."""
+    hooks = [Hook(module, _CHILD) for module in _MODULES]
+    return {**injected(environment, hooks, place / "log"), "PROFKIT_TRIAL": str(place / "plan")}
+
+
+def _run(
+    command: Sequence[str],
+    environment: Mapping[str, str],
+    folder: Path | None,
+    copies: Path,
+    timeout: float,
+) -> process.Finished:
+    copy = folder and copies / folder.name
+    if folder and copy:
+        command = [word.replace(f"{folder}/", f"{copy}/") for word in command]
+        shutil.copytree(folder, copy, symlinks=True)
+    try:
+        return process.run(command, environment=environment, folder=copy, timeout=timeout)
+    except process.TimedOut as late:
+        return process.Finished(TIMED_OUT, late.seconds, late.output)
 
 
 def variables_of(switches: Sequence[Switch], environment: Mapping[str, str]) -> dict[str, str]:
@@ -326,6 +244,7 @@ def _result(
         applied=result.applied | frozenset(record.applied),
         facts=record.facts,
         modules=tuple(record.modules),
+        changed=tuple(record.changed),
         stopped=record.stopped,
     )
     unit = record.leading if extent.unit is None else extent.unit

@@ -16,13 +16,15 @@ from profkit.application.trial_file import TrialFile
 from profkit.core.errors import BadInput
 from profkit.trial.outcome import outcome
 from profkit.trial.perturbed import perturbed
+from profkit.trial.prepared import Prepared
 from profkit.trial.run import (
     TIMED_OUT,
+    WALL,
     Extent,
     Perturbation,
     Result,
-    Start,
-    run_started,
+    hooked_environment,
+    run_program,
     variables_of,
 )
 from profkit.trial.search import Combination, search
@@ -33,6 +35,7 @@ WINDOW = 2.0  # s of units in a run, chosen: a fifth of the time that most progr
 _CACHES = {"TORCHINDUCTOR_CACHE_DIR": "inductor", "TRITON_CACHE_DIR": "triton"}
 _SLOWER = 4.0  # chosen: a run may take so many times the unchanged one's time
 _COMPILING = 120.0  # s that a run may take in addition, chosen: torch.compile of a large model
+_POLLED = 0.02  # s from one look at what imports to the next
 _CORES = 8  # chosen: with fewer, imports would take time from the run that is measured
 _LARGEST_COPY = 2 << 30  # bytes, chosen: copied in seconds
 
@@ -58,7 +61,7 @@ def try_program(
     large to copy.
     """
     start = time.monotonic()
-    with _runner(subject, budget) as measure:
+    with _runner(subject, budget, tell) as measure:
         evidence = search(
             measure, switches, budget, time.monotonic, lambda name: tell(name, ""), first
         )
@@ -80,68 +83,95 @@ def try_program(
 
 
 class _Runner:
-    """Runs the program; while a run goes on, the next process imports its libraries."""
+    """Runs the program: once from its start, then in forks of one that has imported its libraries,
+    where that makes no difference; `tell` is told if it would."""
 
-    def __init__(self, subject: Subject, folder: Path | None, caches: str, budget: float) -> None:
-        made = {name: f"{caches}/{kind}" for name, kind in _CACHES.items()}
+    def __init__(
+        self, subject: Subject, budget: float, tell: Callable[[str, str], None], place: Path
+    ) -> None:
+        made = {name: str(place / kind) for name, kind in _CACHES.items()}
         self.environment = {**made, **subject.environment}
-        self.command, self.folder = subject.command, folder
+        self.command, self.folder, self.tell = subject.command, _copied(subject), tell
+        self.place = place / "prepared"
         self.end = time.monotonic() + budget
         self.extent = Extent(window=WINDOW)
         self.first: Result | None = None
-        self.waiting: Start | None = None
+        self.prepared: Prepared | None = None
 
     def __call__(self, switches: Combination, *, perturb: Perturbation = "") -> Result:
         remaining = self.left()
         limit = _SLOWER * self.first.seconds + _COMPILING if self.first else remaining
-        result = run_started(
-            self._start(variables_of(switches, self.environment)),
+        result = run_program(
+            self.command,
             switches,
             self.extent,
+            environment=self.environment,
             timeout=max(min(limit, remaining), 1.0),
             perturb=perturb,
-            meanwhile=self._prepare,
+            folder=self.folder,
+            prepared=self._forked(switches),
         )
         if result.status == TIMED_OUT and remaining < limit:
             return replace(result, is_cut=True)
         if self.first is None:
             self.first = result
             self.extent = Extent(result.unit, result.units if result.stopped else 0)
+            self._prepare(result)
         return result
 
     def run_with(self, variables: Mapping[str, str]) -> Result:
         """A run of the whole program with these variables."""
-        return run_started(self._start(variables), (), Extent(), timeout=max(self.left(), 1.0))
+        return run_program(
+            self.command,
+            (),
+            Extent(),
+            environment={**self.environment, **variables},
+            timeout=max(self.left(), 1.0),
+            folder=self.folder,
+        )
 
     def left(self) -> float:
         """Seconds of the budget that are left."""
         return self.end - time.monotonic()
 
-    def _start(self, variables: Mapping[str, str]) -> Start:
-        """What waits, where it has the same variables, or a new process."""
-        if self.waiting is not None and self.waiting.is_waiting and not variables:
-            waiting, self.waiting = self.waiting, None
-            return waiting
-        return Start(self.command, self.environment, self.folder, variables=variables)
+    def _prepare(self, first: Result) -> None:
+        if not {"torch"} <= first.features or "jax" in first.features or first.unit == WALL:
+            return
+        if self.folder:
+            self.tell("each run imports its libraries", "it has its own copy of the folder")
+            return
+        self.place.mkdir()
+        environment = hooked_environment(self.environment, self.place)
+        self.prepared = Prepared(
+            self.place, self.command, environment, first.modules, first.changed
+        )
 
-    def _prepare(self) -> None:
-        first, cores = self.first, len(os.sched_getaffinity(0))
-        is_useful = first and first.modules and first.limit != "input" and cores >= _CORES
-        if first and is_useful and self.waiting is None:
-            self.waiting = Start(self.command, self.environment, self.folder, first.modules)
-            self.waiting.begin()
+    def _forked(self, switches: Combination) -> Prepared | None:
+        """What to fork, once it is ready; with few cores that is waited for. Variables are read at
+        imports: with others a run is a process from its start, and so is a whole run."""
+        is_whole = self.extent == Extent()
+        if self.prepared is None or is_whole or variables_of(switches, self.environment):
+            return None
+        while (fault := self.prepared.fault) is None:
+            if len(os.sched_getaffinity(0)) >= _CORES or time.monotonic() > self.end:
+                return None
+            time.sleep(_POLLED)
+        if fault:
+            self.tell("each run imports its libraries", fault)
+            self.discard()
+        return self.prepared
 
     def discard(self) -> None:
-        """End what waits."""
-        if self.waiting is not None:
-            self.waiting.discard()
+        """End what is prepared."""
+        if self.prepared is not None:
+            self.prepared.discard()
+            self.prepared = None
 
 
 @contextmanager
-def _runner(subject: Subject, budget: float) -> Iterator[_Runner]:
-    folder = _copied(subject)
-    with tempfile.TemporaryDirectory() as caches:
-        runner = _Runner(subject, folder, caches, budget)
+def _runner(subject: Subject, budget: float, tell: Callable[[str, str], None]) -> Iterator[_Runner]:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as place:
+        runner = _Runner(subject, budget, tell, Path(place))
         try:
             yield runner
         finally:

@@ -8,22 +8,22 @@ from __future__ import annotations
 
 import json
 import os
-import time
-from contextlib import suppress
-from importlib import import_module
 from types import ModuleType
 from typing import Any
 
+from . import forks
 from .record import Record
 from .switching import load_switches
 
-_POLLED = 0.002  # s, chosen: no time beside that of a run
 _programs: Any = {}
 _imported: list[ModuleType] = []
 
 
 def install(module: ModuleType) -> None:
     """Hook into a library that has just been imported."""
+    if module.__name__ in forks.GENERATORS:
+        forks.note(module)
+        return
     _imported.append(module)
     if len(_imported) == 1:
         _programs["plan"] = plan = _plan(os.environ["PROFKIT_TRIAL"])
@@ -35,14 +35,9 @@ def install(module: ModuleType) -> None:
 
 
 def _plan(path: str) -> Any:
-    """The plan to follow, once it is there; until then what the program will import is imported."""
+    """The plan to follow; without one, in a fork of this process for each that comes."""
     if not os.path.exists(path):
-        with open(f"{path}.modules", encoding="utf-8") as names:
-            for name in names.read().split():
-                with suppress(Exception):
-                    import_module(name)
-        while not os.path.exists(path):
-            time.sleep(_POLLED)
+        forks.serve(path)
     with open(path, encoding="utf-8") as file:
         return json.load(file)
 

@@ -10,6 +10,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from .forks import changed
+
 _PREPARING = 5  # first units that no window begins in, chosen: allocator, autotuning, lazy loading
 _LEAST_UNITS = {"generate": 3}  # chosen: a call takes seconds
 _LEAST = 15  # units in a window, chosen: their mean varies by a quarter of a unit's spread
@@ -99,6 +101,7 @@ class Record:
             "applied": sorted(self.applied),
             "facts": self.facts,
             "modules": self._modules(),
+            "changed": changed(),
         }
         path = os.path.join(self.plan["folder"], f"{self.process}.json")
         with open(f"{path}.part", "w", encoding="utf-8") as file:
@@ -107,10 +110,12 @@ class Record:
 
     def _modules(self) -> list[str]:
         """Modules of installed packages, in the order of their import."""
+        folders = [folder for folder in map(os.path.abspath, sys.path) if _has_packages(folder)]
         return [
             name
             for name, module in list(sys.modules.items())
-            if "-packages" in str(getattr(getattr(module, "__spec__", None), "origin", ""))
+            for origin in [str(getattr(getattr(module, "__spec__", None), "origin", ""))]
+            if any(origin.startswith(folder + os.sep) for folder in folders)
         ]
 
     def _intervals(self, row: list[tuple[int, Any, float]]) -> list[float]:
@@ -141,3 +146,11 @@ class Record:
             except Exception:  # a device that failed, a buffer that is gone
                 read.append(None)
         return read
+
+
+def _has_packages(folder: str) -> bool:
+    """Whether a folder is one that packages are installed in."""
+    try:
+        return any(name.endswith(".dist-info") for name in os.listdir(folder))
+    except OSError:
+        return False

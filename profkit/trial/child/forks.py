@@ -1,0 +1,146 @@
+"""A process that has imported what the program imports, and is forked for each run.
+
+It is the program itself, stopped where it imports torch: a fork goes on from there, with arguments,
+variables, folder and handlers of its own as they are in a fresh process. What a fork can't inherit
+(a device in use, threads) is a reason against it, by which `profkit.trial.prepared` starts anew.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import pickle
+import signal
+import sys
+import threading
+import time
+from importlib import import_module
+from types import ModuleType
+from typing import Any
+
+GENERATORS = ("random", "numpy.random")
+_LATE = ("torch._inductor", "triton", "jax")  # they start processes and threads, or hook into fork
+_POLLED = 0.002  # s, chosen: no time beside that of a run
+_TIMED_OUT = 124  # as of timeout(1)
+_IMPORTING = {"PYTORCH_NVML_BASED_CUDA_CHECK": "1", "TORCH_WARM_POOL": "0"}  # no device, no threads
+_OWN = {"CUDA_MODULE_LOADING"}  # variables that torch sets when it starts to use a device
+_seeded: dict[str, Any] = {}
+_before = dict(os.environ)
+
+
+def note(module: ModuleType) -> None:
+    """Keep the state of a generator of random numbers as it is after its import."""
+    _seeded[module.__name__] = _state(module)
+
+
+def changed() -> list[str]:
+    """The environment variables that have changed since torch was imported."""
+    names = _before.keys() | os.environ.keys()
+    return sorted(name for name in names if _before.get(name) != os.environ.get(name))
+
+
+def serve(path: str) -> None:
+    """Return in a fork of this process, each time that a plan is at `path`."""
+    folder = os.path.dirname(path)
+    try:
+        with open(os.path.join(folder, "modules"), encoding="utf-8") as file:
+            first = json.load(file)
+        _import(first["modules"])
+        fault = _fault(set(first["changed"]))
+    except Exception as error:
+        fault = repr(error)
+    _write(folder, "ready", {"fault": fault, "parent": os.getppid()})
+    while not fault:
+        while not os.path.exists(path):
+            time.sleep(_POLLED)
+        states = {name: _state(sys.modules[name]) for name in GENERATORS if name in sys.modules}
+        process = os.fork()
+        if not process:
+            _begin(folder, states)
+            return
+        status = _end(process, path)
+        os.unlink(path)
+        _write(folder, "end", status)
+    os._exit(0)
+
+
+def _import(names: Any) -> None:
+    saved = {name: os.environ.get(name) for name in _IMPORTING}
+    os.environ.update(_IMPORTING)
+    for name in [*names, "torch._dynamo"]:
+        if not name.startswith(_LATE):
+            with contextlib.suppress(Exception):
+                import_module(name)
+    for name, value in saved.items():
+        if value is None:
+            del os.environ[name]
+        else:
+            os.environ[name] = value
+
+
+def _fault(program: set[str]) -> str:
+    """Why forks of this process would not be as fresh ones, "" where they are."""
+    torch = sys.modules["torch"]
+    devices = {
+        os.path.realpath(f"/proc/self/fd/{number}") for number in os.listdir("/proc/self/fd")
+    }
+    if torch.cuda.is_initialized() or any("nvidia-uvm" in device for device in devices):
+        return "its imports use the GPU"
+    if program - set(changed()) - _OWN:
+        return "it sets " + ", ".join(sorted(program - set(changed()) - _OWN)) + " between imports"
+    if threading.active_count() > 1 or threading.current_thread() is not threading.main_thread():
+        return "its imports start threads"
+    process = os.fork()
+    if not process:
+        os._exit(bool(torch.cuda._is_in_bad_fork()))
+    if os.waitpid(process, 0)[1]:
+        return "its imports use the GPU"
+    # Libraries that take part in a fork, BLAS for instance, have ended their threads for it.
+    return "its imports start threads" if len(os.listdir("/proc/self/task")) > 1 else ""
+
+
+def _state(module: ModuleType) -> bytes:
+    return pickle.dumps((getattr(module, "getstate", None) or module.get_state)())
+
+
+def _begin(folder: str, states: Any) -> None:
+    """Make this fork a process of its own: its output, and random numbers that nobody seeded."""
+    os.setsid()
+    output = os.open(os.path.join(folder, "output"), os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    with open(os.path.join(folder, "before"), "rb") as before:
+        os.write(output, before.read())
+    for stream in (1, 2):
+        os.dup2(output, stream)
+    os.close(output)
+    sys.modules["torch"].default_generator.seed()
+    for name, state in states.items():
+        module: Any = sys.modules[name]
+        if _seeded.get(name) == state:
+            module.seed()
+        elif name == "random":  # which is seeded anew in each fork
+            module.setstate(pickle.loads(state))
+
+
+def _end(process: int, path: str) -> int:
+    """The exit status of a fork, 124 after the time that its plan gives; nothing is left of it."""
+    with open(path, encoding="utf-8") as file:
+        end = time.monotonic() + json.load(file)["timeout"]
+    ended = status = 0
+    while not ended and time.monotonic() < end:
+        time.sleep(_POLLED)
+        ended, status = os.waitpid(process, os.WNOHANG)
+    with contextlib.suppress(OSError):
+        os.killpg(process, signal.SIGKILL)
+    if not ended:
+        os.waitpid(process, 0)
+        return _TIMED_OUT
+    code = os.waitstatus_to_exitcode(status)
+    return code if code >= 0 else 128 - code
+
+
+def _write(folder: str, name: str, document: Any) -> None:
+    path = os.path.join(folder, name)
+    with open(f"{path}.part", "w", encoding="utf-8") as file:
+        json.dump(document, file)
+    os.replace(f"{path}.part", path)

@@ -1,0 +1,66 @@
+"""A program that has imported its libraries once, of which each run is a fork."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from profkit.capture import process
+from profkit.core.atomic_file import write_atomic
+
+_POLLED = 0.005  # s, chosen: a thousandth of a run
+
+
+class Prepared:
+    """The program, started and stopped where it imports torch (`child.forks`), in a folder `place`.
+
+    `environment` are its variables, with hooks; `modules` are imported in it; `changed` are the
+    variables that a fresh run changed after that. Raises EnvironmentProblem where the program can't
+    be started.
+    """
+
+    def __init__(
+        self,
+        place: Path,
+        command: Sequence[str],
+        environment: Mapping[str, str],
+        modules: Sequence[str],
+        changed: Sequence[str],
+    ) -> None:
+        self.place = place
+        (place / "modules").write_text(json.dumps({"modules": modules, "changed": changed}))
+        with (place / "before").open("wb") as before:
+            self._process = process.start(command, environment, output=before)
+
+    @property
+    def fault(self) -> str | None:
+        """Why it can't be forked, "" where it can, None as long as that is not known."""
+        ready = self.place / "ready"
+        if self._process.poll() is not None and not ready.exists():
+            return "it has ended before"
+        if not ready.exists():
+            return None
+        said = json.loads(ready.read_text("utf-8"))
+        is_child = said["parent"] == self._process.pid
+        return said["fault"] or ("" if is_child else "another program starts it")
+
+    def run(self, plan: Mapping[str, object], timeout: float) -> process.Finished:
+        """A run by a plan; exit status 124 after `timeout` seconds."""
+        started = time.monotonic()
+        output, end = self.place / "output", self.place / "end"
+        output.unlink(missing_ok=True)
+        write_atomic(self.place / "plan", json.dumps({**plan, "timeout": timeout}))
+        while not end.exists() and self._process.poll() is None:
+            time.sleep(_POLLED)
+        status = json.loads(end.read_text("utf-8")) if end.exists() else 1
+        end.unlink(missing_ok=True)
+        text = output.read_text("utf-8", "replace") if output.exists() else ""
+        return process.Finished(status, time.monotonic() - started, text)
+
+    def discard(self) -> None:
+        """End it, and all of it."""
+        process.end(self._process)
+        shutil.rmtree(self.place, ignore_errors=True)

@@ -1,0 +1,107 @@
+"""Runs that are forks of a program whose libraries are imported: as if each were started anew."""
+
+import os
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from profkit.trial.prepared import Prepared
+from profkit.trial.run import Extent, Result, hooked_environment, run_program
+
+PROGRAM = """
+import atexit, json, os, random, sys
+print("at first", flush=True)
+print("buffered")
+random.seed(5)
+import torch
+import numpy
+atexit.register(print, "at the end")
+layer = torch.nn.Linear(2, 2)
+optimizer = torch.optim.SGD(layer.parameters())
+for _ in range(20):
+    layer(torch.ones(1, 2)).sum().backward()
+    optimizer.step()
+known = [__name__, __file__, sys.argv, sys.path, os.getcwd(), os.environ["PROFKIT_TEST"]]
+print(json.dumps([*known, sys.stdin.read(), random.random()]))
+print("drawn by nobody's seed", numpy.random.rand(), torch.rand(1), file=sys.stderr)
+sys.exit(3)
+"""
+
+
+@contextmanager
+def prepared(folder: Path, command: tuple[str, ...], first: Result) -> Iterator[Prepared]:
+    environment = hooked_environment({**os.environ, "PROFKIT_TEST": "set"}, folder)
+    made = Prepared(folder, command, environment, [*first.modules, "numpy"], first.changed)
+    try:
+        while made.fault is None:
+            time.sleep(0.01)
+        yield made
+    finally:
+        made.discard()
+
+
+def test_a_fork_is_as_a_process_from_its_start(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(PROGRAM)
+    (tmp_path / "prepared").mkdir()
+    command = (sys.executable, str(tmp_path / "train.py"), "--epochs", "1")
+    environment = {**os.environ, "PROFKIT_TEST": "set"}
+
+    def run(made: Prepared | None) -> Result:
+        return run_program(
+            command, (), Extent(), environment=environment, timeout=60, prepared=made
+        )
+
+    first = run(None)
+    with prepared(tmp_path / "prepared", command, first) as made:
+        assert made.fault == ""
+        forks = [run(made), run(made)]
+    drawn: set[str] = set()
+    for fork in forks:
+        before, _, after = fork.output.partition("drawn by")
+        assert before == first.output.partition("drawn by")[0]
+        assert after.endswith("at the end\n")
+        assert fork.status == first.status == 3
+        drawn |= set(after.split()[2:4])
+    assert len(drawn) == 4
+
+
+def test_a_hanging_fork_ends_and_the_next_runs(tmp_path: Path) -> None:
+    hanging = "import torch, time, os\nif os.path.exists('wait'): time.sleep(99)\nprint('done')"
+    (tmp_path / "train.py").write_text(hanging.replace("'wait'", repr(str(tmp_path / "wait"))))
+    (tmp_path / "prepared").mkdir()
+    command = (sys.executable, str(tmp_path / "train.py"))
+    with prepared(tmp_path / "prepared", command, Result((), 1.0)) as made:
+        (tmp_path / "wait").touch()
+        assert made.run({"folder": str(tmp_path)}, 0.5).status == 124
+        (tmp_path / "wait").unlink()
+        plan: dict[str, object] = {"unit": None, "window": None, "switches": []}
+        assert made.run({"folder": str(tmp_path), **plan}, 20).output == "done\n"
+
+
+@pytest.mark.parametrize(
+    ("lines", "changed", "fault"),
+    [
+        ("import threading; threading.Thread(target=print, args=(1,)).start()", (), ""),
+        ("import threading; threading.Timer(99, print).start()", (), "its imports start threads"),
+        ("", ("CUBLAS_WORKSPACE_CONFIG",), "it sets CUBLAS_WORKSPACE_CONFIG between imports"),
+    ],
+)
+def test_what_a_fork_would_not_inherit_is_a_fault(
+    tmp_path: Path, lines: str, changed: tuple[str, ...], fault: str
+) -> None:
+    (tmp_path / "train.py").write_text(f"{lines}\nimport torch")
+    (tmp_path / "prepared").mkdir()
+    command = (sys.executable, str(tmp_path / "train.py"))
+    with prepared(tmp_path / "prepared", command, Result((), 1.0, changed=changed)) as made:
+        assert made.fault == fault
+
+
+def test_a_program_that_another_starts_is_not_forked(tmp_path: Path) -> None:
+    (tmp_path / "prepared").mkdir()
+    command = ("sh", "-c", f"{sys.executable} -c 'import torch'; echo second program")
+    with prepared(tmp_path / "prepared", command, Result((), 1.0)) as made:
+        assert made.fault == "another program starts it"
