@@ -8,10 +8,29 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import msgspec
+from msgspec import Struct
+
 from profkit.capture import process
 from profkit.core.atomic_file import write_atomic
 
 _POLLED = 0.005  # s, chosen: a thousandth of a run
+
+
+class Plan(Struct, frozen=True):
+    """What a run is to do: record in `folder` until there are `units` of a `unit`, or a `window` of
+    seconds, perturbed or not; `switches` are hooks. A fork ends after `timeout` seconds."""
+
+    folder: str
+    unit: str | None
+    units: int
+    window: float | None
+    perturb: str
+    switches: tuple[tuple[str, str, str], ...]
+    timeout: float
+
+    def write(self, path: Path) -> None:
+        write_atomic(path, msgspec.json.encode(self).decode())
 
 
 class Prepared:
@@ -47,12 +66,12 @@ class Prepared:
         is_child = said["parent"] == self._process.pid
         return said["fault"] or ("" if is_child else "another program starts it")
 
-    def run(self, plan: Mapping[str, object], timeout: float) -> process.Finished:
-        """A run by a plan; exit status 124 after `timeout` seconds."""
+    def run(self, plan: Plan) -> process.Finished:
+        """A run by a plan; exit status 124 after its time."""
         started = time.monotonic()
         output, end = self.place / "output", self.place / "end"
         output.unlink(missing_ok=True)
-        write_atomic(self.place / "plan", json.dumps({**plan, "timeout": timeout}))
+        plan.write(self.place / "plan")
         while not end.exists() and self._process.poll() is None:
             time.sleep(_POLLED)
         status = json.loads(end.read_text("utf-8")) if end.exists() else 1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
 import shutil
@@ -16,9 +15,8 @@ from msgspec import Struct
 
 from profkit.application.trial_file import Limit
 from profkit.capture import process
-from profkit.core.atomic_file import write_atomic
 from profkit.execution.injection import Hook, injected
-from profkit.trial.prepared import Prepared
+from profkit.trial.prepared import Plan, Prepared
 from profkit.trial.switch import Switch
 
 WALL = "the whole program"
@@ -127,20 +125,14 @@ def run_program(
     names = tuple(switch.name for switch in switches)
     with tempfile.TemporaryDirectory(prefix="profkit-try-", ignore_cleanup_errors=True) as made:
         place = Path(made)
-        plan = {
-            "folder": made,
-            "unit": extent.unit,
-            "units": extent.units,
-            "window": extent.window,
-            "perturb": perturb,
-            "switches": [switch.hook for switch in switches if switch.hook],
-        }
+        hooks = tuple(switch.hook for switch in switches if switch.hook)
+        plan = Plan(made, extent.unit, extent.units, extent.window, perturb, hooks, timeout)
         if prepared is not None:
-            end, log = prepared.run(plan, timeout), prepared.place / "log"
+            end, log = prepared.run(plan), prepared.place / "log"
         else:
             variables = variables_of(switches, environment)
             variables = {name: value.format(folder=made) for name, value in variables.items()}
-            write_atomic(place / "plan", json.dumps(plan))
+            plan.write(place / "plan")
             hooked = hooked_environment({**environment, **variables}, place)
             end, log = _run(command, hooked, folder, place / "copy", timeout), place / "log"
         records = [_read(path) for path in sorted(place.glob("*.json"))]

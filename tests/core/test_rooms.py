@@ -19,7 +19,7 @@ MODULE = re.compile(r"profkit\.(\w+)(?:\.\w+)+")
 ENTRY_POINTS = {
     PACKAGE / "capture" / "backends.py",  # loads the backends that packages register
     PACKAGE / "commands" / "cli.py",  # loads the verb that was asked for
-    PACKAGE / "trial" / "child" / "__init__.py",  # imports what the user's program does
+    PACKAGE / "trial" / "child" / "forks.py",  # imports what the user's program does
 }
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from profkit.trial.prepared import Prepared
+from profkit.trial.prepared import Plan, Prepared
 from profkit.trial.run import Extent, Result, hooked_environment, run_program
 
 PROGRAM = """
@@ -76,10 +76,11 @@ def test_a_hanging_fork_ends_and_the_next_runs(tmp_path: Path) -> None:
     command = (sys.executable, str(tmp_path / "train.py"))
     with prepared(tmp_path / "prepared", command, Result((), 1.0)) as made:
         (tmp_path / "wait").touch()
-        assert made.run({"folder": str(tmp_path)}, 0.5).status == 124
+        late = made.run(Plan(str(tmp_path), None, 0, None, "", (), timeout=0.5))
+        assert late.status == 124
         (tmp_path / "wait").unlink()
-        plan: dict[str, object] = {"unit": None, "window": None, "switches": []}
-        assert made.run({"folder": str(tmp_path), **plan}, 20).output == "done\n"
+        run = made.run(Plan(str(tmp_path), None, 0, None, "", (), timeout=20))
+        assert run.output == "done\n"
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ _POLLED = 0.002  # s, chosen: no time beside that of a run
 _TIMED_OUT = 124  # as of timeout(1)
 _IMPORTING = {"PYTORCH_NVML_BASED_CUDA_CHECK": "1", "TORCH_WARM_POOL": "0"}  # no device, no threads
 _OWN = {"CUDA_MODULE_LOADING"}  # variables that torch sets when it starts to use a device
-_seeded: dict[str, Any] = {}
+_seeded: dict[str, bytes] = {}
 _before = dict(os.environ)
 
 
