@@ -96,8 +96,7 @@ static const char reader[] =
     "add.u64 %i, %i, %s; bra next;\ndone: ret;\n}\n";
 
 typedef void *(*Lookup)(void *, const char *);
-static Lookup lookup(void)
-{
+static Lookup lookup(void) {
     static Lookup real;
     static const char *const versions[] = {"GLIBC_2.2.5", "GLIBC_2.17", "GLIBC_2.34"};
     for (int i = 0; !real && i < 3; i++)
@@ -105,8 +104,7 @@ static Lookup lookup(void)
     return real;
 }
 
-static void forget(void) /* a forked child has its parent's records, but no device */
-{
+static void forget(void) { /* a forked child has its parent's records, but no device */
     memset(kernels, 0, sizeof kernels);
     head = tail = calloc(1, sizeof *head);
     graphs = 0;
@@ -114,8 +112,7 @@ static void forget(void) /* a forked child has its parent's records, but no devi
     pthread_mutex_init(&harvest, NULL);
 }
 
-static void collect(void)
-{
+static void collect(void) {
     float elapsed;
     if (pthread_mutex_trylock(&harvest))
         return;
@@ -134,8 +131,7 @@ static void collect(void)
 }
 
 /* Nothing is recorded any more: events, memory and code end with their context. */
-static void finish(void)
-{
+static void finish(void) {
     if (mode == OFF || !contexts[0].context)
         return;
     mode = OFF;
@@ -143,8 +139,7 @@ static void finish(void)
         collect();
 }
 
-static void report(void)
-{
+static void report(void) {
     char path[4096];
     const char *folder = getenv("PROFKIT_LAUNCHES"), *problem = "";
     finish();
@@ -174,8 +169,7 @@ static void report(void)
     fclose(file);
 }
 
-static void start(void)
-{
+static void start(void) {
     const char *name = getenv("PROFKIT_PERTURBATION");
     void *library = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
     library = library ? library : dlopen("libcuda.so.1", RTLD_LAZY);
@@ -193,8 +187,7 @@ static void start(void)
 }
 
 /* A green context of half the SMs; what its kernels need of memory and code is the primary one's. */
-static const char *divide(Context *context, int device)
-{
+static const char *divide(Context *context, int device) {
     Resource all = {{0}}, half = {{0}};
     Handle description;
     unsigned groups = 1;
@@ -209,8 +202,7 @@ static const char *divide(Context *context, int device)
     return NULL;
 }
 
-static const char *opened(Context *context)
-{
+static const char *opened(Context *context) {
     int device, l2 = 0;
     Handle module;
     if (driver.cuCtxGetDevice(&device) || driver.cuDeviceGetAttribute(&context->sms, SMS, device))
@@ -226,8 +218,7 @@ static const char *opened(Context *context)
     return mode == HALF_SMS ? divide(context, device) : NULL;
 }
 
-static Context *context_of_thread(void)
-{
+static Context *context_of_thread(void) {
     Handle current;
     Context *context = NULL;
     if (driver.cuCtxGetCurrent(&current) || !current)
@@ -249,8 +240,7 @@ static Context *context_of_thread(void)
     return context;
 }
 
-static int submit(const Call *call, unsigned shared, Handle stream)
-{
+static int submit(const Call *call, unsigned shared, Handle stream) {
     Config config = call->config;
     const unsigned *grid = config.grid, *block = config.block;
     config.shared = shared;
@@ -263,14 +253,12 @@ static int submit(const Call *call, unsigned shared, Handle stream)
         call->arguments, call->extra);
 }
 
-static unsigned volume(const unsigned *size)
-{
+static unsigned volume(const unsigned *size) {
     return size[0] * size[1] * size[2];
 }
 
 /* The dynamic shared memory with which half as many blocks stay on an SM as would now. */
-static const char *plan(Kernel *kernel, const Context *context, const Config *config)
-{
+static const char *plan(Kernel *kernel, const Context *context, const Config *config) {
     int blocks = 0, fixed = 0, threads = volume(config->block);
     int share = (volume(config->grid) + context->sms - 1) / context->sms;
     if (mode == SMALL_L1 || mode == HALF_WARPS)
@@ -305,8 +293,7 @@ static const char *plan(Kernel *kernel, const Context *context, const Config *co
     return "";
 }
 
-static Kernel *kernel_of(const Call *call, const Context *context)
-{
+static Kernel *kernel_of(const Call *call, const Context *context) {
     const Config *config = &call->config;
     const char *name = NULL;
     char text[8192];
@@ -344,8 +331,7 @@ static Kernel *kernel_of(const Call *call, const Context *context)
 }
 
 /* Has what is submitted to a stream from now on wait for what another one has. */
-static int follow(Handle stream, Handle other)
-{
+static int follow(Handle stream, Handle other) {
     Handle event;
     int status = driver.cuEventCreate(&event, 2); /* without times */
     if (status)
@@ -358,8 +344,7 @@ static int follow(Handle stream, Handle other)
 
 /* The stream of the green context that stands for one of the program's; NULL where events don't
    lead from one to the other. */
-static Handle stand_in(Context *context, Handle stream)
-{
+static Handle stand_in(Context *context, Handle stream) {
     Handle found = NULL;
     pthread_mutex_lock(&lock);
     for (int i = 0; i < STREAMS && !found; i++) {
@@ -373,8 +358,7 @@ static Handle stand_in(Context *context, Handle stream)
     return found && !follow(stream, found) && !follow(found, stream) ? found : NULL;
 }
 
-static int measured(const Call *call, Context *context, Kernel *kernel, Handle stream)
-{
+static int measured(const Call *call, Context *context, Kernel *kernel, Handle stream) {
     uint64_t bytes = context->cold, mask = (mode == COLD_L2 ? context->cold : context->warm) - 1;
     void *arguments[] = {&context->scratch, &mask, &bytes};
     Handle own = mode == HALF_SMS ? stand_in(context, stream) : stream, start = NULL, end = NULL;
@@ -402,8 +386,7 @@ static int measured(const Call *call, Context *context, Kernel *kernel, Handle s
     return result;
 }
 
-static int launch(Call *call)
-{
+static int launch(Call *call) {
     static __thread int is_inside; /* the driver may call what it exports */
     int relaxed = 2, capturing = 1;
     Handle stream = call->config.stream;
@@ -428,27 +411,23 @@ static int launch(Call *call)
 
 #define LAUNCH(name, per_thread) \
     int name(Handle f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, \
-             unsigned shared, Handle stream, void **arguments, void **extra) \
-    { \
+             unsigned shared, Handle stream, void **arguments, void **extra) { \
         Call call = {{{gx, gy, gz}, {bx, by, bz}, shared, stream, NULL, 0}, f, arguments, extra, 0, per_thread}; \
         return launch(&call); \
     }
 #define LAUNCH_EX(name, per_thread) \
-    int name(const Config *config, Handle f, void **arguments, void **extra) \
-    { \
+    int name(const Config *config, Handle f, void **arguments, void **extra) { \
         Call call = {*config, f, arguments, extra, 1, per_thread}; \
         return launch(&call); \
     }
 #define GRAPH(name) \
-    int name(Handle graph, Handle stream) \
-    { \
+    int name(Handle graph, Handle stream) { \
         pthread_once(&once, start); \
         __atomic_add_fetch(&graphs, 1, __ATOMIC_RELAXED); \
         return driver.name(graph, stream); \
     }
 #define ENDING(name, type) \
-    int name(type argument) \
-    { \
+    int name(type argument) { \
         pthread_once(&once, start); \
         finish(); \
         return driver.name(argument); \
@@ -467,8 +446,7 @@ int cuGetProcAddress(const char *, void **, int, uint64_t);
 int cuGetProcAddress_v2(const char *, void **, int, uint64_t, int *);
 
 /* What stands here for a function of the driver. */
-static void *wrapped(const char *name, void *real)
-{
+static void *wrapped(const char *name, void *real) {
 #define ENTRY(function, ...) {#function, (void *)function},
     static const struct { const char *name; void *function; } table[] = {FUNCTIONS(ENTRY)};
     for (size_t i = 0; real && i < sizeof table / sizeof *table; i++)
@@ -477,8 +455,7 @@ static void *wrapped(const char *name, void *real)
     return real;
 }
 
-static int found(int status, const char *symbol, void **function, int version, uint64_t flags)
-{
+static int found(int status, const char *symbol, void **function, int version, uint64_t flags) {
     char name[128];
     int is_launch = !strncmp(symbol, "cuLaunchKernel", 14) || !strcmp(symbol, "cuGraphLaunch");
     int is_second = !is_launch && (version >= 12000 || strcmp(symbol, "cuGetProcAddress"));
@@ -489,21 +466,18 @@ static int found(int status, const char *symbol, void **function, int version, u
     return status;
 }
 
-int cuGetProcAddress(const char *symbol, void **function, int version, uint64_t flags)
-{
+int cuGetProcAddress(const char *symbol, void **function, int version, uint64_t flags) {
     pthread_once(&once, start);
     return found(driver.cuGetProcAddress(symbol, function, version, flags), symbol, function, version, flags);
 }
 
-int cuGetProcAddress_v2(const char *symbol, void **function, int version, uint64_t flags, int *state)
-{
+int cuGetProcAddress_v2(const char *symbol, void **function, int version, uint64_t flags, int *state) {
     pthread_once(&once, start);
     return found(driver.cuGetProcAddress_v2(symbol, function, version, flags, state), symbol, function, version, flags);
 }
 
 /* The last call must be a jump, as -O2 makes it: RTLD_NEXT goes by the return address. */
-void *dlsym(void *restrict handle, const char *restrict symbol)
-{
+void *dlsym(void *restrict handle, const char *restrict symbol) {
     if (symbol[0] == 'c' && symbol[1] == 'u')
         return wrapped(symbol, lookup()(handle, symbol));
     return lookup()(handle, symbol);
