@@ -9,10 +9,14 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
+from profkit.application.trial_file import TrialFile
 from profkit.trial.launches import LaunchRecord, compiled_library, read_launches, recording
 from profkit.trial.responses import PERTURBATIONS
+from profkit.trial.view import trial_document
+from profkit.ui.document import Table
 from tests.conftest import ROOT
 
 pytestmark = pytest.mark.skipif(not shutil.which("gcc"), reason="no gcc")
@@ -88,6 +92,14 @@ def test_each_kernel_responds_to_its_own_limit(built: Path) -> None:
             assert response["evidence"].startswith("against" if slowdown == 1.0 else ("for", "aga"))
     assert names == {"chase", "copy", "reuse", "compute"}
     assert trial["unperturbed"] == []
+    document = trial_document(msgspec.convert(trial, TrialFile))
+    lines = [
+        " ".join(row) for block in document.blocks if isinstance(block, Table) for row in block.rows
+    ]
+    words = (
+        "fewer blocks on an SM (50.0% left) 2.00x [2.00, 2.00] for latency: time goes with warps;"
+    )
+    assert sum(line.startswith(words) for line in lines) == 1
 
 
 @pytest.mark.parametrize(
