@@ -37,10 +37,11 @@ from profkit.application.steps import first_rank, steady_steps
 from profkit.application.what_if import Change, Group
 from profkit.core.typed_file import Count, Model, Output, Real
 from profkit.core.version import __version__
-from profkit.rules.checklist import application_items
+from profkit.rules.checklist import application_items, with_tried
 from profkit.rules.engine import AT_THE_ROOF
 from profkit.rules.finding import Finding
 from profkit.rules.rule_file import shipped_rules
+from profkit.rules.tried import Tried
 
 WORTH = 1.02
 """Factors of the step from which a fix is in the plan: as `rules.checklist.WORTH_ACTING`."""
@@ -110,8 +111,7 @@ class AnswerRow(Model, frozen=True, kw_only=True):
 
 class PlanItem(Model, frozen=True, kw_only=True):
     """A fix of the plan, with the likely, the lowest and the highest speedup of the step, and the
-    switches of `profkit try` that make it. `proven` is the speedup that these were measured to
-    give, with its interval, in place of an estimate."""
+    switches of `profkit try` that make it; `tried` is what these were measured to give."""
 
     part: str
     finding: str
@@ -120,13 +120,27 @@ class PlanItem(Model, frozen=True, kw_only=True):
     ceiling: float
     actions: tuple[str, ...]
     switches: tuple[str, ...] = ()
-    proven: tuple[float, float, float] | None = None
+    tried: Tried | None = None
+
+    @property
+    def is_in_vain(self) -> bool:
+        return self.tried is not None and self.tried.is_in_vain
+
+    @property
+    def is_proven(self) -> bool:
+        return self.tried is not None and self.tried.is_proven
+
+    @property
+    def gain(self) -> float:
+        """What is proven, else what is likely."""
+        proven = self.tried.speedup if self.tried and self.tried.is_proven else None
+        return proven or self.likely
 
 
 class Answer(Output, frozen=True, kw_only=True, tag="profkit.answer/1"):
     """An application's step: its parts, which sum to its time, and a plan in order; `together` and
-    `together_ceiling` are what all of the plan gives, likely and at best: by replay, but no less
-    than what is proven or expected of any of them alone."""
+    `together_ceiling` are what all of the plan gives, likely and at best, but for what was `tried`
+    in vain: by replay, but no less than what is proven or expected of any of them alone."""
 
     profkit: str
     name: str
@@ -137,6 +151,7 @@ class Answer(Output, frozen=True, kw_only=True, tag="profkit.answer/1"):
     plan: tuple[PlanItem, ...]
     together: Real
     together_ceiling: Real
+    tried: tuple[Tried, ...] = ()
 
 
 class _Kernel(Struct, frozen=True):
@@ -172,10 +187,12 @@ class _Reader:
         self._exchanges = exchanges(run.events, run.parts.steps)
         self._what_if = causes.replayed(run.events, run.steps, run.known_step)
         quantities = causes.quantities_of(run.events, self._what_if)
-        found = application_items(quantities, shipped_rules())
+        found = with_tried(application_items(quantities, shipped_rules()), run.tried.rows)
         self._items = {item.rule.category: item for item in found}
         self._causes = [
-            item for item in found if item.rule.category != _BUSY_KERNELS and item.range[1] >= WORTH
+            item
+            for item in found
+            if item.rule.category != _BUSY_KERNELS and (item.tried or item.range[1] >= WORTH)
         ]
         self._checklist = run.checklist
         self._groups = tuple(self._grouped())
@@ -184,8 +201,10 @@ class _Reader:
         run, parts = self._run, self._parts
         low, high = (np.quantile(parts.wall, (0.25, 0.75)) / 1e9).tolist()
         rows = (*self._group_rows(), *self._other_rows())
-        plan = tuple(sorted(self._plan(), key=lambda item: (not item.proven, -item.likely)))
-        likely, ceiling = self._together(plan)
+        plan = tuple(
+            sorted(self._plan(), key=lambda item: (not item.is_proven, item.is_in_vain, -item.gain))
+        )
+        likely, ceiling = self._together([item for item in plan if not item.is_in_vain])
         return Answer(
             profkit=__version__,
             name=run.name,
@@ -204,6 +223,7 @@ class _Reader:
             plan=plan,
             together=likely,
             together_ceiling=ceiling,
+            tried=run.tried.rows,
         )
 
     # Kernels
@@ -364,7 +384,7 @@ class _Reader:
                 ceiling=cause.range[1],
                 actions=cause.actions,
                 switches=cause.switches,
-                proven=self._proven(cause.switches),
+                tried=cause.tried,
             )
         for group in self._groups:
             item = group.item
@@ -377,16 +397,6 @@ class _Reader:
                     ceiling=group.ceiling,
                     actions=item.actions,
                 )
-
-    def _proven(self, switches: Sequence[str]) -> tuple[float, float, float] | None:
-        """What switches of a cause were measured to give, the fastest of those tried."""
-        gains = self._run.trial.gains if self._run.trial else {}
-        proven = [
-            (gain.speedup, gain.low, gain.high)
-            for names, gain in gains.items()
-            if names <= set(switches)
-        ]
-        return max(proven, default=None)
 
     def _is_fix(self, group: _Group) -> bool:
         """Whether the finding of counters is one, and no cause of the step says the same."""
@@ -409,7 +419,8 @@ class _Reader:
         them alone, which may gain more than a replay knows."""
         if self._what_if is None:
             return math.nan, math.nan
-        change = causes.plan(name for item in self._causes for name in item.rule.relieves)
+        open_ = [item for item in self._causes if not (item.tried and item.tried.is_in_vain)]
+        change = causes.plan(name for item in open_ for name in item.rule.relieves)
         if self._run.named is self._run.events:
             faster: dict[Group, float] = {}
             for group in self._groups:
@@ -417,7 +428,7 @@ class _Reader:
                     faster |= self._faster(group, group.speedup[2])
             change = replace_fields(change, kernels=faster)
         replayed = self._what_if.ceiling(change)
-        single = max(((item.proven or (item.likely,))[0] for item in items), default=1.0)
+        single = max((item.gain for item in items), default=1.0)
         highest = max((*(item.ceiling for item in items), single))
         return max(replayed ** _reached(items), single), max(replayed, highest)
 

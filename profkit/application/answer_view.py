@@ -52,11 +52,13 @@ def answer_document(
     ]
     fixes = tuple(_fix(item, actions) for item in answer.plan)
     blocks.append(doc.Items(fixes, numbered=True) if fixes else doc.Lines((_NOTHING,)))
-    if len(answer.plan) > 1 and not math.isnan(answer.together):
-        listed = f"These {len(answer.plan)} together"
-        best = factor(answer.together_ceiling)
-        together = f"{listed} about {factor(answer.together)}, up to about {best}; {_KEPT}"
+    count = sum(not item.is_in_vain for item in answer.plan)
+    if count > 1 and not math.isnan(answer.together):
+        which = "These" if count == len(answer.plan) else "The first"
+        gain = f"about {factor(answer.together)}, up to about {factor(answer.together_ceiling)}"
+        together = f"{which} {count} together {gain}; {_KEPT}"
         blocks.append(doc.Lines((doc.quiet(together),)))
+    blocks += run.tried.table
     blocks += [doc.Next(_next_commands(answer, folder))] if folder else []
     return doc.Document(title, tuple(blocks))
 
@@ -78,6 +80,8 @@ def _facts(answer: Answer, run: ApplicationRun) -> Iterator[str]:
     if answer.ranks > 1:
         yield f"{answer.ranks} ranks; times are of the rank on GPU {run.parts.steps.device}"
     yield from run.ranks.notes
+    if run.tried.note:
+        yield run.tried.note
     if steps.left_out:
         yield f"Left out: {steps.left_out}"
     if run.unprofiled:
@@ -143,11 +147,11 @@ def _reasons(answer: Answer, short: Mapping[str, str]) -> Iterator[str]:
 
 def _fix(item: PlanItem, actions: int | None) -> doc.Item:
     gain = factor_range(item.likely, item.low, item.ceiling)
-    if item.proven:
-        gain = f"proven {factor_range(*item.proven)}"
+    if item.tried and item.tried.headline:
+        gain = item.tried.headline
     about = [": ", doc.code(literal(item.part))] if item.part else []
     lines = item.actions[:actions]
-    if item.switches:  # the last action measures it
+    if item.switches and not item.tried:  # the last action measures it
         lines = (*lines[: len(item.actions) - 1], item.actions[-1])
     return doc.Item(doc.styled(f"{gain}  {item.finding}", *about), lines=lines)
 

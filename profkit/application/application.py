@@ -31,9 +31,12 @@ from profkit.application.steps import Steps, rank_order, steady_steps
 from profkit.application.what_if import WhatIf
 from profkit.core.errors import BadInput
 from profkit.core.typed_file import Amount, Count, Model, Output, row_of
+from profkit.rules.checklist import with_tried
 from profkit.rules.checklist_format import FindingInFull, finding_row
 from profkit.rules.finding import Finding
+from profkit.rules.known_trial import NO_TRIAL, KnownTrial
 from profkit.rules.rule_file import shipped_rules
+from profkit.rules.tried import Tried
 from profkit.timeline.events import Events, Times
 from profkit.timeline.lost_work import FAILED_REMEDY, REMEDY, failed_tracing, lost_work
 
@@ -121,7 +124,7 @@ class ApplicationFile(Output, frozen=True, kw_only=True, tag="profkit.applicatio
     """What the steps of an application are made of, by process. Times are in seconds; starts from
     the first event of the recording. `checklist` has what a fix relieves, most time saved first,
     `groups` the kernels of the first process by what they do and what limits them; `untimed` counts
-    events without valid times, which are left out."""
+    events without valid times, which are left out; `tried` is what `profkit try` measured."""
 
     file: str
     gpus: tuple[str, ...]
@@ -129,6 +132,7 @@ class ApplicationFile(Output, frozen=True, kw_only=True, tag="profkit.applicatio
     checklist: tuple[FindingInFull, ...]
     groups: tuple[GroupRow, ...]
     processes: tuple[ProcessRow, ...]
+    tried: tuple[Tried, ...] = ()
 
 
 class Row(Struct, frozen=True):
@@ -173,16 +177,19 @@ class Process(Struct, frozen=True, eq=False):
 
 
 class Application(Struct, frozen=True, eq=False, dict=True):
-    """A timeline as steps; `known` are the seconds of one without a profiler."""
+    """A timeline as steps; `known` are the seconds of one without a profiler, `tried` is what
+    switches did to the program."""
 
     events: Events
     processes: tuple[Process, ...]
     known: float | None = None
+    tried: KnownTrial = NO_TRIAL
 
     @cached_property
     def findings(self) -> tuple[Finding, ...]:
-        """What shipped rules find in the steps, most time saved first."""
-        return findings_of(self.events, self._what_if, shipped_rules())
+        """What shipped rules find in the steps, most time saved first, after what is proven."""
+        items = findings_of(self.events, self._what_if, shipped_rules())
+        return with_tried(items, self.tried.rows)
 
     @cached_property
     def groups(self) -> tuple[GroupRow, ...]:
@@ -211,6 +218,7 @@ def read_application(
     explain: float = EXPLAINED,
     named: Events | None = None,
     known: float | None = None,
+    tried: KnownTrial = NO_TRIAL,
 ) -> Application:
     """The steps of a timeline with their parts; `named` is a recording of the same program that has
     the kernels of its CUDA graphs, `known` the seconds of a step without a profiler. Raises
@@ -228,7 +236,7 @@ def read_application(
     if named is not None:
         by_device = {steps.device: steps for steps in steady_steps(named, nvtx)}
         rows = [_named(row, named, by_device.get(row.steps.device), explain) for row in rows]
-    return Application(events, tuple(rows), known)
+    return Application(events, tuple(rows), known, tried)
 
 
 def _named(process: Process, named: Events, steps: Steps | None, explain: float) -> Process:
@@ -305,6 +313,7 @@ def application_result(application: Application, file: str) -> ApplicationFile:
         checklist=tuple(finding_row(item, FindingInFull) for item in application.findings),
         groups=application.groups,
         processes=tuple(map(_process, application.processes)),
+        tried=application.tried.rows,
     )
 
 

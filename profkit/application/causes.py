@@ -30,8 +30,9 @@ from profkit.application.what_if import (
     small_kernels,
 )
 from profkit.application.work import work_of
-from profkit.rules.checklist import application_items, timeline_items
+from profkit.rules.checklist import application_items, timeline_items, with_tried
 from profkit.rules.finding import Finding
+from profkit.rules.known_trial import NO_TRIAL, KnownTrial
 from profkit.rules.rule_file import Rule, shipped_rules
 from profkit.rules.story_score import NAMED_STORY
 from profkit.timeline import intervals, region
@@ -92,16 +93,17 @@ def with_findings(
     rules: Sequence[Rule],
     disabled: Collection[str] = (),
     nvtx: str | None = None,
+    tried: KnownTrial = NO_TRIAL,
 ) -> tuple[TimelineSummary, tuple[Finding, ...]]:
-    """A timeline's summary and findings; the summary's notes say of which processes there are
-    none."""
+    """A timeline's summary and findings, with what was `tried` of these; the summary's notes say of
+    which processes there are none."""
     steps, summary = steady_steps(events, nvtx), summarize_timeline(events)
     items = findings_of(events, replayed(events, steps), rules, disabled)
-    if any(item.rule.about == "application" for item in items):
-        notes = ranks_of(events, steps).notes
-        report = structs.replace(summary.report, notes=(*summary.report.notes, *notes))
-        summary = structs.replace(summary, report=report)
-    return summary, items
+    is_stepped = any(item.rule.about == "application" for item in items)
+    notes = ranks_of(events, steps).notes if is_stepped else ()
+    notes = (*summary.report.notes, *notes, *filter(None, [tried.note]))
+    report = structs.replace(summary.report, notes=notes)
+    return structs.replace(summary, report=report), with_tried(items, tried.rows)
 
 
 def findings_of(

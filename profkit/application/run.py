@@ -23,11 +23,12 @@ from profkit.application.ranking import Ranking, ranking
 from profkit.application.ranks import Ranks, ranks_of
 from profkit.application.steps import Steps, steady_steps
 from profkit.application.steps import first_rank as first_rank
-from profkit.application.trial_file import TRIAL, TrialFile
+from profkit.application.tried import program_trial
 from profkit.core.errors import BadInput
 from profkit.core.integrity import check_unchanged
 from profkit.core.typed_file import read_file
 from profkit.rules.checklist import Checklist
+from profkit.rules.known_trial import NO_TRIAL, KnownTrial
 from profkit.runs.run import read_manifest
 from profkit.timeline import RUN_FILE
 from profkit.timeline.events import Events
@@ -39,8 +40,8 @@ class ApplicationRun(Struct, frozen=True, eq=False, dict=True):
 
     With CUDA graphs, `named` are the events of a second recording that names their kernels, and
     `ranking` is of it; otherwise it is `events`. `report` is ncu's of the picked kernels.
-    `unprofiled` is a step's time without a profiler, `trial` what switches did to the program; None
-    where it was not measured.
+    `unprofiled` is a step's time without a profiler, None where it was not measured, `tried` what
+    switches did to the program.
     """
 
     name: str
@@ -53,7 +54,7 @@ class ApplicationRun(Struct, frozen=True, eq=False, dict=True):
     picks: tuple[PickEntry, ...]
     report: Report | None
     unprofiled: UnprofiledStep | None = None
-    trial: TrialFile | None = None
+    tried: KnownTrial = NO_TRIAL
 
     @property
     def known_step(self) -> float | None:
@@ -82,10 +83,11 @@ class ApplicationRun(Struct, frozen=True, eq=False, dict=True):
         return self.kernel_share / known if self.named is not self.events and known else 1.0
 
 
-def read_run(folder: Path) -> ApplicationRun:
-    """The application of a run.
+def read_run(folder: Path, tried: Path | None = None) -> ApplicationRun:
+    """The application of a run, with the trial in a file, or that in the run.
 
-    Raises BadInput for a run of another kind, and for files that were changed or can't be read.
+    Raises UsageError for the trial of another program, BadInput for a run of another kind, and for
+    files that were changed or can't be read.
     """
     if not is_application(folder):
         raise BadInput(f"{folder}: not a run of `profkit profile --app`", "check the path")
@@ -96,8 +98,7 @@ def read_run(folder: Path) -> ApplicationRun:
     reports = sorted(each for each in folder.iterdir() if each.suffix in SUFFIXES)
     report = load(reports[0]) if reports else None
     run = application(read_manifest(folder).target, events, named, file, report)
-    tried = folder / TRIAL
-    return replace(run, trial=read_file(tried, TrialFile)) if tried.is_file() else run
+    return replace(run, tried=program_trial(folder, (gpu.name for gpu in events.gpus), tried))
 
 
 def application(

@@ -101,8 +101,8 @@ class Timeline:
         return f"<Timeline {literal(self.path.name)}: {launches}, {busy}>"
 
     def _repr_html_(self) -> str:
-        from profkit.application.timeline_view import shared, timeline_document
+        from profkit.application.timeline_view import Report, shared, timeline_document
         from profkit.ui.html import document_cell
 
-        report = shared((self.summary, self.findings()), with_host=False)
+        report = shared(Report(self.summary, self.findings()), with_host=False)
         return document_cell(timeline_document(*report, brief=True).blocks)

@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
+from typing import NamedTuple
 
 from msgspec import UNSET, structs
 
@@ -21,6 +22,8 @@ from profkit.rules import finding_text as words
 from profkit.rules.checklist_format import FindingInFull, finding_row
 from profkit.rules.checklist_view import findings_in_full, findings_in_short
 from profkit.rules.finding import Finding
+from profkit.rules.known_trial import NO_TRIAL, KnownTrial
+from profkit.rules.tried import Tried
 from profkit.timeline import summary as shapes
 from profkit.timeline.times import Spread
 from profkit.ui import document as doc
@@ -29,7 +32,14 @@ from profkit.ui.names import own_names
 from profkit.ui.terminal import document_terminal
 from profkit.ui.text import extent, literal, number, percent, plural
 
-Report = tuple[shapes.TimelineSummary, tuple[Finding, ...]]
+
+class Report(NamedTuple):
+    """A timeline's summary, findings, and what was tried on its program."""
+
+    summary: shapes.TimelineSummary
+    findings: Sequence[Finding]
+    tried: KnownTrial = NO_TRIAL
+
 
 _LONGEST = 128 << 20
 """Characters; a launch in a named range takes about 400. Names are repeated for each launch, so
@@ -42,6 +52,7 @@ class Timeline(shapes.TimelineSummary, frozen=True, kw_only=True):
     __doc__ = shapes.TimelineSummary.__doc__
 
     checklist: tuple[FindingInFull, ...]
+    tried: tuple[Tried, ...] = ()
     profkit: Maybe[str] = UNSET
 
 
@@ -89,20 +100,21 @@ def findings_text(report: Report, format: str, *, more: str, to_file: bool) -> s
 
 def shared(report: Report, *, with_host: bool) -> Report:
     """The report, without the host only with its file's name."""
-    summary, findings = report
-    file = summary.report.file if with_host else Path(summary.report.file).name
-    named = structs.replace(summary.report, file=file)
-    return structs.replace(summary, report=named), findings
+    named = report.summary.report
+    file = named.file if with_host else Path(named.file).name
+    named = structs.replace(named, file=file)
+    return report._replace(summary=structs.replace(report.summary, report=named))
 
 
 def _json(reports: Sequence[Report], *, with_host: bool) -> str:
     head = {"schema": TimelineFile.__struct_config__.tag, "profkit": __version__}
     rows = []
     for report in reports:
-        summary, findings = shared(report, with_host=with_host)
+        summary, findings, tried = shared(report, with_host=with_host)
         row = as_output(structs.replace(summary, launches=()))
         row["launches"] = map(as_output, summary.launches)  # made one by one: there may be many
         row["checklist"] = [as_output(finding_row(each, FindingInFull)) for each in findings]
+        row["tried"] = [as_output(each) for each in tried.rows]
         rows.append(row)
     text = io.StringIO()
     for piece in json_rows(head | (rows[0] if len(rows) == 1 else {"reports": rows})):
@@ -116,7 +128,11 @@ def _json(reports: Sequence[Report], *, with_host: bool) -> str:
 
 
 def timeline_document(
-    summary: shapes.TimelineSummary, findings: Sequence[Finding], *, brief: bool = False
+    summary: shapes.TimelineSummary,
+    findings: Sequence[Finding],
+    tried: KnownTrial = NO_TRIAL,
+    *,
+    brief: bool = False,
 ) -> doc.Document:
     """Busy and idle time, findings, in `brief` with their first action, and all tables."""
     blocks = [*_head(summary), *map(doc.Note, summary.report.notes)]
@@ -126,11 +142,17 @@ def timeline_document(
         blocks += (
             findings_in_short(findings) if brief else findings_in_full(findings, complete=True)
         )
+    blocks += tried.table
     return doc.Document(summary.report.file, (*blocks, *_tables(summary)))
 
 
 def _findings_document(
-    summary: shapes.TimelineSummary, findings: Sequence[Finding], more: str, *, brief: bool
+    summary: shapes.TimelineSummary,
+    findings: Sequence[Finding],
+    tried: KnownTrial,
+    more: str,
+    *,
+    brief: bool,
 ) -> doc.Document:
     """All that is known of each finding."""
     nothing = words.NO_TIMELINE_FINDING if summary.region.busy else "Without GPU work: no finding."
@@ -138,6 +160,7 @@ def _findings_document(
     title, headline, _ = _head(summary)
     blocks = [title, headline, *map(doc.Note, summary.report.notes), doc.Paragraph(doc.quiet(base))]
     blocks += findings_in_full(findings, complete=not brief)
+    blocks += tried.table
     blocks += [doc.Lines((doc.quiet(more),), gap=True)] if more else []
     return doc.Document(summary.report.file, tuple(blocks))
 

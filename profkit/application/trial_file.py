@@ -127,12 +127,3 @@ class TrialFile(File, frozen=True, kw_only=True, tag="profkit.try/1"):
         """Whether anything is known of a switch."""
         open_ = {"undecided", "unverified", "not tried"}
         return not self.rows or any(row.status not in open_ for row in self.rows)
-
-    @property
-    def gains(self) -> dict[frozenset[str], Comparison]:
-        """The verdicts that prove a gain, by the switches that were on."""
-        return {
-            frozenset(row.switches): row.comparison
-            for row in self.rows
-            if row.status == "faster" and row.comparison
-        }

@@ -76,9 +76,10 @@ def application_document(
         blocks += [doc.Fold("Meaning of parts", (doc.Facts("", known),))] if known else []
     if others:
         blocks += [doc.Heading("Other processes"), doc.Lines(tuple(map(_in_short, others)))]
-    remarks = [doc.Note(note) for note in notes(application)]
+    remarks = [doc.Note(note) for note in (application.tried.note, *notes(application)) if note]
     blocks += [
         *_groups(application),
+        *application.tried.table,
         _picks(first),
         *([doc.Lines((), gap=True)] if remarks else []),
         *remarks,
@@ -104,12 +105,16 @@ def _headline(process: Process) -> str:
 def _conclusion(application: Application) -> Iterator[doc.Row]:
     """What a fix relieves, what the GPU waits for, and what is copied."""
     events, parts = application.events, application.processes[0].parts
-    worth = [item for item in application.findings if item.range[1] >= 1 + WORTH_ACTING]
+    worth = [
+        item for item in application.findings if item.tried or item.range[1] >= 1 + WORTH_ACTING
+    ]
     fixes = [item for item in worth if _OF_KERNELS not in item.rule.relieves]
-    for number_, item in enumerate(fixes[:_NAMED]):
+    measured = [item for item in fixes[_NAMED:] if item.tried and item.tried.headline]
+    for number_, item in enumerate([*fixes[:_NAMED], *measured]):
         gain = finding_text.item_gain(finding_text.single(item))
         shown = (doc.strong(gain), "  ") if gain else ()
-        yield doc.Row("then" if number_ else "Fix first", doc.styled(*shown, item.title))
+        label = "tried" if item.tried and item.tried.is_in_vain else "then"
+        yield doc.Row(label if number_ else "Fix first", doc.styled(*shown, item.title))
     if not fixes and not unrecorded(events, parts.steps.process):
         busy, idle = (sum(map(parts.share, parts.group(group))) for group in (KERNELS, GAPS))
         text = f"no fix outside of kernels, which take {percent(busy)}: profile these"

@@ -12,7 +12,7 @@ from msgspec import structs
 from msgspec.structs import replace
 
 from profkit.commands import groups
-from profkit.commands.kinds import Ceilings, Recording
+from profkit.commands.kinds import Ceilings, ProgramTrial, Recording
 from profkit.commands.options import report_failures
 from profkit.core.errors import UsageError
 
@@ -58,6 +58,7 @@ def analyze(
     with_host: bool = False,
     without_counters: bool = False,
     ceilings: Ceilings | None = None,
+    tried: ProgramTrial | None = None,
 ) -> None:
     """Show kernels by time, what limits them and estimated speedups.
 
@@ -73,6 +74,8 @@ def analyze(
         where counters are locked.
       ceilings (FILE): Without counters: measured roofs (`profkit ceilings -o`) for the headroom,
         not the datasheet's.
+      tried (FILE): Of a timeline: what `profkit try -o FILE -- PROGRAM` gave (default: try.json
+        beside it).
 
     Examples:
       profkit analyze run.ncu-rep
@@ -96,8 +99,9 @@ def analyze(
         raise UsageError("--ceilings: only without counters", "add --without-counters")
     if output.format != "html":
         paths = [reading.whole(path) for path in paths]
-    if any(path.name.endswith(TIMELINES) for path in paths):
-        output.put(_timelines(paths, chosen, rules.advice(None), output, with_host=with_host))
+    if tried or any(path.name.endswith(TIMELINES) for path in paths):
+        advice = rules.advice(None)
+        output.put(_timelines(paths, chosen, advice, output, tried, with_host=with_host))
         return
     from profkit.report.catalog import catalog
     from profkit.rules.checklist import SHOWN
@@ -177,6 +181,7 @@ def _timelines(
     chosen: Selection,
     advice: groups.Advice,
     output: groups.Output[AnalysisFormat],
+    tried: Path | None,
     *,
     with_host: bool,
 ) -> str:
@@ -184,20 +189,28 @@ def _timelines(
 
     if output.format == "html":
         message = "--format html: a timeline has no page of its own"
-        raise UsageError(message, "give the report or run it belongs to")
-    if not all(path.name.endswith(TIMELINES) for path in paths):
+        raise UsageError(message, "give its run, or use profkit timeline --format html")
+    are_timelines = all(path.name.endswith(TIMELINES) for path in paths)
+    if tried and not (are_timelines and len(paths) == 1):
+        raise UsageError("--tried is of one timeline", "with a report: profkit checklist --tried")
+    if not are_timelines:
         raise UsageError("reports and timelines can't be shown together", "name one kind only")
     if chosen != Selection():
         message = "--kernel, --nvtx, --top and --sort don't apply to a timeline"
         raise UsageError(message, "leave them out")
     from profkit.application.causes import with_findings
-    from profkit.application.timeline_view import timelines_text
+    from profkit.application.timeline_view import Report, timelines_text
+    from profkit.application.tried import program_trial
     from profkit.commands.reading import read_timeline
     from profkit.rules.rule_file import shipped_rules
 
     rules = advice.rules or shipped_rules()
-    timelines = [read_timeline(path) for path in paths]
-    reports = [with_findings(events, rules, advice.disabled) for events in timelines]
+    reports = []
+    for path in paths:
+        events = read_timeline(path)
+        trial = program_trial(path, (gpu.name for gpu in events.gpus), tried)
+        found = with_findings(events, rules, advice.disabled, tried=trial)
+        reports.append(Report(*found, trial))
     return timelines_text(reports, output.format, with_host=with_host, to_file=output.to_file)
 
 

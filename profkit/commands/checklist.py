@@ -6,7 +6,7 @@ import shlex
 from pathlib import Path
 
 from profkit.commands import groups
-from profkit.commands.kinds import Recording, Tried
+from profkit.commands.kinds import Recording, Trial
 from profkit.core.errors import UsageError
 
 
@@ -17,7 +17,7 @@ def checklist(
     every: bool = False,
     kernel: str | None = None,
     nvtx: str | None = None,
-    tried: Tried | None = None,
+    tried: Trial | None = None,
     output: groups.Output[groups.TextFormat],
     rules: groups.RuleOptions,
 ) -> None:
@@ -34,7 +34,8 @@ def checklist(
       every (--all): Include items too small to act on, and kernels at the roof.
       nvtx (RANGE): Only launches inside this NVTX range, * and ? are wildcards; of a timeline the
         range that is a step.
-      tried (FILE): What `profkit try TARGET -o FILE.json` proved: it comes first.
+      tried (FILE): What `profkit try -o FILE` gave (default: try.json beside the report): what is
+        proven comes first.
 
     Examples:
       profkit checklist run.ncu-rep
@@ -42,25 +43,20 @@ def checklist(
       profkit checklist run.sqlite --nvtx step
     """
     from profkit.analysis.run_files import TIMELINE, TIMELINES, beside
-    from profkit.commands.reading import read_report
+    from profkit.commands.reading import checklist_of, read_report, whole
     from profkit.report.names import file_name
     from profkit.rules.checklist_format import checklist_file
     from profkit.rules.checklist_view import checklist_document
 
-    advice = rules.advice(top or None)
+    path, advice = whole(path), rules.advice(top or None)
     if path.name.endswith(TIMELINES):
-        if option := "--kernel" if kernel else "--tried" if tried else "":
-            raise UsageError(f"{option} doesn't apply to a timeline", "leave it out")
-        output.put(_of_timeline(path, nvtx, top, advice, output, every=every))
+        if kernel:
+            raise UsageError("--kernel doesn't apply to a timeline", "leave it out")
+        output.put(_of_timeline(path, nvtx, top, advice, output, tried, every=every))
         return
     report = read_report(path, kernel, nvtx)
-    summary, items = report.summary, report.checklist(*advice)
-    if tried:
-        from profkit.core.typed_file import read_file
-        from profkit.trial.kernels import KernelTrial, proven_gains
-
-        trial = read_file(tried, KernelTrial)
-        items = items.proven_by(proven_gains(trial), trial.variant)
+    summary = report.summary
+    items, trial = checklist_of(report, advice, tried)
     timeline = next((file for file in beside(Path(summary.path)) if file.name == TIMELINE), None)
     command = f"profkit analyze {shlex.quote(str(timeline))}" if timeline else ""
     name, complete = summary.path, output.format == "markdown"
@@ -68,9 +64,9 @@ def checklist(
         name = file_name(name, with_host=False)
         command = f"profkit analyze {timeline.name}, beside the report" if timeline else ""
     output.show(
-        checklist_file(summary, items, top, timeline.name if timeline else None),
+        checklist_file(summary, items, top, timeline.name if timeline else None, trial.rows),
         lambda: checklist_document(
-            summary, items, name, top, command, whole=every, complete=complete
+            summary, items, name, top, command, trial.blocks, whole=every, complete=complete
         ),
     )
 
@@ -81,12 +77,14 @@ def _of_timeline(
     top: int,
     advice: groups.Advice,
     output: groups.Output[groups.TextFormat],
+    tried: Path | None,
     *,
     every: bool,
 ) -> str:
     """The checklist of the application in a timeline; as JSON all of the timeline's."""
     from profkit.application.causes import with_findings
-    from profkit.application.timeline_view import findings_text, timelines_text
+    from profkit.application.timeline_view import Report, findings_text, timelines_text
+    from profkit.application.tried import program_trial
     from profkit.commands.reading import read_timeline
     from profkit.rules.checklist import WORTH_ACTING
     from profkit.rules.rule_file import shipped_rules
@@ -94,13 +92,14 @@ def _of_timeline(
 
     events = read_timeline(path)
     rules = advice.rules or shipped_rules()
-    summary, findings = with_findings(events, rules, advice.disabled, nvtx)
-    items = [item for item in findings if every or item.range[1] >= 1 + WORTH_ACTING]
-    report = summary, tuple(items[: top or None])
+    trial = program_trial(path, (gpu.name for gpu in events.gpus), tried)
+    summary, findings = with_findings(events, rules, advice.disabled, nvtx, trial)
+    items = [item for item in findings if every or item.tried or item.range[1] >= 1 + WORTH_ACTING]
+    report = Report(summary, items[: top or None], trial)
     to_file = output.to_file
     if output.format == "json":
         return timelines_text([report], output.format, with_host=False, to_file=to_file)
-    left = len(findings) - len(report[1])
-    option = "--top 0" if len(report[1]) < len(items) else "--all"
+    left = len(findings) - len(report.findings)
+    option = "--top 0" if len(report.findings) < len(items) else "--all"
     more = f"{plural(left, 'more finding')}; {option} lists them" if left else ""
     return findings_text(report, output.format, more=more, to_file=to_file)

@@ -29,6 +29,14 @@ _KINDS = {
         "saved latencies",
         "`profkit time --from` reads them, `profkit compare` two files",
     ),
+    "trial": (
+        "a trial of a program's switches",
+        "`profkit timeline RUN --tried FILE` shows it beside causes",
+    ),
+    "kernel trial": (
+        "a trial of a kernel's switches",
+        "`profkit checklist REPORT --tried FILE` shows it beside causes",
+    ),
     "ceilings": ("measured ceilings", "`profkit roofline --peaks measured --ceilings` takes them"),
     "rules": ("a rules file", "`profkit rules check` reads it"),
     "target": ("a Python script", "`profkit time` and `profkit profile` run it"),
@@ -54,7 +62,10 @@ _ZSTD, _SQLITE = b"\x28\xb5\x2f\xfd", b"SQLite format 3\0"
 _NSYS_TABLES = (b"StringIds", b"TARGET_INFO", b"CUPTI_ACTIVITY")  # named in an export's first page
 RECORDINGS = (b"NVR\0", _ZSTD, _SQLITE)
 _LFS = b"version https://git-lfs"  # in place of a file of any kind, which its reader reports
-_SCHEMAS = {"time": "latencies", "cell": "latencies", "ceilings": "ceilings"}
+_SCHEMAS = {
+    "time": "latencies", "cell": "latencies", "ceilings": "ceilings", "try": "trial",
+    "try_kernels": "kernel trial",
+}  # fmt: skip
 _SUFFIXES = {".nsys-rep": "timeline", ".qdrep": "timeline", ".svg": "picture", ".py": "target"}
 
 
@@ -126,5 +137,7 @@ _REPORTS = frozenset({"archive", "database", "report"})
 Recording = Annotated[Path, Input("a report or a timeline", _REPORTS | {"timeline"})]
 ReportFile = Annotated[Path, Input("a report", _REPORTS)]
 RulesFile = Annotated[Path, Input("a rules file", frozenset({"rules", "text"}))]
-Tried = Annotated[Path, Input("what profkit try wrote", frozenset({"output", "text"}))]
+_TRIALS = frozenset({"trial", "kernel trial", "text"})
+ProgramTrial = Annotated[Path, Input("a trial of a program", _TRIALS - {"kernel trial"})]
+Trial = Annotated[Path, Input("what profkit try wrote", _TRIALS)]
 Script = Annotated[str, Input("a target script (.py)", frozenset({"target"}))]

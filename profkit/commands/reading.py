@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from profkit.analysis.report import Report
     from profkit.report.summary import Group, ReportSummary
     from profkit.rules.checklist import Checklist
+    from profkit.rules.known_trial import KnownTrial
     from profkit.rules.score import PairScore, RecordedPair, Withheld
     from profkit.rules.story_score import Applications, ProgramScore, StoryScore
     from profkit.timeline.events import Events
@@ -107,6 +108,20 @@ def read_report(path: Path, kernel: str | None = None, nvtx: str | None = None) 
     """The report that a path names, with progress on stderr; raises as `profkit.load`."""
     with progress_line() as progress:
         return load(path, kernel=kernel, nvtx=nvtx, progress=progress)
+
+
+def checklist_of(
+    report: Report, advice: Advice, tried: Path | None = None
+) -> tuple[Checklist, KnownTrial]:
+    """A report's checklist with what was tried on its kernels, in a file or beside it."""
+    from profkit.application.trial_file import TRIAL
+    from profkit.rules.known_trial import NO_TRIAL
+
+    if tried is None and not (report.path.parent / TRIAL).is_file():
+        return report.checklist(*advice), NO_TRIAL
+    from profkit.trial.of_report import with_trial
+
+    return with_trial(report.checklist(*advice), report, tried)
 
 
 def find_reports(paths: Sequence[Path]) -> tuple[list[Path], list[ProfkitError]]:
@@ -252,7 +267,8 @@ def _read(
     file: Path, advice: Advice, selection: dict[str, object]
 ) -> tuple[ReportSummary, Checklist] | ProfkitError:
     try:
-        return _examined(file, advice, **selection)
+        report = load(file, **selection)  # type: ignore[arg-type]
+        return report.summary, checklist_of(report, advice)[0]
     except ProfkitError as error:
         return error
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Literal
 
 from profkit.commands.groups import Output, share
-from profkit.commands.kinds import Recording
+from profkit.commands.kinds import ProgramTrial, Recording
 from profkit.commands.options import written
 
 TimelineFormat = Literal["terminal", "json", "markdown", "html"]
@@ -17,6 +17,7 @@ def timeline(
     nvtx: str | None = None,
     explain: str = "90%",
     perfetto: Path | None = None,
+    tried: ProgramTrial | None = None,
     *,
     output: Output[TimelineFormat],
 ) -> None:
@@ -33,6 +34,7 @@ def timeline(
       nvtx (NAME): The NVTX range that is a step (default: one that repeats, or the pattern of
         launches).
       explain (SHARE): Share of the kernels' time that the kernels to profile explain, 8 at most.
+      tried (FILE): What `profkit try -o FILE -- PROGRAM` gave (default: try.json beside it).
       perfetto (FILE): Write the timeline for ui.perfetto.dev too (.pftrace).
 
     Examples:
@@ -44,6 +46,7 @@ def timeline(
     from profkit.analysis.run_files import one_timeline
     from profkit.application.application import application_result, read_application
     from profkit.application.picks_file import NODES, picks_of
+    from profkit.application.tried import program_trial
     from profkit.application.view import application_document
     from profkit.commands.reading import read_timeline, whole
 
@@ -52,12 +55,14 @@ def timeline(
     file = one_timeline(path)
     named, recorded = file.with_name(NODES), picks_of(path)
     unprofiled = recorded.unprofiled if recorded and nvtx in {None, recorded.nvtx} else None
+    events = read_timeline(file)
     application = read_application(
-        read_timeline(file),
+        events,
         nvtx or (recorded.nvtx if recorded else None),
         explained,
         read_timeline(named) if path.is_dir() and named.is_file() else None,
         unprofiled.seconds if unprofiled else None,
+        program_trial(file, (gpu.name for gpu in events.gpus), tried),
     )
     name = str(file) if output.format == "terminal" else file.name
     output.show(

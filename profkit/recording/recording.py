@@ -54,7 +54,16 @@ from profkit.roofline.roofline import roofline
 from profkit.rules.checklist import Checklist
 from profkit.rules.checklist_view import checklist_markdown
 from profkit.runs.manifest import DriverGpu, FileEntry, Manifest, Policy, Stage
-from profkit.runs.run import PARTIAL, Draft, draft, free_room, keep, listed, reopened
+from profkit.runs.run import (
+    PARTIAL,
+    Draft,
+    draft,
+    free_room,
+    keep,
+    listed,
+    program_name,
+    reopened,
+)
 from profkit.timeline import RUN_FILE, region
 from profkit.timeline.events import Events
 from profkit.timeline.reader import read
@@ -74,7 +83,6 @@ _CHECK_HALF_FROM = 0.05
 _FAILED_CHECK = 6  # exit code of profkit.core.errors.TargetFailed
 _SAMPLING = 30.0  # seconds a variant: 240 samples of 0.1 s, about what ncu takes for one such call
 _PROGRAMS = (b"#!", b"\x7fELF")  # how scripts and ELF files begin
-_RUNS_SCRIPTS = re.compile(r"python|torchrun|accelerate|deepspeed|mpirun|mpiexec|srun")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _KINDS: Mapping[int, type[ProfkitError]] = {2: UsageError, 4: EnvironmentProblem}
 
@@ -119,11 +127,7 @@ class Plan:
     @property
     def name(self) -> str:
         """The script's name without its suffix, of Python's or of a launcher's; the program's."""
-        program = Path(self.program[0])
-        scripts = (Path(word).stem for word in self.program if word.endswith(".py"))
-        if not self.is_target and not _RUNS_SCRIPTS.match(program.name):
-            return program.name
-        return next(scripts, program.name)
+        return Path(self.program[0]).stem if self.is_target else program_name(self.program)
 
 
 @dataclass(frozen=True, kw_only=True)

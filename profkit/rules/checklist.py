@@ -19,19 +19,14 @@ from profkit.rules.engine import (
     diagnose_application,
     diagnose_timeline,
 )  # fmt: skip
-from profkit.rules.finding import (
-    DemonstratedSpeedup,
-    Finding,
-    FindingGroup,
-    Proven,
-    UnevaluatedRule,
-)
+from profkit.rules.finding import DemonstratedSpeedup, Finding, FindingGroup, UnevaluatedRule
 from profkit.rules.headroom import Headroom
 from profkit.rules.libraries import caller_actions, library_of
 from profkit.rules.memory import Memory
 from profkit.rules.rule_file import DIVISION, Rule, shipped_rules
 from profkit.rules.samples import NOT_SAMPLED, WORTH_SAMPLING
 from profkit.rules.standing import remember
+from profkit.rules.tried import Tried
 from profkit.ui.text import factor, plural
 
 if TYPE_CHECKING:
@@ -122,9 +117,9 @@ class Checklist:
         items = _ranked(remember(self.items, memory), self.wholes)
         return replace(self, items=tuple(items))
 
-    def proven_by(self, gains: Mapping[str, Proven], variant: str) -> Checklist:
-        """The checklist with what an experiment on a variant gave, by the category that it is a fix
-        of: on the variant's kernel that takes the most time, or the report's."""
+    def with_tried(self, rows: Mapping[str, Sequence[Tried]], variant: str) -> Checklist:
+        """The checklist with what experiments on a variant gave, by the category that they are a
+        fix of: on the variant's kernel that takes the most time, or the report's."""
         times: dict[int, float] = defaultdict(float)
         for item in self.items:
             for launch in item.group.launches if item.group else ():
@@ -132,9 +127,7 @@ class Checklist:
                     times[id(item.group)] += launch.duration
         slowest = max(times, key=times.__getitem__, default=0)
         items = [
-            replace(item, proven=gains.get(item.rule.category))
-            if id(item.group) == slowest
-            else item
+            item.with_tried(rows.get(item.rule.category, ())) if id(item.group) == slowest else item
             for item in self.items
         ]
         return replace(self, items=tuple(_ranked(items, self.wholes)))
@@ -369,6 +362,28 @@ def application_items(
     return tuple(replace(item, rank=rank) for rank, item in enumerate(by_gain, 1))
 
 
+def with_tried(findings: Sequence[Finding], rows: Sequence[Tried]) -> tuple[Finding, ...]:
+    """Findings with what was tried of their switches: those that are proven come first, those that
+    gave nothing last."""
+    if not rows:
+        return tuple(findings)
+    known = [
+        item.with_tried(row for row in rows if set(row.switches) <= set(item.switches))
+        for item in findings
+    ]
+    known.sort(key=_after_trials)
+    return tuple(replace(item, rank=rank) for rank, item in enumerate(known, 1))
+
+
+def _after_trials(item: Finding) -> tuple[bool, bool, float]:
+    """Where it stands; the sort keeps the order of estimates."""
+    tried = item.tried
+    if tried is None:
+        return True, False, 0.0
+    gain = (tried.speedup or 0.0) if tried.is_proven else 0.0
+    return not tried.is_proven, tried.is_in_vain, -gain
+
+
 def _enabled(rules: Sequence[Rule], disabled: Collection[str]) -> list[Rule]:
     return [rule for rule in rules if not {rule.name, rule.category} & set(disabled)]
 
@@ -424,7 +439,7 @@ def _ranked(findings: Iterable[Finding], wholes: Wholes) -> list[Finding]:
     causes = [finding for finding in findings if finding.estimate and not finding.facet_of]
     rules = {
         own[0].rule.name: (
-            not any(finding.proven for finding in own),
+            not any(finding.tried and finding.tried.is_proven for finding in own),
             own[0].rule.numerics,
             own[0].rule.is_apart,
             all(finding.void_until for finding in own),

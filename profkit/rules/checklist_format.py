@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -14,9 +15,10 @@ from profkit.report.names import file_name
 from profkit.report.source_lines import Place
 from profkit.report.summary import ReportSummary
 from profkit.rules.checklist import Checklist
-from profkit.rules.finding import Evidence, Finding, Proven, UnevaluatedRule
+from profkit.rules.finding import Evidence, Finding, UnevaluatedRule
 from profkit.rules.headroom import Factor, Headroom
 from profkit.rules.memory import Similar
+from profkit.rules.tried import Tried
 
 F = TypeVar("F", bound="FindingRow")
 Rank = Annotated[int, Meta(ge=1)] | None
@@ -53,7 +55,7 @@ class FindingRow(Model, frozen=True, kw_only=True):
     factor that the fix alone allows by what is known where quantities are missing, else null.
     `void_until` are rules to fix first: until then it says nothing. `bounded_by` is the next
     bottleneck after the fix, whose remaining work takes `bound_s`. `similar` are recorded fixes of
-    the category on kernels like this one, `proven` is what `profkit try` measured. `where` has the
+    the category on kernels like this one, `tried` is what `profkit try` measured. `where` has the
     largest share first.
     """
 
@@ -78,7 +80,7 @@ class FindingRow(Model, frozen=True, kw_only=True):
     where: tuple[PlaceRow, ...]
     similar: Similar | None = None
     facet_of: str | None = None
-    proven: Proven | None = None
+    tried: Tried | None = None
 
 
 class FindingInFull(FindingRow, frozen=True, kw_only=True):
@@ -134,7 +136,7 @@ class ChecklistFile(Output, frozen=True, kw_only=True, tag="profkit.checklist/1"
     and kernel, by rank: the rule's speedup for the report, a variant or the timeline; `informative`
     findings have no estimate, what to fix before all else is at their head. `timeline` is the file
     beside the report that findings without a kernel are about. "can't tell": nothing
-    certain was found, and most rules lack data.
+    certain was found, and most rules lack data. `tried` has all that `profkit try` measured.
     """
 
     profkit: str
@@ -148,10 +150,15 @@ class ChecklistFile(Output, frozen=True, kw_only=True, tag="profkit.checklist/1"
     informative: tuple[FindingInFull, ...]
     reachable: tuple[DemonstratedRow, ...]
     not_evaluated: tuple[UnevaluatedRule, ...]
+    tried: tuple[Tried, ...] = ()
 
 
 def checklist_file(
-    report: ReportSummary, checklist: Checklist, top: int, timeline: str | None = None
+    report: ReportSummary,
+    checklist: Checklist,
+    top: int,
+    timeline: str | None = None,
+    tried: Sequence[Tried] = (),
 ) -> ChecklistFile:
     """The `top` items (0: all) of a report's checklist, which is of its `timeline` file too."""
     file, parts = file_name(report.path, with_host=False), checklist_parts(checklist)
@@ -159,6 +166,7 @@ def checklist_file(
         profkit=__version__,
         report=ReportRow(file=file, launches=len(report.launches), total_s=report.total),
         timeline=timeline,
+        tried=tuple(tried),
         **part(checklist, "rules", "kernels", "skipped"),
         **parts | {"checklist": [row for row in parts["checklist"] if not top or row.rank <= top]},
     )
@@ -192,7 +200,7 @@ def finding_row(finding: Finding, model: type[F]) -> F:
     bounded_by = estimate.bounded_by if estimate else None
     values = part(rule, "category", "effort", "verify")
     values |= part(finding, "confidence", "evidence", "headroom", "actions")
-    values |= part(finding, "title", "void_until", "similar", "proven")
+    values |= part(finding, "title", "void_until", "similar", "tried")
     values |= {name: getattr(finding, name) or None for name in _MAY_LACK}
     values |= {
         "rule": rule.name,

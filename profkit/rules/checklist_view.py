@@ -57,15 +57,17 @@ def checklist_document(
     name: str,
     top: int = 0,
     timeline: str = "",
+    tried: Sequence[Block] = (),
     *,
     whole: bool = False,
     complete: bool = False,
 ) -> Document:
-    """The report's checklist under its `name`; the rest as of `checklist_blocks`."""
+    """The report's checklist under its `name`, with `tried` at its end; the rest as of
+    `checklist_blocks`."""
     blocks = checklist_blocks(report, checklist, top, timeline, whole=whole, complete=complete)
     title = styled("Checklist for " if complete else "", code(name))
     head = Heading(title, 1), Paragraph(overview.headline(report))
-    return Document(f"Checklist for {name}", (*head, *blocks))
+    return Document(f"Checklist for {name}", (*head, *blocks, *tried))
 
 
 def checklist_markdown(report: ReportSummary, checklist: Checklist) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -14,8 +14,8 @@ from profkit.core.typed_file import Count, Model, Number
 from profkit.report.catalog import catalog
 from profkit.report.floors import WORTH
 from profkit.report.source_lines import Place
-from profkit.rules.headroom import Factor, Headroom
-from profkit.rules.rule_file import CONTEXT, Confidence, Rule
+from profkit.rules.headroom import Headroom
+from profkit.rules.rule_file import CONTEXT, Confidence, Rule, measure_action
 from profkit.rules.samples import (
     APPLICATION,
     CODE,
@@ -25,6 +25,7 @@ from profkit.rules.samples import (
     SAMPLED_FROM,
     SHORT_KERNEL,
 )
+from profkit.rules.tried import Tried, best_first
 from profkit.timeline import region
 from profkit.ui.text import factor, factor_range, plural
 
@@ -148,20 +149,6 @@ class Estimate:
         return factor_range(self.likely, self.low, self.high)
 
 
-class Proven(Model, frozen=True):
-    """What an experiment gave: the measured factor of a kernel's time and its interval, by the
-    `switches` of `profkit try`."""
-
-    switches: tuple[str, ...]
-    speedup: Factor
-    low: Factor
-    high: Factor
-
-    def __str__(self) -> str:
-        words = f"{self.speedup:.2f}x [{self.low:.2f}, {self.high:.2f}]"
-        return f"proven {words} with {' + '.join(self.switches)}"
-
-
 @dataclass(frozen=True)
 class Finding:
     """A rule that fired on a kernel, or, without a `group`, on a timeline as a whole.
@@ -181,7 +168,7 @@ class Finding:
     first: until they are fixed, it says nothing.
     `possible` says that its conditions were not recorded, and recorded fixes speak for it.
     `similar` are recorded fixes of kernels like it, `standing` is the estimate whose place it takes
-    among those on its kernel (rules.memory); None for its own.
+    among those on its kernel (rules.memory); None for its own. `tried` is what its switches gave.
     """
 
     rule: Rule
@@ -204,7 +191,7 @@ class Finding:
     similar: Similar | None = None
     standing: Estimate | None = None
     facet_of: str = ""
-    proven: Proven | None = None
+    tried: Tried | None = None
 
     @property
     def finding(self) -> Finding:
@@ -294,6 +281,18 @@ class Finding:
         from profkit.report.summary import NAME_WIDTH  # listing rules needs no numpy
 
         return self.group.short_name(NAME_WIDTH) if self.group else "timeline"
+
+    def with_tried(self, rows: Iterable[Tried]) -> Finding:
+        """The finding with what the experiments on it gave: what these leave to do comes first."""
+        known = best_first(rows)
+        if not known:
+            return self
+        tried, names = known[0], {name for row in known for name in row.switches}
+        left = [name for name in self.switches if name not in names and not tried.is_proven]
+        measured = set(map(measure_action, self.switches))
+        others = (action for action in self.actions if action not in measured)
+        actions = (tried.step, *others, *map(measure_action, left[:1]))
+        return replace(self, tried=tried, actions=actions)
 
     def __repr__(self) -> str:
         number = f" {self.rank}" if self.rank else ""

@@ -253,10 +253,10 @@ def whole_gain(item: Finding) -> str:
 def item_gain(item: FindingGroup) -> str:
     """The speedup of all launches together from fixing all kernels of an item, `1.05x`; of a
     timeline from the lower estimate on: `1.01x to 73x`, and "" where only the ceiling is known.
-    What an experiment proved stands in its place."""
+    What an experiment gave stands in its place."""
     gained = item.best.estimate
-    if item.best.proven:
-        return str(item.best.proven)
+    if item.best.tried and item.best.tried.headline:
+        return item.best.tried.headline
     if not item.rank or not gained or item.best.is_ceiling:
         return ""
     if item.rule.about == "application":

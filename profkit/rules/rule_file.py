@@ -230,11 +230,8 @@ class Rule(RuleForm, frozen=True, kw_only=True, dict=True):
     ) -> tuple[str, ...]:
         """Those that apply to a compute capability, and to a kernel of these quantities."""
         suiting = (action for action in self.actions if action.suits(cc))
-        proof = [
-            f"Measure it: profkit try --switch {name} -- PROGRAM"
-            for name in self.switches_in(values or {})[:1]
-        ]
-        return (*(action.text for action in suiting if action.has_room(values or {})), *proof)
+        texts = (action.text for action in suiting if action.has_room(values or {}))
+        return (*texts, *map(measure_action, self.switches_in(values or {})[:1]))
 
     def switches_in(self, values: Mapping[str, float]) -> tuple[str, ...]:
         """The switches that exist for the framework of a program with these quantities."""
@@ -256,6 +253,11 @@ class Rule(RuleForm, frozen=True, kw_only=True, dict=True):
         others = filter(None, (self.flop, self.bound))
         names = (name for each in (*self.when, *self.formulas, *others) for name in each.names)
         return tuple(dict.fromkeys((*names, *self.evidence)))
+
+
+def measure_action(switch: str) -> str:
+    """The action that measures what a switch gives."""
+    return f"Measure it: profkit try --switch {switch} -- PROGRAM"
 
 
 def is_stall(name: str) -> bool:

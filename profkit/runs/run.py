@@ -16,7 +16,7 @@ import re
 import secrets
 import shutil
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -37,8 +37,17 @@ _NAME = re.compile(r"\d{8}T\d{6}Z-[0-9a-f]{6}")
 _OWN = re.compile(rf"(^|/)\.|^{re.escape(MANIFEST)}$")  # no files of a run
 PARTIAL = ".partial-"
 """How folders begin whose content is not finished."""
+RUNS_SCRIPTS = re.compile(r"python|torchrun|accelerate|deepspeed|mpirun|mpiexec|srun")
 _LOCK = ".lock"
 _SURELY_LOCKED = 3600.0  # s, chosen: a new draft is locked within milliseconds
+
+
+def program_name(words: Sequence[str]) -> str:
+    """The name of a program by its command: of its script without the suffix, Python's or a
+    launcher's, else of the program."""
+    name = Path(words[0]).name
+    scripts = (Path(word).stem for word in words if word.endswith(".py"))
+    return next(scripts, name) if RUNS_SCRIPTS.match(name) else name
 
 
 class Draft(Struct, frozen=True):

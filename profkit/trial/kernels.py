@@ -7,15 +7,16 @@ Those that change the rounding of results stand apart: they are combined last.
 from __future__ import annotations
 
 import time
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from profkit.capture.correctness import Declared
 from profkit.core.errors import TargetFailed, UsageError
 from profkit.core.fingerprint import Fingerprint
-from profkit.core.typed_file import File, Model
+from profkit.core.typed_file import File, Model, row_of
 from profkit.core.version import __version__
-from profkit.rules.finding import Proven
+from profkit.rules.tried import Tried
 from profkit.timing import measurement
 from profkit.timing.loaded import Declaration
 from profkit.timing.measurement import Tell, TimingPlan
@@ -129,13 +130,33 @@ def try_kernels(
     )
 
 
-def proven_gains(trial: KernelTrial) -> Mapping[str, Proven]:
-    """The largest proven gain by the category of findings that its switches are a fix of."""
-    gains: dict[str, Proven] = {}
-    for row in trial.proven:
-        for category in fixed_by(row.switches):
-            gains.setdefault(category, Proven(row.switches, row.speedup, row.low, row.high))
-    return gains
+def tried_rows(trial: KernelTrial) -> tuple[Tried, ...]:
+    """What was tried on the kernels, with what was reached together."""
+    together = (row for row in (trial.best, trial.rounding) if row)
+    proven = {row.switches: row for row in (*trial.proven, *together)}
+    return (
+        *(
+            row_of(
+                Tried,
+                row,
+                verdict="proven",
+                reason="" if row.changes == "nothing" else f"other {row.changes}",
+            )
+            for row in proven.values()
+        ),
+        *(Tried(verdict="no gain", switches=tuple(name.split("+"))) for name in trial.idle),
+        *(Tried(verdict="slower", switches=tuple(name.split("+"))) for name in trial.slower),
+        *(Tried(verdict="failed", switches=(k,), reason=v) for k, v in trial.failed.items()),
+    )
+
+
+def tried_by_category(trial: KernelTrial) -> Mapping[str, Sequence[Tried]]:
+    """What was tried by the category of findings that its switches are a fix of."""
+    rows: dict[str, list[Tried]] = defaultdict(list)
+    for row in tried_rows(trial):
+        for category in fixed_by(row.switches) if len(row.switches) == 1 else ():
+            rows[category].append(row)
+    return rows
 
 
 def _gains(candidate: TimedCandidate) -> bool:

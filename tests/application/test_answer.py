@@ -19,7 +19,9 @@ from profkit.application.ranking import ranking
 from profkit.application.run import ApplicationRun, application
 from profkit.application.score import side_of
 from profkit.application.steps import steady_steps
+from profkit.application.tried import tried_rows
 from profkit.core.typed_file import encode
+from profkit.rules.known_trial import KnownTrial
 from profkit.timeline.events import Events
 from profkit.ui.terminal import document_terminal
 from tests.analysis.test_views import schema
@@ -151,10 +153,13 @@ def test_communication_comes_with_what_bytes_would_say() -> None:
 def test_a_proven_fix_leads_with_what_was_measured() -> None:
     run = recorded(program())
     program_tried = SimulatedProgram(gains={"tf32": 1.4})
-    proven = answer(replace(run, trial=program_tried.trial("tf32")))
+    trial = program_tried.trial("tf32")
+    run = replace(run, tried=KnownTrial(tried_rows(trial), "python train.py"))
+    proven = answer(run)
     first = proven.plan[0]
     assert first.switches[:1] == ("tf32",)
-    assert first.proven is not None
-    assert first.proven[1] < 1.4 < first.proven[2]
+    assert first.tried
+    assert (first.tried.low or 0) < 1.4 < (first.tried.high or 0)
     text = document_terminal(answer_document(proven, run, "run"), to_file=True)
-    assert re.search(r"1\. +proven 1\.\d+x \[1\.\d+, 1\.\d+\] ", text)
+    assert re.search(r"1\. +proven 1\.\d+x \[1\.\d+, 1\.\d+\] with tf32 ", text)
+    assert "to keep it: torch." in text

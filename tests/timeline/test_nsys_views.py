@@ -15,7 +15,7 @@ import jsonschema
 import pytest
 from markdown_it import MarkdownIt
 
-from profkit.application.timeline_view import timelines_text
+from profkit.application.timeline_view import Report, timelines_text
 from profkit.core.errors import UsageError
 from profkit.timeline.reader import read
 from profkit.timeline.redaction import scrub
@@ -43,7 +43,7 @@ def ask(path: Path, query: str) -> list[tuple[Any, ...]]:
 
 def shown(path: Path, format_name: str, *, with_host: bool = False) -> str:
     made = summarize_timeline(read(path))
-    return timelines_text([(made, ())], format_name, with_host=with_host, to_file=True)
+    return timelines_text([Report(made, ())], format_name, with_host=with_host, to_file=True)
 
 
 def validate(data: Any) -> None:
@@ -173,7 +173,7 @@ def test_json_keeps_its_schema(name: str) -> None:
 
 
 def test_several_exports_give_reports_of_the_same_shape() -> None:
-    reports = [(summary(name), ()) for name in RECORDED]
+    reports = [Report(summary(name), ()) for name in RECORDED]
     data = json.loads(timelines_text(reports, "json", with_host=False, to_file=True))
     validate(data)
     assert [report["report"]["kernel_launches"] for report in data["reports"]] == [5, 14]

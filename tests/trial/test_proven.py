@@ -56,8 +56,9 @@ def test_a_proven_cause_stands_before_every_estimate(tried: Path) -> None:
     items = json.loads(checklist("--format", "json", "--tried", str(tried)))["checklist"]
     assert estimated[0]["category"] == "tail_effect"
     assert items[0]["category"] == "occupancy_registers"
-    assert items[0]["proven"] == {
-        "switches": ["blocks-per-sm-4"], "speedup": 3.91, "low": 3.9, "high": 3.92
+    assert items[0]["tried"] == {
+        "verdict": "proven", "switches": ["blocks-per-sm-4"], "speedup": 3.91, "low": 3.9,
+        "high": 3.92, "reason": "", "keep": ["x"],
     }  # fmt: skip
     assert items[0]["estimated_speedup"] in {item["estimated_speedup"] for item in estimated}
     assert "proven 3.91x [3.90, 3.92] with blocks-per-sm-4" in checklist("--tried", str(tried))
@@ -66,5 +67,5 @@ def test_a_proven_cause_stands_before_every_estimate(tried: Path) -> None:
 def test_a_timeline_takes_no_trial_of_kernels(tried: Path) -> None:
     timeline = REPORT.parents[2] / "sdpa_s512_flash.sqlite"
     done = CliRunner().invoke(app, ["checklist", str(timeline), "--tried", str(tried)])
-    assert done.exit_code == 2
-    assert "--tried doesn't apply to a timeline" in done.output
+    assert done.exit_code == 5
+    assert "expected profkit.try/1; try again: profkit try -o FILE -- PROGRAM" in done.output

@@ -1,0 +1,117 @@
+"""A program's trial in the views of its run: causes carry what was measured of their switches."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+from typer.testing import CliRunner, Result
+
+from profkit.application.picks_file import PICKS, PicksFile
+from profkit.application.trial_file import TRIAL, TrialFile
+from profkit.commands.cli import app
+from profkit.core.typed_file import encode
+from profkit.runs.manifest import Manifest
+from tests.application.export import write_export
+from tests.application.test_answer import program
+from tests.conftest import scratch, written_once
+from tests.trial.simulated_program import SimulatedProgram
+
+TF32 = 'torch.set_float32_matmul_precision("high")'
+
+
+def trial(**facts: Any) -> TrialFile:
+    """One of train.py: TF32 is faster, BF16 wrong, a CUDA graph fails."""
+    simulated = SimulatedProgram(
+        gains={"tf32": 1.4, "bf16": 1.8},
+        moved={"bf16": 0.5},
+        failing={"cuda-graph": "RuntimeError: not permitted when stream is capturing"},
+    )
+    made = simulated.trial("tf32", "bf16", "cuda-graph", "compile", "gc-frozen")
+    return replace(made, **{"gpu": "NVIDIA H200", **facts})
+
+
+def _write(part: Path) -> None:
+    part.mkdir()
+    write_export(program(), part / "timeline.sqlite")
+    (part / PICKS).write_text(encode(PicksFile(explain=0.9)))
+    (part / "manifest.json").write_text(encode(Manifest(target="train", command="python")))
+    (part / TRIAL).write_text(encode(trial()))
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    """A run of train.py with its trial."""
+    shutil.copytree(written_once(scratch() / "tried_program", _write), tmp_path / "run")
+    return tmp_path / "run"
+
+
+def invoke(*words: object) -> Result:
+    return CliRunner().invoke(app, list(map(str, words)))
+
+
+def output(*words: object) -> str:
+    done = invoke(*words)
+    assert done.exit_code == 0, done.output
+    return " ".join(done.stdout.split())
+
+
+@pytest.mark.parametrize("verb", ["timeline", "checklist", "analyze"])
+def test_a_proven_cause_leads_with_what_to_write(verb: str, run: Path) -> None:
+    result = json.loads(output(verb, run, "--format", "json"))
+    first, *_, last = result["checklist"]
+    assert first["tried"]["switches"] == ["tf32"]
+    assert first["tried"]["low"] < 1.4 < first["tried"]["high"]
+    assert first["actions"][0] == f"Proven, to keep it: {TF32} (lower precision)"
+    assert last["tried"]["verdict"] == "changes results"
+    verdicts = {" ".join(row["switches"]): row["verdict"] for row in result["tried"]}
+    assert verdicts["cuda-graph"] == "failed"
+    for layout in ("terminal", "markdown"):
+        text = output(verb, run, "--format", layout).replace("\\_", "_")
+        assert text.index("proven 1.4") < text.index("Attention in several kernels")
+        assert "tried: changes results" in text
+        assert TF32 in text
+        assert "1.8" not in text.partition("Tried on")[2].partition("cuda-graph")[0]
+
+
+@pytest.mark.parametrize("verb", ["timeline", "report"])
+def test_the_page_has_the_table(verb: str, run: Path, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    words = ["--format", "html"] if verb == "timeline" else []
+    output(verb, run, *words, "-o", page)
+    text = page.read_text()
+    assert "proven 1.4" in text
+    assert "RuntimeError: not permitted when stream is capturing" in text
+    assert "python train.py" in text
+
+
+@pytest.mark.parametrize(
+    ("facts", "why"),
+    [
+        ({"command": ("python", "eval.py")}, "a trial of eval, not of train"),
+        ({"gpu": "NVIDIA L4"}, "a trial on NVIDIA L4, not on NVIDIA H200"),
+        ({"gpu": None}, "a trial on the CPU, not on NVIDIA H200"),
+    ],
+)
+def test_the_trial_of_another_program_is_not_applied(
+    facts: dict[str, Any], why: str, run: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "other.json").write_text(encode(trial(**facts)))
+    refused = invoke("timeline", run, "--tried", tmp_path / "other.json")
+    assert refused.exit_code == 2
+    assert f"{why}; give one of this program and GPU" in " ".join(refused.stderr.split())
+    shutil.copy(tmp_path / "other.json", run / TRIAL)
+    text = output("checklist", run)
+    assert f"try.json is left out: {why}" in text
+    assert "proven" not in text
+
+
+def test_where_the_program_is_not_recorded_that_is_said(run: Path, tmp_path: Path) -> None:
+    shutil.copy(run / "timeline.sqlite", tmp_path / "alone.sqlite")
+    text = output("timeline", tmp_path / "alone.sqlite", "--tried", run / TRIAL)
+    assert "proven 1.4" in text
+    assert "Tried on `python train.py`: whether alone.sqlite is of it is not recorded" in text
