@@ -6,7 +6,6 @@ from functools import cached_property
 from pathlib import Path
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from profkit.analysis.report import Report, load
 from profkit.analysis.run_files import SUFFIXES
@@ -23,7 +22,6 @@ from profkit.application.ranking import Ranking, ranking
 from profkit.application.ranks import Ranks, ranks_of
 from profkit.application.steps import Steps, steady_steps
 from profkit.application.steps import first_rank as first_rank
-from profkit.application.tried import program_trial
 from profkit.core.errors import BadInput
 from profkit.core.integrity import check_unchanged
 from profkit.core.typed_file import read_file
@@ -83,11 +81,10 @@ class ApplicationRun(Struct, frozen=True, eq=False, dict=True):
         return self.kernel_share / known if self.named is not self.events and known else 1.0
 
 
-def read_run(folder: Path, tried: Path | None = None) -> ApplicationRun:
-    """The application of a run, with the trial in a file, or that in the run.
+def read_run(folder: Path) -> ApplicationRun:
+    """The application of a run, without what was tried.
 
-    Raises UsageError for the trial of another program, BadInput for a run of another kind, and for
-    files that were changed or can't be read.
+    Raises BadInput for a run of another kind, and for files that were changed or can't be read.
     """
     if not is_application(folder):
         raise BadInput(f"{folder}: not a run of `profkit profile --app`", "check the path")
@@ -97,8 +94,7 @@ def read_run(folder: Path, tried: Path | None = None) -> ApplicationRun:
     named = read(folder / NODES) if (folder / NODES).is_file() else events
     reports = sorted(each for each in folder.iterdir() if each.suffix in SUFFIXES)
     report = load(reports[0]) if reports else None
-    run = application(read_manifest(folder).target, events, named, file, report)
-    return replace(run, tried=program_trial(folder, (gpu.name for gpu in events.gpus), tried))
+    return application(read_manifest(folder).target, events, named, file, report)
 
 
 def application(

@@ -200,9 +200,9 @@ def _timelines(
         raise UsageError(message, "leave them out")
     from profkit.application.causes import with_findings
     from profkit.application.timeline_view import Report, timelines_text
-    from profkit.application.tried import program_trial
     from profkit.commands.reading import read_timeline
     from profkit.rules.rule_file import shipped_rules
+    from profkit.trial.of_program import program_trial
 
     rules = advice.rules or shipped_rules()
     reports = []

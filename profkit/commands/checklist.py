@@ -84,10 +84,10 @@ def _of_timeline(
     """The checklist of the application in a timeline; as JSON all of the timeline's."""
     from profkit.application.causes import with_findings
     from profkit.application.timeline_view import Report, findings_text, timelines_text
-    from profkit.application.tried import program_trial
     from profkit.commands.reading import read_timeline
     from profkit.rules.checklist import WORTH_ACTING
     from profkit.rules.rule_file import shipped_rules
+    from profkit.trial.of_program import program_trial
     from profkit.ui.text import plural
 
     events = read_timeline(path)

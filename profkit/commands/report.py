@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from profkit.commands.groups import Advice, Number, RuleOptions
 from profkit.commands.kinds import ReportFile, Trial
 from profkit.commands.options import put, say, warn
@@ -76,8 +78,11 @@ def page_of(
         from profkit.application.answer import answer
         from profkit.application.run import read_run
         from profkit.page.application import application_section, page_without_report
+        from profkit.trial.of_program import program_trial
 
-        run = read_run(path, tried)
+        run = read_run(path)
+        gpus = (gpu.name for gpu in run.events.gpus)
+        run = replace(run, tried=program_trial(path, gpus, tried))
         if run.report is None:
             return page_without_report(run)
         application = application_section(run, answer(run))

@@ -46,9 +46,9 @@ def timeline(
     from profkit.analysis.run_files import one_timeline
     from profkit.application.application import application_result, read_application
     from profkit.application.picks_file import NODES, picks_of
-    from profkit.application.tried import program_trial
     from profkit.application.view import application_document
     from profkit.commands.reading import read_timeline, whole
+    from profkit.trial.of_program import program_trial
 
     whole(path)
     explained = 1.0 if explain in {"100%", "1"} else share(explain, "--explain", "90% or 0.9")

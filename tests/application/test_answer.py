@@ -19,10 +19,10 @@ from profkit.application.ranking import ranking
 from profkit.application.run import ApplicationRun, application
 from profkit.application.score import side_of
 from profkit.application.steps import steady_steps
-from profkit.application.tried import tried_rows
 from profkit.core.typed_file import encode
 from profkit.rules.known_trial import KnownTrial
 from profkit.timeline.events import Events
+from profkit.trial.of_program import tried_rows
 from profkit.ui.terminal import document_terminal
 from tests.analysis.test_views import schema
 from tests.application.synthetic import MS, US, Host, Recording
