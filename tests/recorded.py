@@ -1,4 +1,5 @@
-"""Reports are read and summarized once a process, whatever verbs and tests ask for them.
+"""Reports are read and summarized once a process, whatever verbs and tests ask for them, and what
+their samples say and who is to blame is looked up once.
 
 The vendor's reader frees nothing of a report that it has read, about 25 MB a launch: a test that
 runs three verbs on one file would hold it three times, and so would a copy in another folder.
@@ -9,16 +10,21 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 from collections.abc import Callable, Hashable, Iterator
+from functools import wraps
 from pathlib import Path
+from typing import Any
 
 import pytest
 from msgspec import structs
 
 from profkit.analysis import report
+from profkit.analysis.report import Report
+from profkit.report.action import has_reader
 from profkit.report.framing import check
 from profkit.report.quantities import Quantities, evaluate
 from profkit.report.reader import RawReport, Request, read
-from profkit.report.summary import ReportSummary, summarize
+from profkit.report.summary import LaunchSummary, ReportSummary, summarize
+from profkit.rules.samples import SAMPLED_FROM
 from tests import forks
 
 
@@ -28,6 +34,8 @@ def reports_are_read_once() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         for function in (once.read, once.evaluate, once.summarize):
             patch.setattr(report, function.__name__, function)
+        for name in ("_read_samples", "_blame"):
+            patch.setattr(Report, name, _once_a_launch(getattr(Report, name)))
         forks.patches.append(patch)
         yield
 
@@ -63,3 +71,22 @@ class _Once:
         if id(quantities) not in self._summaries:
             self._summaries[id(quantities)] = self._summarize(raw, quantities)
         return structs.replace(self._summaries[id(quantities)], path=str(raw.path))
+
+
+def _once_a_launch(look_up: Callable[..., Any]) -> Callable[..., Any]:
+    """A method of a report that looks up what depends on the launches, their share and their
+    machine code alone."""
+    known: dict[Hashable, Any] = {}
+
+    @wraps(look_up)
+    def once(own: Report, launch: LaunchSummary, *asked: Any, **more: Any) -> Any:
+        shares = [group.share for group in own.summary.groups if group.typical.index == launch.index]
+        actions = tuple(map(id, own._raw.actions))  # kept, so no id comes again
+        counted = launch.get(SAMPLED_FROM) > 0
+        wanted = *map(tuple, asked), *more.items()
+        key = (actions, launch.index, *shares, counted, has_reader(), wanted)
+        if key not in known:
+            known[key] = look_up(own, launch, *asked, **more)
+        return known[key]
+
+    return once
