@@ -19,7 +19,8 @@ from msgspec import structs
 
 from profkit.analysis import report
 from profkit.analysis.report import Report
-from profkit.report.action import has_reader
+from profkit.report import counter_free
+from profkit.report.action import Action, has_reader
 from profkit.report.framing import check
 from profkit.report.quantities import Quantities, evaluate
 from profkit.report.reader import RawReport, Request, read
@@ -34,6 +35,7 @@ def reports_are_read_once() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         for function in (once.read, once.evaluate, once.summarize):
             patch.setattr(report, function.__name__, function)
+        patch.setattr(counter_free, "read", once.read)
         for name in ("_read_samples", "_blame"):
             patch.setattr(Report, name, _once_a_launch(getattr(Report, name)))
         forks.patches.append(patch)
@@ -45,7 +47,8 @@ class _Once:
 
     def __init__(self) -> None:
         self._read, self._evaluate, self._summarize = read, evaluate, summarize
-        self._raws: dict[bytes, RawReport] = {}
+        self._raws: dict[Hashable, RawReport] = {}
+        self._actions: dict[bytes, tuple[Action, ...]] = {}
         self._quantities: dict[Hashable, Quantities] = {}
         self._summaries: dict[int, ReportSummary] = {}
 
@@ -54,9 +57,12 @@ class _Once:
     ) -> RawReport:
         if not path.is_file():
             return self._read(path, request, progress)
-        key = hashlib.sha256(path.read_bytes()).digest()
+        content = hashlib.sha256(path.read_bytes()).digest()
+        key = content, repr(request)
         if key not in self._raws:
-            self._raws[key] = self._read(path, request, progress)
+            raw = self._read(path, request, progress)
+            actions = self._actions.setdefault(content, raw.actions)  # they keep machine code
+            self._raws[key] = dataclasses.replace(raw, actions=actions)
             return self._raws[key]
         framing = check(path)  # against the manifest beside it, too
         return dataclasses.replace(self._raws[key], path=path, framing=framing)
@@ -80,7 +86,9 @@ def _once_a_launch(look_up: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(look_up)
     def once(own: Report, launch: LaunchSummary, *asked: Any, **more: Any) -> Any:
-        shares = [group.share for group in own.summary.groups if group.typical.index == launch.index]
+        shares = [
+            group.share for group in own.summary.groups if group.typical.index == launch.index
+        ]
         actions = tuple(map(id, own._raw.actions))  # kept, so no id comes again
         counted = launch.get(SAMPLED_FROM) > 0
         wanted = *map(tuple, asked), *more.items()

@@ -205,13 +205,12 @@ class Program:
         self._file = file
         self._kind = kind
         self._sources = sources
-        self._launches: list[bytes] = []
+        self._launches: dict[bytes, int] = {}
         self._answers: dict[tuple[str, int, int], Any] = {}
 
     def add(self, code: bytes) -> int:
-        """Add a launch by the fields that name its code; gives its place."""
-        self._launches.append(code)
-        return len(self._launches) - 1
+        """Add a launch by the fields that name its code; gives the place of that code."""
+        return self._launches.setdefault(code, len(self._launches))
 
     def answer(self, question: str, place: int, address: int) -> Any:
         """What the vendor's reader answers for an instruction of a launch; None without an answer.
@@ -236,7 +235,8 @@ class Program:
         """
         sources = list(self._file.sources(self._sources))
         together = [sources] if self._kind is Kind.kernel else [[each] for each in sources]
-        return [Opened(self._file.path, self._kind, each, self._launches, ()) for each in together]
+        launches = list(self._launches)
+        return [Opened(self._file.path, self._kind, each, launches, ()) for each in together]
 
     @cached_property
     def debug_information(self) -> float:

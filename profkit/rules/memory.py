@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Literal
 
-from profkit.core.expression import parse
+from profkit.core.expression import Expression, parse
 from profkit.core.text_files import shipped_text
 from profkit.core.typed_file import Count, Model, Share
 from profkit.rules.headroom import Factor
@@ -198,12 +198,17 @@ def features(values: Mapping[str, float], names: tuple[str, ...]) -> Column:
     """The features of a kernel by its quantities; NaN for what was not recorded."""
     import numpy as np
 
-    formulas = [parse(name) for name in names]
+    formulas = _formulas(names)
     used = {name for formula in formulas for name in formula.names}
     known = {name: np.array(values.get(name, math.nan)) for name in used}
     with np.errstate(all="ignore"):
         row = np.array([float(formula(known)) for formula in formulas])
     return np.where(np.isfinite(row), row, math.nan)
+
+
+@cache
+def _formulas(names: tuple[str, ...]) -> tuple[Expression, ...]:
+    return tuple(map(parse, names))
 
 
 @cache

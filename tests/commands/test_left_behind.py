@@ -40,6 +40,13 @@ def repeated(name: str, copies: int, file: Path) -> int:
 
 
 @pytest.fixture(scope="module")
+def packed_report(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int]:
+    """A report of 65 launches, which takes a second to read, and its plain size."""
+    report = tmp_path_factory.mktemp("packed") / "x.ncu-repz"
+    return report, repeated("known", 5, report)
+
+
+@pytest.fixture(scope="module")
 def long_report(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int]:
     """A report of 260 launches, which takes seconds to read, and its plain size."""
     report = tmp_path_factory.mktemp("long") / "x.ncu-repz"
@@ -97,9 +104,9 @@ def held_by(process: int, folder: Path) -> list[Path]:
 
 @pytest.mark.parametrize("number", SIGNALS)
 def test_no_signal_to_analyze_leaves_an_unpacked_report(
-    number: signal.Signals, long_report: tuple[Path, int], tmp_path: Path
+    number: signal.Signals, packed_report: tuple[Path, int], tmp_path: Path
 ) -> None:
-    report, size = long_report
+    report, size = packed_report
     command = start(("-m", "profkit", "analyze", report), tmp_path, subprocess.DEVNULL)
     wait_until(lambda: held_by(command.pid, tmp_path / "tmp"))
     unpacked = held_by(command.pid, tmp_path / "tmp")[-1]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from profkit.rules.score_change import change
+from tests.conftest import NIGHTLY
 
 
 def test_the_interval_covers_the_true_change_of_families_drawn_at_random() -> None:
@@ -12,7 +13,7 @@ def test_the_interval_covers_the_true_change_of_families_drawn_at_random() -> No
     rng = np.random.default_rng(7)
     covered: list[bool] = []
     too_narrow: list[bool] = []
-    for _ in range(200):
+    for _ in range(200 if NIGHTLY else 60):
         sizes = rng.integers(1, 6, 40)
         moved = rng.choice([1, 0, -1], 40, p=[0.3, 0.6, 0.1])
         differences = np.repeat(moved, sizes).tolist()
