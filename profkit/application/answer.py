@@ -65,10 +65,12 @@ _ROUNDING = 1e-6  # of the step, chosen: what is left of sums of shares
 
 
 class StepFacts(Model, frozen=True, kw_only=True):
-    """The steps: how they were found, seconds of the median one, its middle half, warm-up left
-    out; `unprofiled` are seconds without a profiler, to which ceilings scale the host's times."""
+    """The steps, or repetitions (`unit`): how they were found, seconds of the median one, its
+    middle half, warm-up left out; `unprofiled` are seconds without a profiler, to which ceilings
+    scale the host's times."""
 
     basis: str
+    unit: str
     count: Count
     seconds: float
     low: float
@@ -212,6 +214,7 @@ class _Reader:
             ranks=len(run.ranks.steps),
             steps=StepFacts(
                 basis=str(parts.steps.basis),
+                unit=parts.steps.basis.unit,
                 count=len(parts.wall),
                 seconds=self._step,
                 low=low,

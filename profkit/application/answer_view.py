@@ -41,7 +41,7 @@ def answer_document(
         doc.Heading(title := _title(answer), 1),
         doc.Lines(tuple(_facts(answer, run))),
         doc.Table(
-            "What a step is made of",
+            f"What a {answer.steps.unit} is made of",
             _COLUMNS,
             tuple(cells for _, cells in rows),
             _NOTE,
@@ -74,7 +74,8 @@ def _facts(answer: Answer, run: ApplicationRun) -> Iterator[str]:
     """The step's time, how it was found, and what was left out."""
     steps = answer.steps
     yield (
-        f"Step {number(steps.seconds, 's')} (median of {plural(steps.count, 'step')}; middle half "
+        f"{steps.unit.capitalize()} {number(steps.seconds, 's')} (median of "
+        f"{plural(steps.count, steps.unit)}; middle half "
         f"{number(steps.low, 's')} to {number(steps.high, 's')}), by {literal(steps.basis)}"
     )
     if answer.ranks > 1:

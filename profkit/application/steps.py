@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace as replace_fields
 from enum import Enum
 
 import numpy as np
@@ -19,7 +20,7 @@ from profkit.application.cuda_calls import ALLOCATION, WORDS
 from profkit.application.kernel_kinds import OPTIMIZER
 from profkit.application.nccl_calls import joined
 from profkit.application.repetition import Integers, Mask, Repetition, measured, repetition
-from profkit.application.work import KERNEL, MEMORY, Work, kernels_of, processes, work_of
+from profkit.application.work import KERNEL, MEMORY, Work, dense, kernels_of, processes, work_of
 from profkit.core.errors import UsageError
 from profkit.timeline import intervals
 from profkit.timeline.events import Events, Ranges, Times
@@ -42,6 +43,9 @@ _SPANNED = 0.5, 0.8  # least share of submitted work in ranges of a step's name,
 _RUNS_WITHIN = 0.5
 """Share of the time of submitted work that runs within the steps; chosen: most of it. 0.75 and more
 in recorded programs on an H200, 0.25 and less where copies run ahead of kernels."""
+_UPDATES = 2  # rank of optimizers: see `repetition.repetition`
+_MORE_EXPLAINED = 0.1  # share of launches, of repetitions that are alike; chosen
+_SAME_NAMES = 0.9  # `fit` of repetitions by names alone, chosen: data changes a tenth of a step
 _STEP_WORDS = re.compile(r"step|iter|batch|token|frame|request", re.IGNORECASE)
 _NUMBER = re.compile(r"\d+")
 _PREPARING = {
@@ -62,13 +66,20 @@ class BasisKind(Enum):
 class StepBasis(Struct, frozen=True):
     """What steps are found by: the name of an NVTX range, or the launches of a repetition.
 
-    `is_limited`: of more than MOST_STEPS the last ones.
+    `is_limited`: of more than MOST_STEPS the last ones. `is_step`: a range or an optimizer says
+    that it is a whole step; any other repetition may be a part of one, or several.
     """
 
     kind: BasisKind
     range: str = ""
     launches: int = 0
     is_limited: bool = False
+    is_step: bool = True
+
+    @property
+    def unit(self) -> str:
+        """What is repeated, in a word."""
+        return "step" if self.is_step else "repetition"
 
     def __str__(self) -> str:
         if self.kind is BasisKind.whole:
@@ -234,7 +245,7 @@ def _steps_of(program: _Program, nvtx: str | None) -> Steps | None:
     return (
         _by_range(program, PROFILER_STEP)
         or _by_likely_range(program, sequence, _SPANNED[0], _STEP_WORDS)
-        or _by_pattern(program, sequence)
+        or _by_pattern(program, *_repeating(program, sequence))
         or _by_likely_range(program, sequence, _SPANNED[1], re.compile(""))
         or _whole(program)
     )
@@ -309,14 +320,57 @@ def _ranks(events: Events, work: Work) -> npt.NDArray[np.int8]:
     ranks = np.zeros(len(work), dtype=np.int8)
     kernels, memory = work.table == KERNEL, work.table == MEMORY
     if optimizers.any():
-        ranks[kernels] = 2 * optimizers[work.row[kernels]]
+        ranks[kernels] = _UPDATES * optimizers[work.row[kernels]]
     if exchanges.any():
         ranks[memory] = exchanges[events.memory_operations.kind[work.row[memory]]]
     return ranks
 
 
-def _by_pattern(program: _Program, sequence: _Sequence) -> Steps | None:
+def _repeating(program: _Program, sequence: _Sequence) -> tuple[_Sequence, Repetition | None]:
+    """What repeats: launches, or kernels of the same names where the sizes of data change what is
+    launched, and repetitions of sizes would be some of steps, or several steps."""
     pattern = repetition(sequence.symbol, sequence.rank)
+    by_name = _sequence(program.events, _without_sizes(program.events, program.work))
+    if len(by_name.rank) == len(sequence.rank):
+        return sequence, pattern
+    plain = repetition(by_name.symbol, by_name.rank)
+    if plain is None or (pattern and not _is_better(_End(by_name, plain), _End(sequence, pattern))):
+        return sequence, pattern
+    return by_name, plain
+
+
+class _End(Struct, frozen=True, eq=False):
+    """A pattern in its sequence."""
+
+    sequence: _Sequence
+    pattern: Repetition
+
+    @property
+    def rank(self) -> int:
+        """How much speaks for the end of a whole step in all of its repetitions."""
+        return int(self.sequence.rank[self.pattern.constant].max(initial=0))
+
+
+def _is_better(plain: _End, sized: _End) -> bool:
+    """Whether the repetition of names is a step rather than that of launches: it explains more, or
+    ends as a step does and is shorter or more regular."""
+    if plain.pattern.coverage > sized.pattern.coverage + _MORE_EXPLAINED:
+        return True
+    repeats = len(plain.pattern.alike) >= 1.5 * len(sized.pattern.alike)  # chosen: two of each
+    is_regular = plain.pattern.alike.mean() > sized.pattern.alike.mean() + _MORE_EXPLAINED
+    ends = plain.rank > 0 and plain.rank >= sized.rank
+    return ends and plain.pattern.fit >= _SAME_NAMES and (repeats or is_regular)
+
+
+def _without_sizes(events: Events, work: Work) -> Work:
+    """Work whose kernels are equal by name, whatever their launch configuration."""
+    symbol = work.symbol.astype(np.int64) + len(events.kernel_names)
+    kernels = work.table == KERNEL
+    symbol[kernels] = events.kernels.name[work.row[kernels]]
+    return replace_fields(work, symbol=dense(symbol))
+
+
+def _by_pattern(program: _Program, sequence: _Sequence, pattern: Repetition | None) -> Steps | None:
     if pattern is None:
         return None
     pattern = _paused(sequence, pattern) or _turned(sequence, pattern)
@@ -327,7 +381,8 @@ def _by_pattern(program: _Program, sequence: _Sequence) -> Steps | None:
     calls = sequence.call_start[marks]
     starts = _starts(program.work, sequence.start[marks], calls)
     low = _after_slow(np.diff(starts), pattern.alike, low, high)
-    basis = StepBasis(BasisKind.pattern, launches=_launches(sequence, pattern))
+    is_step = _End(sequence, pattern).rank == _UPDATES
+    basis = StepBasis(BasisKind.pattern, launches=_launches(sequence, pattern), is_step=is_step)
     first = int(marks[low])
     before = int((sequence.start[:first] >= 0).sum())
     begin = int(sequence.call_start[0])

@@ -29,7 +29,6 @@ from profkit.timeline.lost_work import unrecorded
 from profkit.ui import document as doc
 from profkit.ui.text import extent, literal, number, percent, plural
 
-_FEWEST_LAUNCHES = 2  # of a step that may be a part of one; chosen: a loop of one or two kernels
 _FEW = 5  # steps, below which the range is shown, not quartiles; chosen
 _NAMED = 3  # fixes, causes and copies in the conclusion, chosen: the tables have the rest
 _OF_KERNELS = "saved_by_kernels"  # by 10%, assumed without a profile: no figure for a headline
@@ -52,10 +51,11 @@ def application_document(
     first, *others = application.processes
     rows = table(first)
     unit, scale = ("ms", 1e3) if first.mean >= 1e-3 else ("µs", 1e6)  # so that 0.1% has a digit
+    repeated = first.steps.basis.unit
     headline = _headline(first)
     parts = doc.Table(
-        f"What a step is made of{_whose(application)}",
-        ("Part", f"{unit}/step", "Share", "Hidden", "Count"),
+        f"What a {repeated} is made of{_whose(application)}",
+        ("Part", f"{unit}/{repeated}", "Share", "Hidden", "Count"),
         tuple(_cells(row, scale) for row in rows),
         _NOTE,
         words=1,
@@ -99,7 +99,8 @@ def _headline(process: Process) -> str:
     if high - low > 0.001 * middle:  # as shown
         words = "" if few else "quartiles "
         spread = f" (median; {words}{number(low, 's')} to {number(high, 's')})"
-    return f"{number(middle, 's')} per step{spread}, {plural(len(wall), 'step')}"
+    unit = process.steps.basis.unit
+    return f"{number(middle, 's')} per {unit}{spread}, {plural(len(wall), unit)}"
 
 
 def _conclusion(application: Application) -> Iterator[doc.Row]:
@@ -263,10 +264,10 @@ def notes(application: Application) -> Iterator[str]:
             f'a step is from one range "{basis.range}" to the next: '
             f"{percent(first.steps.outside)} of its GPU work is submitted outside of that range"
         )
-    if basis.kind is BasisKind.pattern and basis.launches <= _FEWEST_LAUNCHES:
+    if not basis.is_step:
         yield (
-            f"a step is {plural(basis.launches, 'launch')}, as nothing else separates launches: "
-            "name a step's NVTX range with --nvtx"
+            f"a repetition of {plural(basis.launches, 'launch')} may be a part of a step, or "
+            "several: no range or optimizer ends it; name a step's NVTX range with --nvtx"
         )
     if len(first.steps) == 1 and first.steps.basis.kind is BasisKind.whole:
         yield "no step was found: name its NVTX range with --nvtx, or record more of them"

@@ -371,7 +371,71 @@ def test_a_loop_that_nothing_separates_asks_for_a_range() -> None:
     application = read_application(loop(loop_of_one_kernel, 8).events())
     assert application.processes[0].steps.basis.launches == 1
     text = document_markdown(application_document(application, "x.sqlite"))
-    assert "a step is 1 launch, as nothing else separates launches: name" in text
+    assert "a repetition of 1 launch may be a part of a step, or several" in text
+    assert "20.00 µs per repetition" in text
+
+
+def of_sizes(host: Host, number: int) -> None:
+    """A batch of one of four sizes, by which kernels are launched with other grids."""
+    size = 10 + 7 * (number % 4)
+    host.copy(10 * US, size << 20)
+    for layer in range(6):
+        for name in ("norm()", "qkv()", "attention()", "mlp()"):
+            host.launch(name, size * US, grid=(size * (layer % 2 + 1), 1, 1))
+    host.copy(2 * US, 8 * size, source=DEVICE)
+    host.synchronize()
+
+
+def test_sizes_of_data_that_recur_do_not_make_a_step_of_several() -> None:
+    steps = only(steady_steps(loop(of_sizes, 32).events()))
+    assert str(steps.basis) == "repeating pattern of 26 launches"
+    assert len(steps) >= 30
+
+
+def test_sizes_of_data_that_never_recur_do_not_hide_steps() -> None:
+    def step(host: Host, number: int) -> None:
+        host.copy(10 * US, 1 << 20)
+        for _ in range(3):
+            host.launch("k()", 20 * US, grid=(40, 1, 1))
+        for name in "abcdefgh":
+            host.launch(f"{name}()", 20 * US, grid=(number + 1, 1, 1))
+        host.copy(2 * US, 8, source=DEVICE)
+
+    steps = only(steady_steps(loop(step, 24).events()))
+    assert str(steps.basis) == "repeating pattern of 13 launches"
+    assert len(steps) >= 20
+
+
+def test_a_cycle_over_grids_is_a_repetition_of_its_own() -> None:
+    """Levels of a multigrid solver: the same kernels, of other sizes."""
+
+    def step(host: Host, _: int) -> None:
+        for level in range(5):
+            for name in ("smooth()", "residual()", "restrict()"):
+                host.launch(name, 20 * US, grid=(256 >> level, 1, 1))
+
+    steps = only(steady_steps(loop(step, 24).events()))
+    assert str(steps.basis) == "repeating pattern of 15 launches"
+
+
+def test_only_a_range_or_an_optimizer_says_that_a_repetition_is_a_step() -> None:
+    assert only(steady_steps(training(nvtx="step"))).basis.unit == "step"
+
+    def substeps(host: Host, number: int) -> None:
+        for _ in range(20):
+            for name in ("force()", "drift()", "kick()"):
+                host.launch(name, 5 * US)
+        if number < 3:
+            host.copy(2 * US, 8, source=DEVICE)
+
+    steps = only(steady_steps(loop(substeps, 12).events()))
+    assert (steps.basis.launches, steps.basis.unit) == (3, "repetition")
+
+    def updating(host: Host, number: int) -> None:
+        substeps(host, number)
+        host.launch("multi_tensor_apply_kernel<FusedAdamMathFunctor>()", 30 * US)
+
+    assert only(steady_steps(loop(updating, 12).events())).basis.unit == "step"
 
 
 def test_three_equal_steps_are_longer_than_their_layers() -> None:
