@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -18,6 +18,7 @@ from profkit.trial.run import WALL, Result
 from profkit.trial.search import THRESHOLDS, Evidence
 
 _ROUNDS = THRESHOLDS.blocks
+_NO_TIME = "no time was left"
 
 RunWith = Callable[[str, Mapping[str, str]], Result]
 """Runs a program with variables; the name is what is told of the run."""
@@ -62,12 +63,12 @@ class _Runs:
         started = time.monotonic()
         self._run(UNCHANGED)
         seconds = time.monotonic() - started
-        problem = self.faults.get(UNCHANGED) or self._unseen()
+        fault = self.faults.get(UNCHANGED) or self._unseen()
         fitting = int((left() + seconds) / (_ROUNDS * seconds)) - 1
         names = list(PERTURBATIONS)[: max(fitting, 0)]
-        if problem or not names:
-            return replace(trial, unperturbed=(problem or "no time was left to perturb launches",))
-        self.faults = {name: "no time was left" for name in PERTURBATIONS if name not in names}
+        if fault or not names:
+            fault = fault or _NO_TIME
+            return replace(trial, unperturbed=(f"no launch was perturbed: {fault}",))
         order, interrupted = [UNCHANGED, *names], False
         try:
             for name in [*names, *order[::-1], *order]:  # rounds of A B B A A B
@@ -75,10 +76,15 @@ class _Runs:
                     self._run(name)
         except KeyboardInterrupt:
             interrupted = True
+        self.faults |= {name: _NO_TIME for name in PERTURBATIONS if name not in self.records}
+        left_out = [f"{name}: {fault}" for name, fault in self.faults.items()]
+        graphs = self.records[UNCHANGED][0].graphs
+        if graphs:
+            left_out.append(f"{graphs} launches of CUDA graphs, whose kernels are not timed")
         return replace(
             trial,
             kernels=responses(self.records, self.faults),
-            unperturbed=tuple(self._unperturbed()),
+            unperturbed=tuple(left_out),
             interrupted=interrupted,
         )
 
@@ -90,19 +96,20 @@ class _Runs:
         result = self._run_with(
             f"launches {name}", recording(self._library, name, place, self._environment)
         )
-        fault = self._fault(result)
+        records.append(read_launches(place))
+        fault = self._fault(result) or records[-1].problem
         if fault:
             self.faults[name] = fault
-        records.append(read_launches(place))
 
     def _fault(self, result: Result) -> str:
-        unchanged = self._evidence.unchanged
         if result.failure:
             return f"its run failed: {result.failure}"
+        unchanged = self._evidence.unchanged
         line = checks.missing_output(unchanged, result)
         if line:
             return f"its output lacks: {line}"
-        judgment = checks.judged(unchanged, (), [result], {"nothing"})
+        printed = [replace(run, results={}, printed=run.results) for run in (*unchanged, result)]
+        judgment = checks.judged(printed[:-1], (), printed[-1:], {"nothing"})
         return "" if judgment is None or judgment.is_same else "it printed other numbers"
 
     def _unseen(self) -> str:
@@ -110,14 +117,4 @@ class _Runs:
         (record,) = self.records[UNCHANGED]
         if any(each.times for each in record.kernels.values()):
             return ""
-        return record.problem or "no launch of a kernel was seen, so none was perturbed"
-
-    def _unperturbed(self) -> Iterator[str]:
-        """What was not possible."""
-        for name, records in self.records.items():
-            problem = next((each.problem for each in records if each.problem), "")
-            if problem:
-                yield f"{name}: {problem}"
-        graphs = self.records[UNCHANGED][0].graphs
-        if graphs:
-            yield f"{graphs} launches of CUDA graphs, whose kernels are not timed"
+        return "no launch of a kernel was seen"

@@ -42,7 +42,8 @@ def responses(
     """The responses of the kernels that take most of the time; `faults` are reasons for which a
     perturbation says nothing."""
     first = runs[UNCHANGED][0].kernels
-    means = {key: statistics.fmean(each.times) for key, each in first.items() if each.times}
+    times = {key: _times(runs[UNCHANGED][0], key) for key in first}
+    means = {key: statistics.fmean(each) for key, each in times.items() if each}
     totals = {key: mean * first[key].launches for key, mean in means.items()}
     total = sum(totals.values())
     chosen = sorted(totals, key=lambda key: -totals[key])[:_MOST]
@@ -96,7 +97,7 @@ def _reason(records: Sequence[LaunchRecord], key: Key, mean: float) -> str:
     """Why a perturbation says nothing of a kernel."""
     seen = [record.kernels[key] for record in records if key in record.kernels]
     if not seen:
-        return next((r.problem for r in records if r.problem), "not launched so in its runs")
+        return "not launched so in its runs"
     if seen[0].left:
         return seen[0].left
     if any(each.refused for each in seen):

@@ -236,7 +236,7 @@ static Context *context_of_thread(void) {
     }
     pthread_mutex_unlock(&lock);
     if (is_new) /* without the lock, as memory may be allocated once the device is idle */
-        context->problem = opened(context);
+        __atomic_store_n(&context->problem, opened(context), __ATOMIC_RELEASE);
     return context;
 }
 
@@ -326,8 +326,9 @@ static Kernel *kernel_of(const Call *call, const Context *context) {
     int is_due = index < FIRST || (index % STEP == 0 && index < FIRST + (SAMPLES - FIRST) * STEP);
     pthread_mutex_unlock(&lock);
     if (kernel && is_new)
-        kernel->left = plan(kernel, context, config);
-    return kernel && is_due && kernel->left && !*kernel->left ? kernel : NULL;
+        __atomic_store_n(&kernel->left, plan(kernel, context, config), __ATOMIC_RELEASE);
+    const char *left = kernel ? __atomic_load_n(&kernel->left, __ATOMIC_ACQUIRE) : NULL;
+    return is_due && left && !*left ? kernel : NULL; /* NULL while it is planned, too */
 }
 
 /* Has what is submitted to a stream from now on wait for what another one has. */
@@ -399,7 +400,8 @@ static int launch(Call *call) {
     Kernel *kernel = NULL;
     if (!driver.cuStreamIsCapturing(stream, &capturing) && !capturing) {
         context = context_of_thread();
-        kernel = context && !context->problem ? kernel_of(call, context) : NULL;
+        int is_open = context && !__atomic_load_n(&context->problem, __ATOMIC_ACQUIRE);
+        kernel = is_open ? kernel_of(call, context) : NULL;
         collect();
     }
     int status = kernel ? measured(call, context, kernel, stream)
