@@ -8,7 +8,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from typing import TYPE_CHECKING
 
@@ -83,8 +82,3 @@ if not TYPE_CHECKING:  # type checkers would take any name for one that it has
 
     def __dir__() -> list[str]:
         return sorted(__all__)
-
-    if os.environ.get("PROFKIT_ATTACH") == "1":  # before the program's first CUDA call
-        from profkit.callables.attachment import prepare_attachment
-
-        prepare_attachment()

@@ -24,7 +24,6 @@ from typing import Any, Unpack, overload
 from msgspec import UNSET
 
 from profkit.callables.arrays import dtype_of, framework, leaves
-from profkit.callables.attachment import prepare_attachment
 from profkit.callables.examination import Examination, Invocation, agreement, examine
 from profkit.callables.options import Keywords, Options, options_of
 from profkit.callables.recording import record
@@ -69,8 +68,6 @@ class MeasuredFunction:
     def __init__(self, function: Callable[..., Any], options: Options) -> None:
         update_wrapper(self, function)
         self._options = options
-        if options.ncu:
-            prepare_attachment()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Run:
         return measure_calls(invocations([self.__wrapped__], args, kwargs), self._options)
@@ -175,7 +172,7 @@ def measure_calls(calls: Sequence[Invocation], options: Options) -> Run:
     report = _timed(used, options, environment, declaration, checks, notes)
     recording = None
     if options.ncu:
-        recording = record(used[-1], partial(_wait, used[-1]), options, notes)
+        recording = record(used[-1], options)
     check = next((check for check in checks if check.name == calls[-1].name), None)
     return Run(report.title, check, report, recording, tuple(notes))
 

@@ -7,7 +7,6 @@ import shlex
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from profkit.callables.attachment import prepare_attachment
 from profkit.callables.calls import invocations, measure_calls
 from profkit.callables.options import options_of
 from profkit.callables.run import Run
@@ -27,8 +26,7 @@ _USAGE = "%%profkit [--ncu] [--reference NAME] [--samples N] [--name NAME] ..."
 
 
 def load(shell: InteractiveShell) -> None:
-    """Define the magics, and load ncu's injection library while CUDA has not started."""
-    prepare_attachment()
+    """Define the magics."""
 
     def line(line: str) -> Run | None:
         """Check and time an expression, in the notebook's names: `%profkit f(x)`."""

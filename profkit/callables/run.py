@@ -10,7 +10,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from profkit.callables.recording import Recording
 from profkit.capture.correctness import Status, Verdict
 from profkit.core.atomic_file import write_atomic
 from profkit.core.errors import EnvironmentProblem, TargetFailed, UsageError
@@ -48,7 +47,7 @@ class Run:
     name: str
     check: Verdict | None
     times: LatencyFile | None
-    recording: Recording | None = None
+    recording: Path | None = None
     notes: tuple[str, ...] = ()
 
     @property
@@ -100,11 +99,6 @@ class Run:
         return self.times.pairs[-1]
 
     @property
-    def recorded_by(self) -> str:
-        """How ncu recorded the call: "attach", "child process", or "" where it did not."""
-        return self.recording.mode if self.recording else ""
-
-    @property
     def remarks(self) -> Sequence[str]:
         """The notes, and what limits the validity of the times."""
         lines = self.times.warnings if self.times else ()
@@ -123,7 +117,7 @@ class Run:
                 f"{self.name}: nothing was recorded with ncu",
                 f"profkit.profile({self.name.split()[-1]}, ..., ncu=True)",
             )
-        return load(self.recording.folder)
+        return load(self.recording)
 
     @property
     def kernels(self) -> pd.DataFrame:
@@ -211,7 +205,7 @@ def _rows(run: Run) -> Iterator[doc.Row]:
     elif run.times:
         yield doc.Row("Check", "not checked: no reference=")
     if run.recording:
-        yield doc.Row("ncu", f"{run.recording.folder}, recorded by {run.recorded_by}")
+        yield doc.Row("ncu", f"{run.recording}, recorded in a child process")
 
 
 def _of_pair(pair: Pair, run: Run) -> Iterator[doc.Row]:

@@ -106,13 +106,6 @@ def command(tool: Tool, options: NcuOptions, report: Path, program: Sequence[str
     return [*words, *_filters(options), *program]
 
 
-def attaching(tool: Tool, options: NcuOptions, report: Path, process: int) -> list[str]:
-    """The command line that records what a living process does between the calls that its
-    injection library offers; raises as `command`."""
-    words = _collecting(tool, options, report)
-    return [*words, "--mode", "attach", "--process-id", str(process), *_filters(options)]
-
-
 def _collecting(tool: Tool, options: NcuOptions, report: Path) -> list[str]:
     """The words for what is collected, and where it goes."""
     words = [tool.path, "--force-overwrite", "--export", str(report), *collected(options)]

@@ -46,14 +46,11 @@ def is_secret(name: str, value: str) -> bool:
 
 
 def reduced_environment(keep: Collection[str] = ()) -> dict[str, str]:
-    """This process's variables without those that look secret; what is in `keep` stays.
-
-    PROFKIT_ATTACH is of this process alone.
-    """
+    """This process's variables without those that look secret; what is in `keep` stays."""
     return {
         name: value
         for name, value in os.environ.items()
-        if name != "PROFKIT_ATTACH" and (name in keep or not is_secret(name, value))
+        if name in keep or not is_secret(name, value)
     }
 
 

@@ -1,4 +1,4 @@
-"""A made GPU for tests: a driver library whose work is done at a time, and ncu's injection library.
+"""A made GPU for tests: a driver library whose work is done at a time.
 
 Work is submitted at once and done later, as on a GPU: who does not wait for it reads a wrong time.
 """
@@ -36,28 +36,11 @@ int cuDeviceGetAttribute(int *value, int code, int d) {
 int cuProfilerStart(void) { return 0; }
 int cuProfilerStop(void) { return 0; }
 """
-_INJECTION = r"""
-#include <stdio.h>
-#include <stdlib.h>
-static int line(const char *text) {
-    FILE *log = fopen(getenv("MADE_LOG"), "a"); fputs(text, log); fclose(log);
-    return getenv("MADE_STATUS") ? atoi(getenv("MADE_STATUS")) : 0;
-}
-int nvInjBeginProfiling(void *parameters) {
-    return *(size_t *)parameters == 16 ? line("begin\n") : 2;
-}
-int nvInjEndProfiling(void *parameters) { return line("end\n"); }
-"""
 
 
 def make_driver(folder: Path) -> Path:
     """The driver's library; load it with ctypes, and CUDA counts as started."""
     return _compiled(folder / "libcuda.so.1", _DRIVER)
-
-
-def make_injection(folder: Path) -> Path:
-    """ncu's injection library, which logs to $MADE_LOG and returns $MADE_STATUS."""
-    return _compiled(folder / "libcuda-injection.so", _INJECTION)
 
 
 def _compiled(library: Path, source: str) -> Path:

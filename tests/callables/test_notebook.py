@@ -24,7 +24,6 @@ def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         patch.setitem(sys.modules, "__main__", sys.modules["__main__"])  # the shell replaces it
         patch.setenv("IPYTHONDIR", folder)
         patch.setenv("PROFKIT_LOCK_DIR", folder)
-        patch.setenv("PROFKIT_ATTACH", "0")
         shell = InteractiveShell()
         shell.history_manager.enabled = False
         shell.run_cell("%load_ext profkit")

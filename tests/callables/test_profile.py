@@ -391,7 +391,7 @@ def test_a_run_shows_itself_alike_in_all_forms() -> None:
 
 def test_what_was_not_recorded_says_how_to_record_it() -> None:
     run = profkit.profile(plus_one, torch.zeros(4), **QUICK)
-    assert run.recorded_by == ""
+    assert run.recording is None
     for ask in (lambda: run.kernels, run.checklist, run.roofline, lambda: run.report):
         with pytest.raises(profkit.EnvironmentProblem, match="ncu=True"):
             ask()
