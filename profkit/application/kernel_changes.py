@@ -75,7 +75,8 @@ def converted(traits: KernelTraits, arithmetic: str, rates: Mapping[str, float])
         return min(1.0, share * (OLDER if is_slower and share < 1 else 1.0))
     if arithmetic == "FP32":
         return 0.5 if traits.double else 1.0
-    is_pass = traits.single and traits.kind not in {OPTIMIZER} and not traits.update
+    is_single = traits.single or traits.compiled  # compilers' names don't say the type
+    is_pass = is_single and traits.kind != OPTIMIZER and not traits.update
     halved = is_pass or (traits.kind == GEMV and traits.arithmetic == "FP32")
     return 0.5 if arithmetic in _HALVES and halved else 1.0
 

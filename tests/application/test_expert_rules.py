@@ -199,6 +199,14 @@ def test_a_user_who_frees_has_no_cache_of_torch() -> None:
     assert {"allocation"} == {"allocation", "emptied_cache"} & set(named(recorded(step)))
 
 
+def test_half_precision_halves_what_a_compiler_made_of_passes() -> None:
+    before = of((TF32, 500), ("loop_add_fusion", 300), ("input_reduce_fusion", 200))
+    after = of((BF16, 250), ("loop_add_fusion", 150), ("input_reduce_fusion", 100))
+    gained = step_time(before) / step_time(after)
+    item = named(recorded(before))["half_precision_unused"]
+    assert item.range[0] <= gained <= item.range[1] * 1.03
+
+
 def test_the_softmax_of_a_loss_is_no_attention() -> None:
     assert "unfused_attention" not in named(recorded(of((BF16, 100), (LOSS, 200), (BF16, 100))))
 
