@@ -14,6 +14,7 @@ from pathlib import Path
 from msgspec import Struct
 
 _STARTUP = Path(__file__).with_name("startup")
+_MODULE_RANGES = Path(__file__).with_name("module_ranges.py")
 
 
 class Hook(Struct, frozen=True):
@@ -36,3 +37,9 @@ def injected(environment: Mapping[str, str], hooks: Sequence[Hook], log: Path) -
         "PROFKIT_HOOKS": entries,
         "PROFKIT_HOOK_LOG": str(log),
     }
+
+
+def module_ranges_hooks() -> tuple[Hook, ...]:
+    """Hooks that put NVTX ranges around the modules of a torch program, for the number of calls in
+    the variable PROFKIT_MODULE_CALLS."""
+    return tuple(Hook(name, _MODULE_RANGES) for name in ("torch", "torch._dynamo.eval_frame"))
