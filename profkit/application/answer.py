@@ -29,19 +29,23 @@ from profkit.application.parts import (
     RANK_WAIT,
     SYNCHRONIZATION,
     Part,
+    StepParts,
     step_parts,
 )
 from profkit.application.picks_file import PickEntry
 from profkit.application.run import ApplicationRun
 from profkit.application.steps import first_rank, steady_steps
 from profkit.application.what_if import Change, Group
-from profkit.core.typed_file import Count, Model, Output, Real
+from profkit.core.typed_file import Amount, Count, Model, Output, Real
 from profkit.core.version import __version__
 from profkit.rules.checklist import application_items, with_tried
 from profkit.rules.engine import AT_THE_ROOF
 from profkit.rules.finding import Finding
 from profkit.rules.rule_file import shipped_rules
 from profkit.rules.tried import Tried
+from profkit.timeline.callers import Caller
+from profkit.timeline.events import Events
+from profkit.timeline.modules import cost
 
 WORTH = 1.02
 """Factors of the step from which a fix is in the plan: as `rules.checklist.WORTH_ACTING`."""
@@ -91,6 +95,15 @@ class PickedKernel(Model, frozen=True, kw_only=True):
     note: str = ""
 
 
+class ModuleRanges(Model, frozen=True, kw_only=True):
+    """The ranges that were injected to name modules: their number, the seconds that they took the
+    host, and what of it was in the steps, as share of these."""
+
+    ranges: Count
+    seconds: Amount
+    share: Amount
+
+
 class AnswerRow(Model, frozen=True, kw_only=True):
     """A part of the step: seconds, and the share of the step in which it ran alone or `hidden`
     behind other work. Of a group of kernels `finding` is what limits it, or what is known without
@@ -108,7 +121,7 @@ class AnswerRow(Model, frozen=True, kw_only=True):
     ceiling: Real = math.nan
     note: str = ""
     kernels: tuple[PickedKernel, ...] = ()
-    callers: tuple[str, ...] = ()
+    callers: tuple[Caller, ...] = ()
 
 
 class PlanItem(Model, frozen=True, kw_only=True):
@@ -149,6 +162,7 @@ class Answer(Output, frozen=True, kw_only=True, tag="profkit.answer/1"):
     gpus: tuple[str, ...]
     ranks: Count
     steps: StepFacts
+    modules: ModuleRanges | None = None
     rows: tuple[AnswerRow, ...]
     plan: tuple[PlanItem, ...]
     together: Real
@@ -222,6 +236,7 @@ class _Reader:
                 left_out=parts.steps.warm_up,
                 unprofiled=run.known_step,
             ),
+            modules=_module_ranges(run.events, parts),
             rows=tuple(sorted(rows, key=lambda row: -row.share)),
             plan=plan,
             together=likely,
@@ -434,6 +449,15 @@ class _Reader:
         single = max((item.gain for item in items), default=1.0)
         highest = max((*(item.ceiling for item in items), single))
         return max(replayed ** _reached(items), single), max(replayed, highest)
+
+
+def _module_ranges(events: Events, parts: StepParts) -> ModuleRanges | None:
+    """What the injected ranges cost the host; None without any."""
+    count, spent, starts = cost(events, parts.steps.process)
+    if not count:
+        return None
+    inside = float(parts.steps.has(starts, calls=True).mean()) if len(starts) else 0.0
+    return ModuleRanges(ranges=count, seconds=spent / 1e9, share=inside * spent / parts.total)
 
 
 def _reached(plan: Sequence[PlanItem]) -> float:

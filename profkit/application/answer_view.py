@@ -10,6 +10,7 @@ from profkit.application.answer import WORTH, Answer, AnswerRow, PickedKernel, P
 from profkit.application.parts import COPIES, GAPS, KERNELS
 from profkit.application.run import ApplicationRun
 from profkit.application.what_if import USUAL_HOST
+from profkit.timeline.callers import caller_words
 from profkit.ui import document as doc
 from profkit.ui.names import own_names, told_apart
 from profkit.ui.text import factor, factor_range, literal, number, percent, plural
@@ -90,13 +91,19 @@ def _facts(answer: Answer, run: ApplicationRun) -> Iterator[str]:
         yield f"Without a profiler: {timed}; the host's times are scaled to that"
     else:
         yield f"Host times without a profiler: assumed {percent(USUAL_HOST)} of the recorded"
+    if answer.modules:
+        spent = f"{number(answer.modules.seconds, 's')} of host time"
+        yield (
+            f"Modules are named by {plural(answer.modules.ranges, 'NVTX range')} of their first "
+            f"calls: {spent}, {percent(answer.modules.share)} of these steps"
+        )
 
 
 def _cells(row: AnswerRow) -> tuple[str, ...]:
     """The part, its time, finding, speedup and what this gives the step."""
     hidden = f"{percent(row.hidden)} more behind other work" if row.hidden > 0 else ""
     note = row.note.partition(": ")[0]  # the reason stands once below
-    callers = f"in {', '.join(row.callers)}" if row.callers else ""
+    callers = caller_words(row.callers)
     return (
         _part(row),
         f"{number(row.seconds, 's', 3)}, {percent(row.share)}",

@@ -7,11 +7,8 @@ its kernels say: what has neither is named and left to a profile.
 from __future__ import annotations
 
 import math
-import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-import numpy as np
 
 from profkit.application.causes import plan
 from profkit.application.kernel_kinds import group_statement, kernel_traits
@@ -21,18 +18,12 @@ from profkit.application.replay import Work
 from profkit.application.what_if import WhatIf, changed
 from profkit.core.typed_file import Amount, Count, Model
 from profkit.rules.finding import Finding
-from profkit.timeline import nesting
+from profkit.timeline.callers import Caller, Launched, caller_words, callers
 from profkit.timeline.events import Events
 
 _RELIEVED = 0.1  # of a group's time, chosen: less is not what limits it
 _MOST = 0.5  # of what another change takes of a group's time, chosen: about as much
 _FEW_BLOCKS = 0.5  # of a group's time in grids of few blocks, chosen: most of it
-_CALLERS = 2  # modules or operators that are named, chosen
-_CALLER = 0.1  # of a group's time from which one is, chosen
-_NUMBERS = re.compile(r", (op_id|seq|sizes|input_op_ids)\b.*")
-"""What torch's emit_nvtx puts behind the name of an operator."""
-_THUNK = re.compile(r"^Thunk:#(?:name=([^,#]*),?)?(?:hlo_op=([^,#]*))?.*")
-"""XLA's name of a range: an operation's path in the program, and its instruction."""
 
 
 class GroupRow(Model, frozen=True, kw_only=True):
@@ -40,7 +31,7 @@ class GroupRow(Model, frozen=True, kw_only=True):
 
     `finding` is the rule whose change takes most of its time, `relieved` the share of the group's
     time that this takes at best; `statement` is what is known without one, "" for nothing.
-    `callers` are the ranges around most launches, or around their captures: modules or operators.
+    `callers` are what most of its time was launched by.
     """
 
     name: str
@@ -52,7 +43,7 @@ class GroupRow(Model, frozen=True, kw_only=True):
     title: str = ""
     relieved: Amount = 0.0
     statement: str = ""
-    callers: tuple[str, ...] = ()
+    callers: tuple[Caller, ...] = ()
 
     @property
     def is_explained(self) -> bool:
@@ -61,9 +52,8 @@ class GroupRow(Model, frozen=True, kw_only=True):
     @property
     def text(self) -> str:
         """What limits it and where it is launched, in words."""
-        callers = f"in {', '.join(self.callers)}" if self.callers else ""
         limit = self.title or self.statement or "not known without a profile"
-        return "; ".join(filter(None, (limit, callers)))
+        return "; ".join(filter(None, (limit, caller_words(self.callers))))
 
 
 def explained_share(groups: Sequence[GroupRow]) -> float:
@@ -86,7 +76,12 @@ def kernel_groups(
     for use in ranking.kernels:
         uses[use.group].append(use)
     reliefs = list(_reliefs(what_if, findings)) if what_if else []
-    callers = _callers(events, parts)
+    steps = parts.steps
+    traits = (kernel_traits(each.name).group for each in events.kernel_names)
+    launched = Launched(
+        steps.process, parts.kernel_time, tuple(traits), steps.basis.range, steps.median * 1e9
+    )
+    named = callers(events, launched)
     sm_count = min((gpu.sm_count for gpu in events.gpus), default=0)
     rows = []
     for name, own in uses.items():
@@ -102,7 +97,7 @@ def kernel_groups(
             title=item.title if item else "",
             relieved=relieved,
             statement="" if item else _statement(events, own, sm_count),
-            callers=callers.get(name, ()),
+            callers=named.get(name, ()),
         )
         rows.append(row)
     return tuple(sorted(rows, key=lambda row: -row.share))
@@ -155,35 +150,3 @@ def _times(what_if: WhatIf, works: Iterable[Work] | None = None) -> Mapping[str,
         if work.role == "kernel":
             times[replay.traits[work.group[0]].group] += work.duration
     return times
-
-
-def _callers(events: Events, parts: StepParts) -> Mapping[str, tuple[str, ...]]:
-    """By group the innermost ranges and operators around its launches, but the one of a step."""
-    kernels = events.kernels
-    rows = np.flatnonzero((parts.kernel_time > 0) & (kernels.call >= 0))
-    if not len(events.ranges) + len(events.operators) or not len(rows):
-        return {}
-    around = nesting.origins(events, rows.astype(np.int32))
-    names = [_caller(path, parts.steps.basis.range) for path in around.paths]
-    groups = [kernel_traits(name.name).group for name in events.kernel_names]
-    times: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
-    codes = kernels.name[rows].astype(np.int64) * len(names) + around.path
-    codes, places = np.unique(codes, return_inverse=True)
-    sums = np.bincount(places, weights=parts.kernel_time[rows])
-    for code, time in zip(codes.tolist(), sums.tolist(), strict=True):
-        times[groups[code // len(names)]][names[code % len(names)]] += time
-    return {
-        group: tuple(
-            name
-            for name in sorted(named, key=lambda name: -named[name])[:_CALLERS]
-            if name and named[name] >= _CALLER * sum(named.values())
-        )
-        for group, named in times.items()
-    }
-
-
-def _caller(path: Sequence[str], step: str | None) -> str:
-    name = path[-1] if path else ""
-    if thunk := _THUNK.match(name):
-        name = thunk[1] or thunk[2] or ""
-    return "" if name == step or name.startswith("command_buffer") else _NUMBERS.sub("", name)

@@ -104,6 +104,8 @@ class Application:
       budget (TIME): Time limit in all: 90s, 5m. Kernels that don't fit are left out.
       collectives: Also profile the NCCL kernel that takes the most time; needs an ncu newer than
         2025.3, which keeps ranks in lockstep.
+      modules (--modules/--no-modules): Name the torch modules that launch kernels, by NVTX ranges
+        in their first calls.
       resume (RUN): Go on with an unfinished run of --app, as it was begun, but for --budget.
     """
 
@@ -111,6 +113,7 @@ class Application:
     explain: str = "90%"
     budget: str | None = None
     collectives: bool = False
+    modules: bool = True
     resume: Path | None = None
 
 
@@ -171,7 +174,7 @@ def profile(
     if application.app:
         _profile_application(plan, application)
         return
-    for name in ("explain", "budget", "collectives"):
+    for name in ("explain", "budget", "collectives", "modules"):
         if is_explicit(context, name):
             raise UsageError(f"--{name} is for applications", "add --app")
     with interruptible(), stage_progress() as show:
@@ -207,6 +210,7 @@ def _profile_application(plan: Plan, options: Application) -> None:
         budget=parse_duration("--budget", options.budget),
         explain=1.0 if options.explain in {"100%", "1"} else share(options.explain, "--explain"),
         collectives=options.collectives,
+        modules=options.modules,
     )
     _profiled(application)
 

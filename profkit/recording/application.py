@@ -9,7 +9,7 @@ import math
 import shlex
 import tempfile
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -44,6 +44,7 @@ from profkit.core.atomic_file import write_atomic
 from profkit.core.errors import BadInput, EnvironmentProblem, ProfkitError, TargetFailed, UsageError
 from profkit.core.regular_file import open_regular
 from profkit.core.typed_file import encode, read_file
+from profkit.execution.injection import MODULE_CALLS, injected, module_ranges_hooks
 from profkit.page.application import application_section, page_without_report
 from profkit.page.page import RunParts, page_html
 from profkit.recording.application_plan import PLAN, ApplicationPlan, save_plan
@@ -74,6 +75,7 @@ _TOO_LONG = "left out: ncu takes long; --budget TIME"
 _REPLAYS = 30.0  # s of ncu without a budget. Chosen: then a profile takes about a minute
 _WORTH_A_RUN = 0.05  # of the step, chosen: kernels that ncu passed over and starts again for
 _HIDDEN_HOST = 0.01  # of a step, chosen: as in what_if, which then takes the host's usual share
+_NAMED_CALLS = 4  # of each outermost module, chosen: three after the autotuners'
 _LOCKSTEP = ("--communicator-shmem-num-peers", "--lockstep-kernel-launch")
 
 
@@ -316,22 +318,40 @@ class _Application(Profiling):
         database = self.folder / name
         duration = self.plan.budget and self.plan.budget * _TIMELINE_SHARE
         options = nsys.NsysOptions(TRACE, graphs, duration=duration, primary=True)
-        with self.stage(_RECORDING[graphs == "node"]):
+        with self.stage(_RECORDING[graphs == "node"]), self._named(name == NODES) as environment:
             try:
                 try:
-                    self.export_timeline(database, options)
+                    self.export_timeline(database, options, environment)
                 except nsys.ProgramFailed:
                     raise
                 except nsys.NoTimeline:  # not every installation can trace libraries
-                    self.export_timeline(database, structs.replace(options, trace=_PLAIN_TRACE))
+                    options = structs.replace(options, trace=_PLAIN_TRACE)
+                    self.export_timeline(database, options, environment)
             except nsys.ProgramFailed as error:
                 self._keep_the_beginning(database)
+                remedy = "run it without profkit first"
+                if self.plan.modules:
+                    remedy += ", then with --no-modules"
                 raise TargetFailed(
-                    f"the program ended with status {error.status}: {error.last}",
-                    "run it without profkit first",
+                    f"the program ended with status {error.status}: {error.last}", remedy
                 ) from None
         with self.stage("timeline"):
             return read(database)
+
+    @contextmanager
+    def _named(self, in_all_calls: bool) -> Iterator[Mapping[str, str]]:
+        """The environment in which the modules of a torch program get ranges: in the first calls,
+        or in all, which then also has what is captured late, where times aren't used."""
+        if not self.plan.modules:
+            yield self.environment
+            return
+        with tempfile.TemporaryDirectory(prefix=f"{PARTIAL}hooks-", dir=self.folder) as temporary:
+            log = Path(temporary) / "log"
+            calls = {MODULE_CALLS: str(0 if in_all_calls else _NAMED_CALLS)}
+            yield injected({**self.environment, **calls}, module_ranges_hooks(), log)
+            if log.exists():
+                last = log.read_text("utf-8").strip().rpartition("\n")[2]
+                self.warn(f"not all modules are named: {last}", "not all modules are named")
 
     def _keep_the_beginning(self, database: Path) -> None:
         """Keep the timeline of a program that failed, if it has GPU work."""

@@ -22,14 +22,15 @@ PLAN = ".plan.json"
 class ApplicationPlan(Plan):
     """`step` is the NVTX range of a step, None: steps are found; `budget` the seconds that all may
     take, `explain` the share of the kernels' time that the picked ones are to explain. With
-    `collectives` those of NCCL are profiled too. `patience` is the seconds without output and CPU
-    time after which ncu is ended."""
+    `collectives` those of NCCL are profiled too, with `modules` those of torch named. `patience` is
+    the seconds without output and CPU time after which ncu is ended."""
 
     step: str | None = None
     budget: float | None = None
     explain: float = EXPLAINED
     patience: float = 60.0
     collectives: bool = False
+    modules: bool = True
 
 
 class _PlanFile(msgspec.Struct, frozen=True):

@@ -553,13 +553,20 @@ class Profiling:
             self.nsys_tool = None
             return None
 
-    def export_timeline(self, database: Path, options: nsys.NsysOptions) -> None:
-        """Record the program and export its timeline, redacted, to `database`.
+    def export_timeline(
+        self,
+        database: Path,
+        options: nsys.NsysOptions,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        """Record the program, in another environment where one is given, and export its timeline,
+        redacted, to `database`.
 
         Raises NoTimeline, and ProgramFailed with what was recorded until then.
         """
         assert self.nsys_tool is not None
-        limits: Any = {"environment": self.environment, "timeout": self.plan.timeout}
+        environment = environment or self.environment
+        limits: Any = {"environment": environment, "timeout": self.plan.timeout}
         failed: nsys.ProgramFailed | None = None
         with tempfile.TemporaryDirectory(prefix=f"{PARTIAL}nsys-", dir=self.folder) as temporary:
             place = Path(temporary) / "timeline"

@@ -146,6 +146,8 @@ NO_MESSAGES = Messages(_NONE, _NONE, _NO_INDEX, _NO_INDEX, _NONE, _NONE, _NONE)
 
 NO_RANGES = Ranges(_NONE, _NONE, _NO_INDEX, _NO_INDEX, _NONE, _NONE.astype(np.bool_))
 NO_CAPTURES = _NO_INDEX
+MODULE_PREFIX = "profkit-modules:"
+"""How the names of injected ranges begin (`execution/injection/module_ranges.py`)."""
 
 
 class Synchronizations(Intervals, frozen=True, eq=False):
@@ -161,7 +163,8 @@ class Events(Struct, frozen=True, eq=False):
     Indices point into the tables of names, streams and so on.
     `origin_ns` is the first event's time after the start of the session at `created`. `gpus` are
     those with work, or all where that is unknown. `untimed` counts GPU work, calls and ranges
-    without valid times, which are left out. `operators` are a framework's, named as ranges are.
+    without valid times, which are left out. `operators` are a framework's, named as ranges are;
+    `modules` the closed ranges that profkit injected, which are not among `ranges`.
     `captures` has for each kernel the call that captured its node of a CUDA graph, -1 where none is
     known; it is empty where no capture was recorded. `diagnostics` are nsys's warnings about
     tracing CUDA.
@@ -189,6 +192,7 @@ class Events(Struct, frozen=True, eq=False):
     ranges: Ranges
     untimed: int
     operators: Ranges = NO_RANGES
+    modules: Ranges = NO_RANGES
     captures: Indices = NO_CAPTURES
     messages: Messages = NO_MESSAGES
     diagnostics: tuple[str, ...] = ()

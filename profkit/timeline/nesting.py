@@ -36,19 +36,20 @@ class Nesting(Struct, frozen=True, eq=False):
 
 
 def origins(events: Events, kernels: Indices) -> Nesting:
-    """The ranges and operators around the calls that launched kernels, by their indices.
-
-    Of a kernel in a CUDA graph they are those around its capture, where that was recorded.
-    """
-    calls = events.kernels.call[kernels]
-    if len(events.captures):
-        captures = events.captures[kernels]
-        calls = np.where(captures < 0, calls, captures)
+    """The ranges and operators around the calls that launched kernels, by their indices."""
+    calls = launching_calls(events)[kernels]
     if not len(events.operators):
         return around(events, calls)
     tables = events.ranges, events.operators
     columns = ([getattr(each, name) for each in tables] for name in Ranges.__struct_fields__)
     return around(replace(events, ranges=Ranges(*map(np.concatenate, columns))), calls)
+
+
+def launching_calls(events: Events) -> Indices:
+    """The call that launched each kernel; of one in a CUDA graph that which captured it, where it
+    was recorded."""
+    calls, captures = events.kernels.call, events.captures
+    return np.where(captures < 0, calls, captures) if len(captures) else calls
 
 
 def around(events: Events, calls: Indices) -> Nesting:

@@ -65,6 +65,7 @@ class _Reader:
         launches = self._launches(calls)
         kernels = self._kernels(launches)
         recorded = self._recorded
+        ranges, modules = self._apart(self._ranges(export.RANGES))
         return Events(
             path=self._path,
             product_version=recorded.product_version,
@@ -77,7 +78,8 @@ class _Reader:
             graphs=self._graphs(launches),
             calls=calls,
             synchronizations=self._synchronizations(),
-            ranges=self._ranges(export.RANGES),
+            ranges=ranges,
+            modules=modules,
             operators=self._ranges(export.OPERATORS),
             messages=self._messages(),
             untimed=recorded.untimed,
@@ -223,6 +225,19 @@ class _Reader:
             process=process[order],
             closed=closed[order],
         )
+
+    def _apart(self, ranges: events.Ranges) -> tuple[events.Ranges, events.Ranges]:
+        """The program's own ranges, and the closed ones of those that were injected."""
+        names = [name.startswith(events.MODULE_PREFIX) for name in self._range_names]
+        if not any(names):
+            return ranges, events.NO_RANGES
+        injected = np.array(names)[ranges.name]
+        columns = [getattr(ranges, name) for name in ranges.__struct_fields__]
+        own, modules = (
+            events.Ranges(*(column[chosen] for column in columns))
+            for chosen in (~injected, injected & ranges.closed)
+        )
+        return own, modules
 
     def _messages(self) -> events.Messages:
         ranks: dict[int | None, int] = {}

@@ -62,8 +62,8 @@ def nested(ranges: Ranges) -> list[tuple[str, ...]]:
         if text is None:
             stack.pop()
             continue
-        stack.append(text.removeprefix("profkit:"))
-        if not text.startswith("profkit:cost:"):
+        stack.append(text.removeprefix("profkit-modules:"))
+        if not text.startswith("profkit-modules:cost:"):
             found.append(tuple(stack))
     assert not any(stacks.values())
     return found

@@ -258,6 +258,41 @@ def test_graphs_that_nsys_lost_are_recorded_by_kernel(bench: Bench) -> None:
     assert all(pick.launch is not None for pick in picks(bench).picks)
 
 
+def module_calls(bench: Bench) -> list[str | None]:
+    """By run under nsys the calls of each module that have ranges, None for no ranges."""
+    lines = (bench.folder / "calls").read_text().splitlines()
+    return [line or None for line in lines]
+
+
+def test_modules_are_named_in_the_timeline_alone(bench: Bench) -> None:
+    """In all calls where the kernels of graphs are recorded, whose times are not used."""
+    nodes = str(program(bench.folder, graphs="node"))
+    planned(bench, program(bench.folder, graphs="graph"), nodes=nodes)
+    plan_file = bench.folder / "stand_in.json"
+    told = json.loads(plan_file.read_text())
+    plan_file.write_text(json.dumps(told | {"launches": nodes}))
+    calls = f'echo "$PROFKIT_MODULE_CALLS" >> {bench.folder}/calls'
+    done = bench.profile("--app", "--nvtx", "step", "--", bench.app(calls))
+    assert done.returncode == 0, done.stderr
+    assert module_calls(bench)[:2] == ["4", "0"]
+    assert set(module_calls(bench)[2:]) <= {None}
+    assert "odules are named" not in done.stdout
+    (run,) = bench.kept()
+    assert not list(run.glob(".*"))
+    (bench.folder / "calls").unlink()
+    done = bench.profile("--app", "--no-modules", "--nvtx", "step", "--", bench.app(calls))
+    assert done.returncode == 0, done.stderr
+    assert set(module_calls(bench)) == {None}
+
+
+def test_a_program_whose_modules_can_not_be_named_is_profiled(bench: Bench) -> None:
+    planned(bench, program(bench.folder))
+    app = bench.app('[ -z "$PROFKIT_HOOK_LOG" ] || echo "ValueError: odd" >> "$PROFKIT_HOOK_LOG"')
+    done = bench.profile("--app", "--nvtx", "step", "--", app)
+    assert done.returncode == 0, done.stderr
+    assert "! not all modules are named: ValueError: odd" in done.stdout
+
+
 def test_nsys_that_can_not_trace_libraries_traces_cuda_alone(bench: Bench) -> None:
     planned(bench, program(bench.folder), nsys="traces no libraries")
     done = bench.profile("--app", "--", bench.app("true"))

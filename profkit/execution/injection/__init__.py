@@ -14,6 +14,8 @@ from pathlib import Path
 from msgspec import Struct
 
 _STARTUP = Path(__file__).with_name("startup")
+MODULE_CALLS = "PROFKIT_MODULE_CALLS"
+"""The variable with the number of calls of each outermost module that have ranges; 0: all."""
 _MODULE_RANGES = Path(__file__).with_name("module_ranges.py")
 
 
@@ -40,6 +42,5 @@ def injected(environment: Mapping[str, str], hooks: Sequence[Hook], log: Path) -
 
 
 def module_ranges_hooks() -> tuple[Hook, ...]:
-    """Hooks that put NVTX ranges around the modules of a torch program, for the number of calls in
-    the variable PROFKIT_MODULE_CALLS."""
+    """Hooks that put NVTX ranges around the modules of a torch program, by MODULE_CALLS."""
     return tuple(Hook(name, _MODULE_RANGES) for name in ("torch", "torch._dynamo.eval_frame"))

@@ -6,10 +6,11 @@ steps that are timed have none; then `Module.__call__` is torch's own again. The
 optimizer starts the counts again: what ran before was another program. Where PROFKIT_MODULE_CALLS
 is 0 all calls have ranges.
 
-Names are "profkit:later:forward:Net.layers.*.mlp (MLP)"; `first` in place of `later` where an
-autotuner may run. Backward work is named by hooks of graph nodes, which run in the order of the
+Names are "profkit-modules:later:forward:Net.layers.*.mlp (MLP)"; `first` in place of `later` where
+an autotuner may run. Backward work is named by hooks of graph nodes, which run in the order of the
 forward reversed: a module's range lasts from its last node to the next module's. Modules inside
-compiled code have no ranges. "profkit:cost:RANGES:NS" is what all ranges have cost the host so far.
+compiled code have no ranges. What all ranges have cost the host so far is the name of a range,
+too: "profkit-modules:cost:RANGES:NS".
 """
 
 from __future__ import annotations
@@ -139,7 +140,7 @@ class ModuleRanges:
     # Ranges
 
     def _push(self, kind: str, name: str, call: str) -> None:
-        self._nvtx.rangePushA(f"profkit:{call}:{kind}:{name}")
+        self._nvtx.rangePushA(f"profkit-modules:{call}:{kind}:{name}")
         self._thread.open.append(_BACKWARD if kind == _BACKWARD else name)
         self._ranges += 1
 
@@ -148,7 +149,7 @@ class ModuleRanges:
         self._thread.open.pop()
 
     def _tell(self) -> None:
-        self._nvtx.rangePushA(f"profkit:cost:{self._ranges}:{self._spent}")
+        self._nvtx.rangePushA(f"profkit-modules:cost:{self._ranges}:{self._spent}")
         self._nvtx.rangePop()
 
     # Modules
