@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import os
 import shlex
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from profkit.commands import groups
 from profkit.commands.kinds import ReportFile
 
 if TYPE_CHECKING:
-    from profkit.experiment.log import Experiments
-
+    from profkit.experiment.log import Diagnosis, Experiments
+    from profkit.experiment.switches import SwitchExperiment
+    from profkit.rules.tried import Tried
 
 # ncu's options by which reports are compared, as `profkit profile` sets them unless told otherwise
 _DEFAULTS = {
@@ -33,6 +37,8 @@ def next(  # noqa: A001  (the verb's name)
     output: groups.Output[groups.TextFormat],
 ) -> None:
     """Propose the next experiment, and judge the last one.
+
+    What `profkit try` proved is to be written first; what it decided isn't proposed again.
 
     With one run: the change to try, which quantities move if the diagnosis is right and by how much
     the kernel gains, and what refutes it. With two: whether the prediction for the first held in
@@ -56,14 +62,67 @@ def next(  # noqa: A001  (the verb's name)
     last = after or before
     if last.is_dir():
         write_experiments(last, experiments)
-    output.show(experiments, lambda: experiments_document(experiments, _command(last)))
+    output.show(experiments, lambda: experiments_document(experiments, _command(last), str(last)))
 
 
 def _experiments(
     before: Path, after: Path | None, matching: groups.Matching, top: int
 ) -> Experiments:
+    from profkit.commands.reading import whole
+    from profkit.experiment.log import Experiments, read_experiments, read_log
+
+    last = after or before
+    known = read_experiments(before) if before.is_dir() else Experiments()
+    way = os.path.relpath(before, after if after.is_dir() else after.parent) if after else None
+    log = read_log(before).experiments if before.is_dir() else ()
+    earlier = [row for entry in log if entry.run != str(last) for row in entry.tried]
+    switches, measured = _switches(last, earlier, matching)
+    made = Experiments(before=way if after else known.before, switches=switches, test=known.test)
+    if any(whole(run) != run for run in (before, last)):  # a timeline alone
+        return made
+    return _with_kernels(made, before, after, matching, top, measured)
+
+
+def _switches(
+    run: Path, earlier: Sequence[Tried], matching: groups.Matching
+) -> tuple[SwitchExperiment | None, set[Diagnosis]]:
+    """The experiment with switches for a run, and the diagnoses that its trial decided."""
+    from profkit.application.answer import answer
+    from profkit.application.picks_file import is_application
+    from profkit.application.run import read_run
+    from profkit.application.trial_file import TRIAL
     from profkit.commands.reading import read_report
-    from profkit.experiment.log import Experiments, Test, read_experiments, refuted, refuted_after
+    from profkit.experiment.switches import switch_experiment
+    from profkit.rules.known_trial import NO_TRIAL, folder_of
+    from profkit.trial.of_report import trial_of, with_trial
+
+    if is_application(run):
+        program = read_run(run)
+        trial = trial_of(run, (gpu.name for gpu in program.events.gpus))
+        return switch_experiment(trial, answer(replace(program, tried=trial)).plan, earlier), set()
+    if not (folder_of(run) / TRIAL).is_file():
+        return switch_experiment(NO_TRIAL, (), earlier), set()
+    report = read_report(run, matching.kernel)
+    items, trial = with_trial(report.checklist(), report)
+    decided = {
+        (item.rule.name, item.kernel)
+        for item in items.items
+        if item.tried and item.tried.is_decided
+    }
+    return switch_experiment(trial, (), earlier), decided
+
+
+def _with_kernels(
+    made: Experiments,
+    before: Path,
+    after: Path | None,
+    matching: groups.Matching,
+    top: int,
+    measured: set[Diagnosis],
+) -> Experiments:
+    """The experiments with those on the kernels of reports."""
+    from profkit.commands.reading import read_report
+    from profkit.experiment.log import Test, read_experiments, refuted, refuted_after
     from profkit.experiment.outcome import compared, renamed, tested
     from profkit.experiment.prediction import next_experiments
 
@@ -71,20 +130,20 @@ def _experiments(
     earlier = read_report(before, matching.kernel)
     tried = refuted(before) if before.is_dir() else frozenset()
     if after is None:
-        test = read_experiments(before).test if before.is_dir() else None
-        found = next_experiments(earlier, top, tried)
-        return Experiments(test=test, **vars(found))
+        found = next_experiments(earlier, top, tried, measured)
+        return replace(made, **vars(found))
     later = read_report(after, matching.kernel)
     proposed = read_experiments(before).proposed if before.is_dir() else ()
     proposed = proposed or next_experiments(earlier, top, tried).proposed
     test = None
     if proposed:
-        way = os.path.relpath(before, after if after.is_dir() else after.parent)
         diff = compared(earlier, later, *method)
         prediction, outcome = tested(proposed, diff)
-        test = Test(before=way, prediction=prediction, outcome=outcome, renamed=renamed(diff))
+        test = Test(
+            before=made.before or "", prediction=prediction, outcome=outcome, renamed=renamed(diff)
+        )
         tried = refuted_after(tried, test)
-    return Experiments(test=test, **vars(next_experiments(later, top, tried)))
+    return replace(made, test=test, **vars(next_experiments(later, top, tried, measured)))
 
 
 def _command(run: Path) -> str:

@@ -63,6 +63,7 @@ def try_(
         return
     from profkit.application.trial_file import TRIAL
     from profkit.core.typed_file import encode
+    from profkit.runs.run import program_name
     from profkit.trial.switch import all_switches, chosen_switches
     from profkit.trial.trial import Subject, try_program
     from profkit.trial.view import switches_document, trial_document
@@ -73,7 +74,7 @@ def try_(
         return
     if not program or words_after_dashes(context) < len(program):
         raise UsageError("no program is given", "write it after --: profkit try -- python x.py")
-    first = _planned(from_run) if from_run else ()
+    first = _planned(from_run, program_name(program)) if from_run else ()
     warn(f"the program runs many times, for {seconds:.0f} s at most")
     subject = Subject(tuple(map(str, program)), dict(os.environ), in_copy)
     with interruptible(), stage_progress() as tell:
@@ -89,12 +90,18 @@ def try_(
         raise typer.Exit(3)
 
 
-def _planned(folder: Path) -> tuple[str, ...]:
-    """The switches that the plan of a recorded application names, in its order."""
+def _planned(folder: Path, name: str) -> tuple[str, ...]:
+    """The switches that the plan of a recorded application names, in its order.
+
+    Raises UsageError for the run of a program of another name.
+    """
     from profkit.application.answer import answer
     from profkit.application.run import read_run
 
-    return tuple(name for item in answer(read_run(folder)).plan for name in item.switches)
+    run = read_run(folder)
+    if run.name != name:
+        raise UsageError(f"{folder}: a run of {run.name}, not of {name}", "name its own run")
+    return tuple(name for item in answer(run).plan for name in item.switches)
 
 
 def _try_kernels(

@@ -17,6 +17,9 @@ from profkit.core.atomic_file import write_atomic
 from profkit.core.typed_file import Count, File, Model, Output, encode, read_file
 from profkit.experiment.outcome import Outcome, Verdict
 from profkit.experiment.prediction import Prediction, Stop, Untestable
+from profkit.experiment.switches import SwitchExperiment
+from profkit.rules.tried import Tried
+from profkit.trial.of_report import trial_of
 
 NEXT = "next.json"
 Diagnosis = tuple[str, str]
@@ -37,8 +40,11 @@ class Test(Model, frozen=True, kw_only=True):
 
 class Experiments(File, frozen=True, kw_only=True, tag="profkit.experiment/1"):
     """The experiments of a run: what it tested, what was proposed then, best first, with how many
-    `more` there were, what could not be tested, and why there was nothing."""
+    `more` there were, what could not be tested, and why there was nothing. `before` is the way to
+    the run before, `switches` the experiment with those of `profkit try`."""
 
+    before: str | None = None
+    switches: SwitchExperiment | None = None
     test: Test | None = None
     proposed: tuple[Prediction, ...] = ()
     more: Count = 0
@@ -47,10 +53,13 @@ class Experiments(File, frozen=True, kw_only=True, tag="profkit.experiment/1"):
 
 
 class LogEntry(Model, frozen=True, kw_only=True):
-    """A test with the folder of the run that it was made in."""
+    """A test with the folder of the run that it was made in, or what was `tried` on the `subject`
+    of that run."""
 
     run: str
-    test: Test
+    test: Test | None = None
+    subject: str = ""
+    tried: tuple[Tried, ...] = ()
 
 
 class Log(Output, frozen=True, kw_only=True, tag="profkit.log/1"):
@@ -75,16 +84,24 @@ def write_experiments(run: Path, experiments: Experiments) -> None:
 
 
 def read_log(run: Path) -> Log:
-    """The tests that led to a run, each with the run that it was made in.
+    """The tests and trials that led to a run, each with the run that it was made in.
 
     A run that was compared with a later one again is listed once. Raises as `read_experiments`.
     """
     entries: list[LogEntry] = []
     seen = set[Path]()
-    while run.resolve() not in seen and (test := read_experiments(run).test):
+    while run.resolve() not in seen:
         seen.add(run.resolve())
-        entries.insert(0, LogEntry(run=str(run), test=test))
-        run = Path(os.path.normpath(run / test.before))
+        if (trial := trial_of(run)).rows:
+            made = LogEntry(run=str(run), subject=trial.command, tried=trial.rows)
+            entries.insert(0, made)
+        known = read_experiments(run)
+        before = known.test.before if known.test else known.before
+        if known.test:
+            entries.insert(0, LogEntry(run=str(run), test=known.test))
+        if before is None:
+            break
+        run = Path(os.path.normpath(run / before))
     is_lost = entries and run.suffix not in SUFFIXES and not run.exists()  # a report has no log
     return Log(experiments=tuple(entries), missing=str(run) if is_lost else None)
 
@@ -93,7 +110,7 @@ def refuted(run: Path) -> frozenset[Diagnosis]:
     """The diagnoses that the tests up to a run refuted, kernels by their names in it."""
     diagnoses: frozenset[Diagnosis] = frozenset()
     for entry in read_log(run).experiments:
-        diagnoses = refuted_after(diagnoses, entry.test)
+        diagnoses = refuted_after(diagnoses, entry.test) if entry.test else diagnoses
     return diagnoses
 
 

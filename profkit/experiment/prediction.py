@@ -111,14 +111,18 @@ class Proposals:
 
 
 def next_experiments(
-    report: Report, count: int, tried: Collection[tuple[str, str]] = ()
+    report: Report,
+    count: int,
+    tried: Collection[tuple[str, str]] = (),
+    measured: Collection[tuple[str, str]] = (),
 ) -> Proposals:
     """The `count` experiments that tell most, by the time that the report's launches save.
 
     Only those that are estimated to make the report 1.02x faster or more, alone or with the other
     kernels of the same finding, and, last, those without an estimate; where a roof holds the
     kernel, neither these nor what is assumed of it. Only findings whose measures
-    were collected can be refuted; those in `tried`, pairs of rule and kernel, were.
+    were collected can be refuted; those in `tried`, pairs of rule and kernel, were, and of those in
+    `measured` switches decided.
     """
     checklist = report.checklist(blamed=0)
     left = list(_worthwhile(checklist, tried))
@@ -126,7 +130,7 @@ def next_experiments(
     proposed: list[Prediction] = []
     untestable: list[Untestable] = []
     for finding, kernels in left:
-        if _diagnosis(finding) in tried:
+        if _diagnosis(finding) in {*tried, *measured}:
             continue
         if prediction := _prediction(finding, report.summary.launches, kernels):
             proposed.append(prediction)

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import shlex
+from collections.abc import Iterator, Sequence
 
 from profkit.comparison.repeats import Change
 from profkit.experiment.log import Experiments, Log
 from profkit.experiment.outcome import Move, Outcome
 from profkit.experiment.prediction import Prediction, Stop, Untestable
+from profkit.experiment.switches import SwitchExperiment, UntriedCause
 from profkit.experiment.times import Scope
 from profkit.report.catalog import catalog
 from profkit.report.floors import WORTH
 from profkit.rules.measures import MOVED
+from profkit.rules.tried import Tried, best_first
 from profkit.timing.latency_view import times_as_fast
-from profkit.ui.document import Block, Document, Facts, Heading, Paragraph, Row
+from profkit.ui.document import Block, Code, Document, Facts, Heading, Paragraph, Row
 from profkit.ui.text import factor, factor_range, literal, number, percent, plural, shorten
 
 _NAME = 40  # characters of it beside other words, chosen likewise
@@ -29,15 +32,17 @@ _OF = {
 }
 
 
-def experiments_document(experiments: Experiments, measure: str) -> Document:
+def experiments_document(experiments: Experiments, measure: str, run: str) -> Document:
     """The outcome of the test, if any, then the next experiment with its `measure`, a command, or
-    why there is none."""
+    why there is none; `run` is that to try switches for."""
     blocks: list[Block] = []
     if test := experiments.test:
         blocks.append(Heading(f"{test.outcome.verdict}: {test.prediction.title}"))
         predicted = Row("predicted", _predicted(test.prediction))
         blocks.append(_facts(_kernel(test.prediction), predicted, *_outcome_rows(test.outcome)))
     untestable = tuple(map(_untestable, experiments.untestable))
+    switches = experiments.switches
+    blocks += _switch_blocks(switches, run) if switches else []
     if experiments.proposed:
         first, *others = experiments.proposed
         rows = [*_prediction_rows(first), Row("measure", measure)]
@@ -48,14 +53,42 @@ def experiments_document(experiments: Experiments, measure: str) -> Document:
             shown = len(experiments.proposed) + experiments.more
             rows.append(Row("", f"and {experiments.more} more: --top {shown}"))
         blocks += [
-            Heading(f"Next experiment: {first.title}"),
+            Heading(f"{'On kernels' if switches else 'Next experiment'}: {first.title}"),
             _facts(_kernel(first), *rows, *untestable),
         ]
     elif stop := experiments.stop:
         blocks += [Heading(_stop_title(stop)), _facts(*_stop_rows(stop))]
-    else:
+    elif untestable or not blocks:
         blocks += [Heading("No experiment can be judged by this report"), _facts(*untestable)]
     return Document("Experiments", tuple(blocks))
+
+
+def _switch_blocks(switches: SwitchExperiment, run: str) -> Iterator[Block]:
+    """What is proven and to be written, else the causes to try switches for; what was decided."""
+    others = [row for row in switches.tried if not row.is_proven]
+    rows = [
+        Row("tried before" if not place else "", f"{row.names}: {row.verdict}")
+        for place, row in enumerate(others[:_BESIDE])
+    ]
+    if len(others) > _BESIDE:
+        rows.append(Row("", f"and {plural(len(others) - _BESIDE, 'more row')}"))
+    command = f"profkit try --from {shlex.quote(run)} -- PROGRAM"
+    causes = [
+        Row("" if place else "answers", f"{_predicted(each)}  {each.title}")
+        for place, each in enumerate(switches.causes[:_BESIDE])
+    ]
+    if edit := switches.edit:
+        lines = plural(len(edit.keep), "line")
+        yield Heading(f"Next: write {lines}, {edit.headline}")
+        yield Code("\n".join(edit.keep))
+        rows = [Row("results", edit.reason or "the same"), *rows]
+        yield _facts(*rows, *([Row("then", command), *causes] if causes else []))
+    elif causes:
+        yield Heading(f"Next experiment: {command}")
+        yield _facts(*causes, *rows)
+    else:
+        yield Heading(f"No switch is left to try on {switches.subject or 'the program'}")
+        yield _facts(*rows)
 
 
 def _untestable(finding: Untestable) -> Row:
@@ -100,12 +133,26 @@ def log_document(log: Log) -> Document:
         gone = "moved or removed; the experiments before it are not listed"
         blocks.append(Paragraph(f"{log.missing}: {gone}"))
     for place, entry in enumerate(log.experiments, 1):
+        if entry.test is None:
+            blocks.append(Heading(f"{place}. TRIED: switches of {entry.subject}"))
+            blocks.append(_facts(Row("run", entry.run), *_tried_rows(entry.tried)))
+            continue
         prediction, made = entry.test.prediction, entry.test.outcome
         blocks.append(Heading(f"{place}. {made.verdict}: {prediction.title}"))
         predicted = Row("predicted", _predicted(prediction))
         rows = Row("run", entry.run), _kernel(prediction), predicted, *_outcome_rows(made)
         blocks.append(_facts(*rows))
     return Document("Log", tuple(blocks or [Paragraph("no experiment was made up to this run")]))
+
+
+def _tried_rows(rows: Sequence[Tried]) -> Iterator[Row]:
+    """The best that is proven, and the switches by every other verdict."""
+    best, *_ = best_first(rows)
+    if best.is_proven:
+        yield Row("proven", f"{best.gain} with {best.names}")
+    others = dict.fromkeys(row.verdict for row in best_first(rows) if not row.is_proven)
+    for verdict in others:
+        yield Row(verdict, ", ".join(row.names for row in rows if row.verdict == verdict))
 
 
 def _facts(*rows: Row) -> Facts:
@@ -138,7 +185,7 @@ def _prediction_rows(prediction: Prediction) -> Iterator[Row]:
     yield Row("refuted if", refuted)
 
 
-def _predicted(prediction: Prediction | Untestable) -> str:
+def _predicted(prediction: Prediction | Untestable | UntriedCause) -> str:
     if prediction.likely is None or prediction.low is None or prediction.high is None:
         lacking = prediction.missing if isinstance(prediction, Prediction) else ()
         return f"no estimate (not recorded: {', '.join(lacking)})" if lacking else "no estimate"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 from profkit.analysis.report import Report
@@ -9,7 +10,7 @@ from profkit.application.trial_file import TRIAL, TrialFile
 from profkit.core.text_files import read_json
 from profkit.core.typed_file import known, read_file
 from profkit.rules.checklist import Checklist
-from profkit.rules.known_trial import KnownTrial, fitting, folder_of
+from profkit.rules.known_trial import NO_TRIAL, KnownTrial, fitting, folder_of
 from profkit.trial.kernels import KernelTrial, tried_by_category, tried_rows
 from profkit.trial.of_program import program_trial
 
@@ -19,16 +20,34 @@ def with_trial(
 ) -> tuple[Checklist, KnownTrial]:
     """A report's checklist with the trial of its kernels in a file or else beside it, or the trial
     of the program that they are of; raises as `fitting`, and BadInput for a damaged one."""
-    path = file or folder_of(report.path) / TRIAL
     gpus = [gpu.name for gpu in report.summary.gpus]
-    if read_json(path).get("schema") == TrialFile.__struct_config__.tag:
-        return checklist, program_trial(report.path, gpus, file)
-    trial = read_file(path, KernelTrial, "try again: profkit try TARGET -o FILE")
-    name = known(trial.target.name) or ""
-    device = known(trial.fingerprint.gpu)
-    gpu = (known(device.name) if device else "") or ""
-    tried = KnownTrial(tried_rows(trial), f"{name}:{trial.variant}")
-    fit = fitting(tried, name, gpu, report.path, gpus, file=file)
-    if not fit.rows:
+    made = trial_in(file or folder_of(report.path) / TRIAL)
+    fit = trial_of(report.path, gpus, file)
+    if isinstance(made, TrialFile) or not fit.rows:
         return checklist, fit
-    return checklist.with_tried(tried_by_category(trial), trial.variant), fit
+    return checklist.with_tried(tried_by_category(made), made.variant), fit
+
+
+def trial_in(path: Path) -> TrialFile | KernelTrial:
+    """What `profkit try` wrote; raises BadInput for a damaged file, and any other."""
+    is_program = read_json(path).get("schema") == TrialFile.__struct_config__.tag
+    remedy = "try again with -o FILE"
+    return (
+        read_file(path, TrialFile, remedy) if is_program else read_file(path, KernelTrial, remedy)
+    )
+
+
+def trial_of(place: Path, gpus: Iterable[str] = (), file: Path | None = None) -> KnownTrial:
+    """The trial in a file, or else beside a recording or in its run, of a program or a target;
+    raises as `fitting`, and BadInput for a damaged one."""
+    path = file or folder_of(place) / TRIAL
+    if file is None and not path.is_file():
+        return NO_TRIAL
+    made = trial_in(path)
+    if isinstance(made, TrialFile):
+        return program_trial(place, gpus, file)
+    name = known(made.target.name) or ""
+    device = known(made.fingerprint.gpu)
+    gpu = (known(device.name) if device else "") or ""
+    tried = KnownTrial(tried_rows(made), f"{name}:{made.variant}")
+    return fitting(tried, name, gpu, place, gpus, file=file)

@@ -115,3 +115,33 @@ def test_where_the_program_is_not_recorded_that_is_said(run: Path, tmp_path: Pat
     text = output("timeline", tmp_path / "alone.sqlite", "--tried", run / TRIAL)
     assert "proven 1.4" in text
     assert "Tried on `python train.py`: whether alone.sqlite is of it is not recorded" in text
+
+
+def test_the_next_experiment_is_to_write_what_is_proven_then_what_was_not_tried(run: Path) -> None:
+    made = json.loads(output("next", run, "--format", "json"))["switches"]
+    assert made["edit"]["keep"] == [TF32]
+    left = [cause["title"] for cause in made["causes"]]
+    assert left[0] == "Attention in several kernels"
+    text = output("next", run)
+    assert "Next: write 1 line, proven 1.4" in text
+    assert TF32 in text
+    assert "-- PROGRAM answers" in text
+    assert "bf16: changes results" in text
+
+
+def test_the_run_after_it_proposes_nothing_that_was_decided(run: Path, tmp_path: Path) -> None:
+    after = tmp_path / "after"
+    shutil.copytree(run, after)
+    (after / TRIAL).unlink()
+    made = json.loads(output("next", run, after, "--format", "json"))["switches"]
+    assert made["edit"] is None
+    left = {name for cause in made["causes"] for name in cause["switches"]}
+    assert "sdpa-flash" in left
+    assert not left & {"tf32", "bf16", "cuda-graph"}
+    assert "Next experiment: profkit try --from" in output("next", run, after)
+    (entry,) = json.loads(output("log", after, "--format", "json"))["experiments"]
+    assert entry["subject"] == "python train.py"
+    text = output("log", after)
+    assert "1. TRIED: switches of python train.py" in text
+    assert "with tf32" in text
+    assert "changes results bf16" in text
