@@ -133,13 +133,15 @@ def compare(
     floor: float = 0.0,
     invalid: Sequence[str] = (),
     thresholds: Thresholds = DEFAULT,
+    others: Sequence[Sequence[float]] = (),
 ) -> Comparison:
     """The verdict on B against A from interleaved blocks (A B B A ..., or shuffled pairs).
 
     `a` and `b` hold a row of times (s) a block; block i of one was measured next to block i of the
     other. `tick` (s) is the timer's grid, 0 where none is known: samples that are all equal are one
     tick then. `floor` is the relative difference that this machine shows between two runs of the
-    same build. `invalid` has the reasons why the measurement is invalid.
+    same build. `invalid` has the reasons why the measurement is invalid. `others` are rows of log
+    ratios of other things measured beside these, whose scatter is pooled with that of the blocks.
     Raises BadInput for less than two blocks, unequal numbers of blocks, or bad samples.
     """
     before, after = ([checked(block) for block in side] for side in (a, b))
@@ -156,7 +158,7 @@ def compare(
     resolution = open_ticks(before, after, tick) * tick / shortest
     margin = margin_of(thresholds.margin, floor)
     fewest = min(block.size for block in before + after)
-    ruling = judge(ratios, margin, thresholds, fewest, resolution)
+    ruling = judge(ratios, margin, thresholds, fewest, resolution, others)
     verdict, reason = ruling.verdict, ruling.reason
     if invalid:
         verdict, reason = Verdict.INVALID, Reason.ENVIRONMENT
@@ -234,6 +236,7 @@ def judge(
     thresholds: Thresholds = DEFAULT,
     samples: int | None = None,
     resolution: float = 0.0,
+    others: Sequence[Sequence[float]] = (),
 ) -> Ruling:
     """The ruling on log ratios, shape (blocks,), of which there are at least two.
 
@@ -246,7 +249,7 @@ def judge(
     ratios = np.asarray(log_ratios, dtype=np.float64)
     bounds = _Bounds(margin.log, math.log1p(resolution))
     dependence = statistics.rank_correlation(ratios)
-    estimate = _estimate(ratios, dependence)
+    estimate = _pooled(_estimate(ratios, dependence), others)
     verdict = _verdict(estimate, bounds, thresholds)
     reason = Reason.WITHIN_MARGIN if verdict is Verdict.SAME else Reason.BEYOND_MARGIN
     needed = None
@@ -294,13 +297,15 @@ class _Bounds(Struct, frozen=True):
 class _Estimate(Struct, frozen=True):
     """A mean log ratio, its standard error, and what both come from.
 
-    `scatter` is the standard deviation of one block, `size` the effective number of blocks.
+    `scatter` is the standard deviation of one block, `size` the effective number of blocks; `more`
+    are degrees of freedom of the scatter from elsewhere.
     """
 
     effect: float
     scatter: float
     blocks: int
     size: float
+    more: float = 0.0
 
     @property
     def error(self) -> float:
@@ -308,7 +313,7 @@ class _Estimate(Struct, frozen=True):
 
     @property
     def freedom(self) -> float:
-        return max(self.size - 1, 1.0)
+        return max(self.size - 1, 1.0) + self.more
 
     def t(self, level: float) -> float:
         """Student's quantile of a two-sided interval."""
@@ -323,6 +328,15 @@ def _estimate(ratios: Array, dependence: float | None) -> _Estimate:
     if dependence is not None and p_value < DEPENDENT_ALPHA:
         size = max(effective_size(n, dependence), min(size, LEAST_SIZE))
     return _Estimate(float(ratios.mean()), float(ratios.std(ddof=1)), n, size)
+
+
+def _pooled(estimate: _Estimate, others: Sequence[Sequence[float]]) -> _Estimate:
+    """The estimate with the scatter of other rows too; its own counts where it is larger."""
+    more = sum(len(row) - 1 for row in others)
+    squares = sum(float(np.var(row)) * len(row) for row in others)
+    squares += estimate.scatter**2 * estimate.freedom
+    pooled = math.sqrt(squares / (estimate.freedom + more))
+    return replace(estimate, scatter=max(estimate.scatter, pooled), more=more)
 
 
 @lru_cache(maxsize=1024)

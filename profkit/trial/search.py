@@ -26,14 +26,18 @@ THRESHOLDS = Thresholds(level=0.99, blocks=3, samples=1)
 """Processes are few and stable: three pairs at 99%, so that of 40 trials without a difference none
 names one."""
 FEWEST = 2  # unchanged runs, for their own difference
-_FLOOR = 2.0  # chosen: a difference within two standard deviations of unchanged runs is none
-_MOST_PAIRS = 6  # chosen: an effect that six pairs don't show is smaller than others' noise
+_FLOOR = 0.5  # chosen: standard deviations of unchanged runs in which a difference is none
+_MOST_PAIRS = 8  # chosen: an effect that eight pairs don't show is smaller than others' noise
 _PROMISING = 1.02  # chosen: a gain in a single pair that is worth more runs
 _STEP = 0.01  # chosen: what a further switch has to add in a single pair
 _SPREADS = 3.0  # chosen: standard deviations of unchanged runs that it has to add at least
 _CLEAR = 1.10  # chosen: a gain that is proven early
 _FIRST = 90.0  # s until a clear gain should be proven, chosen: as long as people wait
 _REMAINING = 5  # runs until then: two more pairs, and the one that would come before them
+_ELSEWHERE = 0.2  # chosen: of its typical gain, where it helps against another limit
+_AGAIN = 0.3  # chosen: the same, where another of its group has gained
+_LIKELY = 1.04  # chosen: a typical gain that is looked for before gains are put together
+_WHOLE = 1.5  # chosen: a whole run, in runs that are ended early
 _SCREENING, _EXTENDING = 0.55, 0.85  # shares of the budget, chosen
 _COMPILING = 4.0  # chosen: the first run of what is slow to start, in unchanged runs
 _LOOKS = 2  # runs that have to show it: of ten switches that do nothing one seems to add in a run
@@ -107,7 +111,21 @@ class Evidence:
             return None
         before, after = zip(*((a.block, b.block) for a, b in pairs), strict=True)
         floor = _FLOOR * self.spread
-        return compare(before, after, floor=floor, thresholds=THRESHOLDS)
+        others = self._scatter(combination)
+        return compare(before, after, floor=floor, thresholds=THRESHOLDS, others=others)
+
+    def _scatter(self, combination: Combination) -> list[list[float]]:
+        """Logarithms of ratios of what was measured several times besides a combination: their
+        scatter is that of its own, and three pairs alone say little of it."""
+        logs = [math.log(run.mean) for run in self.unchanged]
+        pairs = zip(logs[::2], logs[1::2], strict=False)
+        others = [[a - b, b - a] for a, b in pairs]
+        others += [
+            [math.log(b.mean / a.mean) for a, b in self.pairs(other)]
+            for other in self.combinations
+            if other != combination
+        ]
+        return [row for row in others if len(row) > 1]
 
     @property
     def spread(self) -> float:
@@ -154,6 +172,7 @@ class _Search:
     budget: float
     tell: Callable[[str], None]
     evidence: Evidence
+    first: Sequence[str] = ()
     candidates: int = 0
 
     def __post_init__(self) -> None:
@@ -161,7 +180,33 @@ class _Search:
 
     def used(self, more: float = 0.0) -> float:
         """The share of the budget that is used, with some more seconds."""
-        return (self.clock() - self.start + more) / self.budget
+        return (self.clock() - self.start + more + self.reserved) / self.budget
+
+    @property
+    def reserved(self) -> float:
+        """Seconds for whole runs of what is proven."""
+        if not any(run.stopped for run in self.evidence.unchanged):
+            return 0.0
+        chosen = {(), *(best(self.evidence, level) for level in _LEVELS)}
+        return _WHOLE * sum(map(self.cost, chosen))
+
+    def promise(self, switch: Switch) -> float:
+        """The logarithm of the gain to expect, by what limits the program and what has gained."""
+        if switch.name in self.first:
+            return self.budget
+        evidence = self.evidence
+        promise = math.log(switch.typical)
+        if evidence.unchanged[0].limit not in switch.helps:
+            promise *= _ELSEWHERE
+        rivals = [each for (each, *more) in evidence.combinations if not more]
+        rivals = [each for each in rivals if switch.group and each.group == switch.group]
+        if any(gains(evidence, (each,), _CLEAR) for each in rivals if each is not switch):
+            promise *= _AGAIN
+        return promise
+
+    def has_proven(self) -> bool:
+        """Whether there is a verdict on any combination."""
+        return any(map(self.is_decided, self.evidence.combinations))
 
     def cost(self, combination: Combination) -> float:
         """Expected seconds of a run: of what is slow to start the second one has its cache."""
@@ -223,17 +268,17 @@ def search(
     An interruption ends it with what was measured.
     """
     evidence = Evidence()
-    trial = _Search(measure, clock, budget, tell, evidence)
+    trial = _Search(measure, clock, budget, tell, evidence, first)
     try:
         unchanged = trial.run(())
         if unchanged.failure:
             return evidence
         candidates = _possible(switches, unchanged, evidence)
         trial.candidates = len(candidates)
-        likely = _likely(candidates, unchanged, first)
+        likely = [each for each in candidates if trial.promise(each) > math.log(_LIKELY)]
         _screen(trial, likely, _SCREENING)
         _unite(trial, candidates)
-        _screen(trial, [switch for switch in candidates if switch not in likely], _EXTENDING)
+        _screen(trial, candidates, _EXTENDING)
         _unite(trial, candidates)
         for level in _LEVELS:
             _extend(trial, candidates, level)
@@ -253,31 +298,25 @@ def _possible(switches: Sequence[Switch], first: Result, evidence: Evidence) -> 
     return [switch for switch in switches if switch not in evidence.skipped]
 
 
-def _likely(switches: Sequence[Switch], unchanged: Result, first: Sequence[str]) -> list[Switch]:
-    """The switches named `first`, else those that help what limits the program; what is slow to
-    start comes last."""
-    chosen = [each for each in switches if each.name in first or unchanged.limit in each.helps]
-    return sorted(chosen, key=lambda each: (each.name not in first, each.is_slow))
-
-
 def _screen(trial: _Search, candidates: Sequence[Switch], share: float) -> None:
-    """One run of each switch; the first clear gain is proven at once."""
+    """One run of each switch, those first that promise most for their time; a clear gain is proven
+    before 90 s are over, and before what is slow to start."""
     evidence = trial.evidence
-    is_proven = any(map(trial.is_decided, evidence.combinations))
-    for switch in candidates:
+    waiting = [each for each in candidates if (each,) not in evidence.combinations]
+    while waiting := [each for each in waiting if trial.used(trial.cost((each,))) <= share]:
+        switch = max(waiting, key=lambda each: trial.promise(each) / trial.cost((each,)))
+        waiting.remove(switch)
+        seconds = trial.clock() - trial.start + _REMAINING * trial.cost(())
+        if (switch.is_slow or seconds > _FIRST) and not trial.has_proven():
+            first = best(evidence, "precision")
+            if evidence.speedup(first) > _CLEAR and _is_clean(trial, first):
+                trial.prove(first)
         alone = (switch,)
-        if trial.used(trial.cost(alone)) > share:
-            continue
         result = trial.run(alone)
         if not result.failure and switch.name not in result.applied:
             evidence.skipped[switch] = "it found nothing to change"
-            continue
-        if switch.changes == "random" and evidence.speedup(alone) > _PROMISING:
+        elif switch.changes == "random" and evidence.speedup(alone) > _PROMISING:
             _perturb(trial, "random")
-        seconds = trial.clock() - trial.start
-        if not is_proven and seconds + _REMAINING * trial.cost(()) > _FIRST:
-            first = best(evidence, "precision")
-            is_proven = evidence.speedup(first) > _CLEAR and trial.prove(first)
 
 
 def _is_clean(trial: _Search, combination: Combination) -> bool:

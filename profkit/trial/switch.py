@@ -25,8 +25,8 @@ class Switch(Struct, frozen=True, eq=False, kw_only=True, forbid_unknown_fields=
     `function` is "FILE.FUNCTION" in `switches/`, or a path of a plugin's file and `:FUNCTION`; it
     is called after the import of `library`. `environment` are variables, in which {folder} is the
     trial's folder. The program must have all features of `needs` and none of `unless`. `helps` is
-    what a program is limited by that it helps most. Of a `group`, one is used at a time. What
-    `is_slow` takes a minute to start.
+    what a program is limited by that it helps most, and `typical` the gain to expect there. Of a
+    `group`, one is used at a time. What `is_slow` takes a minute to start.
     """
 
     name: str
@@ -39,6 +39,7 @@ class Switch(Struct, frozen=True, eq=False, kw_only=True, forbid_unknown_fields=
     environment: Mapping[str, str] = {}
     unless: tuple[str, ...] = ()
     helps: tuple[str, ...] = ()
+    typical: float = 1.05
     group: str = ""
     is_slow: bool = False
 

@@ -1,0 +1,180 @@
+"""Programs whose gains were measured by hand, as a search meets them: scores of search policies.
+
+    python -m tests.trial.hand_measured [--budget 115 300 600] [--seeds 5]
+
+A row of the table: the program, its half (the search was made for what is "seen"), what limits it,
+how far two processes of it differ, what it has, its best combination of switches and each switch
+alone, all measured on an H100 without profkit. Where a combination was not measured, gains of one
+cause count once.
+"""
+
+import argparse
+import math
+import random
+import statistics
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import msgspec
+
+from profkit.application.trial_file import Limit, TrialFile
+from profkit.trial.outcome import outcome
+from profkit.trial.run import Perturbation, Result
+from profkit.trial.search import Combination, search
+from profkit.trial.switch import all_switches
+
+TABLE = Path(__file__).with_suffix(".txt").read_text("utf-8")
+FRESH, FORKED, UNITS = 12.0, 4.5, 40  # s of a first run, and of a fork, as on that machine
+COMPILING, CACHED = 35.0, 8.0  # s more of what compiles, with and without its cache
+UNMEASURED = 0.01  # standard deviation of the logarithm of gains that nobody measured
+_ONCE = (  # of each row, the largest gain counts, others little
+    {"tf32", "bf16"},
+    {"cuda-graph", "inference-mode", "compile", "compile-reduce-overhead", "compile-max-autotune"},
+    {"sdpa-flash", "sdpa-efficient", "sdpa-cudnn", "compile"},
+    {"fused-optimizer", "foreach-optimizer"},
+)
+_AGAIN = 0.1
+
+
+@dataclass
+class HandMeasured:
+    """A program of the table, with a clock of its own."""
+
+    name: str
+    half: str
+    limit: Limit
+    spread: float
+    features: frozenset[str]
+    best: dict[frozenset[str], float]
+    gains: dict[str, float]
+    seed: int = 0
+    start: float = FORKED
+    no_gain: bool = False
+    now: float = 0.0
+    runs: list[tuple[float, tuple[str, ...]]] = field(default_factory=list)
+    by_hand: dict[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.random = random.Random(f"{self.name} {self.seed}")
+        self.drift = self.random.gauss(0, 1e-5)
+        for switch in all_switches():
+            self.gains.setdefault(switch.name, math.exp(self.random.gauss(0, UNMEASURED)))
+
+    def gain(self, names: tuple[str, ...]) -> float:
+        """The factor by which switches make it faster."""
+        if self.no_gain:
+            return 1.0
+        logs = {name: math.log(self.gains[name]) for name in names}
+        for together, gain in self.best.items():
+            if together <= set(names):
+                shares = [math.log(gain), *(_AGAIN * logs[name] for name in set(names) - together)]
+                return math.exp(sum(shares))
+        for row in _ONCE:
+            known = sorted((logs[name], name) for name in row & logs.keys() if logs[name] > 0)
+            for log, name in known[:-1]:
+                logs[name] = log * _AGAIN
+        return math.exp(sum(logs.values()))
+
+    @property
+    def reachable(self) -> float:
+        """The best that was measured."""
+        return max([1.0, *self.best.values(), *self.by_hand.values()])
+
+    def measure(self, switches: Combination, *, perturb: Perturbation = "") -> Result:
+        names = tuple(switch.name for switch in switches)
+        seconds = self.start if self.runs else max(FRESH, self.start)
+        if any(switch.is_slow for switch in switches) or "static-kv-cache" in names:
+            is_cached = names in [run for _, run in self.runs]
+            seconds += CACHED if is_cached else COMPILING
+        if any(switch.environment for switch in switches):
+            seconds = max(seconds, FRESH)
+        self.runs.append((self.now, names))
+        self.now += seconds
+        step = math.exp(self.random.gauss(0, self.spread) + self.drift * self.now)
+        step *= 0.04 / self.gain(names)
+        times = tuple(step * math.exp(self.random.gauss(0, 0.03)) for _ in range(UNITS))
+        return Result(
+            names, seconds, unit="optimizer", units=UNITS, times=times, stopped=True,
+            results={"losses": [[2.0 - 0.01 * place] for place in range(UNITS)]},
+            features=self.features, applied=frozenset(names), limit=self.limit, perturbed=perturb,
+        )  # fmt: skip
+
+    def trial(self, budget: float) -> TrialFile:
+        switches = [switch for switch in all_switches() if switch.name != "no-change"]
+        evidence = search(self.measure, switches, budget, lambda: self.now, lambda _: None)
+        return outcome(evidence, (self.name,), budget)
+
+
+def programs(seed: int = 0, start: float = FORKED, *, no_gain: bool = False) -> list[HandMeasured]:
+    """The table's programs."""
+    switches = {switch.name: switch for switch in all_switches()}
+    made = []
+    for line in TABLE.splitlines():
+        name, half, limit, spread, has, best, *alone = line.split()
+        features = {"cuda", *has.split(",")} - {"-"}
+        if "jax" not in features:
+            kind = "unfused-optimizer" if "optimizer" in features else "inference"
+            features |= {"torch", "module", "float32", kind}
+        if name == "lstm_lm":
+            features |= {"single-tensor-optimizer"}
+        together, _, gain = best.partition("=")
+        known = {frozenset(together.split("+")): float(gain)} if gain else {}
+        measured = dict(each.split("=") for each in alone)
+        gains = {
+            key: float(value)
+            for key, value in measured.items()
+            if not switches[key].lacks(frozenset(features))
+        }
+        what_limits: Limit = msgspec.convert(limit, Limit)
+        program = HandMeasured(
+            name, half, what_limits, float(spread), frozenset(features), known, dict(gains)
+        )
+        made.append(
+            replace(
+                program, seed=seed, start=start, no_gain=no_gain, by_hand=gains, gains=dict(gains)
+            )
+        )
+    return made
+
+
+def found(program: HandMeasured, trial: TrialFile) -> float:
+    """What the fastest proven combination gains in truth."""
+    proven = [row.switches for row in trial.rows if row.switches in {trial.best, trial.lower}]
+    return max([1.0, *map(program.gain, proven)])
+
+
+def is_enough(program: HandMeasured, trial: TrialFile) -> bool:
+    """Whether 90% of the gain that was reached by hand is found; of less than 3% none is."""
+    gain = program.reachable - 1
+    return gain < 0.03 or found(program, trial) - 1 >= 0.9 * gain
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--budget", type=float, nargs="+", default=[115, 300, 600])
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--start", type=float, default=FORKED)
+    parser.add_argument("--unchanged", type=int, default=15, help="seeds of programs without gains")
+    options = parser.parse_args()
+    for budget in options.budget:
+        score: dict[str, list[bool]] = {"seen": [], "held": []}
+        missed = Counter[str]()
+        for seed in range(options.seeds):
+            for program in programs(seed, options.start):
+                enough = is_enough(program, program.trial(budget))
+                score[program.half].append(enough)
+                missed[program.name] += not enough
+        shares = ", ".join(f"{half} {statistics.mean(row):.0%}" for half, row in score.items())
+        print(f"{budget:.0f} s, {options.start} s a run: {shares}; missed: {dict(+missed)}")
+    trials = [
+        program.trial(300.0)
+        for seed in range(options.unchanged)
+        for program in programs(seed, options.start, no_gain=True)
+    ]
+    wrong = sum(any(row.status == "faster" for row in trial.rows) for trial in trials)
+    print(f"Without gains: {wrong} of {len(trials)} trials call something faster")
+
+
+if __name__ == "__main__":
+    main()
