@@ -38,12 +38,13 @@ static int run(Function *function, const unsigned *grid, const unsigned *block, 
     Stream *stream = of(handle);
     double blocks = (double)grid[0] * grid[1] * grid[2];
     int threads = block[0] * block[1] * block[2], most = resident(threads, shared);
-    double on_sm = blocks / stream->sms < most ? blocks / stream->sms : most, seconds = 1e-4 + 1e-7 * (launches++ * 7 % 10);
+    double on_sm = blocks / stream->sms < most ? blocks / stream->sms : most, seconds;
     if ((int)shared > function->most_dynamic || !most)
         return REFUSED;
     if (stream->capturing)
         return 0;
     pthread_mutex_lock(&lock);
+    seconds = 1e-4 + 1e-7 * (launches++ * 7 % 10);
     if (!strcmp(function->name, "profkit_read")) {
         uint64_t mask = *(uint64_t *)arguments[1];
         is_cold = mask >= L2;
