@@ -215,6 +215,8 @@ static const char *opened(Context *context) {
         || driver.cuModuleLoadData(&module, reader)
         || driver.cuModuleGetFunction(&context->reader, module, "profkit_read"))
         return "no memory to read before a launch, or no kernel that does";
+    if (mode == SMALL_L1 || mode == HALF_WARPS) /* as what is launched, or SMs change it in between */
+        driver.cuFuncSetAttribute(context->reader, CARVEOUT, 100);
     return mode == HALF_SMS ? divide(context, device) : NULL;
 }
 
