@@ -127,6 +127,78 @@ def checkpointed():
     return trained(Transformer(kept=True))
 
 
+def reentrant():
+    net = Transformer()
+    x = torch.randn(4, 5, 16, requires_grad=True)
+    for layer in net.layers:
+        x = checkpoint(layer, x, use_reentrant=True)
+    net.head(x).sum().backward()
+    return [parameter.grad.sum().item() for parameter in net.parameters()]
+
+
+def closures():
+    """An optimizer that calls the module, a gradient of a gradient, and a failing backward."""
+
+    class Broken(torch.autograd.Function):
+        @staticmethod
+        def forward(_, x):
+            return x * 1
+
+        @staticmethod
+        def backward(_, __):
+            raise ValueError("of the program")
+
+    net, x = nn.Sequential(nn.Linear(4, 4), nn.Tanh(), nn.Linear(4, 1)), torch.randn(8, 4)
+    optimizer = torch.optim.LBFGS(net.parameters(), max_iter=4)
+
+    def closure():
+        optimizer.zero_grad()
+        loss = net(x).square().mean()
+        (gradient,) = torch.autograd.grad(loss, net[0].weight, create_graph=True)
+        loss = loss + gradient.square().sum()
+        loss.backward()
+        return loss
+
+    losses = [optimizer.step(closure).item() for _ in range(3)]
+    for _ in range(3):
+        try:
+            net(Broken.apply(net[0](x))).sum().backward()
+        except ValueError as error:
+            losses.append(str(error))
+        losses.append(net(x).sum().item())
+    return losses
+
+
+def data_parallel():
+    """DistributedDataParallel, of one process."""
+    torch.distributed.init_process_group(
+        "gloo", store=torch.distributed.HashStore(), rank=0, world_size=1
+    )
+    result = trained(nn.parallel.DistributedDataParallel(Transformer()))
+    torch.distributed.destroy_process_group()
+    return result
+
+
+def recurrent():
+    """An outermost module whose part is called more often than ranges are made."""
+    cell, head = nn.GRUCell(4, 4), nn.Linear(4, 2)
+
+    class Loop(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.cell, self.head = cell, head
+
+        def forward(self, x):
+            state = torch.zeros(1, 4)
+            for _ in range(1500):
+                state = self.cell(x, state)
+            return self.head(state)
+
+    loss = Loop()(torch.ones(1, 4)).sum()
+    loss.backward()
+    return loss.item(), cell.weight_ih.grad.sum().item()
+
+
 def recursion():
     return Tree()(torch.ones(2, 8)).sum().item()
 

@@ -16,8 +16,9 @@ from profkit.execution.injection import Hook, injected, module_ranges_hooks
 from tests.conftest import ROOT, scratch
 
 SCENARIOS = (
-    "transformer", "checkpointed", "recursion", "exceptions", "generators", "inference", "forces",
-    "threads", "transforms", "compiled", "adversaries",
+    "transformer", "checkpointed", "reentrant", "closures", "data_parallel", "recurrent",
+    "recursion", "exceptions", "generators", "inference", "forces", "threads", "transforms",
+    "compiled", "adversaries",
 )  # fmt: skip
 Ranges = list[tuple[int, str | None]]
 

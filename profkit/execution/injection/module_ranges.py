@@ -42,6 +42,7 @@ class _Thread(threading.local):
     """The ranges that are open on a thread, innermost last: names of modules, or what else.
 
     `is_named` is None outside of outermost modules, `ranges` and `nodes` are of the present one.
+    `task` is the number of the backward whose end is awaited.
     """
 
     def __init__(self) -> None:
@@ -49,6 +50,7 @@ class _Thread(threading.local):
         self.is_named: bool | None = None
         self.call = "later"
         self.ranges = 0
+        self.task = -1
         self.nodes: set[int] = set()
 
 
@@ -63,6 +65,7 @@ class ModuleRanges:
         self._steps: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
         self._quiet = self._ranges = self._spent = 0
         self._call = torch.nn.Module.__call__
+        self._task = torch._C._current_graph_task_id
         self._called = self._calling()
         self._is_failed = False
         from torch.optim import optimizer
@@ -174,6 +177,8 @@ class ModuleRanges:
     ) -> tuple[int, str | None, bool] | None:
         is_outermost, depth = thread.is_named is None, len(thread.open)
         if is_outermost:
+            self._end_failed()
+            depth = len(thread.open)
             thread.is_named = self._is_new(thread, module)
             if not thread.is_named:
                 return depth, None, True
@@ -250,14 +255,22 @@ class ModuleRanges:
 
     def _enter(self, name: str, call: str) -> None:
         """Backward arrives at a module: the range of the last one ends."""
-        if self._thread.open[-1:] == [_BACKWARD]:
+        thread, task = self._thread, self._task()
+        if thread.open[-1:] == [_BACKWARD]:
             self._pop()
-        else:
+        if thread.task != task:
             engine = self._torch.autograd.Variable._execution_engine
             engine.queue_callback(self._guarded(self._leave))
+            thread.task = task
         self._push(_BACKWARD, name, call)
 
+    def _end_failed(self) -> None:
+        """End the range of a backward that raised an error, of which nothing tells."""
+        if self._thread.open[-1:] == [_BACKWARD] and self._task() < 0:
+            self._pop()
+
     def _leave(self) -> None:
+        self._thread.task = -1
         if self._thread.open[-1:] == [_BACKWARD]:
             self._pop()
             self._tell()
@@ -265,6 +278,7 @@ class ModuleRanges:
     # Optimizers
 
     def _optimizer_begins(self, optimizer: Any, *_: Any) -> None:
+        self._end_failed()
         count = self._steps.get(optimizer, 0)
         self._steps[optimizer] = count + 1
         if not count:
