@@ -7,7 +7,9 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
+import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from profkit.application.answer import answer
 from profkit.application.answer_view import answer_document
@@ -189,3 +191,24 @@ def test_the_answer_names_modules_and_what_their_ranges_cost(tmp_path: Path) -> 
     assert "layers.*.mlp.up 64%" in " ".join(text.split())
     plain = recorded(tmp_path, block, named=False)
     assert answer(application("x", plain, plain, PicksFile(explain=0.9), None)).modules is None
+
+
+def test_kernels_of_a_cuda_graph_are_of_the_modules_that_were_captured(tmp_path: Path) -> None:
+    program = Program()
+    host = program.host
+    for name, count in (("attention", 1), ("mlp", 3)):
+        with program.module(f"{LAYER}.{name} (Linear)"):
+            for _ in range(count):
+                host.call("cudaLaunchKernel", US)
+    for _ in range(STEPS):
+        call, now = host.call("cudaGraphLaunch", US), host.now + 5 * US
+        for node in range(4):
+            start = now + node * 100 * US
+            host.recording.kernel(GEMM, start, start + 100 * US, call, host.stream(), (64, 1, 1))
+        host.free[7] = start + 100 * US
+        host.synchronize()
+    events = read(write_export(host.recording.events(), tmp_path / "timeline.sqlite"))
+    captured = np.tile(np.arange(4, dtype=np.int32), STEPS)
+    mlp, attention = named(replace(events, captures=captured))["GEMM, BF16"]
+    assert (mlp.name, attention.name) == ("layers.*.mlp", "layers.*.attention")
+    assert mlp.share == pytest.approx(0.75)
