@@ -361,20 +361,25 @@ static Handle stand_in(Context *context, Handle stream) {
     return found && !follow(stream, found) && !follow(found, stream) ? found : NULL;
 }
 
-static int measured(const Call *call, Context *context, Kernel *kernel, Handle stream) {
-    uint64_t bytes = context->cold, mask = (mode == COLD_L2 ? context->cold : context->warm) - 1;
+/* The kernel that reads memory: in the default stream, it waits for others' work as events may not. */
+static int read_memory(Context *context, Handle stream, uint64_t bytes) {
+    uint64_t mask = (mode == COLD_L2 ? context->cold : context->warm) - 1;
     void *arguments[] = {&context->scratch, &mask, &bytes};
-    Handle own = mode == HALF_SMS ? stand_in(context, stream) : stream, start = NULL, end = NULL;
+    return driver.cuLaunchKernel(context->reader, context->sms * 4, 1, 1, 256, 1, 1, 0, stream, arguments, NULL);
+}
+
+static int measured(const Call *call, Context *context, Kernel *kernel, Handle stream) {
+    int is_apart = mode == HALF_SMS && !read_memory(context, stream, 0);
+    Handle own = mode == HALF_SMS ? is_apart ? stand_in(context, stream) : NULL : stream, start = NULL, end = NULL;
     Pending *pending = calloc(1, sizeof *pending);
     int status = !pending || !own || driver.cuEventCreate(&start, 0) || driver.cuEventCreate(&end, 0)
-        || driver.cuLaunchKernel(context->reader, context->sms * 4, 1, 1, 256, 1, 1, 0, own, arguments, NULL)
-        || driver.cuEventRecord(start, own);
+        || read_memory(context, own, context->cold) || driver.cuEventRecord(start, own);
     if (mode == SMALL_L1 || mode == HALF_WARPS) /* again, as the program may set its own */
         status = status || driver.cuFuncSetAttribute(call->function, CARVEOUT, 100);
     if (mode == HALF_WARPS)
         status = status || driver.cuFuncSetAttribute(call->function, MOST_DYNAMIC, call->config.shared + kernel->added);
-    status = status || submit(call, call->config.shared + kernel->added, own == stream ? call->config.stream : own);
-    if (!status && own != stream && follow(stream, own))
+    status = status || submit(call, call->config.shared + kernel->added, is_apart ? own : call->config.stream);
+    if (!status && is_apart && (follow(stream, own) || read_memory(context, stream, 0)))
         driver.cuStreamSynchronize(own);
     int result = status ? submit(call, call->config.shared, call->config.stream) : 0;
     status = status || driver.cuEventRecord(end, own);
