@@ -8,6 +8,7 @@ of a run, or a report's file.
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any, NamedTuple, get_type_hints
@@ -88,10 +89,31 @@ def time(access: Access, target: list[str], compare: str = "") -> list[str]:
     return ["time", *map(access.path, target), *_options(compare=compare)]
 
 
+def try_switches(
+    access: Access,
+    target: str,
+    arguments: list[str] = [],  # noqa: B006
+    variant: str = "",
+    switch: list[str] = [],  # noqa: B006
+    budget: str = "",
+    run: str = "",
+) -> list[str]:
+    """Prove which switches make a Python program faster with the same results, and what to write
+    to keep each; with variant those of a target script's kernels. run: its run of profile --app,
+    whose plan is tried first."""
+    access.check_run()
+    words = ["try", *(f"--switch={word(name)}" for name in switch), *_options(budget=budget)]
+    script = access.path(target)
+    if variant:
+        return [*words, f"{script}:{word(variant)}", *(["--", *arguments] if arguments else [])]
+    words += [f"--from={access.path(run)}"] if run else []
+    return [*words, "--", sys.executable, script, *arguments]
+
+
 Tool = Callable[..., list[str]]
 TOOLS: Mapping[str, Tool] = {
     "doctor": doctor, "profile": profile, "analyze": analyze, "explain": explain, "source": source,
-    "timeline": timeline, "next": next_experiment, "diff": diff, "time": time,
+    "timeline": timeline, "next": next_experiment, "diff": diff, "time": time, "try": try_switches,
 }  # fmt: skip
 """The tools by name, in the order in which they are used."""
 

@@ -31,7 +31,7 @@ _KINDS = {
     ),
     "trial": (
         "a trial of a program's switches",
-        "`profkit timeline RUN --tried FILE` shows it beside causes",
+        "`profkit timeline RUN --tried FILE` and `profkit history add` take it",
     ),
     "kernel trial": (
         "a trial of a kernel's switches",

@@ -8,13 +8,13 @@ from pathlib import Path
 def mcp(root: tuple[Path, ...] = (), allow_run: bool = False) -> None:
     """Serve profkit's verbs to a coding agent, over stdin and stdout.
 
-    Nine tools: doctor, profile, time, analyze, explain, diff, source, timeline, next. Files are
-    read below --root alone, and programs are run only with --allow-run. Needs the extra `mcp`.
+    Ten tools: doctor, profile, time, try, analyze, explain, diff, source, timeline, next. Files
+    are read below --root alone, and programs are run only with --allow-run. Needs the extra `mcp`.
 
     Options:
       root (DIR): Folder whose files may be read, the first also to run in; repeatable (default: the
         current folder).
-      allow_run: Allow profile and time, which run programs.
+      allow_run: Allow profile, time and try, which run programs.
 
     Examples:
       profkit mcp --root .

@@ -15,6 +15,7 @@ from typing import TypeAlias
 import msgspec
 from msgspec import Struct
 
+from profkit.application.trial_file import TrialFile
 from profkit.core.errors import BadInput, ProfkitError
 from profkit.core.integrity import MANIFEST, check_unchanged
 from profkit.history import readers
@@ -141,6 +142,8 @@ def _reader(data: bytes) -> Callable[[Content], Imported] | None:
         return readers.import_latencies
     if head.schema == CELL_SCHEMA:
         return readers.import_cell
+    if head.schema == TrialFile.__struct_config__.tag:
+        return readers.import_trial
     is_pytest = bytes(head.benchmarks) and bytes(head.machine_info)
     return readers.import_benchmarks if is_pytest and not head.schema else None
 

@@ -16,6 +16,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta, Struct
 
+from profkit.application.trial_file import TrialFile
 from profkit.core.errors import BadInput
 from profkit.core.fingerprint import Device, Fingerprint
 from profkit.core.integrity import MANIFEST
@@ -26,6 +27,7 @@ from profkit.core.typed_file import known, read_file
 from profkit.history.record import DIRTY, Conditions, Point, Series
 from profkit.report.checks import NOT_TIMED
 from profkit.runs.manifest import Manifest
+from profkit.runs.run import program_name
 from profkit.study.matrix import shape_name
 from profkit.timeline import RUN_FILE
 from profkit.timing.cell import Cell
@@ -38,6 +40,7 @@ STEP = "step"
 _BLOCKS = 8  # of samples that come without any; chosen: as many as `profkit time` measures
 _LARGEST = 64 << 20  # bytes; as profkit.core.text_files reads
 _SHORT_COMMIT = 9  # digits, as `profkit time --against` labels a commit
+_DECIDED = {"faster", "slower", "no difference"}
 _UNKNOWN = {"unversioned", "unknown", "(unknown)", "(detached)"}
 
 Positive = Annotated[float, Meta(gt=0, le=LONGEST)]
@@ -199,6 +202,31 @@ def _timed(
     commit = _commit(fingerprint, content.stated)
     medians = tuple(statistics.median(block.samples) for block in latency.blocks)
     return Point(series, conditions, time, content.run, content.source, commit, medians)
+
+
+def import_trial(content: Content) -> Imported:
+    """The unit of a program that switches were tried on, unchanged and with each that was decided
+    and keeps its results: blocks are ratios to the unchanged program's median."""
+    file: TrialFile = _decoded(content, TrialFile)
+    if file.unchanged is None:
+        return Imported(())
+    time, notes = _time(content.path, content.stated)
+    stated, plain = content.stated, file.unchanged.seconds
+    medians = {"unchanged": (plain,)} | {
+        " + ".join(row.switches): tuple(plain * ratio for ratio in row.comparison.ratios)
+        for row in file.rows
+        if row.comparison and row.status in _DECIDED
+    }
+    target, unit = stated.target or program_name(file.command), file.unchanged.unit
+    points = tuple(
+        Point(
+            Series(target, variant, unit, file.gpu or CPU, stated.branch),
+            Conditions(timer="profkit try"),
+            time, content.run, content.source, stated.commit_of("", dirty=False), blocks,
+        )
+        for variant, blocks in medians.items()
+    )  # fmt: skip
+    return Imported(points, notes)
 
 
 def _decoded(content: Content, model: Any) -> Any:

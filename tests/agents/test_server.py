@@ -29,7 +29,18 @@ from profkit.capture.supervise import descendants
 from tests.conftest import ROOT, TRACKED, pair_report
 from tests.recording.test_profile import TARGET, plan
 
-TOOLS = ["doctor", "profile", "analyze", "explain", "source", "timeline", "next", "diff", "time"]
+TOOLS = [
+    "doctor",
+    "profile",
+    "analyze",
+    "explain",
+    "source",
+    "timeline",
+    "next",
+    "diff",
+    "time",
+    "try",
+]
 LARGEST = 8_000  # bytes of an answer
 
 
@@ -196,6 +207,7 @@ def test_long_text_comes_in_pages_that_are_the_whole_text(folder: Path) -> None:
         ("diff", {"run": "before", "after": "/"}, "outside the roots"),
         ("profile", {"target": "target.py"}, "may not be run"),
         ("time", {"target": ["target.py"]}, "may not be run"),
+        ("try", {"target": "train.py"}, "may not be run"),
         ("profile", {"job": 77}, "no job 77"),
     ],
 )  # fmt: skip

@@ -27,6 +27,7 @@ from profkit.history.store import Store
 from profkit.runs.manifest import Manifest
 from profkit.timeline import RUN_FILE
 from tests.conftest import H200, ROOT, baseline_folder, story_folder
+from tests.trial.simulated_program import SimulatedProgram
 
 DATA = ROOT / "tests" / "data" / "history"
 NOTHING = Stated()
@@ -119,6 +120,18 @@ def test_an_application_has_its_steps(tmp_path: Path) -> None:
     assert point.conditions.timer == "nsys"
     plain = json.loads((story / "times.json").read_text(encoding="utf-8"))["before"]["median_ms"]
     assert np.median(point.block_medians) == pytest.approx(plain * 1e-3, rel=0.1)
+
+
+def test_a_trial_has_its_unit_with_each_switch_that_keeps_results(tmp_path: Path) -> None:
+    simulated = SimulatedProgram(gains={"tf32": 1.4, "bf16": 1.8}, moved={"bf16": 0.5})
+    trial = simulated.trial("tf32", "bf16", "gc-frozen")
+    (tmp_path / "try.json").write_text(encode(trial), encoding="utf-8")
+    points = {point.series.variant: point for point in points_in(tmp_path / "try.json")}
+    assert "bf16" not in points
+    assert points["tf32"].series.target == "train"
+    assert points["tf32"].series.shape == "optimizer"
+    times = {name: np.median(point.block_medians) for name, point in points.items()}
+    assert times["unchanged"] / times["tf32"] == pytest.approx(1.4, rel=0.05)
 
 
 def test_a_baseline_has_a_point_for_each_measured_cell() -> None:
