@@ -171,17 +171,6 @@ class Watch:
         temperature = ask("nvmlDeviceGetTemperature", self._nvml.NVML_TEMPERATURE_GPU)
         return Moment(clock, power, temperature, throttled)
 
-    def energy(self) -> float:
-        """The energy (J) that the GPU has drawn since the driver was loaded, which advances in
-        steps; raises NoDriver where it has no such counter of its own."""
-        ask = partial(ask_device, self._nvml, self._handle)
-        if (ask("nvmlDeviceGetMigMode") or (0,))[0]:
-            raise NoDriver("the energy counter is of the whole GPU, which is split by MIG")
-        drawn = ask("nvmlDeviceGetTotalEnergyConsumption")
-        if drawn is None:
-            raise NoDriver("NVML has no energy counter for this GPU (Volta or newer has)")
-        return float(drawn) * _MILLI
-
     def close(self) -> None:
         """Let go of the driver."""
         self._stack.close()

@@ -182,7 +182,6 @@ def run(
     shapes: Shapes,
     options: Measurement,
     method: groups.TimingMethod,
-    energy: groups.EnergyOptions,
     where: groups.OnDevice,
     place: groups.Place,
     format: groups.PlainFormat = "terminal",
@@ -221,7 +220,6 @@ def run(
         seed=options.seed,
         device=where.device,
         gpu=where.gpu,
-        energy=energy.seconds(),
     )
     plan = BaselinePlan(
         timing,

@@ -46,6 +46,8 @@ _RETIRED = {
     ("diff", "'sarif'"): "use --format github or json",
     ("diff", "'junit'"): "use --format github or json",
     ("calibrate", "--on"): "sizes of a baseline are compared on one GPU",
+    ("time", "--energy"): "--format json has the power at each block",
+    ("baseline run", "--energy"): "summary.json has the power of each cell",
     ("source", "--plot"): "`profkit report` draws the phases of a kernel",
     ("time", "--plot"): "--save has all samples",
     ("history", "'plot'"): "`profkit history page` draws the series",

@@ -202,25 +202,6 @@ class OnDevice:
 
 
 @dataclass(frozen=True)
-class EnergyOptions:
-    """Whether energy is measured too.
-
-    Options:
-      energy: Measure joules per call too, by NVML's energy counter: about 12 s a variant.
-      energy_seconds (S): Seconds of each of the two runs of --energy (default: 5).
-    """
-
-    energy: bool = False
-    energy_seconds: Annotated[float, Meta(ge=5)] | None = None
-
-    def seconds(self) -> float | None:
-        """The seconds of a run of calls whose energy is measured, None where none was asked for."""
-        from profkit.timing.energy import SECONDS
-
-        return self.energy_seconds or (SECONDS if self.energy else None)
-
-
-@dataclass(frozen=True)
 class VerdictOptions:
     """What a verdict needs.
 

@@ -31,7 +31,6 @@ _FEWEST_BLOCKS = 2  # fewer have no spread between blocks
 _GATES = {"regression": "REGRESSED", "inconclusive": "INCONCLUSIVE"}
 _WHILE_TIMING = (
     "variant", "samples", "blocks", "warmup_ms", "timer", "cache", "seed", "device", "gpu",
-    "energy", "energy_seconds",
 )  # fmt: skip
 _OUTPUTS = ("--save", "--out", "--output", "-o", "--badge", "--format")
 
@@ -114,7 +113,6 @@ def time(
     explain: bool = False,
     files: Files,
     output: groups.Output[groups.TextFormat],
-    energy: groups.EnergyOptions,
     where: groups.OnDevice,
 ) -> None:
     """Time a target's variants, and test whether one is faster.
@@ -131,7 +129,6 @@ def time(
       profkit time targets/sdpa_s512.py --variant flash --variant cudnn
       profkit time targets/sdpa_s512.py --compare sdpa,custom --fail-on regression
       profkit time targets/sdpa_s512.py:custom --against HEAD~1
-      profkit time targets/matmul.py --energy
       profkit time --compare targets/a.py:custom targets/b.py:custom
       profkit time --from samples.json --unit us
     """
@@ -162,7 +159,6 @@ def time(
                 seed=sampling.seed,
                 device=where.device,
                 gpu=where.gpu,
-                energy=energy.seconds(),
             )
             plan = _in_blocks(plan, sampling.blocks, compared=bool(labels))
             if options.is_explicit(context, "samples"):
@@ -187,15 +183,6 @@ def time(
     )
     files.write(report, force=output.force)
     _judge(report, gates)
-    _refuse_too_few_steps(report)
-
-
-def _refuse_too_few_steps(report: LatencyFile) -> None:
-    """Raise where the energy that was asked for is not available."""
-    for timed in report.series:
-        if timed.without_energy:
-            why, _, remedy = timed.without_energy.partition(": ")
-            raise EnvironmentProblem(f"{timed.label}: no energy: {why}", remedy)
 
 
 def _refuse_timing_options(context: typer.Context) -> None:

@@ -17,7 +17,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from statistics import fmean
-from types import NoneType
 from typing import Any, Literal
 
 from msgspec import UNSET, Struct, field, structs
@@ -43,7 +42,6 @@ from profkit.timing.measurement import (
     environment_of,
     open_target,
     process_of,
-    take_energy,
     take_turns,
 )
 from profkit.timing.turns import Died, Silent, Turn
@@ -202,7 +200,6 @@ def cell_key(setup: Setup, shape: MatrixShape, backend: Backend) -> str:
             "version": backend.version,
             **part(timing, "samples", "blocks", "seed", "device"),
             "settings": [settings.timer.value, settings.cache.value, settings.warmup],
-            **({"energy": timing.energy} if timing.energy else {}),
         }
     )
 
@@ -375,8 +372,6 @@ class Measuring:
             self._give_up(round_, names, _status_of(error.message), error.message)
             return None
         self._check_device(opened.loaded)
-        if self._timing.energy:
-            self._process.turn.ask("check_energy", NoneType)
         lost = next((name for name, why in opened.wrong.items() if _DEVICE_LOST.search(why)), None)
         if lost is not None:
             raise _Lost(lost, opened.wrong[lost])
@@ -416,13 +411,11 @@ class Measuring:
     def _take(
         self, round_: Round, ready: Sequence[Session], wanted: Mapping[str, int]
     ) -> list[Session]:
-        """Blocks, then energy where it was asked for, until all are done or the budget is spent;
+        """Blocks, until all are done or the budget is spent;
         the series that did not fail."""
         live, attempt = list(ready), partial(self._succeeds, round_)
         take_turns(live, self._timing, self._show, samples=wanted, attempt=attempt,
                    spent=self._is_spent)  # fmt: skip
-        if energy := self._timing.energy:
-            take_energy(live, energy, self._show, attempt=attempt, spent=self._is_spent)
         return live
 
     def _is_spent(self) -> bool:

@@ -43,8 +43,7 @@ class Program(Model, frozen=True, kw_only=True):
 
 
 class Asked(Model, frozen=True, kw_only=True):
-    """Options that must not change between runs; `warmup` and `energy`, that of a run of calls
-    whose energy is measured, in seconds."""
+    """Options that must not change between runs; `warmup` in seconds."""
 
     target: str | None = None
     matrix: Matrix
@@ -56,7 +55,6 @@ class Asked(Model, frozen=True, kw_only=True):
     warmup: Amount | None = None
     device: str | None = None
     backends: tuple[str, ...]
-    energy: Amount | UnsetType = UNSET
 
 
 class MeasuredOn(Facts, frozen=True, kw_only=True):

@@ -137,7 +137,6 @@ def _asked(plan: measurement.BaselinePlan) -> Asked:
         timer=timing.settings.timer.value,
         cache=timing.settings.cache.value,
         warmup=timing.settings.warmup,
-        energy=timing.energy or UNSET,
     )
 
 
@@ -277,11 +276,7 @@ def _parquet(rows: Sequence[Row]) -> bytes:
     """The rows as a Parquet table, lists and mappings as JSON."""
     import pandas as pd
 
-    flat = [plain(row) for row in rows]
-    for row in flat:
-        energy = row.pop("energy", {})
-        row |= {f"energy_{name}": value for name, value in energy.items()}
-    frame = pd.DataFrame(flat)
+    frame = pd.DataFrame([plain(row) for row in rows])
     for name in ("arguments", "throttled", "dependence", "flags"):
         frame[name] = [json.dumps(value) for value in frame[name]]
     numbers = [each.encode_name for each in fields(Row) if each.type in {float | None, int | None}]

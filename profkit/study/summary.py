@@ -218,7 +218,6 @@ def _with_statistics(row: Row, timed: Series) -> Row:
         steady=known(latency.ready.steady),
         launch_bound=timed.launch_bound,
         peak_memory=known((latency.ready.memory or MemoryUse()).peak_allocated),
-        energy=timed.energy_per_call or UNSET,
     )
 
 
@@ -311,8 +310,6 @@ def _flagged(row: Row, timed: Series, claimed: float | None) -> Row:
         flags.append("SM clock not stable at the end of the warm-up")
     if row.launch_bound:
         flags.append("launch-bound: host launch overhead above GPU time")
-    if timed.without_energy:
-        flags.append(f"no energy: {timed.without_energy}")
     flags += [f"throttled in every block: {why}" for why in timed.throttled_throughout]
     return structs.replace(row, flags=(*flags, *_doubts_of_samples(row)))
 

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from typing import Literal
 
-from msgspec import UNSET, UnsetType, field
+from msgspec import field
 
 from profkit.core.fingerprint import Device, Fingerprint
 from profkit.core.typed_file import Amount, Count, File, Model
 from profkit.study.matrix import Matrix
 from profkit.study.plan_format import IMPORTED, Backend, Origin, ProfiledCell, Program, Run
 from profkit.timing.cell import CellStatus, Value
-from profkit.timing.latency_format import EnergyPerCall
 from profkit.timing.results import Verdict
 
 COUNTED = "device"
@@ -94,8 +93,7 @@ class Row(_Statistics, frozen=True, kw_only=True):
     intensity (FLOP/B) above which compute is the lower roof. `overtaken` samples
     (`late_submitted` in Python) may include host launch gaps. `power` (W) is the median of NVML
     readings before blocks. `steady`: the clock was stable at the end of the warm-up;
-    `launch_bound`: host launch overhead above GPU time. `flags` are caveats. `energy` is absent
-    where it was not asked for or not available.
+    `launch_bound`: host launch overhead above GPU time. `flags` are caveats.
     """
 
     flop: float | None = None
@@ -126,7 +124,6 @@ class Row(_Statistics, frozen=True, kw_only=True):
     regime: Literal["compute", "memory"] | None = None
     peak_memory: int | None = None
     flags: tuple[str, ...] = ()
-    energy: EnergyPerCall | UnsetType = UNSET
 
     @property
     def is_timed(self) -> bool:

@@ -7,7 +7,6 @@ from collections.abc import Sequence, Set
 from profkit.study.report_words import NONE, STATUS, digits, quantity
 from profkit.study.summary import flagged_cells, unmeasured
 from profkit.study.summary_format import BaselineFile, Contrast, Row, name_parts
-from profkit.timing.latency_view import ENERGY_COLUMNS, ENERGY_NOTE, energy_words
 from profkit.timing.results import Verdict
 from profkit.ui import document as doc
 from profkit.ui.text import number, percent, plural, shorten
@@ -23,11 +22,6 @@ def baseline_document(summary: BaselineFile, folder: str, width: int) -> doc.Doc
     timed = [row for row in summary.cells if row.is_timed]
     if timed:
         blocks += [_medians(summary, timed, width), _fastest(summary)]
-    if drawn := [row for row in timed if row.energy]:
-        rows = [(row.shape, row.backend, *energy_words(row.energy)) for row in drawn
-                if row.energy]  # fmt: skip
-        columns = ("Shape", "Backend", *ENERGY_COLUMNS)
-        blocks.append(doc.Table("Energy", columns, tuple(rows), ENERGY_NOTE, 1, names=_NAMES))
     if left := _not_measured(summary.cells):
         lines = tuple(shorten(line, width) for line in left)
         blocks += [doc.Heading("Not measured"), doc.Lines(lines)]

@@ -10,7 +10,7 @@ from statistics import median
 from typing import Any, TypeAlias
 
 import numpy as np
-from msgspec import UNSET, Struct, structs
+from msgspec import Struct, structs
 
 from profkit.core.errors import BadInput, UsageError
 from profkit.core.fingerprint import Device
@@ -20,7 +20,6 @@ from profkit.core.version import __version__
 from profkit.core.work import Work
 from profkit.hardware.gpus import Datasheet, Peak, find_datasheet
 from profkit.timing import results, statistics, verdict
-from profkit.timing.energy import energy_per_call, without_energy
 from profkit.timing.latency_file import Claimed, Saved
 from profkit.timing.latency_format import Latency, LatencyFile, Pair, Rate, SavedVerdict, Series
 from profkit.timing.latency_view import doubts, in_words
@@ -67,7 +66,6 @@ def analyze_latency(latency: Latency) -> Series:
     sheet = datasheet_of(latency.gpu)[0] if latency.target.work else None
     peaks = sheet.peaks if sheet else {}
     on_gpu = latency.timer not in {"", "wall", "synchronized"}
-    runs = latency.energy or ()
     between = _over_blocks(latency, summary)
     return Series(
         **part(latency, *Latency.__struct_fields__),
@@ -80,8 +78,6 @@ def analyze_latency(latency: Latency) -> Series:
             Counter(why for moment in latency.moments for why in moment.throttled_by)
         ),
         launch_bound=on_gpu and not ready.waits and (ready.host or 0.0) > seconds,
-        energy_per_call=energy_per_call(runs, work) if runs else UNSET,
-        without_energy=without_energy(runs) or UNSET,
     )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from reprlib import repr as brief
 from typing import Annotated, Literal, TypeAlias
 
-from msgspec import UNSET, Meta, Struct, UnsetType, field
+from msgspec import UNSET, Meta, Struct, field
 from msgspec.structs import force_setattr
 
 from profkit.capture.correctness import Declared, Status
@@ -90,39 +90,6 @@ class Readiness(Facts, frozen=True, kw_only=True):
     group: Maybe[Annotated[int, Meta(ge=1, le=1_000_000)]] = UNSET
 
 
-class EnergyRun(Model, frozen=True, kw_only=True):
-    """Calls one behind the other for some seconds, L2 as the previous call left it.
-
-    The GPU drew between `low` and `high` joules; its energy counter advanced `steps` times.
-    """
-
-    calls: Annotated[int, Meta(ge=1, le=10**15)]
-    seconds: Annotated[float, Meta(ge=SHORTEST, le=LONGEST)]
-    steps: Count
-    low: Amount
-    high: Annotated[float, Meta(ge=SHORTEST, le=1e15)]
-
-    def __post_init__(self) -> None:
-        if self.low > self.high:
-            raise ValueError(f"from {self.low} to {self.high} J")
-
-
-class EnergyPerCall(Model, frozen=True, kw_only=True):
-    """The energy of a call in joules, idle power included, and the mean power in watts.
-
-    `low` to `high` is a bound, without a confidence level: what the steps of the counter leave open
-    in any run. `joules` is the middle of all runs. The rates are of the declared work per joule;
-    null without any.
-    """
-
-    joules: Number
-    low: Number
-    high: Number
-    power: Number
-    flop_per_joule: Number | None
-    bytes_per_joule: Number | None
-
-
 class Setup(Model, frozen=True, kw_only=True):
     """How the samples of one variant were taken, as far as known."""
 
@@ -148,7 +115,6 @@ class Latency(Setup, frozen=True, kw_only=True):
     """Samples of one variant, its blocks in the order of time."""
 
     blocks: Annotated[tuple[Recorded, ...], Meta(min_length=1)]
-    energy: tuple[EnergyRun, ...] | UnsetType = UNSET
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -226,8 +192,7 @@ class Series(Setup, frozen=True, kw_only=True):
 
     `interval` is the one of the median to quote: between-block at 95%, else that of `statistics`,
     within-run and without a level for the reason `without_level`. `throttled_blocks` counts blocks
-    by NVML throttle reason. `energy` are runs behind the samples, where energy was asked for;
-    `energy_per_call` is null for the reason `without_energy`. `sentence` is for publications.
+    by NVML throttle reason. `sentence` is for publications.
     """
 
     interval: Interval | None = None
@@ -239,9 +204,6 @@ class Series(Setup, frozen=True, kw_only=True):
     launch_bound: bool = False
     sentence: str = ""
     blocks: Annotated[tuple[Recorded, ...], Meta(min_length=1)]
-    energy: tuple[EnergyRun, ...] | UnsetType = UNSET
-    energy_per_call: EnergyPerCall | UnsetType | None = UNSET
-    without_energy: str | UnsetType = UNSET
 
     @property
     def latency(self) -> Latency:

@@ -14,7 +14,6 @@ from msgspec import UNSET, UnsetType, structs
 from profkit.timing import results
 from profkit.timing.latency_file import Claimed
 from profkit.timing.latency_format import (
-    EnergyPerCall,
     LatencyFile,
     MemoryUse,
     Pair,
@@ -25,7 +24,7 @@ from profkit.timing.results import Comparison, Interval, Margin, State, Threshol
 from profkit.timing.statistics import LEVEL, unmet_criteria
 from profkit.timing.verdict import Reason, reason_words
 from profkit.ui import document as doc
-from profkit.ui.text import between, count, literal, number, percent, plural, seconds_between
+from profkit.ui.text import literal, number, percent, plural, seconds_between
 
 # chosen: two decimals hardly separate the ends of a narrower interval, so it gets a third
 _FINE = 0.02
@@ -50,11 +49,6 @@ _QUALITY_NOTES = {
 _GAP = doc.Lines((), gap=True)
 _HOST_BOUND = 0.8  # chosen: nearer to 1 the GPU waits for the host between calls
 _LAUNCH_NOTE = "host time to submit one call"
-ENERGY_COLUMNS = ("Energy per call", "Bounds", "Mean power", "Performance per watt")
-ENERGY_NOTE = (
-    "calls one behind the other with a warm L2, idle power included; bounds: what the steps of "
-    "the GPU's energy counter leave open, no confidence level"
-)
 _TIMERS = {
     "events": "CUDA events",
     "graph": "CUDA graph replay between CUDA events",
@@ -194,8 +188,7 @@ def _warnings(file: LatencyFile, other_processes: int) -> Iterable[str]:
         yield literal(f"{label} can't run here: {why}")
     if other_processes:
         others = plural(other_processes, "other process")
-        energies = " and energies" if any(row.energy_per_call for row in file.series) else ""
-        yield f"{others} on the GPU: these times{energies} include their interference"
+        yield f"{others} on the GPU: these times include their interference"
 
 
 def doubts(variants: Iterable[Series], claimed: Claimed | None = None) -> tuple[str, ...]:
@@ -308,7 +301,7 @@ def _flop_rate(rate: Rate) -> str:
 
 
 def latency_tables(report: LatencyFile) -> tuple[doc.Table, ...]:
-    """Times and rates, energy, sample statistics, the GPU where it is known."""
+    """Times and rates, sample statistics, the GPU where it is known."""
     machine = [
         timed for timed in report.series if timed.latency.moments or timed.latency.ready.memory
     ]
@@ -321,14 +314,6 @@ def latency_tables(report: LatencyFile) -> tuple[doc.Table, ...]:
     elif doubtful:
         note = f"?: {_READ_BEFORE}"
     tables = [_times(report.series)]
-    rows = tuple(
-        (timed.label, *energy_words(timed.energy_per_call))
-        for timed in report.series
-        if timed.energy_per_call
-    )
-    if rows:
-        header = ("Variant", *ENERGY_COLUMNS)
-        tables.append(doc.Table("Energy", header, rows, ENERGY_NOTE, words=1))
     tables.append(_table("Samples", _QUALITY, report.series, "", _QUALITY_NOTES))
     return (*tables, *([_table("GPU", columns, machine, note, legend)] if machine else []))
 
@@ -486,8 +471,6 @@ def _doubts_of_the_machine(timed: Series) -> Iterable[str]:
         yield "the SM clock was not stable at the end of the warm-up: raise --warmup-ms"
     if latency.ready.waits:
         yield "a call synchronizes with the GPU: its time includes host time"
-    if timed.without_energy:
-        yield f"no energy: {timed.without_energy}"
     yield from _host_limits(timed)
 
 
@@ -553,8 +536,6 @@ def _evidence(pair: Pair, report: LatencyFile, command: Sequence[str]) -> Iterab
             f"{before / 1e6:.0f} MHz, {literal(pair.b.label)} {after / 1e6:.0f} MHz; in SM cycles "
             f"{comparison.speedup * before / after:.2f}x as fast"
         )
-    if pair.a.energy_per_call and pair.b.energy_per_call:
-        yield energy_ratio(pair.a.energy_per_call, pair.b.energy_per_call)
     yield classic_line(comparison.classic, contradicted=comparison.verdict is not Verdict.IMPROVED)
     if is_interleaved and comparison.p_adjusted is not None and len(report.pairs) > 1:
         yield (
@@ -648,31 +629,3 @@ def _explanation(thresholds: Thresholds) -> doc.Facts:
 
 def _short(seconds: float) -> str:
     return f"{seconds:.1f} s" if seconds >= 0.95 else f"{seconds * 1e3:.0f} ms"
-
-
-def energy_words(energy: EnergyPerCall) -> tuple[str, ...]:
-    """The cells of ENERGY_COLUMNS."""
-    return (
-        number(energy.joules, "J"),
-        between(energy.low, energy.high, "J"),
-        f"{energy.power:.1f} W",
-        _per_watt(energy),
-    )
-
-
-def energy_ratio(a: EnergyPerCall, b: EnergyPerCall) -> str:
-    """The energy of `b` over that of `a`, with what the bounds of both leave open."""
-    high = f"{b.high / a.low:.3f}" if a.low else "unbounded"
-    return (
-        f"energy per call: {number(a.joules, 'J')} → {number(b.joules, 'J')}, "
-        f"{b.joules / a.joules:.3f}x [{b.low / a.high:.3f}, {high}] (bounds, no verdict)"
-    )
-
-
-def _per_watt(energy: EnergyPerCall) -> str:
-    """The declared FLOP per joule, which is FLOP/s per watt; else bytes, or calls."""
-    if energy.flop_per_joule:
-        return f"{number(energy.flop_per_joule, 'FLOP/s')} per W"
-    if energy.bytes_per_joule:
-        return f"{number(energy.bytes_per_joule, 'B/s')} per W"
-    return f"{count(1 / energy.joules)} calls/J"

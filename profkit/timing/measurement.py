@@ -11,7 +11,6 @@ from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from types import NoneType
 from typing import Any
 
 import numpy as np
@@ -27,12 +26,10 @@ from profkit.core.lock import gpu_lock
 from profkit.core.typed_file import T, convert, known, row_of
 from profkit.timing import latency
 from profkit.timing.budget import samples_a_block
-from profkit.timing.energy import RUNS
 from profkit.timing.floor import read_floor
 from profkit.timing.latency_file import Saved
 from profkit.timing.latency_format import (
     Checked,
-    EnergyRun,
     Latency,
     LatencyFile,
     Readiness,
@@ -89,8 +86,7 @@ class TimingPlan:
     are interleaved. `margin` (a share) is the smallest difference of interest: calls are grouped
     where the timer's tick is coarse against it. `seconds`, if any, limits the time of a variant's
     samples: slower ones get fewer per block, three at least. `program` is the module of the
-    processes. `energy` is the seconds of a run of calls
-    whose energy is measured; None: no energy.
+    processes.
     """
 
     subjects: tuple[Subject, ...]
@@ -105,7 +101,6 @@ class TimingPlan:
     gpu: int | None = None
     check: bool = True
     program: str = TIMES_TARGETS
-    energy: float | None = None
 
     @property
     def samples_in_a_block(self) -> int:
@@ -201,24 +196,17 @@ def measure(plan: TimingPlan, tell: Tell, turns: Sequence[Timekeeper] = ()) -> T
             raise EnvironmentProblem(
                 f"no variant can run here ({obstacles})", "name other variants"
             )
-        if plan.energy:
-            for turn in turns:
-                turn.ask("check_energy", NoneType)
         for each in series:
             tell("warm up", each.label)
             each.prepare(plan)
         take_turns(series, plan, tell)
-        behind_samples = time.monotonic()
-        if plan.energy:
-            take_energy(series, plan.energy, tell)
-        energy_seconds = time.monotonic() - behind_samples
     seconds = time.monotonic() - started
     return Timing(
         latencies=tuple(each.latency(plan) for each in series),
         left_out=left_out,
         fingerprint=opened[0].loaded.used,
         fingerprint_sha256=opened[0].loaded.fingerprint_sha256,
-        spans=_spans([each.loaded.spans for each in opened], series, energy_seconds, seconds),
+        spans=_spans([each.loaded.spans for each in opened], series, seconds),
         seconds=seconds,
         other_processes=other_processes,
     )
@@ -255,7 +243,6 @@ class Session:
     ready: Ready = field(default_factory=Ready)
     blocks: list[Recorded] = field(default_factory=list)
     preparation: float = 0.0
-    energy: list[EnergyRun] = field(default_factory=list)
 
     @property
     def label(self) -> str:
@@ -287,10 +274,6 @@ class Session:
         """
         self._samples(max(1, min(samples, int(_SPACER / max(self.sample_seconds, 1e-9)))))
 
-    def draw(self, seconds: float) -> None:
-        """Measure the energy of calls for some seconds."""
-        self.energy.append(self._ask("energy", EnergyRun, seconds=seconds))
-
     def samples_in_a_block(self, plan: TimingPlan) -> int:
         """As many as planned, or as the plan's seconds allow."""
         if plan.seconds is None:
@@ -310,7 +293,6 @@ class Session:
                 "gpu": (self.loaded.fingerprint.gpu or Device()) if self.on_gpu else Device(),
                 "ready": row_of(Readiness, self.ready),
                 "check": self.check,
-                **({"energy": self.energy} if self.energy else {}),
             },
             Latency,
         )
@@ -494,29 +476,9 @@ def take_turns(
             return
 
 
-def take_energy(
-    series: list[Session],
-    seconds: float,
-    tell: Tell,
-    *,
-    attempt: Attempt = _must,
-    spent: Callable[[], bool] = lambda: False,
-) -> None:
-    """The energy of all series, in runs of some seconds of calls, in varying order; `attempt` and
-    `spent` as of `take_turns`."""
-    for run in range(RUNS):
-        for each in [series[place] for place in order(len(series), run)]:
-            if spent():
-                return
-            tell("energy", f"run {run + 1} of {RUNS}, {each.label}")
-            if not attempt(each, partial(each.draw, seconds)):
-                series.remove(each)
-
-
 def _spans(
     processes: Sequence[Mapping[str, float]],
     series: Sequence[Session],
-    energy: float,
     whole: float,
 ) -> dict[str, float]:
     """Where the wall time went; the processes import side by side, the slowest counts."""
@@ -533,7 +495,6 @@ def _spans(
         "flushes": flushes,
         "queueing": max(0.0, in_blocks - measured - flushes),
     }
-    spans |= {"energy": energy} if any(each.energy for each in series) else {}
     return spans | {"other": max(0.0, whole - sum(spans.values()))}
 
 

@@ -22,8 +22,7 @@ from msgspec import Struct
 from profkit.capture.gpu import Moment, Watch
 from profkit.core.errors import EnvironmentProblem, TargetFailed
 from profkit.core.typed_file import row_of
-from profkit.timing.energy import QueuedCalls, energy_run
-from profkit.timing.latency_format import EnergyRun, MemoryUse, Recorded
+from profkit.timing.latency_format import MemoryUse, Recorded
 from profkit.timing.sm_clock import ClockReader, Stretch, clock_reader, mean_clock
 
 Call = Callable[[], object]
@@ -180,12 +179,6 @@ class Stopwatch:
             )
         seconds = time.perf_counter() - started
         return row_of(Recorded, batch, turn=0, seconds=seconds, gpu=moment)
-
-    def energy(self, seconds: float) -> EnergyRun:
-        """The energy of calls for some seconds, L2 as the previous call leaves it."""
-        assert self._watch is not None, "check_energy comes before"
-        rounds = QueuedCalls(self._timed, self._calls_in(_WARMUP_ROUND))
-        return energy_run(rounds, self._watch.energy, seconds)
 
     def _sampling(self, host: float) -> _Sampling:
         behind = math.ceil(_BEHIND / (self._roughly * self._settings.group))

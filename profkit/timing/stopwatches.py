@@ -16,14 +16,11 @@ from contextlib import AbstractContextManager, nullcontext
 
 from msgspec import Struct
 
-from profkit.capture.gpu import Moment, NoDriver, Watch
-from profkit.core.errors import EnvironmentProblem
+from profkit.capture.gpu import Moment, Watch
 from profkit.timing import stopwatch
-from profkit.timing.energy import check_counter
-from profkit.timing.latency_format import EnergyRun, Recorded
+from profkit.timing.latency_format import Recorded
 from profkit.timing.stopwatch import LEAD_IN, LOOK, MOST_CALLS, Call, Ready, Settings, Timer
 
-_NO_ENERGY = "the energy of calls can't be measured"
 Wait = Callable[[object], object]
 """Waits until the device has finished the call that returned this."""
 
@@ -145,21 +142,3 @@ class Stopwatches:
         timed, watch = self._prepared[name]
         with timed.around():
             return watch.block(samples, host)
-
-    def check_energy(self) -> None:
-        """Raise EnvironmentProblem unless the energy of calls can be measured."""
-        if self._watch is None:
-            on_cpu = self._device == "cpu"
-            why = "it is that of a GPU" if on_cpu else "NVML (nvidia-ml-py) is not available"
-            raise EnvironmentProblem(f"{_NO_ENERGY}: {why}", "leave out --energy")
-        try:
-            check_counter(self._watch.energy)
-        except NoDriver as why:
-            raise EnvironmentProblem(f"{_NO_ENERGY}: {why}", "leave out --energy") from None
-
-    def energy(self, name: str, seconds: float) -> EnergyRun:
-        """The energy of calls."""
-        timed, watch = self._prepared[name]
-        assert isinstance(watch, stopwatch.Stopwatch), "check_energy comes before"
-        with timed.around():
-            return watch.energy(seconds)

@@ -3,8 +3,8 @@
     python -m profkit.timing.worker FD
 
 One JSON request a line on stdin, one JSON answer a line on the file descriptor FD: what the target
-prints goes elsewhere. Requests are {"do": "where" | "declare" | "open" | "prepare" | "block" |
-"check_energy" | "energy", ...} with the keyword arguments of `Worker`'s methods, of which "open"
+prints goes elsewhere. Requests are {"do": "where" | "declare" | "open" | "prepare" | "block",
+...} with the keyword arguments of `Worker`'s methods, of which "open"
 lets go of the target before; an answer is {"told": ...} or {"error", "message", "remedy"}, where
 "error" is an exit code of profkit.core.errors.
 Before it there may be lines {"doing": ...} that name the variant that is checked.
@@ -33,7 +33,7 @@ from profkit.capture.target import Inputs, Target, Unsupported, Variant, load_ta
 from profkit.core.errors import EnvironmentProblem, ProfkitError, TargetFailed
 from profkit.core.fingerprint import Device, Fingerprint
 from profkit.core.typed_file import plain
-from profkit.timing.latency_format import EnergyRun, Recorded
+from profkit.timing.latency_format import Recorded
 from profkit.timing.loaded import Declaration, Loaded, Located, VariantFacts, checked
 from profkit.timing.stopwatch import Cache, Ready, Settings, Timer
 from profkit.timing.stopwatches import Stopwatches, TimedCall
@@ -143,15 +143,6 @@ class Worker:
         """Take a block of samples."""
         self._target.enter()
         return self._stopwatches.block(variant, samples, host)
-
-    def check_energy(self) -> None:
-        """Raise EnvironmentProblem unless the energy of calls can be measured."""
-        self._stopwatches.check_energy()
-
-    def energy(self, variant: str, seconds: float) -> EnergyRun:
-        """The energy of calls for some seconds."""
-        self._target.enter()
-        return self._stopwatches.energy(variant, seconds)
 
 
 def device_of(asked: str | None) -> str:

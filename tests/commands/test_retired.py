@@ -15,6 +15,8 @@ from click.testing import Result
         ("diff a.ncu-rep b.ncu-rep --format junit", "use --format github or json"),
         ("calibrate --on local", "sizes of a baseline are compared on one GPU"),
         ("source a.ncu-rep --plot a.png", "`profkit report` draws the phases"),
+        ("time a.py --energy", "--format json has the power at each block"),
+        ("baseline run a.py --energy", "summary.json has the power of each cell"),
         ("time --from a.json --plot a.png", "--save has all samples"),
         ("history plot flash -o a.png", "`profkit history page` draws the series"),
         ("history check --format junit", "use --format json"),

@@ -120,21 +120,6 @@ class Made:
             "samples": values.tolist(),
         }
 
-    def check_energy(self) -> None:
-        """Any run will do."""
-
-    def energy(self, variant: str, seconds: float) -> dict[str, Any]:
-        """At 300 W (b: 450 W) in calls of 1 ms, by a counter with steps of 0.1 s."""
-        watts = 450.0 if variant == "b" else 300.0
-        drawn, step = watts * seconds, watts * 0.1
-        return {
-            "calls": int(seconds * 1000),
-            "seconds": seconds,
-            "steps": int(seconds * 10),
-            "low": drawn - step,
-            "high": drawn + step,
-        }
-
 
 if __name__ == "__main__":
     main(sys.argv[1:], Made)

@@ -189,7 +189,6 @@ def test_statistics_are_those_of_the_samples_kept(toy: Path) -> None:
         (("toy.py:quick", "--against", "HEAD"), 2, "is in no git repository"),
         (("--compare", "toy.py:quick"), 2, "--compare with a target"),
         (("toy.py", "other.py"), 2, "several targets need --compare"),
-        (("toy.py:quick", "--energy"), 4, "energy of calls can't be measured: it is that of a GPU"),
     ],
 )
 def test_failures_are_one_line(
