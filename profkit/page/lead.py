@@ -77,6 +77,8 @@ def _demonstrated(proof: DemonstratedSpeedup) -> str:
 
 def _estimate(checklist: Checklist, item: FindingGroup) -> str:
     best = item.best
+    if best.tried and best.tried.headline:
+        return best.tried.headline
     if best.estimate is None:
         return f"estimated speedup {words.prospects(best)}"
     text = f"estimated speedup {words.gain(best.estimate)}"

@@ -28,7 +28,7 @@ class KnownTrial(Struct, frozen=True):
 
     @property
     def table(self) -> tuple[Block, ...]:
-        return tried_table(self.rows, f"`{self.command}`")
+        return tried_table(self.rows, self.command)
 
 
 NO_TRIAL = KnownTrial()
@@ -64,7 +64,7 @@ def fitting(
     elif recorded and not RUNS_SCRIPTS.match(recorded):
         return trial
     else:
-        note = f"Tried on `{trial.command}`: whether {place.name} is of it is not recorded"
+        note = f"Tried on {trial.command}: whether {place.name} is of it is not recorded"
         return structs.replace(trial, note=note)
     if file:
         raise UsageError(f"{file}: {literal(other)}", "give one of this program and GPU")

@@ -114,7 +114,7 @@ def test_where_the_program_is_not_recorded_that_is_said(run: Path, tmp_path: Pat
     shutil.copy(run / "timeline.sqlite", tmp_path / "alone.sqlite")
     text = output("timeline", tmp_path / "alone.sqlite", "--tried", run / TRIAL)
     assert "proven 1.4" in text
-    assert "Tried on `python train.py`: whether alone.sqlite is of it is not recorded" in text
+    assert "Tried on python train.py: whether alone.sqlite is of it is not recorded" in text
 
 
 def test_the_next_experiment_is_to_write_what_is_proven_then_what_was_not_tried(run: Path) -> None:

@@ -69,3 +69,14 @@ def test_a_timeline_takes_no_trial_of_kernels(tried: Path) -> None:
     done = CliRunner().invoke(app, ["checklist", str(timeline), "--tried", str(tried)])
     assert done.exit_code == 5
     assert "expected profkit.try/1; try again: profkit try -o FILE -- PROGRAM" in done.output
+
+
+def test_the_page_leads_with_what_is_proven(tried: Path, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    words = ["report", str(REPORT), "--tried", str(tried), "-o", str(page)]
+    assert CliRunner().invoke(app, words).exit_code == 0
+    text = page.read_text()
+    lead, _, rest = text.partition('<p class="lead-estimate">')[2].partition("</p>")
+    assert lead == "proven 3.91x [3.90, 3.92] with blocks-per-sm-4"
+    assert "Tried on x:before: 1 proven gain" in text
+    assert rest.count("proven 3.91x [3.90, 3.92] with blocks-per-sm-4") == 2
