@@ -73,7 +73,8 @@ def compiled_library(folder: Path) -> Path:
     if compiler is None:
         raise EnvironmentProblem("no C compiler (cc)", "install gcc")
     library = folder / "launches.so"
-    words = [compiler, "-O2", "-shared", "-fPIC", "-o", str(library), str(_SOURCE), "-ldl"]
+    options = ["-O2", "-shared", "-fPIC", "-Wl,-z,defs", "-o"]
+    words = [compiler, *options, str(library), str(_SOURCE), "-ldl"]
     done = subprocess.run([*words, "-lpthread"], capture_output=True, text=True, timeout=_SECONDS)
     if done.returncode:
         last = (done.stderr.strip() or str(done.returncode)).splitlines()[-1]
