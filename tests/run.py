@@ -58,42 +58,60 @@ LARGE = {
     "rules/test_checklist.py",
 }  # fmt: skip
 """Files that read so many reports that they take up to 2 GB: one at a time, for 4 GB in all."""
+EXAMINING = {
+    "kernels/test_published_pairs.py", "kernels/test_recordings.py", "rules/test_score.py",
+}  # fmt: skip
+"""Files that ask for all recorded pairs, which the first of them judges: another one would wait."""
 IDLE = {
     "callables/test_recording.py", "capture/test_watchdog.py", "recording/test_application.py",
     "study/test_baseline.py", "study/test_many_gpus.py",
 }  # fmt: skip
 """Files that wait for half to four fifths of their time: one of them runs beside the others."""
 LONG: Mapping[str, float] = {
-    "kernels/test_recordings.py": 75,
-    "recording/test_application.py": 61,
-    "study/test_baseline.py": 60,
-    "recording/test_profile.py": 47,
-    "study/test_many_gpus.py": 45,
-    "commands/test_golden.py": 100,
-    "page/test_page.py": 60,
-    "comparison/test_diff.py": 40,
-    "study/test_baseline_report.py": 35,
-    "comparison/test_diff_pairs.py": 35,
-    "kernels/test_pairs.py": 30,
-    "commands/test_docs.py": 60,
-    "rules/test_checklist.py": 25,
-    "commands/test_imports.py": 25,
+    "recording/test_application.py": 150,
+    "rules/test_score.py": 110,
+    "study/test_baseline.py": 95,
+    "study/test_many_gpus.py": 60,
+    "recording/test_profile.py": 50,
+    "study/test_baseline_report.py": 40,
+    "commands/test_golden.py": 40,
+    "page/test_page.py": 40,
+    "analysis/test_views.py": 35,
+    "commands/test_docs.py": 30,
+    "kernels/test_attention_ladder.py": 30,
+    "agents/test_server.py": 27,
+    "kernels/test_recordings.py": 27,
+    "trial/test_program.py": 27,
+    "comparison/test_diff.py": 25,
+    "fuzz/test_fuzz.py": 25,
     "fuzz/test_hostile.py": 25,
-    "analysis/test_views.py": 25,
-    "comparison/test_diff_runs.py": 20,
-    "callables/test_recording.py": 20,
-    "fuzz/test_fuzz.py": 20,
-    "kernels/test_attention_ladder.py": 20,
+    "rules/test_checklist.py": 25,
+    "commands/test_left_behind.py": 23,
     "analysis/test_source.py": 20,
-    "commands/test_left_behind.py": 15,
-    "agents/test_server.py": 15,
-    "study/test_written.py": 15,
-    "rules/test_score.py": 60,
-    "timing/test_time.py": 15,
-    "capture/test_watchdog.py": 15,
+    "kernels/test_pairs.py": 20,
+    "study/test_written.py": 18,
+    "comparison/test_diff_runs.py": 16,
+    "rules/test_bounds.py": 16,
+    "rules/test_timeline_rules.py": 16,
     "callables/test_profile.py": 15,
-    "report/test_damage.py": 15,
-    "comparison/test_finding_changes.py": 10,
+    "callables/test_pytest_plugin.py": 15,
+    "capture/test_watchdog.py": 15,
+    "comparison/test_diff_pairs.py": 15,
+    "rules/test_foreign_rules.py": 15,
+    "timing/test_time.py": 15,
+    "analysis/test_api.py": 12,
+    "commands/test_imports.py": 12,
+    "commands/test_output.py": 12,
+    "comparison/test_diff_ci.py": 12,
+    "report/test_damage.py": 12,
+    "analysis/test_headroom.py": 11,
+    "callables/test_recording.py": 11,
+    "trial/test_search.py": 11,
+    "analysis/test_without_counters.py": 10,
+    "commands/test_other_systems.py": 10,
+    "rules/test_first.py": 8,
+    "report/test_reference.py": 8,
+    "comparison/test_finding_changes.py": 8,
 }
 """Seconds of the files that take longest, on two quiet cores, where there was no last time."""
 _SHORT = 3.0  # seconds; what most other files take less than
@@ -236,8 +254,9 @@ def runs(
 
 def _fits(file: str, running: Sequence[str], workers: int) -> bool:
     """Whether a file may run beside others."""
-    if _is_in(LARGE, file) and any(_is_in(LARGE, other) for other in running):
-        return False
+    for alone in (LARGE, EXAMINING):
+        if _is_in(alone, file) and any(_is_in(alone, other) for other in running):
+            return False
     idle = _is_in(IDLE, file)
     return sum(_is_in(IDLE, other) == idle for other in running) < (1 if idle else workers)
 

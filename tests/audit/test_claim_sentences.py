@@ -214,9 +214,9 @@ def test_an_endless_sentence_is_refused_at_once(
 ) -> None:
     path = tmp_path / "claims.json"
     path.write_text(json.dumps({"claims": [unit * (10**6 // len(unit))]}), encoding="utf-8")
-    started = time.perf_counter()
+    started = time.process_time()
     result = profkit_cli("audit", path)
-    assert time.perf_counter() - started < 5
+    assert time.process_time() - started < 5
     assert result.exit_code == 5
     assert len(result.stderr.splitlines()) == 1
 

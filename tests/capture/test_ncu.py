@@ -94,7 +94,7 @@ def test_a_program_may_print_a_lot(tmp_path: Path, end: str) -> None:
     started = time.monotonic()
     with pytest.raises(UsageError, match="section or metric"):
         recorded(tmp_path, f"{begun}\n{failed}\n{chat}\nsys.exit(1)", seen)
-    assert time.monotonic() - started < 15
+    assert time.monotonic() - started < 60
     assert seen == [Progress(1, "k", 4)]
 
 

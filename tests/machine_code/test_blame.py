@@ -269,6 +269,6 @@ def test_shares_stay_within_bounds(lines: list[tuple[str, int]]) -> None:
 def test_no_pattern_takes_long(pattern: str) -> None:
     code = "\n".join(["FADD R1, R2, R3 ; wait=1"] * 100)
     told = Sampled(samples(code), lambda *_: "a" * 1000)
-    started = time.perf_counter()
+    started = time.process_time()
     told.get("matched", (Match(line=(pattern,)),))
-    assert time.perf_counter() - started < 10
+    assert time.process_time() - started < 10

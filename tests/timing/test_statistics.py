@@ -158,9 +158,9 @@ def test_bad_samples_are_refused(bad: Any) -> None:
 def test_many_samples_are_quick_and_the_same_every_time() -> None:
     times = normal(100_000)
     summarize(times)
-    started = time.perf_counter()
+    started = time.process_time()
     first = summarize(times)
-    assert time.perf_counter() - started < 20
+    assert time.process_time() - started < 20
     assert summarize(times) == first
 
 
