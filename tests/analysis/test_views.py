@@ -149,8 +149,10 @@ def test_output_goes_to_a_file(profkit_cli: Cli, tmp_path: Path) -> None:
 def test_piped_output_is_plain() -> None:
     done = run_profkit("analyze", KNOWN, "--top", "1", COLUMNS="66", FORCE_COLOR="1")
     shown = done.stdout.decode()
-    assert "\x1b" not in shown
-    assert done.stderr == b""
+    assert b"\x1b" not in done.stdout + done.stderr
+    assert all(
+        line.startswith(b"reading ") for line in done.stderr.splitlines()
+    )  # where it is slow
     assert max(map(len, shown.splitlines())) == 66
 
 
