@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from profkit.application import causes
-from profkit.application.collectives import bandwidth_words, exchanges
+from profkit.application.collectives import bandwidth_words
 from profkit.application.groups import GroupRow, kernel_groups
 from profkit.application.kernel_kinds import COMMUNICATION, kernel_traits
 from profkit.application.parts import (
@@ -30,18 +30,14 @@ from profkit.application.parts import (
     SYNCHRONIZATION,
     Part,
     StepParts,
-    step_parts,
 )
 from profkit.application.picks_file import PickEntry
 from profkit.application.run import ApplicationRun
-from profkit.application.steps import first_rank, steady_steps
 from profkit.application.what_if import Change, Group
 from profkit.core.typed_file import Amount, Count, Model, Output, Real
 from profkit.core.version import __version__
-from profkit.rules.checklist import application_items, with_tried
 from profkit.rules.engine import AT_THE_ROOF
 from profkit.rules.finding import Finding
-from profkit.rules.rule_file import shipped_rules
 from profkit.rules.tried import Tried
 from profkit.timeline.callers import Caller
 from profkit.timeline.events import Events
@@ -198,12 +194,11 @@ def answer(run: ApplicationRun) -> Answer:
 class _Reader:
     def __init__(self, run: ApplicationRun) -> None:
         self._run = run
-        self._parts = run.parts
-        self._step = run.parts.steps.median
-        self._exchanges = exchanges(run.events, run.parts.steps)
-        self._what_if = causes.replayed(run.events, run.steps, run.known_step)
-        quantities = causes.quantities_of(run.events, self._what_if)
-        found = with_tried(application_items(quantities, shipped_rules()), run.tried.rows)
+        self._process = run.process
+        self._parts = run.process.parts
+        self._step = run.process.steps.median
+        self._what_if = run.application.what_if
+        found = run.application.findings
         self._items = {item.rule.category: item for item in found}
         self._causes = [
             item
@@ -234,30 +229,27 @@ class _Reader:
                 low=low,
                 high=high,
                 left_out=parts.steps.warm_up,
-                unprofiled=run.known_step,
+                unprofiled=run.application.known,
             ),
             modules=_module_ranges(run.events, parts),
             rows=tuple(sorted(rows, key=lambda row: -row.share)),
             plan=plan,
             together=likely,
             together_ceiling=ceiling,
-            tried=run.tried.rows,
+            tried=run.application.tried.rows,
         )
 
     # Kernels
 
     def _grouped(self) -> Iterator[_Group]:
-        run, what_if = self._run, self._what_if
-        is_same, parts = run.named is run.events, run.parts
-        if not is_same:
-            parts = step_parts(run.named, first_rank(steady_steps(run.named, run.nvtx)))
+        process = self._process
         rows = kernel_groups(
-            run.named,
-            parts,
-            run.ranking,
+            process.named,
+            process.parts_named or process.parts,
+            process.ranking,
             self._step,
             self._causes,
-            what_if if is_same else None,
+            None if process.apart else self._what_if,
         )
         picked: dict[str, list[_Kernel]] = defaultdict(list)
         for kernel in self._picked():
@@ -266,17 +258,16 @@ class _Reader:
             yield self._judged(_Group(row, tuple(picked[row.name])))
 
     def _picked(self) -> Iterator[_Kernel]:
-        named = self._run.named
+        named = self._process.named
         places = {}
-        for use in reversed(self._run.ranking.kernels):  # of equal ones the first counts
+        for use in reversed(self._process.ranking.kernels):  # of equal ones the first counts
             shape = named.configurations[use.configuration]
             places[named.kernel_names[use.name].name, shape.grid, shape.block] = use
         for entry in self._run.picks:
             known = places.get((entry.kernel, entry.grid, entry.block))
             if known is not None:
-                share = known.share * self._run.scale
                 group = known.name, known.configuration
-                yield _Kernel(entry, group, share, self._item_of_kernel(entry))
+                yield _Kernel(entry, group, known.share, self._item_of_kernel(entry))
 
     def _item_of_kernel(self, entry: PickEntry) -> Finding | None:
         report = self._run.report
@@ -318,20 +309,20 @@ class _Reader:
     def _end_to_end(self, group: _Group, gain: float) -> float:
         """What kernels of a group that are faster by a factor give the step by replay."""
         amdahl = self._amdahl(group, gain)
-        if self._what_if is None or self._run.named is not self._run.events:
+        if self._what_if is None or self._process.apart:
             return amdahl
         return min(amdahl, self._what_if.ceiling(Change(kernels=self._faster(group, gain))))
 
     def _faster(self, group: _Group, gain: float) -> dict[Group, float]:
-        uses = self._run.ranking.kernels
+        uses = self._process.ranking.kernels
         own = [use for use in uses if use.group == group.row.name]
         return {(use.name, use.configuration): 1 / gain for use in own}
 
     def _group_rows(self) -> Iterator[AnswerRow]:
-        left, small = self._run.kernel_share, 0.0
+        left, small = sum(map(self._parts.share, self._parts.group(KERNELS))), 0.0
         titles = {item.title: item for item in self._causes}
         for group in self._groups:
-            share = group.row.share * self._run.scale
+            share = group.row.share
             left -= share
             if share < _SMALL:
                 small += share
@@ -383,7 +374,7 @@ class _Reader:
             yield self._row(GAPS, "all else", small)
 
     def _note(self, part: Part) -> str:
-        exchange = self._exchanges.get(part.name) if part.group == COMMUNICATION else None
+        exchange = self._process.exchanges.get(part.name) if part.group == COMMUNICATION else None
         return bandwidth_words(exchange) if exchange else ""
 
     def _item_of(self, part: Part) -> Finding | None:
@@ -430,7 +421,7 @@ class _Reader:
         return min(likely, group.ceiling)
 
     def _amdahl(self, group: _Group, gain: float) -> float:
-        return 1 / (1 - group.row.share * self._run.scale * (1 - 1 / gain))
+        return 1 / (1 - group.row.share * (1 - 1 / gain))
 
     def _together(self, items: Sequence[PlanItem]) -> tuple[float, float]:
         """What all fixes of the plan likely and at best give: by replay, and no less than any of
@@ -439,7 +430,7 @@ class _Reader:
             return math.nan, math.nan
         open_ = [item for item in self._causes if not (item.tried and item.tried.is_in_vain)]
         change = causes.plan(name for item in open_ for name in item.rule.relieves)
-        if self._run.named is self._run.events:
+        if not self._process.apart:
             faster: dict[Group, float] = {}
             for group in self._groups:
                 if group.speedup and self._is_fix(group):

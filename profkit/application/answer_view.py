@@ -59,7 +59,7 @@ def answer_document(
         gain = f"about {factor(answer.together)}, up to about {factor(answer.together_ceiling)}"
         together = f"{which} {count} together {gain}; {_KEPT}"
         blocks.append(doc.Lines((doc.quiet(together),)))
-    blocks += run.tried.table
+    blocks += run.application.tried.table
     blocks += [doc.Next(_next_commands(answer, folder))] if folder else []
     return doc.Document(title, tuple(blocks))
 
@@ -80,10 +80,10 @@ def _facts(answer: Answer, run: ApplicationRun) -> Iterator[str]:
         f"{number(steps.low, 's')} to {number(steps.high, 's')}), by {literal(steps.basis)}"
     )
     if answer.ranks > 1:
-        yield f"{answer.ranks} ranks; times are of the rank on GPU {run.parts.steps.device}"
+        yield f"{answer.ranks} ranks; times are of the rank on GPU {run.process.steps.device}"
     yield from run.ranks.notes
-    if run.tried.note:
-        yield run.tried.note
+    if run.application.tried.note:
+        yield run.application.tried.note
     if steps.left_out:
         yield f"Left out: {steps.left_out}"
     if run.unprofiled:

@@ -188,19 +188,20 @@ class Application(Struct, frozen=True, eq=False, dict=True):
     @cached_property
     def findings(self) -> tuple[Finding, ...]:
         """What shipped rules find in the steps, most time saved first, after what is proven."""
-        items = findings_of(self.events, self._what_if, shipped_rules())
+        items = findings_of(self.events, self.what_if, shipped_rules())
         return with_tried(items, self.tried.rows)
 
     @cached_property
     def groups(self) -> tuple[GroupRow, ...]:
         """The groups of the first process's kernels."""
         first = self.processes[0]
-        what_if = None if first.apart else self._what_if
+        what_if = None if first.apart else self.what_if
         parts = first.parts_named or first.parts
         return kernel_groups(first.named, parts, first.ranking, first.mean, self.findings, what_if)
 
     @cached_property
-    def _what_if(self) -> WhatIf | None:
+    def what_if(self) -> WhatIf | None:
+        """The replay of the steps, with changes; None without steps."""
         return replayed(self.events, [each.steps for each in self.processes], self.known)
 
     def step_slices(self) -> list[tuple[str, int, int]]:

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from profkit.analysis.report import Report, load
 from profkit.analysis.run_files import SUFFIXES
-from profkit.application.parts import KERNELS, StepParts, step_parts
+from profkit.application.application import Application, Process, read_application
 from profkit.application.picks_file import (
     NODES,
     PICKS,
@@ -18,15 +18,12 @@ from profkit.application.picks_file import (
     UnprofiledStep,
     is_application,
 )
-from profkit.application.ranking import Ranking, ranking
 from profkit.application.ranks import Ranks, ranks_of
-from profkit.application.steps import Steps, steady_steps
 from profkit.application.steps import first_rank as first_rank
 from profkit.core.errors import BadInput
 from profkit.core.integrity import check_unchanged
 from profkit.core.typed_file import read_file
 from profkit.rules.checklist import Checklist
-from profkit.rules.known_trial import NO_TRIAL, KnownTrial
 from profkit.runs.run import read_manifest
 from profkit.timeline import RUN_FILE
 from profkit.timeline.events import Events
@@ -34,30 +31,23 @@ from profkit.timeline.reader import read
 
 
 class ApplicationRun(Struct, frozen=True, eq=False, dict=True):
-    """A recorded application. `parts` and `ranking` are of the rank on the first GPU.
-
-    With CUDA graphs, `named` are the events of a second recording that names their kernels, and
-    `ranking` is of it; otherwise it is `events`. `report` is ncu's of the picked kernels.
-    `unprofiled` is a step's time without a profiler, None where it was not measured, `tried` what
-    switches did to the program.
-    """
+    """A recorded application. `report` is ncu's of the picked kernels. `unprofiled` is a step's
+    time without a profiler, None where it was not measured."""
 
     name: str
-    events: Events
-    named: Events
-    steps: tuple[Steps, ...]
-    parts: StepParts
-    ranking: Ranking
-    nvtx: str | None
+    application: Application
     picks: tuple[PickEntry, ...]
     report: Report | None
     unprofiled: UnprofiledStep | None = None
-    tried: KnownTrial = NO_TRIAL
 
     @property
-    def known_step(self) -> float | None:
-        """Seconds of a step without a profiler, to which a replay scales the host's times."""
-        return self.unprofiled.seconds if self.unprofiled else None
+    def events(self) -> Events:
+        return self.application.events
+
+    @property
+    def process(self) -> Process:
+        """The rank on the first GPU."""
+        return self.application.processes[0]
 
     @cached_property
     def checklist(self) -> Checklist | None:
@@ -67,18 +57,7 @@ class ApplicationRun(Struct, frozen=True, eq=False, dict=True):
     @cached_property
     def ranks(self) -> Ranks:
         """The ranks of the program on the first GPU."""
-        return ranks_of(self.events, self.steps)
-
-    @property
-    def kernel_share(self) -> float:
-        """The share of the step's time in which kernels compute."""
-        return sum(map(self.parts.share, self.parts.group(KERNELS)))
-
-    @property
-    def scale(self) -> float:
-        """From shares of the recording that names kernels to the one whose times count."""
-        known = sum(use.share for use in self.ranking.kernels)
-        return self.kernel_share / known if self.named is not self.events and known else 1.0
+        return ranks_of(self.events, [each.steps for each in self.application.processes])
 
 
 def read_run(folder: Path) -> ApplicationRun:
@@ -101,13 +80,7 @@ def application(
     name: str, events: Events, named: Events, file: PicksFile, report: Report | None
 ) -> ApplicationRun:
     """The application of a timeline, and of what was picked from it."""
-    steps = steady_steps(events, file.nvtx)
-    if not steps:
-        raise BadInput(f"{events.path}: no GPU work", "check that the program uses a GPU")
-    parts = step_parts(events, first_rank(steps))
-    ranked = ranking(events, parts, file.explain)
-    if named is not events:
-        again = steady_steps(named, file.nvtx)
-        ranked = ranking(named, step_parts(named, first_rank(again)), file.explain)
-    recorded = (file.nvtx, file.picks, report, file.unprofiled)
-    return ApplicationRun(name, events, named, steps, parts, ranked, *recorded)
+    known = file.unprofiled.seconds if file.unprofiled else None
+    apart = named if named is not events else None
+    read_ = read_application(events, file.nvtx, file.explain, apart, known)
+    return ApplicationRun(name, read_, file.picks, report, file.unprofiled)

@@ -82,7 +82,8 @@ def page_of(
 
         run = read_run(path)
         gpus = (gpu.name for gpu in run.events.gpus)
-        run = replace(run, tried=program_trial(path, gpus, tried))
+        trial = program_trial(path, gpus, tried)
+        run = replace(run, application=replace(run.application, tried=trial))
         if run.report is None:
             return page_without_report(run)
         application = application_section(run, answer(run))

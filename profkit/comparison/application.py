@@ -96,7 +96,7 @@ def _side(run: ApplicationRun, steps: Summary) -> ApplicationSide:
 
 
 def _step_times(run: ApplicationRun) -> Summary:
-    summary = summarize(run.parts.wall / 1e9)
+    summary = summarize(run.process.parts.wall / 1e9)
     if summary.refused is not Reason.CONSTANT:
         return summary
     median = summary.median
@@ -106,18 +106,18 @@ def _step_times(run: ApplicationRun) -> Summary:
 def _parts(run: ApplicationRun) -> _Parts:
     return {
         (part.group, part.name): float(np.mean(part.times)) / 1e9
-        for part in run.parts.parts
+        for part in run.process.parts.parts
         if part.times.any()
     }
 
 
 def _kernels(run: ApplicationRun) -> _Parts:
     """Seconds a step on the GPU's critical path by kernel, all launch configurations together."""
-    step = run.parts.total / len(run.parts.wall) / 1e9
+    step = run.process.parts.total / len(run.process.parts.wall) / 1e9
     seconds: dict[tuple[str, str], float] = {}
-    for use in run.ranking.kernels:
-        key = KERNELS, run.named.kernel_names[use.name].name
-        seconds[key] = seconds.get(key, 0.0) + use.share * step * run.scale
+    for use in run.process.ranking.kernels:
+        key = KERNELS, run.process.named.kernel_names[use.name].name
+        seconds[key] = seconds.get(key, 0.0) + use.share * step
     return seconds
 
 

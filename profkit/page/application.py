@@ -6,7 +6,6 @@ from msgspec import Struct
 
 from profkit.application.answer import Answer
 from profkit.application.answer_view import answer_document
-from profkit.application.application import read_application
 from profkit.application.drawing import timeline_widget
 from profkit.application.run import ApplicationRun
 from profkit.application.view import application_document
@@ -26,8 +25,7 @@ class ApplicationSection(Struct, frozen=True):
 
 def page_without_report(run: ApplicationRun) -> str:
     """The page of an application whose kernels were not profiled."""
-    application = read_application(run.events, run.nvtx, known=run.known_step, tried=run.tried)
-    return document_html(application_document(application, run.name, is_page=True))
+    return document_html(application_document(run.application, run.name, is_page=True))
 
 
 def trial_section(trial: KnownTrial) -> ApplicationSection:
@@ -39,7 +37,7 @@ def trial_section(trial: KnownTrial) -> ApplicationSection:
 
 def application_section(run: ApplicationRun, answer: Answer) -> ApplicationSection:
     """The sections of an application's answer and timeline."""
-    widget = timeline_widget(read_application(run.events, run.nvtx))
+    widget = timeline_widget(run.application)
     html = (
         f'<section id="application" class="summary">\n'
         f"{document_cell(answer_document(answer, run).blocks)}</section>\n"

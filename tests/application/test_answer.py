@@ -154,7 +154,8 @@ def test_a_proven_fix_leads_with_what_was_measured() -> None:
     run = recorded(program())
     program_tried = SimulatedProgram(gains={"tf32": 1.4})
     trial = program_tried.trial("tf32")
-    run = replace(run, tried=KnownTrial(tried_rows(trial), "python train.py"))
+    known = KnownTrial(tried_rows(trial), "python train.py")
+    run = replace(run, application=replace(run.application, tried=known))
     proven = answer(run)
     first = proven.plan[0]
     assert first.switches[:1] == ("tf32",)

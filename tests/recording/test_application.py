@@ -465,7 +465,7 @@ def test_an_end_at_any_moment_leaves_a_run_that_goes_on(
         assert len(new) == 1 or not (bench.folder / "ncu_seen.json").exists()
         for run in new:
             verify(run)
-            assert read_run(run).steps
+            assert read_run(run).process.steps
             if (run / PLAN).exists():
                 assert verify(run).unfinished
                 assert resumed(bench, run).returncode == 0
@@ -487,7 +487,7 @@ def test_a_full_disk_leaves_the_timeline_and_what_was_recorded(bench: Bench) -> 
     assert "! ncu ended with status 1: OSError" in done.stdout
     assert f"profkit profile --resume {run}" in " ".join(done.stdout.split())
     assert verify(run).unfinished == "ncu"
-    assert read_run(run).steps
+    assert read_run(run).process.steps
     assert resumed(bench, run).returncode == 0
     assert all(pick.launch is not None for pick in picks(bench).picks)
 
