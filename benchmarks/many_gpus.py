@@ -1,9 +1,9 @@
 """A baseline of 10,000 simulated cells on four simulated GPUs, with workers killed at random.
 
-    python benchmarks/many_gpus.py ray|slurm [--cells N] [--seconds S] [--kill S]
+    python benchmarks/many_gpus.py [--cells N] [--seconds S] [--kill S]
 
-Ray: two nodes of two GPUs on this machine; Slurm: submitit's local executor, four jobs. Prints how
-many cells are lost and double, the overhead per cell, and the driver's memory.
+By submitit's local executor, four jobs. Prints how many cells are lost and double, the overhead per
+cell, and the driver's memory.
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ from tests.simulated_gpus import (
     gaps,
     measured_shapes,
     plan_of,
-    ray_cluster,
     variables,
 )
 
@@ -35,19 +34,14 @@ GPUS = 4
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("executor", choices=["ray", "slurm"])
     parser.add_argument("--cells", type=int, default=10_000)
     parser.add_argument("--seconds", type=float, default=0.1)
     parser.add_argument("--kill", type=float, default=10.0)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
         folder = Path(name)
-        if options.executor == "ray":
-            cluster = stack.enter_context(ray_cluster(folder, 2, GPUS // 2, options.seconds))
-            place = Placement("ray", cluster.address)
-        else:
-            os.environ |= variables(folder, "", options.seconds)
-            place = Placement("slurm", gpus=GPUS, cluster="local")
+        os.environ |= variables(folder, "", options.seconds)
+        place = Placement("slurm", gpus=GPUS, cluster="local")
         plan = plan_of(folder, options.cells, place, backends=["a"])
         killer = stack.enter_context(
             Killer(plan.out, options.kill) if options.kill else nullcontext()
@@ -62,7 +56,7 @@ def main() -> None:
         done = measured_shapes(folder)
         waits = sorted(gaps(done))
         count = sum(bool(cell.latency) for cell in cells)
-        print(f"{options.executor}: {options.cells} cells of {options.seconds} s on {GPUS} GPUs")
+        print(f"{options.cells} cells of {options.seconds} s on {GPUS} GPUs")
         print(f"  {count} measured, {options.cells - len(cells)} lost")
         print(f"  {len(cells) - len({cell.id for cell in cells})} double")
         print(f"  {killer.kills if killer else 0} workers killed, {progress['lost']} attempts lost")

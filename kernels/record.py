@@ -323,7 +323,7 @@ def main() -> int:
         help="of pairs: scout, lean, full, or a file [default: %(default)s]",
     )  # fmt: skip
     parser.add_argument("--profile-only", action="store_true", help="without latencies")
-    parser.add_argument("--on", metavar="PLACE", help="local, ray, ray://HOST:PORT or slurm")
+    parser.add_argument("--on", metavar="PLACE", help="local or slurm")
     parser.add_argument("--gpus", type=int, metavar="N", help="use N GPUs at most")
     parser.add_argument("--partition", metavar="NAME", help="of Slurm")
     parser.add_argument("--time", type=int, metavar="MINUTES", help="of a job of Slurm")

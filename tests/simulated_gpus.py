@@ -9,8 +9,8 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -64,36 +64,7 @@ def variables(folder: Path, node: str, seconds: float) -> dict[str, str]:
         "PROFKIT_STAND_IN_SECONDS": str(seconds),
         "OMP_NUM_THREADS": "1",
         "PYTHONPATH": f"{ROOT}:{ROOT}/tests/stand_in/nvml",
-        "RAY_DISABLE_USAGE_STATS": "1",
-        "RAY_worker_niceness": "0",
     }
-
-
-@contextmanager
-def ray_cluster(folder: Path, nodes: int, gpus: int, seconds: float) -> Iterator[Any]:
-    """A Ray cluster of several nodes on this machine."""
-    from ray.cluster_utils import Cluster
-
-    cluster = Cluster()
-    os.environ |= variables(folder, "0", seconds)
-    try:
-        for number in range(nodes):
-            add_node(cluster, folder, number, gpus, seconds)
-        yield cluster
-    finally:
-        cluster.shutdown()
-
-
-def add_node(cluster: Any, folder: Path, number: int, gpus: int, seconds: float) -> Any:
-    """Another node of the cluster."""
-    return cluster.add_node(
-        num_gpus=gpus,
-        num_cpus=1,
-        include_log_monitor=False,
-        object_store_memory=80_000_000,
-        include_dashboard=False,
-        env_vars=variables(folder, str(number), seconds),
-    )
 
 
 class Killer(threading.Thread):

@@ -190,7 +190,7 @@ def run(
 
     Each configuration (a shape with a backend) is saved to a file when it is done: an interrupted
     measurement goes on with --resume. A --budget reduces the number of samples. Shapes are spread
-    over the GPUs of this machine, or by --on over those of a Ray or Slurm cluster; all backends of
+    over the GPUs of this machine, or by --on over those of a Slurm cluster; all backends of
     a shape are measured on one of them.
 
     Arguments:

@@ -228,8 +228,7 @@ class Place:
     """Where several GPUs measure.
 
     Options:
-      on (PLACE): local, ray, ray://HOST:PORT or slurm (default: local, where there are several
-        GPUs).
+      on (PLACE): local or slurm (default: local, where there are several GPUs).
       gpus (N): Use N GPUs at most (default: all; of Slurm 8 jobs).
       partition (NAME): Slurm partition.
       minutes (--time MINUTES): Time limit of a Slurm job (default: 60).

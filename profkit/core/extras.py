@@ -14,7 +14,6 @@ _EXTRAS: Mapping[str, str] = {
     "pandas": "tables",
     "perfetto": "perfetto",
     "pyarrow": "tables",
-    "ray": "ray",
     "submitit": "slurm",
 }
 

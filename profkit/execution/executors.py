@@ -1,11 +1,11 @@
-"""The executor of a placement; Ray and submitit are imported where they are used."""
+"""The executor of a placement; submitit is imported where it is used."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from profkit.core.errors import EnvironmentProblem
-from profkit.execution.placement import RAY, SLURM, Placement, visible_gpus
+from profkit.execution.placement import SLURM, Placement, visible_gpus
 from profkit.execution.protocol import Executor, MakeWorker
 
 
@@ -16,10 +16,6 @@ def executor_of(
 
     A worker gets `ahead` tasks at a time: with two the next is there when one ends.
     """
-    if place.kind == RAY:
-        from profkit.execution.ray import RayExecutor
-
-        return RayExecutor(make, place.address, place.gpus, ahead)
     if place.kind == SLURM:
         from profkit.execution.slurm import SlurmExecutor
 

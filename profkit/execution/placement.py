@@ -1,4 +1,4 @@
-"""Where tasks run: `local`, `ray[://ADDRESS]`, `slurm`."""
+"""Where tasks run: `local`, `slurm`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from profkit.capture.gpu import VISIBLE, NoDriver, states
 from profkit.core.errors import UsageError
 from profkit.core.extras import require
 
-LOCAL, RAY, SLURM = "local", "ray", "slurm"
+LOCAL, SLURM = "local", "slurm"
 MINUTES = 60  # chosen: fits the shortest queues of most clusters
 JOBS = 8  # chosen: GPUs of a node
 
@@ -22,7 +22,6 @@ class Placement(Struct, frozen=True):
     """
 
     kind: str
-    address: str | None = None
     gpus: int | None = None
     partition: str | None = None
     minutes: int = MINUTES
@@ -36,17 +35,16 @@ def placement(
 
     Raises EnvironmentProblem where an extra is not installed.
     """
-    kind, scheme, _ = word.partition("://")
-    if word not in {LOCAL, RAY, SLURM} and not (kind == RAY and scheme):
-        raise UsageError(f"--on {word}: no such place", "use local, ray, ray://HOST:PORT or slurm")
-    if kind != SLURM and (partition is not None or minutes is not None):
+    if word.partition("://")[0] == "ray":
+        remedy = "use slurm, or local on a machine of the cluster"
+        raise UsageError(f"--on {word}: Ray was retired", remedy)
+    if word not in {LOCAL, SLURM}:
+        raise UsageError(f"--on {word}: no such place", "use local or slurm")
+    if word != SLURM and (partition is not None or minutes is not None):
         raise UsageError("--partition and --time are Slurm's", "give --on slurm too")
-    if kind == RAY:
-        require("--on ray", "ray")
-    if kind == SLURM:
+    if word == SLURM:
         require("--on slurm", "submitit")
-    address = word if scheme else None
-    return Placement(kind, address, gpus, partition, minutes or MINUTES)
+    return Placement(word, gpus, partition, minutes or MINUTES)
 
 
 def visible_gpus() -> list[int]:

@@ -34,16 +34,13 @@ from profkit.ui.terminal import document_terminal
 from tests.conftest import ROOT
 from tests.simulated_gpus import (
     Killer,
-    add_node,
     measured_shapes,
     plan_of,
-    ray_cluster,
     variables,
 )
 
 pytestmark = pytest.mark.usefixtures("new_processes")  # a driver has threads, which forks lack
 LOCAL = Placement("local")
-needs_ray = pytest.mark.skipif(not find_spec("ray"), reason="pip install 'profkit[ray]'")
 needs_slurm = pytest.mark.skipif(not find_spec("submitit"), reason="pip install 'profkit[slurm]'")
 
 
@@ -240,29 +237,6 @@ def test_a_budget_leaves_the_rest_for_later(two_gpus: Path) -> None:
     assert run(structs.replace(plan, budget=None, resume=True)).counts == {"measured": 80}
 
 
-@needs_ray
-def test_on_ray_killed_workers_and_a_lost_node_lose_and_double_nothing(tmp_path: Path) -> None:
-    with ray_cluster(tmp_path, 1, 1, 0.03) as cluster:
-        other = add_node(cluster, tmp_path, 1, 1, 0.03)
-        plan = plan_of(tmp_path, 200, Placement("ray", cluster.address), backends=["a"])
-
-        def tell(stage: str, _: str) -> None:
-            nonlocal other
-            if other is not None and int(stage.split()[0] if stage[0].isdigit() else 0) > 60:
-                cluster.remove_node(other, allow_graceful=False)
-                other = None
-
-        with Killer(plan.out, 2.0, most=2) as killer:
-            baseline = run_baseline(plan, tell)
-    assert other is None
-    assert killer.kills
-    assert baseline.counts == {"measured": 200}
-    assert len(cells_of(tmp_path)) == 200
-    progress = json.loads((plan.out / "progress.json").read_text("utf-8"))
-    assert progress["state"] == "finished"
-    assert progress["lost"] > 0
-
-
 @needs_slurm
 def test_on_slurm_killed_jobs_lose_and_double_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -317,7 +291,6 @@ def test_results_of_jobs_that_outlived_their_driver_are_taken(two_gpus: Path) ->
     ("place", "message"),
     [
         pytest.param("slurm", "--on slurm: this machine has no Slurm", marks=needs_slurm),
-        pytest.param("ray", "--on ray: no cluster runs here; start one with", marks=needs_ray),
         ("local", "--on local: no GPU is visible; see profkit doctor"),
     ],
 )
@@ -336,11 +309,11 @@ def test_a_place_that_is_not_there_is_one_line(
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--on", "moon"], "use local, ray, ray://HOST:PORT or slurm"),
+        (["--on", "moon"], "use local or slurm"),
         (["--partition", "gpu"], "give --on slurm too"),
         (["--on", "local", "--gpu", "1"], "--gpu 1 names one GPU"),
         (["--on", "local", "--time", "20"], "give --on slurm too"),
-        (["--on", "ray"], "requires ray (not installed); pip install ray, or '.[ray]'"),
+        (["--on", "ray"], "use slurm, or local on a machine of the cluster"),
         (
             ["--on", "slurm"],
             "requires submitit (not installed); pip install submitit, or '.[slurm]'",
@@ -350,8 +323,7 @@ def test_a_place_that_is_not_there_is_one_line(
 def test_what_does_not_fit_is_one_line(
     tmp_path: Path, words: list[str], message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in ("ray", "submitit"):
-        monkeypatch.setitem(sys.modules, name, None)  # as if not installed
+    monkeypatch.setitem(sys.modules, "submitit", None)  # as if not installed
     target = tmp_path / "t.py"
     target.write_text("", encoding="utf-8")
     done = CliRunner().invoke(app, ["baseline", "run", str(target), "--seq", "1", *words])
