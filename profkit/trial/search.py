@@ -37,7 +37,7 @@ _REMAINING = 5  # runs until then: two more pairs, and the one that would come b
 _ELSEWHERE = 0.2  # chosen: of its typical gain, where it helps against another limit
 _AGAIN = 0.3  # chosen: the same, where another of its group has gained
 _LIKELY = 1.04  # chosen: a typical gain that is looked for before gains are put together
-_WHOLE = 1.5  # chosen: a whole run, in runs that are ended early
+_WHOLE = 1.2  # chosen: a whole run, in runs that are ended early
 _SCREENING, _EXTENDING = 0.55, 0.85  # shares of the budget, chosen
 _COMPILING = 4.0  # chosen: the first run of what is slow to start, in unchanged runs
 _LOOKS = 2  # runs that have to show it: of ten switches that do nothing one seems to add in a run
@@ -273,6 +273,8 @@ def search(
         unchanged = trial.run(())
         if unchanged.failure:
             return evidence
+        if trial.used(trial.cost(()) / 2) < 1:
+            trial.run(())  # what it takes, and how far it differs, without a first run's start
         candidates = _possible(switches, unchanged, evidence)
         trial.candidates = len(candidates)
         likely = [each for each in candidates if trial.promise(each) > math.log(_LIKELY)]

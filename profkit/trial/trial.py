@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -36,7 +35,6 @@ _CACHES = {"TORCHINDUCTOR_CACHE_DIR": "inductor", "TRITON_CACHE_DIR": "triton"}
 _SLOWER = 4.0  # chosen: a run may take so many times the unchanged one's time
 _COMPILING = 120.0  # s that a run may take in addition, chosen: torch.compile of a large model
 _POLLED = 0.02  # s from one look at what imports to the next
-_CORES = 8  # chosen: with fewer, imports would take time from the run that is measured
 _LARGEST_COPY = 2 << 30  # bytes, chosen: copied in seconds
 
 
@@ -147,13 +145,12 @@ class _Runner:
         )
 
     def _forked(self, switches: Combination) -> Prepared | None:
-        """What to fork, once it is ready; with few cores that is waited for. Variables are read at
-        imports: with others a run is a process from its start, and so is a whole run."""
-        is_whole = self.extent == Extent()
-        if self.prepared is None or is_whole or variables_of(switches, self.environment):
+        """What to fork, once it is ready. Variables are read at imports: with others a run is a
+        process from its start."""
+        if self.prepared is None or variables_of(switches, self.environment):
             return None
         while (fault := self.prepared.fault) is None:
-            if len(os.sched_getaffinity(0)) >= _CORES or time.monotonic() > self.end:
+            if time.monotonic() > self.end:
                 return None
             time.sleep(_POLLED)
         if fault:

@@ -35,6 +35,7 @@ _ONCE = (  # of each row, the largest gain counts, others little
     {"fused-optimizer", "foreach-optimizer"},
 )
 _AGAIN = 0.1
+CLEAR = 1.03  # of a part of the best combination, below which others give its gain
 
 
 @dataclass
@@ -119,8 +120,9 @@ def programs(seed: int = 0, start: float = FORKED, *, no_gain: bool = False) -> 
         if name == "lstm_lm":
             features |= {"single-tensor-optimizer"}
         together, _, gain = best.partition("=")
-        known = {frozenset(together.split("+")): float(gain)} if gain else {}
         measured = dict(each.split("=") for each in alone)
+        parts = [key for key in together.split("+") if float(measured.get(key, 0)) > CLEAR]
+        known = {frozenset(parts): float(gain)} if len(parts) > 1 else {}
         gains = {
             key: float(value)
             for key, value in measured.items()

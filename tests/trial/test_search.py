@@ -1,7 +1,12 @@
 """The search over switches, on programs that exist in numbers alone."""
 
+import statistics
+
 import pytest
 
+from profkit.application.trial_file import TrialFile
+from tests.trial import hand_measured
+from tests.trial.hand_measured import found
 from tests.trial.simulated_program import SimulatedProgram, row
 
 
@@ -70,7 +75,7 @@ def test_what_the_program_lacks_is_not_run() -> None:
 def test_loaders_come_first_where_input_is_awaited() -> None:
     program = SimulatedProgram(limit="input")
     program.trial()
-    assert program.names[1] == ("loader-workers",)
+    assert next(filter(None, program.names)) == ("loader-workers",)
 
 
 def test_an_interruption_keeps_what_was_measured() -> None:
@@ -97,3 +102,19 @@ def test_unseeded_losses_are_held_to_their_own_spread() -> None:
     assert trial.unchanged.difference is not None
     assert trial.unchanged.difference > 1e-3
     assert row(trial, "compile").status == "faster"
+
+
+def test_programs_gain_what_was_measured_by_hand() -> None:
+    """Ninety percent of the gain in four of five programs, held out or not, in 280 s."""
+    tried = [(each, each.trial(280.0)) for each in hand_measured.programs()]
+    missed = [each.name for each, trial in tried if not hand_measured.is_enough(each, trial)]
+    assert len(missed) <= len(tried) / 5, missed
+    first = [proven_by(each, trial) for each, trial in tried if found(each, trial) > 1.2]
+    assert statistics.median(first) < 90
+
+
+def proven_by(program: hand_measured.HandMeasured, trial: TrialFile) -> float:
+    """Seconds until three runs of the first switches that are proven were made."""
+    proven = [each.switches for each in trial.rows if each.status == "faster"]
+    starts = [[at for at, names in program.runs if names == each] for each in proven]
+    return min(row[2] for row in starts) + hand_measured.FORKED
