@@ -17,7 +17,7 @@ from profkit.analysis import (
     source_document,
     without_counters_view,
 )
-from profkit.application import answer, application, picks_file, timeline_view, trial_file
+from profkit.application import answer, application, picks_file, timeline_view
 from profkit.audit import view as audit
 from profkit.calibration import ceilings, floors
 from profkit.capture import correctness, doctor
@@ -34,6 +34,7 @@ from profkit.study import matrix, plan_format, progress
 from profkit.study.summary_format import BaselineFile
 from profkit.timing import cell, compare_view, latency_format, optimum
 from profkit.trial import kernels as kernel_trial
+from profkit.trial.trial_file import TrialFile
 
 SCHEMAS = Path(__file__).parent.parent / "profkit" / "schemas"
 _WIDTH = 96  # characters: chosen as for the code
@@ -80,7 +81,7 @@ FORMATS: Mapping[str, tuple[type[Model] | tuple[type[Model], ...], str]] = {
         "profkit analyze --format json, of an nsys SQLite export",
     ),
     "time": (latency_format.LatencyFile, "profkit time --format json, and --save"),
-    "try": (trial_file.TrialFile, "profkit try -- PROGRAM --format json"),
+    "try": (TrialFile, "profkit try -- PROGRAM --format json"),
     "try-kernels": (kernel_trial.KernelTrial, "profkit try TARGET --format json"),
     "without-counters": (
         without_counters_view.WithoutCountersFile,

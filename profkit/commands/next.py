@@ -90,11 +90,11 @@ def _switches(
     from profkit.application.answer import answer
     from profkit.application.picks_file import is_application
     from profkit.application.run import read_run
-    from profkit.application.trial_file import TRIAL
     from profkit.commands.reading import read_report
     from profkit.experiment.switches import switch_experiment
     from profkit.rules.known_trial import NO_TRIAL, folder_of
     from profkit.trial.of_report import trial_of, with_trial
+    from profkit.trial.trial_file import TRIAL
 
     if is_application(run):
         program = read_run(run)

@@ -114,8 +114,8 @@ def checklist_of(
     report: Report, advice: Advice, tried: Path | None = None
 ) -> tuple[Checklist, KnownTrial]:
     """A report's checklist with what was tried on its kernels, in a file or beside it."""
-    from profkit.application.trial_file import TRIAL
     from profkit.rules.known_trial import NO_TRIAL
+    from profkit.trial.trial_file import TRIAL
 
     if tried is None and not (report.path.parent / TRIAL).is_file():
         return report.checklist(*advice), NO_TRIAL

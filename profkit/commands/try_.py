@@ -61,11 +61,11 @@ def try_(
     if program and len(program) - words_after_dashes(context) == 1:
         _try_kernels(program, switch, seconds, output)
         return
-    from profkit.application.trial_file import TRIAL
     from profkit.core.typed_file import encode
     from profkit.runs.run import program_name
     from profkit.trial.switch import all_switches, chosen_switches
     from profkit.trial.trial import Subject, try_program
+    from profkit.trial.trial_file import TRIAL
     from profkit.trial.view import switches_document, trial_document
 
     switches = chosen_switches(switch)

@@ -15,7 +15,6 @@ from typing import TypeAlias
 import msgspec
 from msgspec import Struct
 
-from profkit.application.trial_file import TrialFile
 from profkit.core.errors import BadInput, ProfkitError
 from profkit.core.integrity import MANIFEST, check_unchanged
 from profkit.history import readers
@@ -28,6 +27,7 @@ from profkit.study.folder import CELLS, PLAN, read_profiles
 from profkit.timing.cell import SCHEMA as CELL_SCHEMA
 from profkit.timing.latency_file import IN_A_RUN
 from profkit.timing.latency_format import SCHEMA
+from profkit.trial.trial_file import TrialFile
 from profkit.ui.text import literal, plural
 
 _REMEDY = "give a run, a baseline, or a JSON file of profkit time or pytest-benchmark"

@@ -16,7 +16,6 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta, Struct
 
-from profkit.application.trial_file import TrialFile
 from profkit.core.errors import BadInput
 from profkit.core.fingerprint import Device, Fingerprint
 from profkit.core.integrity import MANIFEST
@@ -32,6 +31,7 @@ from profkit.study.matrix import shape_name
 from profkit.timeline import RUN_FILE
 from profkit.timing.cell import Cell
 from profkit.timing.latency_format import CPU, LONGEST, Latency, LatencyFile
+from profkit.trial.trial_file import TrialFile
 from profkit.ui.text import extent, plural
 
 STEP = "step"

@@ -8,8 +8,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
-from profkit.application.trial_file import Changes
 from profkit.trial.run import Result, masked
+from profkit.trial.trial_file import Changes
 
 _EARLY = 5  # results of a series that are compared one by one, before errors have grown
 _LATE = 12  # results from which on the mean of the last third is compared too

@@ -6,11 +6,11 @@ import shlex
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from profkit.application.trial_file import TRIAL, Changes, Status, TrialFile
 from profkit.core.typed_file import read_file
 from profkit.rules.known_trial import NO_TRIAL, KnownTrial, fitting, folder_of
 from profkit.rules.tried import Tried, TriedVerdict
 from profkit.runs.run import program_name
+from profkit.trial.trial_file import TRIAL, Changes, Status, TrialFile
 from profkit.ui.text import literal
 
 _VERDICTS: Mapping[Status, TriedVerdict] = {

@@ -6,13 +6,13 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from profkit.analysis.report import Report
-from profkit.application.trial_file import TRIAL, TrialFile
 from profkit.core.text_files import read_json
 from profkit.core.typed_file import known, read_file
 from profkit.rules.checklist import Checklist
 from profkit.rules.known_trial import NO_TRIAL, KnownTrial, fitting, folder_of
 from profkit.trial.kernels import KernelTrial, tried_by_category, tried_rows
 from profkit.trial.of_program import program_trial
+from profkit.trial.trial_file import TRIAL, TrialFile
 
 
 def with_trial(

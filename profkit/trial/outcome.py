@@ -8,13 +8,13 @@ from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
-from profkit.application.trial_file import Status, TrialFile, TrialRow, Unchanged
 from profkit.timing.results import Comparison, Verdict
 from profkit.timing.verdict import holm
 from profkit.trial import checks
 from profkit.trial.run import Result
 from profkit.trial.search import FEWEST, Combination, Evidence, declared
 from profkit.trial.switch import Switch
+from profkit.trial.trial_file import Status, TrialFile, TrialRow, Unchanged
 
 _SAME = {"nothing", "rounding"}
 _WORDS: dict[Verdict, Status] = {

@@ -9,13 +9,13 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from profkit.application.trial_file import TrialFile
 from profkit.core.errors import EnvironmentProblem
 from profkit.trial import checks
 from profkit.trial.launches import LaunchRecord, compiled_library, read_launches, recording
 from profkit.trial.responses import PERTURBATIONS, UNCHANGED, responses
 from profkit.trial.run import WALL, Result
 from profkit.trial.search import THRESHOLDS, Evidence
+from profkit.trial.trial_file import TrialFile
 
 _ROUNDS = THRESHOLDS.blocks
 _NO_TIME = "no time was left"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from profkit.application.trial_file import KernelResponses, Response, TrialFile
 from profkit.trial.responses import PERTURBATIONS
+from profkit.trial.trial_file import KernelResponses, Response, TrialFile
 from profkit.ui import document as doc
 from profkit.ui.text import number, percent, plural
 

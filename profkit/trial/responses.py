@@ -10,11 +10,11 @@ from collections.abc import Mapping, Sequence
 import msgspec
 from msgspec import Struct
 
-from profkit.application.trial_file import KernelResponses, Response
 from profkit.core.yaml_files import shipped_yaml
 from profkit.timing.verdict import compare
 from profkit.trial.launches import Key, LaunchRecord
 from profkit.trial.search import THRESHOLDS
+from profkit.trial.trial_file import KernelResponses, Response
 
 UNCHANGED = "unchanged"
 _SAME = 0.05  # chosen: a tenth of what halving may do

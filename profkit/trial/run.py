@@ -13,11 +13,11 @@ from typing import Literal
 import msgspec
 from msgspec import Struct
 
-from profkit.application.trial_file import Limit
 from profkit.capture import process
 from profkit.execution.injection import Hook, injected
 from profkit.trial.prepared import Plan, Prepared
 from profkit.trial.switch import Switch
+from profkit.trial.trial_file import Limit
 
 WALL = "the whole program"
 Perturbation = Literal["rounding", "random", ""]

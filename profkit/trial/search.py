@@ -12,13 +12,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from profkit.application.trial_file import Changes
 from profkit.timing.results import Comparison, Thresholds
 from profkit.timing.verdict import compare
 from profkit.trial import checks
 from profkit.trial.checks import Judgment
 from profkit.trial.run import Perturbation, Result
 from profkit.trial.switch import Switch
+from profkit.trial.trial_file import Changes
 
 Combination = tuple[Switch, ...]
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from profkit.application.trial_file import Changes
 from profkit.core.errors import UsageError
 from profkit.core.suggestion import did_you_mean
 from profkit.core.yaml_files import shipped_yaml
+from profkit.trial.trial_file import Changes
 
 GROUP = "profkit.switches"
 EMPTY = "no-change"

@@ -11,7 +11,6 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from profkit.application.trial_file import TrialFile
 from profkit.core.errors import BadInput
 from profkit.trial.outcome import outcome
 from profkit.trial.perturbed import perturbed
@@ -28,6 +27,7 @@ from profkit.trial.run import (
 )
 from profkit.trial.search import Combination, search
 from profkit.trial.switch import Switch
+from profkit.trial.trial_file import TrialFile
 from profkit.trial.whole import confirmed
 
 WINDOW = 2.0  # s of units in a run, chosen: a fifth of the time that most programs take to start

@@ -5,11 +5,11 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Sequence
 
-from profkit.application.trial_file import TrialFile, TrialRow
 from profkit.core.duration import duration
 from profkit.timing.verdict import reason_words
 from profkit.trial.response_view import response_blocks
 from profkit.trial.switch import Switch
+from profkit.trial.trial_file import TrialFile, TrialRow
 from profkit.ui import document as doc
 from profkit.ui.text import factor, number, percent, plural
 

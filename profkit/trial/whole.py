@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
-from profkit.application.trial_file import Status, TrialFile, TrialRow
 from profkit.trial import checks
 from profkit.trial.outcome import fastest
 from profkit.trial.run import TIMED_OUT, Result
 from profkit.trial.search import Evidence
+from profkit.trial.trial_file import Status, TrialFile, TrialRow
 
 Names = tuple[str, ...]
 _Fault = tuple[Status, str]

@@ -12,10 +12,10 @@ from msgspec.structs import replace
 from typer.testing import CliRunner, Result
 
 from profkit.application.picks_file import PICKS, PicksFile
-from profkit.application.trial_file import TRIAL, TrialFile
 from profkit.commands.cli import app
 from profkit.core.typed_file import encode
 from profkit.runs.manifest import Manifest
+from profkit.trial.trial_file import TRIAL, TrialFile
 from tests.application.export import write_export
 from tests.application.test_answer import program
 from tests.conftest import scratch, written_once

@@ -18,11 +18,11 @@ from pathlib import Path
 
 import msgspec
 
-from profkit.application.trial_file import Limit, TrialFile
 from profkit.trial.outcome import outcome
 from profkit.trial.run import Perturbation, Result
 from profkit.trial.search import Combination, search
 from profkit.trial.switch import all_switches
+from profkit.trial.trial_file import Limit, TrialFile
 
 TABLE = Path(__file__).with_suffix(".txt").read_text("utf-8")
 FRESH, FORKED, UNITS = 12.0, 4.5, 40  # s of a first run, and of a fork, as on that machine

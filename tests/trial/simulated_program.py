@@ -4,11 +4,11 @@ import math
 import random
 from dataclasses import dataclass, field
 
-from profkit.application.trial_file import TrialFile, TrialRow
 from profkit.trial.outcome import outcome
 from profkit.trial.run import Perturbation, Result
 from profkit.trial.search import Combination, search
 from profkit.trial.switch import Switch, all_switches
+from profkit.trial.trial_file import TrialFile, TrialRow
 
 SWITCHES = {switch.name: switch for switch in all_switches()}
 

@@ -4,7 +4,7 @@ import statistics
 
 import pytest
 
-from profkit.application.trial_file import TrialFile
+from profkit.trial.trial_file import TrialFile
 from tests.trial import hand_measured
 from tests.trial.hand_measured import found
 from tests.trial.simulated_program import SimulatedProgram, row

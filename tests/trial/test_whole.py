@@ -2,10 +2,10 @@
 
 from msgspec.structs import replace
 
-from profkit.application.trial_file import TrialFile
 from profkit.trial.outcome import outcome
 from profkit.trial.run import TIMED_OUT, Result
 from profkit.trial.search import Evidence, search
+from profkit.trial.trial_file import TrialFile
 from profkit.trial.view import trial_document
 from profkit.trial.whole import confirmed
 from profkit.ui.document import Document
