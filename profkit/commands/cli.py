@@ -48,6 +48,7 @@ _RETIRED = {
     ("calibrate", "--on"): "sizes of a baseline are compared on one GPU",
     ("time", "--energy"): "--format json has the power at each block",
     ("baseline run", "--energy"): "summary.json has the power of each cell",
+    ("roofline", "--path"): "`baseline report` draws the path of each backend over sizes",
     ("source", "--plot"): "`profkit report` draws the phases of a kernel",
     ("time", "--plot"): "--save has all samples",
     ("history", "'plot'"): "`profkit history page` draws the series",

@@ -35,7 +35,6 @@ def roofline(
     ceilings: Ceilings | None = None,
     latency: Latencies | None = None,
     kernel: str | None = None,
-    path: bool = False,
     table: bool = False,
     output: Output[NumbersFormat],
 ) -> None:
@@ -53,7 +52,6 @@ def roofline(
       peaks: Roofs at the measured SM clock, of the datasheet, or of `profkit ceilings`
       ceilings (FILE): Measured ceilings, instead of those saved of this GPU (`profkit ceilings`).
       latency (FILE): Timed latencies (file or run), instead of those of the report's own run.
-      path: Connect the points of several reports in order, for a sweep.
       table: Also print the numbers when a plot is written.
       format: Format of the numbers
       file (-o, --output FILE): A plot (.png, .svg, .pdf), or a file for the numbers.
@@ -62,7 +60,6 @@ def roofline(
       profkit roofline reports/sdpa_s512
       profkit roofline run.ncu-rep --kernel flash --level dram -o roofline.png
       profkit roofline before.ncu-rep after.ncu-rep --table -o change.svg
-      profkit roofline s128.ncu-rep s512.ncu-rep s2048.ncu-rep --path -o sweep.pdf
     """
     from profkit.analysis.run_files import variants_of
     from profkit.commands.reading import find_reports, read_report
@@ -99,14 +96,11 @@ def roofline(
         else:
             variants = variants_of(file)
             rows.append(_Row(file, variants.shapes if variants else {}, roofs))
-    if path and len(rows) == 1 and not failures:
-        raise UsageError("--path: joins several reports, got one", "name more, or leave it out")
     if rows:
-        rows = _by_shape(rows) if path else rows
         failures = [error for error in failures if not isinstance(error, NothingMatches)]
         if picture is not None:
             with written(picture, force=output.force) as temporary:
-                _plot(rows, temporary, path=path)
+                _plot(rows, temporary)
         if picture is None or table or output.format != "terminal":
             rooflines = [row.roofline for row in rows]
             show(
@@ -142,30 +136,18 @@ def _measured(ceilings: Path | None, report: Report) -> Mapping[str, float]:
     return measured.plain
 
 
-def _by_shape(rows: list[_Row]) -> list[_Row]:
-    """In the order of the one number in which the shapes differ; as given where there is none."""
-    differing = _differing(rows)
-    if len(differing) != 1:
-        return rows
-    values = [row.shapes.get(differing[0]) for row in rows]
-    if not all(isinstance(value, int | float) for value in values):
-        return rows
-    return sorted(rows, key=lambda row: row.shapes[differing[0]])
-
-
 def _differing(rows: Sequence[_Row]) -> list[str]:
     """The names of the shapes that are not the same in all reports."""
     names = dict.fromkeys(name for row in rows for name in row.shapes)
     return [name for name in names if len({str(row.shapes.get(name)) for row in rows}) > 1]
 
 
-def _plot(rows: Sequence[_Row], picture: Path, *, path: bool) -> None:
-    from profkit.roofline.plot import Joined, plot_rooflines
+def _plot(rows: Sequence[_Row], picture: Path) -> None:
+    from profkit.roofline.plot import plot_rooflines
 
-    joined = Joined.path if path else Joined.arrows if len(rows) == 2 else Joined.apart
     title, labels = _labels(rows)
     rooflines = [row.roofline for row in rows]
-    plot_rooflines(rooflines, picture, title=title, labels=labels, joined=joined)
+    plot_rooflines(rooflines, picture, title=title, labels=labels, arrows=len(rows) == 2)
 
 
 def _labels(rows: Sequence[_Row]) -> tuple[str, tuple[str, ...]]:

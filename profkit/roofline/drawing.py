@@ -13,9 +13,6 @@ TEXT, SMALL, TINY = 8.5, 7.8, 7.2
 INK, SOFT, FAINT, GRID = "#1b1b1b", "#5a5a5a", "#c4c4c4", "#efefef"
 COLORS = {"dram": "#0072b2", "l2": "#00805e", "l1": "#a34e86"}
 
-Box = tuple[float, float, float, float]
-"""Left, bottom, right, top."""
-
 
 def lead(axes: Any, across: float, up: float, label: float, color: str = FAINT) -> None:
     """A line from a place in the axes to the height of its label in the right margin."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from enum import StrEnum
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -23,14 +22,12 @@ from profkit.roofline.drawing import (
     TEXT,
     TINY,
     WIDTH,
-    Box,
     spread,
 )  # fmt: skip
-from profkit.roofline.latency_table import LatencyTable, draw_table, latency_table
 from profkit.roofline.roofline import Point, Roofline
 from profkit.roofline.roofline_view import Subject, rate_unit, subjects, time_words
 from profkit.roofline.roofs import LEVEL_LABELS, Peaks, Roof, split
-from profkit.roofline.tracks import Step, steps, tracks
+from profkit.roofline.tracks import Step, steps
 from profkit.ui.picture import check_picture
 from profkit.ui.text import literal, plural, shorten
 
@@ -44,21 +41,11 @@ _WIDEST, _MANY_DECADES = 1e8, 1e7
 _NOTE_WIDTH = 96  # letters of TINY's size across WIDTH inches
 _DPI = 200  # of a .png: a column of a paper at 100 mm is then sharp in print
 _EDGE = 0.03  # inches left free at the right: letters are a little wider at other resolutions
-_LETTER = 0.6  # the width of a letter, as a share of the font's size
-
-
-class Joined(StrEnum):
-    """What joins the points of several reports: nothing, an arrow from each to the next, a path."""
-
-    apart = "apart"
-    arrows = "arrows"
-    path = "path"
 
 
 class _Series(Subject, frozen=True):
-    """The points of one kernel and precision in report number `report`, labeled `run`."""
+    """The points of one kernel and precision in the report labeled `run`."""
 
-    report: int
     run: str
     area: float
 
@@ -85,13 +72,6 @@ class _Frame(NamedTuple):
         """A rate's place as a share of the height."""
         return _between(rate, *self.y)
 
-    def marker(self, point: Point, area: float) -> Box:
-        """What a point covers, in points from the lower left corner; it is at the edge where it
-        lies to the right of the picture."""
-        x = self.across(min(point.intensity, self.x[1])) * self.width * 72
-        y, half = self.up(point.rate) * self.height * 72, math.sqrt(area) / 2
-        return (x - half, y - half, x + half, y + half)
-
 
 def _between(value: float, low: float, high: float) -> float:
     return math.log(value / low) / math.log(high / low)
@@ -103,15 +83,16 @@ def plot_rooflines(
     *,
     title: str,
     labels: Sequence[str] = (),
-    joined: Joined = Joined.apart,
+    arrows: bool = False,
 ) -> None:
     """Write rooflines on one plot as .png, .svg or .pdf.
 
-    `labels` tell several reports apart. Raises UsageError for another kind of file and for reports
-    of different GPUs, BadInput where no report has a point, and OSError.
+    `labels` tell several reports apart; `arrows` lead from each to the next. Raises UsageError for
+    another kind of file and for reports of different GPUs, BadInput where no report has a point,
+    and OSError.
     """
     check_picture(path)
-    figure = figure_of(rooflines, title=title, labels=labels, joined=joined)
+    figure = figure_of(rooflines, title=title, labels=labels, arrows=arrows)
     # Nothing that changes from one writing to the next, so that files can be compared.
     dates: dict[str, object] = {
         ".svg": {"Date": None},
@@ -126,7 +107,7 @@ def figure_of(
     *,
     title: str,
     labels: Sequence[str] = (),
-    joined: Joined = Joined.apart,
+    arrows: bool = False,
 ) -> Any:
     """The figure. Points are collections whose gid is `point:NAME:LEVEL` (hollow ones:
     `algorithmic:NAME`), roofs lines whose gid is `roof:KEY`. Raises as `plot_rooflines` does."""
@@ -139,9 +120,8 @@ def figure_of(
             "leave out -o for the numbers",
         )
     roofs = _merged(rooflines)
-    path = joined is Joined.path
-    links = () if joined is Joined.apart else steps(rooflines)
-    named = _named(series, links if path else ())
+    links = steps(rooflines) if arrows else ()
+    named = sorted(series, key=lambda row: -row.main.share)
     labeled = named[:_MOST_LABELS]
     height = max(_PLOT_HEIGHT, 2.0 * LINE * (len(labeled) + len(_by_rate(roofs))))
     figure = Figure()
@@ -149,40 +129,31 @@ def figure_of(
     _draw_axes(frame)
     unnumbered = _draw_roofs(frame, roofs, series)
     for link in links:
-        _draw_link(frame.axes, link, arrow=joined is Joined.arrows)
-    unnamed = _name_stops(frame, series) if path else 0
+        _draw_link(frame.axes, link)
     for row in series:
-        _draw_series(frame, row, levelled=not path)
+        _draw_series(frame, row)
     _draw_labels(frame, _labels(frame, labeled, roofs))
-    table = _latencies(rooflines, labels) if path else None
     flags = _flag_lines(series)
-    shape = _shape([row.run for row in series]) if path else ""
     outside = sum(len(roofline.outside) for roofline in rooflines)
     lacking = f" ({unnumbered} unnumbered: see --table)" if unnumbered else ""
     notes = {
         "marker area: share of time": any(row.area != _ONE_AREA for row in series),
         "hollow: algorithmic intensity (declared work)": any(row.algorithmic for row in series),
         f"◇ ridge point, FLOP/B{lacking}": len(roofs) > 1 and any(roof.is_memory for roof in roofs),
-        "no connecting lines: no kernel has points in two reports": (
-            joined is not Joined.apart and not links
-        ),
-        f"numbers beside points: {shape}": bool(shape),
-        f"{plural(unnamed, 'point')} unnamed for lack of space": bool(unnamed),
+        "no connecting lines: no kernel has points in two reports": arrows and not links,
         f"{len(named) - _MOST_LABELS} more without a label": len(named) > _MOST_LABELS,
         f"{plural(outside, 'kernel')} without a point: no FLOP, or unknown": bool(outside),
     }
     shown = [note for note, holds in notes.items() if holds]
-    lines = _wrapped("; ".join([*_time_notes(series, labeled, table), *shown]))
+    lines = _wrapped("; ".join([*_time_notes(series, labeled), *shown]))
     feet = LINE * (len(flags) + len(lines)) + 0.06
-    under = _BOTTOM + feet + (table.height if table else 0.0)
+    under = _BOTTOM + feet
     total = _TOP + height + under
     figure.set_size_inches(WIDTH, total)
     frame.axes.set_position(
         (drawing.LEFT / WIDTH, under / total, frame.width / WIDTH, height / total)
     )
     _draw_head(figure, title, rooflines, series, roofs)
-    if table is not None:
-        draw_table(figure, table, feet)
     rows = [*((text, _ALARM) for text in flags), *((text, SOFT) for text in lines)]
     for row_number, (text, color) in enumerate(reversed(rows)):
         y = (0.06 + row_number * LINE) / total
@@ -214,15 +185,6 @@ def _cut_to_canvas(figure: Any) -> None:
     figure.set_dpi(dpi)
 
 
-def _latencies(rooflines: Sequence[Roofline], labels: Sequence[str]) -> LatencyTable | None:
-    """The latencies over the stops; None where none are timed."""
-    latencies = tracks(rooflines)
-    runs = list(labels) or [str(index) for index in range(len(rooflines))]
-    words = _stop_words(runs)
-    stops = [words[run] for run in runs]
-    return latency_table(latencies, stops, _shape(runs)) if latencies else None
-
-
 def _why_none(rooflines: Sequence[Roofline]) -> str:
     reasons = (kernel.why for roofline in rooflines for kernel in roofline.outside)
     return next(reasons, "no launch was measured")
@@ -238,7 +200,7 @@ def _series(rooflines: Sequence[Roofline], labels: Sequence[str]) -> list[_Serie
             area = _ONE_AREA if same or math.isnan(share) else _LEAST_AREA + _AREA * share
             text = "" if labels and len(kernels) == 1 else kernel.text
             run = labels[report] if labels else ""
-            series.append(_Series(text, kernel.points, kernel.algorithmic, report, run, area))
+            series.append(_Series(text, kernel.points, kernel.algorithmic, run, area))
     return series
 
 
@@ -254,13 +216,6 @@ def _merged(rooflines: Sequence[Roofline]) -> tuple[Roof, ...]:
         if roof.key not in highest or roof.rate > highest[roof.key].rate:
             highest[roof.key] = roof
     return tuple(highest.values())
-
-
-def _named(series: Sequence[_Series], links: Sequence[Step]) -> list[_Series]:
-    """Those to be labeled, most time first: all that no link leads on from."""
-    left = {(link.start, id(link.before)) for link in links}
-    named = (row for row in series if (row.report, id(row.main)) not in left)
-    return sorted(named, key=lambda row: -row.main.share)
 
 
 def _frame(axes: Any, series: Sequence[_Series], roofs: Sequence[Roof], height: float) -> _Frame:
@@ -378,10 +333,10 @@ def _halo() -> list[Any]:
     return [withStroke(linewidth=2, foreground="white")]
 
 
-def _draw_series(frame: _Frame, row: _Series, *, levelled: bool) -> None:
+def _draw_series(frame: _Frame, row: _Series) -> None:
     axes, rate = frame.axes, row.main.rate
     across = [min(point.intensity, frame.x[1]) for point in row.points]
-    if levelled and len(across) > 1:
+    if len(across) > 1:
         axes.plot(across, [rate] * len(across), color=SOFT, linewidth=0.7, zorder=3.5)
     for point, x in zip(row.points, across, strict=True):
         if not math.isnan(point.low):
@@ -415,65 +370,15 @@ def _mark_impossible(axes: Any, point: Point, x: float, area: float) -> None:
         axes.scatter([x], [point.rate], s=22, marker="x", color=_ALARM, linewidths=1.2, zorder=5.6)
 
 
-def _draw_link(axes: Any, link: Step, *, arrow: bool) -> None:
+def _draw_link(axes: Any, link: Step) -> None:
     before, after = link.before, link.after
     axes.annotate(
         "", (after.intensity, after.rate), (before.intensity, before.rate), zorder=3.8,
         arrowprops={
-            "arrowstyle": "-|>" if arrow else "-", "color": COLORS[after.level], "linewidth": 1.1,
+            "arrowstyle": "-|>", "color": COLORS[after.level], "linewidth": 1.1,
             "shrinkA": 4, "shrinkB": 5, "mutation_scale": 9,
         },
     )  # fmt: skip
-
-
-def _name_stops(frame: _Frame, series: Sequence[_Series]) -> int:
-    """Which report each stop of a path is of, beside the highest of its points of the first level.
-    Returns how many found no room."""
-    unnamed = 0
-    taken = [frame.marker(point, row.area) for row in series for point in row.all]
-    for run, stop in _stop_words(row.run for row in series).items():
-        top = max((row for row in series if row.run == run), key=lambda row: row.main.rate)
-        size = _LETTER * len(stop) * TINY, TINY
-        sides = _beside(frame.marker(top.main, top.area), *size)
-        box = next((box for box in sides if not any(_overlap(box, each) for each in taken)), None)
-        if box is None:
-            unnamed += 1
-            continue
-        taken.append(box)
-        middle = ((box[0] + box[2]) / 2, (box[1] + box[3]) / 2)
-        frame.axes.annotate(
-            stop, (0, 0), middle, xycoords="axes points", textcoords="axes points",
-            fontsize=TINY - 0.6, color=SOFT, ha="center", va="center", zorder=6,
-            parse_math=False, path_effects=_halo(), gid=f"stop:{run}",
-        )  # fmt: skip
-    return unnamed
-
-
-def _stop_words(runs: Iterable[str]) -> dict[str, str]:
-    """What names each stop: the value alone where one shape tells all apart."""
-    names = list(dict.fromkeys(runs))
-    return {run: run.partition("=")[2] if _shape(names) else run for run in names}
-
-
-def _shape(runs: Sequence[str]) -> str:
-    """The one shape that tells the stops apart; "" where there is none."""
-    names = {run.partition("=")[0] for run in runs}
-    single = len(names) == 1 and all(run.count("=") == 1 for run in runs)
-    return names.pop() if single else ""
-
-
-def _beside(marker: Box, wide: float, high: float) -> list[Box]:
-    """Where the name of a marker may stand: above it or below it, beside it, at its corners."""
-    left, low, right, top = marker
-    x = ((left + right) / 2, right + 1 + wide / 2, left - 1 - wide / 2)
-    y = ((low + top) / 2, top + 1 + high / 2, low - 1 - high / 2)
-    places = [(0, 1), (0, 2), (1, 0), (2, 0), (2, 1), (1, 2), (1, 1), (2, 2)]
-    centers = [(x[across], y[up]) for across, up in places]
-    return [(x - wide / 2, y - high / 2, x + wide / 2, y + high / 2) for x, y in centers]
-
-
-def _overlap(a: Box, b: Box) -> bool:
-    return a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]
 
 
 class _Label(NamedTuple):
@@ -592,19 +497,16 @@ def _flag_lines(series: Sequence[_Series]) -> list[str]:
     return [line for text in texts for line in _wrapped(text)]
 
 
-def _time_notes(
-    series: Sequence[_Series], labeled: Sequence[_Series], table: LatencyTable | None
-) -> list[str]:
+def _time_notes(series: Sequence[_Series], labeled: Sequence[_Series]) -> list[str]:
     """What the times are, and where their intervals stand."""
     notes = []
     if any(row.main.timed for row in series):
         known = any(not math.isnan(row.main.low) for row in labeled)
-        known = known or (table is not None and table.has_intervals)
         shown = ", brackets and whiskers: 95% interval" if known else ""
         notes.append(f"rates from timed medians{shown}")
     if not all(row.main.timed for row in series):
         notes.append("(ncu): ncu duration")
-    return notes + list(table.notes if table else ())
+    return notes
 
 
 def _wrapped(text: str) -> list[str]:

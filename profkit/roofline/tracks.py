@@ -1,4 +1,4 @@
-"""Points of one kernel in several rooflines: steps from one report to the next, latencies."""
+"""Points of one kernel in several rooflines: steps from one report to the next."""
 
 from __future__ import annotations
 
@@ -13,18 +13,10 @@ from profkit.roofline.roofs import LEVELS
 
 
 class Step(Struct, frozen=True):
-    """A point of report number `start`, and where its kernel is in the next that has it."""
+    """A point, and where its kernel is in the next report that has it."""
 
-    start: int
     before: Point
     after: Point
-
-
-class Track(Struct, frozen=True):
-    """A kernel's timed points, each with its report's number; no name where each has but one."""
-
-    name: str
-    stops: tuple[tuple[int, Point], ...]
 
 
 def steps(rooflines: Sequence[Roofline]) -> tuple[Step, ...]:
@@ -36,22 +28,10 @@ def steps(rooflines: Sequence[Roofline]) -> tuple[Step, ...]:
     for reports in _by_kernel(rooflines).values():
         for level in LEVELS:
             stops = (
-                (index, [point for point in points if point.level == level])
-                for index, points in reports.items()
+                [point for point in points if point.level == level] for points in reports.values()
             )
-            for (start, before), (_, after) in pairwise(stop for stop in stops if stop[1]):
-                result += [Step(start, *pair) for pair in _matched(before, after)]
-    return tuple(result)
-
-
-def tracks(rooflines: Sequence[Roofline]) -> tuple[Track, ...]:
-    """The timed points of each kernel that has them in at least two reports, one in each."""
-    result = []
-    for name, reports in _by_kernel(rooflines).items():
-        timed = ((index, [p for p in points if p.timed]) for index, points in reports.items())
-        stops = tuple((index, points[0]) for index, points in timed if points)
-        if len(stops) > 1:
-            result.append(Track(name, stops))
+            for before, after in pairwise(filter(None, stops)):
+                result += [Step(*pair) for pair in _matched(before, after)]
     return tuple(result)
 
 

@@ -475,7 +475,6 @@ def test_markdown_and_json_have_the_same_points(profkit_cli: Cli, tmp_path: Path
         ),
         (("--precision", "fp17"), 2, "no precision 'fp17'; use fp64, fp32"),
         (("--level", "l3"), 2, "--level"),
-        (("--path",), 2, "--path: joins several reports, got one"),
         (("--kernel", "("), 2, "not a valid regular expression"),
         (("--kernel", "nothing"), 2, "no kernel or variant matches 'nothing'"),
         (("--latency", "nowhere.json"), 5, "nowhere.json: can't be read"),
