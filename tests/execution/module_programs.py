@@ -56,8 +56,8 @@ class Failing(nn.Module):
         super().__init__()
         self.inner = nn.Linear(4, 4)
 
-    def forward(self, x, fails):
-        x = self.inner(x)
+    def forward(self, x, fails, module=0, args=0, kwargs=0):
+        x = self.inner(x) + module + args + kwargs
         if fails:
             raise ValueError("of the program")
         return x
@@ -72,7 +72,7 @@ class Outer(nn.Module):
 
     def forward(self, x, fails=True):
         try:
-            x = self.part(x, fails)
+            x = self.part(x, fails=fails, module=1, args=2, kwargs=3)
         except ValueError:
             x = x * 2
         return self.last(x)

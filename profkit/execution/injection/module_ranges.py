@@ -81,7 +81,7 @@ class ModuleRanges:
         callback = self._torch._C._dynamo.eval_frame.get_eval_frame_callback
         trace, thread = self._torch._C._get_tracing_state, self._thread
 
-        def called(module: Any, *args: Any, **kwargs: Any) -> Any:
+        def called(module: Any, /, *args: Any, **kwargs: Any) -> Any:
             if is_compiling() or thread.is_named is False:
                 return call(module, *args, **kwargs)
             if callback() is not None or trace() is not None:
@@ -175,14 +175,11 @@ class ModuleRanges:
     def _begun(
         self, thread: _Thread, module: Any, args: Any, kwargs: Any
     ) -> tuple[int, str | None, bool] | None:
-        is_outermost, depth = thread.is_named is None, len(thread.open)
+        is_outermost = thread.is_named is None
         if is_outermost:
             self._end_failed()
-            depth = len(thread.open)
             thread.is_named = self._is_new(thread, module)
-            if not thread.is_named:
-                return depth, None, True
-        name = self._names.get(module)
+        depth, name = len(thread.open), self._names.get(module) if thread.is_named else None
         if name is None:
             return (depth, None, True) if is_outermost else None
         if not is_outermost and thread.open:
