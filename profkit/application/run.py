@@ -6,6 +6,7 @@ from functools import cached_property
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from profkit.analysis.report import Report, load
 from profkit.analysis.run_files import SUFFIXES
@@ -24,6 +25,7 @@ from profkit.core.errors import BadInput
 from profkit.core.integrity import check_unchanged
 from profkit.core.typed_file import read_file
 from profkit.rules.checklist import Checklist
+from profkit.rules.known_trial import KnownTrial
 from profkit.runs.run import read_manifest
 from profkit.timeline import RUN_FILE
 from profkit.timeline.events import Events
@@ -48,6 +50,10 @@ class ApplicationRun(Struct, frozen=True, eq=False, dict=True):
     def process(self) -> Process:
         """The rank on the first GPU."""
         return self.application.processes[0]
+
+    def with_trial(self, tried: KnownTrial) -> ApplicationRun:
+        """The run with what switches did to the program."""
+        return replace(self, application=replace(self.application, tried=tried))
 
     @cached_property
     def checklist(self) -> Checklist | None:

@@ -99,7 +99,7 @@ def _switches(
     if is_application(run):
         program = read_run(run)
         trial = trial_of(run, (gpu.name for gpu in program.events.gpus))
-        return switch_experiment(trial, answer(replace(program, tried=trial)).plan, earlier), set()
+        return switch_experiment(trial, answer(program.with_trial(trial)).plan, earlier), set()
     if not (folder_of(run) / TRIAL).is_file():
         return switch_experiment(NO_TRIAL, (), earlier), set()
     report = read_report(run, matching.kernel)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from msgspec.structs import replace
-
 from profkit.commands.groups import Advice, Number, RuleOptions
 from profkit.commands.kinds import ReportFile, Trial
 from profkit.commands.options import put, say, warn
@@ -82,8 +80,7 @@ def page_of(
 
         run = read_run(path)
         gpus = (gpu.name for gpu in run.events.gpus)
-        trial = program_trial(path, gpus, tried)
-        run = replace(run, application=replace(run.application, tried=trial))
+        run = run.with_trial(program_trial(path, gpus, tried))
         if run.report is None:
             return page_without_report(run)
         application = application_section(run, answer(run))

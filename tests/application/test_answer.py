@@ -7,7 +7,6 @@ import re
 from functools import cache
 
 import pytest
-from msgspec.structs import replace
 
 import profkit
 from profkit.analysis.report import Report
@@ -154,8 +153,7 @@ def test_a_proven_fix_leads_with_what_was_measured() -> None:
     run = recorded(program())
     program_tried = SimulatedProgram(gains={"tf32": 1.4})
     trial = program_tried.trial("tf32")
-    known = KnownTrial(tried_rows(trial), "python train.py")
-    run = replace(run, application=replace(run.application, tried=known))
+    run = run.with_trial(KnownTrial(tried_rows(trial), "python train.py"))
     proven = answer(run)
     first = proven.plan[0]
     assert first.switches[:1] == ("tf32",)
