@@ -29,7 +29,7 @@ from tests.fuzz.zygote import Outcome, Zygote
 
 SECONDS = float(os.environ.get("PROFKIT_FUZZ_SECONDS", "0"))
 INPUTS = int(os.environ.get("PROFKIT_FUZZ_INPUTS", "0"))
-OF_EACH_FORMAT = 4
+OF_EACH_FORMAT = 2
 SEED = int(os.environ.get("PROFKIT_FUZZ_SEED", "0"))
 LONGEST, LARGEST = 5.0, 500.0
 """Seconds of CPU and MB of memory that any input may take."""

@@ -5,6 +5,7 @@ import statistics
 import pytest
 
 from profkit.trial.trial_file import TrialFile
+from tests.conftest import NIGHTLY
 from tests.trial import hand_measured
 from tests.trial.hand_measured import found
 from tests.trial.simulated_program import SimulatedProgram, row
@@ -88,8 +89,8 @@ def test_an_interruption_keeps_what_was_measured() -> None:
 
 @pytest.mark.parametrize("between", [0.003, 0.02, 0.06])
 def test_no_change_is_never_faster(between: float) -> None:
-    """Forty trials of switches that do nothing, each of all that a program can take."""
-    for seed in range(40):
+    """Trials of switches that do nothing, each of all that a program can take."""
+    for seed in range(40 if NIGHTLY else 15):
         program = SimulatedProgram(between=between, seed=seed, drift=1e-5)
         trial = program.trial()
         assert [each for each in trial.rows if each.status == "faster"] == []
