@@ -12,7 +12,6 @@ _EXTRAS: Mapping[str, str] = {
     "matplotlib": "plots",
     "mcp": "mcp",
     "pandas": "tables",
-    "perfetto": "perfetto",
     "pyarrow": "tables",
     "submitit": "slurm",
 }

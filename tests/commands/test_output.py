@@ -115,7 +115,6 @@ WRITING: Sequence[tuple[Sequence[object], str]] = [
     (("time", "--from", TIMINGS, "--compare", "flash,cudnn", "--badge"), "x.svg"),
     (("compare", TIMINGS, TIMINGS, "--floor", "1%", "-o"), "x.md"),
     (("timeline", TIMELINE, "-o"), "x.json"),
-    (("timeline", TIMELINE, "--perfetto"), "x.pftrace"),
 ]
 
 
@@ -179,7 +178,7 @@ main()
     [
         ("analyze", BASIC, "--format", "json", "-o", "x.json"),
         ("metrics", "-o", "x.json"),
-        ("timeline", TIMELINE, "--perfetto", "x.pftrace"),
+        ("timeline", TIMELINE, "-o", "x.json"),
         ("report", BASIC, "-o", "x.html"),
     ],
     ids=lambda words: words[0],
