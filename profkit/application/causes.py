@@ -206,12 +206,6 @@ def _savings(what_if: WhatIf) -> dict[str, float]:
     }
 
 
-def _host_time(replay: Replay) -> float:
-    """Seconds of host work per step of a rank."""
-    gaps = (replay.calls[work.index].gap for work in host_work(replay))
-    return sum(gaps) / replay.steps / replay.ranks / 1e9
-
-
 def _evidence(replay: Replay, sm_count: int) -> dict[str, float]:
     calls, works = replay.calls, replay.works
     durations = [work.duration for work in works if work.role == "kernel"]
@@ -231,7 +225,7 @@ def _evidence(replay: Replay, sm_count: int) -> dict[str, float]:
         "kernel_median": median(durations) / 1e9 if durations else math.nan,
         "host_waits": each(len(waits)),
         "host_wait_time": each(sum(call.end - call.start for call in waits)) / 1e9,
-        "host_work": _host_time(replay),
+        "host_work": each(sum(calls[work.index].gap for work in host_work(replay))) / 1e9,
         "pageable_bytes": each(size),
         "pageable_bandwidth": size / copying * 1e9 if copying else math.nan,
         "pinned_bandwidth": max(used, default=math.nan),

@@ -58,6 +58,10 @@ class Repetition(Struct, frozen=True, eq=False):
     def period(self) -> int:
         return int(self.typical.sum())
 
+    def rank(self, ranks: npt.NDArray[np.int8]) -> int:
+        """The highest rank of what is in almost every repetition; see `repetition`."""
+        return int(ranks[self.constant].max(initial=0))
+
 
 def repetition(symbols: npt.NDArray[np.int32], rank: npt.NDArray[np.int8]) -> Repetition | None:
     """The repetition at the end of a sequence, extended to its beginning; None without any.
@@ -73,7 +77,7 @@ def repetition(symbols: npt.NDArray[np.int32], rank: npt.NDArray[np.int8]) -> Re
         if choice is not None:
             pattern, anchor = choice
             late = window[-max(size // 8, min(size, 4 * pattern.period)) :]
-            recent = _measured(late, _places(late, anchor), len(rank), pattern.typical)
+            recent = measured(late, _places(late, anchor), len(rank), pattern.typical)
             current = recent is not None and recent.coverage >= _CURRENT
             if best is None or (pattern.coverage > best[0] and current):
                 best = pattern.coverage if current else 0.0, pattern, anchor
@@ -84,12 +88,7 @@ def repetition(symbols: npt.NDArray[np.int32], rank: npt.NDArray[np.int8]) -> Re
     if best is None or best[1].coverage < _LOOSE:
         return None
     _, pattern, anchor = best
-    return _measured(symbols, _places(symbols, anchor), len(rank), pattern.typical)
-
-
-def measured(symbols: npt.NDArray[np.int32], marks: Integers, count: int) -> Repetition | None:
-    """The repetition that begins at the given places of a sequence of `count` symbols."""
-    return _measured(symbols, marks, count, None)
+    return measured(symbols, _places(symbols, anchor), len(rank), pattern.typical)
 
 
 def _chosen(
@@ -98,7 +97,7 @@ def _chosen(
     count = len(rank)
     options = []
     for anchor in _anchors(window):
-        pattern = _measured(window, _places(window, anchor), count, None)
+        pattern = measured(window, _places(window, anchor), count)
         if pattern is None or pattern.coverage < _LOOSE or not pattern.period:
             continue
         if pattern.alike.sum() >= _FEWEST or pattern.fit >= _EQUAL:
@@ -107,7 +106,7 @@ def _chosen(
         return None
     options.sort(key=lambda option: (option[0].period, -option[0].coverage))
     most = max(pattern.coverage for pattern, _ in options)
-    ranks = [int(rank[pattern.constant].max(initial=0)) for pattern, _ in options]
+    ranks = [pattern.rank(rank) for pattern, _ in options]
     shown = [
         place
         for place, (pattern, _) in enumerate(options)
@@ -185,9 +184,11 @@ def _places(symbols: npt.NDArray[np.int32], run: Integers) -> Integers:
     return np.flatnonzero(hits)
 
 
-def _measured(
-    symbols: npt.NDArray[np.int32], marks: Integers, count: int, typical: Integers | None
+def measured(
+    symbols: npt.NDArray[np.int32], marks: Integers, count: int, typical: Integers | None = None
 ) -> Repetition | None:
+    """The repetition that begins at the given places of a sequence of `count` symbols; `typical`
+    has the counts of these in a typical one, else they are medians."""
     if len(marks) < 2:
         return None
     inner = symbols[marks[0] : marks[-1]].astype(np.int64)

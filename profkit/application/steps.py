@@ -334,32 +334,20 @@ def _repeating(program: _Program, sequence: _Sequence) -> tuple[_Sequence, Repet
     if len(by_name.rank) == len(sequence.rank):
         return sequence, pattern
     plain = repetition(by_name.symbol, by_name.rank)
-    if plain is None or (pattern and not _is_better(_End(by_name, plain), _End(sequence, pattern))):
-        return sequence, pattern
-    return by_name, plain
+    ends = plain is not None and plain.rank(by_name.rank)
+    is_end = bool(ends) and (pattern is None or ends >= pattern.rank(sequence.rank))
+    is_better = plain and (pattern is None or _is_better(plain, pattern, is_end=is_end))
+    return (by_name, plain) if is_better else (sequence, pattern)
 
 
-class _End(Struct, frozen=True, eq=False):
-    """A pattern in its sequence."""
-
-    sequence: _Sequence
-    pattern: Repetition
-
-    @property
-    def rank(self) -> int:
-        """How much speaks for the end of a whole step in all of its repetitions."""
-        return int(self.sequence.rank[self.pattern.constant].max(initial=0))
-
-
-def _is_better(plain: _End, sized: _End) -> bool:
+def _is_better(plain: Repetition, sized: Repetition, *, is_end: bool) -> bool:
     """Whether the repetition of names is a step rather than that of launches: it explains more, or
     ends as a step does and is shorter or more regular."""
-    if plain.pattern.coverage > sized.pattern.coverage + _MORE_EXPLAINED:
+    if plain.coverage > sized.coverage + _MORE_EXPLAINED:
         return True
-    repeats = len(plain.pattern.alike) >= 1.5 * len(sized.pattern.alike)  # chosen: two of each
-    is_regular = plain.pattern.alike.mean() > sized.pattern.alike.mean() + _MORE_EXPLAINED
-    ends = plain.rank > 0 and plain.rank >= sized.rank
-    return ends and plain.pattern.fit >= _SAME_NAMES and (repeats or is_regular)
+    repeats = len(plain.alike) >= 1.5 * len(sized.alike)  # chosen: two of each
+    is_regular = plain.alike.mean() > sized.alike.mean() + _MORE_EXPLAINED
+    return is_end and plain.fit >= _SAME_NAMES and (repeats or bool(is_regular))
 
 
 def _without_sizes(events: Events, work: Work) -> Work:
@@ -381,7 +369,7 @@ def _by_pattern(program: _Program, sequence: _Sequence, pattern: Repetition | No
     calls = sequence.call_start[marks]
     starts = _starts(program.work, sequence.start[marks], calls)
     low = _after_slow(np.diff(starts), pattern.alike, low, high)
-    is_step = _End(sequence, pattern).rank == _UPDATES
+    is_step = pattern.rank(sequence.rank) == _UPDATES
     basis = StepBasis(BasisKind.pattern, launches=_launches(sequence, pattern), is_step=is_step)
     first = int(marks[low])
     before = int((sequence.start[:first] >= 0).sum())
