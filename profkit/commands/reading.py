@@ -268,7 +268,9 @@ def _read(
 ) -> tuple[ReportSummary, Checklist] | ProfkitError:
     try:
         report = load(file, **selection)  # type: ignore[arg-type]
-        return report.summary, checklist_of(report, advice)[0]
+        items, trial = checklist_of(report, advice)
+        notes = (*report.summary.notes, *filter(None, [trial.note]))
+        return replace(report.summary, notes=notes), items
     except ProfkitError as error:
         return error
 

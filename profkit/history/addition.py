@@ -30,7 +30,7 @@ from profkit.timing.latency_format import SCHEMA
 from profkit.trial.trial_file import TrialFile
 from profkit.ui.text import literal, plural
 
-_REMEDY = "give a run, a baseline, or a JSON file of profkit time or pytest-benchmark"
+_REMEDY = "give a run, a baseline, or a JSON file of profkit time, profkit try or pytest-benchmark"
 _ADDED = 10  # series listed, chosen: those of a run
 _BATCH = 20_000  # runs written at once; chosen: 100 MB of points, and what an interruption loses
 _CHUNK = 500  # runs that a process imports at once; chosen: 0.3 s

@@ -47,8 +47,10 @@ def fitting(
     gpus: Iterable[str],
     *,
     file: Path | None,
+    other: str = "",
 ) -> KnownTrial:
-    """The trial of a program or target of a name on a GPU ("": unknown) for a run or recording.
+    """The trial of a program or target of a name on a GPU ("": unknown) for a run or recording,
+    where no `other` reason speaks against it.
 
     Raises UsageError where the one in a `file` is of another program or GPU; one that lies beside
     is then left out.
@@ -61,11 +63,11 @@ def fitting(
         other = f"a trial of {name}, not of {recorded}"
     elif known and gpu and gpu not in known:
         other = f"a trial on {gpu}, not on {', '.join(known)}"
-    elif recorded and not RUNS_SCRIPTS.match(recorded):
-        return trial
-    else:
-        note = f"Tried on {trial.command}: whether {place.name} is of it is not recorded"
-        return structs.replace(trial, note=note)
-    if file:
+    if other and file:
         raise UsageError(f"{file}: {literal(other)}", "give one of this program and GPU")
-    return KnownTrial(note=f"try.json is left out: {literal(other)}")
+    if other:
+        return KnownTrial(note=f"try.json is left out: {literal(other)}")
+    if recorded and not RUNS_SCRIPTS.match(recorded):
+        return trial
+    note = f"Tried on {trial.command}: whether {place.name} is of it is not recorded"
+    return structs.replace(trial, note=note)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 
 from profkit.analysis.report import Report
@@ -22,7 +22,8 @@ def with_trial(
     of the program that they are of; raises as `fitting`, and BadInput for a damaged one."""
     gpus = [gpu.name for gpu in report.summary.gpus]
     made = trial_in(file or folder_of(report.path) / TRIAL)
-    fit = trial_of(report.path, gpus, file)
+    ranges = {name for launch in report.summary.launches for name in launch.launch.nvtx}
+    fit = trial_of(report.path, gpus, file, ranges)
     if isinstance(made, TrialFile) or not fit.rows:
         return checklist, fit
     return checklist.with_tried(tried_by_category(made), made.variant), fit
@@ -37,9 +38,15 @@ def trial_in(path: Path) -> TrialFile | KernelTrial:
     )
 
 
-def trial_of(place: Path, gpus: Iterable[str] = (), file: Path | None = None) -> KnownTrial:
-    """The trial in a file, or else beside a recording or in its run, of a program or a target;
-    raises as `fitting`, and BadInput for a damaged one."""
+def trial_of(
+    place: Path,
+    gpus: Iterable[str] = (),
+    file: Path | None = None,
+    ranges: Collection[str] = (),
+) -> KnownTrial:
+    """The trial in a file, or else beside a recording or in its run, of a program or a target,
+    unless that is of another variant than the recorded `ranges`; raises as `fitting`, and BadInput
+    for a damaged one."""
     path = file or folder_of(place) / TRIAL
     if file is None and not path.is_file():
         return NO_TRIAL
@@ -50,4 +57,7 @@ def trial_of(place: Path, gpus: Iterable[str] = (), file: Path | None = None) ->
     device = known(made.fingerprint.gpu)
     gpu = (known(device.name) if device else "") or ""
     tried = KnownTrial(tried_rows(made), f"{name}:{made.variant}")
-    return fitting(tried, name, gpu, place, gpus, file=file)
+    variants = set(known(made.target.variants) or ()) & set(ranges)
+    is_other = variants and made.variant not in variants
+    other = f"a trial of {made.variant}, not of {', '.join(sorted(variants))}" if is_other else ""
+    return fitting(tried, name, gpu, place, gpus, file=file, other=other)

@@ -335,7 +335,7 @@ def test_the_code_of_the_python_pages_runs(tmp_path: Path, monkeypatch: pytest.M
         exec(compile(source, "python.md", "exec"), {})
     written = {path.name for path in tmp_path.iterdir() if path.stat().st_size and path.is_file()}
     written = {name for name in written if not name.endswith(".lock")}
-    assert written == {"roofline.svg", "report.html", "phases.svg", "softmax.json"}
+    assert written == {"roofline.svg", "report.html", "softmax.json"}
 
 
 def test_files_that_pages_name_are_there() -> None:

@@ -80,3 +80,14 @@ def test_the_page_leads_with_what_is_proven(tried: Path, tmp_path: Path) -> None
     assert lead == "proven 3.91x [3.90, 3.92] with blocks-per-sm-4"
     assert "Tried on x:before: 1 proven gain" in text
     assert rest.count("proven 3.91x [3.90, 3.92] with blocks-per-sm-4") == 2
+
+
+def test_the_trial_of_another_variant_is_left_out(tmp_path: Path) -> None:
+    run = next((REPORT.parents[2] / "sdpa_s512").iterdir())
+    (report,) = run.glob("*.ncu-repz")
+    target = {**TRIAL["target"], "variants": ["before", "custom"]}  # type: ignore[dict-item]
+    file = tmp_path / "other.json"
+    file.write_text(json.dumps({**TRIAL, "target": {**target, "name": "sdpa_s512"}}))
+    done = CliRunner().invoke(app, ["checklist", str(report), "--tried", str(file)])
+    assert done.exit_code == 2
+    assert "a trial of before, not of custom" in done.output
