@@ -28,6 +28,7 @@ names one."""
 FEWEST = 2  # unchanged runs, for their own difference
 _FLOOR = 0.5  # chosen: standard deviations of unchanged runs in which a difference is none
 _MOST_PAIRS = 8  # chosen: an effect that eight pairs don't show is smaller than others' noise
+_LAST_PAIRS = 20  # the same, of what is proven with the time that is left
 _PROMISING = 1.02  # chosen: a gain in a single pair that is worth more runs
 _STEP = 0.01  # chosen: what a further switch has to add in a single pair
 _SPREADS = 3.0  # chosen: standard deviations of unchanged runs that it has to add at least
@@ -119,7 +120,7 @@ class Evidence:
         scatter is that of its own, and three pairs alone say little of it."""
         logs = [math.log(run.mean) for run in self.unchanged]
         pairs = zip(logs[::2], logs[1::2], strict=False)
-        others = [[a - b, b - a] for a, b in pairs]
+        others = [[(a - b) / math.sqrt(2), (b - a) / math.sqrt(2)] for a, b in pairs]
         others += [
             [math.log(b.mean / a.mean) for a, b in self.pairs(other)]
             for other in self.combinations
@@ -236,7 +237,9 @@ class _Search:
         """Run a combination until its verdict holds among all of them; whether it does."""
         while not self.is_decided(combination):
             pairs = len(self.evidence.pairs(combination))
-            if pairs >= _MOST_PAIRS or self.evidence.failure(combination):
+            if pairs >= (_MOST_PAIRS if share < 1 else _LAST_PAIRS) or self.evidence.failure(
+                combination
+            ):
                 return False
             if self.evidence.speedup(combination) < _PROMISING:
                 return False
@@ -312,13 +315,15 @@ def _screen(trial: _Search, candidates: Sequence[Switch], share: float) -> None:
         if (switch.is_slow or seconds > _FIRST) and not trial.has_proven():
             first = best(evidence, "precision")
             if evidence.speedup(first) > _CLEAR and _is_clean(trial, first):
-                trial.prove(first)
+                trial.prove(first, _EXTENDING)
         alone = (switch,)
         result = trial.run(alone)
         if not result.failure and switch.name not in result.applied:
             evidence.skipped[switch] = "it found nothing to change"
-        elif switch.changes == "random" and evidence.speedup(alone) > _PROMISING:
-            _perturb(trial, "random")
+        elif evidence.speedup(alone) > _PROMISING:
+            if switch.changes == "random":
+                _perturb(trial, "random")
+            _is_clean(trial, alone)
 
 
 def _is_clean(trial: _Search, combination: Combination) -> bool:
@@ -382,7 +387,7 @@ def _unite(trial: _Search, candidates: Sequence[Switch]) -> None:
         if is_new and trial.used(trial.cost(union)) < _EXTENDING:
             trial.run(union)
         if (chosen := best(evidence, level)) and _is_clean(trial, chosen):
-            trial.prove(chosen)
+            trial.prove(chosen, _EXTENDING)
 
 
 def _extend(trial: _Search, candidates: Sequence[Switch], level: Changes) -> None:

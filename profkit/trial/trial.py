@@ -30,7 +30,7 @@ from profkit.trial.switch import Switch
 from profkit.trial.trial_file import TrialFile
 from profkit.trial.whole import confirmed
 
-WINDOW = 2.0  # s of units in a run, chosen: a fifth of the time that most programs take to start
+WINDOW = 1.0  # s of units in a run, chosen: as long as the rest of a fork's start takes
 _CACHES = {"TORCHINDUCTOR_CACHE_DIR": "inductor", "TRITON_CACHE_DIR": "triton"}
 _SLOWER = 4.0  # chosen: a run may take so many times the unchanged one's time
 _COMPILING = 120.0  # s that a run may take in addition, chosen: torch.compile of a large model

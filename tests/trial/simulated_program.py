@@ -15,13 +15,15 @@ SWITCHES = {switch.name: switch for switch in all_switches()}
 
 @dataclass
 class SimulatedProgram:
-    """`gains` are factors by switch, `moved` relative changes of the losses by it. Times vary by
+    """`gains` are factors by switch, `moved` relative changes of the losses by it,
+    `perturbed` those by a perturbation. Times vary by
     `between` from process to process, by `within` from step to step, and drift over the trial."""
 
     gains: dict[str, float] = field(default_factory=dict)
     moved: dict[str, float] = field(default_factory=dict)
     failing: dict[str, str] = field(default_factory=dict)
     hanging: tuple[str, ...] = ()
+    perturbed: float = 1e-6
     between: float = 0.005
     within: float = 0.02
     drift: float = 0.0
@@ -55,7 +57,9 @@ class SimulatedProgram:
         step = 0.03 / math.prod(self.gains.get(name, 1.0) for name in names)
         step *= math.exp(draw(0, self.between) + self.drift * self.now)
         losses = [[2.0 - 0.01 * i] for i in range(60)]
-        off = sum(self.moved.get(name, 0.0) for name in names) + (1e-6 if perturb else 0.0)
+        off = sum(self.moved.get(name, 0.0) for name in names) + (
+            self.perturbed if perturb else 0.0
+        )
         off += 0.0 if self.seeded else draw(0, 0.05)
         self.now += self.seconds
         return Result(

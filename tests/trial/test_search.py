@@ -45,6 +45,15 @@ def test_lower_precision_stands_apart() -> None:
     assert row(trial, "bf16").difference == pytest.approx(3e-3, rel=0.01)
 
 
+def test_other_draws_of_dropout_are_no_change_of_results() -> None:
+    """What a perturbation of the unchanged program changes as much is known before others run."""
+    features = SimulatedProgram().features | {"dropout"}
+    program = SimulatedProgram({"cuda-graph": 3.0}, {"cuda-graph": 1e-3}, features=features)
+    program.perturbed = 1e-3
+    assert program.trial(budget=200).best == ("cuda-graph",)
+    assert len(program.names) < 20
+
+
 def test_precision_that_ruins_results_is_refused() -> None:
     program = SimulatedProgram(gains={"bf16": 1.5}, moved={"bf16": 0.2})
     assert row(program.trial(), "bf16").status == "changes results"
