@@ -79,12 +79,8 @@ class Evidence:
         return [run for run in self.runs if run.switches == names and not run.perturbed]
 
     def _places(self, combination: Combination) -> list[int]:
-        names = tuple(switch.name for switch in combination)
-        return [
-            place
-            for place, run in enumerate(self.runs)
-            if run.switches == names and not run.failure and not run.perturbed
-        ]
+        runs = self.of(combination)
+        return [n for n, run in enumerate(self.runs) if not run.failure and run in runs]
 
     def pairs(
         self, combination: Combination, *, is_shared: bool = False
@@ -205,10 +201,6 @@ class _Search:
             promise *= _AGAIN
         return promise
 
-    def has_proven(self) -> bool:
-        """Whether there is a verdict on any combination."""
-        return any(map(self.is_decided, self.evidence.combinations))
-
     def cost(self, combination: Combination) -> float:
         """Expected seconds of a run: of what is slow to start the second one has its cache."""
         unchanged = self.evidence.of(())[-1].seconds
@@ -312,7 +304,9 @@ def _screen(trial: _Search, candidates: Sequence[Switch], share: float) -> None:
         switch = max(waiting, key=lambda each: trial.promise(each) / trial.cost((each,)))
         waiting.remove(switch)
         seconds = trial.clock() - trial.start + _REMAINING * trial.cost(())
-        if (switch.is_slow or seconds > _FIRST) and not trial.has_proven():
+        if (switch.is_slow or seconds > _FIRST) and not any(
+            map(trial.is_decided, evidence.combinations)
+        ):
             first = best(evidence, "precision")
             if evidence.speedup(first) > _CLEAR and _is_clean(trial, first):
                 trial.prove(first, _EXTENDING)
