@@ -7,7 +7,7 @@ the highest likely gain comes first (`rules.checklist.application_items`).
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from statistics import fmean, median
 
@@ -64,7 +64,7 @@ CHANGES: Mapping[str, Change] = {
     "saved_by_padding": Change(padded=True),
 }
 """What each cause's fix changes."""
-_WAITS = "saved_by_no_waits"
+_WAITS, _WAITING = "saved_by_no_waits", Change(unsynchronized=True)
 
 
 def plan(names: Iterable[str]) -> Change:
@@ -72,8 +72,7 @@ def plan(names: Iterable[str]) -> Change:
     without a profile of them."""
     change = Change()
     for name in names:
-        fix = Change(unsynchronized=True) if name == _WAITS else CHANGES.get(name)
-        change |= fix or Change()
+        change |= _WAITING if name == _WAITS else CHANGES.get(name, Change())
     return change
 
 
@@ -160,23 +159,17 @@ def quantities_of(events: Events, what_if: WhatIf | None) -> Mapping[str, float]
     """The quantities of a replayed step; none without one."""
     if what_if is None:
         return {}
-    ranks = what_if.ranks
+    ranks, works = what_if.ranks, what_if.replay.works
+    kernels = {what_if.names[work.group[0]] for work in works if work.role == "kernel"}
     return {
         "step_time": ranks.first.median,
         "gpu_busy_share": fmean(_busy_share(events, each) for each in ranks.steps),
-        **(known := frameworks(_names(events, what_if))),
+        **(known := frameworks([*kernels, *events.range_names])),
         **(evidence := _evidence(what_if.replay, what_if.sm_count)),
         "cache_frees": evidence["frees"] * known["torch"],
         **kernel_quantities(what_if.replay, what_if.present * 1e9),
         **_savings(what_if),
     }
-
-
-def _names(events: Events, what_if: WhatIf) -> Iterator[str]:
-    """The names of kernels in the replayed steps, and of all ranges and operators."""
-    kernels = {work.group[0] for work in what_if.replay.works if work.role == "kernel"}
-    yield from (what_if.names[number] for number in kernels)
-    yield from events.range_names
 
 
 def _savings(what_if: WhatIf) -> dict[str, float]:
@@ -185,7 +178,7 @@ def _savings(what_if: WhatIf) -> dict[str, float]:
 
     savings = {name: saved(change) for name, change in CHANGES.items()}
     prefetched = CHANGES["saved_by_prefetch"]
-    ahead = saved(prefetched | Change(unsynchronized=True))
+    ahead = saved(prefetched | _WAITING)
     faster = Change(
         kernels={work.group: FASTER for work in what_if.replay.works if work.role == "kernel"}
     )

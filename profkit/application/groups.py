@@ -118,14 +118,11 @@ def _limit(
 def _statement(events: Events, uses: Sequence[KernelUse], sm_count: int) -> str:
     """What names and launches say without a finding."""
     time = sum(use.time for use in uses)
-    few = sum(use.time for use in uses if 2 * _blocks(events, use) <= sm_count)
+    blocks = [math.prod(events.configurations[use.configuration].grid) for use in uses]
+    few = sum(use.time for use, own in zip(uses, blocks, strict=True) if 2 * own <= sm_count)
     if few > _FEW_BLOCKS * time:
         return f"grids of fewer blocks than half of the {sm_count} SMs"
     return group_statement(uses[0].group)
-
-
-def _blocks(events: Events, use: KernelUse) -> int:
-    return math.prod(events.configurations[use.configuration].grid)
 
 
 def _reliefs(

@@ -6,8 +6,7 @@ rates of two data types differ, a pass over memory as the bytes that remain.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Mapping
 
 from profkit.application import sequences
 from profkit.application.kernel_kinds import (
@@ -49,10 +48,16 @@ RATES = {
 IMAGES = frozenset({CONVOLUTION, "pooling", "norm"})
 """Kinds that have kernels for either order of channels and pixels."""
 _HALVES = {"BF16", "FP16"}
-_SHARES = (
-    "double_share",
-    "fp32_product_share", "tf32_product_share", "layout_share", "planar_share", "unaligned_share",
-)  # fmt: skip
+_MULTIPLYING = {*PRODUCTS, ATTENTION}
+_SHARES: Mapping[str, Callable[[KernelTraits], bool]] = {
+    "double_share": lambda each: each.double,
+    "fp32_product_share": lambda each: each.kind in _MULTIPLYING and each.arithmetic == "FP32",
+    "tf32_product_share": lambda each: each.kind in _MULTIPLYING and each.arithmetic == "TF32",
+    "layout_share": lambda each: each.layout,
+    "planar_share": lambda each: each.planar and each.kind in IMAGES,
+    "unaligned_share": lambda each: each.aligned < ALIGNED,
+}
+"""Of which kernels each share is."""
 
 
 def convert(replay: Replay, arithmetic: str) -> None:
@@ -66,7 +71,7 @@ def convert(replay: Replay, arithmetic: str) -> None:
 
 def converted(traits: KernelTraits, arithmetic: str, rates: Mapping[str, float]) -> float:
     """The share of a kernel's time that remains at best."""
-    if traits.kind in {*PRODUCTS, ATTENTION}:
+    if traits.kind in _MULTIPLYING:
         now, then = (
             rates.get(RATES.get(each, ""), 0.0) for each in (traits.arithmetic, arithmetic)
         )
@@ -140,12 +145,11 @@ def _time(replay: Replay, row: sequences.Row | tuple[int, ...]) -> float:
 def kernel_quantities(replay: Replay, step: float) -> dict[str, float]:
     """What rules about kernels read: counts and shares of a step's time, by rank; shares of the
     host's time are of a step of `step` ns, replayed without the profiler's overhead."""
-    times: dict[str, float] = defaultdict(float)
-    for work in replay.works:
-        if work.role == "kernel":
-            for name in _shares_of(replay.traits[work.group[0]]):
-                times[name] += work.duration
-    quantities = {name: times[name] for name in _SHARES}
+    kernels = [work for work in replay.works if work.role == "kernel"]
+    quantities = {
+        name: sum(work.duration for work in kernels if belongs(replay.traits[work.group[0]]))
+        for name, belongs in _SHARES.items()
+    }
     for name, rows in (
         ("chained", sequences.chains(replay)),
         ("update", sequences.updates(replay)),
@@ -164,16 +168,3 @@ def kernel_quantities(replay: Replay, step: float) -> dict[str, float]:
         name: value / whole / (replay.recorded if name.endswith("_share") else 1)
         for name, value in quantities.items()
     }
-
-
-def _shares_of(traits: KernelTraits) -> Iterator[str]:
-    if traits.kind in {*PRODUCTS, ATTENTION} and traits.arithmetic in {"FP32", "TF32"}:
-        yield f"{traits.arithmetic.lower()}_product_share"
-    if traits.layout:
-        yield "layout_share"
-    if traits.planar and traits.kind in IMAGES:
-        yield "planar_share"
-    if traits.double:
-        yield "double_share"
-    if traits.aligned < ALIGNED:
-        yield "unaligned_share"

@@ -195,9 +195,6 @@ class _Program(Struct, frozen=True, eq=False):
         """Work that runs between the first and the last bound, and what begins at the last."""
         return self.work.chosen(_overlapping(self.work.start, self.work_reach, bounds))
 
-    def calls_within(self, bounds: Times) -> slice:
-        return _overlapping(self.events.calls.start, self.calls_reach, bounds)
-
 
 def _overlapping(start: Times, reach: Times, bounds: Times) -> slice:
     first = np.searchsorted(reach, bounds[0], side="right")
@@ -233,7 +230,7 @@ def _parts_of(program: _Program, typical: _Typical, kernel_time: Amounts) -> lis
     own, parts = _kernel_parts(work, computing, kind, names, typical)
     kernels = work.table == KERNEL
     kernel_time[work.row[kernels]] += own[kernels]
-    taken = _cover(work, computing)
+    taken = intervals.union(work.start[computing], work.end[computing])
     for group, named in (
         (COMMUNICATION, _communication(program, work, talking)),
         (COPIES, _memory(events, work, fills=False)),
@@ -249,10 +246,6 @@ def _parts_of(program: _Program, typical: _Typical, kernel_time: Amounts) -> lis
     else:
         parts.append(_unrecorded(typical, taken))
     return [part for part in parts if part.times.any() or part.hidden.any()]
-
-
-def _cover(work: Work, chosen: Mask) -> Cover:
-    return intervals.union(work.start[chosen], work.end[chosen])
 
 
 def _kinds(events: Events, work: Work, groups: Sequence[str], names: Sequence[str]) -> Integers:
@@ -462,7 +455,7 @@ def _gaps(events: Events, bounds: Times, work: Work, taken: Cover) -> _Gaps:
 def _call_covers(program: _Program, bounds: Times) -> dict[str, Cover]:
     """When the threads that submit this work are in calls of each category, disjoint."""
     events, calls = program.events, program.events.calls
-    within = program.calls_within(bounds)
+    within = _overlapping(calls.start, program.calls_reach, bounds)
     rows = within.start + np.flatnonzero(program.threads[calls.thread[within]])
     kinds = np.array([call_kind(name) for name in events.call_names], dtype=np.str_)
     kind = kinds[calls.name[rows]] if len(rows) else np.zeros(0, dtype=np.str_)

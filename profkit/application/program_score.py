@@ -12,14 +12,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import median
 
-from msgspec import Struct, convert
+from msgspec import Struct
 
 from profkit.application.application import read_application
 from profkit.application.causes import quantities_of, replayed
 from profkit.application.groups import explained_share
+from profkit.application.score import read_measured
 from profkit.core.errors import BadInput
-from profkit.core.text_files import read_json, read_text
-from profkit.core.typed_file import fault
+from profkit.core.text_files import read_text
 from profkit.rules.checklist import application_items
 from profkit.rules.finding import Finding
 from profkit.rules.rule_file import Rule
@@ -113,12 +113,7 @@ def judge_program(folder: Path, rules: Sequence[Rule]) -> ProgramScore:
 
 def _measured(path: Path) -> _Summary:
     """What was measured; nothing without a file."""
-    if not path.is_file():
-        return _Summary({})
-    content = read_json(path)
-    if wrong := fault(content, _Measured):
-        raise BadInput(f"{path}: {'.'.join(map(str, wrong[0]))}: {wrong[1]}", "measure it again")
-    return convert(content, _Measured).summary
+    return read_measured(path, _Measured).summary if path.is_file() else _Summary({})
 
 
 def _meant(name: str, rules: Sequence[Rule]) -> list[str]:

@@ -27,7 +27,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from profkit.application.cuda_calls import ALLOCATION, call_kind
-from profkit.application.kernel_kinds import KernelTraits, kernel_traits
+from profkit.application.kernel_kinds import COMMUNICATION, KernelTraits, kernel_traits
 from profkit.application.repetition import Mask
 from profkit.application.steps import Steps
 from profkit.core.errors import BadInput
@@ -64,7 +64,6 @@ LONG_GAP = 100 * US
 Role = Literal["launch", "copy", "wait", "allocation", "other"]
 WorkRole = Literal["kernel", "communication", "copy", "fill", "graph"]
 
-_COLLECTIVE = re.compile(r"nccl|nvshmem", re.IGNORECASE)
 _WAITS_FOR_EVENT = re.compile(r"StreamWaitEvent")
 _ASKS = re.compile(r"LaunchHostFunc|StreamAddCallback")
 _RECORDS_EVENT = re.compile(r"EventRecord")
@@ -456,8 +455,7 @@ class _Recorded(Graph):
         within `bounds`."""
         events, low, high = self.events, bounds[0], bounds[-1]
         names = [
-            "communication" if is_collective(name.name) else "kernel"
-            for name in events.kernel_names
+            "communication" if traits.kind == COMMUNICATION else "kernel" for traits in self.traits
         ]
         owner = steps.process, steps.device
         ours = np.array([(stream.process, stream.device) == owner for stream in events.streams])
@@ -844,11 +842,6 @@ def _role(name: str) -> Role:
         return "wait"
     is_allocation = call_kind(name) == ALLOCATION or "HostRegister" in name
     return "allocation" if is_allocation else "other"
-
-
-def is_collective(name: str) -> bool:
-    """Whether a kernel exchanges data with other GPUs."""
-    return bool(_COLLECTIVE.search(name))
 
 
 def _overlap(start: Times, end: Times, first: Sequence[int], second: Sequence[int]) -> float:

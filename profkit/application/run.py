@@ -20,7 +20,6 @@ from profkit.application.picks_file import (
     is_application,
 )
 from profkit.application.ranks import Ranks, ranks_of
-from profkit.application.steps import first_rank as first_rank
 from profkit.core.errors import BadInput
 from profkit.core.integrity import check_unchanged
 from profkit.core.typed_file import read_file

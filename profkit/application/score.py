@@ -15,6 +15,7 @@ import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from statistics import median
+from typing import TypeVar
 
 from msgspec import Struct, convert
 
@@ -32,6 +33,7 @@ from profkit.timeline.events import Events
 from profkit.timeline.lost_work import lost_work
 from profkit.timeline.reader import read as read_events
 
+T = TypeVar("T")
 TIMES = "times.json"
 _SIDES = ("before", "after")
 _SAME = {"host_overhead": "data_loader"}
@@ -75,11 +77,17 @@ def stories_in(folders: Sequence[Path]) -> tuple[Path, ...]:
 
 def judge_story(folder: Path, rules: Sequence[Rule]) -> StoryScore:
     """Score a story; raises BadInput where a part of it can't be read."""
-    content = read_json(folder / TIMES)
-    if wrong := fault(content, StoryTimes):
-        raise BadInput(f"{folder / TIMES}: {'.'.join(map(str, wrong[0]))}: {wrong[1]}", "record it")
+    times = read_measured(folder / TIMES, StoryTimes)
     before, after = (side_of(folder, side) for side in _SIDES)
-    return scored(convert(content, StoryTimes), before, after, rules)
+    return scored(times, before, after, rules)
+
+
+def read_measured(path: Path, kind: type[T]) -> T:
+    """What is read of a file of measured times; raises BadInput naming the place."""
+    content = read_json(path)
+    if wrong := fault(content, kind):
+        raise BadInput(f"{path}: {'.'.join(map(str, wrong[0]))}: {wrong[1]}", "measure it again")
+    return convert(content, kind)
 
 
 def scored(times: StoryTimes, before: Events, after: Events, rules: Sequence[Rule]) -> StoryScore:

@@ -165,6 +165,11 @@ class _Sequence(Struct, frozen=True, eq=False):
     symbol: npt.NDArray[np.int32]
     rank: npt.NDArray[np.int8]
 
+    @property
+    def is_work(self) -> Mask:
+        """By symbol, whether it is work on the GPU."""
+        return np.bincount(self.symbol[self.start >= 0], minlength=len(self.rank)) > 0
+
 
 def first_rank(steps: Sequence[Steps]) -> Steps:
     """The steps of the process on the first GPU: other ranks do the same, and wait for it."""
@@ -400,9 +405,7 @@ def _starts(work: Work, first: Times, calls: Times) -> Times:
 
 def _launches(sequence: _Sequence, pattern: Repetition) -> int:
     """GPU work of a typical repetition."""
-    work = np.ones(len(sequence.rank), dtype=np.bool_)
-    work[sequence.symbol[sequence.start < 0]] = False
-    return int(pattern.typical[work].sum())
+    return int(pattern.typical[sequence.is_work].sum())
 
 
 def _bounded(
@@ -440,9 +443,7 @@ def _paused(sequence: _Sequence, pattern: Repetition) -> Repetition | None:
     A loop of equal launches has no longer period in what it submits; None where time shows none
     either, or the shorter one is a whole step, with an optimizer or an exchange with the host.
     """
-    work = np.ones(len(sequence.rank), dtype=np.bool_)
-    work[sequence.symbol[sequence.start < 0]] = False
-    if sequence.rank[pattern.constant & work].any():
+    if sequence.rank[pattern.constant & sequence.is_work].any():
         return None
     pauses = np.maximum(sequence.call_start[1:] - sequence.returned[:-1], 0)
     ordered = np.sort(pauses)[::-1]
@@ -467,8 +468,8 @@ def _turned(sequence: _Sequence, pattern: Repetition) -> Repetition:
     first, last = int(marks[0]), int(marks[-1])
     inner = sequence.symbol[first:last]
     part = np.repeat(np.arange(len(alike)), np.diff(marks))
-    single = (pattern.typical == 1) & (np.bincount(inner, minlength=len(pattern.typical)) > 0)
-    single[sequence.symbol[sequence.start < 0]] = False
+    present = np.bincount(inner, minlength=len(pattern.typical)) > 0
+    single = (pattern.typical == 1) & present & sequence.is_work
     places = np.flatnonzero(single[inner] & alike[part])
     if not len(places):
         return _at_work(sequence, pattern)

@@ -363,8 +363,7 @@ def _steps(folder: Path) -> dict[tuple[str, str], list[float]]:
     import numpy as np
 
     from profkit.application.picks_file import picks_of
-    from profkit.application.run import first_rank
-    from profkit.application.steps import steady_steps
+    from profkit.application.steps import first_rank, steady_steps
     from profkit.timeline.reader import read
 
     name = file.nvtx if (file := picks_of(folder)) else None

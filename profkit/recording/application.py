@@ -33,8 +33,8 @@ from profkit.application.picks_file import (
     identified,
 )
 from profkit.application.ranking import Pick, ranking
-from profkit.application.run import ApplicationRun, application, first_rank
-from profkit.application.steps import Steps, steady_steps
+from profkit.application.run import ApplicationRun, application
+from profkit.application.steps import Steps, first_rank, steady_steps
 from profkit.capture import nsys
 from profkit.capture.ncu import CountersRefused, NothingProfiled
 from profkit.capture.process import run
