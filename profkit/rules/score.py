@@ -238,11 +238,6 @@ class PairScore(Judged, frozen=True, kw_only=True):
         """Whether it is a defect whose fix gained as much as is worth the work."""
         return self.is_defect and self.achieved >= NAMED
 
-    @property
-    def is_in_range(self) -> bool:
-        low, high = self.range or NO_FINDING
-        return low <= self.achieved <= high
-
 
 class Accuracy(Model, frozen=True, kw_only=True):
     __doc__ = f"""The accuracy of one predictor; shares are fractions of 1, null without pairs.

@@ -10,8 +10,6 @@ from profkit.core.extras import require
 PICTURES = (".png", ".svg", ".pdf")
 """How the names of pictures end."""
 
-DPI = 150  # chosen: sharp on a screen of twice the usual density
-
 
 def check_picture(path: Path) -> None:
     """Raise UsageError for a name that no picture can have, and EnvironmentProblem where nothing
