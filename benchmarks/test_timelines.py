@@ -24,12 +24,20 @@ def timeline(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.mark.parametrize("verb", ["analyze", "timeline"])
-def test_a_long_timeline(timeline: Path, verb: str) -> None:
+@pytest.mark.parametrize(
+    "words", [["analyze"], ["timeline"], ["timeline", "--perfetto"]], ids=" ".join
+)
+def test_a_long_timeline(timeline: Path, words: list[str], tmp_path: Path) -> None:
+    verb, *options = words
+    trace = tmp_path / "long.pftrace"
+    command = [verb, str(timeline), *options, *([str(trace)] if options else [])]
     before = sum(os.times()[2:4])
-    figures = run((sys.executable, "-m", "profkit", verb, str(timeline)))
+    figures = run((sys.executable, "-m", "profkit", *command))
     seconds = sum(os.times()[2:4]) - before
+    size = f"{timeline.stat().st_size / 1e9:.2f} GB"
+    if options:
+        size += f", a trace of {trace.stat().st_size / 1e6:.0f} MB"
     print(
-        f"\n{verb}, {timeline.stat().st_size / 1e9:.2f} GB: {figures[WALL]:.1f} s "
-        f"({seconds:.1f} s of CPU time), {figures[PEAK] / 1e3:.0f} MB at most"
+        f"\n{' '.join(words)}, {size}: {figures[WALL]:.1f} s ({seconds:.1f} s of CPU time), "
+        f"{figures[PEAK] / 1e3:.0f} MB at most"
     )

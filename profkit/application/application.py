@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 
@@ -202,6 +203,14 @@ class Application(Struct, frozen=True, eq=False, dict=True):
     def what_if(self) -> WhatIf | None:
         """The replay of the steps, with changes; None without steps."""
         return replayed(self.events, [each.steps for each in self.processes], self.known)
+
+    def step_slices(self) -> list[tuple[str, int, int]]:
+        """Name, start and end (ns) of each step of the first process."""
+        bounds = self.processes[0].steps.bounds.tolist()
+        return [
+            (f"step {number}", start, end)
+            for number, (start, end) in enumerate(itertools.pairwise(bounds))
+        ]
 
 
 def read_application(

@@ -49,7 +49,6 @@ _RETIRED = {
     ("time", "--energy"): "--format json has the power at each block",
     ("baseline run", "--energy"): "summary.json has the power of each cell",
     ("roofline", "--path"): "`baseline report` draws the path of each backend over sizes",
-    ("timeline", "--perfetto"): "--format html has a page that zooms",
     ("source", "--plot"): "`profkit report` draws the phases of a kernel",
     ("time", "--plot"): "--save has all samples",
     ("history", "'plot'"): "`profkit history page` draws the series",

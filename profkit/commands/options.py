@@ -57,7 +57,7 @@ _FORMATS = {
 }
 """Formats by ending, the first where several can be had; pictures are none."""
 _UNUSUAL = (".markdown", ".htm")
-OUTPUTS = {"file", "out", "badge"}
+OUTPUTS = {"file", "out", "badge", "perfetto"}
 _FORMER = "out"  # the name, and the former flag, of what became --output, --save or --runs
 _ELSEWHERE = "write into an existing folder"
 _WORDS_AFTER = "profkit.words_after_the_dashes"

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Literal
 
 from profkit.commands.groups import Output, share
 from profkit.commands.kinds import ProgramTrial, Recording
+from profkit.commands.options import written
 
 TimelineFormat = Literal["terminal", "json", "markdown", "html"]
 
@@ -14,6 +16,7 @@ def timeline(
     path: Recording,
     nvtx: str | None = None,
     explain: str = "90%",
+    perfetto: Path | None = None,
     tried: ProgramTrial | None = None,
     *,
     output: Output[TimelineFormat],
@@ -32,11 +35,13 @@ def timeline(
         launches).
       explain (SHARE): Share of the kernels' time that the kernels to profile explain, 8 at most.
       tried (FILE): What `profkit try -o FILE -- PROGRAM` gave (default: try.json beside it).
+      perfetto (FILE): Write the timeline for ui.perfetto.dev too (.pftrace).
 
     Examples:
       profkit timeline run.sqlite
       profkit timeline trace.json.gz
       profkit timeline run.sqlite --nvtx step --format html -o step.html
+      profkit timeline run.sqlite --perfetto run.pftrace
     """
     from profkit.analysis.run_files import one_timeline
     from profkit.application.application import application_result, read_application
@@ -65,3 +70,8 @@ def timeline(
         lambda: application_document(application, name, is_page=output.format == "html"),
         dense=True,
     )
+    if perfetto is not None:
+        from profkit.timeline.perfetto import write
+
+        with written(perfetto, force=output.force) as temporary:
+            write(application.events, temporary, application.step_slices())

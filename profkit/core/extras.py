@@ -12,6 +12,7 @@ _EXTRAS: Mapping[str, str] = {
     "matplotlib": "plots",
     "mcp": "mcp",
     "pandas": "tables",
+    "perfetto": "perfetto",
     "pyarrow": "tables",
     "submitit": "slurm",
 }

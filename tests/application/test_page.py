@@ -6,10 +6,12 @@ import importlib.util
 import json
 import re
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
+from typer.testing import Result
 
 from profkit.application import drawing
 from profkit.application.application import Application, application_result, read_application
@@ -126,6 +128,18 @@ def test_a_browser_draws_zooms_and_names(tmp_path: Path, application: Applicatio
     assert problems == []
     assert width <= 390
     assert page_file.stat().st_size < 2_000_000
+
+
+def test_the_verb_writes_a_trace_beside_the_table(
+    tmp_path: Path, profkit_cli: Callable[..., Result]
+) -> None:
+    pytest.importorskip("perfetto")
+    from tests.timeline.test_perfetto import slices, tracks
+
+    trace = tmp_path / "run.pftrace"
+    done = profkit_cli("timeline", "reports/h200/sdpa_s512_flash.sqlite", "--perfetto", str(trace))
+    assert done.exit_code == 0
+    assert slices(tracks(trace), "Stream 7")[-1].name == "flash_fwd_kernel"
 
 
 def test_work_on_another_gpu_of_the_process_is_named() -> None:

@@ -115,6 +115,7 @@ WRITING: Sequence[tuple[Sequence[object], str]] = [
     (("time", "--from", TIMINGS, "--compare", "flash,cudnn", "--badge"), "x.svg"),
     (("compare", TIMINGS, TIMINGS, "--floor", "1%", "-o"), "x.md"),
     (("timeline", TIMELINE, "-o"), "x.json"),
+    (("timeline", TIMELINE, "--perfetto"), "x.pftrace"),
 ]
 
 
@@ -178,7 +179,7 @@ main()
     [
         ("analyze", BASIC, "--format", "json", "-o", "x.json"),
         ("metrics", "-o", "x.json"),
-        ("timeline", TIMELINE, "-o", "x.json"),
+        ("timeline", TIMELINE, "--perfetto", "x.pftrace"),
         ("report", BASIC, "-o", "x.html"),
     ],
     ids=lambda words: words[0],

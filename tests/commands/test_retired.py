@@ -15,7 +15,6 @@ from click.testing import Result
         ("diff a.ncu-rep b.ncu-rep --format junit", "use --format github or json"),
         ("calibrate --on local", "sizes of a baseline are compared on one GPU"),
         ("roofline a.ncu-rep --path", "`baseline report` draws the path"),
-        ("timeline a.sqlite --perfetto a.pftrace", "--format html has a page that zooms"),
         ("source a.ncu-rep --plot a.png", "`profkit report` draws the phases"),
         ("time a.py --energy", "--format json has the power at each block"),
         ("baseline run a.py --energy", "summary.json has the power of each cell"),

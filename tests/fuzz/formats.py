@@ -346,6 +346,7 @@ def formats() -> tuple[Format, ...]:
         ["rules", "explain", "launch_overhead", "--on", "x.sqlite"], ["timeline", "x.sqlite"],
         ["timeline", "x.sqlite", "--format", "json"], ["checklist", "x.sqlite"],
         ["timeline", "x.sqlite", "-o", "page.html", "--force"],
+        ["timeline", "x.sqlite", "--perfetto", "x.pftrace", "--force"],
         ["diff", "x.sqlite", "x.sqlite"],
     ]  # fmt: skip
     timed = (
