@@ -11,8 +11,10 @@ import numpy as np
 
 from profkit.core.errors import BadInput
 from profkit.core.integrity import check_unchanged
+from profkit.core.regular_file import open_regular
 from profkit.timeline import export
 from profkit.timeline.messages import LARGEST_BLOB, payload_of, schemas_of
+from profkit.timeline.pages import UNKNOWN, OtherFormat, whole_numbers
 from profkit.timeline.rows import (
     GPU_COLUMNS,
     LARGEST_SIZE,
@@ -21,7 +23,6 @@ from profkit.timeline.rows import (
     NO_TIME,
     NODE_COLUMNS,
     SHAPES,
-    UNKNOWN,
     Collected,
     Key,
     Message,
@@ -40,15 +41,16 @@ _UNKNOWN = f"({UNKNOWN + 1} - 1)"  # SQLite takes the number itself for a floati
 def recorded_by_nsys(path: Path) -> Recorded:
     """What an export holds. Raises BadInput when the file is absent, empty, damaged, of another
     kind, or different from the manifest in its folder."""
-    with export.open_export(path) as database:
+    with export.open_export(path) as database, open_regular(path) as file:
         check_unchanged(path)
-        return _Export(path, database).recorded()
+        return _Export(path, database, file.fileno()).recorded()
 
 
 class _Export:
-    def __init__(self, path: Path, database: sqlite3.Connection) -> None:
+    def __init__(self, path: Path, database: sqlite3.Connection, file: int) -> None:
         self._path = path
         self._database = database
+        self._file = file
         self._columns = export.columns_of(database)
         self._untimed = 0
 
@@ -100,9 +102,28 @@ class _Export:
             message = f"{self._path}: {table} has no column {', '.join(sorted(lacking))}"
             raise BadInput(message, f"{export.AGAIN} from a newer nsys")
         rows = Collected(self._path, table)
-        self._query(rows)
+        try:
+            self._take_pages(rows)
+        except OtherFormat:
+            rows = Collected(self._path, table)
+            self._query(rows)
         self._untimed += rows.untimed
         return rows.in_order()
+
+    def _take_pages(self, rows: Collected) -> None:
+        """Take a table's rows from the pages of the file. Raises OtherFormat where that fails."""
+        if rows.table == export.RANGES:  # among other events, and with texts
+            raise OtherFormat
+        shape = SHAPES[rows.table]
+        columns = [name for name in (*shape[0], *shape[1]) if name in self._columns[rows.table]]
+        for values in whole_numbers(self._database, self._file, rows.table, columns):
+            known = dict(zip(columns, values, strict=True))
+            timed = rows.timed(known["start"], known["end"])
+            if not np.all(timed):
+                known = {name: column[timed] for name, column in known.items()}
+            absent = np.full(len(known["start"]), UNKNOWN)
+            numbers, keys = ([known.get(name, absent) for name in names] for names in shape)
+            rows.add(numbers, rows.codes_of_numbers(keys))
 
     def _query(self, rows: Collected) -> None:
         """Take a table's rows by a query."""

@@ -20,13 +20,13 @@ from msgspec.structs import replace
 from profkit.core.errors import BadInput
 from profkit.core.integrity import check_unchanged
 from profkit.timeline import export
+from profkit.timeline.pages import UNKNOWN
 from profkit.timeline.rows import (
     LARGEST_SIZE,
     LATEST,
     NO_TIME,
     PLACE,
     SHAPES,
-    UNKNOWN,
     Collected,
     Key,
     Recorded,

@@ -16,7 +16,8 @@ from profkit.timeline.events import Events, Indices, Times
 from profkit.timeline.export_rows import recorded_by_nsys
 from profkit.timeline.kineto import recorded_by_kineto
 from profkit.timeline.messages import Payload
-from profkit.timeline.rows import LARGEST_SIZE, NAMES, PLACE, UNKNOWN, Recorded, Rows, numbered
+from profkit.timeline.pages import UNKNOWN
+from profkit.timeline.rows import LARGEST_SIZE, NAMES, PLACE, Recorded, Rows, numbered
 
 _NS = 1e9  # nanoseconds per second
 _THREAD_BITS = 0xFFFFFF  # of globalTid: the low 24 bits are the thread (nsys, "SQLite schema")

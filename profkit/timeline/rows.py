@@ -19,15 +19,16 @@ from profkit.core.errors import BadInput
 from profkit.timeline import export
 from profkit.timeline.events import Indices, Times
 from profkit.timeline.messages import Payload
+from profkit.timeline.pages import UNKNOWN
 
-UNKNOWN = np.iinfo(np.int64).min
-"""Stands for NULL."""
 LATEST = 1 << 62
 """ns, of any time: those since 1970 until 2116."""
 NO_TIME = UNKNOWN + 1
 """Earlier than any start."""
 LARGEST_SIZE = 1 << 50
 """Bytes, chosen: more than any memory."""
+_MIXED = np.uint64(0x9E3779B97F4A7C15)  # odd, with bits all over: 2^64 by the golden ratio
+_HALF = np.uint64(32)  # bits
 _MOST_VALUES = 1 << 24  # in rows that differ by more than time; each takes some 60 bytes
 
 PLACE = ("deviceId", "contextId", "streamId", "globalPid")
@@ -90,6 +91,7 @@ class Collected:
         self._names, key_names = SHAPES[table]
         self._most = _MOST_VALUES // len(key_names)
         self._codes = numbered()
+        self._of_hash: dict[int, int] = {}
         self._numbers: list[list[Numbers]] = []
         self._code: list[Indices] = []
         self.untimed = 0
@@ -106,6 +108,26 @@ class Collected:
 
     def codes(self, keys: Iterable[Key]) -> Indices:
         return np.fromiter(map(self._codes.__getitem__, keys), np.int32)
+
+    def codes_of_numbers(self, columns: Sequence[Numbers]) -> Indices:
+        """The codes of keys that are rows of columns."""
+        hashed = np.zeros(len(columns[0]), np.uint64)
+        for column in columns:
+            hashed = (hashed ^ column.view(np.uint64)) * _MIXED
+            hashed ^= hashed >> _HALF
+        different, firsts, alike = np.unique(hashed, return_index=True, return_inverse=True)
+        appearing = np.argsort(firsts)
+        codes = np.empty(len(different), np.int32)
+        values = (column[firsts[appearing]].tolist() for column in columns)
+        hashes = different[appearing].tolist()
+        for place, number, key in zip(
+            appearing.tolist(), hashes, zip(*values, strict=True), strict=True
+        ):
+            if (code := self._of_hash.get(number)) is None:
+                known = tuple(None if value == UNKNOWN else value for value in key)
+                code = self._of_hash[number] = self._codes[known]
+            codes[place] = code
+        return codes[alike]
 
     def take(self, rows: Sequence[Key]) -> None:
         """Take rows: the numbers of each, then its key."""
