@@ -51,6 +51,7 @@ TITLES = {
 _TOP_OF_KIND = 3  # kernels listed of a kind; chosen: the rest is in JSON
 _TOP_OF_GRAPH = 8  # kernels listed of graphs; chosen: as many as are picked
 _SHOWN_FROM = 0.001  # share of the step from which a row is shown; chosen
+_SLOWED_DOWN = 0.95  # of the recorded step, chosen: less is within what steps vary by
 
 
 Extent = tuple[Count, Count, Count]
@@ -203,6 +204,14 @@ class Application(Struct, frozen=True, eq=False, dict=True):
     def what_if(self) -> WhatIf | None:
         """The replay of the steps, with changes; None without steps."""
         return replayed(self.events, [each.steps for each in self.processes], self.known)
+
+    @property
+    def is_slowed_down(self) -> bool:
+        """Whether nsys, which slows hosts down, makes steps longer; False where it is not known."""
+        what_if = self.what_if
+        if what_if is None or self.known or self.events.profiler != "nsys":
+            return False
+        return what_if.present < _SLOWED_DOWN * what_if.recorded
 
     def step_slices(self) -> list[tuple[str, int, int]]:
         """Name, start and end (ns) of each step of the first process."""

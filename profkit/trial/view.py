@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from profkit.core.duration import duration
 from profkit.timing.verdict import reason_words
 from profkit.trial.response_view import response_blocks
+from profkit.trial.run import WALL
 from profkit.trial.switch import Switch
 from profkit.trial.trial_file import TrialFile, TrialRow
 from profkit.ui import document as doc
@@ -67,8 +68,10 @@ def _circumstances(trial: TrialFile) -> str:
     unchanged = trial.unchanged
     if unchanged:
         spread = f" ±{percent(unchanged.spread)} between runs" if unchanged.spread else ""
-        time = f"Unchanged: {number(unchanged.seconds, 's', 3)} per {unit_name(unchanged.unit)}"
-        words.append(f"{time}{spread}; {_LIMITS[unchanged.limit]}".rstrip("; ") + ".")
+        of = "for" if unchanged.unit == WALL else "per"
+        time = f"Unchanged: {number(unchanged.seconds, 's', 3)} {of} {unit_name(unchanged.unit)}"
+        limit = _LIMITS[unchanged.limit if trial.gpu or unchanged.limit == "input" else ""]
+        words.append(f"{time}{spread}; {limit}".rstrip("; ") + ".")
         if unchanged.faulty:
             words.append(f"No gain is verified: {unchanged.faulty}.")
         elif unchanged.difference is not None:

@@ -65,3 +65,13 @@ def test_one_unchanged_run_is_not_called_equal_to_another() -> None:
     shown = words(trial_document(program.trial()))
     assert "equal" not in shown
     assert "no results" not in shown
+
+
+def test_a_program_without_a_gpu_is_not_said_to_let_one_wait() -> None:
+    trial, _ = tried()
+    assert trial.unchanged is not None
+    whole = replace(trial.unchanged, unit="the whole program", limit="host")
+    on_cpu = replace(trial, gpu="", unchanged=whole)
+    assert "device" not in words(trial_document(on_cpu))
+    assert "for the whole program" in words(trial_document(on_cpu))
+    assert "device waits for the host" in words(trial_document(replace(on_cpu, gpu="H100")))
