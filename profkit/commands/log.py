@@ -20,10 +20,11 @@ def log(run: Path, *, output: Output[TextFormat]) -> None:
       profkit log runs/attention/20260301T101500Z-3f2a91
       profkit log runs/attention/20260301T101500Z-3f2a91 --format markdown
     """
-    from profkit.experiment.log import read_log
+    from profkit.core.integrity import MANIFEST
+    from profkit.experiment.log import NEXT, read_log
     from profkit.experiment.view import log_document
 
-    if not run.is_dir():
+    if not any((run / name).is_file() for name in (MANIFEST, NEXT)):
         raise BadInput(f"{run}: not a run's folder", "profkit next keeps a log in runs alone")
     result = read_log(run)
     output.show(result, lambda: log_document(result))

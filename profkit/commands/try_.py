@@ -70,6 +70,8 @@ def try_(
 
     switches = chosen_switches(switch)
     if list_all:
+        if output.format == "json":
+            raise UsageError("--list has no JSON", "take --format brief or markdown")
         output.lay_out(switches_document(all_switches()))
         return
     if not program or words_after_dashes(context) < len(program):

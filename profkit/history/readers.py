@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+import shlex
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -26,7 +27,7 @@ from profkit.core.typed_file import known, read_file
 from profkit.history.record import DIRTY, Conditions, Point, Series
 from profkit.report.checks import NOT_TIMED
 from profkit.runs.manifest import Manifest
-from profkit.runs.run import program_name
+from profkit.runs.run import arguments, program_name
 from profkit.study.matrix import shape_name
 from profkit.timeline import RUN_FILE
 from profkit.timing.cell import Cell
@@ -206,7 +207,8 @@ def _timed(
 
 def import_trial(content: Content) -> Imported:
     """The unit of a program that switches were tried on, unchanged and with each that was decided
-    and keeps its results: blocks are ratios to the unchanged program's median."""
+    and keeps its results: blocks are ratios to the unchanged program's median. Other arguments are
+    another series, told apart by a digest, as they may hold paths."""
     file: TrialFile = _decoded(content, TrialFile)
     if file.unchanged is None:
         return Imported(())
@@ -217,10 +219,13 @@ def import_trial(content: Content) -> Imported:
         for row in file.rows
         if row.comparison and row.status in _DECIDED
     }
-    target, unit = stated.target or program_name(file.command), file.unchanged.unit
+    target = stated.target or program_name(file.command)
+    words = shlex.join(arguments(file.command))
+    short = hashlib.sha256(words.encode(errors="surrogateescape")).hexdigest()[:6] if words else ""
+    work = f"{file.unchanged.unit} {short}".strip()
     points = tuple(
         Point(
-            Series(target, variant, unit, file.gpu or CPU, stated.branch),
+            Series(target, variant, work, file.gpu or CPU, stated.branch),
             Conditions(timer="profkit try"),
             time, content.run, content.source, stated.commit_of("", dirty=False), blocks,
         )

@@ -45,9 +45,19 @@ _SURELY_LOCKED = 3600.0  # s, chosen: a new draft is locked within milliseconds
 def program_name(words: Sequence[str]) -> str:
     """The name of a program by its command: of its script without the suffix, Python's or a
     launcher's, else of the program."""
-    name = Path(words[0]).name
-    scripts = (Path(word).stem for word in words if word.endswith(".py"))
-    return next(scripts, name) if RUNS_SCRIPTS.match(name) else name
+    script = _script(words)
+    return Path(words[script]).stem if script else Path(words[0]).name
+
+
+def arguments(words: Sequence[str]) -> Sequence[str]:
+    """The words of a command after its script, or its program."""
+    return words[_script(words) + 1 :]
+
+
+def _script(words: Sequence[str]) -> int:
+    """The place of the script, 0 where the program is its own."""
+    scripts = (place for place, word in enumerate(words) if word.endswith(".py"))
+    return next(scripts, 0) if RUNS_SCRIPTS.match(Path(words[0]).name) else 0
 
 
 class Draft(Struct, frozen=True):

@@ -65,6 +65,13 @@ def test_former_option_names_still_work(
         assert (tmp_path / folder / "summary.json").is_file()
 
 
+def test_switches_that_are_listed_are_not_called_json(profkit_cli: Callable[..., Result]) -> None:
+    result = profkit_cli("try", "--list", "--format", "json")
+    assert result.exit_code == 2
+    assert not result.stdout
+    assert "has no JSON" in result.stderr
+
+
 def test_an_option_with_choices_is_named_as_its_parameter() -> None:
     """typer 0.27 and 0.28 name an option without flags after its metavar: --FORMAT."""
 

@@ -203,10 +203,11 @@ def test_fused_kernels_are_judged_by_the_whole_report(profkit_cli: Cli) -> None:
     assert made["outcome"]["moves"][0]["before"] == pytest.approx(traffic)
 
 
-def test_what_is_no_run_has_no_log(profkit_cli: Cli) -> None:
-    result = profkit_cli("log", pair_report("focal_loss_eager", "before"))
-    assert result.exit_code != 0
-    assert "not a run's folder" in result.output
+def test_what_is_no_run_has_no_log(profkit_cli: Cli, tmp_path: Path) -> None:
+    for path in (pair_report("focal_loss_eager", "before"), tmp_path):
+        result = profkit_cli("log", path)
+        assert result.exit_code != 0
+        assert "not a run's folder" in result.output
 
 
 def test_a_run_compared_again_is_listed_once(profkit_cli: Cli, runs: tuple[Path, Path]) -> None:

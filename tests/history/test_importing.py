@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from msgspec import structs
 from typer.testing import Result
 
 from profkit.application.picks_file import PICKS, PicksFile
@@ -132,6 +133,19 @@ def test_a_trial_has_its_unit_with_each_switch_that_keeps_results(tmp_path: Path
     assert points["tf32"].series.shape == "optimizer"
     times = {name: np.median(point.block_medians) for name, point in points.items()}
     assert times["unchanged"] / times["tf32"] == pytest.approx(1.4, rel=0.05)
+
+
+def test_a_trial_with_other_arguments_is_another_series(tmp_path: Path) -> None:
+    trial = SimulatedProgram().trial("tf32")
+    shapes = []
+    for words in ("", "--layers 12", "--layers 24", "--layers 24"):
+        command = ("python", "train.py", *words.split())
+        (tmp_path / "try.json").write_text(encode(structs.replace(trial, command=command)), "utf-8")
+        point = next(iter(points_in(tmp_path / "try.json")))
+        assert point.series.target == "train"
+        shapes.append(point.series.shape)
+    assert shapes[2] == shapes[3]
+    assert len(set(shapes)) == 3
 
 
 def test_a_baseline_has_a_point_for_each_measured_cell() -> None:
