@@ -181,11 +181,13 @@ class _Search:
 
     @property
     def reserved(self) -> float:
-        """Seconds for whole runs of what is proven."""
-        if not any(run.stopped for run in self.evidence.unchanged):
+        """Seconds for whole runs of what is proven, with their imports."""
+        unchanged = self.evidence.unchanged
+        if not any(run.stopped for run in unchanged):
             return 0.0
         chosen = {(), *(best(self.evidence, level) for level in _LEVELS)}
-        return _WHOLE * sum(map(self.cost, chosen))
+        imports = max(unchanged[0].seconds - unchanged[-1].seconds, 0.0)
+        return sum(_WHOLE * self.cost(each) + imports for each in chosen)
 
     def promise(self, switch: Switch) -> float:
         """The logarithm of the gain to expect, by what limits the program and what has gained."""

@@ -11,6 +11,8 @@ import pytest
 
 from profkit.trial.prepared import Plan, Prepared
 from profkit.trial.run import Extent, Result, hooked_environment, run_program
+from profkit.trial.switch import all_switches
+from profkit.trial.trial import Subject, try_program
 
 PROGRAM = """
 import atexit, json, os, random, sys
@@ -106,3 +108,32 @@ def test_a_program_that_another_starts_is_not_forked(tmp_path: Path) -> None:
     command = ("sh", "-c", f"{sys.executable} -c 'import torch'; echo second program")
     with prepared(tmp_path / "prepared", command, Result((), 1.0)) as made:
         assert made.fault == "another program starts it"
+
+
+PAUSING = """
+with open("starts", "a") as starts:
+    starts.write("one more\\n")
+import time
+import torch
+parameter = torch.nn.Parameter(torch.zeros(1))
+optimizer = torch.optim.SGD([parameter])
+for _ in range(300):
+    optimizer.zero_grad(set_to_none=False)
+    time.sleep(0.002 if parameter.grad is None else 0.01)
+    parameter.sum().backward()
+    optimizer.step()
+"""
+
+
+def test_what_is_proven_is_confirmed_by_processes_from_their_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "train.py").write_text(PAUSING)
+    subject = Subject((sys.executable, "train.py"), dict(os.environ))
+    chosen = [switch for switch in all_switches() if switch.name == "set-to-none"]
+    trial = try_program(subject, chosen, 90.0, lambda *_: None)
+    assert trial.best == ("set-to-none",)
+    assert trial.runs > 4
+    started = (tmp_path / "starts").read_text().count("\n")
+    assert started == 2 + 2  # the first run, what is forked, and the whole program with and without
