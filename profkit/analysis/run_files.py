@@ -19,6 +19,8 @@ SUFFIXES = (".ncu-rep", ".ncu-repz")
 EXPORT = ".sqlite"
 TIMELINES = (EXPORT, ".nsys-rep", *TRACES)
 TIMELINE, CHECK, LATENCY = RUN_FILE, "check.json", "latency.json"
+PICKED = "picks.json"
+"""In the run of an application: its steps have findings of their own, without its start."""
 SCOUT = "scout"
 """The stem of the report of all launches beside one that holds more of some of them."""
 
@@ -102,12 +104,13 @@ def latencies_of(report: Path) -> Saved | None:
 
 
 def timeline_of(report: Path) -> Mapping[str, float]:
-    """What rules may name of the timeline in a report's run; nothing where none can be read."""
+    """What rules may name of all of the timeline in a report's run; nothing where none can be read,
+    or where it is of an application."""
     from profkit.timeline.reader import read
     from profkit.timeline.region import measure
 
     file = next((file for file in beside(report) if file.name == TIMELINE), None)
-    if file is None:
+    if file is None or file.with_name(PICKED).is_file():
         return {}
     try:
         check_unchanged(file)

@@ -8,12 +8,13 @@ from pathlib import Path
 
 from msgspec import structs
 
+from profkit.analysis.run_files import PICKED
 from profkit.application.ranking import Pick
 from profkit.core.typed_file import Amount, Count, File, Model, part, read_file, row_of
 from profkit.report.summary import ReportSummary
 from profkit.timeline.events import Events
 
-PICKS, ANSWER = "picks.json", "answer.json"
+PICKS, ANSWER = PICKED, "answer.json"
 """Its name in a run, and that of the answer."""
 NODES = "timeline_nodes.sqlite"
 """The second timeline of a run with CUDA graphs: their kernels, whose times are not used."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,13 @@ import pytest
 from typer.testing import Result
 
 import profkit
+from profkit.analysis.run_files import one_report
+from profkit.application.picks_file import PICKS, PicksFile
+from profkit.core.typed_file import encode
 from profkit.rules import finding_text as words
 from profkit.rules.finding_text import HEADING
+from profkit.runs.manifest import Manifest
+from profkit.timeline import RUN_FILE
 from profkit.timeline.region import measure
 from tests.analysis.test_views import schema
 from tests.conftest import H200, story_folder
@@ -236,3 +242,19 @@ def test_the_checklist_of_a_timeline_takes_the_range_of_a_step(profkit_cli: Cli)
     assert refused.exit_code == 2
     assert "no GPU work in an NVTX range named epoch" in refused.stderr
     assert profkit_cli("checklist", path, "--kernel", "gemm").exit_code == 2
+
+
+def test_the_start_of_an_application_is_no_finding_beside_those_of_its_steps(
+    tmp_path: Path,
+) -> None:
+    shutil.copy(one_report(H200 / "sdpa_s512"), tmp_path / "program.ncu-repz")
+    shutil.copy(story_folder("gpt_launch_bound") / "before.sqlite", tmp_path / RUN_FILE)
+    (tmp_path / "manifest.json").write_text(encode(Manifest(target="program")), encoding="utf-8")
+
+    def about() -> set[str]:
+        done = profkit.load(tmp_path).checklist()
+        return {item.rule.about for item in (*done.items, *done.informative)}
+
+    assert "timeline" in about()
+    (tmp_path / PICKS).write_text(encode(PicksFile(explain=0.9)), encoding="utf-8")
+    assert "timeline" not in about()
