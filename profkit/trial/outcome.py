@@ -132,8 +132,9 @@ def _status(
     evidence: Evidence, combination: Combination, verdict: Comparison | None
 ) -> tuple[Status, str]:
     failure = evidence.failure(combination)
+    own = evidence.failure(())
     if failure:
-        return "failed", failure
+        return ("undecided", f"unchanged runs fail too: {own}") if own else ("failed", failure)
     judgment = evidence.judgment(combination)
     faulty = checks.faulty(evidence.unchanged)
     if faulty:

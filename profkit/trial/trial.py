@@ -100,16 +100,26 @@ class _Runner:
     def __call__(self, switches: Combination, *, perturb: Perturbation = "") -> Result:
         remaining = self.left()
         limit = _SLOWER * self.first.seconds + _COMPILING if self.first else remaining
-        result = run_program(
-            self.command,
-            switches,
-            self.extent,
-            environment=self.environment,
-            timeout=max(min(limit, remaining), 1.0),
-            perturb=perturb,
-            folder=self.folder,
-            prepared=self._forked(switches),
-        )
+
+        def run(prepared: Prepared | None) -> Result:
+            return run_program(
+                self.command,
+                switches,
+                self.extent,
+                environment=self.environment,
+                timeout=max(min(limit, self.left()), 1.0),
+                perturb=perturb,
+                folder=self.folder,
+                prepared=prepared,
+            )
+
+        prepared = self._forked(switches)
+        result = run(prepared)
+        if prepared and (fault := self._fault(result)):
+            result = run(None)
+            if not self._fault(result):
+                self.tell("each run imports its libraries", f"without that, it fails: {fault}")
+                self.discard()
         if result.status == TIMED_OUT and remaining < limit:
             return replace(result, is_cut=True)
         if self.first is None:
@@ -117,6 +127,12 @@ class _Runner:
             self.extent = Extent(result.unit, result.units if result.stopped else 0)
             self._prepare(result)
         return result
+
+    def _fault(self, result: Result) -> str:
+        """What a fork may be to blame for: a failure, or fewer units than the first run's."""
+        if result.status == TIMED_OUT or result.failure:
+            return "" if result.status == TIMED_OUT else result.failure
+        return "it ends earlier" if result.units < self.extent.units else ""
 
     def run_with(self, variables: Mapping[str, str]) -> Result:
         """A run of the whole program with these variables."""

@@ -90,6 +90,7 @@ def test_a_hanging_fork_ends_and_the_next_runs(tmp_path: Path) -> None:
     [
         ("import threading; threading.Thread(target=print, args=(1,)).start()", (), ""),
         ("import threading; threading.Timer(99, print).start()", (), "its imports start threads"),
+        ("file = open(__file__)", (), "it opens train.py before its imports"),
         ("", ("CUBLAS_WORKSPACE_CONFIG",), "it sets CUBLAS_WORKSPACE_CONFIG between imports"),
     ],
 )
@@ -137,3 +138,26 @@ def test_what_is_proven_is_confirmed_by_processes_from_their_start(
     assert trial.runs > 4
     started = (tmp_path / "starts").read_text().count("\n")
     assert started == 2 + 2  # the first run, what is forked, and the whole program with and without
+
+
+ONCE = """
+import os, tempfile
+folder = tempfile.TemporaryDirectory()
+import torch
+layer = torch.nn.Linear(2, 2)
+optimizer = torch.optim.SGD(layer.parameters())
+for _ in range(50):
+    layer(torch.ones(1, 2)).sum().backward()
+    optimizer.step()
+open(os.path.join(folder.name, "weights"), "w").close()
+"""
+
+
+def test_a_fork_that_fails_for_what_one_before_it_did_runs_anew(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(ONCE)
+    subject = Subject((sys.executable, str(tmp_path / "train.py")), os.environ)
+    told: dict[str, str] = {}
+    trial = try_program(subject, (), 60.0, told.__setitem__)
+    assert "FileNotFoundError" in told["each run imports its libraries"]
+    assert trial.unchanged is not None
+    assert trial.unchanged.runs == 2

@@ -60,6 +60,14 @@ def test_results_that_are_no_numbers_prove_nothing() -> None:
     assert "equal" not in shown
 
 
+def test_a_switch_is_not_blamed_for_what_fails_without_it_too() -> None:
+    _, evidence = tried()
+    fail = "already running"  # as a file says that an ended run has left
+    evidence.runs[1:] = [replace(run, failure=fail) for run in evidence.runs[1:]]
+    found = row(outcome(evidence, ("python", "train.py"), 600), "compile")
+    assert (found.status, found.reason) == ("undecided", f"unchanged runs fail too: {fail}")
+
+
 def test_one_unchanged_run_is_not_called_equal_to_another() -> None:
     program = SimulatedProgram(interrupt_after=1)
     shown = words(trial_document(program.trial()))

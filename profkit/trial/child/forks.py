@@ -12,6 +12,7 @@ import json
 import os
 import pickle
 import signal
+import stat
 import sys
 import threading
 import time
@@ -82,11 +83,14 @@ def _import(names: Any) -> None:
 def _fault(program: set[str]) -> str:
     """Why forks of this process would not be as fresh ones, "" where they are."""
     torch = sys.modules["torch"]
-    devices = {
-        os.path.realpath(f"/proc/self/fd/{number}") for number in os.listdir("/proc/self/fd")
-    }
-    if torch.cuda.is_initialized() or any("nvidia-uvm" in device for device in devices):
+    opened = {int(number) for number in os.listdir("/proc/self/fd")}
+    paths = {number: os.path.realpath(f"/proc/self/fd/{number}") for number in opened}
+    if torch.cuda.is_initialized() or any("nvidia-uvm" in path for path in paths.values()):
         return "its imports use the GPU"
+    # Forks share positions and locks of a file, and what comes over a connection.
+    shared = [path for number, path in paths.items() if number > 2 and _is_shared(number)]
+    if shared:
+        return f"it opens {os.path.basename(min(shared))} before its imports"
     if program - set(changed()) - _OWN:
         return "it sets " + ", ".join(sorted(program - set(changed()) - _OWN)) + " between imports"
     if threading.active_count() > 1 or threading.current_thread() is not threading.main_thread():
@@ -98,6 +102,14 @@ def _fault(program: set[str]) -> str:
         return "its imports use the GPU"
     # Libraries that take part in a fork, BLAS for instance, have ended their threads for it.
     return "its imports start threads" if len(os.listdir("/proc/self/task")) > 1 else ""
+
+
+def _is_shared(number: int) -> bool:
+    try:
+        mode = os.fstat(number).st_mode
+    except OSError:  # the listing's own
+        return False
+    return stat.S_ISREG(mode) or stat.S_ISSOCK(mode)
 
 
 def _state(module: ModuleType) -> bytes:
