@@ -40,6 +40,7 @@ _WITHOUT_NSYS = (  # 31 programs on H100 and H200, timed without a profiler: med
     "shorter: nsys slows the host down; a {} took 0.4 to 1.1 of this, typically 0.7, in recorded "
     "programs"
 )
+_SLOW, _MUCH_SLOWER = 1.5, 1.1  # of the median: a step, and the mean; chosen
 _NOTE = (
     "Each instant belongs to one part: to kernels, else communication, copies, memset, idle. "
     "Times and counts are means over steps; parts below 0.1% are not listed. Hidden: overlapped by "
@@ -239,6 +240,17 @@ def _picks(process: Process) -> doc.Table:
     )
 
 
+def _slow(process: Process) -> Iterator[str]:
+    """The steps that make the mean of the table longer than the median of the head."""
+    median, unit = process.steps.median, process.steps.basis.unit
+    slow = process.parts.wall > _SLOW * 1e9 * median
+    if slow.any() and process.mean > _MUCH_SLOWER * median:
+        yield (
+            f"{int(slow.sum())} of {plural(len(slow), unit)} took over {_SLOW} times the median: "
+            "the table and shares have them, the fixes are of median ones"
+        )
+
+
 def notes(application: Application) -> Iterator[str]:
     """What limits the meaning of the table."""
     first = application.processes[0]
@@ -265,6 +277,7 @@ def notes(application: Application) -> Iterator[str]:
             f"the time in which GPU {first.steps.device} waits for it is idle"
         )
     basis = first.steps.basis
+    yield from _slow(first)
     if first.steps.outside > 0.05:  # chosen: a little may be logging
         yield (
             f'a step is from one range "{basis.range}" to the next: '

@@ -223,7 +223,9 @@ def _result(
     if problem:
         return replace(result, failure=problem)
     if result.status:
-        return replace(result, failure=_reason(result.output) or f"exit code {result.status}")
+        reason = _reason(result.output)
+        code = "" if _ERROR.match(reason) else f"exit code {result.status}: "
+        return replace(result, failure=f"{code}{reason}".removesuffix(": "))
     record = max(records, key=lambda record: _rank(record, extent.unit), default=None)
     if record is None:
         return replace(result, times=(result.seconds,))

@@ -75,6 +75,17 @@ def test_many_copies_are_named_though_they_are_short() -> None:
     assert re.search(r"Exposed copies +0\.\d% of the step: host to device.* 25 per step\n", text)
 
 
+@pytest.mark.parametrize("longer", [1, 6])
+def test_steps_that_make_the_mean_longer_than_the_median_are_counted(longer: int) -> None:
+    host = Host(Recording())
+    for step in range(10):
+        with host.range("step"):
+            host.launch("work(float *)", 500 * US * (longer if step in {5, 8} else 1))
+            host.synchronize()
+    text = " ".join(shown(host.recording.events()).split())
+    assert bool(re.search(r"! 2 of \d+ steps took over 1.5 times the median", text)) == (longer > 1)
+
+
 def test_a_cause_in_a_few_steps_says_so() -> None:
     host = Host(Recording())
     for step in range(12):

@@ -48,6 +48,12 @@ def run(command: tuple[str, ...], *names: str, extent: Extent | None = None) -> 
     return run_program(command, chosen, extent, environment=dict(os.environ), timeout=120)
 
 
+def test_a_program_that_fails_without_an_error_has_its_exit_code(tmp_path: Path) -> None:
+    program = tmp_path / "fails.py"
+    program.write_text("print('saved'); raise SystemExit(3)\n")
+    assert run((sys.executable, str(program))).failure == "exit code 3: saved"
+
+
 def test_switches_of_a_training_program(training: tuple[str, ...]) -> None:
     unchanged = run(training)
     assert unchanged.failure == ""
