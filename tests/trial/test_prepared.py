@@ -104,6 +104,19 @@ def test_what_a_fork_would_not_inherit_is_a_fault(
         assert made.fault == fault
 
 
+def test_an_import_that_seeds_is_not_brought_forward(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "seeding.py").write_text("import torch; torch.manual_seed(5)")
+    (tmp_path / "train.py").write_text("import torch\ntorch.manual_seed(0)\nimport seeding")
+    (tmp_path / "prepared").mkdir()
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    command = (sys.executable, str(tmp_path / "train.py"))
+    first = Result((), 1.0, modules=("seeding",))
+    with prepared(tmp_path / "prepared", command, first) as made:
+        assert made.fault == "its imports seed or draw random numbers"
+
+
 def test_a_program_that_another_starts_is_not_forked(tmp_path: Path) -> None:
     (tmp_path / "prepared").mkdir()
     command = ("sh", "-c", f"{sys.executable} -c 'import torch'; echo second program")

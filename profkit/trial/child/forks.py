@@ -47,15 +47,19 @@ def serve(path: str) -> None:
     try:
         with open(os.path.join(folder, "modules"), encoding="utf-8") as file:
             first = json.load(file)
+        before = _states()
         _import(first["modules"])
         fault = _fault(set(first["changed"]))
+        expected = {**_seeded, **before}
+        if any(state != expected.get(name) for name, state in _states().items()):
+            fault = fault or "its imports seed or draw random numbers"
     except Exception as error:
         fault = repr(error)
     _write(folder, "ready", {"fault": fault, "parent": os.getppid()})
     while not fault:
         while not os.path.exists(path):
             time.sleep(_POLLED)
-        states = {name: _state(sys.modules[name]) for name in GENERATORS if name in sys.modules}
+        states = _states()
         process = os.fork()
         if not process:
             _begin(folder, states)
@@ -112,7 +116,14 @@ def _is_shared(number: int) -> bool:
     return stat.S_ISREG(mode) or stat.S_ISSOCK(mode)
 
 
+def _states() -> dict[str, bytes]:
+    names = ("torch", *GENERATORS)
+    return {name: _state(sys.modules[name]) for name in names if name in sys.modules}
+
+
 def _state(module: ModuleType) -> bytes:
+    if module.__name__ == "torch":
+        return bytes(module.get_rng_state().tolist())
     return pickle.dumps((getattr(module, "getstate", None) or module.get_state)())
 
 
@@ -125,10 +136,11 @@ def _begin(folder: str, states: Any) -> None:
     for stream in (1, 2):
         os.dup2(output, stream)
     os.close(output)
-    sys.modules["torch"].default_generator.seed()
     for name, state in states.items():
         module: Any = sys.modules[name]
-        if _seeded.get(name) == state:
+        if name == "torch":
+            module.default_generator.seed()
+        elif _seeded.get(name) == state:
             module.seed()
         elif name == "random":  # which is seeded anew in each fork
             module.setstate(pickle.loads(state))
