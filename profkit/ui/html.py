@@ -14,6 +14,8 @@ from profkit.ui.template import script_hashes
 
 _MOST_ROWS = 12  # of a table or list; chosen: longer ones are folded, so that figures are near
 _NOT_BROKEN = 18  # characters of a cell on one line: chosen, `1.20x [1.09, 1.20]` is one
+_LONG = re.compile(r"\w{40,}")  # chosen: more than half of a narrow table
+_SCOPE = re.compile(r"::(?![^<>]*>)")  # not within a tag
 _TAGS = {doc.Style.code: "code", doc.Style.strong: "strong"}
 
 
@@ -52,6 +54,7 @@ def _template() -> Any:
     )
     environment.filters |= {
         "words": lambda words: Markup(words_html(words)),
+        "part": lambda words: Markup(_part(words)),
         "cell": lambda words: Markup(_cell(words)),
         "drawing": lambda svg, name: Markup(_drawing(svg, name)),
         "slug": slug,
@@ -97,8 +100,14 @@ def _span(span: doc.Span) -> str:
 
 def _cell(words: str) -> str:
     """Text in which a number stays on the line of its unit."""
-    short = len(words) <= _NOT_BROKEN
-    return words_html(words).replace(" ", "&nbsp;") if short else words_html(words)
+    return words_html(words).replace(" ", "&nbsp;") if len(words) <= _NOT_BROKEN else _part(words)
+
+
+def _part(words: str) -> str:
+    """Text of a table, whose names of kernels may be broken at their scopes, and long ones within:
+    without that they move the numbers beside them out of view."""
+    text = _SCOPE.sub("::<wbr>", words_html(words))
+    return _LONG.sub(lambda name: name[0].replace("_", "_<wbr>"), text)
 
 
 def _drawing(svg: str, name: str) -> str:

@@ -82,3 +82,13 @@ def test_long_tables_are_folded_and_the_first_figure_is_in_the_summary() -> None
     assert text.index('id="summary"') < text.index("<figure") < text.index('id="numbers"')
     assert text.count("<details>") == 1
     assert text.index("<caption>Short") < text.index("<details>") < text.index("Long: 13 rows")
+
+
+def test_a_long_kernel_s_name_leaves_numbers_beside_it_in_view() -> None:
+    name = "at_cuda_detail::cub::detail::radix_sort::DeviceRadixSortOnesweepKernel<at_cuda_detail>"
+    library = "sm80_xmma_gemm_f32f32_f32f32_f32_tn_n_tilesize64x64x8_stage3_warpsize1x4x1_ffma"
+    rows = ((code(name), "1.257"), (code(library), "0.785"), (code("f32_t"), "0.001"))
+    text = document_html(Document("Title", (Table("Parts", ("Part", "ms"), rows, words=1),)))
+    assert "gemm_<wbr>f32f32_<wbr>" in text
+    assert "<code>f32_t</code>" in text
+    assert "radix_sort::<wbr>DeviceRadixSortOnesweepKernel&lt;at_cuda_detail&gt;" in text
