@@ -43,6 +43,7 @@ from profkit.capture.watchdog import Stalled, Watchdog
 from profkit.core.atomic_file import write_atomic
 from profkit.core.errors import BadInput, EnvironmentProblem, ProfkitError, TargetFailed, UsageError
 from profkit.core.regular_file import open_regular
+from profkit.core.text_files import read_text
 from profkit.core.typed_file import encode, read_file
 from profkit.execution.injection import MODULE_CALLS, injected, module_ranges_hooks
 from profkit.page.application import application_section, page_without_report
@@ -350,7 +351,7 @@ class _Application(Profiling):
             calls = {MODULE_CALLS: str(0 if in_all_calls else _NAMED_CALLS)}
             yield injected({**self.environment, **calls}, module_ranges_hooks(), log)
             if log.exists():
-                last = log.read_text("utf-8").strip().rpartition("\n")[2]
+                last = read_text(log).strip().rpartition("\n")[2]
                 self.warn(f"not all modules are named: {last}", "not all modules are named")
 
     def _keep_the_beginning(self, database: Path) -> None:

@@ -283,7 +283,8 @@ class Finding:
         return self.group.short_name(NAME_WIDTH) if self.group else "timeline"
 
     def with_tried(self, rows: Iterable[Tried]) -> Finding:
-        """The finding with what the experiments on it gave: what these leave to do comes first."""
+        """The finding with what the experiments on it gave: what these leave to do comes first.
+        While a switch is untried, others that gave nothing say nothing against the estimate."""
         known = best_first(rows)
         if not known:
             return self
@@ -292,7 +293,8 @@ class Finding:
         measured = set(map(measure_action, self.switches))
         others = (action for action in self.actions if action not in measured)
         actions = (tried.step, *others, *map(measure_action, left[:1]))
-        return replace(self, tried=tried, actions=actions)
+        is_open = tried.is_in_vain and left
+        return replace(self, tried=None if is_open else tried, actions=actions)
 
     def __repr__(self) -> str:
         number = f" {self.rank}" if self.rank else ""

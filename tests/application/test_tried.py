@@ -111,6 +111,25 @@ def test_the_trial_of_another_program_is_not_applied(
     assert "proven" not in text
 
 
+def test_a_switch_in_vain_says_nothing_against_a_cause_with_others(run: Path) -> None:
+    def causes() -> dict[str, Any]:
+        rows = json.loads(output("timeline", run, "--format", "json"))["checklist"]
+        return {row["rule"]: row for row in rows}
+
+    made = trial()
+    (run / TRIAL).unlink()
+    untried = causes()
+    rule = next(name for name, row in untried.items() if "--switch compile" in row["actions"][-1])
+    (vain,) = (row for row in made.rows if row.switches == ("compile",))
+    vain = replace(vain, status="changes results")
+    (run / TRIAL).write_text(encode(replace(made, rows=(vain,), best=(), lower=())))
+    tried = causes()[rule]
+    assert tried["rank"] == untried[rule]["rank"]
+    assert tried["tried"] is None
+    assert tried["actions"][0].startswith("Tried compile:")
+    assert "Measure it: profkit try --switch" in tried["actions"][-1]
+
+
 def test_where_the_program_is_not_recorded_that_is_said(run: Path, tmp_path: Path) -> None:
     shutil.copy(run / "timeline.sqlite", tmp_path / "alone.sqlite")
     text = output("timeline", tmp_path / "alone.sqlite", "--tried", run / TRIAL)
