@@ -614,7 +614,7 @@ class _Kernels(_Table[Group]):
             name: (share, share * min(max(self._at(left, rule, index), 0.0), 1.0))
             for name, left in rule.relieves.items()
             if is_stall(name)
-            for share in [float(self._column(name)[index] / latency)]
+            for share in [min(float(self._column(name)[index]) / latency, 1.0)]
         }
         return {name: ends for name, ends in stalls.items() if not math.isnan(sum(ends))}
 

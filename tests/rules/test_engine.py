@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from msgspec import structs
 
@@ -317,6 +317,7 @@ def test_a_unit_that_the_gpu_does_not_have_is_not_busy(tmp_path: Path) -> None:
     assert diagnose(summary, [rule]).unknown == {}
 
 
+@example([{"duration": 1.0, "stall_wait": 1.0, "warp_latency": 5e-324}])
 @given(kernels)
 def test_a_rule_is_fired_refused_or_listed_with_what_it_lacks(
     recorded: list[dict[str, float]],
