@@ -45,6 +45,7 @@ enum { KERNELS = 4096, CONTEXTS = 16, STREAMS = 32, SAMPLES = 64, FIRST = 16, ST
     X(cuModuleLoadData, Handle *, const void *) X(cuModuleGetFunction, Handle *, Handle, const char *) \
     X(cuFuncGetName, const char **, Handle) X(cuKernelGetName, const char **, Handle) \
     X(cuFuncGetAttribute, int *, int, Handle) X(cuFuncSetAttribute, Handle, int, int) \
+    X(cuKernelGetAttribute, int *, int, Handle, int) X(cuKernelSetAttribute, int, int, Handle, int) \
     X(cuOccupancyMaxActiveBlocksPerMultiprocessor, int *, Handle, int, size_t) \
     X(cuDeviceGetDevResource, int, Resource *, int) X(cuDevResourceGenerateDesc, Handle *, Resource *, unsigned) \
     X(cuDevSmResourceSplitByCount, Resource *, unsigned *, const Resource *, Resource *, unsigned, unsigned) \
@@ -56,7 +57,7 @@ static struct { FUNCTIONS(POINTER) USED(POINTER) } driver;
 typedef struct {
     Handle context, reader, green, from[STREAMS], to[STREAMS];
     uint64_t scratch, warm, cold; /* bytes that the reader reads, warm or cold */
-    int sms, part, optin;
+    int device, sms, part, optin;
     const char *problem;
 } Context;
 typedef struct {
@@ -187,28 +188,28 @@ static void start(void) {
 }
 
 /* A green context of half the SMs; what its kernels need of memory and code is the primary one's. */
-static const char *divide(Context *context, int device) {
+static const char *divide(Context *context) {
     Resource all = {{0}}, half = {{0}};
     Handle description;
     unsigned groups = 1;
     if (!driver.cuGreenCtxStreamCreate || !driver.cuDevSmResourceSplitByCount)
         return "the driver has no green contexts (CUDA 12.5)";
-    if (driver.cuDeviceGetDevResource(device, &all, 1)
+    if (driver.cuDeviceGetDevResource(context->device, &all, 1)
         || driver.cuDevSmResourceSplitByCount(&half, &groups, &all, NULL, 0, context->sms / 2)
         || driver.cuDevResourceGenerateDesc(&description, &half, 1)
-        || driver.cuGreenCtxCreate(&context->green, description, device, 1))
+        || driver.cuGreenCtxCreate(&context->green, description, context->device, 1))
         return "the device makes no green context";
     memcpy(&context->part, half.bytes + 96, sizeof context->part); /* CUdevSmResource.smCount */
     return NULL;
 }
 
 static const char *opened(Context *context) {
-    int device, l2 = 0;
+    int l2 = 0;
     Handle module;
-    if (driver.cuCtxGetDevice(&device) || driver.cuDeviceGetAttribute(&context->sms, SMS, device))
+    if (driver.cuCtxGetDevice(&context->device) || driver.cuDeviceGetAttribute(&context->sms, SMS, context->device))
         return "the context has no device";
-    driver.cuDeviceGetAttribute(&l2, L2, device);
-    driver.cuDeviceGetAttribute(&context->optin, SHARED_OPTIN, device);
+    driver.cuDeviceGetAttribute(&l2, L2, context->device);
+    driver.cuDeviceGetAttribute(&context->optin, SHARED_OPTIN, context->device);
     for (context->warm = context->cold = 1 << 20; context->cold < 2 * (uint64_t)l2;)
         context->cold *= 2;
     if (driver.cuMemAlloc_v2(&context->scratch, mode == COLD_L2 ? context->cold : context->warm)
@@ -217,7 +218,7 @@ static const char *opened(Context *context) {
         return "no memory to read before a launch, or no kernel that does";
     if (mode == SMALL_L1 || mode == HALF_WARPS) /* as what is launched, or SMs change it in between */
         driver.cuFuncSetAttribute(context->reader, CARVEOUT, 100);
-    return mode == HALF_SMS ? divide(context, device) : NULL;
+    return mode == HALF_SMS ? divide(context) : NULL;
 }
 
 static Context *context_of_thread(void) {
@@ -259,13 +260,21 @@ static unsigned volume(const unsigned *size) {
     return size[0] * size[1] * size[2];
 }
 
+/* What is launched is a CUfunction or, by the runtime of CUDA 12 and later, a CUkernel of no context. */
+static int set(const Context *context, Handle function, int attribute, int value) {
+    int status = driver.cuFuncSetAttribute(function, attribute, value);
+    return status && driver.cuKernelSetAttribute
+        ? driver.cuKernelSetAttribute(attribute, value, function, context->device) : status;
+}
+
 /* The dynamic shared memory with which half as many blocks stay on an SM as would now. */
 static const char *plan(Kernel *kernel, const Context *context, const Config *config) {
     int blocks = 0, fixed = 0, threads = volume(config->block);
     int share = (volume(config->grid) + context->sms - 1) / context->sms;
     if (mode == SMALL_L1 || mode == HALF_WARPS)
-        driver.cuFuncSetAttribute(kernel->function, CARVEOUT, 100);
-    driver.cuFuncGetAttribute(&fixed, STATIC, kernel->function); /* loads it too */
+        set(context, kernel->function, CARVEOUT, 100);
+    if (driver.cuFuncGetAttribute(&fixed, STATIC, kernel->function) && driver.cuKernelGetAttribute) /* loads it too */
+        driver.cuKernelGetAttribute(&fixed, STATIC, kernel->function, context->device);
     driver.cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel->function, threads, config->shared);
     kernel->resident[0] = kernel->resident[1] = blocks < share ? blocks : share;
     for (unsigned i = 0; i < config->count && (mode == HALF_WARPS || mode == HALF_SMS); i++) {
@@ -280,7 +289,7 @@ static const char *plan(Kernel *kernel, const Context *context, const Config *co
     if (kernel->resident[0] < 2)
         return "one block on an SM";
     unsigned low = config->shared, high = context->optin - fixed;
-    driver.cuFuncSetAttribute(kernel->function, MOST_DYNAMIC, high);
+    set(context, kernel->function, MOST_DYNAMIC, high);
     while (low < high) {
         unsigned middle = (low + high) / 2;
         if (driver.cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel->function, threads, middle))
@@ -375,9 +384,9 @@ static int measured(const Call *call, Context *context, Kernel *kernel, Handle s
     int status = !pending || !own || driver.cuEventCreate(&start, 0) || driver.cuEventCreate(&end, 0)
         || read_memory(context, own, context->cold) || driver.cuEventRecord(start, own);
     if (mode == SMALL_L1 || mode == HALF_WARPS) /* again, as the program may set its own */
-        status = status || driver.cuFuncSetAttribute(call->function, CARVEOUT, 100);
+        status = status || set(context, call->function, CARVEOUT, 100);
     if (mode == HALF_WARPS)
-        status = status || driver.cuFuncSetAttribute(call->function, MOST_DYNAMIC, call->config.shared + kernel->added);
+        status = status || set(context, call->function, MOST_DYNAMIC, call->config.shared + kernel->added);
     status = status || submit(call, call->config.shared + kernel->added, is_apart ? own : call->config.stream);
     if (!status && is_apart && (follow(stream, own) || read_memory(context, stream, 0)))
         driver.cuStreamSynchronize(own);
