@@ -17,8 +17,8 @@ from profkit.analysis.report import load
 from profkit.comparison.reports import diff
 from profkit.experiment.outcome import Outcome, Verdict, outcome
 from profkit.experiment.prediction import next_experiments
-from profkit.rules.pair_archive import unpacked
-from profkit.rules.score import RecordedPair, pairs_in, read_pair
+from profkit.score.pair_archive import unpacked
+from profkit.score.score import RecordedPair, pairs_in, read_pair
 
 PAIRS = Path("reports/h200/pairs")
 

@@ -6,7 +6,7 @@ import re
 
 from kernels import pair
 from kernels.unseen_sets import parts
-from profkit.rules.score_view import set_tables
+from profkit.score.view import set_tables
 from profkit.ui.document import Document
 from profkit.ui.markdown import document_markdown
 

@@ -20,8 +20,8 @@ from profkit.analysis.report import load
 from profkit.report.counter_free import counter_free
 from profkit.rules.code_signs import PARTS, Factors, FactorsFile, part_of, signs, weights
 from profkit.rules.outlook import Call, outlook_of_launches
-from profkit.rules.pair_archive import unpacked
-from profkit.rules.score import RecordedPair, definitions_of, pairs_in, read_pair
+from profkit.score.pair_archive import unpacked
+from profkit.score.score import RecordedPair, definitions_of, pairs_in, read_pair
 
 PAIRS = Path("reports/h200/pairs")
 FILE = Path(__file__).parents[1] / "profkit" / "rules" / "code_signs.json"

@@ -31,8 +31,8 @@ from profkit.core.integrity import MANIFEST
 from profkit.report.reader import RawReport
 from profkit.report.summary import LaunchSummary, ReportSummary
 from profkit.rules.checklist import Checklist
-from profkit.rules.pair_archive import unpacked
-from profkit.rules.score import NAMED, Alarm, judge, pairs_in, read_pair
+from profkit.score.pair_archive import unpacked
+from profkit.score.score import NAMED, Alarm, judge, pairs_in, read_pair
 
 _HOPPER = (9, 0)
 _PAIRS = Path("reports/h200/pairs")

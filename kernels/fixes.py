@@ -18,8 +18,8 @@ import numpy as np
 import profkit
 from profkit.core.errors import ProfkitError
 from profkit.rules.memory import FEWEST, features
-from profkit.rules.pair_archive import unpacked
-from profkit.rules.score import NAMED, pairs_in, read_pair
+from profkit.score.pair_archive import unpacked
+from profkit.score.score import NAMED, pairs_in, read_pair
 
 FILE = Path("profkit/rules/fixes.csv")
 OWN = "profkit"

@@ -19,7 +19,7 @@ import zstandard
 
 from profkit.core.integrity import MANIFEST
 from profkit.core.regular_file import digest
-from profkit.rules.pair_archive import ARCHIVE, pack, unpack
+from profkit.score.pair_archive import ARCHIVE, pack, unpack
 
 
 def move(folder: Path, names: Collection[str]) -> None:

@@ -21,7 +21,7 @@ from profkit import Target, Unsupported, Variant, Work
 from profkit.capture.cuda_source import compile_kernel
 from profkit.core.errors import BadInput
 from profkit.core.yaml_files import read_yaml
-from profkit.rules.score_without_counters import TensorForm, WorkForm, declared_work
+from profkit.score.without_counters import TensorForm, WorkForm, declared_work
 
 PAIRS = Path(__file__).parent / "pairs"
 BEFORE, AFTER = "before", "after"

@@ -16,7 +16,7 @@ from typing import Any
 
 from kernels.output_blocks import printed
 from kernels.unseen_sets import FILE, PARTIAL
-from profkit.rules.score import ALL_SETS
+from profkit.score.score import ALL_SETS
 
 PICTURE = "accuracy.svg"
 EXAMPLE = "transpose_conflicts"

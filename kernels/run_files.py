@@ -21,8 +21,8 @@ from profkit.core.errors import ProfkitError
 from profkit.core.integrity import MANIFEST
 from profkit.core.typed_file import encode
 from profkit.rules.checklist_view import checklist_markdown
-from profkit.rules.pair_archive import ARCHIVE, unpack
 from profkit.runs.run import is_run_name, read_manifest
+from profkit.score.pair_archive import ARCHIVE, unpack
 from profkit.study.folder import PLAN
 from profkit.study.run import summarize
 

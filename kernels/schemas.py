@@ -28,8 +28,9 @@ from profkit.experiment import log
 from profkit.history import check as history_check
 from profkit.history import view as history
 from profkit.roofline import roofline_view
-from profkit.rules import checklist_format, rule_file, score
+from profkit.rules import checklist_format, rule_file
 from profkit.runs import manifest
+from profkit.score import score
 from profkit.study import matrix, plan_format, progress
 from profkit.study.summary_format import BaselineFile
 from profkit.timing import cell, compare_view, latency_format, optimum

@@ -15,7 +15,7 @@ from typing import Any
 
 from msgspec import convert
 
-from profkit.rules.score import Part
+from profkit.score.score import Part
 
 FILE = Path(__file__).with_suffix(".json")
 PARTIAL = "partial reports"

@@ -28,7 +28,7 @@ import profkit
 from kernels.attention_archive import complete
 from profkit.commands.cli import app
 from profkit.core.typed_file import encode
-from profkit.rules.pair_archive import unpack
+from profkit.score.pair_archive import unpack
 from profkit.study.run import derived_summary
 from profkit.study.summary_format import BaselineFile
 from profkit.ui import progress

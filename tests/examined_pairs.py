@@ -14,7 +14,7 @@ from kernels.recorded import Profile
 from profkit.report.session import Session
 from profkit.report.summary import ReportSummary
 from profkit.rules.checklist import Checklist
-from profkit.rules.score import PairScore, definitions_of, judge, read_pair
+from profkit.score.score import PairScore, definitions_of, judge, read_pair
 from tests.conftest import H200, TRACKED, apart, pair_folder, scratch, written_once
 
 PAIRS = TRACKED / "pairs"

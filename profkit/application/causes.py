@@ -34,7 +34,7 @@ from profkit.rules.checklist import application_items, timeline_items, with_trie
 from profkit.rules.finding import Finding
 from profkit.rules.known_trial import NO_TRIAL, KnownTrial
 from profkit.rules.rule_file import Rule, shipped_rules
-from profkit.rules.story_score import NAMED_STORY
+from profkit.score.stories import NAMED_STORY
 from profkit.timeline import intervals, region
 from profkit.timeline.events import Events
 from profkit.timeline.lost_work import lost_work

@@ -23,7 +23,7 @@ from profkit.core.text_files import read_text
 from profkit.rules.checklist import application_items
 from profkit.rules.finding import Finding
 from profkit.rules.rule_file import Rule
-from profkit.rules.story_score import (
+from profkit.score.stories import (
     BUSY_KERNELS,
     NAMED_STORY,
     ChangeScore,

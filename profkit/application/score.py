@@ -28,7 +28,7 @@ from profkit.core.text_files import read_json
 from profkit.core.typed_file import fault, part
 from profkit.rules.checklist import application_items
 from profkit.rules.rule_file import Rule
-from profkit.rules.story_score import CauseNamed, StoryScore
+from profkit.score.stories import CauseNamed, StoryScore
 from profkit.timeline.events import Events
 from profkit.timeline.lost_work import lost_work
 from profkit.timeline.reader import read as read_events

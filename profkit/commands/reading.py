@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from profkit.report.summary import Group, ReportSummary
     from profkit.rules.checklist import Checklist
     from profkit.rules.known_trial import KnownTrial
-    from profkit.rules.score import PairScore, RecordedPair, Withheld
-    from profkit.rules.story_score import Applications, ProgramScore, StoryScore
+    from profkit.score.score import PairScore, RecordedPair, Withheld
+    from profkit.score.stories import Applications, ProgramScore, StoryScore
     from profkit.timeline.events import Events
 
 _RANKS: dict[str, Callable[[Group], Any]] = {
@@ -193,9 +193,9 @@ def judge_applications(
     """The stories and programs below folders and in archives judged, and errors."""
     from profkit.application.program_score import judge_program, programs_in
     from profkit.application.score import judge_story, stories_in
-    from profkit.rules.pair_archive import unpacked
     from profkit.rules.rule_file import shipped_rules
-    from profkit.rules.story_score import score_stories
+    from profkit.score.pair_archive import unpacked
+    from profkit.score.stories import score_stories
 
     known = shipped_rules() if advice.rules is None else advice.rules
     rules = [rule for rule in known if not {rule.name, rule.category} & advice.disabled]
@@ -226,8 +226,8 @@ def judge_pairs(
     unless they are `optional`.
     """
     from profkit.commands.parallel import in_parallel
-    from profkit.rules.pair_archive import ARCHIVE, unpacked
-    from profkit.rules.score import definitions_of, pairs_in, read_pair, withheld
+    from profkit.score.pair_archive import ARCHIVE, unpacked
+    from profkit.score.score import definitions_of, pairs_in, read_pair, withheld
 
     failures: list[ProfkitError] = []
     pairs: list[RecordedPair] = []
@@ -249,7 +249,7 @@ def judge_pairs(
 
 
 def _judge(task: tuple[RecordedPair, Withheld], advice: Advice) -> PairScore | ProfkitError:
-    from profkit.rules.score import judge
+    from profkit.score.score import judge
 
     pair, apart = task
     try:

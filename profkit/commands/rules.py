@@ -145,8 +145,8 @@ def score(sets: tuple[Path, ...] = (), *, output: Output[TextFormat], rules: Rul
       profkit rules score --sets reports/h200/pairs --sets published/
     """
     from profkit.commands.reading import judge_applications, judge_pairs
-    from profkit.rules.score import score as summed
-    from profkit.rules.score_view import score_document
+    from profkit.score.score import score as summed
+    from profkit.score.view import score_document
 
     advice = rules.advice(0)
     folders = sets or sorted(Path().glob(_RECORDED))

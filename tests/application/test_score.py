@@ -22,7 +22,7 @@ from profkit.application.steps import steady_steps
 from profkit.application.what_if import Change, WhatIf
 from profkit.rules.checklist import application_items
 from profkit.rules.rule_file import shipped_rules
-from profkit.rules.story_score import StoryScore, score_stories
+from profkit.score.stories import StoryScore, score_stories
 from tests.application.stories import STORIES, recorded, step_time
 from tests.application.synthetic import US, Host
 from tests.conftest import story_folder

@@ -17,7 +17,7 @@ from profkit.comparison.repeats import Change
 from profkit.comparison.reports import side as side_of
 from profkit.comparison.text import headline
 from profkit.comparison.timed_change import timings
-from profkit.rules.score import read_pair
+from profkit.score.score import read_pair
 from tests.conftest import needs_reader, pair_folder, pair_report
 
 NAMES = (

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kernels.published_pairs import main
-from profkit.rules.score import pairs_in, read_pair
+from profkit.score.score import pairs_in, read_pair
 from tests.examined_pairs import PAIRS
 
 REPORT = PAIRS / "transpose_conflicts" / "before.ncu-repz"

@@ -29,8 +29,8 @@ from kernels.recorded import (
 )
 from profkit.core.integrity import MANIFEST
 from profkit.core.yaml_files import read_yaml
-from profkit.rules.pair_archive import unpacked
-from profkit.rules.score import pairs_in
+from profkit.score.pair_archive import unpacked
+from profkit.score.score import pairs_in
 from profkit.timing.latency import compare_with, interleaved
 from profkit.timing.latency_file import read_latencies
 from profkit.timing.latency_format import Series

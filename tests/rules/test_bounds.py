@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from typer.testing import Result
 
-from profkit.rules.score import definitions_of, read_pair
+from profkit.score.score import definitions_of, read_pair
 from tests.conftest import TRUTH, needs_truth, pair_report, scratch, written_once
 from tests.examined_pairs import PAIRS
 

@@ -22,7 +22,7 @@ from profkit.rules.calibration import (
     shipped_calibration,
 )
 from tests.conftest import ROOT
-from tests.rules.test_score import recorded
+from tests.score.test_score import recorded
 
 factors = st.floats(1.0, 1000.0)
 rows = st.builds(

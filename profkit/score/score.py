@@ -49,8 +49,9 @@ from profkit.rules.finding import Finding
 from profkit.rules.memory import Certainty, shipped_memory
 from profkit.rules.rule_file import shipped_rules
 from profkit.rules.samples import CATEGORIES
-from profkit.rules.score_change import Change, change
-from profkit.rules.score_without_counters import (
+from profkit.score.change import Change, change
+from profkit.score.stories import Applications
+from profkit.score.without_counters import (
     BlindPart,
     BlindScore,
     TensorForm,
@@ -59,7 +60,6 @@ from profkit.rules.score_without_counters import (
     blind_score,
     declared_work,
 )
-from profkit.rules.story_score import Applications
 from profkit.timing.latency_file import IN_A_RUN, UNITS, read_latencies
 from profkit.timing.latency_format import SCHEMA
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from profkit.rules.score_change import change
+from profkit.score.change import change
 from tests.conftest import NIGHTLY
 
 

@@ -26,9 +26,9 @@ from profkit.commands.reading import judge_applications, judge_pairs
 from profkit.core.typed_file import encode
 from profkit.rules.checklist import Checklist
 from profkit.rules.memory import Memory, shipped_memory
-from profkit.rules.pair_archive import pack
 from profkit.rules.samples import CATEGORIES
-from profkit.rules.score import (
+from profkit.score.pair_archive import pack
+from profkit.score.score import (
     PairScore,
     judge,
     ncu_categories,
@@ -36,7 +36,7 @@ from profkit.rules.score import (
     score,
     withheld,
 )
-from profkit.rules.score_view import score_document
+from profkit.score.view import score_document
 from profkit.ui.markdown import document_markdown
 from tests.analysis.test_views import schema
 from tests.conftest import H200, ROOT

@@ -6,7 +6,8 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 
 from profkit.core.text_files import shipped_text
-from profkit.rules.score import (
+from profkit.score.change import Change
+from profkit.score.score import (
     NAMED,
     PROMISED,
     WORTH_AN_ALARM,
@@ -16,9 +17,8 @@ from profkit.rules.score import (
     Part,
     Score,
 )
-from profkit.rules.score_change import Change
-from profkit.rules.score_without_counters import BlindPart
-from profkit.rules.story_score import EXPLAINED, Applications, ProgramScore, StoryScore
+from profkit.score.stories import EXPLAINED, Applications, ProgramScore, StoryScore
+from profkit.score.without_counters import BlindPart
 from profkit.ui.document import (
     Block,
     Bullets,
@@ -55,7 +55,7 @@ def score_document(score: Score, *, complete: bool = False) -> Document:
     misses, alarms = tuple(_misses(score.pairs)), tuple(_alarms(score.pairs))
     blocks: list[Block] = []
     if complete:
-        text = shipped_text("profkit.rules", "accuracy.md")
+        text = shipped_text("profkit.score", "accuracy.md")
         blocks += authored(text.format(alarm=factor(WORTH_AN_ALARM), named=factor(NAMED)))
     blocks.append(Paragraph(strong(_headline(score))))
     blocks += [*_pair_tables(score), *_story_tables(score.applications)]
