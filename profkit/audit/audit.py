@@ -92,11 +92,10 @@ def _unchecked(claim: Claim, checks: Sequence[Check], gpu: str) -> tuple[str, ..
 
 _RULES: tuple[Callable[[Subject], Iterator[Check]], ...] = (
     work.flop_of_shape, work.bytes_of_shape, work.intensity, work.rates, peaks.shares, peaks.peak,
-    peaks.above_bytes, peaks.above_level, peaks.above_flop, peaks.above_hundred, work.ridge,
-    work.bound, statistics.interval, statistics.labeled_end, work.speedup, peaks.ratios,
-    peaks.memory, launches.grid, statistics.disjoint, launches.limits, launches.occupancy,
-    launches.residency, launches.waves, launches.sm_counts, statistics.changes, statistics.parts,
-    statistics.products, work.tokens, work.rate_ends, work.cycles, work.row_tokens,
+    peaks.above_bytes, peaks.above_flop, peaks.above_hundred, work.ridge, work.bound,
+    statistics.interval, statistics.labeled_end, work.speedup, peaks.ratios, peaks.memory,
+    launches.grid, statistics.disjoint, launches.limits, launches.occupancy, launches.residency,
+    statistics.changes, work.tokens, work.rate_ends, work.cycles, work.row_tokens,
     statistics.exponents, statistics.means, statistics.outer_intervals, statistics.ratio_interval,
     statistics.timer_tick,
 )  # fmt: skip

@@ -16,8 +16,7 @@ Rule: TypeAlias = Literal[
     "flop_of_shape", "bytes_of_shape", "intensity", "amount_over_time", "share_of_peak", "peak",
     "above_peak", "ridge", "bound", "interval", "interval_end", "overlap", "timer_tick",
     "speed_up", "ratio_of_peaks", "advantage", "memory", "grid", "launch_limit", "occupancy",
-    "residency", "waves", "number_of_SMs", "change", "part", "product", "tokens", "cycles",
-    "exponent", "mean", "record",
+    "residency", "change", "tokens", "cycles", "exponent", "mean", "record",
 ]  # fmt: skip
 
 

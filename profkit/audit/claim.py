@@ -51,23 +51,6 @@ class Change(Struct, frozen=True):
     hedged: bool
 
 
-class Share(Struct, frozen=True):
-    """A percentage that a quantity is claimed to be of another of its kind."""
-
-    claimed: Figure
-    part: Figure
-    whole: Figure
-    hedged: bool
-
-
-class Product(Struct, frozen=True):
-    """Factors in SI units and what their product is claimed to be."""
-
-    factors: tuple[Figure, ...]
-    claimed: Figure
-    text: str
-
-
 @dataclass(frozen=True)
 class Claim:
     """What is claimed in one place; what it leaves open is None or empty.
@@ -113,10 +96,7 @@ class Claim:
     matrices: tuple[int, ...] = ()
     devices: int | None = None
     accumulate: str = ""
-    sm_counts: tuple[tuple[str, int], ...] = ()
     changes: tuple[Change, ...] = ()
-    parts: tuple[Share, ...] = ()
-    products: tuple[Product, ...] = ()
     grid_dimensions: int | None = None
     apart: int | None = None
     unread: tuple[str, ...] = ()
@@ -160,10 +140,7 @@ class Claim:
     @property
     def says_something(self) -> bool:
         """Whether anything is claimed that could be held against something."""
-        statements = (
-            self.bound, self.memory, self.sides, self.sm_counts, self.changes, self.parts,
-            self.products,
-        )  # fmt: skip
+        statements = (self.bound, self.memory, self.sides, self.changes)
         dimensions = (self.grid_dimensions, self.apart)
         return bool(self.figures) or any(statements) or dimensions != (None, None)
 

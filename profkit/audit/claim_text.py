@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from msgspec import Struct
 
-from profkit.audit.claim import NOTHING, SHAPE, Change, Claim, Product, Share, Side
+from profkit.audit.claim import NOTHING, SHAPE, Change, Claim, Side
 from profkit.audit.phrases import (
     NEAR,
     PHRASES,
@@ -22,7 +22,6 @@ from profkit.audit.phrases import (
     Reading,
     figure_of,
     groups_of,
-    scale_of,
     words_before,
 )  # fmt: skip
 from profkit.audit.printed_numbers import NUMBER, Figure
@@ -350,29 +349,8 @@ def _gpus(reading: Reading) -> None:
         reading.take(match)
 
 
-def _threads_in_warps(reading: Reading) -> None:
-    """`2,048 threads in 64 warps`: the same number twice."""
-    if reading.claim["resident_threads"]:
-        reading.take_all(WORDS["threads_in_warps"])
-
-
-def _sm_counts(reading: Reading) -> None:
-    """`The A100 has 108 SMs`, `the 132 SMs of an H100 SXM`: of which GPU how many are told."""
-    text, gpus = reading.text, list(WORDS["gpu"].finditer(reading.text))
-    for gpu, following in zip(gpus, [*gpus[1:], None], strict=False):
-        end = following.start() if following else len(text)
-        after = WORDS["sms_after"].match(text[gpu.end() : end])
-        if after and not WORDS["partly"].search(after.group(1)):
-            reading.add("sm_counts", (gpu.group(1), int(after.group(2))))
-        if before := WORDS["sms_before"].search(words_before(text, gpu.start())):
-            reading.add("sm_counts", (gpu.group(1), int(before.group(1))))
-    if reading.claim.sm_counts:
-        reading.take_all(WORDS["sms"])
-
-
 _KINDS = {"FLOP/s": "flop_rate", "B/s": "byte_rate", "tokens/s": "token_rate", "s": "timed",
           "B": "prefixed_bytes"}  # fmt: skip
-_LONGEST_GAP = 40  # characters between two factors: "64 FP32 lanes x"
 
 
 class Quantity(Struct, frozen=True):
@@ -380,8 +358,7 @@ class Quantity(Struct, frozen=True):
 
     kind: str
     figure: Figure
-    start: int
-    end: int
+    match: re.Match[str]
 
 
 def quantities(text: str) -> list[Quantity]:
@@ -390,8 +367,7 @@ def quantities(text: str) -> list[Quantity]:
     for kind, words in _KINDS.items():
         for match in WORDS[words].finditer(text):
             if figure := figure_of(match.group(1), match.group(2)):
-                quantity = Quantity(kind, figure, match.start(), match.end())
-                by_start.setdefault(match.start(), quantity)
+                by_start.setdefault(match.start(), Quantity(kind, figure, match))
     return [by_start[start] for start in sorted(by_start)]
 
 
@@ -403,18 +379,15 @@ def changes(reading: Reading) -> None:
         return
     meaning, figure, hedged, start, end = claims[0]
     first, second = pair
-    if WORDS["another"].search(
-        text[end : first.start] if end <= first.start else text[second.end : start]
-    ):
+    before, after = first.match.start(), second.match.end()
+    if WORDS["another"].search(text[end:before] if end <= before else text[after:start]):
         return
     change = Change(meaning, figure, first.figure, second.figure, first.kind, hedged)
-    reading.add("changes", change)
+    reading.put("changes", (change,))
     for match in (*WORDS["percent"].finditer(reading.left), *WORDS["times"].finditer(reading.left)):
         reading.take(match, groups_of(match)[0])
     for quantity in pair if first.kind == "s" else ():
-        literal = re.compile(re.escape(text[quantity.start : quantity.end]))
-        if match_here := literal.match(reading.left, quantity.start):
-            reading.take(match_here)
+        reading.take(quantity.match)
 
 
 def _compared(text: str) -> tuple[Quantity, Quantity] | None:
@@ -427,10 +400,9 @@ def _compared(text: str) -> tuple[Quantity, Quantity] | None:
         if len(others) > 1:
             return None
         for second in others:
-            between = text[first.end : second.start]
-            compared = WORDS["compares"].search(between) or WORDS["concludes"].match(
-                text, second.end
-            )
+            between = text[first.match.end() : second.match.start()]
+            after = WORDS["concludes"].match(text, second.match.end())
+            compared = WORDS["compares"].search(between) or after
             if compared and not re.search(r"[.;] [A-Z]", between):
                 pairs.append((first, second))
     return pairs[0] if len(pairs) == 1 else None
@@ -459,135 +431,10 @@ def _meaning(words: str) -> str:
     return next((kind for kind in ("worth", "less") if WORDS[kind].search(words)), "more")
 
 
-def parts(reading: Reading) -> None:
-    """`9.9 ms of the 16.0 ms step, 62% of it`; `62% of the 16.0 ms step, 9.9 ms`."""
-    _bare_whole(reading)
-    text, pair = reading.text, quantities(reading.text)
-    percents = list(WORDS["share"].finditer(text))
-    if any(name.endswith("share") for name in reading.claim.figures):
-        return
-    if len(percents) != 1 or len(pair) != 2 or pair[0].kind != pair[1].kind:
-        return
-    claimed = figure_of(percents[0].group(1), "%")
-    part, whole = _part_and_whole(text, pair, percents[0].end()) or (None, None)
-    if claimed and part and whole:
-        hedged = bool(WORDS["hedge"].search(words_before(text, percents[0].start())))
-        reading.claim = reading.claim.stating(
-            parts=(Share(claimed, part.figure, whole.figure, hedged),)
-        )
-        if part.kind == "s":
-            reading.take_all(WORDS["timed"])
-        reading.take(percents[0], 1)
-
-
-def _bare_whole(reading: Reading) -> None:
-    """`540 TFLOPS in BF16, 86.5% of 624`: a whole in the unit of the rate before it."""
-    rates = [rate for rate in quantities(reading.text) if rate.kind in ("FLOP/s", "B/s")]
-    if len(rates) != 1 or len(re.findall(r"\d ?%", reading.text)) != 1:
-        return
-    rate, match = rates[0].figure, WORDS["bare_whole"].match(reading.text, rates[0].end)
-    if match:
-        claimed = figure_of(match.group(1), "%")
-        whole = figure_of(match.group(2), rate.text.split()[-1])
-        if claimed and whole:
-            reading.claim = reading.claim.stating(
-                parts=(Share(claimed, rate, whole, hedged=False),)
-            )
-            reading.take(match, 1, 2)
-
-
-def _part_and_whole(
-    text: str, pair: list[Quantity], percent_end: int
-) -> tuple[Quantity, Quantity] | None:
-    first, second = pair
-    if WORDS["of_the"].fullmatch(text[first.end : second.start]):
-        return first, second
-    named = re.match(r" ?% of (?:the|our|it|that)\b|%\)", text[percent_end - 1 :])
-    which = re.fullmatch(r",? of which [^.;,\d]{0,40}", text[first.end : second.start])
-    if named and which and re.fullmatch(r" ?[(,][^.;]{0,16}", text[second.end : percent_end]):
-        return second, first
-    before = text[: first.start]
-    if WORDS["of_the"].search(before) and WORDS["of_this"].search(before):
-        return second, first
-    return (first, second) if WORDS["of_the"].fullmatch(text[percent_end : second.start]) else None
-
-
-def streams(reading: Reading) -> None:
-    """`1,850 tokens/s over 32 streams, 57.8 tokens/s each`: as many times the rate of one."""
-    rates = list(WORDS["token_rate"].finditer(reading.left))
-    counts = list(WORDS["streams"].finditer(reading.left))
-    each = [rate for rate in rates if WORDS["each"].match(reading.left, rate.end())]
-    if len(rates) != 2 or len(counts) != 1 or each != rates[1:]:
-        return
-    before = words_before(reading.text, rates[0].start())
-    if re.search(r"\b(?:GPU|card|device)s?\b", reading.text) or WORDS["open"].search(before):
-        return
-    number = counts[0].group(groups_of(counts[0])[0])
-    streams = figure_of(number, "streams")
-    all_together, single = (
-        figure_of(rate.group(1), "tokens/s", scale_of(rate.group(2))) for rate in rates
-    )
-    if streams and single and all_together:
-        text = f"{number} x {each[0].group(1)} tokens/s = {rates[0].group(1)} tokens/s"
-        reading.add("products", Product((streams, single), all_together, text))
-        for match in (*rates, *counts):
-            reading.take(match, groups_of(match)[0])
-
-
-def products(reading: Reading) -> None:
-    """`80 SMs x 64 lanes x 2 x 1.53 GHz = 15.7 TFLOP/s`, `2 x 4096^3 = 137 GFLOP`.
-
-    A factor without a number leaves the product unchecked: the rest of it is another product.
-    """
-    factors: list[re.Match[str]] = []
-    for number in WORDS["factor"].finditer(reading.text):
-        start = factors[-1].end() if factors else 0
-        gap = reading.text[start : number.start()][: _LONGEST_GAP + 1]
-        if len(factors) > 1 and WORDS["equals"].fullmatch(gap):
-            _product(reading, factors, number)
-            factors = []
-        elif factors and WORDS["times_sign"].fullmatch(gap):
-            factors.append(number)
-        else:
-            before = words_before(reading.text, number.start())
-            factors = [] if WORDS["operator"].search(before) else [number]
-
-
-def _product(reading: Reading, factors: list[re.Match[str]], result: re.Match[str]) -> None:
-    """Keep the product that numbers with their units are written as."""
-    numbers, figures = [*factors, result], []
-    for number in numbers:
-        prefix, base = number[2] or "", number[3] or ""
-        figure = figure_of(number[1], base, scale_of(prefix + base))
-        if figure and (power := _power(figure, number)):
-            figures.append(power)
-    if len(figures) == len(numbers):
-        text = reading.text[factors[0].start() : result.end()]
-        reading.add("products", Product(tuple(figures[:-1]), figures[-1], text))
-        for number in numbers:
-            reading.take(number, 1, 4, 5)
-
-
-_SUPERSCRIPTS = {"²": 2, "³": 3}
-
-
-def _power(figure: Figure, number: re.Match[str]) -> Figure | None:
-    """A factor with its exponent: `2048^2`, `2048²`; None beyond what a figure holds."""
-    exponent = int(number[4] or _SUPERSCRIPTS.get(number[5] or "", 1))
-    if exponent == 1:
-        return figure
-    try:
-        value, high = figure.value**exponent, figure.high**exponent
-        return Figure(value, high - value, figure.text)
-    except (ValueError, OverflowError):
-        return None
-
-
 _RULES: tuple[Callable[[Reading], None], ...] = (
-    _accumulation, _dtype, _memory, products, _devices, _sm_counts, _gpus, _interval,
-    *PHRASES["ends"], _matrices, _shape, _kind, _overlap, _grid, *PHRASES["launch"],
-    _threads_in_warps, *PHRASES["waves"], *PHRASES["per_token"], streams, *PHRASES["tokens"],
+    _accumulation, _dtype, _memory, _devices, _gpus, _interval, *PHRASES["ends"], _matrices, _shape,
+    _kind, _overlap, _grid, *PHRASES["launch"], *PHRASES["per_token"], *PHRASES["tokens"],
     *PHRASES["ratios"], _before_after, changes, *PHRASES["ridge"], _shares,
-    *PHRASES["utilization"], _rates, _share_kind, parts, *PHRASES["clock"], *PHRASES["intensity"],
+    *PHRASES["utilization"], _rates, _share_kind, *PHRASES["clock"], *PHRASES["intensity"],
     _quotient, *PHRASES["amounts"], _sides, *PHRASES["time"], _bound,
 )  # fmt: skip

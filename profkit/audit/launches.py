@@ -1,15 +1,14 @@
-"""Claims about launches and SMs: occupancy, what fits on an SM, limits, waves, numbers of SMs."""
+"""Claims about launches: occupancy, what fits on an SM, limits."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 
 from msgspec.structs import replace
 
 from profkit.audit.check import Check, Rule, Span, amount
 from profkit.audit.subject import Subject
-from profkit.hardware.gpus import SmLimits, all_sm_limits, datasheets_named, sm_limits
+from profkit.hardware.gpus import SmLimits, all_sm_limits, sm_limits
 from profkit.hardware.occupancy import BlockNeeds, blocks_by_registers, blocks_by_shared
 from profkit.hardware.occupancy import warps_per_block as warps_of
 from profkit.machine_code.operation import WARP
@@ -20,7 +19,6 @@ _MAX_REGISTERS = 255
 _MAX_THREADS = 1024  # the same table
 # Occupancies are printed to whole percents, rounded or cut.
 _OCCUPANCY_SLACK = 0.006
-_WAVES_SLACK = 0.02  # chosen: waves are printed to two digits
 
 
 def grid(subject: Subject) -> Iterator[Check]:
@@ -118,20 +116,13 @@ def occupancy(subject: Subject) -> Iterator[Check]:
 def _of_launch(subject: Subject, field: str) -> Iterator[Check]:
     """Theoretical occupancy of a known block size goes in steps of a block."""
     by_chip = [_shares(subject, chip) for chip in reversed(_chips(subject))]
-    most = max(by_chip, key=lambda shares: shares[-1].value)
-    words, claimed, expected = most[-1].calculation, subject.claim[field], "{}"
+    words = max((shares[-1] for shares in by_chip), key=lambda share: share.value).calculation
     if field == "occupancy" and subject.claim["threads"]:
         spans = [share for shares in by_chip for share in shares]
     else:
         spans = [replace(shares[-1], low=0.0) for shares in by_chip]
-    below = [share for share in most[:-1] if claimed and share.value < claimed.value]
-    if below and field == "occupancy" and subject.claim["threads"]:
-        above = [share for share in most if claimed and share.value > claimed.value]
-        if above:
-            words += f"; with {plural(len(below), 'block')} {below[-1]}"
-            expected = f"{below[-1]} or {above[0]}"
     spans = [replace(span, calculation=words, used=_launch(subject)) for span in spans]
-    yield from subject.check("occupancy", field, spans, slack=0.0, should_be=expected)
+    yield from subject.check("occupancy", field, spans, slack=0.0)
 
 
 def _shares(subject: Subject, chip: SmLimits) -> list[Span]:
@@ -162,37 +153,3 @@ def residency(subject: Subject) -> Iterator[Check]:
         yield from _at_most(
             subject, "residency", "resident_blocks", most, f"{words}; at most ", used
         )
-
-
-def waves(subject: Subject) -> Iterator[Check]:
-    """Blocks over the blocks that all SMs hold at once; a part of a wave may count as one."""
-    claim = subject.claim
-    blocks, resident, sms = (claim[name] for name in ("grid_blocks", "resident_blocks", "sms"))
-    counts = [sms.value] if sms else [sheet.sm_count for sheet in subject.sheets]
-    if not (blocks and resident and counts):
-        return
-    exact = [blocks.value / (resident.value * count) for count in dict.fromkeys(counts)]
-    words = (f"{blocks.value:,.0f} blocks / ({resident.value:,.0f} x {counts[0]:.0f} SMs) = "
-             f"{exact[0]:.3g}")  # fmt: skip
-    used = ("grid_blocks", "resident_blocks", "sms")
-    spans = [
-        Span.exactly(value, "", words, used)
-        for count in exact
-        for value in (count, math.ceil(count))
-    ]
-    yield from subject.check(
-        "waves", "waves", spans, slack=_WAVES_SLACK,
-        should_be=lambda span: f"{span.value:.3g} waves",
-    )  # fmt: skip
-
-
-def sm_counts(subject: Subject) -> Iterator[Check]:
-    """A product has the SMs that it has."""
-    for name, count in subject.claim.sm_counts:
-        known = [sheet.sm_count for sheet in datasheets_named(name)]
-        counts = " or ".join(dict.fromkeys(map(str, known)))
-        if known:
-            yield subject.statement(
-                "number_of_SMs", "sm_counts", f"{count} SMs",
-                f"{name} has {counts} SMs",                 counts, wrong=count not in known,
-            )  # fmt: skip

@@ -149,27 +149,6 @@ def above_bytes(subject: Subject) -> Iterator[Check]:
         )  # fmt: skip
 
 
-# Bytes per cycle and SM: out of L1 and shared memory, and into L1 from L2 (architecture
-# whitepapers, Volta to Hopper; nothing is published of L2 after that).
-_LEVEL_WIDTHS = {"shared_rate": 128, "l2_rate": 64}
-_L2_KNOWN_BEFORE = (10, 0)
-
-
-def above_level(subject: Subject) -> Iterator[Check]:
-    """What an SM takes from shared memory or L2 in a cycle, times SMs, times the clock."""
-    clock = subject.claim["clock"]
-    for field, width in _LEVEL_WIDTHS.items():
-        sheets = [
-            sheet for sheet in subject.sheets if field != "l2_rate" or sheet.cc < _L2_KNOWN_BEFORE
-        ]
-        if sheets and len(sheets) == len(subject.sheets):
-            clocks = (max(sheet.boost, clock.value if clock else 0.0) for sheet in sheets)
-            cycles = max(sheet.sm_count * each for sheet, each in zip(sheets, clocks, strict=True))
-            words = f"{width} B per cycle and SM are at most {{}}"
-            span = Span.up_to(width * cycles * max(subject.multiples), "B/s", words)
-            yield from subject.check("above_peak", field, [span], slack=PEAK_SLACK)
-
-
 def _l2(subject: Subject) -> float:
     return max((sheet.l2.value for sheet in subject.sheets), default=0.0)
 

@@ -105,10 +105,6 @@ class Reading:
         """Keep values, whatever was kept of their names."""
         self.claim = self.claim.stating(**values)
 
-    def add(self, name: str, value: Any) -> None:
-        """Keep one more value of a name."""
-        self.state(**{name: (*self.claim.value(name), value)})
-
     def take_figure(
         self, match: re.Match[str], name: str, group: int, unit: str, scale: float | None = None
     ) -> None:
@@ -127,7 +123,7 @@ class Phrases(Model, frozen=True, kw_only=True):
 
     `like` are examples. `unit` is the unit's name where the text does not say, or says it in many
     ways. The words before a figure end in `after` and not in `unless_after`; the text does not hold
-    `unless`, and another quantity that it `needs` was found. Most patterns are tried on what is
+    `unless`. Most patterns are tried on what is
     left, some on the `whole` text.
     """
 
@@ -138,12 +134,11 @@ class Phrases(Model, frozen=True, kw_only=True):
     after: str = ""
     unless_after: str = _NEVER
     unless: str = _NEVER
-    needs: str = ""
     whole: bool = False
     scale: float | None = None
 
     def __call__(self, reading: Reading) -> None:
-        if re.search(self.unless, reading.text) or (self.needs and not reading.claim[self.needs]):
+        if re.search(self.unless, reading.text):
             return
         for pattern in self.patterns:
             for match in re.finditer(pattern, reading.text if self.whole else reading.left):

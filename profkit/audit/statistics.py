@@ -1,4 +1,4 @@
-"""Claims about intervals, means and growth; about changes, parts of a whole and products."""
+"""Claims about intervals, means, growth and changes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from itertools import combinations
 from msgspec.structs import replace
 
 from profkit.audit.check import Check, Span, amount
-from profkit.audit.claim import Change, Claim, Share
+from profkit.audit.claim import Change, Claim
 from profkit.audit.printed_numbers import Figure
 from profkit.audit.subject import SLACK, Subject, figure_words
 from profkit.core.distributions import binomial_above
@@ -172,39 +172,12 @@ def changes(subject: Subject) -> Iterator[Check]:
         )  # fmt: skip
 
 
-def _fits(change: Change | Share, span: Span) -> bool:
+def _fits(change: Change, span: Span) -> bool:
     claimed, slack, points = change.claimed, _HEDGED if change.hedged else _SLACK, 0.0
     if claimed.text.endswith("%"):
         points = _POINTS_HEDGED if change.hedged else _POINT
     low, high = span.low * (1 - slack) - points, span.high * (1 + slack) + points
     return claimed.low <= high and claimed.high >= low
-
-
-def parts(subject: Subject) -> Iterator[Check]:
-    """A percentage of a whole is the part over it."""
-    for share in subject.claim.parts:
-        words = f"{share.part.text} / {share.whole.text} = {{}}"
-        span = Span.around(share.part).over(Span.around(share.whole), "1", words)
-        yield subject.statement(
-            "part", "parts", share.claimed.text, span.calculation, str(span),
-            wrong=not _fits(share, span),
-        )  # fmt: skip
-
-
-def products(subject: Subject) -> Iterator[Check]:
-    """A product is that of its factors, bits and bytes, or KiB, aside; units that a factor leaves
-    out are powers of 1,000."""
-    for product in subject.claim.products:
-        claimed, value = product.claimed, math.prod(factor.value for factor in product.factors)
-        ratio = claimed.value / value
-        scale = 1000.0 ** round(math.log(ratio, 1000))
-        right, slack = f"{value * scale:.4g}", _SLACK + claimed.half / claimed.value
-        words = product.text.rpartition("=")[0].strip() or "the product"
-        units = (1.0, 8.0, 1 / 8, 1024 / 1000)
-        yield subject.statement(
-            "product", "products", claimed.text, f"{words} = {right}", right,
-            wrong=not any(abs(ratio / scale / unit - 1) <= slack for unit in units),
-        )  # fmt: skip
 
 
 def exponents(subject: Subject) -> Iterator[Check]:
