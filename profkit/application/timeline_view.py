@@ -5,7 +5,6 @@ The host is omitted by default: of the path only the file name is written.
 
 from __future__ import annotations
 
-import io
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
@@ -15,7 +14,7 @@ from typing import NamedTuple
 from msgspec import UNSET, structs
 
 from profkit.core.errors import BadInput, UsageError
-from profkit.core.json_text import json_rows
+from profkit.core.json_text import json_text
 from profkit.core.typed_file import File, Maybe, as_output
 from profkit.core.version import __version__
 from profkit.rules import finding_text as words
@@ -42,8 +41,8 @@ class Report(NamedTuple):
 
 
 _LONGEST = 128 << 20
-"""Characters; a launch in a named range takes about 400. Names are repeated for each launch, so
-that long ones could make the text 1,000 times larger than the file."""
+"""Characters of names, chosen: each is repeated, so that they could make the text 1,000 times
+larger than the file."""
 _GAPS_SHOWN, _ROWS_SHOWN = 5, 20
 _OUTSIDE = "(outside all ranges)"
 
@@ -107,24 +106,28 @@ def shared(report: Report, *, with_host: bool) -> Report:
 
 
 def _json(reports: Sequence[Report], *, with_host: bool) -> str:
-    head = {"schema": TimelineFile.__struct_config__.tag, "profkit": __version__}
     rows = []
     for report in reports:
         summary, findings, tried = shared(report, with_host=with_host)
-        row = as_output(structs.replace(summary, launches=()))
-        row["launches"] = map(as_output, summary.launches)  # made one by one: there may be many
+        _refuse_long_names(summary)
+        row = as_output(summary)
         row["checklist"] = [as_output(finding_row(each, FindingInFull)) for each in findings]
         row["tried"] = [as_output(each) for each in tried.rows]
         rows.append(row)
-    text = io.StringIO()
-    for piece in json_rows(head | (rows[0] if len(rows) == 1 else {"reports": rows})):
-        if text.tell() + len(piece) > _LONGEST:
-            raise BadInput(
-                f"{reports[0][0].report.file}: more than {_LONGEST >> 20} MiB of JSON",
-                "record less: `nsys profile --duration SECONDS`, or use --format terminal",
-            )
-        text.write(piece)
-    return text.getvalue()
+    head = {"schema": TimelineFile.__struct_config__.tag, "profkit": __version__}
+    return json_text(head | (rows[0] if len(rows) == 1 else {"reports": rows}))
+
+
+def _refuse_long_names(summary: shapes.TimelineSummary) -> None:
+    """Raise BadInput for names that are too long to be repeated as often as they are."""
+    names = [group.name for group in summary.groups]
+    for use in summary.ranges:
+        names += [*use.path, *(group.name for group in use.groups)]
+    if sum(map(len, names)) > _LONGEST:
+        raise BadInput(
+            f"{summary.report.file}: more than {_LONGEST >> 20} MiB of JSON",
+            "record less: `nsys profile --duration SECONDS`, or use --format terminal",
+        )
 
 
 def timeline_document(
@@ -270,7 +273,8 @@ def _tables(summary: shapes.TimelineSummary) -> Iterator[doc.Table]:
         ("Relative to", "Count", "Median", "Min", "Max"),
         [(label, str(times.count), *_middle(times)) for label, times in relative if times.count],
         f"Negative: the kernel started earlier. Late-submitted: {delays.late} of "
-        f"{plural(len(summary.launches), 'launch')}, whose call began after the stream went idle.",
+        f"{plural(summary.report.launches, 'launch')}, whose call began after the stream went "
+        "idle.",
     )
     kernels = own_names({group.name for group in groups})
     yield from _table(

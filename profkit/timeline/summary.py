@@ -7,13 +7,10 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from typing import overload
 
 import numpy as np
-import numpy.typing as npt
 from msgspec import field
 from msgspec.structs import asdict
 
@@ -122,78 +119,6 @@ class LaunchDelays(Model, frozen=True, kw_only=True):
     late: Count
 
 
-class KernelRun(Model, frozen=True, kw_only=True):
-    """A kernel, `start_s` after the first event, with the NVTX ranges around its launch call,
-    outermost first, and that call. Delays are negative where the kernel started earlier, such as
-    with programmatic dependent launch."""
-
-    name: str
-    grid: Extent
-    block: Extent
-    device: int
-    stream: int
-    start: Number = field(name="start_s")
-    duration: Number = field(name="duration_s")
-    nvtx: tuple[str, ...]
-    call: str | None
-    from_call_start: Real = field(name="from_call_start_s")
-    after_call_return: Real = field(name="after_call_return_s")
-    stream_gap: Real = field(name="stream_gap_s")
-    late: bool
-
-
-@dataclass(frozen=True, eq=False)
-class KernelRuns(Sequence[KernelRun]):
-    """All kernels in order of start, each made when it is asked for.
-
-    Delays are in nanoseconds, `_UNKNOWN` where there is none.
-    """
-
-    _events: Events
-    _nesting: Nesting
-    _from_call_start: Times
-    _after_call_return: Times
-    _stream_gap: Times
-    _late: npt.NDArray[np.bool_]
-
-    def __len__(self) -> int:
-        return len(self._late)
-
-    def __iter__(self) -> Iterator[KernelRun]:
-        return map(self._run, range(len(self)))
-
-    @overload
-    def __getitem__(self, index: int) -> KernelRun: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> list[KernelRun]: ...
-
-    def __getitem__(self, index: int | slice) -> KernelRun | list[KernelRun]:
-        indices = range(len(self))[index]
-        return self._run(indices) if isinstance(indices, int) else list(map(self._run, indices))
-
-    def _run(self, index: int) -> KernelRun:
-        events, kernels = self._events, self._events.kernels
-        start, call = int(kernels.start[index]), int(kernels.call[index])
-        shape = events.configurations[kernels.configuration[index]]
-        stream = events.streams[kernels.stream[index]]
-        return KernelRun(
-            name=events.kernel_names[kernels.name[index]].name,
-            grid=shape.grid,
-            block=shape.block,
-            device=stream.device,
-            stream=stream.number,
-            start=start / NS,
-            duration=(int(kernels.end[index]) - start) / NS,
-            nvtx=self._nesting.paths[self._nesting.path[index]],
-            call=(events.call_names[events.calls.name[call]] or None) if call >= 0 else None,
-            from_call_start=_seconds(self._from_call_start[index]),
-            after_call_return=_seconds(self._after_call_return[index]),
-            stream_gap=_seconds(self._stream_gap[index]),
-            late=bool(self._late[index]),
-        )
-
-
 class CallUse(Spread, frozen=True):
     """A CUDA API call; times include profiling overhead, and calls of several threads overlap."""
 
@@ -222,7 +147,7 @@ class WaitUse(Spread, frozen=True):
 
 class TimelineSummary(Model, frozen=True, kw_only=True):
     """The analysis of a timeline. Times are in seconds, shares are fractions of 1; a missing number
-    is null. `launches` are in order of start; all other lists have the most time first."""
+    is null. All lists have the most time first."""
 
     report: Export
     gpus: tuple[Device, ...]
@@ -230,7 +155,6 @@ class TimelineSummary(Model, frozen=True, kw_only=True):
     groups: tuple[KernelGroup, ...] = field(name="kernels")
     ranges: tuple[RangeUse, ...]
     delays: LaunchDelays = field(name="launch_delays")
-    launches: Sequence[KernelRun]
     calls: tuple[CallUse, ...]
     memory: tuple[MemoryUse, ...]
     synchronizations: tuple[WaitUse, ...]
@@ -254,7 +178,7 @@ def summarize_timeline(events: Events) -> TimelineSummary:
     durations = kernels.end - kernels.start
     nesting = around(events, kernels.call)
     shapes = _shapes(events)
-    delays, runs, notes = _launches(events, work, nesting)
+    delays, notes = _launches(events, work)
     return TimelineSummary(
         report=Export(
             file=str(events.path),
@@ -279,7 +203,6 @@ def summarize_timeline(events: Events) -> TimelineSummary:
         groups=_groups(events, grouped(shapes, durations)),
         ranges=_ranges(events, nesting, shapes, durations),
         delays=delays,
-        launches=runs,
         calls=tuple(
             CallUse(events.call_names[group.code], **asdict(group.times))
             for group in grouped(calls.name, calls.end - calls.start)
@@ -290,10 +213,6 @@ def summarize_timeline(events: Events) -> TimelineSummary:
             for group in grouped(waits.kind, waits.end - waits.start)
         ),
     )
-
-
-def _seconds(time: np.int64) -> float:
-    return math.nan if time == _UNKNOWN else int(time) / NS
 
 
 def _region(events: Events, work: AllWork) -> Region:
@@ -353,11 +272,9 @@ def _work_name(events: Events, index: int) -> str:
     return kind if kind == "memset" else f"copy {kind}"
 
 
-def _launches(
-    events: Events, work: AllWork, nesting: Nesting
-) -> tuple[LaunchDelays, KernelRuns, Mapping[str, int]]:
-    """The delays of launches together and each, and notes on them that hold where not 0."""
-    kernels = events.kernels
+def _launches(events: Events, work: AllWork) -> tuple[LaunchDelays, Mapping[str, int]]:
+    """The delays of launches, and notes on them that hold where not 0."""
+    kernels, calls = events.kernels, events.calls
     free = np.full(len(work), _UNKNOWN)
     by_stream = np.argsort(work.stream, kind="stable")
     bounds = np.searchsorted(work.stream[by_stream], np.arange(len(events.streams) + 1))
@@ -368,27 +285,22 @@ def _launches(
     idle_since = np.full(len(kernels), _UNKNOWN)
     idle_since[work.index[is_kernel]] = free[is_kernel]
     launched, queued = kernels.call >= 0, idle_since != _UNKNOWN
-    call_start, call_end = events.calls.start, events.calls.end
-    if not len(events.calls):
-        call_start = call_end = np.zeros(1, np.int64)
-    from_start = np.where(launched, kernels.start - call_start[kernels.call], _UNKNOWN)
-    after_return = np.where(launched, kernels.start - call_end[kernels.call], _UNKNOWN)
-    gap = np.where(queued, kernels.start - np.where(queued, idle_since, 0), _UNKNOWN)
-    late = launched & queued & (call_start[kernels.call] > idle_since)
+    call = kernels.call[launched]
+    from_start = kernels.start[launched] - calls.start[call]
     delays = LaunchDelays(
-        from_call_start=spread(from_start[launched]),
-        after_call_return=spread(after_return[launched]),
-        stream_gaps=spread(gap[queued]),
-        late=int(late.sum()),
+        from_call_start=spread(from_start),
+        after_call_return=spread(kernels.start[launched] - calls.end[call]),
+        stream_gaps=spread((kernels.start - idle_since)[queued]),
+        late=int((queued[launched] & (calls.start[call] > idle_since[launched])).sum()),
     )
-    unknown, early = int((~launched).sum()), int((from_start[launched] < 0).sum())
+    unknown, early = int((~launched).sum()), int((from_start < 0).sum())
     notes = {
         f"launch calls of {unknown} of {len(kernels)} kernels not recorded: their launch delays "
         "and NVTX ranges are unknown": unknown,
         f"{early} of {len(kernels)} kernels start before their launch call: host and GPU clocks "
         "are not synchronized accurately enough for short delays": early,
     }
-    return delays, KernelRuns(events, nesting, from_start, after_return, gap, late), notes
+    return delays, notes
 
 
 def _shapes(events: Events) -> Indices:

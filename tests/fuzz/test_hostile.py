@@ -282,14 +282,14 @@ def test_a_timeline_whose_names_are_repeated_a_thousand_times(
 
 
 def _timeline(path: Path, name: str, kernels: int) -> None:
-    """An export of kernels that have one name."""
+    """An export of kernels that have one name, and a grid each."""
     with closing(sqlite3.connect(path)) as database:
         for table in (KERNELS, STRINGS):
             database.execute(f"CREATE TABLE {table} ({', '.join(COLUMNS[table])})")
         database.execute(f"INSERT INTO {STRINGS} VALUES (1, ?)", (name,))
         database.executemany(
-            f"INSERT INTO {KERNELS} (start, end, demangledName) VALUES (?, ?, 1)",
-            ((at * 1000, at * 1000 + 800) for at in range(1, kernels + 1)),
+            f"INSERT INTO {KERNELS} (start, end, demangledName, gridX) VALUES (?, ?, 1, ?)",
+            ((at * 1000, at * 1000 + 800, at) for at in range(1, kernels + 1)),
         )
         database.commit()
 
