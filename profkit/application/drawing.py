@@ -11,7 +11,6 @@ from msgspec import UNSET, Struct, UnsetType
 from profkit.application.application import Application, Process
 from profkit.application.cuda_calls import call_kind
 from profkit.application.kernel_kinds import GRAPH, kernel_kind
-from profkit.application.parts import memory_name
 from profkit.core.text_files import shipped_text
 from profkit.core.typed_file import plain
 from profkit.timeline.events import Events, Indices, Intervals, Times
@@ -199,7 +198,7 @@ class _View:
         return name, kernel_kind(name)
 
     def _copy(self, code: int) -> tuple[str, str]:
-        name = memory_name(self._events.memory_kinds[code])
+        name = self._events.memory_kinds[code].words
         return name, "memset" if name == "memset" else "memory copy"
 
     def _range(self, code: int) -> tuple[str, str]:

@@ -27,7 +27,7 @@ from profkit.application.nccl_calls import latest_starts
 from profkit.application.steps import Steps
 from profkit.application.work import KERNEL, MEMORY, Mask, Work, work_of
 from profkit.timeline import intervals
-from profkit.timeline.events import Events, MemoryKind, Times
+from profkit.timeline.events import Events, Times
 from profkit.timeline.intervals import NOTHING, Cover
 from profkit.timeline.lost_work import lost_work
 
@@ -339,18 +339,10 @@ def others_share(events: Events, parts: StepParts) -> float:
     return float(lengths[steps.typical].sum()) / parts.total
 
 
-def memory_name(kind: MemoryKind) -> str:
-    """A kind of copy in words: its direction, and whether host memory is pinned."""
-    for memory in ("pageable", "pinned", "managed", "unified"):
-        if any(memory in place for place in (kind.source, kind.target)):
-            return f"{kind.kind}, {memory}"
-    return kind.kind
-
-
 def _memory(events: Events, work: Work, *, fills: bool) -> Iterator[tuple[str, Cover, Times]]:
     rows = np.flatnonzero(work.table == MEMORY)
     kind = events.memory_operations.kind[work.row[rows]]
-    names = [memory_name(item) for item in events.memory_kinds]
+    names = [item.words for item in events.memory_kinds]
     for name in sorted({names[number] for number in np.unique(kind)}):
         if (name == FILLS) == fills:
             chosen = rows[np.array([known == name for known in names])[kind]]

@@ -42,19 +42,6 @@ _PANELS = {
     "Setup": "doctor calibrate ceilings mcp",
 }
 """The verbs by panel, in the order of the help."""
-_RETIRED = {
-    ("diff", "'sarif'"): "use --format github or json",
-    ("diff", "'junit'"): "use --format github or json",
-    ("calibrate", "--on"): "sizes of a baseline are compared on one GPU",
-    ("time", "--energy"): "--format json has the power at each block",
-    ("baseline run", "--energy"): "summary.json has the power of each cell",
-    ("roofline", "--path"): "`baseline report` draws the path of each backend over sizes",
-    ("source", "--plot"): "`profkit report` draws the phases of a kernel",
-    ("time", "--plot"): "--save has all samples",
-    ("history", "'plot'"): "`profkit history page` draws the series",
-    ("history check", "'junit'"): "use --format json",
-}
-"""What to use in place of a verb's retired words, as messages about wrong usage quote them."""
 _VERBS = {name: panel for panel, names in _PANELS.items() for name in names.split()}
 _DRAWING = {"roofline"}
 
@@ -185,9 +172,6 @@ def _usage_failure(error: Any, command: str) -> tuple[str, str]:
     if possible:
         name = getattr(error, "option_name", "").lstrip("-")
         remedy = did_you_mean(name, possible, spelled=possible.__getitem__)
-    for (verb, word), instead in _RETIRED.items():
-        if command == f"profkit {verb}" and word in message:
-            return f"{word} was retired", instead
     return message[:1].lower() + message[1:], remedy or f"see `{command} --help`"
 
 

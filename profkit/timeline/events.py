@@ -57,6 +57,14 @@ class MemoryKind(Struct, frozen=True):
     source: str
     target: str
 
+    @property
+    def words(self) -> str:
+        """The direction, and whether host memory is pinned."""
+        for memory in ("pageable", "pinned", "managed", "unified"):
+            if any(memory in place for place in (self.source, self.target)):
+                return f"{self.kind}, {memory}"
+        return self.kind
+
 
 class TimelineGpu(Struct, frozen=True):
     """A GPU of the recorded machine; `cc` is (0, 0) and numbers are 0 where unknown."""

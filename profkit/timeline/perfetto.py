@@ -26,7 +26,6 @@ _Numbers: TypeAlias = npt.NDArray[np.int64]
 
 _CHUNK = 1 << 14  # packets that are compressed at once, chosen: they take some 5 MB
 _LEVEL = 1  # of zlib: level 6 makes a file 15% smaller in 3 times the time
-_DETAIL = 1  # the interned name of the annotation that has more of a slice
 _BEGIN, _END, _INSTANT = 1, 2, 3  # types of track events
 _CLEARED, _NEEDED = 1, 2  # flags of packets: state of a sequence begins, or is used
 
@@ -35,7 +34,6 @@ class _Slices(Struct, frozen=True, eq=False):
     """Slices of a track: `name` is an index into `names`.
 
     `flow` is a number that a slice shares with another one, which an arrow joins; 0 for none.
-    `detail` is an index into `details`.
     """
 
     start: Times
@@ -44,8 +42,6 @@ class _Slices(Struct, frozen=True, eq=False):
     names: Sequence[str]
     flow: Indices | None = None
     ends_flows: bool = False
-    detail: Indices | None = None
-    details: Sequence[str] = ()
 
     def at(self, places: Any) -> _Slices:
         return replace(
@@ -54,7 +50,6 @@ class _Slices(Struct, frozen=True, eq=False):
             end=self.end[places],
             name=self.name[places],
             flow=None if self.flow is None else self.flow[places],
-            detail=None if self.detail is None else self.detail[places],
         )
 
 
@@ -113,21 +108,35 @@ def _submitted(events: Events) -> Indices:
 
 
 def _write_gpus(events: Events, trace: _Trace) -> None:
-    names = {gpu.device: gpu.name for gpu in events.gpus}
+    titles = {gpu.device: gpu.name for gpu in events.gpus}
     processes = len({stream.process for stream in events.streams})
     gpus: dict[tuple[int, int], int] = {}
     taken = np.zeros(len(events.calls) + 1, np.bool_)
-    kinds = {"": _kernels(events), " memory": _memory(events), " graphs": _graphs(events)}
-    flows = [_first_of_call(work, taken) for work, _ in kinds.values()]
-    placed = [_places(work.stream, len(events.streams)) for work, _ in kinds.values()]
+    graphs, graph = np.unique(events.graphs.graph, return_inverse=True)
+    memory = events.memory_operations
+    kinds: list[tuple[str, GpuWork, Any, list[str]]] = [
+        ("", events.kernels, events.kernels.name, [each.label for each in events.kernel_names]),
+        (" memory", memory, memory.kind, [kind.words for kind in events.memory_kinds]),
+        (" graphs", events.graphs, graph, [f"CUDA graph {number}" for number in graphs.tolist()]),
+    ]
+    placed = [
+        (
+            kind,
+            _places(work.stream, len(events.streams)),
+            _Slices(
+                work.start, work.end, name, names, _first_of_call(work, taken), ends_flows=True
+            ),
+        )
+        for kind, work, name, names in kinds
+    ]
     for index, stream in enumerate(events.streams):
         place = (stream.process, stream.device)
         if place not in gpus:
-            title = f"GPU {stream.device} {names.get(stream.device, '')}".strip()
+            title = f"GPU {stream.device} {titles.get(stream.device, '')}".strip()
             owner = f" of process {_pid(stream.process)}" if processes > 1 else ""
             gpus[place] = trace.track(name=title + owner)
-        for (kind, (_, slices)), flow, places in zip(kinds.items(), flows, placed, strict=True):
-            own = replace(slices, flow=flow, ends_flows=True).at(places[index])
+        for kind, places, slices in placed:
+            own = slices.at(places[index])
             trace.slices(f"Stream {stream.number}{kind}", own, parent_uuid=gpus[place])
 
 
@@ -140,49 +149,6 @@ def _first_of_call(work: GpuWork, taken: npt.NDArray[np.bool_]) -> Indices:
     first &= ~taken[flow] & (flow > 0)
     taken[flow[first]] = True
     return np.where(first, flow, 0).astype(np.int32)
-
-
-def _kernels(events: Events) -> tuple[GpuWork, _Slices]:
-    kernels, count = events.kernels, max(1, len(events.configurations))
-    both = kernels.name.astype(np.int64) * count + kernels.configuration
-    different = np.unique(both)
-    details = []
-    for pair in different.tolist():
-        name, index = divmod(pair, count)
-        shape = events.configurations[index]
-        details.append(
-            f"{events.kernel_names[name].name}, grid {shape.grid}, block {shape.block}, "
-            f"{shape.registers} registers per thread, shared memory {shape.shared_static} + "
-            f"{shape.shared_dynamic} B"
-        )
-    detail = np.searchsorted(different, both).astype(np.int32)
-    labels = [kernel.label for kernel in events.kernel_names]
-    slices = _Slices(
-        kernels.start, kernels.end, kernels.name, labels, detail=detail, details=details
-    )
-    return kernels, slices
-
-
-def _memory(events: Events) -> tuple[GpuWork, _Slices]:
-    operations = events.memory_operations
-    names = []
-    for kind in events.memory_kinds:
-        ends = " to ".join(filter(None, (kind.source, kind.target)))
-        names.append(f"{kind.kind} ({ends})" if ends else kind.kind)
-    sizes, detail = np.unique(operations.size, return_inverse=True)
-    details = [f"{size:,} B" for size in sizes.tolist()]
-    slices = _Slices(
-        operations.start, operations.end, operations.kind, names,
-        detail=detail.astype(np.int32), details=details,
-    )  # fmt: skip
-    return operations, slices
-
-
-def _graphs(events: Events) -> tuple[GpuWork, _Slices]:
-    graphs = events.graphs
-    numbers, name = np.unique(graphs.graph, return_inverse=True)
-    names = [f"CUDA graph {number}" for number in numbers.tolist()]
-    return graphs, _Slices(graphs.start, graphs.end, name.astype(np.int32), names)
 
 
 def _pid(process: int) -> int:
@@ -232,25 +198,15 @@ class _Trace:
         """Slices that are apart or nested, in order of start, the longest first."""
         names, name = np.unique(slices.name, return_inverse=True)
         texts = (_text(slices.names[index]) for index in names.tolist())
-        interned = {"event_names": [{"iid": n, "name": text} for n, text in enumerate(texts, 1)]}
-        details = np.zeros(len(name), np.int64)
-        if slices.detail is not None:
-            different, places = np.unique(slices.detail, return_inverse=True)
-            details = places + 1
-            texts = (_text(slices.details[index]) for index in different.tolist())
-            interned["debug_annotation_names"] = [{"iid": _DETAIL, "name": "detail"}]
-            interned["debug_annotation_string_values"] = [
-                {"iid": n, "str": text.encode()} for n, text in enumerate(texts, 1)
-            ]
+        interned = [{"iid": n, "name": text} for n, text in enumerate(texts, 1)]
         flows = np.zeros(len(name), np.int64) if slices.flow is None else slices.flow
         self._chunk.packet.add(
             trusted_packet_sequence_id=track,
             sequence_flags=_CLEARED,
             trace_packet_defaults={"track_event_defaults": {"track_uuid": track}},
-            interned_data=interned,
+            interned_data={"event_names": interned},
         )
-        columns = ((name + 1).tolist(), details.tolist(), flows.tolist())
-        rows = list(zip(*columns, strict=True))
+        rows = list(zip((name + 1).tolist(), flows.tolist(), strict=True))
         for time, kind, place in _events(slices):
             packet = self._chunk.packet.add(
                 timestamp=time, trusted_packet_sequence_id=track, sequence_flags=_NEEDED
@@ -258,9 +214,7 @@ class _Trace:
             event = packet.track_event
             event.type = kind
             if kind != _END:
-                event.name_iid, detail, flow = rows[place]
-                if detail:
-                    event.debug_annotations.add(name_iid=_DETAIL, string_value_iid=detail)
+                event.name_iid, flow = rows[place]
                 if flow:
                     ends = slices.ends_flows
                     (event.terminating_flow_ids if ends else event.flow_ids).append(flow)
