@@ -105,4 +105,4 @@ class Timeline:
         from profkit.ui.html import document_cell
 
         report = shared(Report(self.summary, self.findings()), with_host=False)
-        return document_cell(timeline_document(*report, brief=True).blocks)
+        return document_cell(timeline_document(report).blocks)

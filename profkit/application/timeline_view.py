@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from msgspec import UNSET, structs
 
-from profkit.core.errors import BadInput, UsageError
+from profkit.core.errors import BadInput
 from profkit.core.json_text import json_text
 from profkit.core.typed_file import File, Maybe, as_output
 from profkit.core.version import __version__
@@ -26,9 +26,7 @@ from profkit.rules.tried import Tried
 from profkit.timeline import summary as shapes
 from profkit.timeline.times import Spread
 from profkit.ui import document as doc
-from profkit.ui.markdown import document_markdown
 from profkit.ui.names import own_names
-from profkit.ui.terminal import document_terminal
 from profkit.ui.text import extent, literal, number, percent, plural
 
 
@@ -66,37 +64,6 @@ class TimelinesFile(File, frozen=True, kw_only=True, tag="profkit.timeline/1"):
     reports: tuple[Timeline, ...]
 
 
-def timelines_text(
-    reports: Sequence[Report], format: str, *, with_host: bool, to_file: bool
-) -> str:
-    """Timelines with their findings as terminal, markdown or json, which has several under
-    `reports`.
-
-    Raises UsageError for another format, BadInput where repeated names make JSON too long.
-    """
-    match format:
-        case "json":
-            return _json(reports, with_host=with_host)
-        case "markdown":
-            documents = (
-                timeline_document(*shared(report, with_host=with_host)) for report in reports
-            )
-            return "\n".join(map(document_markdown, documents))
-        case "terminal":
-            documents = (timeline_document(*report, brief=True) for report in reports)
-            return "\n".join(document_terminal(each, to_file=to_file) for each in documents)
-    raise UsageError(f"a timeline can't be written as {format}", "use terminal, markdown or json")
-
-
-def findings_text(report: Report, format: str, *, more: str, to_file: bool) -> str:
-    """What to do about a timeline, for a terminal or as Markdown; `more` is about the rest."""
-    if format == "markdown":
-        return document_markdown(
-            _findings_document(*shared(report, with_host=False), more, brief=False)
-        )
-    return document_terminal(_findings_document(*report, more, brief=True), to_file=to_file)
-
-
 def shared(report: Report, *, with_host: bool) -> Report:
     """The report, without the host only with its file's name."""
     named = report.summary.report
@@ -105,7 +72,9 @@ def shared(report: Report, *, with_host: bool) -> Report:
     return report._replace(summary=structs.replace(report.summary, report=named))
 
 
-def _json(reports: Sequence[Report], *, with_host: bool) -> str:
+def timelines_json(reports: Sequence[Report], *, with_host: bool = False) -> str:
+    """Timelines with their findings as JSON, several under `reports`. Raises BadInput where
+    repeated names make it too long."""
     rows = []
     for report in reports:
         summary, findings, tried = shared(report, with_host=with_host)
@@ -131,38 +100,30 @@ def _refuse_long_names(summary: shapes.TimelineSummary) -> None:
 
 
 def timeline_document(
-    summary: shapes.TimelineSummary,
-    findings: Sequence[Finding],
-    tried: KnownTrial = NO_TRIAL,
-    *,
-    brief: bool = False,
+    report: Report, *, is_shared: bool = False, with_host: bool = False
 ) -> doc.Document:
-    """Busy and idle time, findings, in `brief` with their first action, and all tables."""
+    """Busy and idle time, findings with their first action, and all tables; where it `is_shared`,
+    all of each finding, and without the host unless it is asked for."""
+    summary, findings, tried = shared(report, with_host=with_host) if is_shared else report
     blocks = [*_head(summary), *map(doc.Note, summary.report.notes)]
     blocks += [_region(summary.region)] if summary.region.busy else []
     if findings:
         blocks.append(doc.Heading(words.HEADING, note=f"of {_base(summary.region, findings)}"))
-        blocks += (
-            findings_in_short(findings) if brief else findings_in_full(findings, complete=True)
-        )
+        in_full = findings_in_full(findings, complete=True)
+        blocks += in_full if is_shared else findings_in_short(findings)
     blocks += tried.table
     return doc.Document(summary.report.file, (*blocks, *_tables(summary)))
 
 
-def _findings_document(
-    summary: shapes.TimelineSummary,
-    findings: Sequence[Finding],
-    tried: KnownTrial,
-    more: str,
-    *,
-    brief: bool,
-) -> doc.Document:
-    """All that is known of each finding."""
+def findings_document(report: Report, more: str, *, is_shared: bool) -> doc.Document:
+    """What to do about a timeline, without the host where it `is_shared`; `more` is about the
+    rest."""
+    summary, findings, tried = shared(report, with_host=False) if is_shared else report
     nothing = words.NO_TIMELINE_FINDING if summary.region.busy else "Without GPU work: no finding."
     base = f"Of {_base(summary.region, findings)}." if findings else nothing
     title, headline, _ = _head(summary)
     blocks = [title, headline, *map(doc.Note, summary.report.notes), doc.Paragraph(doc.quiet(base))]
-    blocks += findings_in_full(findings, complete=not brief)
+    blocks += findings_in_full(findings, complete=is_shared)
     blocks += tried.table
     blocks += [doc.Lines((doc.quiet(more),), gap=True)] if more else []
     return doc.Document(summary.report.file, tuple(blocks))

@@ -101,7 +101,7 @@ def analyze(
         paths = [reading.whole(path) for path in paths]
     if tried or any(path.name.endswith(TIMELINES) for path in paths):
         advice = rules.advice(None)
-        output.put(_timelines(paths, chosen, advice, output, tried, with_host=with_host))
+        _timelines(paths, chosen, advice, output, tried, with_host=with_host)
         return
     from profkit.report.catalog import catalog
     from profkit.rules.checklist import SHOWN
@@ -184,7 +184,7 @@ def _timelines(
     tried: Path | None,
     *,
     with_host: bool,
-) -> str:
+) -> None:
     from profkit.analysis.run_files import TIMELINES
 
     if output.format == "html":
@@ -198,8 +198,11 @@ def _timelines(
     if chosen != Selection():
         message = "--kernel, --nvtx, --top and --sort don't apply to a timeline"
         raise UsageError(message, "leave them out")
+    if output.format == "csv":
+        message = "a timeline can't be written as csv"
+        raise UsageError(message, "use terminal, markdown or json")
     from profkit.application.causes import with_findings
-    from profkit.application.timeline_view import Report, timelines_text
+    from profkit.application.timeline_view import Report, timeline_document, timelines_json
     from profkit.commands.reading import read_timeline
     from profkit.rules.rule_file import shipped_rules
     from profkit.trial.of_program import program_trial
@@ -211,7 +214,14 @@ def _timelines(
         trial = program_trial(path, (gpu.name for gpu in events.gpus), tried)
         found = with_findings(events, rules, advice.disabled, tried=trial)
         reports.append(Report(*found, trial))
-    return timelines_text(reports, output.format, with_host=with_host, to_file=output.to_file)
+    if output.format == "json":
+        output.put(timelines_json(reports, with_host=with_host))
+        return
+    is_shared = output.format == "markdown"
+    documents = (
+        timeline_document(each, is_shared=is_shared, with_host=with_host) for each in reports
+    )
+    output.lay_out(*documents)
 
 
 def _data(reports: Reports, top: int, format: AnalysisFormat, *, with_host: bool) -> str:

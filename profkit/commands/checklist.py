@@ -52,7 +52,7 @@ def checklist(
     if path.name.endswith(TIMELINES):
         if kernel:
             raise UsageError("--kernel doesn't apply to a timeline", "leave it out")
-        output.put(_of_timeline(path, nvtx, top, advice, output, tried, every=every))
+        _of_timeline(path, nvtx, top, advice, output, tried, every=every)
         return
     report = read_report(path, kernel, nvtx)
     summary = report.summary
@@ -80,10 +80,10 @@ def _of_timeline(
     tried: Path | None,
     *,
     every: bool,
-) -> str:
+) -> None:
     """The checklist of the application in a timeline; as JSON all of the timeline's."""
     from profkit.application.causes import with_findings
-    from profkit.application.timeline_view import Report, findings_text, timelines_text
+    from profkit.application.timeline_view import Report, findings_document, timelines_json
     from profkit.commands.reading import read_timeline
     from profkit.rules.checklist import WORTH_ACTING
     from profkit.rules.rule_file import shipped_rules
@@ -96,10 +96,10 @@ def _of_timeline(
     summary, findings = with_findings(events, rules, advice.disabled, nvtx, trial)
     items = [item for item in findings if every or item.tried or item.range[1] >= 1 + WORTH_ACTING]
     report = Report(summary, items[: top or None], trial)
-    to_file = output.to_file
     if output.format == "json":
-        return timelines_text([report], output.format, with_host=False, to_file=to_file)
+        output.put(timelines_json([report]))
+        return
     left = len(findings) - len(report.findings)
     option = "--top 0" if len(report.findings) < len(items) else "--all"
     more = f"{plural(left, 'more finding')}; {option} lists them" if left else ""
-    return findings_text(report, output.format, more=more, to_file=to_file)
+    output.lay_out(findings_document(report, more, is_shared=output.format == "markdown"))
