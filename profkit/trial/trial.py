@@ -34,6 +34,7 @@ WINDOW = 1.0  # s of units in a run, chosen: as long as the rest of a fork's sta
 _CACHES = {"TORCHINDUCTOR_CACHE_DIR": "inductor", "TRITON_CACHE_DIR": "triton"}
 _SLOWER = 4.0  # chosen: a run may take so many times the unchanged one's time
 _COMPILING = 120.0  # s that a run may take in addition, chosen: torch.compile of a large model
+_FRESH = "each run imports its libraries"
 _POLLED = 0.02  # s from one look at what imports to the next
 _LARGEST_COPY = 2 << 30  # bytes, chosen: copied in seconds
 
@@ -118,7 +119,7 @@ class _Runner:
         if prepared and (fault := self._fault(result)):
             result = run(None)
             if not self._fault(result):
-                self.tell("each run imports its libraries", f"without that, it fails: {fault}")
+                self.tell(f"{_FRESH}: without that, it fails: {fault}", "")
                 self.discard()
         if result.status == TIMED_OUT and remaining < limit:
             return replace(result, is_cut=True)
@@ -153,7 +154,7 @@ class _Runner:
         if not {"torch"} <= first.features or "jax" in first.features or first.unit == WALL:
             return
         if self.folder:
-            self.tell("each run imports its libraries", "it has its own copy of the folder")
+            self.tell(f"{_FRESH}: it has its own copy of the folder", "")
             return
         self.place.mkdir()
         environment = hooked_environment(self.environment, self.place)
@@ -171,7 +172,7 @@ class _Runner:
                 return None
             time.sleep(_POLLED)
         if fault:
-            self.tell("each run imports its libraries", fault)
+            self.tell(f"{_FRESH}: {fault}", "")
             self.discard()
         return self.prepared
 
