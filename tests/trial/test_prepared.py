@@ -135,9 +135,7 @@ def test_an_import_that_only_draws_is_brought_forward(
     first = run_program(command, (), Extent(), environment=os.environ, timeout=60)
     with prepared(tmp_path / "prepared", command, first) as made:
         assert made.fault == ""
-        fork = run_program(
-            command, (), Extent(), environment=os.environ, timeout=60, prepared=made
-        )
+        fork = run_program(command, (), Extent(), environment=os.environ, timeout=60, prepared=made)
     assert fork.output == first.output
 
 
