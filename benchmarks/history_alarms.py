@@ -235,7 +235,6 @@ def points_of(history: History) -> list[Point]:
             run=str(place),
             source="",
             commit=f"{place + 1:040x}",
-            parent=f"{place:040x}",
             block_medians=tuple((LATENCY * np.exp(times)).tolist()),
         )
         for place, (times, number) in enumerate(zip(history.times, history.conditions, strict=True))

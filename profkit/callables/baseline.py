@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,6 @@ from profkit.callables.options import options_of
 from profkit.callables.run import WRONG, Run
 from profkit.core.errors import BadInput
 from profkit.core.typed_file import encode
-from profkit.history.addition import parents_of
 from profkit.history.readers import Content, Stated, import_latencies
 from profkit.history.record import DIRTY, Point
 from profkit.history.store import DEFAULT, Store
@@ -71,8 +69,7 @@ def check_call(
         pytest.fail(repr(run), pytrace=False)
     point = _point(run, test)
     if save:
-        parents = parents_of({point.commit}, Path.cwd())
-        store.add([replace(point, parent=parents.get(point.commit, ""))])
+        store.add([point])
         return run
     stored = [
         other

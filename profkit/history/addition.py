@@ -1,13 +1,11 @@
-"""The addition of runs to a store: what paths name, each run once, with its commits' parents."""
+"""The addition of runs to a store: what paths name, each run once."""
 
 from __future__ import annotations
 
 import functools
 import itertools
 import os
-import re
-import subprocess
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeAlias
@@ -19,7 +17,7 @@ from profkit.core.errors import BadInput, ProfkitError
 from profkit.core.integrity import MANIFEST, check_unchanged
 from profkit.history import readers
 from profkit.history.readers import Content, Imported, Stated
-from profkit.history.record import DIRTY, Series
+from profkit.history.record import Series
 from profkit.history.store import Store
 from profkit.runs.manifest import Manifest
 from profkit.runs.run import read_manifest
@@ -34,8 +32,6 @@ _REMEDY = "give a run, a baseline, or a JSON file of profkit time, profkit try o
 _ADDED = 10  # series listed, chosen: those of a run
 _BATCH = 20_000  # runs written at once; chosen: 100 MB of points, and what an interruption loses
 _CHUNK = 500  # runs that a process imports at once; chosen: 0.3 s
-_COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
-_PATIENCE = 60.0  # s, chosen: git lists 5,000 commits in 0.1 s
 
 
 class Job(Struct, frozen=True):
@@ -238,36 +234,9 @@ def _write(store: Store, batch: Sequence[Imported], result: Addition) -> None:
     result.present += len(measured) - len(runs) + len(present)
     added = [run for name, run in runs.items() if name not in present]
     points = [point for run in added for point in run.points]
-    parents = parents_of({point.commit for point in points}, Path.cwd())
-    store.add([replace(point, parent=parents.get(point.commit, "")) for point in points])
+    store.add(points)
     result.runs += len(added)
     without = [run for run in batch if not run.points]
     result.notes += [note for run in (*added, *without) for note in run.notes]
     for point in points:
         result.points[point.series] = result.points.get(point.series, 0) + 1
-
-
-def parents_of(commits: Iterable[str], folder: Path) -> dict[str, str]:
-    """The first parents of commits that the folder's repository has.
-
-    That of a commit with changes is the commit itself.
-    """
-    every = set(commits)
-    parents = {commit: commit.removesuffix(DIRTY) for commit in every if commit.endswith(DIRTY)}
-    whole = [commit for commit in every if _COMMIT.fullmatch(commit)]
-    if not whole:
-        return parents
-    git = ("git", "-C", str(folder), "--no-optional-locks")
-    try:
-        done = subprocess.run(
-            [*git, "rev-list", "--no-walk", "--parents", "--ignore-missing", "--stdin"],
-            input="\n".join(whole),
-            capture_output=True,
-            text=True,
-            timeout=_PATIENCE,
-            check=False,
-        )
-    except (OSError, subprocess.SubprocessError, UnicodeDecodeError):
-        return parents
-    rows = (line.split() for line in done.stdout.splitlines())
-    return parents | {commit: of_it[0] for commit, *of_it in rows if of_it}

@@ -93,7 +93,7 @@ class Point:
 
     `time` is UTC; `run` is the content id of the run, so that adding it twice makes no second
     point; `source` is the path or URL that was added. `commit` ends with `-dirty`, as git describe
-    has it, where the tree had changes beside it; `parent` is then the commit itself.
+    has it, where the tree had changes beside it.
     """
 
     series: Series
@@ -103,7 +103,6 @@ class Point:
     source: str
     commit: str
     block_medians: tuple[float, ...]
-    parent: str = ""
 
     def __post_init__(self) -> None:
         """Raise BadInput for times that no run has, which no store may hold."""

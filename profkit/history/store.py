@@ -5,7 +5,7 @@
 A part is written under a temporary name and renamed, and no two parts of different content have one
 name: writers need no lock, and what two of them add at once is all there. A row has the id of its
 run and its place in it, by which a reader knows a point that two parts have; `median` follows from
-its block medians, for other readers. Parts are checked before they are queried or merged.
+its block medians, for other readers. Parts are checked before they are queried.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ import hashlib
 import stat
 import statistics
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from dataclasses import astuple, fields
 from datetime import UTC, datetime
 from pathlib import Path
@@ -45,19 +44,16 @@ _NAMES = ", ".join(_SERIES)
 _TYPES = (
     dict.fromkeys((*_SERIES, *_CONDITIONS), "VARCHAR")
     | {"item": "INTEGER", "time": "TIMESTAMP"}
-    | dict.fromkeys(("run", "source", "commit", "parent"), "VARCHAR")
+    | dict.fromkeys(("run", "source", "commit"), "VARCHAR")
     | {"median": "DOUBLE", "block_medians": "DOUBLE[]"}
 )  # fmt: skip
 """The columns of a part, and their types in DuckDB."""
-_POINT = (*_SERIES, *_CONDITIONS, "time", "run", "source", "commit", "block_medians", "parent")
+_POINT = (*_SERIES, *_CONDITIONS, "time", "run", "source", "commit", "block_medians")
 _SELECTED = ", ".join(f'"{name}"' for name in _POINT)
 _ONCE = "QUALIFY row_number() OVER (PARTITION BY run, item) = 1"
 _DIGITS = 24  # of a part's name; chosen: two of a million parts agree with probability 1e-17
 _MODE = 0o666  # file mode before the umask: a shared folder has several writers
-# parts of a month; chosen: reading 256 small ones takes 0.1 s
-_MOST_PARTS = 256
 _GROUP = 8_192  # rows read at once; measured: one series of a million rows takes half the time
-_ATTEMPTS = 5  # chosen: a reader meets a merge of parts once in a while, not five times in a row
 
 
 class Overview(Model, frozen=True):
@@ -106,7 +102,6 @@ class Store:
                     f"{folder}: can't be written ({error.strerror})",
                     "give --store a writable folder",
                 ) from None
-            self._merge(folder)
 
     def overviews(self) -> list[Overview]:
         """All series in the order of their names."""
@@ -150,22 +145,17 @@ class Store:
         """
         import duckdb
 
-        for _ in range(_ATTEMPTS):
-            parts = self._parts()
-            if not parts:
-                return []
-            try:
-                with _connection() as connection:
-                    _create_views(connection, parts, is_checked=self._checked.issuperset(parts))
-                    self._checked.update(parts)
-                    return connection.execute(sql, list(values)).fetchall()
-            except duckdb.Error as error:
-                if all(map(Path.is_file, parts)):
-                    message = " ".join(str(error).split())[:200]
-                    raise BadInput(
-                        f"{self.folder}: damaged ({message})", "remove that part"
-                    ) from None
-        raise BadInput(f"{self.folder}: changes all the time", "try again")
+        parts = self._parts()
+        if not parts:
+            return []
+        try:
+            with _connection() as connection:
+                _create_views(connection, parts, is_checked=self._checked.issuperset(parts))
+                self._checked.update(parts)
+                return connection.execute(sql, list(values)).fetchall()
+        except duckdb.Error as error:
+            message = " ".join(str(error).split())[:200]
+            raise BadInput(f"{self.folder}: damaged ({message})", "remove that part") from None
 
     def _parts(self) -> list[Path]:
         try:
@@ -179,28 +169,6 @@ class Store:
                 f"{self.folder}: can't be read ({error.strerror})", "check the path"
             ) from None
 
-    def _merge(self, month: Path) -> None:
-        """Make one part of many, so that queries stay fast; a store that can't be merged stays.
-
-        The merged part is there before others go, and a point that two parts have counts once.
-        """
-        import duckdb
-
-        parts = [part for part in self._parts() if part.parent == month]
-        if len(parts) <= _MOST_PARTS:
-            return
-        name = hashlib.sha256("\n".join(part.name for part in parts).encode()).hexdigest()
-        merged = month / f"part-{name[:_DIGITS]}.parquet"
-        with suppress(OSError, BadInput, duckdb.Error):  # another process merges them
-            _write(merged, _merged(parts))
-            try:
-                parts[0].unlink(missing_ok=True)
-            except OSError:  # a folder where only the owner of a file may remove it
-                merged.unlink()
-                return
-            for part in parts[1:]:
-                part.unlink(missing_ok=True)
-
 
 def median_of(point: Point) -> float:
     """The median of a point's blocks, by which it is shown."""
@@ -211,10 +179,10 @@ def _point(row: Sequence[Any]) -> Point:
     """The point of a row of `_POINT`; what an older part lacks is ""."""
     series, conditions = len(_SERIES), len(_SERIES) + len(_CONDITIONS)
     texts = [text or "" for text in row[:conditions]]
-    time, run, source, commit, medians, parent = row[conditions:]
+    time, run, source, commit, medians = row[conditions:]
     return Point(
         Series(*texts[:series]), Conditions(*texts[series:]), _utc(time), run,
-        source or "", commit or "", tuple(medians), parent or "",
+        source or "", commit or "", tuple(medians),
     )  # fmt: skip
 
 
@@ -238,6 +206,7 @@ def _condition(series: Iterable[Series] | None) -> tuple[str, list[str]]:
 def _write_part(month: Path, rows: Sequence[tuple[int, Point]]) -> None:
     import msgspec
     import pyarrow as pa
+    from pyarrow import parquet
 
     ordered = sorted(rows, key=lambda row: (astuple(row[1].series), row[1].time))
     values = [
@@ -252,7 +221,9 @@ def _write_part(month: Path, rows: Sequence[tuple[int, Point]]) -> None:
     name = hashlib.sha256(msgspec.json.encode(columns)).hexdigest()[:_DIGITS]
     part = month / f"part-{name}.parquet"
     if not part.exists():
-        _write(part, pa.table(columns, schema=_schema()))
+        with replacement(part, _MODE) as temporary:
+            table = pa.table(columns, schema=_schema())
+            parquet.write_table(table, temporary, compression="zstd", row_group_size=_GROUP)
 
 
 def _schema() -> pa.Schema:
@@ -264,13 +235,6 @@ def _schema() -> pa.Schema:
     }  # fmt: skip
     fields = [(name, types[kind]) for name, kind in _TYPES.items()]
     return pa.schema(fields, metadata={_KEY: str(SCHEMA)})
-
-
-def _write(part: Path, table: pa.Table) -> None:
-    from pyarrow import parquet
-
-    with replacement(part, _MODE) as temporary:
-        parquet.write_table(table, temporary, compression="zstd", row_group_size=_GROUP)
 
 
 def _connection() -> duckdb.DuckDBPyConnection:
@@ -309,12 +273,3 @@ def _check_schemas(connection: duckdb.DuckDBPyConnection, names: Sequence[str]) 
                 f"this profkit's {SCHEMA}",
                 "update profkit: pip install -U profkit",
             )
-
-
-def _merged(parts: Sequence[Path]) -> pa.Table:
-    """The points of parts as one, each once."""
-    columns = ", ".join(f'"{name}"' for name in _TYPES)
-    sql = f"SELECT {columns} FROM points {_ONCE} ORDER BY {_NAMES}, time, run, item"
-    with _connection() as connection:
-        _create_views(connection, parts)
-        return connection.sql(sql).to_arrow_table().cast(_schema())

@@ -37,7 +37,6 @@ class PointEntry(Model, frozen=True, kw_only=True):
     run: str
     source: str
     commit: str
-    parent: str
     conditions: Conditions
     median: Number
     block_medians: tuple[Number, ...]

@@ -31,6 +31,5 @@ def point(
         run=hashlib.sha256(f"run {number}".encode()).hexdigest(),
         source=source,
         commit=hashlib.sha1(f"{number}".encode()).hexdigest(),
-        parent=hashlib.sha1(f"{number - 1}".encode()).hexdigest(),
         block_medians=tuple(seconds * (1 + draw.gauss(0, 0.004)) for _ in range(8)),
     )

@@ -21,7 +21,7 @@ from profkit.application.picks_file import PICKS, PicksFile
 from profkit.core.errors import BadInput, UsageError
 from profkit.core.typed_file import encode
 from profkit.history import addition
-from profkit.history.addition import import_run, jobs, parents_of
+from profkit.history.addition import import_run, jobs
 from profkit.history.readers import Stated, medians_of
 from profkit.history.record import Conditions, Point, Series
 from profkit.history.store import Store
@@ -322,27 +322,6 @@ def test_several_processes_import_the_same(
     assert sorted(point.block_medians for point in points) == sorted(
         point.block_medians for point in expected
     )
-
-
-def test_parents_come_from_the_repository(tmp_path: Path) -> None:
-    def git(*words: str) -> str:
-        command = ["git", "-C", str(tmp_path), "-c", "user.name=a", "-c", "user.email=a@b", *words]
-        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
-
-    git("init", "-q")
-    commits = []
-    for number in range(3):
-        git("commit", "-q", "--allow-empty", "-m", str(number))
-        commits.append(git("rev-parse", "HEAD"))
-    first, second, third = commits
-    unknown = "0" * 40
-    every = [*commits, unknown, f"{third}-dirty", "v1.0", ""]
-    assert parents_of(every, tmp_path) == {
-        second: first,
-        third: second,
-        f"{third}-dirty": third,
-    }
-    assert parents_of([third], tmp_path.parent / "nowhere") == {}
 
 
 def test_a_run_of_no_time_is_refused(tmp_path: Path, profkit_cli: Callable[..., Result]) -> None:

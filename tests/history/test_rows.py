@@ -127,17 +127,6 @@ def test_a_median_that_is_not_that_of_its_blocks_is_not_shown(tmp_path: Path) ->
     assert all(math.isfinite(median) for median in (*first.recent, *second.recent))
 
 
-def test_a_bad_part_is_not_merged_into_good_ones(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from profkit.history import store as stores
-
-    bad = _changed(tmp_path, _with("block_medians", [math.nan]))
-    monkeypatch.setattr(stores, "_MOST_PARTS", 1)
-    Store(tmp_path).add([point(0, source="other")])
-    assert bad.exists()
-
-
 def test_a_schema_of_five_thousand_digits(
     tmp_path: Path, profkit_cli: Callable[..., Result]
 ) -> None:

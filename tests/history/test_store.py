@@ -13,7 +13,6 @@ import pytest
 from typer.testing import Result
 
 from profkit.core.errors import BadInput, EnvironmentProblem
-from profkit.history import store as stores
 from profkit.history.record import Point
 from profkit.history.store import Store, median_of
 from tests.history.histories import CUDNN, FLASH, NIGHTLY, point
@@ -80,20 +79,10 @@ def add_ten(argument: tuple[Path, int]) -> None:
         Store(folder).add([point(number)])
 
 
-def test_two_writers_at_once_lose_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stores, "_MOST_PARTS", 4)  # parts are merged while others are written
+def test_two_writers_at_once_lose_nothing(tmp_path: Path) -> None:
     with get_context("fork").Pool(2) as pool:
         pool.map(add_ten, [(tmp_path, 0), (tmp_path, 5)])
     assert Store(tmp_path).points()[FLASH] == [point(number) for number in range(15)]
-
-
-def test_many_parts_of_a_month_become_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stores, "_MOST_PARTS", 5)
-    store = Store(tmp_path)
-    for number in range(3, 20):
-        store.add([point(number), point(number, CUDNN)])
-    assert len(parts_of(tmp_path)) <= 5
-    assert store.points([FLASH])[FLASH] == [point(number) for number in range(3, 20)]
 
 
 def test_the_temporary_file_of_a_killed_writer_is_no_part(tmp_path: Path) -> None:
@@ -128,9 +117,9 @@ def test_a_newer_schema_is_refused_in_one_line(
 
 def test_what_an_older_part_lacks_is_unknown(tmp_path: Path) -> None:
     part = tmp_path / "month=2026-09" / "part-older.parquet"
-    written(part, [point(0)], lambda table: table.drop_columns(["parent", "clock_policy"]))
+    written(part, [point(0)], lambda table: table.drop_columns(["clock_policy"]))
     Store(tmp_path).add([point(1)])
-    older = replace(point(0), parent="", conditions=replace(NIGHTLY, clock_policy=""))
+    older = replace(point(0), conditions=replace(NIGHTLY, clock_policy=""))
     assert Store(tmp_path).points() == {FLASH: [older, point(1)]}
 
 

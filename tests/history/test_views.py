@@ -86,7 +86,6 @@ def test_the_points_of_a_series_with_what_changed(store: Path, profkit_cli: Cli)
     assert [row["block_medians"] for row in document["points"]] == [
         list(point(number).block_medians) for number in range(30)
     ]
-    assert document["points"][1]["parent"] == document["points"][0]["commit"]
 
 
 @pytest.mark.parametrize("format", ["terminal", "markdown"])
