@@ -194,7 +194,7 @@ def _sides(
             raise UsageError("--baseline replaces BEFORE", "give one report")
         from profkit.comparison.saved_reports import find
 
-        return find(baseline, _gpu(before, read)).path, before
+        return find(baseline, _gpu(before, read)), before
     if after is not None:
         return before, after
     if save is None:
@@ -212,8 +212,8 @@ def _gpu(path: Path, read: Callable[[Path], Report]) -> str:
 def _save(name: str, path: Path, read: Callable[[Path], Report]) -> None:
     from profkit.comparison.saved_reports import save
 
-    saved = save(name, path, _gpu(path, read))
-    say(f"baseline {saved.name} of {saved.gpu}: {saved.path}")
+    gpu = _gpu(path, read)
+    say(f"baseline {name} of {gpu}: {save(name, path, gpu)}")
 
 
 def _compare(

@@ -18,7 +18,7 @@ from profkit.ui.text import number, percent
 
 _ARROW = " → "
 # Chosen: a cell of evidence stays readable on a printed page.
-_CHANGES, _CAUSES, _KERNELS = 5, 3, 5
+_CHANGES, _CAUSES = 5, 3
 _NOTHING, _NO_ESTIMATE = "none: no finding", "none"
 
 Rooflines = tuple[Roofline, Roofline]
@@ -34,7 +34,7 @@ def ablation_blocks(
         yield Bullets(tuple(map(str, diff.obstacles)))
         return
     for variant in diff.variants:
-        yield from _section(words.variant(variant), _rows_of_variant(variant, diff))
+        yield from _section(words.variant(variant), _rows_of_variant(variant))
     for kernel in diff.kernels[: top or None]:
         yield from _section(words.name(kernel), _rows(kernel, rooflines))
 
@@ -44,24 +44,13 @@ def _section(title: str, rows: _Rows) -> Iterator[Heading | Table]:
     yield from (Heading(title, 3), Table("", ("", ""), cells))
 
 
-def _rows_of_variant(variant: TimedChange, diff: Diff) -> _Rows:
-    """Of a variant of several launches: its own times, its findings and its kernels."""
-    relieved = diff.relieved(variant)
-    yield "Hypothesis", [words.finding_on(item) for item in relieved[:1]] or [_NOTHING]
-    estimates = [words.promise_on(item) for item in relieved[:1] if item.estimate]
-    yield "Predicted speedup", estimates or [_NO_ESTIMATE]
+def _rows_of_variant(variant: TimedChange) -> _Rows:
+    """Of a variant of several launches: its own times; its kernels have sections of their own."""
     yield "Before", [_timed(variant.before)]
     yield "After", [_timed(variant.after)]
     yield "Measured change", [_timed_change(variant)]
     yield "Effect size", [classic_line(variant.classic)]
     yield "Verdict", [f"{variant.verdict}: {variant.why}"]
-    kernels = [words.headline(kernel) for kernel in diff.kernels[:_KERNELS]]
-    kernels += [
-        f"{name} {word}, ncu duration {time}"
-        for word, groups in (("removed", diff.removed), ("added", diff.added))
-        for name, time in words.gone(groups)[:_KERNELS]
-    ]
-    yield "Profiling evidence", kernels
 
 
 def _rows(kernel: KernelDiff, rooflines: Rooflines) -> _Rows:

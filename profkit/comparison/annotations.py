@@ -1,7 +1,4 @@
-"""What a comparison says of lines of source, as GitHub's workflow commands.
-
-GitHub shows ten errors and ten warnings per step; a notice counts the others.
-"""
+"""What a comparison says of lines of source, as GitHub's workflow commands."""
 
 from __future__ import annotations
 
@@ -20,9 +17,6 @@ from profkit.core.errors import EnvironmentProblem
 from profkit.report.names import file_name
 from profkit.rules.finding import Finding
 from profkit.ui.text import literal
-
-MOST_SHOWN = 10
-"""Annotations of one level that GitHub shows per step (its documented limit)."""
 
 _WORSE = (Status.new, Status.worsened)
 
@@ -98,21 +92,15 @@ def diff_github(comparisons: Comparisons) -> str:
 
     Files are named from the current folder, the repository's.
     """
-    commands: dict[str, list[str]] = {"error": [], "warning": [], "notice": []}
+    commands: list[str] = []
     sources = Sources(Path.cwd(), comparisons.with_host)
     for judged in comparisons.judged:
         prefix = literal(f"{judged.label}: ") if len(comparisons.judged) > 1 else ""
-        for level, title, message, spot in _annotations(judged, sources):
-            commands[level].append(_command(level, title, prefix + message, spot))
-    shown = [command for level in commands.values() for command in level[:MOST_SHOWN]]
-    left = [
-        f"{len(many) - MOST_SHOWN} more {name}s"
-        for name, many in commands.items()
-        if many[MOST_SHOWN:]
-    ]
-    if left:
-        shown.append(_command("notice", "profkit diff", f"{', '.join(left)} not shown", None))
-    return "".join(shown)
+        commands += [
+            _command(level, title, prefix + message, spot)
+            for level, title, message, spot in _annotations(judged, sources)
+        ]
+    return "".join(commands)
 
 
 def append_summary(markdown: str, path: str) -> None:

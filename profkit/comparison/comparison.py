@@ -299,24 +299,6 @@ class Diff(Struct, frozen=True, dict=True):
         of_kernels = {id(kernel.timed) for kernel in self.kernels}
         return tuple(timed for timed in self.timed if id(timed) not in of_kernels)
 
-    def relieved(self, variant: TimedChange) -> tuple[Finding, ...]:
-        """The findings of a variant that its change resolved or improved, or removed with a kernel.
-
-        The one of the largest estimated saving is first.
-        """
-        improved = [
-            change.before
-            for kernel in self.kernels
-            for change in kernel.findings
-            if change.before and change.status in {Status.resolved, Status.improved}
-        ]
-        items = [
-            item
-            for item in (*improved, *self.removed_findings)
-            if item.group and self.sides[0].timings.label_of(item.group) == variant.before.label
-        ]
-        return tuple(sorted(items, key=_weight, reverse=True))
-
     def counted(self, change: Change) -> int:
         """How many kernels have a verdict."""
         return sum(kernel.change is change for kernel in self.kernels)
@@ -427,12 +409,6 @@ def _timed(
         for earlier, later in dict.fromkeys(keys)
         if not same_samples(before.timed[earlier], after.timed[later])
     }
-
-
-def _weight(item: Finding) -> float:
-    """The seconds that a fix of a finding would save over a report, as it is estimated."""
-    estimate = item.estimate
-    return item.group.total * (1 - 1 / estimate.likely) if item.group and estimate else 0.0
 
 
 def _total(diff: Diff) -> Total:

@@ -9,19 +9,18 @@ from enum import StrEnum
 import numpy as np
 from msgspec import Struct, field
 
+from profkit.comparison import text as words
 from profkit.comparison.comparison import Diff
 from profkit.comparison.finding_changes import Status
 from profkit.comparison.repeats import Change, noise
-from profkit.comparison.text import seen
 from profkit.comparison.timed_change import TimedChange
 from profkit.core.errors import UsageError
 from profkit.core.expression import FUNCTIONS, Expression, NotAllowed, parse
 from profkit.core.suggestion import did_you_mean
 from profkit.core.typed_file import Count, Model
-from profkit.core.unit_words import is_word, unit_after
 from profkit.report.catalog import catalog
 from profkit.report.summary import Group
-from profkit.ui.text import compact, literal, number
+from profkit.ui.text import literal, number, plural
 
 BEFORE = "before_"
 """The prefix of a quantity of the earlier report."""
@@ -220,18 +219,12 @@ class _Verdict(Struct, frozen=True):
 
 def _verdicts(diff: Diff) -> Iterator[_Verdict]:
     for index, kernel in enumerate(diff.kernels):
-        name, profiled = kernel.after.name, kernel.profiled
         if kernel.timed and kernel.by_timing:
-            yield _timed_verdict(kernel.timed, name, index)
-        elif profiled:
-            unit = "cycle" if kernel.in_cycles else "s"
-            times = (
-                group.median * (group.typical.get("sm_clock") if kernel.in_cycles else 1.0)
-                for group in (kernel.before, kernel.after)
-            )
+            yield _timed_verdict(kernel.timed, kernel.after.name, index)
+        elif profiled := kernel.profiled:
             why = "speedup between {:.3g}x and {:.3g}x".format(*profiled.range)
-            words = f"{_arrow(times, unit)} by ncu durations"
-            yield _Verdict(name, profiled.change, profiled.speedup, words, why, index)
+            spent = words.times(kernel)
+            yield _Verdict(kernel.after.name, profiled.change, profiled.speedup, spent, why, index)
     shown = {id(kernel.timed) for kernel in diff.kernels if kernel.by_timing}
     for timed in diff.timed:
         if id(timed) not in shown:
@@ -239,17 +232,9 @@ def _verdicts(diff: Diff) -> Iterator[_Verdict]:
 
 
 def _timed_verdict(timed: TimedChange, name: str, index: int | None = None) -> _Verdict:
-    medians = (side.summary.median for side in (timed.before, timed.after))
-    words = f"{_arrow(medians)} timed, {timed.design_words}"
-    return _Verdict(name, timed.change, timed.speedup, words, timed.why, index)
-
-
-def _arrow(values: Iterable[float], unit: str = "s") -> str:
-    return " → ".join(_amount(value, unit) for value in values)
-
-
-def _amount(value: float, unit: str) -> str:
-    return f"{compact(value)} {unit_after(value, unit)}" if is_word(unit) else number(value, unit)
+    medians = words.seconds(side.summary.median for side in (timed.before, timed.after))
+    spent = f"{medians} timed, {timed.design_words}"
+    return _Verdict(name, timed.change, timed.speedup, spent, timed.why, index)
 
 
 def _regressions(diff: Diff, gate: Gate) -> Iterator[Failure]:
@@ -278,11 +263,11 @@ def _total(diff: Diff, gate: Gate) -> Iterator[_Verdict]:
     launches = (len(side.report.measured) for side in diff.sides)
     means = (time / count for time, count in zip((before, after), launches, strict=True))
     if after / before - 1 > max(gate.margin, noise(*means)):
-        words = f"total of all launches {_arrow((before, after))} by ncu durations"
+        spent = f"total of all launches {words.seconds((before, after))} (ncu)"
         for seconds, word in ((total.removed, "removed"), (total.added, "added")):
             if seconds:
-                words += f", including {number(seconds, 's')} in {word} kernels"
-        yield _Verdict("", Change.regressed, before / after, words, "")
+                spent += f", including {number(seconds, 's')} in {word} kernels"
+        yield _Verdict("", Change.regressed, before / after, spent, "")
 
 
 def _inconclusive(diff: Diff, gate: Gate) -> Iterator[Failure]:
@@ -304,14 +289,14 @@ def _new_findings(diff: Diff, gate: Gate) -> Iterator[Failure]:
         for change in kernel.findings:
             if change.status is Status.new and change.is_reported:
                 why = f"{change.category} is new, estimated speedup {change.speedup_after:.2f}x"
-                shown = f"; {seen(change.seen)}" if change.seen else ""
+                shown = f"; {words.seen(change.seen)}" if change.seen else ""
                 yield failure(gate, kernel.after.name, why + shown, index)
 
 
 def _removed(diff: Diff, gate: Gate) -> Iterator[Failure]:
     for group in diff.removed:
         spent = "" if math.isnan(group.total) else f", ncu duration {number(group.total, 's')}"
-        launches = _amount(group.count, "launch")
+        launches = plural(group.count, "launch")
         yield failure(gate, group.name, f"{launches} before, none after{spent}")
 
 
@@ -326,17 +311,19 @@ def _metrics(diff: Diff, gate: Gate) -> Iterator[Failure]:
         asked += [(None, group, group) for group in diff.added]
     for index, before, after in asked:
         launches = {name: (before if name.startswith(BEFORE) else after).typical for name in names}
-        values = {name: launch.get(name.removeprefix(BEFORE)) for name, launch in launches.items()}
-        truth = np.ravel(
-            gate.expression({name: np.array([value]) for name, value in values.items()})
-        )[0]
-        units = {name: catalog().quantities[name.removeprefix(BEFORE)].unit for name in names}
-        amounts = ", ".join(f"{name} {_amount(values[name], units[name])}" for name in values)
+        bare = {name: name.removeprefix(BEFORE) for name in names}
+        values = {name: launch.get(bare[name]) for name, launch in launches.items()}
+        columns = {name: np.array([value]) for name, value in values.items()}
+        (truth,) = np.ravel(gate.expression(columns))
+        amounts = ", ".join(
+            f"{name} {words.quantity(value, catalog().quantities[bare[name]].unit, bare[name])}"
+            for name, value in values.items()
+        )
         missing = [
-            f"{name} is missing ({why})" if why else f"{name} is missing"
+            f"{name} is missing" + (f" ({why})" if why else "")
             for name, launch in launches.items()
             if math.isnan(values[name])
-            for why in (launch.why_missing(name.removeprefix(BEFORE)),)
+            for why in (launch.why_missing(bare[name]),)
         ]
         if math.isnan(truth):
             why = "; ".join(missing) or f"undefined for {amounts}"

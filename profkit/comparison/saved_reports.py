@@ -18,7 +18,7 @@ from datetime import datetime
 from pathlib import Path, PurePosixPath
 from typing import Annotated
 
-from msgspec import Meta, Struct
+from msgspec import Meta
 
 from profkit.analysis.run_files import CHECK, LATENCY, reports_in
 from profkit.core.atomic_file import write_atomic
@@ -59,19 +59,11 @@ class Index(File, frozen=True, kw_only=True, tag="profkit.kept-baseline/1"):
             raise ValueError("a place is outside of its folder")
 
 
-class Baseline(Struct, frozen=True):
-    """What is kept under a name for a GPU: `path` is the report, or the folder of several."""
-
-    name: str
-    gpu: str
-    saved: datetime
-    path: Path
-
-
-def save(name: str, path: Path, gpu: str, root: Path = ROOT) -> Baseline:
+def save(name: str, path: Path, gpu: str, root: Path = ROOT) -> Path:
     """Keep a report, or those below a folder, and what lies beside them in their runs.
 
-    One report is found again as a file, several as a folder in which they lie as they did. What
+    One report is found again as a file, several as a folder in which they lie as they did: what
+    comes back is its path. What
     was kept under the name for this GPU is replaced. Raises UsageError for a wrong name, BadInput
     for a file that is not what its manifest says and EnvironmentProblem where nothing can be
     written.
@@ -106,14 +98,16 @@ def save(name: str, path: Path, gpu: str, root: Path = ROOT) -> Baseline:
     return find(name, gpu, root)
 
 
-def find(name: str, gpu: str, root: Path = ROOT) -> Baseline:
-    """The baseline of a name for a GPU, each file checked against its SHA-256.
+def find(name: str, gpu: str, root: Path = ROOT) -> Path:
+    """The report of a baseline for a GPU, or the folder of several, each file checked against its
+    SHA-256.
 
     Raises UsageError for a wrong name, BadInput where there is none or where it was changed.
     """
     home = _home(name, gpu, root)
     if not (home / _INDEX).is_file():
-        raise _absent(name, gpu, root)
+        keep = f"save one with `profkit diff REPORT --save-baseline {name}`"
+        raise BadInput(f"no baseline {name} of {gpu or 'an unknown GPU'} in {root}", keep)
     index = read_file(home / _INDEX, Index, _AGAIN)
     folder = home / index.folder
     for place, entry in index.files.items():
@@ -122,26 +116,15 @@ def find(name: str, gpu: str, root: Path = ROOT) -> Baseline:
             raise BadInput(f"{file}: missing from the baseline", _AGAIN)
         if digest(file) != entry.sha256:
             raise BadInput(f"{file}: changed since it was saved", _AGAIN)
-    path = folder / index.reports[0] if len(index.reports) == 1 else folder
-    return Baseline(index.name, index.gpu, datetime.fromisoformat(index.saved), path)
-
-
-def baselines(root: Path = ROOT) -> dict[str, tuple[str, ...]]:
-    """The names under which something is kept, each with its GPUs."""
-    names: dict[str, tuple[str, ...]] = {}
-    for index in sorted(root.glob(f"*/*/{_INDEX}")):
-        name = index.parent.parent.name
-        names[name] = (*names.get(name, ()), read_file(index, Index, _AGAIN).gpu)
-    return names
+    return folder / index.reports[0] if len(index.reports) == 1 else folder
 
 
 def check_name(name: str) -> None:
     """Raise UsageError for a name that no baseline can have."""
     if not _NAME.fullmatch(name) or name.endswith("."):
-        plain = file_name(name, "._", "-").strip(".-_")[:64]
         raise UsageError(
             f"baseline {name[:80]!r}: a name has letters, digits, '.', '_' and '-', at most 64",
-            f"use {plain}" if _NAME.fullmatch(plain) else "use main",
+            "use main",
         )
 
 
@@ -149,16 +132,6 @@ def _home(name: str, gpu: str, root: Path) -> Path:
     """The folder of a name and GPU; raises UsageError for a wrong name."""
     check_name(name)
     return root / name / (file_name(gpu, "._").strip("._") or "unknown")
-
-
-def _absent(name: str, gpu: str, root: Path) -> BadInput:
-    known = baselines(root)
-    keep = f"save one with `profkit diff REPORT --save-baseline {name}`"
-    if name in known:
-        others = ", ".join(known[name])
-        return BadInput(f"baseline {name} in {root} is of {others}, not of {gpu}", keep)
-    names = f"has {', '.join(known)}" if known else "is empty"
-    return BadInput(f"no baseline {name}: {root} {names}", keep)
 
 
 def _copied(reports: Mapping[str, Path], folder: Path) -> dict[str, FileEntry]:

@@ -25,7 +25,6 @@ from profkit.comparison.replacement import Replacement
 from profkit.comparison.timed_change import INTERLEAVED, TimedChange
 from profkit.report.catalog import catalog
 from profkit.report.summary import Group
-from profkit.rules.finding import Finding
 from profkit.rules.finding_text import factor, gain
 from profkit.timing.latency_view import latency_words, times_as_fast
 from profkit.ui.text import compact, extent, literal, number, percent, plural, quantity_text
@@ -80,7 +79,7 @@ def name(kernel: KernelDiff) -> str:
     return before if before == after else f"{before}{_ARROW}{after}"
 
 
-def _seconds(values: Iterable[float]) -> str:
+def seconds(values: Iterable[float]) -> str:
     """Times before and after."""
     return _ARROW.join(number(value, "s") for value in values)
 
@@ -90,11 +89,11 @@ def times(kernel: KernelDiff) -> str:
     groups = (kernel.before, kernel.after)
     if kernel.timed and kernel.by_timing:
         sides = kernel.timed.before, kernel.timed.after
-        return f"{_seconds(side.summary.median for side in sides)} (timed)"
+        return f"{seconds(side.summary.median for side in sides)} (timed)"
     if kernel.in_cycles:
         cycles = (compact(group.median * group.typical.get("sm_clock")) for group in groups)
         return f"{_ARROW.join(cycles)} cycles (ncu)"
-    return f"{_seconds(group.median for group in groups)} (ncu)"
+    return f"{seconds(group.median for group in groups)} (ncu)"
 
 
 def ratio(kernel: KernelDiff) -> str:
@@ -170,7 +169,7 @@ def finding(change: FindingChange) -> str:
 def fix_saves(change: FindingChange) -> str:
     """The estimated saving of a fix per launch, before and after; "" without an estimate."""
     saved = change.saved_before, change.saved_after
-    return _seconds(saved) if any(saved) else ""
+    return seconds(saved) if any(saved) else ""
 
 
 def seen(shift: Seen) -> str:
@@ -279,7 +278,7 @@ def evidence(kernel: KernelDiff) -> list[str]:
     if kernel.profiled and not kernel.by_timing:
         lines.append(_profiled(kernel))
     elif kernel.by_timing:
-        medians = _seconds(group.median for group in (kernel.before, kernel.after))
+        medians = seconds(group.median for group in (kernel.before, kernel.after))
         ratio = kernel.before.median / kernel.after.median
         known = f", {faster(ratio)}" if math.isfinite(ratio) and ratio > 0 else ""
         lines.append(f"ncu durations: {medians}{known}")
@@ -408,7 +407,7 @@ def summary(diff: Diff) -> str:
         if count and times:
             counts.append(f"times exclude {plural(count, 'kernel')} {reason}")
     if any(diff.total.warm_up):
-        counts.append(f"times exclude warm-up ({_seconds(diff.total.warm_up)})")
+        counts.append(f"times exclude warm-up ({seconds(diff.total.warm_up)})")
     return "   ".join(part for part in (matched, times, ", ".join(counts)) if part)
 
 
@@ -428,7 +427,7 @@ def _total_times(diff: Diff) -> str:
     is_counted = is_known and not replaced and before != len(diff.kernels)
     basis = f"ncu, {launches}" if is_counted else "ncu"
     change = faster(total.whole) if is_known else "" if replaced else launches
-    return f"{_seconds(spent)} ({basis})   {change}".rstrip()
+    return f"{seconds(spent)} ({basis})   {change}".rstrip()
 
 
 def _unmatched(diff: Diff, word: Literal["removed", "added"]) -> str:
@@ -451,7 +450,7 @@ def replaced(change: Replacement) -> tuple[str, str, str, str]:
     """A replacement: what is gone, what is in its place, times, and `75.3x faster`."""
     removed, added = (" + ".join(map(_short, side)) for side in (change.removed, change.added))
     ratio = faster(change.speedup) if math.isfinite(change.speedup) else _repeats(change)
-    return removed, added, f"{_seconds((change.before, change.after))} (ncu)", ratio
+    return removed, added, f"{seconds((change.before, change.after))} (ncu)", ratio
 
 
 def same_work_assumed(changes: Iterable[Replacement]) -> str:
@@ -498,22 +497,6 @@ def went(diff: Diff) -> str:
         if item.group and item.estimate and item.estimate.likely >= WORTH
     )
     return ", ".join(findings)
-
-
-def finding_on(item: Finding) -> str:
-    """A finding with the kernel that it is on."""
-    on = f" (on {_short(item.group)})" if item.group else ""
-    return f"{item.rule.category}: {item.title}{on}"
-
-
-def promise_on(item: Finding) -> str:
-    """The predicted speedup of a finding's kernel, or of its chain of kernels."""
-    estimate = item.estimate
-    if estimate is None or item.group is None:
-        return ""
-    chain = "the kernels around " if item.rule.spans == "chain" else ""
-    total = number(sum(launch.duration for launch in estimate.launches), "s")
-    return f"{gain(estimate)} for {chain}{_short(item.group)}, {total} in total"
 
 
 def _profiled(kernel: KernelDiff) -> str:

@@ -43,14 +43,13 @@ def test_a_report_is_found_again_as_it_was(root: Path) -> None:
     saved = baselines.save("main", PAIR / "before.ncu-repz", H, root)
     found = baselines.find("main", H, root)
     assert found == saved
-    assert (found.name, found.gpu) == ("main", H)
-    assert found.path.name == "before.ncu-repz"
-    assert digest(found.path) == digest(PAIR / "before.ncu-repz")
+    assert found.name == "before.ncu-repz"
+    assert digest(found) == digest(PAIR / "before.ncu-repz")
 
 
 def test_a_run_keeps_its_manifest_check_and_latencies(root: Path, run: Path) -> None:
     for given in (run, run / "transpose.ncu-repz"):
-        found = baselines.save("main", given, H, root).path
+        found = baselines.save("main", given, H, root)
         assert found.name == "transpose.ncu-repz"
         names = {file.name for file in found.parent.iterdir()}
         assert names == {"transpose.ncu-repz", "manifest.json", "check.json", "latency.json"}
@@ -62,7 +61,7 @@ def test_several_reports_lie_as_they_did(root: Path, tmp_path: Path) -> None:
     for name in ("a/x.ncu-repz", "b/x.ncu-repz"):
         (folder / name).parent.mkdir(parents=True)
         shutil.copy(PAIR / "before.ncu-repz", folder / name)
-    found = baselines.save("main", folder, H, root).path
+    found = baselines.save("main", folder, H, root)
     assert found.is_dir()
     assert sorted(file.relative_to(found).as_posix() for file in found.rglob("*.ncu-repz")) == [
         "a/x.ncu-repz",
@@ -71,9 +70,9 @@ def test_several_reports_lie_as_they_did(root: Path, tmp_path: Path) -> None:
 
 
 def test_saving_again_replaces_the_old_one_whole(root: Path, run: Path) -> None:
-    first = baselines.save("main", run, H, root).path
-    second = baselines.save("main", PAIR / "after.ncu-repz", H, root).path
-    assert baselines.find("main", H, root).path == second
+    first = baselines.save("main", run, H, root)
+    second = baselines.save("main", PAIR / "after.ncu-repz", H, root)
+    assert baselines.find("main", H, root) == second
     assert not first.exists()
     assert not (second.parent / "check.json").exists()
 
@@ -81,34 +80,18 @@ def test_saving_again_replaces_the_old_one_whole(root: Path, run: Path) -> None:
 def test_one_of_each_gpu(root: Path) -> None:
     baselines.save("main", PAIR / "before.ncu-repz", H, root)
     baselines.save("main", PAIR / "after.ncu-repz", "NVIDIA L4", root)
-    assert baselines.find("main", H, root).path.name == "before.ncu-repz"
-    assert baselines.find("main", "NVIDIA L4", root).path.name == "after.ncu-repz"
-    assert baselines.baselines(root) == {"main": (H, "NVIDIA L4")}
+    assert baselines.find("main", H, root).name == "before.ncu-repz"
+    assert baselines.find("main", "NVIDIA L4", root).name == "after.ncu-repz"
 
 
-def test_an_absent_baseline_is_reported_with_the_existing_ones(root: Path) -> None:
-    with pytest.raises(BadInput, match=r"no baseline main: .* is empty; save one"):
-        baselines.find("main", H, root)
-    baselines.save("release-1", PAIR / "before.ncu-repz", H, root)
-    with pytest.raises(BadInput, match=r"no baseline main: .* has release-1; save one"):
-        baselines.find("main", H, root)
-    with pytest.raises(BadInput, match=r"release-1 in .* is of NVIDIA H200, not of NVIDIA L4"):
-        baselines.find("release-1", "NVIDIA L4", root)
+def test_an_absent_baseline_is_reported(root: Path) -> None:
+    baselines.save("main", PAIR / "before.ncu-repz", H, root)
+    with pytest.raises(BadInput, match=r"no baseline main of NVIDIA L4 in .*; save one"):
+        baselines.find("main", "NVIDIA L4", root)
 
 
-@pytest.mark.parametrize(
-    ("name", "said"),
-    [
-        ("feature/x", "use feature-x"),
-        ("..", "use main"),
-        ("../../etc", "use etc"),
-        ("", "use main"),
-        ("a" * 65, "use " + "a" * 64),
-        (".hidden", "use hidden"),
-        ("a\nb", "use a-b"),
-    ],
-)
-def test_a_name_stays_in_its_folder(root: Path, name: str, said: str) -> None:
+@pytest.mark.parametrize("name", ["feature/x", "..", "../../etc", "", "a" * 65, ".hidden", "a\nb"])
+def test_a_name_stays_in_its_folder(root: Path, name: str) -> None:
     asked: tuple[Callable[[], object], ...] = (
         lambda: baselines.save(name, PAIR / "before.ncu-repz", H, root),
         lambda: baselines.find(name, H, root),
@@ -116,7 +99,7 @@ def test_a_name_stays_in_its_folder(root: Path, name: str, said: str) -> None:
     for ask in asked:
         with pytest.raises(UsageError) as caught:
             ask()
-        assert said in str(caught.value)
+        assert "use main" in str(caught.value)
         assert "\n" not in str(caught.value)
     assert not root.exists()
 
@@ -124,12 +107,12 @@ def test_a_name_stays_in_its_folder(root: Path, name: str, said: str) -> None:
 @pytest.mark.parametrize("gpu", ["../../x", "", "NVIDIA GeForce RTX 4090 / Laptop", "\0"])
 def test_any_gpu_name_is_one_folder(root: Path, gpu: str) -> None:
     saved = baselines.save("main", PAIR / "before.ncu-repz", gpu, root)
-    assert saved.path.parent.parent.parent == root / "main"
-    assert baselines.find("main", gpu, root).gpu == gpu
+    assert saved.parent.parent.parent == root / "main"
+    assert baselines.find("main", gpu, root) == saved
 
 
 def test_a_changed_or_missing_file_is_noticed(root: Path, run: Path) -> None:
-    found = baselines.save("main", run, H, root).path
+    found = baselines.save("main", run, H, root)
     whole = found.read_bytes()
     found.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
     with pytest.raises(BadInput, match="changed since it was saved; save the baseline again"):
@@ -155,10 +138,10 @@ def test_a_changed_or_missing_file_is_noticed(root: Path, run: Path) -> None:
 )
 def test_an_invalid_index_is_reported(root: Path, index: str) -> None:
     saved = baselines.save("main", PAIR / "before.ncu-repz", H, root)
-    (saved.path.parent.parent / "baseline.json").write_text(index, encoding="utf-8")
+    (saved.parent.parent / "baseline.json").write_text(index, encoding="utf-8")
     with pytest.raises(BadInput, match=r"baseline\.json: .*; save the baseline again"):
         baselines.find("main", H, root)
-    assert baselines.save("main", PAIR / "after.ncu-repz", H, root).path.name == "after.ncu-repz"
+    assert baselines.save("main", PAIR / "after.ncu-repz", H, root).name == "after.ncu-repz"
 
 
 def test_a_save_that_fails_leaves_the_old_one(root: Path, run: Path) -> None:
@@ -183,7 +166,7 @@ def test_what_a_killed_save_left_is_no_baseline_and_goes(root: Path) -> None:
 
 def test_two_saves_at_once_are_one_after_the_other(root: Path) -> None:
     saved = baselines.save("main", PAIR / "before.ncu-repz", H, root)
-    with (saved.path.parent.parent / ".lock").open("w") as held:
+    with (saved.parent.parent / ".lock").open("w") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
         with pytest.raises(EnvironmentProblem, match="another process is saving"):
             baselines.save("main", PAIR / "after.ncu-repz", H, root)
