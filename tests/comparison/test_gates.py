@@ -366,8 +366,7 @@ def test_numbers_of_failures_are_in_their_units() -> None:
     removed, metric = failures(found, parse_gates([f"removed,metric:{names}"]))
     assert removed.why == "1 launch before, none after, ncu duration 12.45 s"
     assert metric.why == (
-        "condition met: l2_busy 64.9%, local_memory_instructions 16.63 G, "
-        "dram_bandwidth 3.210 TB/s"
+        "condition met: l2_busy 64.9%, local_memory_instructions 16.63 G, dram_bandwidth 3.210 TB/s"
     )
 
 
