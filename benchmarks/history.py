@@ -73,7 +73,6 @@ def points(draw: random.Random, month: int, count: int) -> Iterator[Point]:
             f"runs/{month}/{number}.json",
             f"{draw.getrandbits(160):040x}",
             tuple(draw.gauss(1e-4, 1e-6) for _ in range(BLOCKS)),
-            f"{draw.getrandbits(160):040x}",
         )
 
 
