@@ -26,7 +26,6 @@ def compare(
     floor: str | None = None,
     verdicts: groups.VerdictOptions,
     unit: groups.Unit | None = None,
-    force_compare: bool = False,
     output: groups.Output[groups.TextFormat],
 ) -> None:
     """Compare two latency results saved in separate runs.
@@ -42,7 +41,6 @@ def compare(
     Options:
       variant (NAME): Only this variant of both files; repeatable.
       floor (SHARE): A/A noise floor between runs, instead of this GPU's (`profkit calibrate`).
-      force_compare: Compare latencies even if measured differently.
 
     Examples:
       profkit compare before.json after.json
@@ -69,7 +67,6 @@ def compare(
                 *sides,
                 thresholds=thresholds,
                 floor=limit,
-                force=force_compare,
                 versions=versions,
                 claimed=(files[0].claimed, files[1].claimed),
             )

@@ -124,14 +124,13 @@ def timed_change(
             result.high, result.margin.value, why, result.classic, valid,
         )  # fmt: skip
     floor = NOISE if floor is None else floor
-    saved = compare_saved(earlier, later, thresholds=thresholds, floor=floor, force=False)
-    within, obstacles = saved.within, saved.result.obstacles
-    margin = within.margin.value if within.margin else None
+    saved = compare_saved(earlier, later, thresholds=thresholds, floor=floor).result
+    obstacles, margin = saved.obstacles, saved.margin.value if saved.margin else None
     return TimedChange(
         earlier, later, WITHIN_RUN,
-        Change.inconclusive if obstacles else _CHANGES[within.verdict], within.speedup, within.low,
-        within.high, margin, "; ".join(obstacles) or _reason(within.reason, margin),
-        saved.result.classic, not obstacles,
+        Change.inconclusive if obstacles else _CHANGES[Verdict(saved.verdict)], saved.speedup,
+        saved.low, saved.high, margin, "; ".join(obstacles) or _reason(saved.reason, margin),
+        saved.classic, not obstacles,
     )  # fmt: skip
 
 

@@ -69,43 +69,34 @@ def _lines(pair: SavedPair) -> list[str]:
         ratio = times_as_fast(row.speedup, row.low, row.high)
     times = f"{latency_words(a)} → {latency_words(b)}"
     return [
-        f"{label}  {times}   {ratio}  {row.verdict.upper()}{_caveats(pair)}",
+        f"{label}  {times}   {ratio}  {row.verdict.upper()}"
+        + ("" if pair.open else " (no confidence level)"),
         *(f"measured differently: {fact}" for fact in row.obstacles),
-        _standing(pair),
-        classic_line(
-            row.classic,
-            contradicted=pair.open or pair.within.verdict is not Verdict.IMPROVED,
-        ),
+        f"{_NOT_INTERLEAVED}{_standing(pair)}",
+        classic_line(row.classic, contradicted=row.verdict != Verdict.IMPROVED.value),
         *(f"measured with other versions: {fact}" for fact in row.notes),
         *row.doubts,
         *[_SETTLE] * pair.open,
     ]
 
 
-def _caveats(pair: SavedPair) -> str:
-    """What a verdict lacks: ` (forced, no confidence level)`; "" where there is none."""
-    if pair.open:
-        return ""
-    return " (forced, no confidence level)" if pair.result.obstacles else " (no confidence level)"
-
-
 def _standing(pair: SavedPair) -> str:
-    within = pair.within
-    if within.reason is Reason.TOO_FEW_SAMPLES:
+    row = pair.result
+    if row.reason == Reason.TOO_FEW_SAMPLES:
         fewest = min(pair.a.summary.n, pair.b.summary.n)
-        return f"{_NOT_INTERLEAVED}{plural(fewest, 'sample')} on a side: too few for a verdict"
-    if within.reason is Reason.NO_INTERVAL:
-        return f"{_NOT_INTERLEAVED}no verdict without an interval for each median"
-    if within.margin is None:
+        return f"{plural(fewest, 'sample')} on a side: too few for a verdict"
+    if row.reason == Reason.NO_INTERVAL:
+        return "no verdict without an interval for each median"
+    if row.margin is None:
         return (
-            f"{_NOT_INTERLEAVED}the interval is valid for these two runs only; a verdict on the "
+            "the interval is valid for these two runs only; a verdict on the "
             "code needs the A/A floor (difference between identical runs) of the GPU used: "
             "profkit calibrate, or --floor"
         )
-    margin = f"margin {margin_words(within.margin)}"
-    if within.margin.source is not Source.FLOOR and pair.result.floor is not None:
-        margin += f", A/A floor {percent(pair.result.floor)}"
+    margin = f"margin {margin_words(row.margin)}"
+    if row.margin.source is not Source.FLOOR and row.floor is not None:
+        margin += f", A/A floor {percent(row.floor)}"
     return (
-        f"{_NOT_INTERLEAVED}{reason_words(within.reason)}; {margin}; the interval of the ratio "
+        f"{reason_words(row.reason)}; {margin}; the interval of the ratio "
         "spans all ratios of the two medians' intervals"
     )

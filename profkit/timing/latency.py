@@ -25,7 +25,7 @@ from profkit.timing.latency_format import Latency, LatencyFile, Pair, Rate, Save
 from profkit.timing.latency_view import doubts, in_words
 from profkit.timing.resolution import common_tick
 from profkit.timing.results import DEFAULT, Comparison, Interval, Summary, Thresholds, Verdict
-from profkit.timing.verdict import Reason, WithinRun
+from profkit.timing.verdict import Reason
 
 FEWEST_BLOCKS = 6
 """Fewest blocks for a between-block interval: t at 5 degrees of freedom is 1.3 times the normal
@@ -36,6 +36,7 @@ scatter of eight of them shows (benchmarks/error_rates.py, rows of 8 x 13)."""
 # Chosen: twice the 1% to which readings of a stable SM clock agree (stopwatch).
 _CLOCK_MOVED = 0.02
 _FEWEST_OF_AN_ORDER = 0.25  # chosen: each side begins a quarter of the pairs, so that drifts cancel
+INCOMPARABLE = "incomparable"
 PEAKS: Mapping[str, tuple[str, ...]] = {
     "float16": ("tensor_fp16",),
     "bfloat16": ("tensor_bf16",),
@@ -48,14 +49,16 @@ Versions: TypeAlias = Mapping[str, str | None]
 
 
 class SavedPair(Struct, frozen=True):
-    """The comparison of two saved latencies, not interleaved: `b` against `a`. `within` does not
-    regard how they were measured; `open`: there is no verdict."""
+    """The comparison of two saved latencies, not interleaved: `b` against `a`."""
 
     a: Series
     b: Series
-    within: WithinRun
     result: SavedVerdict
-    open: bool
+
+    @property
+    def open(self) -> bool:
+        """Whether there is no verdict."""
+        return self.result.verdict in {INCOMPARABLE, Verdict.INCONCLUSIVE.value}
 
 
 def analyze_latency(latency: Latency) -> Series:
@@ -215,15 +218,13 @@ def compare_saved(
     *,
     thresholds: Thresholds,
     floor: float | None,
-    force: bool,
     versions: tuple[Versions, Versions] = ({}, {}),
     claimed: tuple[Claimed | None, Claimed | None] = (None, None),
 ) -> SavedPair:
     """The comparison of two saved latencies; no verdict where they were measured differently.
 
-    `floor` is the A/A floor between runs, None where it is unknown. `force` gives a verdict
-    nevertheless. `versions` are those of the software by name, `claimed` what third-party files
-    state, of `a` and of `b`.
+    `floor` is the A/A floor between runs, None where it is unknown. `versions` are those of the
+    software by name, `claimed` what third-party files state, of `a` and of `b`.
     """
     before, after = (structs.replace(side.summary, interval=side.interval) for side in (a, b))
     within = verdict.single_runs(before, after, floor, thresholds)
@@ -232,7 +233,6 @@ def compare_saved(
             within, verdict=Verdict.INCONCLUSIVE, reason=Reason.TOO_FEW_SAMPLES
         )
     obstacles = incomparable(a, b)
-    undecided = within.verdict is Verdict.INCONCLUSIVE or (bool(obstacles) and not force)
     tick = max(a.summary.tick or 0.0, b.summary.tick or 0.0) or None
     drivers = ("driver", a.latency.gpu.driver, b.latency.gpu.driver)
     first, second = versions
@@ -240,19 +240,18 @@ def compare_saved(
     result = SavedVerdict(
         a=a.label,
         b=b.label,
-        verdict="incomparable" if undecided and obstacles else within.verdict.value,
+        verdict=INCOMPARABLE if obstacles else within.verdict.value,
         medians=(a.summary.median, b.summary.median),
         **part(within, "reason", "speedup", "low", "high", "margin"),
         floor=floor,
         obstacles=obstacles,
-        forced=bool(obstacles) and not undecided,
         notes=_apart([drivers, *((name, first[name], second.get(name)) for name in first)]),
         classic=statistics.classic(a.latency.samples, b.latency.samples, tick),
         doubts=tuple(
             f"{name} {doubt}" for name, side, stated in sides for doubt in doubts([side], stated)
         ),
     )
-    return SavedPair(a, b, within, result, undecided)
+    return SavedPair(a, b, result)
 
 
 def incomparable(a: Series, b: Series) -> tuple[str, ...]:

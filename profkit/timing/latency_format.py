@@ -234,8 +234,8 @@ class SavedVerdict(Model, frozen=True, kw_only=True):
 
     `medians` are in seconds. `speedup` is the median of a over that of b; `low` to `high` holds for
     these two runs, at no confidence level. `margin` is null without a known A/A `floor`, a share.
-    `obstacles` are differences in how they were measured, which a `forced` verdict ignores;
-    `notes` are versions that differ, `doubts` warnings on either.
+    `obstacles` are differences in how they were measured, `notes` versions that differ, `doubts`
+    warnings on either.
     """
 
     a: str
@@ -249,7 +249,6 @@ class SavedVerdict(Model, frozen=True, kw_only=True):
     margin: Margin | None
     floor: float | None
     obstacles: tuple[str, ...]
-    forced: bool
     notes: tuple[str, ...]
     classic: Classic
     doubts: tuple[str, ...]

@@ -8,8 +8,9 @@ levels are raised so that all looks together have the error rate of one (Bonferr
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
+from typing import TypeAlias
 
 from msgspec import Struct, structs
 
@@ -28,19 +29,15 @@ from profkit.timing.latency import (
     compare_with,
 )
 from profkit.timing.latency_format import Pair, Series
-from profkit.timing.latency_view import change, latency_words
+from profkit.timing.latency_view import latency_words, times_as_fast
 from profkit.timing.measurement import Opened, Session, Tell, TimingPlan
 from profkit.timing.orders import order
 from profkit.timing.results import DEFAULT, Comparison, Thresholds, Verdict
 from profkit.timing.verdict import Reason, holm
 from profkit.ui import document as doc
 
-# Samples per block: as many as a comparison has, or the fewest of a between-block interval.
-_MOST, _FEWEST = DEFAULT.samples, FEWEST_IN_A_BLOCK
-_FEWEST_BLOCKS = FEWEST_BLOCKS
 LOOKS = (8, 16, 32, 64)
 """The numbers of blocks after which the variants are compared; chosen: the default 8, doubled."""
-_VISIBLE = 0.05  # chosen: a ratio of medians that differs by 5% from that of blocks needs a note
 
 
 class Standing(StrEnum):
@@ -69,33 +66,10 @@ class Outcome(StrEnum):
     invalid = "invalid"
 
 
-class Candidate(Struct, frozen=True):
-    """A variant against the one in use, `pair.a`."""
-
-    pair: Pair
-    standing: Standing
-
-    @property
-    def label(self) -> str:
-        return self.pair.b.label
-
-    @property
-    def comparison(self) -> Comparison:
-        return self.pair.comparison
-
-
-class Decision(Struct, frozen=True):
-    """The outcome, and the candidate that it is about: the one to use, else the fastest of those
-    that are not slower; None where all are."""
-
-    outcome: Outcome
-    candidate: Candidate | None
-
-
 def thresholds_of_looks() -> Thresholds:
     """Thresholds for comparisons at all looks; blocks of FEWEST_IN_A_BLOCK samples suffice."""
     level, same = (1 - (1 - level) / len(LOOKS) for level in (DEFAULT.level, DEFAULT.same_level))
-    return structs.replace(DEFAULT, level=level, same_level=same, samples=_FEWEST)
+    return structs.replace(DEFAULT, level=level, same_level=same, samples=FEWEST_IN_A_BLOCK)
 
 
 def standing(comparison: Comparison, target: float) -> Standing:
@@ -105,22 +79,6 @@ def standing(comparison: Comparison, target: float) -> Standing:
     if comparison.low >= target and comparison.verdict is Verdict.IMPROVED:
         return Standing.reaches
     return Standing.short if comparison.high < target else Standing.open
-
-
-def decide(candidates: Sequence[Candidate]) -> Decision:
-    """The decision that the candidates allow; to use one, only the open ones must not be faster."""
-    ranking = _ranked(candidates)
-    standings = {candidate.standing for candidate in candidates}
-    if Standing.reaches in standings:
-        best = next(each for each in ranking if each.standing is Standing.reaches)
-        rivals = [each for each in candidates if each.standing is Standing.open]
-        faster = any(each.comparison.speedup > best.comparison.speedup for each in rivals)
-        return Decision(Outcome.undecided if faster else Outcome.use, best)
-    outcome = Outcome.invalid if Standing.invalid in standings else Outcome.keep
-    if Standing.open in standings:
-        outcome = Outcome.undecided
-    leads = ranking and ranking[0].comparison.speedup > 1
-    return Decision(outcome, ranking[0] if leads else None)
 
 
 class TimedCandidate(Model, frozen=True, kw_only=True):
@@ -138,6 +96,25 @@ class TimedCandidate(Model, frozen=True, kw_only=True):
     details: tuple[str, ...]
     p_adjusted: float | None
     blocks: int
+
+
+Decision: TypeAlias = tuple[Outcome, TimedCandidate | None]
+"""The outcome, and the candidate that it is about: the one to use, else the fastest of those that
+are not slower; None where all are."""
+
+
+def decide(candidates: Sequence[TimedCandidate]) -> Decision:
+    """The decision that candidates, the fastest first, allow; to use one, only open ones that look
+    slower may be left."""
+    standings = [candidate.standing for candidate in candidates]
+    if Standing.reaches in standings:
+        first = standings.index(Standing.reaches)
+        outcome = Outcome.undecided if Standing.open in standings[:first] else Outcome.use
+        return outcome, candidates[first]
+    outcome = Outcome.invalid if Standing.invalid in standings else Outcome.keep
+    if Standing.open in standings:
+        outcome = Outcome.undecided
+    return outcome, next((each for each in candidates[:1] if each.speedup > 1), None)
 
 
 class OptimizeFile(File, frozen=True, kw_only=True, tag="profkit.optimize/1"):
@@ -167,11 +144,10 @@ class OptimizeFile(File, frozen=True, kw_only=True, tag="profkit.optimize/1"):
 
 
 class Optimum(Struct, frozen=True):
-    """The result: its file, and the candidates behind it, the fastest first."""
+    """The result: its file, and the latencies behind it by variant."""
 
     file: OptimizeFile
-    in_use: Series
-    candidates: tuple[Candidate, ...]
+    timed: Mapping[str, Series]
 
 
 def optimize(
@@ -196,26 +172,23 @@ def optimize(
         for series in (ours, *others):
             tell("warm up", series.label)
             series.prepare(plan)
-        search = _Search(ours, others, plan, speedup, started + budget, tell)
-        search.run()
+        timed, candidates = _searched(ours, others, plan, speedup, started + budget, tell)
     loaded, variants = opened.loaded, opened.loaded.variants
-    decision, reference = search.decision, search.timed(ours)
-    best = decision.candidate
-    use = best.label if best and decision.outcome is Outcome.use else None
+    outcome, best = decide(candidates)
+    use = best.variant if best and outcome is Outcome.use else None
     chosen = variants[name].chosen
-    ranking = _ranked(search.candidates.values())
     file = OptimizeFile(
         profkit=__version__,
         target=loaded.target,
         in_use=name,
         chosen=chosen,
         target_speedup=speedup,
-        outcome=decision.outcome,
-        verdict=_verdict(decision, name, chosen, speedup, len(ours.blocks)),
+        outcome=outcome,
+        verdict=_verdict((outcome, best), name, chosen, speedup, len(ours.blocks)),
         use=use,
         setting=variants[use].setting or None if use else None,
-        median=reference.summary.median,
-        candidates=tuple(map(_timed, ranking)),
+        median=timed[name].summary.median,
+        candidates=tuple(candidates),
         left_out={**opened.left_out, **opened.wrong},
         blocks=len(ours.blocks),
         budget=budget,
@@ -223,66 +196,51 @@ def optimize(
         fingerprint=loaded.used,
         fingerprint_sha256=loaded.fingerprint_sha256,
     )
-    return Optimum(file, reference, tuple(ranking))
-
-
-def _timed(candidate: Candidate) -> TimedCandidate:
-    median = candidate.pair.b.summary.median
-    return row_of(
-        TimedCandidate,
-        candidate.comparison,
-        variant=candidate.label,
-        standing=candidate.standing,
-        median=median,
-    )
-
-
-def _ranked(candidates: Iterable[Candidate]) -> list[Candidate]:
-    return sorted(candidates, key=lambda candidate: -candidate.comparison.speedup)
+    return Optimum(file, timed)
 
 
 def _verdict(
     decision: Decision, in_use: str, chosen: str | None, speedup: float, blocks: int
 ) -> str:
     """The verdict in a sentence."""
-    best = decision.candidate
-    match decision.outcome:
-        case Outcome.use if best:
-            return f"Use {best.label}: {change(best.comparison)} than {in_use}"
-        case Outcome.keep:
+    match decision:
+        case Outcome.use, TimedCandidate() as best:
+            return f"Use {best.variant}: {_change(best)} than {in_use}"
+        case Outcome.keep, best:
             already = f" ({in_use} dispatches to {chosen})" if chosen else ""
             words = f"Keep {in_use}{already}: no other variant is {speedup:.2f}x as fast"
-            if best and best.standing is Standing.short and best.comparison.low > 1:
-                return f"{words}; {best.label} is {change(best.comparison)}"
+            if best and best.standing is Standing.short and best.low > 1:
+                return f"{words}; {best.variant} is {_change(best)}"
             return words
-        case Outcome.invalid:
+        case Outcome.invalid, _:
             return "Invalid measurement: throttling, or different SM clocks"
-    best_words = f", {best.label} looks best" if best else ""
+    best_words = f", {decision[1].variant} looks best" if decision[1] else ""
     if blocks >= LOOKS[-1]:
         return f"Undecided{best_words}: too much scatter between {blocks} blocks"
     return f"Undecided{best_words}: give a longer --budget"
 
 
+def _change(candidate: TimedCandidate) -> str:
+    return times_as_fast(candidate.speedup, candidate.low, candidate.high)
+
+
 def optimize_document(optimum: Optimum) -> doc.Document:
     """The verdict first, then every variant."""
-    file, in_use = optimum.file, optimum.in_use
+    file, timed = optimum.file, optimum.timed
     work = (file.target.work.what if file.target.work else "") or ""
     times = f"{_seconds(file.seconds)} of {_seconds(file.budget)}, {file.blocks} blocks"
-    rows = [(in_use.label, latency_words(in_use), "in use", "")]
-    differ = False
-    for candidate in optimum.candidates:
-        other, comparison = candidate.pair.b, candidate.comparison
-        standing = _STANDING[candidate.standing]
-        rows.append((candidate.label, latency_words(other), change(comparison), standing))
-        ratio = in_use.summary.median / other.summary.median
-        differ = differ or abs(ratio / comparison.speedup - 1) > _VISIBLE
+    rows = [(file.in_use, latency_words(timed[file.in_use]), "in use", "")]
+    rows += [
+        (each.variant, latency_words(timed[each.variant]), _change(each), _STANDING[each.standing])
+        for each in file.candidates
+    ]
     note = "Ratios: geometric mean over interleaved blocks; medians: over all samples"
     title = f"Variants (target speedup {file.target_speedup:.2f}x)"
-    columns = ("Variant", "Median", f"vs {in_use.label}", "")
+    columns = ("Variant", "Median", f"vs {file.in_use}", "")
     blocks: list[doc.Block] = [
         doc.Heading(f"{file.target.name}  {work}", 1),
         doc.Lines((file.verdict, *([f"  {file.setting}"] if file.setting else []))),
-        doc.Table(title, columns, tuple(rows), note if differ else "", words=1),
+        doc.Table(title, columns, tuple(rows), note, words=1),
         *([doc.Lines((), gap=True)] if file.left_out else []),
         *(doc.Note(f"{name}: {why}") for name, why in file.left_out.items()),
         doc.Lines((f"Time    {times}",), gap=True),
@@ -316,81 +274,62 @@ def _sides(opened: Opened, name: str) -> tuple[Session, list[Session]]:
     return next(series for series in opened.series if series.variant == name), others
 
 
-class _Search:
-    """Interleaved blocks with several looks; variants below the target speedup are dropped."""
+def _searched(
+    ours: Session,
+    others: Sequence[Session],
+    plan: TimingPlan,
+    speedup: float,
+    until: float,
+    tell: Tell,
+) -> tuple[dict[str, Series], list[TimedCandidate]]:
+    """Interleaved blocks with several looks, until every candidate is decided, or the looks or the
+    budget are used up; latencies by variant, and the candidates, the fastest first.
 
-    def __init__(
-        self,
-        ours: Session,
-        others: Sequence[Session],
-        plan: TimingPlan,
-        speedup: float,
-        until: float,
-        tell: Tell,
-    ) -> None:
-        self._ours, self._live, self._plan = ours, list(others), plan
-        self._speedup, self._until, self._tell = speedup, until, tell
-        self._turn = 0
-        # As many samples per block as allow the first look after a third of the budget.
-        sample = sum(series.sample_seconds for series in (ours, *others))
-        left = (until - time.monotonic()) / 3
-        self._samples = max(_FEWEST, min(_MOST, int(left / (LOOKS[0] * sample))))
-        self.candidates: dict[str, Candidate] = {}
-        self.decision = Decision(Outcome.keep, None)
-
-    def run(self) -> None:
-        """Measure until every candidate is decided, or the looks or the budget are used up."""
-        for look in LOOKS:
-            if not self._live or not self._take_blocks(look):
+    Variants that can't reach the target speedup any more, or not be the best, are dropped.
+    """
+    # As many samples per block as allow the first look after a third of the budget.
+    sample = sum(series.sample_seconds for series in (ours, *others))
+    left = (until - time.monotonic()) / 3
+    samples = max(FEWEST_IN_A_BLOCK, min(DEFAULT.samples, int(left / (LOOKS[0] * sample))))
+    turn, live, pairs = 0, list(others), dict[str, Pair]()
+    for look in LOOKS:
+        for index in range(len(ours.blocks), look):
+            if index >= FEWEST_BLOCKS and time.monotonic() >= until:
                 break
-            self._look()
-        if self._live and len(self._ours.blocks) >= _FEWEST_BLOCKS:
-            self._look()
-
-    def timed(self, series: Session) -> Series:
-        """The latency of a series as it is."""
-        return analyze_latency(series.latency(self._plan))
-
-    def _take_blocks(self, until: int) -> bool:
-        """Take blocks up to a number; False where the budget is spent before."""
-        while (index := len(self._ours.blocks)) < until:
-            if index >= _FEWEST_BLOCKS and time.monotonic() >= self._until:
-                return False
-            live = [self._ours, *self._live]
-            for place in order(len(live), index):
-                self._tell("time", f"block {index + 1}, {live[place].label}")
-                live[place].block(self._samples, self._turn)
-                self._turn += 1
-        return True
-
-    def _look(self) -> None:
-        """Compare the live variants; drop those that are decided and not the best."""
-        ours = self.timed(self._ours)
-        known = read_floor(*ours.latency.measured_with)
-        pairs = {label: candidate.pair for label, candidate in self.candidates.items()}
-        pairs |= {
-            pair.b.label: pair
-            for pair in compare_with(
-                ours,
-                [self.timed(series) for series in self._live],
-                thresholds=thresholds_of_looks(),
-                floor=known.within_process if known else None,
-            )
-        }
+            sides = [ours, *live]
+            for place in order(len(sides), index):
+                tell("time", f"block {index + 1}, {sides[place].label}")
+                sides[place].block(samples, turn)
+                turn += 1
+        timed = analyze_latency(ours.latency(plan))
+        known = read_floor(*timed.latency.measured_with)
+        compared = compare_with(
+            timed,
+            [analyze_latency(series.latency(plan)) for series in live],
+            thresholds=thresholds_of_looks(),
+            floor=known.within_process if known else None,
+        )
+        pairs |= {pair.b.label: pair for pair in compared}
         corrected = holm([pair.comparison for pair in pairs.values()])
-        for pair, comparison in zip(pairs.values(), corrected, strict=True):
-            candidate = Candidate(
-                structs.replace(pair, comparison=comparison), standing(comparison, self._speedup)
+        candidates = [
+            row_of(
+                TimedCandidate,
+                comparison,
+                variant=pair.b.label,
+                standing=standing(comparison, speedup),
+                median=pair.b.summary.median,
             )
-            self.candidates[candidate.label] = candidate
-        self.decision = decide(list(self.candidates.values()))
-        if self.decision.outcome is not Outcome.undecided:
-            self._live = []
-        self._live = [series for series in self._live if self._matters(series.label)]
-
-    def _matters(self, label: str) -> bool:
-        """Whether a variant may still reach the target and be the best."""
-        candidate, best = self.candidates[label], self.decision.candidate
-        if candidate.standing is Standing.short:
-            return False
-        return best is None or candidate.comparison.high >= best.comparison.low
+            for pair, comparison in zip(pairs.values(), corrected, strict=True)
+        ]
+        candidates.sort(key=lambda candidate: -candidate.speedup)
+        outcome, best = decide(candidates)
+        least = best.low if best else 0.0
+        open_names = {
+            candidate.variant
+            for candidate in candidates
+            if candidate.standing is not Standing.short and candidate.high >= least
+        }
+        live = [series for series in live if series.label in open_names]
+        if outcome is not Outcome.undecided or not live or len(ours.blocks) < look:
+            break
+    return {timed.label: timed, **{name: pair.b for name, pair in pairs.items()}}, candidates

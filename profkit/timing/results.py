@@ -123,14 +123,6 @@ class Summary(Model, frozen=True):
     independence: Independence
 
 
-class Delta(Model, frozen=True):
-    """Cliff's delta: P(a > b) - P(a < b), its size in words, and the Mann-Whitney p-value."""
-
-    value: float
-    separation: Separation
-    p_value: float
-
-
 class Classic(Model, frozen=True):
     """The classic rule for "B is faster than A", as evidence next to a verdict.
 

@@ -17,6 +17,7 @@ from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import structs
 
 from profkit.core.distributions import median_rank, normal_cdf, normal_quantile, t_quantile
 from profkit.core.errors import BadInput
@@ -55,7 +56,6 @@ _TICK_NEAR = 1 / 8  # 32 ns of wobble on a tick of 1.024 us is 1/32; continuous 
 _TICK_NEARLY_ALL = 0.9  # chosen: one sample in ten may lie off the grid; continuous: one in four
 _TICK_EXACT = 0.5  # chosen: of continuous times hardly any is an exact multiple
 _ROUNDING = 1e-9  # of a sum of shares
-_MOST_EXACT = 8  # samples of the smaller side, where the p-value of different ones is exact
 _REMEMBERED = 512  # runs of samples: a report asks for those of a cell five times
 
 
@@ -438,16 +438,14 @@ def ranks(values: Array) -> Array:
 def mann_whitney(a: Array, b: Array) -> tuple[float, float]:
     """U of `a` (pairs in which it is larger, equal ones by half), and its two-sided p-value.
 
-    Normal with ties and continuity corrected for, exact for few different samples (Mann and Whitney
-    1947, Ann. Math. Stat. 18, 50-60). Shapes (n,) and (m,).
+    Normal, with ties and continuity corrected for (Mann and Whitney 1947, Ann. Math. Stat. 18,
+    50-60). Shapes (n,) and (m,).
     """
     n, m = a.size, b.size
     both = np.concatenate([a, b])
     u = float(ranks(both)[:n].sum()) - n * (n + 1) / 2
     larger = max(u, n * m - u)
     _, counts = np.unique(both, return_counts=True)
-    if counts.max() == 1 and min(n, m) <= _MOST_EXACT:
-        return u, min(1.0, 2 * _exact_tail(int(larger), n, m))
     ties = float((counts.astype(float) ** 3 - counts).sum())
     variance = n * m / 12 * ((n + m + 1) - ties / ((n + m) * (n + m - 1)))
     if variance <= 0:  # all are equal
@@ -456,53 +454,25 @@ def mann_whitney(a: Array, b: Array) -> tuple[float, float]:
     return u, min(1.0, 2 * normal_cdf(-z))
 
 
-def _exact_tail(u: int, n: int, m: int) -> float:
-    """P(U >= u) where all orders of n and m different samples are equally likely.
-
-    The number of orders by U is a Gaussian binomial coefficient: the product of
-    (1 - q^(m + i)) / (1 - q^i) for i from 1 to n.
-    """
-    few, many = sorted((n, m))
-    below = n * m - u  # P(U >= u) = P(U <= n m - u), in integers of any size
-    orders = np.zeros(below + 1, dtype=object)
-    orders[0] = 1
-    for i in range(1, few + 1):
-        if many + i <= below:
-            orders[many + i :] = orders[many + i :] - orders[: below + 1 - many - i]
-        for start in range(min(i, below + 1)):
-            orders[start::i] = np.cumsum(orders[start::i])
-    return int(orders.sum()) / math.comb(n + m, n)
-
-
-def cliffs_delta(a: npt.ArrayLike, b: npt.ArrayLike) -> results.Delta:
-    """Cliff's delta of two samples: 2 U / (n m) - 1 (Cliff 1993).
-
-    Positive where `a` is larger. It measures separation, not effect size: at 1 every sample of `a`
-    is slower, by however little. `a` has shape (n,), `b` (m,): s. Raises BadInput as `summarize`
-    does.
-    """
-    first, second = checked(a), checked(b)
-    u, p_value = mann_whitney(first, second)
-    value = 2 * u / (first.size * second.size) - 1
-    return results.Delta(
-        value, list(results.Separation)[bisect_right(_SEPARATED, abs(value))], p_value
-    )
-
-
 def classic(a: npt.ArrayLike, b: npt.ArrayLike, tick: float | None = None) -> results.Classic:
     """The classic rule for "B is faster than A", over all launches of both sides.
 
-    `a` has shape (n,), `b` (m,): s, each in the order taken; `tick` as in `summarize`. Raises
-    BadInput as `summarize` does.
+    `a` has shape (n,), `b` (m,): s, each in the order taken; `tick` as in `summarize`. Cliff's delta
+    is 2 U / (n m) - 1 (Cliff 1993), positive where `a` is larger. It measures separation, not effect
+    size: at 1 every sample of `a` is slower, by however little. Raises BadInput as `summarize` does.
     """
     before, after = summarize(a, tick), summarize(b, tick)
-    delta = cliffs_delta(a, b)
-    apart = intervals_apart(before.interval, after.interval)
-    speedup = before.median / after.median
-    claimable = (
-        apart is True and abs(delta.value) >= CLAIMABLE_DELTA and speedup >= CLAIMABLE_SPEEDUP
+    u, p_value = mann_whitney(checked(a), checked(b))
+    delta = 2 * u / (before.n * after.n) - 1
+    evidence = results.Classic(
+        delta=delta,
+        separation=list(results.Separation)[bisect_right(_SEPARATED, abs(delta))],
+        p_value=p_value,
+        apart=intervals_apart(before.interval, after.interval),
+        speedup=before.median / after.median,
+        claimable=False,
     )
-    return results.Classic(delta.value, delta.separation, delta.p_value, apart, speedup, claimable)
+    return structs.replace(evidence, claimable=not unmet_criteria(evidence))
 
 
 def unmet_criteria(classic: results.Classic) -> tuple[str, ...]:

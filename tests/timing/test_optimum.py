@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from profkit.timing.latency_format import Pair
+from profkit.core.typed_file import row_of
 from profkit.timing.optimum import (
     LOOKS,
-    Candidate,
     Outcome,
     Standing,
+    TimedCandidate,
     decide,
     standing,
     thresholds_of_looks,
@@ -31,9 +30,9 @@ def against(speedup: float, scatter: float = 0.002, blocks: int = 8) -> Comparis
     return compare(a, b, thresholds=thresholds_of_looks())
 
 
-def candidate(label: str, comparison: Comparison, target: float = 1.10) -> Candidate:
-    pair = SimpleNamespace(b=SimpleNamespace(label=label), comparison=comparison)
-    return Candidate(cast("Pair", pair), standing(comparison, target))
+def candidate(label: str, comparison: Comparison, target: float = 1.10) -> TimedCandidate:
+    reached = standing(comparison, target)
+    return row_of(TimedCandidate, comparison, variant=label, standing=reached, median=50e-6)
 
 
 @pytest.mark.parametrize(
@@ -53,34 +52,34 @@ def test_a_variant_reaches_the_target_or_falls_short_or_is_open(
 
 
 def test_the_fastest_that_reaches_is_used() -> None:
-    found = decide([candidate("a", against(1.2)), candidate("b", against(1.4))])
-    assert found.outcome is Outcome.use
-    assert found.candidate is not None
-    assert found.candidate.label == "b"
+    outcome, best = decide([candidate("b", against(1.4)), candidate("a", against(1.2))])
+    assert outcome is Outcome.use
+    assert best is not None
+    assert best.variant == "b"
 
 
 def test_nothing_that_reaches_is_a_result() -> None:
-    kept = decide([candidate("a", against(1.05)), candidate("b", against(0.7))])
-    assert kept.outcome is Outcome.keep
-    assert kept.candidate is not None
-    assert kept.candidate.label == "a"
-    assert decide([candidate("b", against(0.7))]).candidate is None
-    assert decide([]).outcome is Outcome.keep
+    outcome, best = decide([candidate("a", against(1.05)), candidate("b", against(0.7))])
+    assert outcome is Outcome.keep
+    assert best is not None
+    assert best.variant == "a"
+    assert decide([candidate("b", against(0.7))])[1] is None
+    assert decide([]) == (Outcome.keep, None)
 
 
 def test_what_is_open_and_may_be_faster_leaves_it_undecided() -> None:
     wild = against(1.5, scatter=0.5, blocks=6)
     rival = candidate("wild", replace(wild, speedup=1.5, low=0.5, high=4.0))
-    assert decide([candidate("a", against(1.2)), rival]).outcome is Outcome.undecided
+    assert decide([rival, candidate("a", against(1.2))])[0] is Outcome.undecided
     slow = candidate("slow", replace(wild, speedup=1.1, low=0.5, high=4.0))
-    assert decide([candidate("a", against(1.2)), slow]).outcome is Outcome.use
-    assert decide([slow]).outcome is Outcome.undecided
+    assert decide([candidate("a", against(1.2)), slow])[0] is Outcome.use
+    assert decide([slow])[0] is Outcome.undecided
 
 
 def test_an_environment_that_moved_decides_nothing() -> None:
     moved = candidate("a", replace(against(1.4), verdict=Verdict.INVALID))
     assert moved.standing is Standing.invalid
-    assert decide([moved]).outcome is Outcome.invalid
+    assert decide([moved])[0] is Outcome.invalid
 
 
 def test_levels_are_shared_among_the_looks() -> None:

@@ -165,7 +165,7 @@ def test_whatever_is_read_can_be_shown_and_compared(
         ("time", "--from", odd, "--compare", "a,b", "--preset", "strict"),
         ("time", "--from", odd, "--format", "json"),
         ("time", "--from", odd, "--format", "markdown"),
-        ("compare", odd, whole, "--floor", "1%", "--force-compare"),
+        ("compare", odd, whole, "--floor", "1%"),
         ("compare", whole, odd, "--format", "json"),
     ):
         done = profkit_cli(*words)

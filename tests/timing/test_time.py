@@ -423,16 +423,13 @@ def test_two_saved_runs_allow_no_verdict_without_a_floor(tmp_path: Path) -> None
     assert "SAME" in too_close.stdout
 
 
-def test_runs_measured_differently_are_incomparable_unless_forced(tmp_path: Path) -> None:
+def test_runs_measured_differently_are_incomparable(tmp_path: Path) -> None:
     a = saved(tmp_path, "a.json", 1.0)
     b = saved(tmp_path, "b.json", 0.9, cache="warm")
     done = run(tmp_path, "compare", a, b, "--floor", "1%")
     assert done.returncode == 3
     assert "cache: cold vs warm" in done.stdout
     assert "INCOMPARABLE" in done.stdout
-    forced = run(tmp_path, "compare", a, b, "--floor", "1%", "--force-compare")
-    assert forced.returncode == 0
-    assert "IMPROVED (forced, no confidence level)" in " ".join(forced.stdout.split())
 
 
 def throttled(
@@ -674,10 +671,9 @@ def test_two_gpus_and_a_few_samples_allow_no_verdict(
         assert done.exit_code == 3
         assert f"measured differently: {words}" in done.stdout
         assert "INCOMPARABLE" in done.stdout
-        assert profkit_cli("compare", a, b, "--floor", "1%", "--force-compare").exit_code == 0
     few = [{"turn": 0, "samples": [4e-5 + 1e-8 * at for at in range(6)]}]
     b = saved(tmp_path, "b.json", 0.9, blocks=few)
-    done = profkit_cli("compare", a, b, "--floor", "1%", "--force-compare")
+    done = profkit_cli("compare", a, b, "--floor", "1%")
     assert done.exit_code == 3
     assert "6 samples on a side: too few for a verdict" in done.stdout
     told = profkit_cli("compare", a, b, "--floor", "1%", "--format", "json")
