@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from msgspec import structs
 
 from profkit.calibration.ceilings import LABELS, CeilingFile, ceiling, cross_checked
 from profkit.calibration.loads.answers import Loads, Located
 from profkit.capture.gpu import VISIBLE, select
-from profkit.core.errors import EnvironmentProblem, UsageError
+from profkit.core.errors import EnvironmentProblem
 from profkit.core.fingerprint import Device
 from profkit.core.lock import gpu_lock
 from profkit.core.timestamp import timestamp
@@ -24,27 +23,8 @@ _WORKER = "profkit.calibration.loads.worker"
 Tell = Callable[[str, str], None]
 
 
-def roofs_named(words: str | None) -> tuple[str, ...]:
-    """Roofs by names with commas between, all for None, in the order in which they are measured.
-
-    A name stands for those that begin with it too: `tensor` for all of the tensor cores. Raises
-    UsageError for one that there is not.
-    """
-    if words is None:
-        return tuple(LABELS)
-    chosen_names: set[str] = set()
-    for word in filter(None, re.split(r"[,\s]+", words)):
-        names = {name for name in LABELS if name == word or name.startswith(f"{word}_")}
-        if not names:
-            raise UsageError(f"--only {word!r} is not a ceiling", f"use {', '.join(LABELS)}")
-        chosen_names |= {word} if word in LABELS else names
-    if not chosen_names:
-        raise UsageError("--only names no ceiling", f"use {', '.join(LABELS)}")
-    return tuple(name for name in LABELS if name in chosen_names)
-
-
-def measure_ceilings(names: Sequence[str], gpu: int | None, tell: Tell) -> CeilingFile:
-    """Measure roofs, alone on the GPU as far as profkit can tell; `tell` gets (stage, what).
+def measure_ceilings(gpu: int | None, tell: Tell) -> CeilingFile:
+    """Measure all roofs, alone on the GPU as far as profkit can tell; `tell` gets (stage, what).
 
     Raises EnvironmentProblem without a GPU or torch, and where none of the roofs can be measured;
     TargetFailed where a load computes something wrong.
@@ -60,11 +40,11 @@ def measure_ceilings(names: Sequence[str], gpu: int | None, tell: Tell) -> Ceili
         with worker("the measurement", environment=environment, module=_WORKER) as turn:
             opened = turn.ask("open", Located, seed=SEED)
             answers = {}
-            for number, name in enumerate(names, start=1):
-                tell("measure", f"{number} of {len(names)}, {LABELS[name]}")
+            for number, (name, label) in enumerate(LABELS.items(), start=1):
+                tell("measure", f"{number} of {len(LABELS)}, {label}")
                 answers[name] = turn.ask("measure", Loads, name=name)
     left_out = {name: answer.left_out for name, answer in answers.items() if answer.left_out}
-    if len(left_out) == len(names):
+    if len(left_out) == len(LABELS):
         reasons = "; ".join(dict.fromkeys(left_out.values()))
         raise EnvironmentProblem(
             f"no ceiling can be measured here: {reasons}", "see `profkit doctor`"

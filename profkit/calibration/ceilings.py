@@ -15,7 +15,7 @@ from msgspec import Meta, field, structs
 from profkit.calibration.loads.answers import Measured
 from profkit.capture.gpu import Moment
 from profkit.core import typed_file
-from profkit.core.errors import BadInput, EnvironmentProblem
+from profkit.core.errors import EnvironmentProblem
 from profkit.core.file_name import file_name
 from profkit.core.fingerprint import Device, Fingerprint
 from profkit.core.state_folder import read_state, state_folder, write_state
@@ -268,13 +268,12 @@ def ceilings_json(ceilings: CeilingFile) -> str:
 def keep_ceilings(ceilings: CeilingFile) -> Path:
     """Save roofs for later plots of reports from this GPU; their file.
 
-    One that has a `problem` is not saved. Roofs of this GPU saved before stay where these lack them
-    and the GPU's settings are the same. Raises EnvironmentProblem where nothing can be written.
+    One that has a `problem` is not saved. Raises EnvironmentProblem where nothing can be written.
     """
     sound = tuple(row for row in ceilings.ceilings if not row.problem)
     name = file_name(ceilings.gpu.uuid or ceilings.gpu.name or "")
     path = state_folder("ceilings") / f"{name}.json"
-    write_state(path, ceilings_json(_merged(structs.replace(ceilings, ceilings=sound), path)))
+    write_state(path, ceilings_json(structs.replace(ceilings, ceilings=sound)))
     return path
 
 
@@ -299,29 +298,11 @@ def find_ceilings(gpu: Device) -> CeilingFile:
     )
 
 
-def _merged(ceilings: CeilingFile, path: Path) -> CeilingFile:
-    """These roofs, and those of the file that these lack."""
-    try:
-        before = read_ceilings(path)
-    except BadInput:
-        return ceilings
-    if unfit(before, ceilings.device):
-        return ceilings
-    stay = {name: row for name, row in before.rates.items() if name not in ceilings.left_out}
-    rows = {**stay, **ceilings.rates}
-    reasons = {**before.left_out, **ceilings.left_out}
-    return structs.replace(
-        ceilings,
-        ceilings=tuple(rows[name] for name in LABELS if name in rows),
-        left_out={name: reason for name, reason in reasons.items() if name not in rows},
-    )
-
-
 def ceilings_document(ceilings: CeilingFile, path: Path | None) -> doc.Document:
     """The roofs with their caveats; `path` is the file that they are saved in."""
     title = f"{ceilings.gpu.name or ''}: measured ceilings"
     methods = tuple(doc.Row(row.label, row.method) for row in ceilings.ceilings)
-    notes = warnings(ceilings)
+    notes = tuple(warnings(ceilings))
     last = (f"Time  {ceilings.seconds:.1f} s", *([f"Saved {path}"] if path else []))
     blocks: tuple[doc.Block, ...] = (
         doc.Heading(title, 1),
@@ -336,12 +317,8 @@ def ceilings_document(ceilings: CeilingFile, path: Path | None) -> doc.Document:
     return doc.Document(title, blocks)
 
 
-def warnings(ceilings: CeilingFile) -> tuple[str, ...]:
+def warnings(ceilings: CeilingFile) -> Iterator[str]:
     """Caveats of the ceilings, and those that could not be measured."""
-    return tuple(_warnings(ceilings))
-
-
-def _warnings(ceilings: CeilingFile) -> Iterator[str]:
     for row in ceilings.ceilings:
         if row.problem:
             yield f"{row.label}: impossible, {row.problem}"

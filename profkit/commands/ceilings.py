@@ -11,7 +11,6 @@ from profkit.ui.progress import stage_progress
 
 def ceilings(
     gpu: Number | None = None,
-    only: str | None = None,
     file: Path | None = None,
     force: bool = False,
     format: TextFormat | None = None,
@@ -23,21 +22,17 @@ def ceilings(
     It takes up to a minute. `profkit roofline --peaks measured` uses the rates of bursts.
 
     Options:
-      only (NAME,...): Only these ceilings: dram, l2, fp32, tensor_fp16, ...; tensor: all tensor
-        ones.
       format: Output format (default: terminal; json with --output)
 
     Examples:
       profkit ceilings
-      profkit ceilings --only dram,tensor_fp16 --format json
       profkit ceilings --gpu 1 -o ceilings.json
     """
-    from profkit.calibration.ceiling_measurement import measure_ceilings, roofs_named
+    from profkit.calibration.ceiling_measurement import measure_ceilings
     from profkit.calibration.ceilings import ceilings_document, keep_ceilings
 
-    names = roofs_named(only)
     with interruptible(), stage_progress() as tell:
-        measured = measure_ceilings(names, gpu, tell)
+        measured = measure_ceilings(gpu, tell)
     saved = kept(lambda: keep_ceilings(measured))
     output = Output(format or ("json" if file else "terminal"), file, force)
     output.show(measured, lambda: ceilings_document(measured, saved))

@@ -14,7 +14,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
 
-from profkit.calibration.ceiling_measurement import roofs_named
 from profkit.calibration.ceilings import (
     LABELS,
     CeilingFile,
@@ -32,7 +31,7 @@ from profkit.calibration.loads import counts
 from profkit.calibration.loads.answers import Measured
 from profkit.calibration.loads.counts import Machine
 from profkit.capture.gpu import Moment
-from profkit.core.errors import BadInput, EnvironmentProblem, UsageError
+from profkit.core.errors import BadInput, EnvironmentProblem
 from profkit.core.fingerprint import Device, Fingerprint
 from profkit.hardware.gpus import Datasheet, find_datasheet
 from profkit.ui.markdown import document_markdown
@@ -190,20 +189,6 @@ def test_without_nvml_and_datasheet_nothing_is_made_up() -> None:
     assert one.problem == ""
 
 
-# ---- Names
-
-
-def test_roofs_are_named_alone_or_by_kind() -> None:
-    assert roofs_named(None) == tuple(LABELS)
-    assert roofs_named("l2, dram") == ("dram", "l2")
-    assert roofs_named("tensor_fp16") == ("tensor_fp16",)
-    assert set(roofs_named("tensor")) == {name for name in LABELS if name.startswith("tensor")}
-    with pytest.raises(UsageError, match="'gddr' is not a ceiling; use dram"):
-        roofs_named("dram,gddr")
-    with pytest.raises(UsageError, match="names no ceiling"):
-        roofs_named(",")
-
-
 # ---- Files
 
 
@@ -318,16 +303,6 @@ def test_roofs_under_other_settings_are_stale() -> None:
         find_ceilings(structs.replace(DEVICE, power_limit=500.0))
 
 
-def test_some_measured_again_leave_the_others() -> None:
-    keep_ceilings(measured("dram", "l2", rate=4e12))
-    keep_ceilings(measured("l2", rate=7e12))
-    kept = find_ceilings(DEVICE)
-    assert [round(one.rate / 1e12) for one in kept.rates.values()] == [4, 7]
-    slower = structs.replace(DEVICE, power_limit=500.0)
-    keep_ceilings(measured("l2", device=slower))
-    assert set(find_ceilings(ANY_H200).rates) == {"l2"}
-
-
 def test_impossible_roofs_are_not_kept() -> None:
     whole = measured("dram", "l2")
     bad = structs.replace(whole.rates["l2"], problem="no faster than DRAM")
@@ -384,7 +359,7 @@ def test_what_speaks_against_roofs_is_shown() -> None:
     hot = ("hardware thermal slowdown",)
     bad = structs.replace(whole.ceilings[0], problem="hits", steady=5e12, steady_throttled_by=hot)
     whole = structs.replace(whole, ceilings=(bad, whole.ceilings[1]))
-    assert warnings(whole) == (
+    assert tuple(warnings(whole)) == (
         "DRAM copy: impossible, hits",
         "DRAM copy: SM clock throttled (hardware thermal slowdown)",
         "DRAM copy: bursts slower than the steady load, the SM clock rose late",

@@ -7,14 +7,13 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 
 import jsonschema
 import pytest
 from typer.testing import Result
 
-from profkit.calibration.ceilings import find_ceilings
+from profkit.calibration.ceilings import LABELS, find_ceilings
 from profkit.core.fingerprint import Device
 from tests.conftest import ROOT
 
@@ -32,7 +31,7 @@ def run(folder: Path, *arguments: str | Path, **environment: str) -> tuple[int, 
 
 def test_without_a_gpu_it_says_so_in_one_line(tmp_path: Path) -> None:
     output = tmp_path / "ceilings.json"
-    status, out, told = run(tmp_path, "--only", "dram", "-o", output)
+    status, out, told = run(tmp_path, "-o", output)
     assert status == 4
     assert out == ""
     assert not output.exists()
@@ -46,7 +45,6 @@ def test_without_a_gpu_it_says_so_in_one_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--only", "gddr"), "--only 'gddr' is not a ceiling; use dram, dram_read, l2, fp32"),
         (("--format", "html"), "'html' is not one of"),
         (("--gpu", "-1"), "greater than or equal to 0"),
     ],
@@ -84,14 +82,20 @@ def made_h200(
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.setenv("PROFKIT_LOCK_DIR", str(tmp_path))
-    return partial(profkit_cli, "ceilings")
+
+    def measure(*names: str, output: Path | None = None) -> Result:
+        known = {name: label for name, label in LABELS.items() if name in names}
+        monkeypatch.setattr("profkit.calibration.ceiling_measurement.LABELS", known)
+        return profkit_cli("ceilings", *(["-o", output] if output else []))
+
+    return measure
 
 
 def test_what_was_measured_is_written_and_kept(
     tmp_path: Path, made_h200: Callable[..., Result]
 ) -> None:
     output = tmp_path / "ceilings.json"
-    done = made_h200("--only", "dram,l2,fp32,tensor_fp16,tensor_fp8", "-o", output)
+    done = made_h200("dram", "l2", "fp32", "tensor_fp16", "tensor_fp8", output=output)
     assert done.exit_code == 0, done.stderr
     assert done.stdout == ""
     told = json.loads(output.read_text(encoding="utf-8"))
@@ -114,12 +118,12 @@ def test_what_was_measured_is_written_and_kept(
 
 
 def test_a_load_with_a_wrong_result_ends_it(made_h200: Callable[..., Result]) -> None:
-    done = made_h200("--only", "dram,fp64")
+    done = made_h200("dram", "fp64")
     assert done.exit_code == 6
     assert "wrong result from multiply_add.cu; no rate of it can be believed" in done.stderr
 
 
 def test_where_no_roof_can_be_measured_it_says_why(made_h200: Callable[..., Result]) -> None:
-    done = made_h200("--only", "tensor_fp8,tensor_int8")
+    done = made_h200("tensor_fp8", "tensor_int8")
     assert done.exit_code == 4
     assert "no ceiling can be measured here: its tensor cores have no such type;" in done.stderr
