@@ -105,7 +105,7 @@ def precise(array: Any) -> Any:
         return array.detach().to(wide, copy=True).requires_grad_(array.requires_grad)
     if framework(array) == "jax":
         array = np.asarray(array)
-    if framework(array) in {"cupy", "numpy"} and _bound(_dtype(array)) is not None:
+    if framework(array) in {"cupy", "numpy"} and _bound(dtype_of(array)) is not None:
         return array.astype("complex128" if is_complex(array) else "float64")
     return copied(array)
 
@@ -119,7 +119,7 @@ def same_values(value: Any, other: Any) -> bool:
         return len(value) == len(other) and all(map(same_values, value, other))
     if not (framework(value) and framework(value) == framework(other)):
         return value is other
-    alike = hasattr(value, "__dlpack_device__") and _dtype(value) == _dtype(other)
+    alike = hasattr(value, "__dlpack_device__") and dtype_of(value) == dtype_of(other)
     if value is other or not alike or tuple(value.shape) != tuple(other.shape):
         return value is other
     return equal(value, other) and same_values(gradient(value), gradient(other))
@@ -133,8 +133,7 @@ def gradient(array: Any) -> Any:
 def equal(array: Any, other: Any) -> bool:
     """Whether two arrays of one framework hold the same bits, NaN equal to NaN."""
     if framework(array) == "torch":
-        parts, other_parts = ([_bits(part) for part in _strided(each)] for each in (array, other))
-        return all(map(sys.modules["torch"].equal, parts, other_parts))
+        return bool(sys.modules["torch"].equal(_bits(array), _bits(other)))
     if framework(array) in {"cupy", "numpy"}:
         return bool(host(array).tobytes() == host(other).tobytes())
     return True
@@ -152,7 +151,7 @@ def host(array: Any) -> Any:
     kind = framework(array)
     if kind == "torch":
         array = dense(array).cpu()
-        return (array.double() if _dtype(array) == "bfloat16" else array).numpy()
+        return (array.double() if dtype_of(array) == "bfloat16" else array).numpy()
     return array.get() if kind == "cupy" else np.asarray(array)
 
 
@@ -161,7 +160,7 @@ def error_bound(array: Any) -> float:
 
     Raises UsageError for a type whose rounding is not known, as float8.
     """
-    dtype = _dtype(array)
+    dtype = dtype_of(array)
     bound = _bound(dtype)
     if bound is None and not is_whole(array):
         raise UsageError(f"results of {dtype} can't be checked", "return them in float16 or wider")
@@ -170,12 +169,12 @@ def error_bound(array: Any) -> float:
 
 def is_whole(array: Any) -> bool:
     """Whether an array holds whole numbers or truth values."""
-    return _dtype(array).startswith(_WHOLE)
+    return dtype_of(array).startswith(_WHOLE)
 
 
 def is_complex(array: Any) -> bool:
     """Whether an array holds complex numbers."""
-    return _dtype(array) in _PARTS
+    return dtype_of(array) in _PARTS
 
 
 def _bound(dtype: str) -> float | None:
@@ -184,23 +183,7 @@ def _bound(dtype: str) -> float | None:
 
 def dtype_of(array: Any) -> str:
     """The name of an array's type: "float16", ..."""
-    return _dtype(array)
-
-
-def _dtype(array: Any) -> str:
     return str(getattr(array, "dtype", "")).removeprefix("torch.")
-
-
-def _strided(tensor: Any) -> tuple[Any, ...]:
-    """The tensors that make up a sparse one, or itself."""
-    torch, tensor = sys.modules["torch"], tensor.detach()
-    if tensor.layout is torch.sparse_coo:
-        return tensor._indices(), tensor._values()
-    if tensor.layout in {torch.sparse_csr, torch.sparse_bsr}:
-        return tensor.crow_indices(), tensor.col_indices(), tensor.values()
-    if tensor.layout in {torch.sparse_csc, torch.sparse_bsc}:
-        return tensor.ccol_indices(), tensor.row_indices(), tensor.values()
-    return (tensor,)
 
 
 def _bits(array: Any) -> Any:

@@ -171,33 +171,41 @@ def judge_result(name: str, result: Any, truth: Any, *, both_round: bool = False
         for array, right in zip(arrays, rights, strict=False)
     ]
     bound = max(limits, default=0.0)
-    if len(arrays) != len(rights):
-        returned = f"{len(arrays)} arrays" if arrays else f"{type(result).__name__}, no array"
-        reason = f"returned {returned}, the reference {len(rights)}"
-        return Verdict(name, Status.failed, None, bound, reason)
-    result_keys, right_keys = ([keys for keys, _ in keyed_leaves(x)] for x in (result, truth))
-    if len(arrays) > 1 and result_keys != right_keys:
-        reason = f"keys {_joined(result_keys)}, the reference has {_joined(right_keys)}"
+    if reason := _unlike(result, truth):
         return Verdict(name, Status.failed, None, bound, reason)
     worst = 0.0
     for array, right, limit in zip(arrays, rights, limits, strict=True):
-        if tuple(array.shape) != tuple(right.shape):
-            reason = f"shape {tuple(array.shape)}, the reference has {tuple(right.shape)}"
-            return Verdict(name, Status.failed, None, bound, reason)
-        if is_whole(array) and is_whole(right):
-            unequal = int(np.count_nonzero(host(array) != host(right)))
-            if unequal:
-                reason = f"{unequal} of {host(right).size} whole numbers differ"
-                return Verdict(name, Status.failed, None, limit, reason)
-            continue
-        error = _error(array, right)
-        if math.isnan(error):
-            return Verdict(name, Status.failed, None, limit, "values are not finite")
-        if error > limit:
-            reason = f"relative error {error:.1e} is above {limit:.0e} ({dtype_of(array)})"
+        error, reason = _deviation(array, right, limit)
+        if reason:
             return Verdict(name, Status.failed, error, limit, reason)
-        worst = max(worst, error)
+        worst = max(worst, error or 0.0)
     return Verdict(name, Status.passed, worst, bound)
+
+
+def _unlike(result: Any, truth: Any) -> str:
+    """Why arrays can't be compared one by one; empty where they can."""
+    keys, right_keys = ([place for place, _ in keyed_leaves(each)] for each in (result, truth))
+    if len(keys) != len(right_keys):
+        returned = f"{len(keys)} arrays" if keys else f"{type(result).__name__}, no array"
+        return f"returned {returned}, the reference {len(right_keys)}"
+    if len(keys) > 1 and keys != right_keys:
+        return f"keys {_joined(keys)}, the reference has {_joined(right_keys)}"
+    return ""
+
+
+def _deviation(array: Any, right: Any, limit: float) -> tuple[float | None, str]:
+    """The relative error, None without one, and why it fails the check."""
+    if tuple(array.shape) != tuple(right.shape):
+        return None, f"shape {tuple(array.shape)}, the reference has {tuple(right.shape)}"
+    if is_whole(array) and is_whole(right):
+        unequal = int(np.count_nonzero(host(array) != host(right)))
+        words = f"{unequal} of {host(right).size} whole numbers differ"
+        return None, words if unequal else ""
+    error = _error(array, right)
+    if math.isnan(error):
+        return None, "values are not finite"
+    words = f"relative error {error:.1e} is above {limit:.0e} ({dtype_of(array)})"
+    return error, words if error > limit else ""
 
 
 def _error(array: Any, right: Any) -> float:

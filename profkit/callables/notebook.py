@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import argparse
 import ast
 import shlex
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from profkit.callables.calls import invocations, measure_calls
-from profkit.callables.options import options_of
+from profkit.callables.options import Options, options_of
 from profkit.callables.run import Run
 from profkit.core.errors import ProfkitError, UsageError
 from profkit.ui.text import one_line
@@ -17,11 +19,10 @@ if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
 _CELL = "cell"
-_FLAGS = ("ncu",)
 _NUMBERS: Mapping[str, Callable[[str], Any]] = {
     "samples": int, "blocks": int, "seconds": float, "warmup_ms": float, "margin": float,
 }  # fmt: skip
-_NAMES = ("reference", "work", "stream")
+_NAMES = {"reference", "work", "stream"}
 _USAGE = "%%profkit [--ncu] [--reference NAME] [--samples N] [--name NAME] ..."
 
 
@@ -103,38 +104,29 @@ def _returning(body: list[ast.stmt]) -> list[ast.stmt]:
     return body
 
 
+class _Parser(argparse.ArgumentParser):
+    """A parser whose errors are those of profkit."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(message, _USAGE)
+
+
 def _options(shell: InteractiveShell, line: str) -> dict[str, Any]:
     """`--samples 50 --ncu --reference expected` as keywords.
 
     Raises UsageError for an option that is none, one without a value, and an unknown name.
     """
+    parser = _Parser(add_help=False, allow_abbrev=False, argument_default=argparse.SUPPRESS)
+    parser.add_argument("--ncu", nargs="?", const=True)
+    for name in ("name", *(field.name for field in fields(Options) if field.name != "ncu")):
+        parser.add_argument(f"--{name.replace('_', '-')}", type=_NUMBERS.get(name, str))
     try:
-        words, options = iter(shlex.split(line)), dict[str, Any]()
+        options = vars(parser.parse_args(shlex.split(line)))
     except ValueError as error:
         raise UsageError(f"{line}: {error}", "close the quotation marks") from None
-    for word in words:
-        name, _, value = word.removeprefix("--").partition("=")
-        name = name.replace("-", "_")
-        if not word.startswith("--"):
-            raise UsageError(f"{word!r} is not an option", _USAGE)
-        if name in _FLAGS:
-            options[name] = value or True
-            continue
-        value = value or next(words, "")
-        if not value:
-            raise UsageError(f"{word} needs a value", _USAGE)
-        options[name] = _value(shell, name, value)
+    for name in options.keys() & _NAMES:
+        if options[name] not in shell.user_ns:
+            words = f"--{name} {options[name]}: no such name in the notebook"
+            raise UsageError(words, "define it first")
+        options[name] = shell.user_ns[options[name]]
     return options
-
-
-def _value(shell: InteractiveShell, name: str, text: str) -> Any:
-    if name in _NUMBERS:
-        try:
-            return _NUMBERS[name](text)
-        except ValueError:
-            raise UsageError(f"--{name} {text!r} is not a number", _USAGE) from None
-    if name in _NAMES:
-        if text not in shell.user_ns:
-            raise UsageError(f"--{name} {text}: no such name in the notebook", "define it first")
-        return shell.user_ns[text]
-    return text

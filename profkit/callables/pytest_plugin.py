@@ -42,11 +42,12 @@ def profkit_time(request: pytest.FixtureRequest) -> Callable[..., Run]:
     the margin (5% unless `margin=` is given). It is skipped without a baseline:
     `pytest --profkit-save` stores one. Calls of one name in a test are numbered: each has its own.
     """
-    from profkit.callables.baseline import check_call, store_folder
+    from profkit.callables.baseline import check_call
     from profkit.callables.calls import call_name
+    from profkit.history.store import DEFAULT
 
     config = request.config
-    folder = config.getoption("--profkit-store") or store_folder(config.rootpath)
+    folder = config.getoption("--profkit-store") or config.rootpath / DEFAULT
     calls: Counter[str] = Counter()
 
     def time(function: Callable[..., Any], *args: Any, **options: Any) -> Run:

@@ -33,30 +33,20 @@ def record(call: Invocation, options: Options) -> Path:
     passed to another process.
     """
     with tempfile.TemporaryDirectory() as folder:
-        plan = _plan(call, options, Path(folder))
-        script = Path(plan.program[-1])
+        script = Path(folder) / f"{file_name(call.name)}.py"
         content = script.with_suffix(".pickle")
         content.write_bytes(dumped(call))
         text = _PROGRAM.format(
             path=[entry or str(Path.cwd()) for entry in sys.path], file=str(content)
         )
         script.write_text(text, encoding="utf-8")
-        return profile(plan, _silent).folder
-
-
-def _plan(call: Invocation, options: Options, folder: Path) -> Plan:
-    script = folder / f"{file_name(call.name)}.py"
-    sections = _FULL if options.ncu is True else str(options.ncu)
-    return Plan(
-        program=(sys.executable, str(script)),
-        options=ncu.NcuOptions(sections=sections),
-        out=Path(options.out),
-        timeline=False,
-        samples=0,
-        plain=True,
-        marked=True,
-    )
-
-
-def _silent(_stage: str, _detail: str) -> None:
-    return None
+        plan = Plan(
+            program=(sys.executable, str(script)),
+            options=ncu.NcuOptions(sections=_FULL if options.ncu is True else str(options.ncu)),
+            out=Path(options.out),
+            timeline=False,
+            samples=0,
+            plain=True,
+            marked=True,
+        )
+        return profile(plan, lambda _stage, _detail: None).folder

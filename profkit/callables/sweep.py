@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import product
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -22,10 +22,7 @@ COLUMNS: Mapping[str, str] = {
     "high": "upper end of the interval of the median (s)",
     "level": "confidence level of the interval; NaN: within the run, no level",
     "samples": "how many calls, or groups of calls, were timed",
-    "verdict": "of the check against the reference; with `against`, against its time",
-    "speedup": "time of `against` over that of the callable (only with `against`)",
-    "speedup_low": "lower end of its interval (only with `against`)",
-    "speedup_high": "upper end of its interval (only with `against`)",
+    "verdict": "of the check against the reference",
     "timer": "events, graph, cupti, synchronized or wall",
     "gpu": "model; empty on the CPU",
 }
@@ -38,15 +35,13 @@ def sweep(
     /,
     *,
     make_inputs: Callable[..., Any] | None = None,
-    against: Callable[..., Any] | None = None,
     **keywords: Unpack[Keywords],
 ) -> pd.DataFrame:
     """Measure a callable at every point of a grid; a row for each, in `COLUMNS` and the grid's.
 
     `grid` has values by name, the last name changing fastest. A point is passed as keyword
     arguments: to the callable, or to `make_inputs`, which returns its arguments (a tuple, a mapping
-    of keyword arguments, or one). `against` is timed interleaved with it at each point, for a
-    verdict. Other keywords are those of `profkit.profile`, but `ncu`.
+    of keyword arguments, or one). Other keywords are those of `profkit.profile`, but `ncu`.
 
     Raises UsageError for an empty grid and a name that is also a column, EnvironmentProblem without
     pandas, and as `profkit.profile`.
@@ -61,19 +56,12 @@ def sweep(
         raise UsageError("sweep times, and records nothing", "profkit.profile(..., ncu=True)")
     if taken := set(grid) & set(COLUMNS):
         raise UsageError(f"{taken.pop()!r} is a column of the result", "name it otherwise")
-    functions = [each for each in (against, function) if each is not None]
     rows = []
-    for point in _points(grid):
-        args, kwargs = _arguments(make_inputs, point)
-        run = measure_calls(invocations(functions, args, kwargs), options)
-        rows.append(point | _row(run))
-    columns = [name for name in COLUMNS if against is not None or not name.startswith("speedup")]
-    return pd.DataFrame(rows, columns=[*grid, *columns])
-
-
-def _points(grid: Mapping[str, Sequence[Any]]) -> Iterator[dict[str, object]]:
     for values in product(*grid.values()):
-        yield dict(zip(grid, values, strict=True))
+        point = dict(zip(grid, values, strict=True))
+        args, kwargs = _arguments(make_inputs, point)
+        rows.append(point | _row(measure_calls(invocations([function], args, kwargs), options)))
+    return pd.DataFrame(rows, columns=[*grid, *COLUMNS])
 
 
 def _arguments(
@@ -98,9 +86,6 @@ def _row(run: Run) -> dict[str, object]:
     if interval:
         level = math.nan if interval.level is None else interval.level
         row |= {"low": interval.low, "high": interval.high, "level": level}
-    if run.times.pairs:
-        pair = run.comparison.comparison
-        row |= {"speedup": pair.speedup, "speedup_low": pair.low, "speedup_high": pair.high}
     return row | {
         "median": timed.summary.median,
         "samples": timed.summary.n,

@@ -457,9 +457,10 @@ def mann_whitney(a: Array, b: Array) -> tuple[float, float]:
 def classic(a: npt.ArrayLike, b: npt.ArrayLike, tick: float | None = None) -> results.Classic:
     """The classic rule for "B is faster than A", over all launches of both sides.
 
-    `a` has shape (n,), `b` (m,): s, each in the order taken; `tick` as in `summarize`. Cliff's delta
-    is 2 U / (n m) - 1 (Cliff 1993), positive where `a` is larger. It measures separation, not effect
-    size: at 1 every sample of `a` is slower, by however little. Raises BadInput as `summarize` does.
+    `a` has shape (n,), `b` (m,): s, each in the order taken; `tick` as in `summarize`. Cliff's
+    delta is 2 U / (n m) - 1 (Cliff 1993), positive where `a` is larger. It measures separation, not
+    effect size: at 1 every sample of `a` is slower, by however little. Raises BadInput as
+    `summarize` does.
     """
     before, after = summarize(a, tick), summarize(b, tick)
     u, p_value = mann_whitney(checked(a), checked(b))

@@ -62,11 +62,11 @@ def test_an_expression_is_measured_on_a_line(shell: Any) -> None:
 @pytest.mark.parametrize(
     ("cell", "words"),
     [
-        ("%%profkit --sample 3\nx", "no option 'sample'; did you mean samples?"),
-        ("%%profkit --samples\nx", "--samples needs a value"),
-        ("%%profkit --samples many\nx", "--samples 'many' is not a number"),
+        ("%%profkit --sample 3\nx", "unrecognized arguments: --sample 3"),
+        ("%%profkit --samples\nx", "argument --samples: expected one argument"),
+        ("%%profkit --samples many\nx", "argument --samples: invalid int value: 'many'"),
         ("%%profkit --reference nothing\nx", "nothing: no such name in the notebook"),
-        ("%%profkit x\nx", "'x' is not an option"),
+        ("%%profkit x\nx", "unrecognized arguments: x"),
         ("%%profkit\nx +", "line 1: invalid syntax"),
         ("%%profkit\nfrom math import *\nsin(1)", "import * only allowed at module level"),
         ("%%profkit\nawait x", "'await' outside async function"),
