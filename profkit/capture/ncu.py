@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 from msgspec import Struct
@@ -100,50 +101,33 @@ class Progress(Struct, frozen=True):
 
 def command(tool: Tool, options: NcuOptions, report: Path, program: Sequence[str]) -> list[str]:
     """The ncu command line; raises UsageError for a set that is neither a name nor a file."""
-    words = [*_collecting(tool, options, report), "--target-processes", options.target_processes]
-    if not options.in_range and not options.profile_from_start:
-        words += ["--profile-from-start", "off"]
-    return [*words, *_filters(options), *program]
-
-
-def _collecting(tool: Tool, options: NcuOptions, report: Path) -> list[str]:
-    """The words for what is collected, and where it goes."""
-    words = [tool.path, "--force-overwrite", "--export", str(report), *collected(options)]
-    words += ["--clock-control", options.clock_control, "--cache-control", options.cache_control]
-    words += ["--replay-mode", options.replay_mode, "--nvtx"]
-    if options.graph_profiling != "node":  # ncu before 2023.1 does not know the option
-        words += ["--graph-profiling", options.graph_profiling]
-    if not options.in_range:
-        words += ["--import-source", "yes" if options.import_source else "no"]
-    return words
-
-
-def _filters(options: NcuOptions) -> list[str]:
-    """The words that choose launches."""
-    words: list[str] = []
-    if options.kernel:
-        words += ["--kernel-name-base", "demangled"]
-    if options.kernel and options.invocations:
-        numbered = "|".join(map(str, options.invocations))
-        words += ["--kernel-id", f"::regex:{options.kernel}:^({numbered})$"]
-    elif options.kernel:
-        words += ["--kernel-name", f"regex:{options.kernel}"]
-    numbers = {
+    kernel, ranks = options.kernel, options.ranks_in_lockstep
+    numbered = "|".join(map(str, options.invocations))
+    source = "yes" if options.import_source else "no"
+    words: dict[str, str | int | None] = {
+        "--export": str(report),
+        "--clock-control": options.clock_control,
+        "--cache-control": options.cache_control,
+        "--replay-mode": options.replay_mode,
+        # ncu before 2023.1 does not know the option
+        "--graph-profiling": "graph" if options.graph_profiling == "graph" else None,
+        "--import-source": None if options.in_range else source,
+        "--target-processes": options.target_processes,
+        "--profile-from-start": None if options.in_range or options.profile_from_start else "off",
+        "--kernel-name-base": "demangled" if kernel else None,
+        "--kernel-id": f"::regex:{kernel}:^({numbered})$" if kernel and numbered else None,
+        "--kernel-name": f"regex:{kernel}" if kernel and not numbered else None,
         "--launch-skip": options.launch_skip,
         "--launch-count": options.launch_count,
         "--devices": options.device,
+        "--communicator": "shmem" if ranks else None,
+        "--communicator-shmem-num-peers": ranks,
+        "--kill": "yes" if options.kill else None,
+        "--nvtx-include": f"{options.nvtx.rstrip('/')}/" if options.nvtx else None,
     }
-    for option, number in numbers.items():
-        words += [] if number is None else [option, str(number)]
-    if options.ranks_in_lockstep:
-        peers = str(options.ranks_in_lockstep)
-        words += ["--communicator", "shmem", "--communicator-shmem-num-peers", peers]
-        words += ["--lockstep-kernel-launch"]
-    if options.kill:
-        words += ["--kill", "yes"]
-    if options.nvtx:
-        words += ["--nvtx-include", f"{options.nvtx.rstrip('/')}/"]
-    return words
+    pairs = [(option, str(word)) for option, word in words.items() if word is not None]
+    flags = ["--force-overwrite", "--nvtx", *(["--lockstep-kernel-launch"] if ranks else [])]
+    return [tool.path, *flags, *collected(options), *chain.from_iterable(pairs), *program]
 
 
 def collected(options: NcuOptions) -> list[str]:

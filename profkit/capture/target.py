@@ -11,9 +11,8 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from functools import wraps
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NoReturn
 
 from profkit.capture.correctness import (
     BOUNDS,
@@ -47,28 +46,6 @@ INSTALL_TORCH = "pip install torch, or '.[gpu]' in profkit's checkout"
 _LARGEST_SCRIPT = 1 << 20  # bytes, of which each takes Python up to 430 bytes to compile
 
 
-_Declared = TypeVar("_Declared")
-
-
-def _reports_errors(kind: type[_Declared]) -> type[_Declared]:
-    """A declaration whose errors end a script that is run with one line; elsewhere they raise."""
-    initialize = kind.__init__
-
-    @wraps(initialize)
-    def init(self: _Declared, *values: Any, **named: Any) -> None:
-        try:
-            initialize(self, *values, **named)
-        except (TypeError, ValueError) as error:
-            script = sys._getframe(1).f_globals
-            if script["__name__"] != "__main__" or "__file__" not in script:
-                raise
-            _say(f"{Path(script['__file__']).name}: {error}")
-            sys.exit(TargetFailed.exit_code)
-
-    kind.__init__ = init  # type: ignore[assignment, method-assign]
-    return kind
-
-
 class Unsupported(Exception):
     """A variant raises this where it can't run: on this device, for this shape or dtype."""
 
@@ -84,7 +61,6 @@ class Within:
     run: Callable[..., Any]
 
 
-@_reports_errors
 @dataclass(frozen=True)
 class Variant:
     """One way to do a target's work.
@@ -113,7 +89,6 @@ class Variant:
         return self.within.around() if self.within else nullcontext()
 
 
-@_reports_errors
 @dataclass(frozen=True)
 class Target:
     """A piece of work and the variants that do it.
@@ -125,8 +100,7 @@ class Target:
     part that `reference` gives, where all of it would take too long; None: the whole. It raises
     WrongResult (profkit.capture.correctness) where it sees that the rest can't be right.
 
-    Raises ValueError for a name or dtype that can't be used, or variants named alike; in a script
-    that is run, an invalid declaration ends it with one line and exit status 6.
+    Raises ValueError for a name or dtype that can't be used, or variants named alike.
     """
 
     name: str

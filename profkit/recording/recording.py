@@ -82,7 +82,6 @@ _ROOM_WANTED = 256 << 20  # bytes, chosen: a report and a timeline of some hundr
 _CHECK_HALF_FROM = 0.05
 _FAILED_CHECK = 6  # exit code of profkit.core.errors.TargetFailed
 _SAMPLING = 30.0  # seconds a variant: 240 samples of 0.1 s, about what ncu takes for one such call
-_PROGRAMS = (b"#!", b"\x7fELF")  # how scripts and ELF files begin
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _KINDS: Mapping[int, type[ProfkitError]] = {2: UsageError, 4: EnvironmentProblem}
 
@@ -215,13 +214,7 @@ def _not_a_program(word: str) -> ProfkitError:
         return UsageError(f"{word}: not an executable program", remedy)
     if os.access(word, os.X_OK):
         return UsageError(f"{word}: not on the PATH", f"use `-- ./{shlex.quote(word)}`")
-    remedy = "give a target script (.py) or a program"
-    try:
-        with Path(word).open("rb") as file:
-            if file.read(4).startswith(_PROGRAMS):
-                remedy = f"chmod +x {shlex.quote(word)}"
-    except OSError:
-        remedy = "check its permissions"
+    remedy = f"give a target script (.py) or a program; chmod +x {shlex.quote(word)} makes it one"
     return UsageError(f"{word}: not an executable program", remedy)
 
 
