@@ -23,7 +23,7 @@ from profkit.core.errors import BadInput
 from profkit.core.regular_file import read_at
 from profkit.report.framing import COUNTS, MAGIC, REPEAT, ZSTD_MAGIC, Kind, Record, damaged
 from profkit.report.launch_message import MANGLED, LaunchMessage, Metric, integers
-from profkit.report.memory import NamelessFile, available, ensure_room, too_large, try_reading
+from profkit.report.memory import NamelessFile, ensure_room, too_large
 from profkit.report.messages import decode, new, prefixed, text
 
 READER_MISSING = "NVIDIA's reader (ncu-report) is not installed here"
@@ -283,9 +283,7 @@ class Opened:
         blocks = [block({Kind.source: [source]}) for source in sources]  # none may hold two parts
         report = b"".join((MAGIC, prefixed(version), *blocks, block({kind: launches}, names)))
         self._file = NamelessFile(path, lambda file: file.write(report))  # read on when asked
-        if not ensure_room(path, len(report), len(launches)):
-            file = self._file
-            try_reading(path, file.path, [file.descriptor], len(launches), None)
+        ensure_room(path, len(report), len(launches))
         with _damage_of(path):
             context = ncu_report.load_report(self._file.path)
             self._handles = [handle for handles in context for handle in handles]
@@ -321,6 +319,6 @@ def _damage_of(path: Path) -> Iterator[None]:
     try:
         yield
     except MemoryError:
-        raise too_large(path, 1, available()) from None
+        raise too_large(path, 1) from None
     except (RuntimeError, SystemError, ValueError, LookupError, TypeError) as error:
         raise BadInput(f"{path}: the report is damaged ({error})", REPEAT) from error

@@ -1,7 +1,6 @@
-"""Decompression of reports, and the memory that reading them takes.
+"""Files without a name for the vendor's reader, and the memory that it takes.
 
-The vendor's reader keeps every launch it has opened, and ends the process when memory runs out, so
-that a report that may be too large is read in a separate process first.
+It keeps every launch it has opened, and ends the process when memory runs out.
 """
 
 from __future__ import annotations
@@ -9,12 +8,9 @@ from __future__ import annotations
 import math
 import os
 import shutil
-import signal
-import subprocess
-import sys
 import tempfile
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
@@ -22,29 +18,29 @@ from typing import BinaryIO
 
 from profkit.core.errors import BadInput, EnvironmentProblem
 
-Progress = Callable[[int, int], None]
-
 _MOST_FOR_A_BYTE = 25
 """Bytes of memory that a byte of a plain report takes, at most: 4 to 20 were measured on reports of
 1 to 14 launches."""
-_FIXED = 600e6
-"""Bytes for everything else: the reader's own tables take 125 MB, numerical and plotting libraries
-with their threads 400 MB of address space."""
-_SHARE_TO_TRY = 0.8
-"""Share of the available memory for the trial; the rest is for processing the report."""
+_FIXED = 150e6
+"""Bytes for the reader's own tables, which take 125 MB."""
 _DESCRIPTORS = Path("/proc/self/fd")
 _CGROUPS = Path("/sys/fs/cgroup")
-_FILES = {
-    "": (_CGROUPS, "memory.max", "memory.current"),
-    "memory": (_CGROUPS / "memory", "memory.limit_in_bytes", "memory.usage_in_bytes"),
-}
-"""By the controllers of a control group: where it is, and its files of the limit and the usage."""
 
 
-def available() -> float:
-    """Bytes of memory that this process may still take; infinity where nothing limits it."""
-    machine = _proc_bytes("meminfo", "MemAvailable")
-    return min(math.inf if machine is None else machine, _address_limit(), *_group_limits())
+def ensure_room(path: Path, size: int, launches: int) -> None:
+    """Raise BadInput where memory may not suffice for the vendor's reader to open `size` bytes."""
+    room = min(_proc_bytes("meminfo", "MemAvailable", math.inf), _address_limit(), *_group_limits())
+    if size * _MOST_FOR_A_BYTE + _FIXED > room:
+        raise too_large(path, launches)
+
+
+def too_large(path: Path, launches: int) -> BadInput:
+    """The failure of a report that memory does not suffice for."""
+    count = "1 launch" if launches == 1 else f"{launches:,} launches"
+    return BadInput(
+        f"{path}: reading its {count} takes more than the available memory",
+        "use a machine with more memory, or record fewer launches (ncu --launch-count)",
+    )
 
 
 def _address_limit() -> float:
@@ -54,89 +50,14 @@ def _address_limit() -> float:
     except ImportError:
         return math.inf
     soft, _ = resource.getrlimit(resource.RLIMIT_AS)
-    return math.inf if soft == resource.RLIM_INFINITY else max(0, soft - _address_space())
+    unlimited = soft == resource.RLIM_INFINITY
+    return math.inf if unlimited else soft - _proc_bytes("self/status", "VmSize", 0)
 
 
-def ensure_room(path: Path, size: int, launches: int) -> bool:
-    """Whether memory suffices for a report of `size` bytes beyond doubt; else it has to be tried.
-
-    Raises BadInput where it can't suffice.
-    """
-    room = available()
-    if size > room:
-        raise too_large(path, launches, room)
-    return size * _MOST_FOR_A_BYTE + _FIXED <= room
-
-
-def try_reading(
-    path: Path, file: str, shared: Sequence[int], launches: int, progress: Progress | None
-) -> None:
-    """Read a report by opening `file` in a process of its own, which gets the descriptors `shared`.
-
-    Raises BadInput where that runs out of memory, with a fifth of it left for what follows.
-    """
-    room = available()
-    trial = subprocess.Popen(
-        [sys.executable, "-m", "profkit.report.memory", file, str(int(room * _SHARE_TO_TRY))],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        pass_fds=shared,
-        cwd=Path(__file__).parents[2],
-    )
-    with trial:
-        try:
-            assert trial.stdout is not None
-            done = 0
-            while opened := len(os.read(trial.stdout.fileno(), launches)):
-                done += opened
-                if progress:
-                    progress(done, launches)
-        except BaseException:
-            trial.kill()
-            raise
-    if trial.returncode:
-        raise too_large(path, launches, room)
-
-
-def too_large(path: Path, launches: int, room: float) -> BadInput:
-    """The failure of a report that memory does not suffice for."""
-    count = "1 launch" if launches == 1 else f"{launches:,} launches"
-    return BadInput(
-        f"{path}: reading its {count} takes more than the available memory ({room / 1e9:.1f} GB)",
-        "use a machine with more memory, or record fewer launches (ncu --launch-count)",
-    )
-
-
-def _try(file: str, room: int) -> None:
-    """Open every launch, writing a byte for each; end as memory does where there is none left."""
-    import resource
-
-    import ncu_report
-
-    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # nobody waits any more
-
-    _, hard = resource.getrlimit(resource.RLIMIT_AS)
-    limit = _address_space() + room
-    resource.setrlimit(resource.RLIMIT_AS, (min(limit, hard) if hard >= 0 else limit, hard))
-    try:
-        actions = []
-        for launches in ncu_report.load_report(file):
-            for action in launches:
-                actions.append(action)
-                action.name(ncu_report.IAction.NameBase_FUNCTION)
-                os.write(1, b".")
-    except MemoryError:
-        sys.exit(1)
-    except (RuntimeError, SystemError, ValueError, LookupError, TypeError):
-        return  # whoever reads it next reports the damage
-
-
-def _proc_bytes(place: str, name: str) -> int | None:
-    """Bytes of a line of a file in /proc; None without it."""
-    sizes = (
-        line.split()[1] for line in _lines(Path("/proc", place)) if line.startswith(f"{name}:")
-    )
-    return next((int(size) * 1024 for size in sizes), None)
+def _proc_bytes(place: str, name: str, without: float) -> float:
+    """Bytes of a line of a file in /proc, or what to take without it."""
+    rows = (line.partition(":") for line in _lines(Path("/proc", place)))
+    return next((int(size.split()[0]) * 1024 for label, _, size in rows if label == name), without)
 
 
 def _lines(path: Path) -> list[str]:
@@ -146,32 +67,26 @@ def _lines(path: Path) -> list[str]:
         return []
 
 
-def _address_space() -> int:
-    return _proc_bytes("self/status", "VmSize") or 0
-
-
 def _group_limits() -> Iterator[float]:
-    """What each of the process's control groups leaves (versions 2 and 1)."""
+    """What each of the process's control groups leaves (version 2)."""
     yield math.inf
     for line in _lines(Path("/proc/self/cgroup")):
-        _, controllers, group = line.split(":", 2)
-        if controllers in _FILES:
-            root, limit, usage = _FILES[controllers]
-            place = root / group.lstrip("/")
-            for folder in (place, *place.parents):
-                if folder.is_relative_to(root):
-                    yield _group_limit(folder, limit, usage)
+        number, _, group = line.split(":", 2)
+        place = _CGROUPS / group.lstrip("/")
+        for folder in (place, *place.parents) if number == "0" else ():
+            if folder.is_relative_to(_CGROUPS):
+                yield _group_limit(folder)
 
 
-def _group_limit(folder: Path, limit: str, usage: str) -> float:
+def _group_limit(folder: Path) -> float:
     """What a control group leaves; files that it has cached can be dropped for it."""
     try:
-        most, used = ((folder / name).read_text("ascii").strip() for name in (limit, usage))
-        lines = (folder / "memory.stat").read_text("ascii").splitlines()
-        stat = dict(line.split() for line in lines)
-        cached = int(stat.get("inactive_file", stat.get("total_inactive_file", 0)))
-        return math.inf if most == "max" else max(0, int(most) - int(used) + cached)
-    except (OSError, ValueError):
+        most, used, stat = (
+            _lines(folder / name) for name in ("memory.max", "memory.current", "memory.stat")
+        )
+        cached = int(dict(line.split() for line in stat).get("inactive_file", 0))
+        return int(most[0]) - int(used[0]) + cached
+    except (IndexError, ValueError):  # no limit: "max"
         return math.inf
 
 
@@ -214,7 +129,3 @@ class NamelessFile:
 def _remove(name: str) -> None:
     with suppress(OSError):  # Windows removes no file that the vendor's reader has open
         Path(name).unlink()
-
-
-if __name__ == "__main__":
-    _try(sys.argv[1], int(sys.argv[2]))

@@ -184,8 +184,6 @@ def test_many_launches_are_read_in_little_memory(
 def test_a_report_that_memory_just_suffices_for_is_read(tmp_path: Path) -> None:
     report = tmp_path / "x.ncu-repz"
     repeated("sdpa_s512_flash_two_metrics", 8, report)
-    done = analyze_below(
-        1.2e9, report, tmp_path
-    )  # 600 MB and 25 bytes a byte are more: it is tried
+    done = analyze_below(1.2e9, report, tmp_path)
     assert done.returncode == 0, done.stderr
     assert len(done.stdout.splitlines()) > 1
