@@ -30,15 +30,7 @@ from profkit.report.session import Session, decode
 if TYPE_CHECKING:
     from profkit.core.columns import Column, Mask
 
-_DIVISORS = {
-    "%": 100.0,
-    "ns": 1e9, "nsecond": 1e9, "us": 1e6, "usecond": 1e6, "ms": 1e3, "msecond": 1e3,
-}  # fmt: skip
-_MULTIPLES = {
-    "Kbyte": 1e3, "Mbyte": 1e6, "Gbyte": 1e9, "Tbyte": 1e12,
-    "Kbyte/s": 1e3, "Mbyte/s": 1e6, "Gbyte/s": 1e9, "Tbyte/s": 1e12,
-    "Khz": 1e3, "Mhz": 1e6, "Ghz": 1e9,
-}  # fmt: skip
+_DIVISORS = {"%": 100.0, "ns": 1e9}
 # Some versions of ncu give such a metric the unit of what it is a share of.
 _PERCENTAGE = re.compile(r"\.pct(?:_of_peak_\w+)?$|_pct(?:_occupancy_per_block_size)?$")
 _LONGEST = 1e15  # ns, 12 days, chosen
@@ -166,10 +158,8 @@ def unit_of(name: str) -> str:
 
 
 def to_si(value: float, unit: str) -> float:
-    """A value in ncu's unit as SI: % to a share, ns to s; other units are SI already."""
-    if unit in _DIVISORS:
-        return value / _DIVISORS[unit]
-    return value * _MULTIPLES.get(unit, 1.0)
+    """A value in a unit of `unit_of` as SI: % to a share, ns to s."""
+    return value / _DIVISORS.get(unit, 1.0)
 
 
 Values = dict[int, float]

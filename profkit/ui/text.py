@@ -72,14 +72,14 @@ def cut(text: str, width: int) -> str:
 def number(value: float, unit: str, digits: int = 4) -> str:
     """A value with its unit to four significant digits; `n/a` for NaN.
 
-    Fewer `digits` are for seconds, joules, bytes, FLOP and Hz.
+    Fewer `digits` are for seconds, bytes, FLOP and Hz.
     """
     if math.isnan(value):
         return "n/a"
     match unit:
         case "1":
             return percent(value)
-        case "s" | "J":
+        case "s":
             return _scaled(value, unit, _SMALL, digits)
         case "FLOP/B":
             return f"{_significant(value)} FLOP/B"
@@ -108,16 +108,11 @@ def _factor(value: float, *, precise: bool) -> str:
 
 def seconds_between(low: float, high: float) -> str:
     """An interval of times in one unit, to two digits of its width: `[48.97, 49.25] µs`."""
-    return between(low, high, "s")
-
-
-def between(low: float, high: float, unit: str) -> str:
-    """An interval of seconds or joules in one unit, to two digits of its width."""
     factor, prefix = next((step for step in _SMALL if abs(high) >= step[0] * 0.99995), _SMALL[-1])
     width = (high - low) / factor
     digits = 1 - math.floor(math.log10(width)) if width > 0 else 3
     shown = [f"{end / factor:,.{max(0, min(digits, 6))}f}" for end in (low, high)]
-    return f"[{shown[0]}, {shown[1]}] {prefix}{unit}"
+    return f"[{shown[0]}, {shown[1]}] {prefix}s"
 
 
 def supported_digits(value: float, low: float | None, high: float | None) -> int:

@@ -106,9 +106,8 @@ def test_a_half_precision_claim_is_not_believed_unchecked() -> None:
 
 @pytest.mark.parametrize(
     ("number", "unit", "expected"),
-    [(38.0, "%", 0.38), (69408.0, "ns", 69.408e-6), (5.0, "usecond", 5e-6), (2.0, "Mbyte", 2e6),
-     (7.0, "sector", 7.0)],
-)  # fmt: skip
+    [(38.0, "%", 0.38), (69408.0, "ns", 69.408e-6), (7.0, "", 7.0)],
+)
 def test_units_become_si(number: float, unit: str, expected: float) -> None:
     assert to_si(number, unit) == expected
 

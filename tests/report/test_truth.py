@@ -7,10 +7,22 @@ import math
 import pytest
 
 from profkit.report.catalog import catalog
-from profkit.report.reader import to_si
 from tests.conftest import CAUSAL, FULL, RECORDED, export, h200, needs_reader
 
 FLASH, CUDNN, EFFICIENT = "sdpa_s512_flash", "sdpa_s512_cudnn", "sdpa_s512_efficient"
+
+
+NCU_UNITS = {
+    "%": 1e-2, "ns": 1e-9, "nsecond": 1e-9, "us": 1e-6, "usecond": 1e-6, "ms": 1e-3,
+    "msecond": 1e-3, "Kbyte": 1e3, "Mbyte": 1e6, "Gbyte": 1e9, "Tbyte": 1e12,
+    "Kbyte/s": 1e3, "Mbyte/s": 1e6, "Gbyte/s": 1e9, "Tbyte/s": 1e12,
+    "Khz": 1e3, "Mhz": 1e6, "Ghz": 1e9,
+}  # fmt: skip
+
+
+def to_si(value: float, unit: str) -> float:
+    """A value as ncu prints it, in SI."""
+    return value * NCU_UNITS.get(unit, 1.0)
 
 
 def printed_half_step(text: str) -> float:
