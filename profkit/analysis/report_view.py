@@ -5,31 +5,27 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from msgspec import structs
 
 from profkit.analysis.run_files import TIMELINE
 from profkit.report import overview, panels
 from profkit.report.names import file_name
-from profkit.report.summary import NAME_WIDTH, Group, LaunchSummary, ReportSummary
+from profkit.report.summary import Group, LaunchSummary, ReportSummary
 from profkit.rules import checklist_view
 from profkit.rules import finding_text as words
-from profkit.rules.checklist import SHOWN, WORTH_ACTING, Checklist
+from profkit.rules.checklist import WORTH_ACTING, Checklist
 from profkit.ui import document as doc
 from profkit.ui.html import document_cell
 from profkit.ui.names import told_apart
 from profkit.ui.text import percent, plural
-
-if TYPE_CHECKING:
-    from profkit.rules.finding import Finding
 
 _DISPENSABLE = ("Spread", "Median", "Count", "Headroom", "Grid / block")
 # chosen: with them, the overview fits a screen of 45 lines; the others are counted
 _KERNELS_SHOWN = 5
 _WARNINGS_SHOWN = 1  # chosen: a line or two
 _HEADING_NAME, _NAME_LINES = 90, 3  # chosen: one line, and template kernels in up to three
-_CELL_NAME = 70  # characters, chosen: two columns of numbers fit beside it in a notebook cell
+_CELL_WIDTH = 100  # columns of lines in a notebook's cell, chosen as for a terminal
 _RULES = "Results of ncu's own rules"
 _RULES_NOTE = "local: of a unit's efficiency, not of time"
 
@@ -179,59 +175,10 @@ def _detail(rank: int, group: Group) -> Iterator[doc.Block]:
 
 
 def report_cell(report: ReportSummary, checklist: Checklist) -> str:
-    """The recording, the first findings, and the kernels by share of time, for a notebook."""
-    table, *_ = _kernels(report.groups, checklist, "")
-    assert isinstance(table, doc.Table)
-    place = table.columns.index("Kernel")
-    names = told_apart((row[place] for row in table.rows), _CELL_NAME)
-    rows = tuple((*row[:place], names[row[place]], *row[place + 1 :]) for row in table.rows)
-    return document_cell(
-        [
-            _cell_head(report.path, overview.headline(report)),
-            doc.Facts("", overview.recording(report, with_host=False).rows),
-            *map(doc.Note, report.notes),
-            *_cell_findings(checklist),
-            structs.replace(table, rows=rows),
-        ]
-    )
-
-
-def _cell_head(path: str, headline: str) -> doc.Lines:
-    name = doc.strong(file_name(path, with_host=False))
-    return doc.Lines((doc.styled(name, ": ", headline),))
-
-
-def _cell_findings(checklist: Checklist) -> Iterator[doc.Block]:
-    if not checklist.findings:
-        yield doc.Paragraph(words.summary(checklist))
-        return
-    if proof := checklist.headline:
-        source = f" ({words.proof_source(proof)})"
-        yield doc.Paragraph(doc.styled(doc.strong(words.proof_line(proof)), source))
-    shown = (checklist.major or checklist.rule_items)[:SHOWN]
-    after = [group for group in checklist.causes if group not in shown]
-    more = len(checklist.rule_items) - len(shown) - len(after)
-    rest = f"{plural(more, 'more finding')}: Report.checklist()" if more else ""
-    parts = words.trying(after), rest, words.NOTES if checklist.items else ""
-    note = "; ".join(filter(None, parts))
-    yield from _finding_table([(item.best, item.other_kernels) for item in shown], note)
-
-
-def _finding_table(findings: Sequence[tuple[Finding, str]], note: str) -> Iterator[doc.Table]:
-    """Findings, each with what follows the name of its kernel."""
-    rows = tuple(
-        (
-            str(finding.rank or "-"),
-            f"{words.gain(finding.estimate)}{words.of_chain(finding)}" if finding.estimate else "",
-            finding.title,
-            (finding.group.short_name(NAME_WIDTH) if finding.group else words.TIMELINE) + others,
-            "".join(finding.actions[:1]),
-        )
-        for finding, others in findings
-    )
-    columns = ("#", "Estimated speedup", "Finding", "Kernel", "First action")
-    if rows:
-        yield doc.Table(words.HEADING, columns, rows, note)
+    """The overview for a notebook, without the folder of the report."""
+    name = file_name(report.path, with_host=False)
+    document = overview_document(structs.replace(report, path=name), name, checklist, _CELL_WIDTH)
+    return document_cell(document.blocks)
 
 
 def kernel_cell(launch: LaunchSummary) -> str:
