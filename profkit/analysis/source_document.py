@@ -212,11 +212,11 @@ def _phases(timeline: KernelTimeline, width: int) -> Iterator[doc.Block]:
         (
             track.label + (" *" if track.name == timeline.driver else ""),
             sparkline(track.values, cells, counted=track.unit == _COUNTED),
-            _steady(timeline, track),
+            steady_rate(timeline, track),
             _level(_peak(track), track.unit),
         )
         for track in timeline.tracks
-        if not _idle(track)
+        if not is_idle(track)
     )
     steady = "steady" if timeline.phases else ""
     columns = ("% of peak", _rule(timeline, cells), steady, "highest")
@@ -284,12 +284,13 @@ def _words(timeline: KernelTimeline) -> Iterator[str]:
             f"* phases from {driver.label}: below {half}, half its steady rate, in {below} "
             "of the samples"
         )
-    if idle := ", ".join(track.label for track in timeline.tracks if _idle(track)):
+    if idle := ", ".join(track.label for track in timeline.tracks if is_idle(track)):
         yield f"always below {_IDLE_BELOW:.0%}: {idle}"
     yield from timeline.notes
 
 
-def _idle(track: Track) -> bool:
+def is_idle(track: Track) -> bool:
+    """Whether a track never shows more than noise."""
     return not _peak(track) >= (_IDLE_BELOW if track.unit == "1" else 0)
 
 
@@ -300,7 +301,7 @@ def _peak(track: Track) -> float:
     return float(np.max(known)) if len(known) else math.nan
 
 
-def _steady(timeline: KernelTimeline, track: Track) -> str:
+def steady_rate(timeline: KernelTimeline, track: Track) -> str:
     """The steady rate; none for counts: most intervals of most kernels launch no block."""
     if not timeline.phases or track.unit == _COUNTED:
         return ""

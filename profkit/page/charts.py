@@ -1,13 +1,14 @@
-"""The page's charts: numbers for the browser, and the same numbers as tables."""
+"""The page's charts: numbers for the browser."""
 
 from __future__ import annotations
 
 import math
-import shlex
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from profkit.ui import document as doc
+from profkit.analysis.source_document import is_idle, steady_rate
+from profkit.roofline.roofline_view import rate_unit
+from profkit.roofline.roofs import LEVEL_LABELS
 from profkit.ui.text import literal, number, percent
 
 if TYPE_CHECKING:
@@ -21,9 +22,7 @@ Json = dict[str, object]
 MOST_SAMPLES = 600
 """Samples of a track; of more, means of adjacent ones are drawn. Chosen: about two pixels each."""
 
-_LEVELS = {"dram": "DRAM", "l2": "L2", "l1": "L1"}
 _DIGITS = 5  # significant; chosen: more than a chart of 1000 pixels can show
-_LEAST_VISIBLE = 0.005  # of full scale; chosen: a fifth of a pixel of a track of 38 pixels
 
 
 def roofline_chart(roofline: Roofline, short: Mapping[str, str]) -> Json | None:
@@ -37,7 +36,7 @@ def roofline_chart(roofline: Roofline, short: Mapping[str, str]) -> Json | None:
 
 
 def _roof(roof: Roof) -> Json:
-    unit = "B/s" if roof.is_memory else _rate_unit(roof.key)
+    unit = "B/s" if roof.is_memory else rate_unit(roof.key)
     return {
         "key": roof.key,
         "label": literal(roof.label),
@@ -45,10 +44,6 @@ def _roof(roof: Roof) -> Json:
         "memory": roof.is_memory,
         "text": f"{literal(roof.label)} {number(roof.rate, unit)}",
     }
-
-
-def _rate_unit(key: str) -> str:
-    return "op/s" if "int8" in key else "FLOP/s"
 
 
 def _point(point: Point, roofline: Roofline, short: Mapping[str, str]) -> Json:
@@ -73,17 +68,19 @@ def _point(point: Point, roofline: Roofline, short: Mapping[str, str]) -> Json:
 
 def _facts(point: Point, roofline: Roofline) -> Iterable[tuple[str, str]]:
     """The tooltip of a point: labels and values."""
-    unit = _rate_unit(point.precision)
+    unit = rate_unit(point.precision)
     roof = roofline.roof(point.roof)
     kind = "algorithmic intensity (declared work)"
     if not point.algorithmic:
-        kind = f"arithmetic intensity ({_LEVELS[point.level]} traffic)"
+        kind = f"arithmetic intensity ({LEVEL_LABELS[point.level]} traffic)"
     yield kind, number(point.intensity, "FLOP/B")
     yield "performance", number(point.rate, unit)
     if point.low < point.high:
         low, high = (number(end, unit) for end in (point.low, point.high))
         yield "confidence interval", f"{low} to {high}"
-    yield "share of attainable performance", _attained(point)
+    limit = LEVEL_LABELS.get(point.bound_by or "", "compute")
+    lower = f" (lower roof here: {limit})" if point.bound_by else ""
+    yield "share of attainable performance", f"{percent(point.attained)}{lower}"
     yield "compute roof", literal(roof.label) if roof else literal(point.roof)
     yield ("timed median" if point.timed else "duration under ncu"), number(point.seconds, "s")
     yield "share of the report's GPU time", percent(point.share)
@@ -91,17 +88,10 @@ def _facts(point: Point, roofline: Roofline) -> Iterable[tuple[str, str]]:
         yield "impossible", literal(flag)
 
 
-def _attained(point: Point) -> str:
-    share = percent(point.rate / point.attainable)
-    if not point.bound_by:
-        return share
-    return f"{share} (lower roof here: {_LEVELS.get(point.bound_by, 'compute')})"
-
-
 def levels(roofline: Roofline) -> list[tuple[str, str]]:
     """The memory levels of all points, with their names."""
     used = {point.level for point in roofline.points}
-    return [(level, label) for level, label in _LEVELS.items() if level in used]
+    return [(level, label) for level, label in LEVEL_LABELS.items() if level in used]
 
 
 def precisions(roofline: Roofline) -> list[tuple[str, str]]:
@@ -109,30 +99,6 @@ def precisions(roofline: Roofline) -> list[tuple[str, str]]:
     labels = {roof.key: roof.label for roof in roofline.roofs}
     used = dict.fromkeys(point.precision for point in roofline.points)
     return [(key, labels.get(key, key)) for key in used]
-
-
-def points_table(roofline: Roofline, short: Mapping[str, str]) -> doc.Table:
-    """The points as a table."""
-    labels = {roof.key: roof.label for roof in roofline.roofs}
-    columns = (
-        "Kernel", "Level", "Compute roof", "Intensity", "Performance", "Of attainable", "Time",
-        "Flags",
-    )  # fmt: skip
-    return doc.Table("", columns, tuple(_row(point, short, labels) for point in roofline.points))
-
-
-def _row(point: Point, short: Mapping[str, str], labels: Mapping[str, str]) -> tuple[str, ...]:
-    name = literal(point.name)
-    return (
-        short.get(name, name),
-        "algorithmic" if point.algorithmic else _LEVELS[point.level],
-        literal(labels.get(point.roof, point.roof)),
-        number(point.intensity, "FLOP/B"),
-        number(point.rate, _rate_unit(point.precision)),
-        percent(point.rate / point.attainable),
-        f"{number(point.seconds, 's')} {'timed' if point.timed else 'under ncu'}",
-        literal("; ".join(point.flags)),
-    )
 
 
 def timeline_chart(timeline: KernelTimeline) -> Json:
@@ -169,13 +135,9 @@ def timeline_chart(timeline: KernelTimeline) -> Json:
 
 
 def working(timeline: KernelTimeline) -> list[Track]:
-    """The tracks with visible activity; all tracks where there is none on any."""
-    active = [track for track in timeline.tracks if _highest(track) >= _LEAST_VISIBLE]
+    """The tracks with activity; all tracks where there is none on any."""
+    active = [track for track in timeline.tracks if not is_idle(track)]
     return active or list(timeline.tracks)
-
-
-def _highest(track: Track) -> float:
-    return max((value for value in track.values if not math.isnan(value)), default=0.0)
 
 
 def _samples(track: Track) -> tuple[list[float | None], list[float | None]]:
@@ -193,14 +155,7 @@ def _samples(track: Track) -> tuple[list[float | None], list[float | None]]:
 
 def steady_rates(timeline: KernelTimeline) -> list[tuple[str, str]]:
     """Every track's median over the steady phase."""
-    return [(track.label, _steady(timeline, track)) for track in timeline.tracks]
-
-
-def _steady(timeline: KernelTimeline, track: Track) -> str:
-    value = timeline.steady.get(track.name, math.nan)
-    if math.isnan(value) or track.unit == "1":
-        return percent(value)
-    return f"{value:,.4g}"
+    return [(track.label, steady_rate(timeline, track)) for track in timeline.tracks]
 
 
 def latency_chart(report: LatencyFile) -> Json:
@@ -218,25 +173,6 @@ def _series(timed: Series) -> Json:
         "high": interval.high if interval else None,
         "level": f"{interval.level:.0%}" if interval and interval.level is not None else None,
     }
-
-
-def settling_command(report: LatencyFile) -> str:
-    """The command that times the blocks that verdicts lack; "" where no verdict is open."""
-    from profkit.timing.results import Verdict
-    from profkit.timing.verdict import Reason
-
-    open_pairs = [
-        pair
-        for pair in report.pairs
-        if pair.comparison.verdict is Verdict.INCONCLUSIVE
-        and pair.comparison.reason is not Reason.AT_MARGIN
-    ]
-    if not open_pairs:
-        return ""
-    labels = ",".join([open_pairs[0].a.label, *(pair.b.label for pair in open_pairs)])
-    coarse = any(pair.comparison.reason is Reason.RESOLUTION for pair in open_pairs)
-    finer = " --timer cupti" if coarse else ""
-    return literal(f"profkit time TARGET --compare {shlex.quote(labels)}{finer}")
 
 
 def _rounded(value: float, digits: int = _DIGITS) -> float | None:

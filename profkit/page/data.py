@@ -19,6 +19,7 @@ from profkit.report import overview, panels
 from profkit.report.catalog import catalog
 from profkit.report.names import file_name
 from profkit.report.summary import Group, ReportSummary
+from profkit.roofline.roofline_view import tables
 from profkit.rules import finding_text as words
 from profkit.rules.checklist import SHOWN, Checklist
 from profkit.rules.checklist_view import distances
@@ -137,8 +138,7 @@ def page_data(content: Content, *, with_host: bool) -> dict[str, Any]:
         "brief": brief_name,
         "axis_percent": _axis_percent(checklist),
         "level_symbols": _LEVEL_SYMBOLS,
-        "points_table": lambda roofline: charts.points_table(roofline, short),
-        "settle": charts.settling_command(latency) if latency else "",
+        "roofline_tables": tables(content.roofline, _SHORT_NAME) if content.roofline else (),
         "latency_words": latency_words,
         "confidence": latency_words.LEVEL if latency_words else math.nan,
         "overview": overview,

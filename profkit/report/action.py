@@ -103,7 +103,8 @@ class Action:
         if not has_reader():
             return {}
         launch = self._file.read(self._offset, self._size)
-        (handle,) = Opened(self._file.path, self.kind, [], [launch], self._file.names)
+        opened = Opened(self._file.path, self.kind, [], [launch], self._file.names)
+        (handle,) = opened.handles
         with _damage_of(self._file.path):
             return {name: handle.metric_by_name(name).unit() for name in handle.metric_names()}
 
@@ -222,13 +223,14 @@ class Program:
         key = question, place, address
         if key not in self._answers:
             with _damage_of(self._file.path):
-                answers = (getattr(opened[place], question)(address) for opened in self._handles)
+                handles = (opened.handles[place] for opened in self._opened)
+                answers = (getattr(handle, question)(address) for handle in handles)
                 self._answers[key] = next(filter(None, answers), None)
         return self._answers[key]
 
     @cached_property
-    def _handles(self) -> Sequence[Opened]:
-        """The vendor's handles of the launches, without metrics.
+    def _opened(self) -> Sequence[Opened]:
+        """The launches, without metrics.
 
         Sources of several kernels are opened one by one: of some that it has together, the vendor's
         reader can't tell an instruction, and ends the process.
@@ -266,7 +268,8 @@ class Program:
 class Opened:
     """Launches of a report as the vendor's reader opens them.
 
-    `launches` are their messages or a part of each, `sources` and `names` what these refer to.
+    `launches` are their messages or a part of each, `sources` and `names` what these refer to;
+    `handles` are valid as long as this object lives.
     """
 
     def __init__(
@@ -286,15 +289,9 @@ class Opened:
         ensure_room(path, len(report), len(launches))
         with _damage_of(path):
             context = ncu_report.load_report(self._file.path)
-            self._handles = [handle for handles in context for handle in handles]
-        if len(self._handles) != len(launches):
-            raise damaged(path, f"{len(self._handles)} of {len(launches)} launches have their code")
-
-    def __getitem__(self, place: int) -> Any:
-        return self._handles[place]
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self._handles)
+            self.handles = [handle for handles in context for handle in handles]
+        if len(self.handles) != len(launches):
+            raise damaged(path, f"{len(self.handles)} of {len(launches)} launches have their code")
 
 
 def block(

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from profkit.report.catalog import catalog
-from profkit.report.summary import Group, LaunchSummary, ReportSummary
+from profkit.report.summary import Group, ReportSummary
 from profkit.ui.text import literal
 
 
@@ -32,11 +32,7 @@ def reports_csv(reports: Sequence[tuple[ReportSummary, Sequence[Group]]], top: i
                     literal("/".join(launch.launch.nvtx)),
                     literal(launch.gpu.name),
                     " ".join(name for name in names if name in launch.impossible),
-                    *(_value(launch, name) for name in names),
+                    *(repr(launch.values[name]) if name in launch.values else "" for name in names),
                 ]
             )
     return out.getvalue()
-
-
-def _value(launch: LaunchSummary, name: str) -> str:
-    return repr(launch.values[name]) if name in launch.values else ""

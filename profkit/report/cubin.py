@@ -88,7 +88,7 @@ def cubin_code(cubin: Cubin, kernel: str, cc: ComputeCapability) -> Flow | None:
     program, call = ([each.SerializeToString()] for each in (source, launch))
     try:
         opened = Opened(cubin.path, Kind.kernel, program, call, ())
-        return _flow(opened[0].sass_by_pc, _START)
+        return _flow(opened.handles[0].sass_by_pc, _START)
     except (BadInput, RuntimeError, ValueError):
         return None
 

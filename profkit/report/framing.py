@@ -79,14 +79,13 @@ class Record(Struct, frozen=True):
 
 @dataclass(frozen=True)
 class Framing:
-    """A report's framing: block count, announced launches, session messages in order.
+    """A report's framing: announced launches, session messages in order.
 
     A range of range replay counts as a launch. `names` are those of metrics by their numbers, which
     launches may use before the block that has the name. `size` are the bytes of the report,
     uncompressed.
     """
 
-    blocks: int
     launches: int
     session: tuple[bytes, ...]
     size: int
@@ -176,6 +175,12 @@ class _Source:
         self.position += len(data)
         return data
 
+    def whole(self, size: int) -> bytes:
+        """As many bytes as that."""
+        if len(data := self.read(size)) < size:
+            raise _truncated(self._path)
+        return data
+
     def skip(self, size: int) -> None:
         """Pass over a record of `size` bytes."""
         end = self.position + size
@@ -200,8 +205,9 @@ class _Source:
             raise damaged(self._path, "empty block header")
         if (size or 0) > _LARGEST_HEADER:
             raise damaged(self._path, f"a header of {(size or 0) / 2**20:,.0f} MiB")
-        if size is None or len(data := self.read(size)) < size:
+        if size is None:
             raise _truncated(self._path)
+        data = self.whole(size)
         try:
             return decode(name, data)
         except ValueError as error:
@@ -275,10 +281,10 @@ def _walk(path: Path, source: _Source, visit: Visitor | None) -> Framing:
         records += sum(counts.values())
         if blocks + records > _MOST_RECORDS:
             raise BadInput(f"{path}: more than {_MOST_RECORDS:,} launches and sources", _LESS)
-        names += _names(path, header, _MOST_NAMES - len(names))
-        for record in _records(path, source, counts, header.payload_size, visit):
-            if visit:
-                visit(record)
+        names += (sys.intern(text(name)) for name in header.string_table.strings)
+        if len(names) > _MOST_NAMES:
+            raise damaged(path, f"more than {_MOST_NAMES:,} names of metrics")
+        _pass_records(path, source, counts, header.payload_size, visit)
         launches += sum(counts.values()) - counts[Kind.source]
         session.append(header.session_details.SerializeToString())
     if launches == 0:
@@ -286,47 +292,31 @@ def _walk(path: Path, source: _Source, visit: Visitor | None) -> Framing:
             f"{path}: the report contains no kernel launch",
             "check ncu's filters (--kernel-name, --launch-skip, --profile-from-start)",
         )
-    return Framing(blocks, launches, tuple(session), source.position, tuple(names))
+    return Framing(launches, tuple(session), source.position, tuple(names))
 
 
-def _names(path: Path, header: Any, most: int) -> list[str]:
-    """The names of metrics that a block adds to those before."""
-    names = [sys.intern(text(name)) for name in header.string_table.strings]
-    if len(names) > most:
-        raise damaged(path, f"more than {_MOST_NAMES:,} names of metrics")
-    return names
-
-
-def _records(
+def _pass_records(
     path: Path, source: _Source, counts: Mapping[Kind, int], payload: int, visit: Visitor | None
-) -> Iterator[Record]:
+) -> None:
     """Pass over a payload: as many length-prefixed records as the header announces, no more."""
-    for kind, count in counts.items():
-        for _ in range(count):
-            if payload < 4:
-                raise damaged(path, "fewer launches than a block header announces")
-            size = source.length()
-            if size is None:
-                raise _truncated(path)
-            payload -= 4 + size
-            if payload < 0:
-                raise damaged(path, "a record is larger than its block")
-            if size > _LARGEST_RECORD:
-                limit = f"at most {_LARGEST_RECORD >> 20} MiB"
-                raise BadInput(f"{path}: a launch of {size / 2**20:,.0f} MiB, {limit}", _LESS)
-            if visit:
-                yield _record(path, source, kind, size)
-            else:
-                source.skip(size)
+    for kind in (kind for kind, count in counts.items() for _ in range(count)):
+        if payload < 4:
+            raise damaged(path, "fewer launches than a block header announces")
+        size = source.length()
+        if size is None:
+            raise _truncated(path)
+        payload -= 4 + size
+        if payload < 0:
+            raise damaged(path, "a record is larger than its block")
+        if size > _LARGEST_RECORD:
+            limit = f"at most {_LARGEST_RECORD >> 20} MiB"
+            raise BadInput(f"{path}: a launch of {size / 2**20:,.0f} MiB, {limit}", _LESS)
+        if visit:
+            visit(Record(kind, source.position, size, source.whole(size)))
+        else:
+            source.skip(size)
     if payload:
         raise damaged(path, "a block is larger than its header announces")
-
-
-def _record(path: Path, source: _Source, kind: Kind, size: int) -> Record:
-    offset = source.position
-    if len(data := source.read(size)) < size:
-        raise _truncated(path)
-    return Record(kind, offset, size, data)
 
 
 def _truncated(path: Path) -> BadInput:

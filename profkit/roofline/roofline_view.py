@@ -94,7 +94,7 @@ def rooflines_document(rooflines: Sequence[Roofline], *, brief: bool) -> doc.Doc
         blocks += [doc.Heading(title, 1), doc.Paragraph(about(roofline))]
         blocks += map(doc.Note, roofline.notes)
         blocks += [
-            *_tables(roofline, longest),
+            *tables(roofline, longest),
             doc.Lines(tuple(flags)),
         ]
     return doc.Document("Roofline", tuple(blocks))
@@ -120,7 +120,8 @@ def flag_lines(roofline: Roofline) -> list[str]:
     ]
 
 
-def _tables(roofline: Roofline, longest: int) -> Iterable[doc.Table]:
+def tables(roofline: Roofline, longest: int) -> Iterable[doc.Table]:
+    """Roofs, kernels and levels, with names of at most `longest` characters."""
     if roofline.roofs:
         yield _roofs(roofline.roofs, roofline.nominal)
     if kernels := subjects(roofline.points, longest):

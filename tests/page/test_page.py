@@ -565,17 +565,13 @@ def test_the_host_is_left_out_unless_requested(tmp_path: Path, profkit_cli: Cli)
     assert host in own.read_text(encoding="utf-8")
 
 
-def test_what_was_not_settled_names_the_command_that_settles_it(pages: dict[str, Path]) -> None:
+def test_what_was_not_settled_is_inconclusive(pages: dict[str, Path]) -> None:
     """Four blocks settle nothing, eight do."""
     settled = pages["run"].read_text(encoding="utf-8")
     assert ">INCONCLUSIVE</span>" not in settled
     assert "of datasheet peak</th>" in settled
     (run,) = (H200 / "sdpa_sweep").glob("*-c6b07a")
-    timing = json.loads((run / "latency.json").read_text(encoding="utf-8"))
-    names = ",".join(series["label"] for series in timing["series"])
-    text = profkit.load(run).page()
-    assert ">INCONCLUSIVE</span>" in text
-    assert f"profkit time TARGET --compare {names}" in text
+    assert ">INCONCLUSIVE</span>" in profkit.load(run).page()
 
 
 @pytest.mark.parametrize(
