@@ -154,8 +154,9 @@ def _samples(track: Track) -> tuple[list[float | None], list[float | None]]:
 
 
 def steady_rates(timeline: KernelTimeline) -> list[tuple[str, str]]:
-    """Every track's median over the steady phase."""
-    return [(track.label, steady_rate(timeline, track)) for track in timeline.tracks]
+    """Every track's median over the steady phase, but of counts."""
+    rates = ((track.label, steady_rate(timeline, track)) for track in timeline.tracks)
+    return [(label, rate) for label, rate in rates if rate]
 
 
 def latency_chart(report: LatencyFile) -> Json:

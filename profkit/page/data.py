@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct, field
+from msgspec import Struct
 
+from profkit.analysis.report import Report
 from profkit.core.typed_file import plain
 from profkit.core.version import __version__
 from profkit.page import charts
 from profkit.page.lead import anchor, kernel_count, lead
+from profkit.page.sources import source_data
 from profkit.report import overview, panels
 from profkit.report.catalog import catalog
 from profkit.report.names import file_name
 from profkit.report.summary import Group, ReportSummary
+from profkit.roofline.roofline import roofline
 from profkit.roofline.roofline_view import tables
 from profkit.rules import finding_text as words
 from profkit.rules.checklist import SHOWN, Checklist
@@ -29,29 +33,18 @@ from profkit.ui.names import told_apart
 from profkit.ui.text import literal, number
 
 if TYPE_CHECKING:
-    from profkit.report.phases import KernelTimeline
-    from profkit.roofline.roofline import Outside, Roofline
     from profkit.timing.latency_format import LatencyFile
+    from profkit.timing.variants import Variants
 
 # characters; chosen: one line of a kernel's details, and half of the summary's width at 1400 px
 _SHORT_NAME, _BRIEF_NAME = 64, 36
 _FIRST_KERNELS = 6  # chosen: as high as the five findings next to them
 # chosen: so that an estimate of 1.05x does not fill the axis where all estimates are small
 _LEAST_LARGEST = 1.5
-_SHARES = {
-    "SM": "sm_busy",
-    "Tensor": "tensor_busy",
-    "L1": "l1_busy",
-    "L2": "l2_busy",
-    "DRAM": "dram_busy",
-    "Occ.": "occupancy_achieved",
-}
-# as charts.js draws them
-_LEVEL_SYMBOLS = {
-    "dram": '<circle cx="6" cy="6" r="5"/>',
-    "l2": '<path d="M6 0.5L11.5 6L6 11.5L0.5 6Z"/>',
-    "l1": '<path d="M6 1L11.5 11L0.5 11Z"/>',
-}
+# share of the time; chosen: no fix of a shorter kernel gains more than the spread between runs
+_WORTH_SOURCE = 0.005
+# chosen: bounds the time of disassembly, omits the source of the last kernels of large reports
+_MOST_INSTRUCTIONS = 12_000
 
 Rows = list[tuple[str, str]]
 
@@ -63,99 +56,108 @@ _UNITS = {
 _WATTS = ("power", "power_limit", "power_limit_default")
 
 
-class Content(Struct, frozen=True):
-    """Everything that a page shows.
+class RunParts(Struct, frozen=True):
+    """Other files of a report's run; None for a missing file."""
 
-    `groups` are the report's kernels in the order to show them, `detailed` those of them shown in
-    detail. `timelines` and `sources` are by the index of a kernel's typical launch. `latency` and
-    `manifest` are the run's, None outside one.
-    """
-
-    report: ReportSummary
-    groups: tuple[Group, ...]
-    detailed: tuple[Group, ...]
-    checklist: Checklist
-    roofline: Roofline | None = None
-    timelines: Mapping[int, KernelTimeline] = field(default_factory=dict)
-    sources: Mapping[int, dict[str, object]] = field(default_factory=dict)
     latency: LatencyFile | None = None
+    variants: Variants | None = None
     manifest: Manifest | None = None
 
 
-def page_data(content: Content, *, with_host: bool) -> dict[str, Any]:
-    """The page of a report; computer name, paths and arguments only `with_host`."""
-    report, checklist, latency = content.report, content.checklist, content.latency
+def page_data(
+    whole: Report,
+    checklist: Checklist,
+    groups: Sequence[Group],
+    top: int,
+    run: RunParts,
+    *,
+    with_host: bool,
+) -> dict[str, Any]:
+    """The page of a report's kernels, the first `top` of which (0: all) are shown in detail;
+    computer name, paths and arguments only `with_host`."""
+    report, latency = whole.summary, run.latency
+    detailed = groups[: top or None]
     file = file_name(report.path, with_host=with_host)
     short, brief = (
-        told_apart([literal(group.name) for group in content.groups], width)
+        told_apart([literal(group.name) for group in groups], width)
         for width in (_SHORT_NAME, _BRIEF_NAME)
     )
-    detailed = {group.typical.index for group in content.detailed}
-    timelines = {
-        key: charts.timeline_chart(timeline)
-        for key, timeline in content.timelines.items()
-        if key in detailed
-    }
-
-    def brief_name(kernel: Group | None) -> str:
-        return _named(kernel, brief)
-
-    measured = [group for group in content.groups if group.count > group.failed]
+    measured = [group for group in groups if group.count > group.failed]
     leading = measured[:_FIRST_KERNELS]
-    target = content.manifest.target if content.manifest else ""
+    target = run.manifest.target if run.manifest else ""
     latency_words: ModuleType | None = None
     if latency:
         from profkit.timing import latency_view
 
         latency_words = latency_view
+    indexes = [group.typical.index for group in detailed]
+    timelines = {index: whole.kernel(index).timeline() for index in indexes}
+    known = {index: timeline for index, timeline in timelines.items() if timeline}
+    sources = _sources(whole, checklist, detailed)
+    timed = latency.series if latency else ()
+    roofs = roofline(report, latencies=timed, variants=run.variants)
     return {
         "version": __version__,
-        "content": content,
         "report": report,
+        "groups": groups,
+        "details": detailed,
+        "timelines": known,
         "checklist": checklist,
-        "roofline": content.roofline,
+        "roofline": roofs,
         "latency": latency,
-        "run": content.manifest or Manifest(),
+        "run": run.manifest or Manifest(),
         "title": target or Path(file).name.partition(".ncu-rep")[0],
         "file": file,
         "key": _key,
         "report_key": _report_key(report),
-        "lead": lead(
-            checklist, report.session, literal(file), lambda kernel: _named(kernel, brief)
-        ),
+        "lead": lead(checklist, report.session, literal(file), partial(_named, brief)),
         "anchor": anchor,
         "kernel_count": kernel_count,
         "shown": SHOWN,
         "distances": distances(report, checklist),
         "leading": leading,
         "others": [group for group in measured if group not in leading and group.share > 0],
-        "columns": _columns(),
-        "shares": _SHARES,
+        "meanings": catalog().quantities,
         "headroom_cell": words.kernel_columns(checklist)["Headroom"],
-        "detailed": detailed,
-        "sources": content.sources,
-        "short": lambda kernel: _named(kernel, short),
-        "brief": brief_name,
+        "detailed": set(indexes),
+        "sources": sources,
+        "short": partial(_named, short),
+        "brief": partial(_named, brief),
         "axis_percent": _axis_percent(checklist),
-        "level_symbols": _LEVEL_SYMBOLS,
-        "roofline_tables": tables(content.roofline, _SHORT_NAME) if content.roofline else (),
+        "roofline_tables": tables(roofs, _SHORT_NAME),
         "latency_words": latency_words,
         "confidence": latency_words.LEVEL if latency_words else math.nan,
         "overview": overview,
         "panels": panels,
         "words": words,
         "nan": math.nan,
-        "environment": environment(report, content.manifest, with_host=with_host),
-        "provenance": provenance(report, content.manifest, file, with_host=with_host),
+        "environment": environment(report, run.manifest, with_host=with_host),
+        "provenance": provenance(report, run.manifest, file, with_host=with_host),
         "charts": {
-            "roofline": charts.roofline_chart(content.roofline, short)
-            if content.roofline
-            else None,
-            "timelines": timelines,
-            "sources": content.sources,
+            "roofline": charts.roofline_chart(roofs, short),
+            "timelines": {index: charts.timeline_chart(each) for index, each in known.items()},
+            "sources": sources,
             "latency": charts.latency_chart(latency) if latency else None,
         },
     }
+
+
+def _sources(
+    report: Report, checklist: Checklist, groups: Sequence[Group]
+) -> Mapping[int, dict[str, object]]:
+    """Lines and instructions of the longest kernels, up to _MOST_INSTRUCTIONS in all."""
+    sources: dict[int, dict[str, object]] = {}
+    left = _MOST_INSTRUCTIONS
+    for group in groups:
+        if left <= 0 or not group.share >= _WORTH_SOURCE:
+            continue
+        kernel = report.kernel(group.typical.index)
+        size = kernel.instruction_count()
+        if 0 < size <= left:
+            view = kernel.source_view(checklist)
+            sources[group.typical.index] = source_data(view, kernel.code(view))
+            left -= size
+    return sources
 
 
 def _report_key(report: ReportSummary) -> str:
@@ -170,30 +172,9 @@ def _key(item: FindingGroup) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
-def _named(kernel: Group | Outside | None, short: Mapping[str, str]) -> str:
+def _named(short: Mapping[str, str], kernel: Group | None) -> str:
     """A kernel's name, short; None is the timeline."""
-    if kernel is None:
-        return words.TIMELINE
-    name = literal(kernel.name)
-    return short.get(name, name)
-
-
-def _columns() -> list[tuple[str, str, str]]:
-    """The columns of the kernel table: sort key, heading, meaning."""
-    meaning = catalog().quantities
-    return [
-        ("rank", "#", ""),
-        ("name", "Kernel", "with its first finding"),
-        ("share", "Share", "of the report's GPU time"),
-        ("total", "Total", "GPU time of all launches under ncu"),
-        ("count", "Count", "launches"),
-        ("median", "Median", ""),
-        ("spread", "Spread", "half the range (slowest minus fastest), relative to the median"),
-        ("headroom", "Headroom", words.HEADROOM.partition(": ")[2]),
-        *((name, label, meaning[name].meaning) for label, name in _SHARES.items()),
-        ("registers_per_thread", "Regs", "registers per thread"),
-        ("shape", "Grid / block", ""),
-    ]
+    return words.TIMELINE if kernel is None else short[literal(kernel.name)]
 
 
 def _axis_percent(checklist: Checklist) -> Any:

@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct, structs
+from msgspec import structs
 
 from profkit.analysis.report import Report
 from profkit.analysis.run_files import latencies_of, variants_of
@@ -21,8 +21,7 @@ from profkit.core.errors import BadInput, ProfkitError, UsageError
 from profkit.core.integrity import MANIFEST
 from profkit.core.text_files import shipped_text
 from profkit.page import charts
-from profkit.page.data import Content, page_data
-from profkit.page.sources import source_data
+from profkit.page.data import RunParts, page_data
 from profkit.runs.manifest import Manifest
 from profkit.runs.run import read_manifest
 from profkit.ui.template import content_policy, embedded, templates
@@ -32,11 +31,9 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
     from profkit.page.application import ApplicationSection
-    from profkit.report.phases import KernelTimeline
     from profkit.report.summary import Group
     from profkit.rules.checklist import Checklist
     from profkit.timing.latency_format import LatencyFile
-    from profkit.timing.variants import Variants
 
 DETAILED = 12
 """Kernels with details by default, most time first. Chosen: 12 summaries fit a screen."""
@@ -56,18 +53,6 @@ _FILTERS: Mapping[str, Callable[..., Any]] = {
     "steady_rates": charts.steady_rates,
     "working": charts.working,
 }
-# share of the time; chosen: no fix of a shorter kernel gains more than the spread between runs
-_WORTH_SOURCE = 0.005
-# chosen: bounds the time of disassembly, omits the source of the last kernels of large reports
-_MOST_INSTRUCTIONS = 12_000
-
-
-class RunParts(Struct, frozen=True):
-    """Other files of a report's run; None for a missing file."""
-
-    latency: LatencyFile | None = None
-    variants: Variants | None = None
-    manifest: Manifest | None = None
 
 
 def run_parts(report: Path) -> RunParts:
@@ -91,24 +76,13 @@ def page_html(
     (0: all) are shown in detail. `run` are the other files of its run, looked up unless passed;
     `application` is about the program whose kernels they are.
     """
-    from profkit.roofline.roofline import roofline
-
     shown = tuple(report.summary.groups if groups is None else groups)
-    detailed = shown[: top or None]
     parts = run or run_parts(report.path)
-    timed = parts.latency.series if parts.latency else ()
-    content = Content(
-        report=report.summary,
-        groups=shown,
-        detailed=detailed,
-        checklist=checklist,
-        roofline=roofline(report.summary, latencies=timed, variants=parts.variants),
-        timelines=_timelines(report, detailed),
-        sources=_sources(report, checklist, detailed),
-        latency=judged(parts.latency) if parts.latency else None,
-        manifest=parts.manifest,
+    if parts.latency:
+        parts = structs.replace(parts, latency=judged(parts.latency))
+    return render_page(
+        page_data(report, checklist, shown, top, parts, with_host=with_host), application
     )
-    return render_page(page_data(content, with_host=with_host), application)
 
 
 def _latency(report: Path) -> LatencyFile | None:
@@ -145,30 +119,6 @@ def _manifest(report: Path) -> Manifest | None:
         return read_manifest(report.parent)
     except BadInput:
         return None
-
-
-def _timelines(report: Report, groups: Sequence[Group]) -> Mapping[int, KernelTimeline]:
-    indexes = [group.typical.index for group in groups]
-    timelines = {index: report.kernel(index).timeline() for index in indexes}
-    return {index: timeline for index, timeline in timelines.items() if timeline is not None}
-
-
-def _sources(
-    report: Report, checklist: Checklist, groups: Sequence[Group]
-) -> Mapping[int, dict[str, object]]:
-    """Lines and instructions of the longest kernels, up to _MOST_INSTRUCTIONS in all."""
-    sources: dict[int, dict[str, object]] = {}
-    left = _MOST_INSTRUCTIONS
-    for group in groups:
-        if left <= 0 or not group.share >= _WORTH_SOURCE:
-            continue
-        kernel = report.kernel(group.typical.index)
-        size = kernel.instruction_count()
-        if 0 < size <= left:
-            view = kernel.source_view(checklist)
-            sources[group.typical.index] = source_data(view, kernel.code(view))
-            left -= size
-    return sources
 
 
 def render_page(page: Mapping[str, object], application: ApplicationSection | None = None) -> str:

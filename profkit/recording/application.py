@@ -47,7 +47,8 @@ from profkit.core.text_files import read_text
 from profkit.core.typed_file import encode, read_file
 from profkit.execution.injection import MODULE_CALLS, injected, module_ranges_hooks
 from profkit.page.application import application_section, page_without_report
-from profkit.page.page import RunParts, page_html
+from profkit.page.data import RunParts
+from profkit.page.page import page_html
 from profkit.recording.application_plan import PLAN, ApplicationPlan, save_plan
 from profkit.recording.launch_filter import LaunchFilter, launch_filter, own_device
 from profkit.recording.recording import Profiling, Recorded, Tell, refuse_nonsense

@@ -47,7 +47,8 @@ from profkit.core.regular_file import open_regular
 from profkit.core.timestamp import timestamp
 from profkit.core.typed_file import encode, read_file, row_of
 from profkit.core.version import __version__
-from profkit.page.page import RunParts, page_html
+from profkit.page.data import RunParts
+from profkit.page.page import page_html
 from profkit.recording.selection import check_autotuner, check_cost, choose, passes, selected
 from profkit.report.summary import ReportSummary
 from profkit.roofline.roofline import roofline

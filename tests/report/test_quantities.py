@@ -37,7 +37,7 @@ def raw(cc: tuple[int, int], **metrics: float) -> RawReport:
     )
     return RawReport(
         path=Path("x.ncu-rep"),
-        framing=Framing(1, 1, (), 0),
+        framing=Framing(1, (), 0),
         session=decode([]),
         launches=(launch,),
         columns={name: np.array([value]) for name, value in named.items()},
