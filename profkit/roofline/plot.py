@@ -10,27 +10,17 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from profkit.core.errors import BadInput, UsageError
-from profkit.roofline import drawing
-from profkit.roofline.drawing import (
-    COLORS,
-    FAINT,
-    GRID,
-    INK,
-    LINE,
-    SMALL,
-    SOFT,
-    TEXT,
-    TINY,
-    WIDTH,
-    spread,
-)  # fmt: skip
 from profkit.roofline.roofline import Point, Roofline
 from profkit.roofline.roofline_view import Subject, rate_unit, subjects, time_words
 from profkit.roofline.roofs import LEVEL_LABELS, Peaks, Roof, split
-from profkit.roofline.tracks import Step, steps
-from profkit.ui.picture import check_picture
+from profkit.roofline.tracks import steps
 from profkit.ui.text import literal, plural, shorten
 
+# Inches and points: at 100 mm wide the smallest letters are still 5 points high.
+WIDTH, LEFT, RIGHT, LINE = 5.6, 0.48, 1.74, 0.13
+TEXT, SMALL, TINY = 8.5, 7.8, 7.2
+INK, SOFT, FAINT, GRID = "#1b1b1b", "#5a5a5a", "#c4c4c4", "#efefef"
+COLORS = {"dram": "#0072b2", "l2": "#00805e", "l1": "#a34e86"}
 # Inches above, below and of the plot: title, legend and axis label at TEXT's size fit.
 _TOP, _BOTTOM, _PLOT_HEIGHT = 0.8, 0.48, 3.0
 _ALARM = "#b00020"
@@ -62,7 +52,7 @@ class _Frame(NamedTuple):
     x: tuple[float, float]
     y: tuple[float, float]
     height: float
-    width: float = WIDTH - drawing.LEFT - drawing.RIGHT
+    width: float = WIDTH - LEFT - RIGHT
 
     def across(self, intensity: float) -> float:
         """An intensity's place as a share of the width."""
@@ -87,11 +77,9 @@ def plot_rooflines(
 ) -> None:
     """Write rooflines on one plot as .png, .svg or .pdf.
 
-    `labels` tell several reports apart; `arrows` lead from each to the next. Raises UsageError for
-    another kind of file and for reports of different GPUs, BadInput where no report has a point,
-    and OSError.
+    `labels` tell several reports apart; `arrows` lead from the first of two to the second. Raises
+    UsageError for reports of different GPUs, BadInput where no report has a point, and OSError.
     """
-    check_picture(path)
     figure = figure_of(rooflines, title=title, labels=labels, arrows=arrows)
     # Nothing that changes from one writing to the next, so that files can be compared.
     dates: dict[str, object] = {
@@ -114,13 +102,14 @@ def figure_of(
     from matplotlib.figure import Figure
 
     series = _series(rooflines, labels)
+    reasons = (kernel.why for roofline in rooflines for kernel in roofline.outside)
     if not series:
         raise BadInput(
-            f"{title}: no kernel has a point to plot ({_why_none(rooflines)})",
+            f"{title}: no kernel has a point to plot ({next(reasons, 'no launch was measured')})",
             "leave out -o for the numbers",
         )
     roofs = _merged(rooflines)
-    links = steps(rooflines) if arrows else ()
+    links = steps(*rooflines) if arrows else ()
     named = sorted(series, key=lambda row: -row.main.share)
     labeled = named[:_MOST_LABELS]
     height = max(_PLOT_HEIGHT, 2.0 * LINE * (len(labeled) + len(_by_rate(roofs))))
@@ -129,7 +118,7 @@ def figure_of(
     _draw_axes(frame)
     unnumbered = _draw_roofs(frame, roofs, series)
     for link in links:
-        _draw_link(frame.axes, link)
+        _draw_link(frame.axes, *link)
     for row in series:
         _draw_series(frame, row)
     _draw_labels(frame, _labels(frame, labeled, roofs))
@@ -150,9 +139,7 @@ def figure_of(
     under = _BOTTOM + feet
     total = _TOP + height + under
     figure.set_size_inches(WIDTH, total)
-    frame.axes.set_position(
-        (drawing.LEFT / WIDTH, under / total, frame.width / WIDTH, height / total)
-    )
+    frame.axes.set_position((LEFT / WIDTH, under / total, frame.width / WIDTH, height / total))
     _draw_head(figure, title, rooflines, series, roofs)
     rows = [*((text, _ALARM) for text in flags), *((text, SOFT) for text in lines)]
     for row_number, (text, color) in enumerate(reversed(rows)):
@@ -183,11 +170,6 @@ def _cut_to_canvas(figure: Any) -> None:
         while text.get_window_extent(renderer).x1 > edge and len(text.get_text()) > 1:
             text.set_text(shorten(text.get_text(), len(text.get_text()) - 1))
     figure.set_dpi(dpi)
-
-
-def _why_none(rooflines: Sequence[Roofline]) -> str:
-    reasons = (kernel.why for roofline in rooflines for kernel in roofline.outside)
-    return next(reasons, "no launch was measured")
 
 
 def _series(rooflines: Sequence[Roofline], labels: Sequence[str]) -> list[_Series]:
@@ -299,6 +281,8 @@ def _mark_ridges(frame: _Frame, memory: Sequence[Roof], compute: Sequence[Roof])
     """A diamond where a line of memory meets a roof. Its intensity stands to the right of the
     slowest line and to the left of the fastest, where nothing else is drawn, but where the next
     roof is near. Returns how many have none."""
+    from matplotlib.patheffects import withStroke
+
     numbered = 0
     lines = sorted(memory, key=lambda line: line.rate)
     rates = sorted(roof.rate for roof in compute)
@@ -322,15 +306,10 @@ def _mark_ridges(frame: _Frame, memory: Sequence[Roof], compute: Sequence[Roof])
             _three(ridge), (ridge, roof.rate), (2.5, -2.2) if is_right else (-2.5, 2),
             textcoords="offset points", fontsize=TINY - 0.4, color=COLORS[line.key], zorder=6,
             ha="left" if is_right else "right", va="top" if is_right else "bottom",
-            path_effects=_halo(), gid=f"number:{line.key}:{roof.key}",
+            path_effects=[withStroke(linewidth=2, foreground="white")],
+            gid=f"number:{line.key}:{roof.key}",
         )  # fmt: skip
     return len(memory) * len(compute) - numbered
-
-
-def _halo() -> list[Any]:
-    from matplotlib.patheffects import withStroke
-
-    return [withStroke(linewidth=2, foreground="white")]
 
 
 def _draw_series(frame: _Frame, row: _Series) -> None:
@@ -370,8 +349,7 @@ def _mark_impossible(axes: Any, point: Point, x: float, area: float) -> None:
         axes.scatter([x], [point.rate], s=22, marker="x", color=_ALARM, linewidths=1.2, zorder=5.6)
 
 
-def _draw_link(axes: Any, link: Step) -> None:
-    before, after = link.before, link.after
+def _draw_link(axes: Any, before: Point, after: Point) -> None:
     axes.annotate(
         "", (after.intensity, after.rate), (before.intensity, before.rate), zorder=3.8,
         arrowprops={
@@ -414,22 +392,47 @@ def _by_rate(roofs: Iterable[Roof]) -> dict[str, list[Roof]]:
 
 
 def _draw_labels(frame: _Frame, labels: Sequence[_Label]) -> None:
-    """Labels in the right margin, none over another."""
-    ups = [label.up for label in labels]
-    centers = spread(ups, LINE * 1.95 / frame.height, 0.0, 1.06)
+    """Labels in the right margin, none over another, with a line to each from its place."""
+    axes, size = frame.axes, LINE * 1.95 / frame.height
+    centers = spread([label.up for label in labels], size, 0.0, 1.06)
     for label, center in zip(labels, centers, strict=True):
-        color = INK if label.is_roof else FAINT
-        drawing.lead(frame.axes, label.across, label.up, center, color)
-        style = {
-            "style": "italic" if label.is_roof else "normal", "gid": f"label:{label.first}",
-        }  # fmt: skip
-        drawing.beside(
-            frame.axes, label.first, center, 0.5, va="bottom", fontsize=SMALL, color=label.color,
-            **style,
+        axes.plot(
+            (label.across, 1.0, 1.035), (label.up, label.up, center), transform=axes.transAxes,
+            color=INK if label.is_roof else FAINT, linewidth=0.6, zorder=1.5, clip_on=False,
         )  # fmt: skip
-        drawing.beside(
-            frame.axes, label.second, center, -0.5, va="top", fontsize=TINY, color=SOFT, **style
-        )
+        for text, lift, side, letters, color in (
+            (label.first, 0.5, "bottom", SMALL, label.color),
+            (label.second, -0.5, "top", TINY, SOFT),
+        ):
+            axes.annotate(
+                text, (1.045, center), (0, lift), xycoords="axes fraction",
+                textcoords="offset points", annotation_clip=False, parse_math=False, va=side,
+                fontsize=letters, color=color, style="italic" if label.is_roof else "normal",
+                gid=f"label:{label.first}",
+            )  # fmt: skip
+
+
+def spread(wanted: Sequence[float], size: float, low: float, high: float) -> list[float]:
+    """Centers for labels of one `size` on a line, between `low` and `high`, none over another.
+
+    They keep the order of the places where they are `wanted`, and each is as far above its own as
+    others push it up, and as far below as they push it down. Labels that together are larger than
+    the room stick out at its lower end.
+    """
+    import numpy as np
+
+    steps, order = size * np.arange(len(wanted)), np.argsort(wanted, kind="stable")
+    least, most = low + size / 2, high - size / 2 - steps[-1]
+
+    def up(places: Any) -> Any:
+        return np.maximum.accumulate(np.maximum(places - steps, least)) + steps
+
+    def down(places: Any) -> Any:
+        return np.minimum.accumulate(np.minimum(places - steps, most)[::-1])[::-1] + steps
+
+    places, centers = np.array(wanted)[order], np.empty(len(wanted))
+    centers[order] = down(up((up(places) + down(places)) / 2))
+    return [float(center) for center in centers]
 
 
 def _draw_head(

@@ -1,69 +1,46 @@
-"""Points of one kernel in several rooflines: steps from one report to the next."""
+"""Points of one kernel in two rooflines: from the one before a change to the one after it."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from itertools import pairwise
-
-from msgspec import Struct
+from collections.abc import Iterable
 
 from profkit.roofline.roofline import Point, Roofline, or_least
-from profkit.roofline.roofs import LEVELS
+
+_Side = dict[tuple[str, str], dict[str, Point]]
+"""Points by kernel and level, and by precision."""
 
 
-class Step(Struct, frozen=True):
-    """A point, and where its kernel is in the next report that has it."""
+def steps(before: Roofline, after: Roofline) -> list[tuple[Point, Point]]:
+    """Points of one kernel in both reports, level by level.
 
-    before: Point
-    after: Point
-
-
-def steps(rooflines: Sequence[Roofline]) -> tuple[Step, ...]:
-    """Points of one kernel in one report and the next that has it, level by level.
-
-    Kernels are matched by name, or where no report has more than one of them.
+    Kernels are matched by name, or where no report has more than one of them. Each precision of
+    both sides with itself; of those that one side lacks, the principal one of each side, for a fix
+    may change the precision.
     """
-    result: list[Step] = []
-    for reports in _by_kernel(rooflines).values():
-        for level in LEVELS:
-            stops = (
-                [point for point in points if point.level == level] for points in reports.values()
-            )
-            for before, after in pairwise(filter(None, stops)):
-                result += [Step(*pair) for pair in _matched(before, after)]
-    return tuple(result)
-
-
-def _by_kernel(rooflines: Sequence[Roofline]) -> dict[str, dict[int, list[Point]]]:
-    """Measured points by kernel and report."""
-    measured = [[point for point in row.points if not point.algorithmic] for row in rooflines]
-    single = all(len({(point.name, point.launch) for point in points}) < 2 for points in measured)
-    kernels: dict[str, dict[int, list[Point]]] = defaultdict(lambda: defaultdict(list))
-    for index, points in enumerate(measured):
-        for point in points:
-            kernels["" if single else point.name][index].append(point)
-    return kernels
-
-
-def _matched(before: Sequence[Point], after: Sequence[Point]) -> list[tuple[Point, Point]]:
-    """Each precision of both sides with itself; of those that one side lacks, the principal one
-    of each side, for a fix may change the precision."""
-    left, right = _by_precision(before), _by_precision(after)
-    both = [precision for precision in left if precision in right]
-    pairs = [(left.pop(precision), right.pop(precision)) for precision in both]
-    if left and right:
-        pairs.append((_principal(left.values()), _principal(right.values())))
+    sides = [[point for point in row.points if not point.algorithmic] for row in (before, after)]
+    single = all(len({(point.name, point.launch) for point in points}) < 2 for points in sides)
+    left, right = (_principal(points, single=single) for points in sides)
+    pairs = []
+    for one, other in ((left[key], right[key]) for key in left if key in right):
+        pairs += [(one[precision], other[precision]) for precision in one if precision in other]
+        rest = [
+            [own[precision] for precision in own.keys() - theirs.keys()]
+            for own, theirs in ((one, other), (other, one))
+        ]
+        if all(rest):
+            pairs.append((max(rest[0], key=_weight), max(rest[1], key=_weight)))
     return pairs
 
 
-def _by_precision(points: Iterable[Point]) -> dict[str, Point]:
-    groups: dict[str, list[Point]] = defaultdict(list)
-    for point in points:
-        groups[point.precision].append(point)
-    return {precision: _principal(group) for precision, group in groups.items()}
+def _principal(points: Iterable[Point], *, single: bool) -> _Side:
+    """The points that kernels are shown in, of a `single` kernel whatever its name."""
+    side: _Side = defaultdict(dict)
+    for point in sorted(points, key=_weight):
+        side["" if single else point.name, point.level][point.precision] = point
+    return side
 
 
-def _principal(points: Iterable[Point]) -> Point:
-    """The point of most time, then the nearest to its roof: what a kernel is shown in."""
-    return max(points, key=lambda point: (or_least(point.share), or_least(point.of_roof)))
+def _weight(point: Point) -> tuple[float, float]:
+    """The point of most time, then the nearest to its roof, is the principal one."""
+    return or_least(point.share), or_least(point.of_roof)

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from profkit.core.errors import UsageError
 from profkit.report.quantities import evaluate
 from profkit.report.summary import summarize
-from profkit.roofline.drawing import spread
-from profkit.roofline.plot import rate_words
+from profkit.roofline.plot import rate_words, spread
 from profkit.roofline.roofline import Point, Roofline, known_names, roofline
 from profkit.roofline.roofs import Peaks, Roof, attainable
 from profkit.roofline.tracks import steps
@@ -144,24 +143,15 @@ def test_kernels_are_joined_whichever_their_precision(
     before: tuple[str, ...], after: tuple[str, ...], joined: set[tuple[str, str]]
 ) -> None:
     sides = [report(*(point(*word.split(":")) for word in words)) for words in (before, after)]
-    found = steps(sides)
-    ends = [(one.before, one.after) for one in found]
-    assert {tuple(f"{end.name}:{end.precision}" for end in pair) for pair in ends} == joined
+    found = steps(*sides)
+    assert {tuple(f"{end.name}:{end.precision}" for end in pair) for pair in found} == joined
     assert len(found) == len(joined)
 
 
 def test_of_several_that_changed_their_precision_the_principal_ones_are_joined() -> None:
     before = report(point("a", FP32, of_roof=0.1), point("a", FP64, of_roof=0.4))
     after = report(point("a", TENSOR, launch=3, share=0.2), point("a", TENSOR, share=0.8))
-    (only,) = steps([before, after])
-    assert only.before is before.points[1]
-    assert only.after is after.points[1]
-
-
-def test_a_path_leads_over_reports_that_lack_a_kernel() -> None:
-    first, last = (report(point("a", FP32, timed=True), point("b", FP32)) for _ in range(2))
-    found = steps([first, report(point("b", FP32)), last])
-    assert sorted(one.before.name for one in found) == ["a", "b", "b"]
+    assert steps(before, after) == [(before.points[1], after.points[1])]
 
 
 @pytest.mark.parametrize(("tensor", "precisions"), [(0.0, ["fp32"]), (0.4, []), (None, [])])
