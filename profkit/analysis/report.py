@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import fnmatch
-import re
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
@@ -19,6 +18,7 @@ from profkit.core.typed_file import part
 from profkit.hardware.gpus import Gpu
 from profkit.report import source_lines
 from profkit.report.catalog import Recorded, catalog
+from profkit.report.names import kernel_pattern
 from profkit.report.phases import SOURCES, KernelTimeline, kernel_timeline, series
 from profkit.report.quantities import evaluate, request
 from profkit.report.reader import RawReport, every_metric, nvtx_ranges, read
@@ -201,7 +201,6 @@ class Kernel:
             if name in SOURCES and (samples := series(self._action, entry.metric)) is not None
         }
         return kernel_timeline(
-            self.summary.index,
             self.duration,
             sampled,
             schedulers=self.summary.gpu.chip.schedulers,
@@ -402,18 +401,17 @@ class Report:
         "measured" without `measured`.
         """
         from profkit.analysis.roofline_figure import Roofline
-        from profkit.roofline.roofline import known_names, roofline
+        from profkit.roofline.roofline import roofline
         from profkit.roofline.roofs import LEVELS, Peaks
         from profkit.timing.latency import analyze_latency
         from profkit.timing.latency_file import read_latencies
 
-        known_names(peaks, levels or LEVELS, precision)
         if peaks == Peaks.measured and not measured:
             raise UsageError("no measured roofs", "pass measured=, or see `profkit ceilings`")
         saved = latencies_of(self.path) if latency is None else read_latencies(Path(latency))
         computed = roofline(
             self.summary,
-            peaks=Peaks(peaks),
+            peaks=peaks,
             measured=measured,
             latencies=[analyze_latency(row) for row in saved.latencies] if saved else (),
             variants=variants_of(self.path),
@@ -528,7 +526,7 @@ class Report:
         groups = self.summary.groups
         matches = [group for group in groups if name in {group.name, group.function}]
         if not matches:
-            pattern = _pattern(name)
+            pattern = kernel_pattern(name)
             matches = [group for group in groups if pattern.search(group.name)]
         if len(matches) == 1:
             return matches[0].typical.index
@@ -572,7 +570,7 @@ def select_launches(raw: RawReport, kernel: str | None, nvtx: str | None) -> Raw
     launches = raw.launches
     places = list(range(len(launches)))
     if kernel is not None:
-        pattern = _pattern(kernel)
+        pattern = kernel_pattern(kernel)
         places = [place for place in places if pattern.search(launches[place].name)]
         if not places:
             names = dict.fromkeys(launch.function for launch in launches)
@@ -595,16 +593,6 @@ def select_launches(raw: RawReport, kernel: str | None, nvtx: str | None) -> Raw
         recorded={name: mask[places] for name, mask in raw.recorded.items()},
         actions=tuple(raw.actions[place] for place in places),
     )
-
-
-def _pattern(kernel: str) -> re.Pattern[str]:
-    try:
-        return re.compile(kernel)
-    except re.error as error:
-        raise UsageError(
-            f"kernel {kernel!r} is not a valid regular expression ({error})",
-            "escape special characters with a backslash",
-        ) from None
 
 
 def _recorded_name(metric: str, entries: Mapping[str, Recorded]) -> str:

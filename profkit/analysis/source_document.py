@@ -7,14 +7,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from msgspec import Struct, field, structs
+from msgspec import Struct, structs
 
 from profkit.analysis.source_view import Counts, SourceView, added
-from profkit.core.typed_file import Count, Model, Number, Output, Real, row_of
+from profkit.core.typed_file import Count, Model, Output, Real
 from profkit.core.version import __version__
 from profkit.report import panels
 from profkit.report.names import file_name
-from profkit.report.phases import HALF, KernelTimeline, Phase, Track
+from profkit.report.phases import HALF, KernelTimeline, Track
 from profkit.report.source_lines import Code
 from profkit.report.summary import NOT_STALLED, LaunchSummary, ReportSummary
 from profkit.rules import finding_text as words
@@ -65,40 +65,6 @@ class LaunchRow(Model, frozen=True):
     duration_s: Real
 
 
-class TrackRow(Model, frozen=True, kw_only=True):
-    """A time series of the catalog, or the derived sm_active; `unit` 1 is a share.
-
-    `times_s` are the starts of the sampling intervals since the kernel's start, `steady` is the
-    median over the steady phase.
-    """
-
-    name: str
-    label: str
-    unit: str
-    steady: Real
-    times_s: tuple[Number, ...]
-    values: tuple[Real, ...]
-
-
-class TimelineRow(Model, frozen=True, kw_only=True):
-    """PM samples of a kernel. `duration_s` is ncu's, of another pass than `sampled_s`: the time
-    from the first to the last sampling interval with an active SM, each `period_s` long.
-
-    Phases are those of the track `driver`; `below_half` is the share of samples in which it is
-    below half of its steady rate. Where phases are unknown there are none, and `notes` have the
-    reason.
-    """
-
-    duration: Real = field(name="duration_s")
-    end: Number = field(name="sampled_s")
-    period: Real = field(name="period_s")
-    driver: str | None
-    below_half: Real
-    phases: tuple[Phase, ...]
-    tracks: tuple[TrackRow, ...]
-    notes: tuple[str, ...]
-
-
 class SourceViewFile(Output, frozen=True, kw_only=True, tag="profkit.source/1"):
     """A kernel over time (PM samples), and its source lines and SASS instructions.
 
@@ -109,7 +75,7 @@ class SourceViewFile(Output, frozen=True, kw_only=True, tag="profkit.source/1"):
     profkit: str
     report: SourceReport
     kernel: LaunchRow
-    timeline: TimelineRow | None
+    timeline: KernelTimeline | None
     source: SourceView | None
     findings: tuple[FindingRow, ...]
 
@@ -122,24 +88,10 @@ def source_result(report: ReportSummary, inside: Inside, checklist: Checklist) -
         profkit=__version__,
         report=SourceReport(file_name(report.path, with_host=False)),
         kernel=LaunchRow(launch.index, launch.name, launch.duration),
-        timeline=_timeline(inside.timeline) if inside.timeline else None,
+        timeline=inside.timeline,
         source=_shared(view) if view else None,
         findings=tuple(finding_row(item, FindingRow) for item in checklist.findings_on(group)),
     )
-
-
-def _timeline(timeline: KernelTimeline) -> TimelineRow:
-    tracks = tuple(
-        row_of(
-            TrackRow,
-            track,
-            steady=timeline.steady.get(track.name, math.nan),
-            times_s=tuple(track.times.tolist()),
-            values=tuple(track.values.tolist()),
-        )
-        for track in timeline.tracks
-    )
-    return row_of(TimelineRow, timeline, driver=timeline.driver or None, tracks=tracks)
 
 
 def _shared(view: SourceView) -> SourceView:
@@ -277,9 +229,9 @@ def _words(timeline: KernelTimeline) -> Iterator[str]:
             for phase in timeline.phases
         )
         yield f"─ steady state, . prologue and tail: {', '.join(parts)}"
-        driver = next(track for track in timeline.tracks if track.name == timeline.driver)
-        half = _level(HALF * timeline.steady[driver.name], driver.unit)
         below = percent(timeline.below_half)
+    if driver := timeline.track(timeline.driver):
+        half = _level(HALF * driver.steady, driver.unit)
         yield (
             f"* phases from {driver.label}: below {half}, half its steady rate, in {below} "
             "of the samples"
@@ -295,17 +247,14 @@ def is_idle(track: Track) -> bool:
 
 
 def _peak(track: Track) -> float:
-    import numpy as np
-
-    known = track.values[np.isfinite(track.values)]
-    return float(np.max(known)) if len(known) else math.nan
+    return max((value for value in track.values if math.isfinite(value)), default=math.nan)
 
 
 def steady_rate(timeline: KernelTimeline, track: Track) -> str:
     """The steady rate; none for counts: most intervals of most kernels launch no block."""
     if not timeline.phases or track.unit == _COUNTED:
         return ""
-    return _level(timeline.steady.get(track.name, math.nan), track.unit)
+    return _level(track.steady, track.unit)
 
 
 def _level(value: float, unit: str) -> str:

@@ -117,7 +117,7 @@ def timeline_chart(timeline: KernelTimeline) -> Json:
                 "name": track.name,
                 "label": literal(track.label),
                 "share": track.unit == "1",
-                "steady": _rounded(timeline.steady.get(track.name, math.nan)),
+                "steady": _rounded(track.steady),
                 "t": times.index(starts),
                 "v": values,
             }

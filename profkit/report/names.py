@@ -1,4 +1,4 @@
-"""Paths for display: without the host and home folders.
+"""Names as they are shown and asked for: paths without the host and home folders, kernels.
 
 Home folders name people, and Windows has its own separator.
 """
@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+
+from profkit.core.errors import UsageError
 
 # A home folder by where systems keep them, wherever that is mounted (/export/home, /mnt/c/Users).
 # root's is left: it names nobody.
@@ -33,3 +35,14 @@ def without_homes(text: str) -> str:
 def posix(path: str) -> str:
     """A path with slashes, whichever system wrote it."""
     return path.replace("\\", "/") if _WINDOWS.match(path) else path
+
+
+def kernel_pattern(kernel: str) -> re.Pattern[str]:
+    """A regular expression to find in names of kernels; raises UsageError."""
+    try:
+        return re.compile(kernel)
+    except re.error as error:
+        raise UsageError(
+            f"kernel {kernel!r} is not a valid regular expression ({error})",
+            "escape special characters with a backslash",
+        ) from None

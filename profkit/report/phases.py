@@ -23,10 +23,9 @@ from typing import Any
 
 import numpy as np
 from msgspec import Struct, field
-from msgspec.structs import replace
 
 from profkit.core.columns import Column as Samples
-from profkit.core.typed_file import Model, Number
+from profkit.core.typed_file import Model, Number, Real
 from profkit.report.action import Action
 from profkit.report.launch_message import Metric
 from profkit.report.reader import to_si, unit_of
@@ -102,19 +101,20 @@ def _read(metric: Metric, unit: str) -> Series:
     )
 
 
-class Track(Struct, frozen=True, eq=False):
-    """One quantity over the kernel's run time.
+class Track(Model, frozen=True, kw_only=True):
+    """A time series of the catalog, or the derived sm_active, the share of SM cycles with a
+    resident block; `unit` 1 is a share.
 
-    `times` are the starts of its intervals, seconds since the kernel's start; a value holds for its
-    interval (NaN where unknown). `unit` is "1" for a share. `name` is the catalog's series;
-    `sm_active`, the share of SM cycles with a resident block, is derived.
+    `times_s` are the starts of the sampling intervals since the kernel's start, a value holds for
+    its interval. `steady` is the median over the steady phase.
     """
 
     name: str
     label: str
     unit: str
-    times: Samples
-    values: Samples
+    steady: Real
+    times: tuple[Number, ...] = field(name="times_s")
+    values: tuple[Real, ...]
 
 
 class Phase(Model, frozen=True):
@@ -129,33 +129,34 @@ class Phase(Model, frozen=True):
         return self.end - self.start
 
 
-class KernelTimeline(Struct, frozen=True):
-    """A launch over time, from PM samples.
+class KernelTimeline(Model, frozen=True, kw_only=True):
+    """PM samples of a kernel. `duration_s` is ncu's, of another pass than `sampled_s`: the time
+    from the first to the last sampling interval with an active SM, each `period_s` long.
 
-    `duration` is ncu's (s), from another pass. `start` and `end` (s) bound the kernel in the
-    samples: 0 and its sampled length. `phases` omit empty ones; without any, `notes` have the
-    reason. `steady` has each track's median over the steady phase, in the track's unit.
-    `below_half` is the share of the kernel's samples in which the track `driver` is below half of
-    its steady rate, NaN without phases. `period` is the length of a sample's interval (s).
+    Phases are those of the track `driver`, without empty ones; `below_half` is the share of samples
+    in which it is below half of its steady rate. Where phases are unknown there are none, and
+    `notes` have the reason.
     """
 
-    launch: int
-    duration: float
-    start: float
-    end: float
-    tracks: tuple[Track, ...]
+    duration: Real = field(name="duration_s")
+    end: Number = field(name="sampled_s")
+    period: Real = field(name="period_s")
+    driver: str | None
+    below_half: Real
     phases: tuple[Phase, ...]
-    steady: Mapping[str, float]
-    below_half: float
-    driver: str
+    tracks: tuple[Track, ...]
     notes: tuple[str, ...]
-    period: float
 
     def __repr__(self) -> str:
         phases = ", ".join(f"{part.name} {number(part.seconds, 's')}" for part in self.phases)
-        return f"<KernelTimeline of launch {self.launch}: {phases or 'no phases'}>"
+        return f"<KernelTimeline: {phases or 'no phases'}>"
 
-    def track(self, name: str) -> Track | None:
+    @property
+    def steady(self) -> Mapping[str, float]:
+        """Each track's median over the steady phase, in its unit; NaN without phases."""
+        return {track.name: track.steady for track in self.tracks}
+
+    def track(self, name: str | None) -> Track | None:
         """A track by its name; None where it was not sampled."""
         return next((track for track in self.tracks if track.name == name), None)
 
@@ -163,8 +164,7 @@ class KernelTimeline(Struct, frozen=True):
         """A phase's share of the sampled duration: 0 for an absent one, NaN without phases."""
         if not self.phases:
             return math.nan
-        seconds = sum(part.seconds for part in self.phases if part.name == phase)
-        return seconds / (self.end - self.start)
+        return sum(part.seconds for part in self.phases if part.name == phase) / self.end
 
 
 class Course(Struct, frozen=True):
@@ -204,7 +204,6 @@ def _smoothed(values: Samples) -> Samples:
 
 
 def kernel_timeline(
-    launch: int,
     duration: float,
     sampled: Mapping[str, Series],
     *,
@@ -235,37 +234,46 @@ def kernel_timeline(
             cut[name] = aligned
             elsewhere.append(name)
     _derive(cut, schedulers)
-    tracks = tuple(
-        Track(name, label, unit, *cut[name])
-        for name, (label, unit) in TRACKS.items()
-        if name in cut
-    )
-    driver = _driver(tracks)
-    signal = course(driver.values) if driver else None
-    problem = ""
+    notes = [*_notes(cut, elsewhere), *_contradictions(cut, counters or {})]
+    means = {name: _finite(np.mean, cut[name][1]) for name in BUSY if name in cut}
+    driver = max((name for name in means if means[name] >= 0), key=means.__getitem__, default=None)
+    signal = course(cut[driver][1]) if driver else None
+    phases: tuple[Phase, ...] = ()
+    first = past = 0.0
     if several:
-        problem = "no phases: range replay, its launches were sampled together"
+        notes.append("no phases: range replay, its launches were sampled together")
     elif len(times) < FEWEST_SAMPLES:
-        problem = (
-            f"no phases: {len(times)} samples of the kernel, at least {FEWEST_SAMPLES} required"
-        )
-    elif signal is None:
-        problem = "no phases: no sampled resource was busy"
-    notes = [*_notes(cut, elsewhere), *_contradictions(tracks, counters or {})]
-    timeline = KernelTimeline(
-        launch=launch,
+        few = f"{len(times)} samples of the kernel, at least {FEWEST_SAMPLES} required"
+        notes.append(f"no phases: {few}")
+    elif driver is None or signal is None:
+        notes.append("no phases: no sampled resource was busy")
+    else:
+        edges = [*cut[driver][0].tolist(), length]
+        first, past = edges[signal.first], edges[signal.past]
+        parts = ("prologue", 0.0, first), ("steady", first, past), ("tail", past, length)
+        phases = tuple(Phase(*part) for part in parts if part[2] > part[1])
+    return KernelTimeline(
         duration=duration,
-        start=0.0,
         end=length,
-        tracks=tracks,
-        phases=(),
-        steady={},
-        below_half=math.nan,
-        driver="",
-        notes=(*notes, problem) if problem else tuple(notes),
         period=period,
+        driver=driver if phases else None,
+        below_half=signal.below_half if phases and signal else math.nan,
+        phases=phases,
+        tracks=tuple(
+            Track(
+                name=name,
+                label=label,
+                unit=unit,
+                steady=_finite(np.median, values[(starts >= first) & (starts < past)]),
+                times=tuple(starts.tolist()),
+                values=tuple(values.tolist()),
+            )
+            for name, (label, unit) in TRACKS.items()
+            if name in cut
+            for starts, values in [cut[name]]
+        ),
+        notes=tuple(notes),
     )
-    return timeline if problem or not driver or not signal else _divided(timeline, driver, signal)
 
 
 def _notes(cut: Collection[str], elsewhere: Collection[str]) -> Iterator[str]:
@@ -278,50 +286,19 @@ def _notes(cut: Collection[str], elsewhere: Collection[str]) -> Iterator[str]:
         yield f"sampled in another pass, aligned at first activity: {', '.join(moved)}"
 
 
-def _contradictions(tracks: Collection[Track], counters: Mapping[str, float]) -> Iterator[str]:
+def _contradictions(cut: Mapping[str, _Cut], counters: Mapping[str, float]) -> Iterator[str]:
     """Tracks whose mean differs from the counter: ncu computes some from other subunits."""
-    for track in tracks:
-        whole = counters.get(track.name, math.nan)
-        mean = _finite(np.mean, track.values)
-        if track.name in BUSY and abs(mean - whole) > _DISAGREEMENT:
+    for name in (name for name in BUSY if name in cut):
+        whole, mean = counters.get(name, math.nan), _finite(np.mean, cut[name][1])
+        if abs(mean - whole) > _DISAGREEMENT:
             means = f"mean of the samples {mean:.0%}, kernel counter {whole:.0%}"
-            yield f"{track.label}: {means}; {_TRUST}"
+            yield f"{TRACKS[name][0]}: {means}; {_TRUST}"
 
 
 def _finite(statistic: Callable[[Samples], np.floating[Any]], values: Samples) -> float:
     """A statistic of the finite values; NaN without any."""
     known = values[np.isfinite(values)]
     return float(statistic(known)) if len(known) else math.nan
-
-
-def _divided(timeline: KernelTimeline, driver: Track, signal: Course) -> KernelTimeline:
-    edges = [*driver.times, timeline.end]
-    first, past = float(edges[signal.first]), float(edges[signal.past])
-    parts = (
-        Phase("prologue", timeline.start, first),
-        Phase("steady", first, past),
-        Phase("tail", past, timeline.end),
-    )
-    return replace(
-        timeline,
-        phases=tuple(part for part in parts if part.seconds > 0),
-        steady={
-            track.name: _finite(
-                np.median, track.values[(track.times >= first) & (track.times < past)]
-            )
-            for track in timeline.tracks
-        },
-        below_half=signal.below_half,
-        driver=driver.name,
-    )
-
-
-def _driver(tracks: Collection[Track]) -> Track | None:
-    """The resource with the highest mean utilization."""
-    candidates = [
-        track for track in tracks if track.name in BUSY and np.isfinite(track.values).any()
-    ]
-    return max(candidates, key=lambda track: float(np.nanmean(track.values)), default=None)
 
 
 def _aligned(series: Series, length: float) -> _Cut | None:

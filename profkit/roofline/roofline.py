@@ -8,7 +8,6 @@ Waterman and Patterson, "Roofline", 2009; at several levels: Yang, Kurth and Wil
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -19,6 +18,7 @@ from profkit.core.errors import NothingMatches, UsageError
 from profkit.core.typed_file import Model, Real, plain
 from profkit.hardware.precisions import PRECISIONS
 from profkit.report.checks import BOUND_TOLERANCE, NOT_TIMED
+from profkit.report.names import kernel_pattern
 from profkit.report.summary import LaunchSummary, ReportSummary, groups
 from profkit.roofline import roofs as roof_lines
 from profkit.roofline.roofs import LEVELS, TRAFFIC, Peaks, Roof, Roofs, attainable, key_of
@@ -164,7 +164,7 @@ def known_names(peaks: str, levels: Iterable[str], precision: str | None) -> Non
 def roofline(
     report: ReportSummary,
     *,
-    peaks: Peaks = Peaks.held,
+    peaks: str = Peaks.held,
     measured: Mapping[str, float] | None = None,
     latencies: Sequence[Series] | None = None,
     variants: Variants | None = None,
@@ -181,12 +181,12 @@ def roofline(
     variants and kernels in whose name the regular expression is found; raises UsageError where that
     leaves none, and for names that are none.
     """
+    known_names(peaks, levels, precision)
     subjects, notes = _subjects(report, latencies or (), variants)
     subjects = _matching(subjects, kernel, report.path)
     launches = [launch for subject in subjects for launch in subject.launches]
     best = roof_lines.reference(launches)
-    known_names(peaks, levels, precision)
-    plane = _Plane(report, Roofs(peaks, measured or {}, best), levels, precision)
+    plane = _Plane(report, Roofs(Peaks(peaks), measured or {}, best), levels, precision)
     points: list[Point] = []
     outside: list[Outside] = []
     excluded: list[str] = []
@@ -246,13 +246,7 @@ def _subjects(
 def _matching(subjects: list[_Subject], kernel: str | None, path: str) -> list[_Subject]:
     if kernel is None:
         return subjects
-    try:
-        pattern = re.compile(kernel)
-    except re.error as error:
-        raise UsageError(
-            f"kernel {kernel!r} is not a valid regular expression ({error})",
-            "escape special characters with a backslash",
-        ) from None
+    pattern = kernel_pattern(kernel)
     matching = [
         subject
         for subject in subjects
@@ -278,7 +272,10 @@ def _timing_notes(subjects: Sequence[_Subject], *, has_points: bool) -> list[str
     own = [subject.timed for subject in subjects if subject.timed]
     if not own:
         return []
-    methods = dict.fromkeys(map(_method, own))
+    how = ((row.latency.timer, row.latency.cache and f"{row.latency.cache} L2") for row in own)
+    methods = dict.fromkeys(
+        ", ".join(filter(None, each)) or "timing method unknown" for each in how
+    )
     timed_part, counted = ("rates", "FLOP and bytes") if has_points else ("times", "bytes")
     interval = f" with {_interval_words(own)}" if has_points else ""
     notes = [
@@ -305,11 +302,6 @@ def _interval_words(timed: Sequence[Series]) -> str:
         return between or "no interval"
     unstated = "within-run interval (no confidence level stated)"
     return f"{between}, of {', '.join(within)} {unstated}" if between else unstated
-
-
-def _method(timed: Series) -> str:
-    cache = f"{timed.latency.cache} L2" if timed.latency.cache else ""
-    return ", ".join(filter(None, (timed.latency.timer, cache))) or "timing method unknown"
 
 
 class _Plane(Struct, frozen=True):
@@ -428,16 +420,15 @@ def _flags(
     point: Point, compute: Roof, memory: Roof, subject: _Subject, report: ReportSummary
 ) -> tuple[str, ...]:
     """Why a point can't be where it is; nothing for one below its roofs."""
-    flags = []
-    excess = point.rate / compute.rate
-    if excess > 1 + BOUND_TOLERANCE:
-        reason = _why_above(point, compute, subject, report)
-        flags.append(f"{excess:.0%} of {compute.label}: {reason}")
-    excess = point.rate / (point.intensity * memory.rate)
-    if excess > 1 + BOUND_TOLERANCE:
-        reason = _why_faster(point, memory, subject)
-        flags.append(f"{excess:.0%} of {memory.label}: {reason}")
-    return tuple(flags)
+    rates = (
+        (compute, point.rate / compute.rate, _why_above(point, compute, subject, report)),
+        (memory, point.rate / point.intensity / memory.rate, _why_faster(point, memory, subject)),
+    )
+    return tuple(
+        f"{excess:.0%} of {roof.label}: {reason}"
+        for roof, excess, reason in rates
+        if excess > 1 + BOUND_TOLERANCE
+    )
 
 
 _BENCHMARK = "a measured ceiling is the result of one benchmark, not an upper bound"

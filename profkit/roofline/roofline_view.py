@@ -73,14 +73,15 @@ class RooflineFile(Output, frozen=True, kw_only=True, tag="profkit.roofline/1"):
 
 def rooflines_result(rooflines: Sequence[Roofline]) -> RooflineFile:
     """All rooflines in one file."""
-    return RooflineFile(profkit=__version__, reports=tuple(map(_report, rooflines)))
-
-
-def _report(roofline: Roofline) -> ReportRoofline:
-    memory, compute = split(roofline.roofs)
-    ridges = (Ridge(line.key, top.key, top.rate / line.rate) for line in memory for top in compute)
-    title = file_name(roofline.title, with_host=False)
-    return row_of(ReportRoofline, roofline, report=title, ridges=tuple(ridges))
+    rows = []
+    for roofline in rooflines:
+        memory, compute = split(roofline.roofs)
+        ridges = [
+            Ridge(line.key, top.key, top.rate / line.rate) for line in memory for top in compute
+        ]
+        title = file_name(roofline.title, with_host=False)
+        rows.append(row_of(ReportRoofline, roofline, report=title, ridges=tuple(ridges)))
+    return RooflineFile(profkit=__version__, reports=tuple(rows))
 
 
 def rooflines_document(rooflines: Sequence[Roofline], *, brief: bool) -> doc.Document:
@@ -89,14 +90,17 @@ def rooflines_document(rooflines: Sequence[Roofline], *, brief: bool) -> doc.Doc
     for roofline in rooflines:
         title = roofline.title if brief else file_name(roofline.title, with_host=False)
         longest = _LONGEST_NAME if brief else _WHOLE_NAME
-        flags = (doc.in_style(f"× {line}", doc.Style.bad) for line in flag_lines(roofline))
+        flags = (
+            f"× {point.name}, {level}: {flag}"
+            for point in roofline.points
+            for level in ["algorithmic" if point.algorithmic else LEVEL_LABELS[point.level]]
+            for flag in point.flags
+        )
         blocks += [doc.Lines((), gap=True)] if blocks else []
         blocks += [doc.Heading(title, 1), doc.Paragraph(about(roofline))]
         blocks += map(doc.Note, roofline.notes)
-        blocks += [
-            *tables(roofline, longest),
-            doc.Lines(tuple(flags)),
-        ]
+        blocks += tables(roofline, longest)
+        blocks.append(doc.Lines(tuple(doc.in_style(flag, doc.Style.bad) for flag in flags)))
     return doc.Document("Roofline", tuple(blocks))
 
 
@@ -109,15 +113,6 @@ def about(roofline: Roofline) -> str:
         f"{_ROOFS[source].format(which)}{clock * (source is Peaks.held)}" for source in sources
     )
     return f"{roofline.gpu}; {words or 'roofs unknown'}"
-
-
-def flag_lines(roofline: Roofline) -> list[str]:
-    """Each point that can't be where it is, and why."""
-    return [
-        f"{point.name}, {'algorithmic' if point.algorithmic else LEVEL_LABELS[point.level]}: {flag}"
-        for point in roofline.points
-        for flag in point.flags
-    ]
 
 
 def tables(roofline: Roofline, longest: int) -> Iterable[doc.Table]:
@@ -247,7 +242,9 @@ def _levels(roofline: Roofline, kernels: Sequence[Subject]) -> doc.Table:
         notes.append("for ncu durations, of the roofs at the launch's own clock")
     if missing := [LEVEL_LABELS[level] for level in levels if not roofline.roof(level)]:
         notes.append(f"no roof of {', '.join(missing)} is known")
-    if any(_bypasses_l1(kernel) for kernel in kernels):
+    intensities = [{point.level: point.intensity for point in kernel.points} for kernel in kernels]
+    # More from L2 than L1 gives to registers, as with TMA.
+    if any(each.get("l1", 0.0) > each.get("l2", math.inf) for each in intensities):
         notes.append(
             "L1: to registers by ncu's count, without TMA copies, ldmatrix and wgmma operands"
         )
@@ -256,12 +253,6 @@ def _levels(roofline: Roofline, kernels: Sequence[Subject]) -> doc.Table:
     return doc.Table(
         "Arithmetic intensity", columns, tuple(rows), "; ".join(notes), names=columns[:1]
     )
-
-
-def _bypasses_l1(kernel: Subject) -> bool:
-    """Whether a kernel brings more from L2 than L1 gives to registers, as with TMA."""
-    intensity = {point.level: point.intensity for point in kernel.points}
-    return intensity.get("l1", 0.0) > intensity.get("l2", math.inf)
 
 
 def _outside(outside: Sequence[Outside], longest: int) -> doc.Table:

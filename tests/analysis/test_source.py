@@ -128,7 +128,9 @@ def test_132_blocks_of_133_and_then_one() -> None:
     assert found.below_half == pytest.approx(0.5, abs=0.02)
     active, tail = found.track("sm_active"), found.phases[2]
     assert active is not None
-    alone = active.values[(active.times > tail.start + 50e-6) & (active.times < tail.end - 50e-6)]
+    times = np.array(active.times)
+    inside = (times > tail.start + 50e-6) & (times < tail.end - 50e-6)
+    alone = np.array(active.values)[inside]
     assert np.median(alone) == pytest.approx(1 / 132, rel=0.02)
     assert timeline(pair("tail_effect", "after")).share("tail") < 0.06
 

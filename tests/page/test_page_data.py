@@ -49,18 +49,31 @@ def test_what_is_bundled_is_what_is_recorded() -> None:
 
 
 def timeline(samples: int) -> KernelTimeline:
-    times = np.arange(samples, dtype=np.float64) * 1e-6
-    wave = np.where(np.arange(samples) < samples / 2, 0.8, 0.2)
-    tracks = (
-        Track("dram_busy", "DRAM", "1", times, wave),
-        Track("l2_busy", "L2", "1", times, wave / 2),
-        Track("fp64_busy", "FP64 pipe", "1", times, np.zeros(samples)),
-    )
+    times = tuple(at * 1e-6 for at in range(samples))
+    wave = [0.8 if at < samples / 2 else 0.2 for at in range(samples)]
+    tracks = tuple(
+        Track(
+            name=name,
+            label=label,
+            unit="1",
+            steady=0.8 * scale or math.nan,
+            times=times,
+            values=tuple(value * scale for value in wave),
+        )
+        for name, label, scale in (
+            ("dram_busy", "DRAM", 1.0), ("l2_busy", "L2", 0.5), ("fp64_busy", "FP64 pipe", 0.0),
+        )
+    )  # fmt: skip
     end = samples * 1e-6
-    phases = (Phase("steady", 0.0, end / 2), Phase("tail", end / 2, end))
-    steady = {"dram_busy": 0.8, "l2_busy": 0.4, "fp64_busy": math.nan}
     return KernelTimeline(
-        3, end, 0.0, end, tracks, phases, steady, 0.5, "dram_busy", ("a note",), 1e-6
+        duration=end,
+        end=end,
+        period=1e-6,
+        driver="dram_busy",
+        below_half=0.5,
+        phases=(Phase("steady", 0.0, end / 2), Phase("tail", end / 2, end)),
+        tracks=tracks,
+        notes=("a note",),
     )
 
 
@@ -77,7 +90,7 @@ def test_a_track_keeps_its_mean_however_long_it_is(samples: int) -> None:
 
 def test_a_timeline_in_words() -> None:
     life = timeline(100)
-    shown = str(page_templates().get_template("parts.html.j2").make_module().utilization(life))  # type: ignore[attr-defined]
+    shown = str(page_templates().get_template("parts.html.j2").make_module().utilization(life, 3))  # type: ignore[attr-defined]
     for name in ("steady", "tail"):
         assert f"<b>{name}</b> 50.00 µs, 50.0%</span>" in shown
     assert re.search('<span class="quiet">50.0% of [^<]*[(]DRAM[)]</span>', shown)

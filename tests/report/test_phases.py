@@ -24,7 +24,6 @@ def timeline(values: Sequence[float], idle: tuple[int, int] = (7, 5)) -> KernelT
     """The timeline of a kernel whose issue slots are busy like that, with idle SMs around it."""
     before, after = [0.0] * idle[0], [0.0] * idle[1]
     found = kernel_timeline(
-        0,
         len(values) * PERIOD,
         {
             "sm_active_cycles": series([*before, *[CYCLES] * len(values), *after]),
@@ -179,7 +178,7 @@ def test_the_kernel_is_cut_out_where_sms_have_work() -> None:
 def test_a_short_kernel_has_tracks_and_the_reason_that_it_has_no_phases() -> None:
     found = timeline([0.5] * (FEWEST_SAMPLES - 1))
     assert found.phases == ()
-    assert found.driver == ""
+    assert found.driver is None
     assert math.isnan(found.below_half)
     assert math.isnan(found.share("tail"))
     assert "no phases: 19 samples of the kernel, at least 20 required" in found.notes
@@ -188,15 +187,15 @@ def test_a_short_kernel_has_tracks_and_the_reason_that_it_has_no_phases() -> Non
 
 def test_a_range_of_launches_has_no_phases() -> None:
     active, busy = series([CYCLES] * 50), series([0.5] * 50)
-    found = kernel_timeline(0, 1.0, {"sm_active_cycles": active, "l2_busy": busy}, several=True)
+    found = kernel_timeline(1.0, {"sm_active_cycles": active, "l2_busy": busy}, several=True)
     assert found is not None
     assert found.phases == ()
     assert any("range replay" in note for note in found.notes)
 
 
 def test_without_samples_of_sms_there_is_no_timeline() -> None:
-    assert kernel_timeline(0, 1.0, {"issue_busy": series([0.5] * 50)}) is None
-    assert kernel_timeline(0, 1.0, {"sm_active_cycles": series([0.0] * 50)}) is None
+    assert kernel_timeline(1.0, {"issue_busy": series([0.5] * 50)}) is None
+    assert kernel_timeline(1.0, {"sm_active_cycles": series([0.0] * 50)}) is None
 
 
 def test_nothing_busy_is_a_reason_too() -> None:
@@ -207,7 +206,6 @@ def test_nothing_busy_is_a_reason_too() -> None:
 
 def test_a_track_of_another_pass_begins_where_it_begins() -> None:
     found = kernel_timeline(
-        0,
         40 * PERIOD,
         {
             "sm_active_cycles": series([0.0] * 10 + [CYCLES] * 40),
@@ -228,7 +226,6 @@ def test_the_share_of_sms_at_work_follows_from_instructions_a_cycle() -> None:
     """With 4 schedulers 50% of the issue slots at 2 instructions a cycle is all SMs, at 4 half."""
     half = 20
     found = kernel_timeline(
-        0,
         2 * half * PERIOD,
         {
             "sm_active_cycles": series([CYCLES] * half + [CYCLES / 2] * half),
