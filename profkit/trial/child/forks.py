@@ -71,21 +71,19 @@ def serve(path: str) -> None:
 
 
 def _is_as_before(states: dict[str, bytes]) -> bool:
-    """Whether imports have left generators as they were; draws of `random` that nobody seeded are
-    taken back, as they only lead from one random state to another."""
-    changed = {name for name, state in _states().items() if state != states.get(name)}
-    if changed != {"random"} or states.get("random") != _seeded.get("random"):
-        return not changed
+    """Whether imports have left generators as they were; numbers of `random` that were drawn while
+    nobody had seeded it are taken back, as they only lead from one random state to another."""
     module: Any = sys.modules["random"]
-    after = module.getstate()
-    module.setstate(pickle.loads(_seeded["random"]))
-    generator = module.Random()
-    generator.setstate(module.getstate())
+    first = pickle.loads(_seeded["random"])
+    generator, after = module.Random(), module.getstate()
+    generator.setstate(first)
     for _ in range(_DRAWS):
-        generator.getrandbits(32)
         if generator.getstate() == after:
-            return True
-    return False
+            module.setstate(first)
+            states["random"] = _seeded["random"]
+            break
+        generator.getrandbits(32)
+    return all(state == states.get(name) for name, state in _states().items())
 
 
 def _import(names: Any) -> None:
