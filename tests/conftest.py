@@ -145,8 +145,8 @@ def pair_report(name: str, side: str) -> Path:
 
 
 def moments(count: int, start: int) -> range:
-    """Those of a sweep over `count` moments, from 1: all every night, a fifth of them by day."""
-    return range(1, count + 1) if NIGHTLY else range(start, count + 1, 5)
+    """Those of a sweep over `count` moments, from 1: all every night, one of them by day."""
+    return range(1, count + 1) if NIGHTLY else range(start, start + 1)
 
 
 def apart(function: Callable[[Path], T], reports: Sequence[Path]) -> list[T]:

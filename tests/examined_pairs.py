@@ -1,4 +1,5 @@
-"""The recorded pairs and the ladder, read and judged once in a run of the tests."""
+"""The recorded pairs and the ladder, read and judged once in a run of the tests: all every night,
+by day a third of them with all controls."""
 
 from __future__ import annotations
 
@@ -15,13 +16,21 @@ from profkit.report.session import Session
 from profkit.report.summary import ReportSummary
 from profkit.rules.checklist import Checklist
 from profkit.score.score import PairScore, definitions_of, judge, read_pair
-from tests.conftest import H200, TRACKED, apart, pair_folder, scratch, written_once
+from tests.conftest import H200, NIGHTLY, TRACKED, apart, pair_folder, scratch, written_once
 
 PAIRS = TRACKED / "pairs"
 LADDER = H200 / "ladder"
 FOLDERS = [*map(pair_folder, pair.names()), LADDER]
+JUDGED = tuple(
+    name
+    for place, name in enumerate(pair.names())
+    if NIGHTLY or place % 3 == 0 or not pair.read(name).category
+)
+"""The pairs that tests ask for."""
 _AT_ONCE = 10
 """Folders that a process reads: 300 MB."""
+_NAMES = (*JUDGED, LADDER.name)
+_TOGETHER = [_NAMES[first : first + _AT_ONCE] for first in range(0, len(_NAMES), _AT_ONCE)]
 
 
 @dataclass(frozen=True)
@@ -43,20 +52,19 @@ class Examined:
 
 def examined(name: str) -> Examined:
     """A folder of recordings by its name."""
-    place = [folder.name for folder in FOLDERS].index(name)
-    first = place // _AT_ONCE * _AT_ONCE
-    return _examined_from(first)[place - first]
+    return _examined_together(next((some for some in _TOGETHER if name in some), (name,)))[name]
 
 
 @cache
-def _examined_from(first: int) -> list[Examined]:
+def _examined_together(names: tuple[str, ...]) -> Mapping[str, Examined]:
     def write(part: Path) -> None:
         part.mkdir()
-        some = apart(_examine, FOLDERS[first : first + _AT_ONCE])
+        folders = [folder for folder in FOLDERS if folder.name in names]
+        some = dict(zip([folder.name for folder in folders], apart(_examine, folders), strict=True))
         (part / "examined.pickle").write_bytes(pickle.dumps(some))
 
-    folder = written_once(scratch() / f"examined_{first}", write)
-    some: list[Examined] = pickle.loads((folder / "examined.pickle").read_bytes())
+    folder = written_once(scratch() / f"examined_{names[0]}", write)
+    some: dict[str, Examined] = pickle.loads((folder / "examined.pickle").read_bytes())
     return some
 
 

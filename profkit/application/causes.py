@@ -29,7 +29,6 @@ from profkit.application.what_if import (
     is_synchronization,
     small_kernels,
 )
-from profkit.application.work import work_of
 from profkit.rules.checklist import application_items, timeline_items, with_tried
 from profkit.rules.finding import Finding
 from profkit.rules.known_trial import NO_TRIAL, KnownTrial
@@ -39,6 +38,7 @@ from profkit.timeline import intervals, region
 from profkit.timeline.events import Events
 from profkit.timeline.lost_work import lost_work
 from profkit.timeline.summary import TimelineSummary, summarize_timeline
+from profkit.timeline.work import work_of
 
 FASTER = 0.9
 """Of its time that a kernel takes after a fix for which there is no estimate, chosen: enough that a

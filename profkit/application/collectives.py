@@ -14,13 +14,13 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from profkit.application.kernel_kinds import COMMUNICATION, collective
+from profkit.application.kernel_kinds import COMMUNICATION, collective, kernels_of
 from profkit.application.nccl_calls import NcclCalls, latest_starts, nccl_calls
 from profkit.application.steps import Steps
-from profkit.application.work import kernels_of, streams_of
 from profkit.hardware.gpus import find_datasheet
 from profkit.timeline.events import Events, Times
 from profkit.timeline.messages import RANGE_PREFIX
+from profkit.timeline.work import streams_of
 from profkit.ui.text import number, percent
 
 Integers = npt.NDArray[np.int64]

@@ -6,9 +6,12 @@ import re
 from collections.abc import Iterable, Mapping
 from functools import cache, lru_cache
 
+import numpy as np
 from msgspec import Struct, convert
 
 from profkit.core.yaml_files import shipped_yaml
+from profkit.timeline.events import Events
+from profkit.timeline.work import Mask
 
 COMMUNICATION, OPTIMIZER, OTHER, GRAPH = "communication", "optimizer", "other", "CUDA graph"
 GEMM, CONVOLUTION, ATTENTION, SOFTMAX = "GEMM", "convolution", "attention", "softmax"
@@ -108,6 +111,12 @@ def kernel_traits(name: str) -> KernelTraits:
 def kernel_kind(name: str) -> str:
     """The kind of a kernel of this demangled name, "other" where no pattern matches."""
     return kernel_traits(name).kind
+
+
+def kernels_of(events: Events, kind: str) -> Mask:
+    """By kernel, whether it is of a kind."""
+    named = [kernel_kind(item.name) == kind for item in events.kernel_names]
+    return np.array(named, dtype=np.bool_)[events.kernels.name]
 
 
 def group_statement(group: str) -> str:

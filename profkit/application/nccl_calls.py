@@ -11,8 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from profkit.application.kernel_kinds import COMMUNICATION
-from profkit.application.work import kernels_of
+from profkit.application.kernel_kinds import COMMUNICATION, kernels_of
 from profkit.timeline.events import Events, Times
 
 Integers = npt.NDArray[np.int64]

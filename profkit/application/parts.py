@@ -25,11 +25,11 @@ from profkit.application.kernel_kinds import (
 )
 from profkit.application.nccl_calls import latest_starts
 from profkit.application.steps import Steps
-from profkit.application.work import KERNEL, MEMORY, Mask, Work, work_of
 from profkit.timeline import intervals
 from profkit.timeline.events import Events, Times
 from profkit.timeline.intervals import NOTHING, Cover
 from profkit.timeline.lost_work import lost_work
+from profkit.timeline.work import KERNEL, MEMORY, Mask, Work, work_of
 
 Amounts = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]

@@ -8,12 +8,12 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from msgspec import Struct
 
-from profkit.application.kernel_kinds import COMMUNICATION, kernel_traits
+from profkit.application.kernel_kinds import COMMUNICATION, kernel_traits, kernels_of
 from profkit.application.parts import KERNELS, StepParts
 from profkit.application.steps import Steps
-from profkit.application.work import Mask, dense, kernels_of, streams_of
 from profkit.core.typed_file import part
 from profkit.timeline.events import Events
+from profkit.timeline.work import Mask, dense, streams_of
 
 EXPLAINED = 0.9
 """Share of the time of kernels that the picked ones explain, unless asked for another."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace as replace_fields
 from enum import Enum
 
 import numpy as np
@@ -17,14 +16,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from profkit.application.cuda_calls import ALLOCATION, WORDS
-from profkit.application.kernel_kinds import OPTIMIZER
+from profkit.application.kernel_kinds import OPTIMIZER, kernels_of
 from profkit.application.nccl_calls import joined
 from profkit.application.repetition import Integers, Mask, Repetition, measured, repetition
-from profkit.application.work import KERNEL, MEMORY, Work, dense, kernels_of, processes, work_of
 from profkit.core.errors import UsageError
 from profkit.timeline import intervals
 from profkit.timeline.events import Events, Ranges, Times
 from profkit.timeline.kineto import PROFILER_STEP
+from profkit.timeline.work import KERNEL, MEMORY, Work, dense, processes, work_of
 from profkit.ui.text import plural
 
 MOST_STEPS = 10_000
@@ -360,7 +359,7 @@ def _without_sizes(events: Events, work: Work) -> Work:
     symbol = work.symbol.astype(np.int64) + len(events.kernel_names)
     kernels = work.table == KERNEL
     symbol[kernels] = events.kernels.name[work.row[kernels]]
-    return replace_fields(work, symbol=dense(symbol))
+    return replace(work, symbol=dense(symbol))
 
 
 def _by_pattern(program: _Program, sequence: _Sequence, pattern: Repetition | None) -> Steps | None:

@@ -22,10 +22,10 @@ from profkit.application.parts import (
     others_share,
 )
 from profkit.application.steps import BasisKind, Steps
-from profkit.application.work import other_devices
 from profkit.rules import finding_text
 from profkit.rules.checklist import WORTH_ACTING
 from profkit.timeline.lost_work import unrecorded
+from profkit.timeline.work import other_devices
 from profkit.ui import document as doc
 from profkit.ui.text import extent, literal, number, percent, plural
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from profkit.timeline.events import Events
     from profkit.timeline.intervals import Cover
-    from profkit.timeline.work import AllWork
+    from profkit.timeline.work import Work
 
 SHORT_GAP = 100e-6
 """Seconds of the longest gap that launch overhead alone may cause: a launch takes the host 2 to
@@ -56,19 +56,17 @@ def measure(events: Events) -> Mapping[str, float]:
 
     from profkit.timeline.intervals import length, union
     from profkit.timeline.times import NS, spread
-    from profkit.timeline.work import gaps_before, gpu_work
+    from profkit.timeline.work import MEMORY, gaps_before, work_of
 
-    work = gpu_work(events)
+    work = work_of(events)
     span = float(work.end.max() - work.start[0]) / NS if len(work) else 0.0
     if not span > 0:
         return {}
     copies, calls = events.memory_operations, events.calls
     of_host = _chosen(copies.kind, [kind.kind in _HOST_COPIES for kind in events.memory_kinds])
-    first = len(events.kernels)
     other = np.ones(len(work), np.bool_)
-    other[(work.index >= first) & (work.index < first + len(copies))] = False
-    is_copy = ~other
-    other[is_copy] = ~of_host[work.index[is_copy] - first]
+    is_copy = work.table == MEMORY
+    other[is_copy] = ~of_host[work.row[is_copy]]
     busy = length(union(work.start, work.end))
     without = length(union(work.start[other], work.end[other]))
     gaps = gaps_before(work.start, work.end)
@@ -110,7 +108,7 @@ def measure(events: Events) -> Mapping[str, float]:
     }
 
 
-def _host_in(events: Events, work: AllWork, gaps: Cover) -> dict[str, float]:
+def _host_in(events: Events, work: Work, gaps: Cover) -> dict[str, float]:
     """Nanoseconds of gaps by what the threads that submit work did; NaN where no call is known."""
     import numpy as np
 

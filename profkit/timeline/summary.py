@@ -20,7 +20,7 @@ from profkit.timeline.intervals import length, union
 from profkit.timeline.lost_work import failed_tracing, unrecorded
 from profkit.timeline.nesting import MOST_AROUND, Nesting, around
 from profkit.timeline.times import NS, Spread, TimeGroup, grouped, spread
-from profkit.timeline.work import AllWork, gaps_before, gpu_work
+from profkit.timeline.work import KERNEL, MEMORY, Work, gaps_before, work_of
 from profkit.ui.text import number, percent, plural
 
 GAPS_KEPT = 10  # longest gaps, chosen: twice what a terminal lists
@@ -173,7 +173,7 @@ class TimelineSummary(Model, frozen=True, kw_only=True):
 
 def summarize_timeline(events: Events) -> TimelineSummary:
     """The summary of a timeline that all views show."""
-    work = gpu_work(events)
+    work = work_of(events)
     kernels, calls, waits = events.kernels, events.calls, events.synchronizations
     durations = kernels.end - kernels.start
     nesting = around(events, kernels.call)
@@ -215,7 +215,7 @@ def summarize_timeline(events: Events) -> TimelineSummary:
     )
 
 
-def _region(events: Events, work: AllWork) -> Region:
+def _region(events: Events, work: Work) -> Region:
     recorded = [part for part in (work, events.calls) if len(part)]
     start = min((int(part.start[0]) for part in recorded), default=0)
     end = max((int(part.end.max()) for part in recorded), default=0)
@@ -240,7 +240,7 @@ def _region(events: Events, work: AllWork) -> Region:
     )
 
 
-def _gap(events: Events, work: AllWork, index: int) -> Gap:
+def _gap(events: Events, work: Work, index: int) -> Gap:
     """The gap before some work."""
     end = int(work.start[index])
     last = int(np.argmax(work.end[:index]))
@@ -254,25 +254,25 @@ def _gap(events: Events, work: AllWork, index: int) -> Gap:
     return Gap(
         start=start / NS,
         duration=(end - start) / NS,
-        after=_work_name(events, int(work.index[last])),
-        before=_work_name(events, int(work.index[index])),
+        after=_work_name(events, work, last),
+        before=_work_name(events, work, index),
         in_calls=min(1.0, length(union(begin, stop)) / (end - start)),
         call=(events.call_names[most] or None) if most >= 0 else None,
     )
 
 
-def _work_name(events: Events, index: int) -> str:
-    """The work of an index of AllWork: a kernel's name, "copy host to device", ..."""
-    if index < len(events.kernels):
-        return str(events.kernel_names[events.kernels.name[index]].name)
-    index -= len(events.kernels)
-    if index >= len(events.memory_operations):
+def _work_name(events: Events, work: Work, index: int) -> str:
+    """A kernel's name, "copy host to device", ..."""
+    table, row = work.table[index], work.row[index]
+    if table == KERNEL:
+        return str(events.kernel_names[events.kernels.name[row]].name)
+    if table != MEMORY:
         return "CUDA graph"
-    kind: str = events.memory_kinds[events.memory_operations.kind[index]].kind
+    kind = events.memory_kinds[events.memory_operations.kind[row]].kind
     return kind if kind == "memset" else f"copy {kind}"
 
 
-def _launches(events: Events, work: AllWork) -> tuple[LaunchDelays, Mapping[str, int]]:
+def _launches(events: Events, work: Work) -> tuple[LaunchDelays, Mapping[str, int]]:
     """The delays of launches, and notes on them that hold where not 0."""
     kernels, calls = events.kernels, events.calls
     free = np.full(len(work), _UNKNOWN)
@@ -281,9 +281,9 @@ def _launches(events: Events, work: AllWork) -> tuple[LaunchDelays, Mapping[str,
     for first, last in pairwise(bounds.tolist()):
         places = by_stream[first:last]
         free[places[1:]] = np.maximum.accumulate(work.end[places])[:-1]
-    is_kernel = work.index < len(kernels)
+    is_kernel = work.table == KERNEL
     idle_since = np.full(len(kernels), _UNKNOWN)
-    idle_since[work.index[is_kernel]] = free[is_kernel]
+    idle_since[work.row[is_kernel]] = free[is_kernel]
     launched, queued = kernels.call >= 0, idle_since != _UNKNOWN
     call = kernels.call[launched]
     from_start = kernels.start[launched] - calls.start[call]
@@ -382,7 +382,7 @@ def _memory(events: Events) -> tuple[MemoryUse, ...]:
 
 
 def _notes(
-    events: Events, work: AllWork, nesting: Nesting, of_launches: Mapping[str, int]
+    events: Events, work: Work, nesting: Nesting, of_launches: Mapping[str, int]
 ) -> tuple[str, ...]:
     kernels = len(events.kernels)
     streams = [events.streams[index] for index in np.unique(work.stream)]

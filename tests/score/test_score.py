@@ -19,7 +19,6 @@ from msgspec import structs
 from typer.testing import Result
 
 import profkit
-from kernels import pair
 from kernels.accuracy_page import accuracy_page
 from profkit.commands.groups import Advice
 from profkit.commands.reading import judge_applications, judge_pairs
@@ -39,8 +38,8 @@ from profkit.score.score import (
 from profkit.score.view import score_document
 from profkit.ui.markdown import document_markdown
 from tests.analysis.test_views import schema
-from tests.conftest import H200, ROOT
-from tests.examined_pairs import PAIRS, examined
+from tests.conftest import H200, NIGHTLY, ROOT
+from tests.examined_pairs import JUDGED, PAIRS, examined
 
 Cli = Callable[..., Result]
 JUDGES = ("ncu", "no_gain")
@@ -54,8 +53,8 @@ def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @cache
 def judged() -> tuple[PairScore, ...]:
-    """The recorded pairs, scored."""
-    scored = (examined(name).score for name in pair.names())
+    """The recorded pairs, scored; by day a third of them."""
+    scored = (examined(name).score for name in JUDGED)
     return tuple(structs.replace(each, set="h200") for each in scored if each)
 
 
@@ -86,14 +85,14 @@ def test_the_verb_judges_recorded_pairs_as_they_were_judged_here() -> None:
 
 def test_the_analysis_without_counters_agrees_with_the_full_one_on_half_of_the_pairs() -> None:
     blind = recorded()["without_counters"]
-    assert blind["pairs"] >= 180
+    assert blind["pairs"] >= 0.93 * len(JUDGED)
     assert blind["agree"] >= 0.5
     assert blind["near"] >= 0.8
 
 
 def test_no_fix_gained_more_than_the_headroom_by_declared_work() -> None:
     blind = recorded()["without_counters"]
-    assert blind["fixes"] >= 180
+    assert blind["fixes"] >= 0.93 * len(JUDGED)
     assert blind["exceeds"] == []
     assert blind["within_fixed"] >= 0.8
     assert blind["typical"] < 3
@@ -108,8 +107,8 @@ def test_declared_flop_are_those_that_fixed_kernels_do() -> None:
         if row["flop"] and row["counted_flop"]
         if not 0.8 <= row["flop"] / row["counted_flop"] <= 1.25
     }
-    assert sum(row["flop"] is not None for row in rows.values()) >= 70
-    assert off == {
+    assert sum(row["flop"] is not None for row in rows.values()) >= 0.35 * len(JUDGED)
+    assert off == set(JUDGED) & {
         "centroid_atomics",  # the fix multiplies by one-hot rows
         "correlation_half_warp_rows",  # the fix computes sums of neighbors anew
         "dipole_survey_waves",  # powers and quotients
@@ -121,7 +120,7 @@ def test_declared_flop_are_those_that_fixed_kernels_do() -> None:
 
 def test_the_recorded_pairs_meet_the_accuracy_goals() -> None:
     summary = recorded()["summary"]
-    assert summary["defects"] >= 100
+    assert summary["defects"] >= 0.8 * len(JUDGED)
     assert summary["top1"] >= 0.65
     assert summary["top3"] >= 0.7
     for other in JUDGES:
@@ -171,7 +170,13 @@ def test_the_page_is_what_the_recorded_pairs_say() -> None:
     assert not failures
     result = score(judged(), applications)
     shown = document_markdown(score_document(result, complete=True))
-    assert accuracy_page(shown) == page, "run `make docs`"
+    made = accuracy_page(shown)
+    if not NIGHTLY:  # the rows of those that are judged, and all applications
+        rows = made[made.index("### Pairs") :].splitlines()
+        assert len(rows) > len(JUDGED)
+        assert set(rows) <= set(page.splitlines()), "run `make docs`"
+        return
+    assert made == page, "run `make docs`"
 
 
 def test_ncu_rules_stand_for_categories_that_there_are() -> None:
