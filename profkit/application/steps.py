@@ -15,7 +15,6 @@ import numpy.typing as npt
 from msgspec import Struct
 from msgspec.structs import replace
 
-from profkit.application.cuda_calls import ALLOCATION, WORDS
 from profkit.application.kernel_kinds import OPTIMIZER, kernels_of
 from profkit.application.nccl_calls import joined
 from profkit.application.repetition import Integers, Mask, Repetition, measured, repetition
@@ -47,11 +46,6 @@ _MORE_EXPLAINED = 0.1  # share of launches, of repetitions that are alike; chose
 _SAME_NAMES = 0.9  # `fit` of repetitions by names alone, chosen: data changes a tenth of a step
 _STEP_WORDS = re.compile(r"step|iter|batch|token|frame|request", re.IGNORECASE)
 _NUMBER = re.compile(r"\d+")
-_PREPARING = {
-    "module loading": ("ModuleLoad", "LibraryLoad", "ModuleGetFunction", "LibraryGet", "FuncLoad"),
-    ALLOCATION: (*WORDS[ALLOCATION], "HostRegister"),
-    "graph capture": ("GraphInstantiate", "StreamBeginCapture", "StreamEndCapture"),
-}
 
 
 class BasisKind(Enum):
@@ -377,15 +371,9 @@ def _by_pattern(program: _Program, sequence: _Sequence, pattern: Repetition | No
     basis = StepBasis(BasisKind.pattern, launches=_launches(sequence, pattern), is_step=is_step)
     first = int(marks[low])
     before = int((sequence.start[:first] >= 0).sum())
-    begin = int(sequence.call_start[0])
-    why = _reason(program, begin, int(calls[low]))
     origin = int(sequence.start[sequence.start >= 0].min())
     steps = _bounded(program, starts, calls, pattern.alike, (low, high), basis)
-    if steps is None:
-        return None
-    return replace(
-        steps, before=before, why=why if before else "", left_out=int(starts[low]) - origin
-    )
+    return steps and replace(steps, before=before, left_out=int(starts[low]) - origin)
 
 
 def _starts(work: Work, first: Times, calls: Times) -> Times:
@@ -525,28 +513,6 @@ def _after_slow(times: Times, alike: Mask, low: int, high: int) -> int:
     return low
 
 
-def _reason(program: _Program, start: int, end: int) -> str:
-    """What the host did before the first step."""
-    if end <= start:
-        return ""
-    events, calls = program.events, program.events.calls
-    own = np.array([each.process == program.process for each in events.threads], dtype=np.bool_)
-    last = int(np.searchsorted(calls.start, end))
-    rows = np.flatnonzero(own[calls.thread[:last]]) if own.any() else np.zeros(0, dtype=np.int64)
-    times = (calls.end - calls.start)[rows]
-    spent = np.bincount(calls.name[rows], weights=times, minlength=len(events.call_names))
-    causes = []
-    for cause, words in _PREPARING.items():
-        time = sum(
-            spent[number]
-            for number, name in enumerate(events.call_names)
-            if any(word in name for word in words)
-        )
-        if time > 0.05 * (end - start):  # chosen: what explains it
-            causes.append(cause)
-    return " and ".join(causes) or "other or slower work than later steps"
-
-
 def _range_rows(events: Events, process: int, name: str | None) -> Integers:
     ranges = events.ranges
     own = (ranges.process == process) & ranges.closed
@@ -623,7 +589,6 @@ def _by_range(program: _Program, name: str) -> Steps | None:
     if steps is None:
         return None
     before, unit = (first, "step") if first else (int(low[0]), "launch")
-    why = _reason(program, int(called[0]), int(calls[first])) if before else ""
     left_out = max(0, int(starts[first] - work.start[0]))
     spent = np.append(0, np.cumsum((work.end - work.start)[order]))
     total = int(spent[low[-1]] - spent[low[first]])
@@ -632,7 +597,6 @@ def _by_range(program: _Program, name: str) -> Steps | None:
         steps,
         before=before,
         unit=unit,
-        why=why,
         left_out=left_out,
         outside=max(0.0, 1.0 - ranged / total) if total else 0.0,
     )

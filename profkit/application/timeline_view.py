@@ -258,11 +258,6 @@ def _tables(summary: shapes.TimelineSummary) -> Iterator[doc.Table]:
         map(_memory, summary.memory),
         words=2,
     )
-    yield from _table(
-        "Synchronizations, as recorded by the driver",
-        ("Synchronization", "Count", "Total", "Median", "Min", "Max"),
-        [(use.kind, *_times(use)) for use in summary.synchronizations],
-    )
 
 
 def _kernel(group: shapes.KernelGroup) -> tuple[str, ...]:

@@ -158,13 +158,6 @@ MODULE_PREFIX = "profkit-modules:"
 """How the names of injected ranges begin (`execution/injection/module_ranges.py`)."""
 
 
-class Synchronizations(Intervals, frozen=True, eq=False):
-    """Waits of a host thread or a stream, as the driver recorded them."""
-
-    kind: Indices
-    process: Times
-
-
 class Events(Struct, frozen=True, eq=False):
     """A timeline of Nsight Systems or torch.profiler.
 
@@ -187,7 +180,6 @@ class Events(Struct, frozen=True, eq=False):
     kernel_names: tuple[KernelName, ...]
     call_names: tuple[str, ...]
     range_names: tuple[str, ...]
-    synchronization_kinds: tuple[str, ...]
     configurations: tuple[LaunchConfiguration, ...]
     memory_kinds: tuple[MemoryKind, ...]
     streams: tuple[Stream, ...]
@@ -196,7 +188,6 @@ class Events(Struct, frozen=True, eq=False):
     memory_operations: MemoryOperations
     graphs: Graphs
     calls: Calls
-    synchronizations: Synchronizations
     ranges: Ranges
     untimed: int
     operators: Ranges = NO_RANGES

@@ -42,7 +42,6 @@ _TABLES = {
     "gpu_memcpy": export.COPIES, "Memcpy": export.COPIES,
     "gpu_memset": export.FILLS, "Memset": export.FILLS,
     "cuda_runtime": export.CALLS, "cuda_driver": export.CALLS, "Runtime": export.CALLS,
-    "cuda_sync": export.SYNCHRONIZATIONS,
     "user_annotation": export.RANGES,
     "cpu_op": export.OPERATORS, "Operator": export.OPERATORS,
 }  # fmt: skip
@@ -63,7 +62,6 @@ _COPIES = {
     "HtoH": 9, "PtoP": 10,
 }  # fmt: skip
 """Kineto's words for CUPTI's kinds of copies."""
-_SYNCHRONIZATIONS = {"Event Sync": 1, "Stream Wait Event": 2, "Stream Sync": 3, "Context Sync": 4}
 _EPOCH = 10**18  # ns since 1970, in 2001: what is earlier is no date
 
 
@@ -96,7 +94,6 @@ class _Trace:
             export.COPIES: self._copy,
             export.FILLS: self._fill,
             export.CALLS: self._call,
-            export.SYNCHRONIZATIONS: self._wait,
             export.RANGES: self._range,
             export.OPERATORS: self._range,
         }
@@ -186,9 +183,6 @@ class _Trace:
         thread = self._thread(event)
         self._callers[thread >> _BITS] += 1
         return (_number(arguments.correlation), thread, self._texts[_text(event.name)])
-
-    def _wait(self, event: TraceEvent, _: Arguments) -> Key:
-        return (None, _SYNCHRONIZATIONS.get(_text(event.name)))
 
     def _range(self, event: TraceEvent, _: Arguments) -> Key:
         return (export.PUSH_POP, self._thread(event), _text(event.name), None)

@@ -48,7 +48,7 @@ class _Reader:
         self._streams, self._threads = numbered(), numbered()
         self._kernel_names, self._configurations = numbered(), numbered()
         self._call_names, self._range_names = numbered(), numbered()
-        self._memory_kinds, self._waits = numbered(), numbered()
+        self._memory_kinds = numbered()
         timed = [rows.numbers for rows in self._rows.values() if len(rows)]
         if not timed:
             raise BadInput(
@@ -78,7 +78,6 @@ class _Reader:
             memory_operations=self._memory_operations(launches),
             graphs=self._graphs(launches),
             calls=calls,
-            synchronizations=self._synchronizations(),
             ranges=ranges,
             modules=modules,
             operators=self._ranges(export.OPERATORS),
@@ -90,7 +89,6 @@ class _Reader:
             kernel_names=tuple(self._kernel_names),
             call_names=tuple(self._call_names),
             range_names=tuple(self._range_names),
-            synchronization_kinds=tuple(self._waits),
             configurations=tuple(self._configurations),
             memory_kinds=tuple(self._memory_kinds),
             streams=tuple(self._streams),
@@ -195,13 +193,6 @@ class _Reader:
         stream, call = self._submitted(export.GRAPHS, launches)
         graph = rows.known("graphId")
         return events.Graphs(*self._span(rows), stream=stream, call=call, graph=graph)
-
-    def _synchronizations(self) -> events.Synchronizations:
-        rows = self._rows[export.SYNCHRONIZATIONS]
-        names = export.EXPORTED["synchronization_kinds"]
-        kind = rows.each(self._waits[names.get(number, "unknown")] for _, number in rows.keys)
-        process = rows.each_long(process or 0 for process, _ in rows.keys)
-        return events.Synchronizations(*self._span(rows), kind=kind, process=process)
 
     def _ranges(self, table: str) -> events.Ranges:
         rows = self._rows[table]

@@ -40,7 +40,7 @@ def scrub(path: str | Path) -> None:
     """Replace an export by one without private data; `read` gives the same timeline from both,
     without nsys's warnings.
 
-    What stays: kernels, CUDA calls, copies, synchronizations and NVTX ranges with their names, the
+    What stays: kernels, CUDA calls, copies and NVTX ranges with their names, the
     GPU's name and sizes, sizes of NCCL's messages, nsys's version and the time of the recording.
     Names of kernels and NVTX ranges are the program's own and stay as they are. The new file
     replaces the old one in one step once it is whole.

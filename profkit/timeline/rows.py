@@ -49,7 +49,6 @@ SHAPES = {
     ),
     export.FILLS: (("start", "end", "correlationId", "bytes"), PLACE),
     export.GRAPHS: (("start", "end", "correlationId", "graphId"), PLACE),
-    export.SYNCHRONIZATIONS: (("start", "end"), ("globalPid", "syncType")),
     export.RANGES: _RANGE_SHAPE,
     export.OPERATORS: _RANGE_SHAPE,
 }

@@ -139,12 +139,6 @@ class MemoryUse(_TimeAndBandwidth, frozen=True):
     bytes: Count
 
 
-class WaitUse(Spread, frozen=True):
-    """A kind of synchronization, as recorded by the driver."""
-
-    kind: str
-
-
 class TimelineSummary(Model, frozen=True, kw_only=True):
     """The analysis of a timeline. Times are in seconds, shares are fractions of 1; a missing number
     is null. All lists have the most time first."""
@@ -157,7 +151,6 @@ class TimelineSummary(Model, frozen=True, kw_only=True):
     delays: LaunchDelays = field(name="launch_delays")
     calls: tuple[CallUse, ...]
     memory: tuple[MemoryUse, ...]
-    synchronizations: tuple[WaitUse, ...]
 
     @property
     def headline(self) -> str:
@@ -174,7 +167,7 @@ class TimelineSummary(Model, frozen=True, kw_only=True):
 def summarize_timeline(events: Events) -> TimelineSummary:
     """The summary of a timeline that all views show."""
     work = work_of(events)
-    kernels, calls, waits = events.kernels, events.calls, events.synchronizations
+    kernels, calls = events.kernels, events.calls
     durations = kernels.end - kernels.start
     nesting = around(events, kernels.call)
     shapes = _shapes(events)
@@ -208,10 +201,6 @@ def summarize_timeline(events: Events) -> TimelineSummary:
             for group in grouped(calls.name, calls.end - calls.start)
         ),
         memory=_memory(events),
-        synchronizations=tuple(
-            WaitUse(events.synchronization_kinds[group.code], **asdict(group.times))
-            for group in grouped(waits.kind, waits.end - waits.start)
-        ),
     )
 
 

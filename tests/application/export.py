@@ -34,8 +34,6 @@ _TABLES = {
     "CUPTI_ACTIVITY_KIND_GRAPH_TRACE": "start INTEGER, end INTEGER, deviceId INTEGER, "
     "contextId INTEGER, streamId INTEGER, globalPid INTEGER, correlationId INTEGER, "
     "graphId INTEGER",
-    "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION": "start INTEGER, end INTEGER, globalPid INTEGER, "
-    "syncType INTEGER",
     "NVTX_EVENTS": "start INTEGER, end INTEGER, eventType INTEGER, globalTid INTEGER, "
     "text TEXT, textId INTEGER",
 }
@@ -67,7 +65,6 @@ def _rows(events: Events) -> dict[str, Iterable[Sequence[Any]]]:
     exported = shipped_yaml("profkit.timeline", "export.yaml")
     kinds = {text: number for number, text in exported["copy_kinds"].items()}
     memories = {text: number for number, text in exported["memory_kinds"].items()}
-    waits = {text: number for number, text in exported["synchronization_kinds"].items()}
 
     def place(stream: int, call: int, number: int) -> list[int]:
         row = events.streams[stream]
@@ -118,10 +115,6 @@ def _rows(events: Events) -> dict[str, Iterable[Sequence[Any]]]:
         [start, end, thread(where), number, names[events.call_names[name]]]
         for number, (start, end, name, where) in enumerate(spans(events.calls, "name", "thread"), 1)
     ]
-    synchronizations = [
-        [start, end, process << 24, waits.get(events.synchronization_kinds[kind], 0)]
-        for start, end, kind, process in spans(events.synchronizations, "kind", "process")
-    ]
     ranges = [
         [start, end, _PUSH_POP, thread(where, process), events.range_names[name], None]
         for start, end, name, where, process in spans(events.ranges, "name", "thread", "process")
@@ -136,7 +129,6 @@ def _rows(events: Events) -> dict[str, Iterable[Sequence[Any]]]:
         "CUPTI_ACTIVITY_KIND_MEMSET": fills,
         "CUPTI_ACTIVITY_KIND_GRAPH_TRACE": graphs,
         "CUPTI_ACTIVITY_KIND_RUNTIME": calls,
-        "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION": synchronizations,
         "NVTX_EVENTS": ranges,
         "TARGET_INFO_GPU": gpus,
         "META_DATA_EXPORT": [

@@ -26,7 +26,6 @@ from profkit.timeline.events import (
     MemoryOperations,
     Ranges,
     Stream,
-    Synchronizations,
     Thread,
     TimelineGpu,
 )
@@ -48,7 +47,6 @@ class Recording:
     memory: list[tuple[int, int, int, int, int, int]] = field(default_factory=list)
     graphs: list[tuple[int, int, int, int, int]] = field(default_factory=list)
     calls: list[tuple[int, int, int, int]] = field(default_factory=list)
-    waits: list[tuple[int, int, int, int]] = field(default_factory=list)
     ranges: list[tuple[int, int, int, int, int]] = field(default_factory=list)
     tables: dict[str, dict[object, int]] = field(default_factory=dict)
 
@@ -105,9 +103,6 @@ class Recording:
         process = self.rows("threads")[thread].process  # type: ignore[attr-defined]
         self.ranges.append((start, end, self.number("ranges", name), thread, process))
 
-    def wait(self, kind: str, start: int, end: int, process: int = 1) -> None:
-        self.waits.append((start, end, self.number("waits", kind), process))
-
     def events(self) -> Events:
         calls, renumbered = _columns(self.calls, 4)
         known = np.append(renumbered, -1)  # -1 stays -1
@@ -123,7 +118,6 @@ class Recording:
             "kernel_names": self.rows("kernels"),
             "call_names": self.rows("calls"),
             "range_names": self.rows("ranges"),
-            "synchronization_kinds": self.rows("waits"),
             "configurations": self.rows("configurations"),
             "memory_kinds": self.rows("memory"),
             "streams": streams,
@@ -144,7 +138,6 @@ class Recording:
             memory_operations=_table(MemoryOperations, work(self.memory, 6)),
             graphs=_table(Graphs, work(self.graphs, 5)),
             calls=_table(Calls, calls),
-            synchronizations=_table(Synchronizations, _columns(self.waits, 4)[0]),
             ranges=_table(Ranges, ranges),
             untimed=0,
         )
@@ -274,7 +267,6 @@ class Host:
     def synchronize(self, name: str = "cudaStreamSynchronize") -> None:
         """Wait for all work."""
         done = max([self.now + self.launch_cost, *self.free.values()])
-        self.recording.wait("stream synchronize", self.now, done, self.process)
         self.call(name, done - self.now)
 
     @contextmanager

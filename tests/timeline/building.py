@@ -76,7 +76,6 @@ def timeline(
     calls: Sequence[Call] = (),
     memory: Sequence[Copy] = (),
     graphs: Sequence[tuple[float, float, Stream]] = (),
-    waits: Sequence[tuple[float, float, str]] = (),
     ranges: Sequence[Range] = (),
     untimed: int = 0,
 ) -> Events:
@@ -98,8 +97,6 @@ def timeline(
         made.copy(moved.kind, moved.size, ns(moved.start), ns(moved.end), -1, where)
     for start, end, place in graphs:
         made.graph(1, ns(start), ns(end), -1, made.number("streams", place))
-    for start, end, kind in waits:
-        made.wait(kind, ns(start), ns(end), PROCESS)
     for around in ranges:
         made.range(around.name, ns(around.start), ns(around.end), thread)
     return replace(made.events(), untimed=untimed)

@@ -18,10 +18,6 @@ _COPIES = {
     "host to device": "HtoD", "device to host": "DtoH", "device to device": "DtoD",
     "host to host": "HtoH", "peer to peer": "PtoP",
 }  # fmt: skip
-_WAITS = {
-    "event": "Event Sync", "stream": "Stream Sync", "context": "Context Sync",
-    "stream waits for event": "Stream Wait Event",
-}  # fmt: skip
 
 Event = dict[str, Any]
 
@@ -104,9 +100,6 @@ def _events(events: Events) -> Iterator[Event]:
         cat = "cuda_runtime" if called.startswith("cuda") else "cuda_driver"
         yield span(cat, called, start, end, correlation=number, cbid=211) | _thread(events, thread)
         yield {"ph": "s", "cat": "ac2g", "name": "ac2g", "id": number, "ts": 0, "pid": 0, "tid": 0}
-    for start, end, kind in _columns(events.synchronizations, "start", "end", "kind"):
-        name = _WAITS.get(events.synchronization_kinds[kind], "Unknown")
-        yield span("cuda_sync", name, start, end, stream=7, correlation=0)
     yield from _ranges(events, events.ranges)
 
 

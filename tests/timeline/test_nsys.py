@@ -247,7 +247,7 @@ def test_a_range_that_never_ends_lasts_to_the_end(made: Callable[..., Events]) -
     assert (ranges.end - ranges.start).tolist() == [850, 140]
 
 
-def test_copies_fills_graphs_and_waits(made: Callable[..., Events]) -> None:
+def test_copies_fills_and_graphs(made: Callable[..., Events]) -> None:
     place = {"deviceId": 0, "contextId": 1, "streamId": 7, "globalPid": PROCESS}
     copy = {"start": 200, "end": 300, **place, "correlationId": 1, "bytes": 4096, "copyKind": 1}
     timeline = made(
@@ -260,11 +260,8 @@ def test_copies_fills_graphs_and_waits(made: Callable[..., Events]) -> None:
         CUPTI_ACTIVITY_KIND_GRAPH_TRACE=[
             {"start": 400, "end": 500, **place, "correlationId": 3, "graphId": 1}
         ],
-        CUPTI_ACTIVITY_KIND_SYNCHRONIZATION=[
-            {"start": 400, "end": 600, "globalPid": PROCESS, "syncType": 3}
-        ],
     )
-    memory, graphs, waits = timeline.memory_operations, timeline.graphs, timeline.synchronizations
+    memory, graphs = timeline.memory_operations, timeline.graphs
     assert [timeline.memory_kinds[kind] for kind in memory.kind] == [
         MemoryKind("memset", "", ""), MemoryKind("host to device", "pageable", "device"),
     ]  # fmt: skip
@@ -275,8 +272,6 @@ def test_copies_fills_graphs_and_waits(made: Callable[..., Events]) -> None:
         "cudaMemsetAsync", "cuMemcpyHtoDAsync_v2",
     ]  # fmt: skip
     assert ((graphs.end - graphs.start).tolist(), graphs.graph.tolist()) == ([100], [1])
-    assert [timeline.synchronization_kinds[kind] for kind in waits.kind] == ["stream"]
-    assert (waits.end - waits.start).tolist() == [200]
 
 
 def test_columns_that_another_schema_lacks_are_unknown(made: Callable[..., Events]) -> None:

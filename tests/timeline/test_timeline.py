@@ -173,18 +173,16 @@ def test_copies_that_overlap_move_their_bytes_in_one_time() -> None:
     assert use.bandwidth == pytest.approx(3_000 / (20 * US))
 
 
-def test_calls_and_waits_by_name() -> None:
+def test_calls_by_name() -> None:
     made = timeline(
         [kernel(0, 1)],
         [call(0, 4), call(5, 7), call(8, 20, "cudaMalloc")],
-        waits=[(0, 3, "stream")],
     )
     summary = summarize_timeline(made)
     assert [(use.name, use.count) for use in summary.calls] == [
         ("cudaMalloc", 1), ("cudaLaunchKernel", 2),
     ]  # fmt: skip
     assert summary.calls[1].total == pytest.approx(6 * US)
-    assert [(wait.kind, wait.count) for wait in summary.synchronizations] == [("stream", 1)]
 
 
 def test_what_limits_the_reading_is_said() -> None:
