@@ -12,10 +12,13 @@ from pathlib import Path
 import profkit
 from kernels import pair
 from kernels.recorded import Profile
+from profkit.commands.groups import Advice
+from profkit.commands.reading import judge_applications
 from profkit.report.session import Session
 from profkit.report.summary import ReportSummary
 from profkit.rules.checklist import Checklist
 from profkit.score.score import PairScore, definitions_of, judge, read_pair
+from profkit.score.stories import Applications
 from tests.conftest import H200, NIGHTLY, TRACKED, apart, pair_folder, scratch, written_once
 
 PAIRS = TRACKED / "pairs"
@@ -66,6 +69,21 @@ def _examined_together(names: tuple[str, ...]) -> Mapping[str, Examined]:
     folder = written_once(scratch() / f"examined_{names[0]}", write)
     some: dict[str, Examined] = pickle.loads((folder / "examined.pickle").read_bytes())
     return some
+
+
+@cache
+def examined_applications() -> Applications:
+    """The recorded applications, judged."""
+
+    def write(part: Path) -> None:
+        part.mkdir()
+        judged, failures = judge_applications([H200 / "apps"], Advice(blamed=0))
+        assert not failures
+        (part / "judged.pickle").write_bytes(pickle.dumps(judged))
+
+    folder = written_once(scratch() / "judged_applications", write)
+    applications: Applications = pickle.loads((folder / "judged.pickle").read_bytes())
+    return applications
 
 
 def _examine(folder: Path) -> Examined:

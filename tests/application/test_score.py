@@ -14,9 +14,7 @@ from profkit.application.score import (
     SideTime,
     Story,
     StoryTimes,
-    judge_story,
     scored,
-    stories_in,
 )
 from profkit.application.steps import steady_steps
 from profkit.application.what_if import Change, WhatIf
@@ -26,6 +24,7 @@ from profkit.score.stories import StoryScore, score_stories
 from tests.application.stories import STORIES, recorded, step_time
 from tests.application.synthetic import US, Host
 from tests.conftest import story_folder
+from tests.examined_pairs import examined_applications
 
 
 def judged(name: str, **changes: object) -> StoryScore:
@@ -66,9 +65,8 @@ def test_a_host_that_works_long_is_one_category() -> None:
 
 def test_recorded_stories() -> None:
     """Of an H200, some of which were looked at when the replay was written (see their page)."""
-    stories = [judge_story(folder, shipped_rules()) for folder in stories_in([story_folder("")])]
-    score = score_stories(stories)
-    assert len(stories) >= 12
+    score = examined_applications()
+    assert len(score.stories) >= 12
     assert score.named >= 0.8
     assert score.within >= 0.85
     assert score.reached >= 0.9
