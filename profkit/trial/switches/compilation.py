@@ -75,7 +75,9 @@ class _Graphs:
         torch = self.torch
         leaves, shape = tree_flatten((args, kwargs))
         tensors = [leaf for leaf in leaves if torch.is_tensor(leaf)]
-        if not tensors or not all(tensor.is_cuda for tensor in tensors):
+        is_loss = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)
+        is_loss = is_loss and not any(p.requires_grad for p in self.module.parameters())
+        if not tensors or is_loss or not all(tensor.is_cuda for tensor in tensors):
             return self.call(*args, **kwargs)
         key = (self._key(leaves), torch.is_grad_enabled(), self.module.training)
         if key not in self.graphs:
