@@ -50,7 +50,7 @@ from profkit.page.application import application_section, page_without_report
 from profkit.page.data import RunParts
 from profkit.page.page import page_html
 from profkit.recording.application_plan import PLAN, ApplicationPlan, save_plan
-from profkit.recording.launch_filter import LaunchFilter, launch_filter, own_device
+from profkit.recording.launch_filter import LaunchFilter, Search, own_device
 from profkit.recording.recording import Profiling, Recorded, Tell, refuse_nonsense
 from profkit.recording.selection import cost, passes
 from profkit.recording.unprofiled import WINDOW, unprofiled_step
@@ -74,8 +74,8 @@ _ANALYSIS = 15.0  # s of the budget, chosen: reading, judging and writing take a
 _SLOWER = 3.0  # chosen: times that a program under ncu may take until its first picked launch
 _LEFT_OUT = "left out: no time within --budget"
 _TOO_LONG = "left out: ncu takes long; --budget TIME"
-_REPLAYS = 30.0  # s of ncu without a budget. Chosen: then a profile takes about a minute
-_WORTH_A_RUN = 0.05  # of the step, chosen: kernels that ncu passed over and starts again for
+_REPLAYS = 26.0  # s of ncu without a budget. Chosen: then a profile takes about a minute
+_WORTH_A_SECOND = 0.005  # of the step, chosen: 10% in 20 s, for which ncu is started again
 _HIDDEN_HOST = 0.01  # of a step, chosen: as in what_if, which then takes the host's usual share
 _NAMED_CALLS = 4  # of each outermost module, chosen: three after the autotuners'
 _LOCKSTEP = ("--communicator-shmem-num-peers", "--lockstep-kernel-launch")
@@ -407,11 +407,11 @@ class _Application(Profiling):
                 for pick, row in zip(picks, self._entries, strict=True)
                 if row.launch is None and pick not in left_out
             ]
-            if is_repeated and sum(pick.share for pick in rest) < _WORTH_A_RUN:
+            selection, beyond = self._fitting(program, rest)
+            if is_repeated and not (selection and self._pays(program, rest, selection)):
                 break
+            left_out.update(beyond)
             self._keep("ncu")
-            fitting, selection = self._fitting(program, rest)
-            left_out.update(set(rest) - set(fitting))
             if selection is None:
                 break
             report, failure = self._replayed(report, selection, program)
@@ -449,24 +449,27 @@ class _Application(Profiling):
 
     def _fitting(
         self, program: _Program, picks: Sequence[Pick]
-    ) -> tuple[Sequence[Pick], LaunchFilter | None]:
-        """The picks that there is time for, those of each group that take most of it first, and
-        the filter for them."""
-        replays = passes(self.options())
+    ) -> tuple[LaunchFilter | None, Sequence[Pick]]:
+        """The filter for the picks that there is time for, those of each group that take most of it
+        first, and the others."""
+        if not picks:
+            return None, ()
         room = _REPLAYS if self.plan.budget is None else self._left() - program.seconds
         ordered = sorted(picks, key=lambda pick: -pick.share)
         firsts = {pick.group: pick for pick in reversed(ordered)}.values()
         ordered.sort(key=lambda pick: pick not in firsts)
-        selection: LaunchFilter | None = None
-        fitting, count, beyond = 0, len(picks), len(picks) + 1
-        while fitting < count < beyond:
-            tried = launch_filter(program.events, program.steps, ordered[:count])
-            if tried and cost(tried.durations, replays).seconds <= room:
-                fitting, selection = count, tried
-            else:
-                beyond = count
-            count = (fitting + beyond) // 2
-        return ordered[:fitting], selection
+        search = Search(program.events, program.steps, ordered[0].process)
+        return search.fitting(ordered, lambda tried: self._seconds(tried) <= room)
+
+    def _seconds(self, selection: LaunchFilter) -> float:
+        """How long ncu is going to take."""
+        return cost(selection.durations, passes(self.options())).seconds
+
+    def _pays(self, program: _Program, missed: Sequence[Pick], selection: LaunchFilter) -> bool:
+        """Whether to start ncu again for picks that it passed over."""
+        found = [pick for pick in missed if (pick.name, pick.configuration) in selection.groups]
+        seconds = program.seconds + self._seconds(selection)
+        return sum(pick.share for pick in found) >= _WORTH_A_SECOND * seconds
 
     def _replayed(
         self, earlier: Report | None, selection: LaunchFilter, program: _Program

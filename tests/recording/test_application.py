@@ -344,6 +344,19 @@ def test_kernels_that_ncu_passed_over_are_asked_for_alone(bench: Bench) -> None:
         assert (launch.name, launch.grid, launch.block) == (pick.kernel, pick.grid, pick.block)
 
 
+def test_ncu_does_not_start_again_for_little_of_the_step(bench: Bench) -> None:
+    """Ten seconds of ncu are worth 5% of the step."""
+    first = bench.folder / "first.ncu-rep"
+    first.write_bytes(beginning(small_report().read_bytes(), 8))
+    planned(bench, program(bench.folder), first=str(first))
+    done = bench.profile("--app", "--nvtx", "step", "--explain", "100%", "--", bench.app("true"))
+    assert done.returncode == 0, done.stderr
+    (missed,) = [pick for pick in picks(bench).picks if pick.launch is None]
+    assert 0 < missed.share < 0.02
+    assert "ncu met no launch" in missed.reason
+    assert len((bench.folder / "ncu_calls.jsonl").read_text().splitlines()) == 1
+
+
 def test_what_does_not_fit_into_the_budget_is_left_out_and_listed(bench: Bench) -> None:
     planned(bench, program(bench.folder))
     done = bench.profile("--app", "--budget", "20s", "--", bench.app("true"))
