@@ -15,6 +15,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
+from itertools import pairwise
 from typing import TypeAlias
 
 import numpy as np
@@ -80,15 +81,12 @@ class _Process:
         """Extended functions in front of wanted launches that aren't seen, by how often: with one
         of these the launch is."""
         counts = Counter[int]()
-        matching = np.isin(self.name, list(functions))
-        before = -1
-        for place in np.flatnonzero(matching).tolist():
-            is_wanted = (int(self.name[place]), int(self.shape[place])) in wanted
-            if is_wanted and self.is_extended[place] and before >= 0:
+        matching = np.flatnonzero(np.isin(self.name, list(functions))).tolist()
+        for before, place in pairwise(matching):
+            is_hidden = self.is_extended[place] and not self.is_extended[before]
+            if is_hidden and (int(self.name[place]), int(self.shape[place])) in wanted:
                 between = slice(before + 1, place)
-                others = self.name[between][self.is_extended[between]]
-                counts.update(set(others.tolist()) if not self.is_extended[before] else ())
-            before = place
+                counts.update(set(self.name[between][self.is_extended[between]].tolist()))
         return counts
 
 
