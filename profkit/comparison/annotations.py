@@ -28,35 +28,27 @@ class Spot(Struct, frozen=True):
     line: int
 
 
-class IntroducedFinding(Struct, frozen=True):
-    """A finding that a change introduced or worsened, with its line; `is_forbidden` by a gate."""
-
-    category: str
-    message: str
-    spot: Spot | None
-    is_forbidden: bool
-
-
 class Sources(Struct, frozen=True):
     """Files of a repository, named from its folder; `with_host` keeps the paths of others."""
 
     root: Path
     with_host: bool
 
-    def introduced(self, judged: Judged) -> Iterator[IntroducedFinding]:
-        """The findings that are new or worsened and have an estimated speedup."""
+    def introduced(self, judged: Judged) -> Iterator[tuple[str, str, Spot | None]]:
+        """Category, message and line of findings that are new or worsened and have an estimated
+        speedup; without those that fail a gate."""
         forbidden = {fail.index for fail in judged.failures if fail.kind is GateKind.new_finding}
         for index, kernel in enumerate(judged.diff.kernels):
             for change in kernel.findings:
                 finding, factor = change.after, change.speedup_after
-                if change.status in _WORSE and change.is_reported and finding and factor >= WORTH:
+                if change.status not in _WORSE or not change.is_reported:
+                    continue
+                is_forbidden = change.status is Status.new and index in forbidden
+                if finding and factor >= WORTH and not is_forbidden:
                     shown = f"{finding.title}, {words.finding(change)}"
                     gain = f"estimated speedup {factor:.2f}x"
                     message = literal(f"{words.name(kernel)}: {shown}; {gain}")
-                    is_forbidden = change.status is Status.new and index in forbidden
-                    yield IntroducedFinding(
-                        change.category, message, self._spot(finding), is_forbidden
-                    )
+                    yield change.category, message, self._spot(finding)
 
     def _spot(self, finding: Finding) -> Spot | None:
         """The line that a finding blames first; None where no line is known."""
@@ -127,9 +119,8 @@ def _annotations(judged: Judged, sources: Sources) -> Iterator[tuple[str, str, s
         yield "error", f"profkit: {fail.gate}", str(fail), sources.failure_spot(fail, diff)
     if diff.refused:
         return
-    for found in sources.introduced(judged):
-        if not found.is_forbidden:
-            yield "warning", f"profkit: {found.category}", found.message, found.spot
+    for category, message, spot in sources.introduced(judged):
+        yield "warning", f"profkit: {category}", message, spot
     alone = len(diff.kernels) == 1 and not diff.removed and not diff.added
     outcome = words.headline(diff.kernels[0]) if alone else words.summary(diff)
     yield "notice", "profkit diff", literal(outcome), None

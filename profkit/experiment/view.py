@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 
 from profkit.comparison.repeats import Change
 from profkit.experiment.log import Experiments, Log
-from profkit.experiment.outcome import Move, Outcome
-from profkit.experiment.prediction import Prediction, Stop, Untestable
+from profkit.experiment.outcome import Move, Outcome, UnmatchedKernel
+from profkit.experiment.prediction import Prediction, Roof, Stop, Untestable
 from profkit.experiment.switches import SwitchExperiment, UntriedCause
 from profkit.experiment.times import Scope
 from profkit.report.catalog import catalog
@@ -65,18 +65,12 @@ def experiments_document(experiments: Experiments, measure: str, run: str) -> Do
 
 def _switch_blocks(switches: SwitchExperiment, run: str) -> Iterator[Block]:
     """What is proven and to be written, else the causes to try switches for; what was decided."""
-    others = [row for row in switches.tried if not row.is_proven]
-    rows = [
-        Row("tried before" if not place else "", f"{row.names}: {row.verdict}")
-        for place, row in enumerate(others[:_BESIDE])
-    ]
-    if len(others) > _BESIDE:
-        rows.append(Row("", f"and {plural(len(others) - _BESIDE, 'more row')}"))
+    others = [f"{row.names}: {row.verdict}" for row in switches.tried if not row.is_proven]
+    rows = _listed("tried before", others, "more row")
     command = f"profkit try --from {shlex.quote(run)} -- PROGRAM"
-    causes = [
-        Row("" if place else "answers", f"{_predicted(each)}  {each.title}")
-        for place, each in enumerate(switches.causes[:_BESIDE])
-    ]
+    causes = _listed(
+        "answers", [f"{_predicted(each)}  {each.title}" for each in switches.causes], "more cause"
+    )
     if edit := switches.edit:
         lines = plural(len(edit.keep), "line")
         yield Heading(f"Next: write {lines}, {edit.headline}")
@@ -108,13 +102,7 @@ def _stop_rows(stop: Stop) -> Iterator[Row]:
         yield Row("largest", f"{factor(stop.largest)} for the whole report  {stop.title}")
     elif not stop.inconclusive:
         yield Row("findings", "none has an estimated speedup that counters show")
-    for place, roof in enumerate(stop.roofs[:_BESIDE]):
-        name = shorten(literal(roof.kernel), _KERNEL)
-        busy = f"{name}: {roof.resource} {percent(roof.busy)} busy"
-        change = f"; only using less of it helps: {roof.change}" if roof.change else ""
-        yield Row("" if place else "at a roof", busy + change)
-    if len(stop.roofs) > _BESIDE:
-        yield Row("", f"and {plural(len(stop.roofs) - _BESIDE, 'more kernel')}")
+    yield from _listed("at a roof", list(map(_roof, stop.roofs)), "more kernel")
     if stop.refuted:
         yield Row("refuted", "; ".join(stop.refuted))
     if stop.unevaluated:
@@ -201,13 +189,25 @@ def _outcome_rows(made: Outcome) -> Iterator[Row]:
         basis = "timed" if made.timed else "by ncu's durations"
         gain = times_as_fast(made.speedup, low, high)
         yield Row("time", f"{made.change}, {gain}{_OF[made.scope]} {basis}")
-    for label, kernels in (("added", made.added), ("removed", made.removed)):
-        for place, each in enumerate(kernels[:_BESIDE]):
-            name = shorten(literal(each.kernel), _KERNEL)
-            time = "unknown" if each.duration is None else number(each.duration, "s")
-            yield Row("" if place else label, f"{name}, {time} under ncu")
-        if len(kernels) > _BESIDE:
-            yield Row("", f"and {plural(len(kernels) - _BESIDE, 'more kernel')}")
+    yield from _listed("added", list(map(_beside, made.added)), "more kernel")
+    yield from _listed("removed", list(map(_beside, made.removed)), "more kernel")
+
+
+def _beside(kernel: UnmatchedKernel) -> str:
+    time = "unknown" if kernel.duration is None else number(kernel.duration, "s")
+    return f"{shorten(literal(kernel.kernel), _KERNEL)}, {time} under ncu"
+
+
+def _roof(roof: Roof) -> str:
+    busy = f"{shorten(literal(roof.kernel), _KERNEL)}: {roof.resource} {percent(roof.busy)} busy"
+    return busy + (f"; only using less of it helps: {roof.change}" if roof.change else "")
+
+
+def _listed(label: str, lines: Sequence[str], more: str) -> list[Row]:
+    """Lines below a label, and how many more there are."""
+    shown = [Row("" if place else label, line) for place, line in enumerate(lines[:_BESIDE])]
+    left = len(lines) - len(shown)
+    return [*shown, Row("", f"and {plural(left, more)}")] if left else shown
 
 
 def _moved(move: Move) -> str:

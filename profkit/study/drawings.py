@@ -60,10 +60,11 @@ class _Plot(Struct, frozen=True):
 
 
 def drawings(rows: Sequence[Row], scaling: Sequence[Scaling]) -> dict[str, str]:
-    """The SVGs that the cells have numbers for, by name: latency, peak, bandwidth, roofline."""
+    """The SVGs that the cells have numbers for, by name: latency, peak, bandwidth, roofline;
+    none of a target without sequence lengths."""
     timed = [row for row in rows if row.is_timed]
     if not timed or any(row.length is None for row in timed):
-        return {"latency.svg": _dots(timed)} if timed else {}
+        return {}
     scale, unit = _time_scale(timed)
     plots = {
         "latency.svg": _Plot(f"latency ({unit})", "seconds", scale, "low", "high"),
@@ -217,34 +218,6 @@ def _roofs(axes: Any, rows: Sequence[Row]) -> None:
         axes.axhspan(min(held) / 1e12, max(held) / 1e12, color="#d55e00", alpha=0.25,
                      label=f"dense peak at {source} clocks")  # fmt: skip
     axes.set_xlim(left, right)
-
-
-def _dots(rows: Sequence[Row]) -> str:
-    """Cells of a target without lengths: a row each."""
-    from matplotlib import rc_context
-    from matplotlib.figure import Figure
-
-    scale, unit = _time_scale(rows)
-    with rc_context(_DETERMINISTIC):
-        figure = Figure(figsize=(6.6, 1.0 + 0.24 * len(rows)), layout="constrained")
-        axes = figure.subplots()
-        for place, row in enumerate(rows):
-            if row.low is not None and row.high is not None:
-                style = ":" if row.claim in _NO_LEVEL else "-"
-                axes.plot([row.low * scale, row.high * scale], [place, place], color=_COLORS[0],
-                          linewidth=2, linestyle=style)  # fmt: skip
-            face = "white" if row.refused else _COLORS[0]
-            axes.plot(
-                (row.seconds or 0) * scale, place, "o", color=_COLORS[0], markerfacecolor=face
-            )
-        axes.set_yticks(range(len(rows)), [literal(row.id).replace("$", r"\$") for row in rows])
-        axes.invert_yaxis()
-        axes.set_xscale("log")
-        axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
-        axes.set_xlabel(f"latency ({unit})")
-        axes.grid(axis="x", color=_GRID, linewidth=0.6)
-        axes.spines[["top", "right"]].set_visible(False)
-        return _svg(figure)
 
 
 def _svg(figure: Any) -> str:

@@ -22,7 +22,6 @@ from profkit.hardware.gpus import Datasheet, datasheet_named, datasheets_named
 from profkit.study import matrix as matrices
 from profkit.study.folder import drop_unplanned, held, read_plan, write_cell, write_plan
 from profkit.study.plan_format import IMPORTED, Asked, Backend, PlanFile, Program
-from profkit.study.summary import grouped
 from profkit.timing.cell import Cell, CellStatus, Source, Value
 from profkit.timing.latency_file import read_latencies
 from profkit.timing.latency_format import MemoryUse
@@ -45,9 +44,11 @@ _VERSIONS = {
     "cudnn": ("cudnn_version", "cudnn"),
     "triton": ("triton_version", "triton"),
 }
-_DRIVER = ("driver_version", "driver")
-_TIMES = ("timestamp", "datetime", "date")
-_GPU = ("gpu", "gpu_name", "device_name")
+_FACTS = _VERSIONS | {
+    "driver": ("driver_version", "driver"),
+    "time": ("timestamp", "datetime", "date"),
+    "gpu": ("gpu", "gpu_name", "device_name"),
+}
 _PEAKS = dict.fromkeys(("peak_allocated_mb", "peak_memory_mb", "peak_mb"), 2**20) | dict.fromkeys(
     ("peak_allocated", "peak_bytes"), 1
 )  # MB are those of 2^20, as torch's users write them
@@ -92,11 +93,11 @@ def import_latencies(
                     "name the files in the order of the matrix",
                 )
     sheet = _datasheet(gpu, imports)
-    stated = any(source.gpu or source.driver or source.versions for source in imports)
-    cells = []
-    for place, (source, shape) in enumerate(zip(imports, shapes.shapes, strict=True)):
-        cell = _cell(source, place, shape, backend, sheet, unit)
-        cells.append(_with_environment(cell, source, sheet) if stated else cell)
+    stated = any(source.facts.keys() - {"time"} for source in imports)
+    cells = [
+        _cell(source, place, shape, backend, sheet, unit, stated=stated)
+        for place, (source, shape) in enumerate(zip(imports, shapes.shapes, strict=True))
+    ]
     with held(folder):
         drop_unplanned(folder)
         for cell in cells:
@@ -105,16 +106,13 @@ def import_latencies(
 
 
 class _File(NamedTuple):
-    """A file of latencies: its content without the samples, its shape, and the metadata that it
-    states, "" or None where it does not."""
+    """A file of latencies: its content without the samples, its shape, and the facts of _FACTS and
+    the peak memory (bytes) that it states."""
 
     path: Path
     document: Mapping[str, object]
     sizes: Mapping[str, Value]
-    gpu: str
-    driver: str
-    versions: Mapping[str, str]
-    time: str
+    facts: Mapping[str, str]
     peak_memory: int | None
 
 
@@ -123,34 +121,27 @@ def _read(path: Path) -> _File:
     document = _document(path)
     levels = [document, *(value for value in document.values() if isinstance(value, Mapping))]
 
-    def stated(*spellings: str) -> str:
+    def stated(spellings: Sequence[str]) -> str:
         values = (level.get(name) for level in levels for name in spellings)
-        texts = (value for value in values if isinstance(value, str))
-        return next((" ".join(text.split()) for text in texts if _is_short(text)), "")
+        return next(filter(None, map(_short, values)), "")
 
-    versions = {name: stated(*spellings) for name, spellings in _VERSIONS.items()}
-    gpu = document.get("gpu")
-    named = gpu.get("name") if isinstance(gpu, Mapping) else stated(*_GPU)
+    facts = {name: stated(spellings) for name, spellings in _FACTS.items()}
+    if isinstance(gpu := document.get("gpu"), Mapping):
+        facts["gpu"] = _short(gpu.get("name"))
     peaks = (
         round(value * unit)
         for level in levels
         for name, unit in _PEAKS.items()
         if isinstance(value := level.get(name), int | float) and 1 < value * unit < _MOST_MEMORY
     )
-    return _File(
-        path,
-        document,
-        _sizes(path, document),
-        gpu=" ".join(named.split()) if isinstance(named, str) and _is_short(named) else "",
-        driver=stated(*_DRIVER),
-        versions={name: version for name, version in versions.items() if version},
-        time=stated(*_TIMES),
-        peak_memory=next(peaks, None),
-    )
+    known = {name: text for name, text in facts.items() if text}
+    return _File(path, document, _sizes(path, document), known, next(peaks, None))
 
 
-def _is_short(text: str) -> bool:
-    return 0 < len(text.strip()) <= _LONGEST
+def _short(value: object) -> str:
+    """A name or version; "" for what can be none."""
+    text = " ".join(value.split()) if isinstance(value, str) else ""
+    return text if len(text) <= _LONGEST else ""
 
 
 def _datasheet(gpu: str | None, imports: Sequence[_File]) -> Datasheet | None:
@@ -159,7 +150,7 @@ def _datasheet(gpu: str | None, imports: Sequence[_File]) -> Datasheet | None:
     Raises UsageError where none is of the name, or a file names another GPU.
     """
     if not gpu:
-        names = {source.gpu for source in imports}
+        names = {source.facts.get("gpu", "") for source in imports}
         with suppress(UsageError):
             return datasheet_named(names.pop() if len(names) == 1 else "")
         return None
@@ -167,33 +158,26 @@ def _datasheet(gpu: str | None, imports: Sequence[_File]) -> Datasheet | None:
     if sheet is None:
         raise UsageError(f"--gpu {gpu!r}: no datasheet", "leave --gpu out")
     for source in imports:
-        meant = datasheets_named(source.gpu)
-        if meant and sheet not in meant:
+        named = source.facts.get("gpu", "")
+        if (meant := datasheets_named(named)) and sheet not in meant:
             raise UsageError(
-                f"{source.path}: states the GPU {source.gpu}, not {sheet.name}", "leave --gpu out"
+                f"{source.path}: states the GPU {named}, not {sheet.name}", "leave --gpu out"
             )
     return sheet
 
 
-def _with_environment(cell: Cell, source: _File, sheet: Datasheet | None) -> Cell:
-    """The cell with the environment that its file states, where it has no fingerprint."""
-    if cell.fingerprint or cell.latency is None:
-        return cell
-    name = source.gpu or (sheet.name if sheet else "") or "not known"
-    fingerprint = Fingerprint(
-        gpu=Device(name=name, driver=source.driver or None),
-        versions=dict(source.versions),
+def _environment(source: _File, sheet: Datasheet | None, dtype: str | None) -> Fingerprint:
+    """The environment that a file states."""
+    name = source.facts.get("gpu") or (sheet.name if sheet else "") or "not known"
+    return Fingerprint(
+        gpu=Device(name=name, driver=source.facts.get("driver")),
+        versions={name: source.facts[name] for name in _VERSIONS if name in source.facts},
         compiler=None,
-        dtype=cell.latency.target.dtype or None,
+        dtype=dtype,
         flags=None,
         variables={},
         commit=None,
         said=True,
-    )
-    return structs.replace(
-        cell,
-        fingerprint=fingerprint,
-        fingerprint_sha256=environment_digest(fingerprint),
     )
 
 
@@ -214,16 +198,6 @@ def _document(path: Path) -> Mapping[str, object]:
 
 def _own_shapes(imports: Sequence[_File]) -> matrices.Matrix:
     rows = [source.sizes or {"file": source.path.stem} for source in imports]
-    by_shape = grouped(
-        (matrices.shape_name(row), str(source.path))
-        for source, row in zip(imports, rows, strict=True)
-    )
-    for name, paths in by_shape.items():
-        if len(paths) > 1:
-            raise UsageError(
-                f"{', '.join(paths)} all have the shape {name}",
-                "import one of them, the others into another baseline",
-            )
     return matrices.matrix_of(IMPORTED, "", rows)
 
 
@@ -260,7 +234,10 @@ def _cell(
     backend: str,
     sheet: Datasheet | None,
     unit: str | None,
+    *,
+    stated: bool,
 ) -> Cell:
+    """A file's cell; where files have `stated` their environments, with that."""
     path, saved = source.path, read_latencies(source.path, unit)
     if len(saved.latencies) > 1:
         raise UsageError(
@@ -285,6 +262,10 @@ def _cell(
         capability = f"{sheet.cc[0]}.{sheet.cc[1]}"
         device = Device(name=sheet.name, compute_capability=capability,
                         multiprocessors=sheet.sm_count, memory_bytes=0)  # fmt: skip
+    fingerprint, sha256 = saved.fingerprint, saved.fingerprint_sha256
+    if stated and not fingerprint:
+        fingerprint = _environment(source, sheet, target.dtype or None)
+        sha256 = environment_digest(fingerprint)
     return Cell(
         shape=shape.name,
         at=place,
@@ -292,15 +273,15 @@ def _cell(
         backend=backend,
         status=CellStatus.imported,
         latency=structs.replace(latency, label=backend, target=target, gpu=device, ready=ready),
-        fingerprint=saved.fingerprint,
-        fingerprint_sha256=saved.fingerprint_sha256,
+        fingerprint=fingerprint,
+        fingerprint_sha256=sha256,
         created=timestamp(),
         source=Source(
             file=path.name,
             sha256=digest(path),
             said=dict(source.document),
             median=claimed,
-            taken=source.time or None,
+            taken=source.facts.get("time"),
         ),
     )
 

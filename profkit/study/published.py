@@ -99,41 +99,20 @@ class Figure(Struct, frozen=True, kw_only=True):
 
 
 class Shortfall(Struct, frozen=True):
-    """Possible reasons for a cell below _NEAR of a published figure of its own GPU product.
+    """Why a cell may be below _NEAR of a published figure of its own GPU product.
 
-    `clock` is the cell's SM clock over the maximum, `at_highest` its rate over the figure if scaled
-    to the maximum clock; None where a clock is unknown. `power_limit` is in W.
-    `capped` counts the blocks under a power cap.
+    `clock` is the cell's SM clock over the maximum (`highest_clock`, Hz), `at_highest` its rate
+    over the figure if scaled to that; None where a clock is unknown. `other_backend`: the published
+    one is another. `explained`: the data have a possible reason, `partly`: it does not suffice.
     """
 
+    highest_clock: float | None
     clock: float | None
     at_highest: float | None
-    highest_clock: float | None
-    power_limit: float | None
-    capped: int
+    slowed: bool
     other_backend: bool
-    late_submitted: int
-    launch_bound: bool
-
-    @property
-    def slowed(self) -> bool:
-        """Whether the clock was below the maximum."""
-        return self.clock is not None and self.clock < _CLOCK_STABLE
-
-    @property
-    def has_evidence(self) -> bool:
-        """Whether the data have a possible reason."""
-        return self.slowed or self.by_other_means or self.capped > 0
-
-    @property
-    def by_other_means(self) -> bool:
-        """Whether they have a reason that no clock compensates."""
-        return self.other_backend or self.late_submitted > 0 or self.launch_bound
-
-    @property
-    def clock_suffices(self) -> bool:
-        """Whether the maximum clock would bring the cell to _NEAR."""
-        return self.at_highest is not None and self.at_highest >= _NEAR
+    explained: bool
+    partly: bool
 
 
 class PublishedPair(Struct, frozen=True):
@@ -235,15 +214,18 @@ def _pair(row: Row, figure: Figure, gpu: str | None, chip: Device) -> PublishedP
 def _shortfall(row: Row, figure: Figure, ratio: float, chip: Device) -> Shortfall:
     highest = known(chip.sm_clock_max)
     clock = row.sm_clock / highest if row.sm_clock and highest else None
+    at_highest = ratio / clock if clock else None
+    slowed = clock is not None and clock < _CLOCK_STABLE
+    other_backend = row.backend != figure.backend
+    by_other_means = other_backend or bool(row.late_submitted) or bool(row.launch_bound)
     return Shortfall(
-        clock=clock,
-        at_highest=ratio / clock if clock else None,
-        highest_clock=highest,
-        power_limit=known(chip.power_limit),
-        capped=row.throttled.get(POWER_CAP, 0),
-        other_backend=row.backend != figure.backend,
-        late_submitted=row.late_submitted or 0,
-        launch_bound=bool(row.launch_bound),
+        highest,
+        clock,
+        at_highest,
+        slowed,
+        other_backend,
+        explained=slowed or by_other_means or POWER_CAP in row.throttled,
+        partly=not by_other_means and (at_highest or 0.0) < _NEAR,
     )
 
 

@@ -17,26 +17,24 @@ from profkit.comparison.comparison import Diff
 from profkit.core.errors import BadInput, ProfkitError
 from profkit.core.text_files import MissingFile, read_json
 from profkit.core.typed_file import part, plain, read_file
-from profkit.report.floors import Floor, floors
 from profkit.rules.checklist import Checklist
 from profkit.rules.finding import Finding
 from profkit.study.folder import SUMMARY, read_again, read_cells
 from profkit.study.plan_format import ProfiledCell
 from profkit.study.published import PublishedPair, published_pairs, wrong_claims
-from profkit.study.summary import THRESHOLDS, derive, is_same_kernel, top_rows
-from profkit.study.summary_format import GAPS, BaselineFile, Contrast, Row
+from profkit.study.summary import THRESHOLDS, derive, top_rows
+from profkit.study.summary_format import GAPS, BaselineFile, Row
 from profkit.timing.cell import MISSING, Cell, CellStatus, Source
 from profkit.timing.latency import analyze_latency, compare_with
 from profkit.timing.latency_file import read_latencies
 from profkit.timing.latency_format import Pair
-from profkit.timing.results import Reason, State, Summary, Verdict
+from profkit.timing.results import Reason, State, Summary
 from profkit.timing.statistics import CLAIMABLE_SPEEDUP, DRIFT_MATTERS, summarize
 
 if TYPE_CHECKING:
     from profkit.analysis.report import Report as LoadedReport
 
 _REMEDY = "derive it again: profkit baseline run ... --resume, or import it again"
-_BUSIEST = 3  # chosen: fits one line
 _SAME_DIGITS = 1e-9  # chosen: above rounding between platforms, below any printed digit
 _WORDS = {"flags", "notes", "datasheet_note"}
 _FAULTS: Mapping[str, Callable[[Row], Any]] = {
@@ -75,16 +73,12 @@ class Goal(NamedTuple):
 
 
 class Profile(NamedTuple):
-    """A cell that was profiled: its report's headline and checklist, or why there is none.
-
-    `busiest` are the resources that the longest launch kept busiest, the first the most.
-    """
+    """A cell that was profiled: its report's headline and checklist, or why there is none."""
 
     id: str
     headline: str
     checklist: Checklist | None
     reason: str
-    busiest: tuple[Floor, ...] = ()
 
 
 class Step(NamedTuple):
@@ -100,19 +94,6 @@ class Step(NamedTuple):
     limit: Finding | None
     profiled: tuple[bool, bool]
     evidence: Diff | None = None
-
-
-class SameKernel(NamedTuple):
-    """A/A comparisons: of a backend with the one that it dispatched to.
-
-    `false_verdicts` are IMPROVED or REGRESSED, `disjoint` counts intervals that exclude 1,
-    `largest` is the largest difference of times, a share.
-    """
-
-    pairs: int
-    false_verdicts: int
-    disjoint: int
-    largest: float
 
 
 class Standing(NamedTuple):
@@ -136,10 +117,8 @@ class Report:
     """A baseline and the further content of its report.
 
     `statistics` are those of the cells' samples, `sources` their imported files, by cell. `faults`
-    are the timed cells that have each. `goals` are for the top cells. `same` has the A/A
-    comparisons, None without any. `claims` are wrong published ones. `price` is of a GPU hour,
-    `cost` that of the measurement; None where unknown. `not_asked` are profkit's backends that were
-    not requested.
+    are the timed cells that have each. `goals` are for the top cells. `claims` are wrong published
+    ones. `price` is of a GPU hour, `cost` that of the measurement; None where unknown.
     """
 
     summary: BaselineFile
@@ -148,14 +127,12 @@ class Report:
     faults: Mapping[str, Sequence[Row]]
     goals: tuple[Goal, ...]
     published: tuple[PublishedPair, ...]
-    same: SameKernel | None
     claims: tuple[Outcome, ...]
     profiles: tuple[Profile, ...]
     steps: tuple[Step, ...]
     ladder: str
     price: float | None
     cost: float | None
-    not_asked: tuple[str, ...]
 
     @property
     def timed(self) -> tuple[Row, ...]:
@@ -205,8 +182,6 @@ def gather(folder: Path, *, price: float | None = None, ladder: Path | None = No
         )
     rows, sheet, seconds = summary.cells, summary.datasheet, summary.seconds
     pairs = published_pairs(rows, sheet.name if sheet else None, summary.gpu)
-    names = [backend.name for backend in SHIPPED]
-    own = not set(summary.options.backends) <= set(names)
     return Report(
         summary=summary,
         statistics={cell.id: summarize(cell.latency.samples) for cell in cells if cell.latency},
@@ -214,16 +189,12 @@ def gather(folder: Path, *, price: float | None = None, ladder: Path | None = No
         faults=faults(rows),
         goals=tuple(goal(row) for row in top_rows(rows)),
         published=pairs,
-        same=same_kernel(rows, summary.comparisons),
         claims=wrong_claims(pairs),
         profiles=tuple(_profile(folder, profile) for profile in summary.profiles),
         steps=_steps(ladder, {backend.name for backend in summary.backends}) if ladder else (),
         ladder=ladder.name if ladder else "",
         price=price,
         cost=seconds / 3600 * price if price is not None and seconds else None,
-        not_asked=()
-        if own or not summary.options.backends or summary.target.name is None
-        else tuple(name for name in names if name not in summary.options.backends),
     )
 
 
@@ -231,19 +202,6 @@ def faults(rows: Sequence[Row]) -> dict[str, list[Row]]:
     """The timed cells of a baseline by properties and faults of their samples."""
     timed = [row for row in rows if row.is_timed]
     return {name: [row for row in timed if has(row)] for name, has in _FAULTS.items()}
-
-
-def same_kernel(rows: Sequence[Row], comparisons: Sequence[Contrast]) -> SameKernel | None:
-    """The A/A comparisons of backends that dispatched to another; None without any."""
-    pairs = [pair for pair in comparisons if is_same_kernel(pair.shape, pair.a, pair.b, rows)]
-    if not pairs:
-        return None
-    return SameKernel(
-        pairs=len(pairs),
-        false_verdicts=sum(pair.verdict in {Verdict.IMPROVED, Verdict.REGRESSED} for pair in pairs),
-        disjoint=sum(not (pair.low or 0.0) <= 1 <= (pair.high or math.inf) for pair in pairs),
-        largest=max(max(pair.speedup, 1 / pair.speedup) - 1 for pair in pairs),
-    )
 
 
 def goal(row: Row) -> Goal:
@@ -339,10 +297,7 @@ def _profile(folder: Path, profiled: ProfiledCell) -> Profile:
         return Profile(profiled.id, "", None, profiled.reason)
     try:
         report = load(one_report(folder / profiled.folder))
-        longest = max(report.summary.launches, key=lambda launch: launch.duration)
-        busiest = floors(longest.values)[:_BUSIEST]
-        checklist = report.checklist(blamed=0)
-        return Profile(profiled.id, headline(report.summary), checklist, "", busiest)
+        return Profile(profiled.id, headline(report.summary), report.checklist(blamed=0), "")
     except ProfkitError as error:
         return Profile(profiled.id, "", None, error.message.replace(f"{folder}/", ""))
 

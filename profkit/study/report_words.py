@@ -12,6 +12,7 @@ from msgspec import UNSET, structs
 
 from profkit.study.summary_format import GAPS, Best, Row
 from profkit.timing.cell import CellStatus
+from profkit.timing.latency_format import POWER_CAP
 from profkit.ui.badge import badge_svg
 from profkit.ui.document import Badge, Badges, unmarked, verbatim
 from profkit.ui.text import compact, number, percent, seconds_between, supported_digits
@@ -19,7 +20,7 @@ from profkit.ui.text import compact, number, percent, seconds_between, supported
 if TYPE_CHECKING:
     from profkit.audit.audit import Outcome
     from profkit.audit.check import Contradiction
-    from profkit.core.fingerprint import Fingerprint
+    from profkit.core.fingerprint import Device, Fingerprint
     from profkit.study.published import Shortfall
     from profkit.study.report import Report, Standing
 
@@ -292,32 +293,33 @@ def common_words(best: Best, row: Row) -> str:
     )  # fmt: skip
 
 
-def shortfall_words(row: Row, short: Shortfall) -> Iterator[str]:
+def shortfall_words(row: Row, short: Shortfall, chip: Device) -> Iterator[str]:
     """Possible causes of a cell's lower rate, and the state of the GPU."""
     read = " (NVML reading before the blocks, approximate)" if row.clock_is_read else ""
     clock = (
         f"the SM clock{read} was {quantity(row.sm_clock, 'Hz')}, "
         f"{quantity(short.clock, '1')} of the maximum ({quantity(short.highest_clock, 'Hz')})"
     )
+    capped = row.throttled.get(POWER_CAP, 0)
     if short.other_backend:
         yield "the backends differ"
-    if short.capped:
-        yield f"{short.capped} of {row.blocks} blocks met a power cap"
+    if capped:
+        yield f"{capped} of {row.blocks} blocks met a power cap"
     if short.slowed and short.at_highest is not None:
         yield (
             f"{clock}; scaled to the maximum clock the rate would be "
             f"{short.at_highest:.3f} of the published one"
         )
-    if short.late_submitted:
+    if row.late_submitted:
         yield gaps(row)
-    if short.launch_bound:
+    if row.launch_bound:
         yield "launch-bound: host launch overhead above GPU time"
     if row.power is not None:
-        limit = f" of {short.power_limit:.0f} W" if short.power_limit else ""
+        limit = f" of {chip.power_limit:.0f} W" if chip.power_limit else ""
         yield f"power draw before blocks {row.power:.0f} W{limit}"
     if short.clock is not None and not short.slowed:
         yield clock
-    if not short.capped:
+    if not capped:
         yield "no block met a power cap"
 
 

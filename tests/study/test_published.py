@@ -103,15 +103,15 @@ def test_a_shortfall_is_of_the_same_product_and_weighs_the_clock() -> None:
     found = {one.figure.series: one for one in published_pairs([slow], "H200", chip)}
     short = found["SDPA default, earlier run"].shortfall
     assert short is not None
-    assert (short.clock, short.capped, short.slowed) == (0.8, 3, True)
+    assert (short.clock, short.explained, short.slowed) == (0.8, True, True)
     assert short.at_highest == pytest.approx(50.8 / 80 / 0.8)
-    assert not short.clock_suffices
+    assert short.partly
     assert found["SDPA flash, earlier run"].shortfall is None  # 74.7 us: within a tenth
     assert found["SDPA on an L4"].shortfall is None
     (bare,) = [one.shortfall for one in published_pairs([row(0.08e-3)], "H200")
                if one.figure.series == "SDPA default, earlier run"]  # fmt: skip
     assert bare is not None
-    assert not bare.has_evidence
+    assert not bare.explained
 
 
 def test_faults_of_published_intervals_are_counted_each_by_its_reason() -> None:

@@ -178,19 +178,6 @@ def test_a_row_of_what_must_be_beaten_has_one_unit(tmp_path: Path) -> None:
     assert re.search(r"\| 0\.0[45]\d+ ms \| \\\[0\.0[45]\d+, 0\.0[45]\d+\\\] ms \|", row)
 
 
-@pytest.mark.parametrize(
-    ("asked", "left"),
-    [((), None), (("default", "cudnn"), "`flash`, `efficient`, `math`"), (("mine",), None)],
-)
-def test_backends_that_were_not_asked_for_are_named(
-    tmp_path: Path, asked: Sequence[str], left: str | None
-) -> None:
-    told = text(tmp_path, [cell(50e-6, gpu=CHIP)], asked)
-    said = "Backends of profkit that were not requested: "
-    assert (said in told) == (left is not None)
-    assert left is None or said + left in told
-
-
 def test_the_command_of_the_report_has_its_options(tmp_path: Path) -> None:
     from tests.conftest import H200 as RECORDED
 
