@@ -1,5 +1,5 @@
 """What an application's step is made of, what each part is limited by, and what fixes give the
-program: the parts of the step, the findings on its picked kernels, and end-to-end ceilings.
+program: the parts of the step, the findings on its picked kernels, and end-to-end gains.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ _ROUNDING = 1e-6  # of the step, chosen: what is left of sums of shares
 
 class StepFacts(Model, frozen=True, kw_only=True):
     """The steps, or repetitions (`unit`): how they were found, seconds of the median one, its
-    middle half, warm-up left out; `unprofiled` are seconds without a profiler, to which ceilings
+    middle half, warm-up left out; `unprofiled` are seconds without a profiler, to which replays
     scale the host's times."""
 
     basis: str
@@ -104,7 +104,7 @@ class AnswerRow(Model, frozen=True, kw_only=True):
     """A part of the step: seconds, and the share of the step in which it ran alone or `hidden`
     behind other work. Of a group of kernels `finding` is what limits it, or what is known without
     one; `speedup` is the estimate of its kernels, likely, low and high, `gain` what the finding
-    likely gives the step, `ceiling` the most. `note` is why something is not known."""
+    likely gives the step, `high` the end of its range. `note` is why something is not known."""
 
     group: str
     name: str
@@ -114,21 +114,23 @@ class AnswerRow(Model, frozen=True, kw_only=True):
     finding: str = ""
     speedup: tuple[float, float, float] | None = None
     gain: Real = math.nan
-    ceiling: Real = math.nan
+    high: Real = math.nan
     note: str = ""
     kernels: tuple[PickedKernel, ...] = ()
     callers: tuple[Caller, ...] = ()
 
 
 class PlanItem(Model, frozen=True, kw_only=True):
-    """A fix of the plan, with the likely, the lowest and the highest speedup of the step, and the
-    switches of `profkit try` that make it; `tried` is what these were measured to give."""
+    """A fix of the plan, with the likely speedup of the step and its range, and the switches of
+    `profkit try` that make it; `tried` is what these were measured to give. `bound` is what the fix
+    gives at most by the kernels that it leaves, null where other kernels change, too."""
 
     part: str
     finding: str
     likely: float
     low: float
-    ceiling: float
+    high: float
+    bound: Real = math.nan
     actions: tuple[str, ...]
     switches: tuple[str, ...] = ()
     tried: Tried | None = None
@@ -150,7 +152,7 @@ class PlanItem(Model, frozen=True, kw_only=True):
 
 class Answer(Output, frozen=True, kw_only=True, tag="profkit.answer/1"):
     """An application's step: its parts, which sum to its time, and a plan in order; `together` and
-    `together_ceiling` are what all of the plan gives, likely and at best, but for what was `tried`
+    `together_high` are what all of the plan gives, likely and at best, without what was `tried`
     in vain: by replay, but no less than what is proven or expected of any of them alone."""
 
     profkit: str
@@ -162,7 +164,7 @@ class Answer(Output, frozen=True, kw_only=True, tag="profkit.answer/1"):
     rows: tuple[AnswerRow, ...]
     plan: tuple[PlanItem, ...]
     together: Real
-    together_ceiling: Real
+    together_high: Real
     tried: tuple[Tried, ...] = ()
 
 
@@ -183,7 +185,7 @@ class _Group(Struct, frozen=True):
     kernels: tuple[_Kernel, ...]
     item: Finding | None = None
     speedup: tuple[float, float, float] | None = None
-    ceiling: float = math.nan
+    high: float = math.nan
 
 
 def answer(run: ApplicationRun) -> Answer:
@@ -215,7 +217,7 @@ class _Reader:
         plan = tuple(
             sorted(self._plan(), key=lambda item: (not item.is_proven, item.is_in_vain, -item.gain))
         )
-        likely, ceiling = self._together([item for item in plan if not item.is_in_vain])
+        likely, high = self._together([item for item in plan if not item.is_in_vain])
         return Answer(
             profkit=__version__,
             name=run.name,
@@ -235,7 +237,7 @@ class _Reader:
             rows=tuple(sorted(rows, key=lambda row: -row.share)),
             plan=plan,
             together=likely,
-            together_ceiling=ceiling,
+            together_high=high,
             tried=run.application.tried.rows,
         )
 
@@ -303,7 +305,7 @@ class _Reader:
             group,
             item=items[max(saved, key=lambda name: saved[name])],
             speedup=(likely, low, high) if high > 1 else None,
-            ceiling=self._end_to_end(group, high),
+            high=self._end_to_end(group, high),
         )
 
     def _end_to_end(self, group: _Group, gain: float) -> float:
@@ -311,7 +313,7 @@ class _Reader:
         amdahl = self._amdahl(group, gain)
         if self._what_if is None or self._process.apart:
             return amdahl
-        return min(amdahl, self._what_if.ceiling(Change(kernels=self._faster(group, gain))))
+        return min(amdahl, self._what_if.best(Change(kernels=self._faster(group, gain))))
 
     def _faster(self, group: _Group, gain: float) -> dict[Group, float]:
         uses = self._process.ranking.kernels
@@ -335,7 +337,7 @@ class _Reader:
                 finding=_finding(group),
                 speedup=group.speedup,
                 gain=cause.speedup if cause else self._likely(group),
-                ceiling=cause.range[1] if cause else group.ceiling,
+                high=cause.range[1] if cause else group.high,
                 kernels=tuple(map(_picked_kernel, group.kernels)),
                 callers=group.row.callers,
             )
@@ -367,7 +369,7 @@ class _Reader:
                 hidden=float(part.hidden.sum()) / self._parts.total,
                 finding=about.title if about else "",
                 gain=about.speedup if about else math.nan,
-                ceiling=about.range[1] if about else math.nan,
+                high=about.range[1] if about else math.nan,
                 note=self._note(part),
             )
         if small > 0:
@@ -390,7 +392,8 @@ class _Reader:
                 finding=cause.title,
                 likely=cause.speedup,
                 low=cause.range[0],
-                ceiling=cause.range[1],
+                high=cause.range[1],
+                bound=cause.bound,
                 actions=cause.actions,
                 switches=cause.switches,
                 tried=cause.tried,
@@ -403,7 +406,7 @@ class _Reader:
                     finding=item.title,
                     likely=self._likely(group),
                     low=self._amdahl(group, group.speedup[1]),
-                    ceiling=group.ceiling,
+                    high=group.high,
                     actions=item.actions,
                 )
 
@@ -413,12 +416,12 @@ class _Reader:
         if item is None or item.rule.category == AT_THE_ROOF:
             return False
         is_known = item.rule.category == _NO_TENSOR_CORES and _PRECISION in self._items
-        return not is_known and group.ceiling >= WORTH
+        return not is_known and group.high >= WORTH
 
     def _likely(self, group: _Group) -> float:
         """What a group's kernels likely give the step."""
         likely = self._amdahl(group, group.speedup[0]) if group.speedup else math.nan
-        return min(likely, group.ceiling)
+        return min(likely, group.high)
 
     def _amdahl(self, group: _Group, gain: float) -> float:
         return 1 / (1 - group.row.share * (1 - 1 / gain))
@@ -436,9 +439,9 @@ class _Reader:
                 if group.speedup and self._is_fix(group):
                     faster |= self._faster(group, group.speedup[2])
             change = replace_fields(change, kernels=faster)
-        replayed = self._what_if.ceiling(change)
+        replayed = self._what_if.best(change)
         single = max((item.gain for item in items), default=1.0)
-        highest = max((*(item.ceiling for item in items), single))
+        highest = max((*(item.high for item in items), single))
         return max(replayed ** _reached(items), single), max(replayed, highest)
 
 
@@ -453,7 +456,7 @@ def _module_ranges(events: Events, parts: StepParts) -> ModuleRanges | None:
 
 def _reached(plan: Sequence[PlanItem]) -> float:
     """The power of the highest factors that the likely ones are, over a plan."""
-    highest = sum(math.log(item.ceiling) for item in plan)
+    highest = sum(math.log(item.high) for item in plan)
     return sum(math.log(item.likely) for item in plan) / highest if highest else 1.0
 
 

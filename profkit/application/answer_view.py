@@ -56,7 +56,7 @@ def answer_document(
     count = sum(not item.is_in_vain for item in answer.plan)
     if count > 1 and not math.isnan(answer.together):
         which = "These" if count == len(answer.plan) else "The first"
-        gain = f"about {factor(answer.together)}, up to about {factor(answer.together_ceiling)}"
+        gain = f"about {factor(answer.together)}, up to about {factor(answer.together_high)}"
         together = f"{which} {count} together {gain}; {_KEPT}"
         blocks.append(doc.Lines((doc.quiet(together),)))
     blocks += run.application.tried.table
@@ -154,7 +154,7 @@ def _reasons(answer: Answer, short: Mapping[str, str]) -> Iterator[str]:
 
 
 def _fix(item: PlanItem, actions: int | None) -> doc.Item:
-    gain = factor_range(item.likely, item.low, item.ceiling)
+    gain = factor_range(item.likely, item.low, item.high)
     if item.tried and item.tried.headline:
         gain = item.tried.headline
     about = [": ", doc.code(literal(item.part))] if item.part else []

@@ -174,7 +174,7 @@ def quantities_of(events: Events, what_if: WhatIf | None) -> Mapping[str, float]
 
 def _savings(what_if: WhatIf) -> dict[str, float]:
     def saved(change: Change) -> float:
-        return 1 - 1 / what_if.ceiling(change)
+        return 1 - 1 / what_if.best(change)
 
     savings = {name: saved(change) for name, change in CHANGES.items()}
     prefetched = CHANGES["saved_by_prefetch"]
@@ -194,6 +194,11 @@ def _savings(what_if: WhatIf) -> dict[str, float]:
         by_kernels = max(by_kernels, beside)
     return {
         **savings,
+        **{
+            name.replace("saved", "most"): most
+            for name, change in CHANGES.items()
+            if change.is_bounded and (most := what_if.most(change)) < math.inf
+        },
         _WAITS: waits,
         "saved_by_kernels": by_kernels,
     }

@@ -8,7 +8,8 @@ PROGRAM/  label.yaml      the limit that a person named, and the second: `cause`
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from statistics import median
 
@@ -100,7 +101,8 @@ def judge_program(folder: Path, rules: Sequence[Rule]) -> ProgramScore:
         name=folder.name,
         cause=(cause := label.get("cause", "")),
         second=label.get("second", ""),
-        accepted=tuple(sorted(_CATEGORIES.get(cause, {cause}))),
+        accepted=tuple(sorted(accepted := _CATEGORIES.get(cause, frozenset({cause})))),
+        contradicted=_contradicted(measured, accepted, rules),
         named=tuple((category, likely[category]) for category in causes),
         best=_best(measured, rules),
         explained=explained_share(groups),
@@ -131,6 +133,18 @@ def _best(measured: _Summary, rules: Sequence[Rule]) -> tuple[str, ...]:
     return tuple(sorted({rule.category for rule in rules if rule.name in meant}))
 
 
+def _contradicted(measured: _Summary, accepted: Collection[str], rules: Sequence[Rule]) -> bool:
+    """Whether the changes of the labeled cause gained nothing, and another one did."""
+    categories = {rule.name: rule.category for rule in rules}
+    own = [
+        each.gain
+        for name, each in measured.changes.items()
+        if (meant := _meant(name, rules)) and categories.get(meant[0]) in accepted
+    ]
+    most = max((each.gain for each in measured.changes.values()), default=0.0)
+    return bool(own) and max(own) < NAMED_STORY <= most
+
+
 def _change(
     name: str, change: _Change, found: Sequence[Finding], rules: Sequence[Rule]
 ) -> ChangeScore | None:
@@ -150,4 +164,5 @@ def _change(
         low=low,
         likely=likely,
         high=high,
+        bound=item.bound if item else math.nan,
     )

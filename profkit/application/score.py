@@ -5,7 +5,7 @@
             after.sqlite
 
 A range is right where the measured gain does not exceed it and, where the fix is complete, is not
-below it. Kernels have no ceiling of their own without a profile of them: there, and for
+below it. Kernels have no range of their own without a profile of them: there, and for
 copies, the recorded gain of the kernels or copies is replayed.
 """
 
@@ -100,15 +100,15 @@ def scored(times: StoryTimes, before: Events, after: Events, rules: Sequence[Rul
             category=item.rule.category,
             low=item.range[0],
             likely=item.speedup,
-            ceiling=item.range[1],
+            high=item.range[1],
         )
         for item in application_items(quantities(before, steady_steps(before), known), rules)
     )
     fix = _SAME.get(story.fix, story.fix)
     if fix in {"slow_kernel", "copies"}:
-        low = estimated = what_if.ceiling(_recorded_change(what_if, after, story))
+        low = estimated = what_if.best(_recorded_change(what_if, after, story))
     else:
-        ranges = ((each.low, each.ceiling) for each in named if each.category == fix)
+        ranges = ((each.low, each.high) for each in named if each.category == fix)
         low, estimated = next(ranges, (1.0, 1.0))
     causes = tuple(dict.fromkeys(_SAME.get(cause, cause) for cause in story.causes))
     return StoryScore(

@@ -1,7 +1,9 @@
 """What a change of a program gives end to end: its recorded steps, changed and replayed.
 
 Each change is the best case: a wait that falls away takes no time, a copy reaches the bandwidth
-that pinned copies reach, work that may overlap does. The factor is a ceiling, not an estimate.
+that pinned copies reach, work that may overlap does. The factor is no bound: the host of another
+run is slower or faster, kernels of a graph get shorter, and other results may take other steps.
+What bounds some changes are the kernels that they leave as they are (`most`).
 """
 
 from __future__ import annotations
@@ -48,6 +50,7 @@ _SAME_STEPS = 1.05  # factor, chosen: what steps vary by
 _OTHER_STEPS = 1.15  # factor, chosen: more than a GPU's clock makes of the same steps
 _HALVINGS = 8  # chosen: the host's share is then known to 0.3%
 _TO_DEVICE = "host to device"
+_COMPUTING = {"kernel", "graph"}
 _LEAST_CAPTURED = 8  # launches of a graph, chosen: fewer between two waits are worth no capture
 _OF_A_READ = 4  # kernels, chosen: a norm, its root, a comparison, a cast
 _QUICK_CALL = 2 * US  # ns, chosen: a CUDA call that does nothing but queue
@@ -60,6 +63,12 @@ _SMALLEST = ("BF16", "TF32", "FP32")
 _OF_KERNELS = (
     "arithmetic", "channels_last", "padded", "fused", "compiled", "updated", "attended", "batched",
 )  # fmt: skip
+
+_KEEPING = {
+    "kernels", "copies", "pinned", "overlapped", "prefetched", "preallocated", "updated",
+}  # fmt: skip
+"""Changes that leave all kernels but some that they name: graphs shorten kernels, compilers, types,
+layouts and attention put others in their place, and what is not read may not be computed."""
 
 Group = tuple[int, int]
 """A kernel's name and its launch configuration, as indices into the tables of `Events`."""
@@ -106,6 +115,12 @@ class Change:
     def of_kernels(self) -> bool:
         """Whether it changes what kernels do, and not only when they run."""
         return any(getattr(self, name) for name in _OF_KERNELS)
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether it leaves all kernels but some that it names, with their results."""
+        others = (each for each in fields(self) if each.name not in _KEEPING)
+        return all(getattr(self, each.name) == each.default for each in others)
 
     def __or__(self, other: Change) -> Change:
         both = (self.kernels, other.kernels)
@@ -165,11 +180,37 @@ class WhatIf:
         after = changed(self.replay, change, self.sm_count)
         return self._unchanged if after == self.replay else step_time(after)
 
-    def ceiling(self, change: Change) -> float:
+    def best(self, change: Change) -> float:
         """The factor by which a replayed step gets faster: of its median time, so that no less is
         left of that than of the replayed steps."""
         after = self.after(change)
         return max(1.0, min(self.present, self.step) / after) if after > 0 else math.inf
+
+    def most(self, change: Change) -> float:
+        """The factor that a bounded change does not exceed, whatever its host does: the kernels
+        that it leaves still follow each other in their stream. Those that ran beside others may be
+        faster alone. Infinite without any."""
+        after = changed(self.replay, change, self.sm_count).works
+        left: dict[int, float] = defaultdict(float)
+        for index in _alone(self.replay.works):
+            work = self.replay.works[index]
+            if work.role in _COMPUTING and after[index].duration >= work.duration:
+                left[work.stream] += work.duration
+        busiest = max(left.values(), default=0.0) / self.replay.steps / 1e9
+        return max(self.present, self.step) / busiest if busiest else math.inf
+
+
+def _alone(works: Sequence[Work]) -> Iterator[int]:
+    """The indices of work on the SMs beside which none ran on its GPU."""
+    last: dict[int, tuple[int, float]] = {}  # of a device: the last that none ran beside, its end
+    for index, work in enumerate(works):
+        if work.role in {"copy", "fill"}:
+            continue
+        before, reached = last.get(work.device, (-1, -math.inf))
+        if work.start >= reached and before >= 0:
+            yield before
+        last[work.device] = (index if work.start >= reached else -1, max(reached, work.end))
+    yield from (index for index, _ in last.values() if index >= 0)
 
 
 def _host_share(replay: Replay, known: float) -> float:
@@ -431,10 +472,10 @@ def _overlap_communication(replay: Replay, sm_count: int) -> None:
     first: dict[tuple[int, int], int] = {}
     last: dict[int, Work] = {}
     pending: dict[int, list[Wait]] = defaultdict(list)
-    computing = {work.stream for work in replay.works if work.role in {"kernel", "graph"}}
+    computing = {work.stream for work in replay.works if work.role in _COMPUTING}
     for index, work in enumerate(replay.works):
         if work.role != "communication":
-            if work.role in {"kernel", "graph"}:
+            if work.role in _COMPUTING:
                 first.setdefault((work.rank, work.step), index)
                 last[work.rank] = work
             work.awaits = [*work.awaits, *pending.pop(work.stream, [])]

@@ -43,7 +43,7 @@ def switch_experiment(
     for item in plan:
         left = tuple(name for name in item.switches if (name,) not in decided)
         if left and not (item.is_proven or item.is_in_vain or proven & set(item.switches)):
-            estimate = {"low": item.low, "likely": item.likely, "high": item.ceiling}
+            estimate = {"low": item.low, "likely": item.likely, "high": item.high}
             causes.append(UntriedCause(title=item.finding, switches=left, **estimate))
     first = next(iter(best_first(trial.rows)), None)
     rows = (*trial.rows, *earlier)

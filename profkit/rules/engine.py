@@ -299,7 +299,8 @@ class _Table(ABC, Generic[Row]):
         if lacking and estimate:
             shown.extend(self._relieved_most(rule, index, quantities))
         held = tuple(each for each in shown if each.holds)
-        bound = self._at(rule.bound, rule, index) if rule.bound and lacking else math.nan
+        is_bounded = bool(rule.bound) and (bool(lacking) or rule.about == "application")
+        bound = self._at(rule.bound, rule, index) if rule.bound and is_bounded else math.nan
         return Finding(
             rule, self.subjects[index], held, estimate, lacking, bound, possible=not decided
         )
@@ -442,12 +443,14 @@ class _Timeline(_Table[None]):
         if rule.reached:
             low, usual, high = rule.reached
             lowest, likely, best = left**low, likely**usual, max(best**high, best / _BEYOND)
+        if rule.bound and not math.isnan(most := self._at(rule.bound, rule, index)):
+            lowest, likely, best = (max(each, 1 / most) for each in (lowest, likely, best))
         span = self._quantities[_SPANS[rule.about]]
         return Estimate(
             likely=1 / likely,
             low=1 / lowest,
             high=1 / best,
-            bounded_by="everything else",
+            bounded_by="everything else" if rule.about == "timeline" else "",
             bound_seconds=best * span,
             run=1 / likely,
             saved=span * (1 - likely),

@@ -203,7 +203,10 @@ def _bound(item: Finding, estimate: Estimate) -> Iterator[str]:
     """What bounds the time after a fix."""
     time = number(estimate.bound_seconds, "s")
     if item.rule.about == "application":
-        yield f"by replay and what recorded changes gained; {time} of a step left at best"
+        yield "by replay and what recorded changes gained"
+        if not math.isnan(item.bound):
+            left = number(estimate.whole_seconds / item.bound, "s")
+            yield f"at most {factor(item.bound)}: the other kernels still take {left}"
     elif item.group is None:
         parts = " and ".join(f"all {region.PARTS[name]}" for name in item.rule.relieves)
         most = f"{factor(estimate.high)} if {parts} disappear ({time} left)"

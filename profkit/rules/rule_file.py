@@ -52,7 +52,7 @@ _SIMILAR = 0.5  # of a misspelled name, chosen: a whole word less or more is sti
 _CHANGES = ("relieves", "takes")
 _SHARES = ("time", "flop", "bound")
 _FOR_APPLICATIONS = {"reached", "switches"}
-_FOR_KERNELS = {"takes", "flop", "bound", "first", "numerics", "spans", "match", "blame"}
+_FOR_KERNELS = {"takes", "flop", "first", "numerics", "spans", "match", "blame"}
 _OTHERS = {"timeline": "a timeline", "application": "an application"}
 _LISTED = 50
 """The most names in a message: all keys, resources, categories and stall reasons, not the hundreds
@@ -126,7 +126,8 @@ class RuleForm(Model, frozen=True, kw_only=True, dict=True):
     of the kernel's time that remains if no resource bounds it, with `spans: chain` of all kernels
     in its chain together. A rule with none of them is informative: it has no estimate. `flop` is
     the share of the kernel's FLOP outside tensor cores that the fix leaves. `bound` is the factor
-    that what the fix adds (SMs, warps) allows, shown where the rest of an estimate is missing.
+    that what the fix adds (SMs, warps) allows, shown where the rest of an estimate is missing; of
+    an application's step the factor that no such fix exceeds.
     `first` says that other findings on the kernel are void until its fix, `numerics` that the fix
     computes in another data type. `assumes` is
     what its formulas take for granted of the fix, "" where they follow from what was counted;

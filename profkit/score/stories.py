@@ -1,17 +1,18 @@
-"""The score of recorded stories of applications: causes named, and ceilings of their fixes."""
+"""The score of recorded stories of applications: causes named, and gains of their fixes."""
 
 from __future__ import annotations
 
 import math
 import statistics
 from collections.abc import Sequence
+from typing import Literal
 
 from profkit.core.typed_file import Count, Model, Real
 
 NAMED_STORY = 1.05
-"""The smallest ceiling that names a cause, chosen: a fix that gains less is seldom worth it."""
+"""The smallest gain that names a cause, chosen: a fix that gains less is seldom worth it."""
 EXCEEDED = 1.03
-"""Factor above the ceiling, chosen: by so much steps as recorded and as timed without a profiler
+"""Factor above a range, chosen: by so much steps as recorded and as timed without a profiler
 differ where the GPU is the limit."""
 TUNED = 1.2  # likely gain from which a tuned program is said to be slow, chosen
 EXPLAINED = 0.9  # share of the kernels' time with a finding or a limit, chosen
@@ -40,7 +41,7 @@ class CauseNamed(Model, frozen=True, kw_only=True):
     category: str
     low: Real
     likely: Real
-    ceiling: Real
+    high: Real
 
 
 class StoryScore(Model, frozen=True, kw_only=True):
@@ -68,7 +69,7 @@ class StoryScore(Model, frozen=True, kw_only=True):
     @property
     def first(self) -> str:
         """The cause named first; "" where none is."""
-        return next((each.category for each in self.named if each.ceiling >= NAMED_STORY), "")
+        return next((each.category for each in self.named if each.high >= NAMED_STORY), "")
 
     @property
     def is_named(self) -> bool:
@@ -88,7 +89,8 @@ class StoryScore(Model, frozen=True, kw_only=True):
 
 class ChangeScore(Model, frozen=True, kw_only=True):
     """A change of a program: its measured gain, the lowest and the highest of its rounds, and the
-    estimate, 1 without a finding about it."""
+    estimate, 1 without a finding about it. `bound` is what it gains at most by the finding, null
+    where that says no such thing."""
 
     name: str
     measured: Real
@@ -96,16 +98,19 @@ class ChangeScore(Model, frozen=True, kw_only=True):
     low: Real
     likely: Real
     high: Real
+    bound: Real
 
     @property
-    def is_within(self) -> bool:
-        """Whether a gain is in the range; of what was not found, whether it gains little."""
-        is_reached = self.high == 1 or self.rounds[1] * EXCEEDED >= self.low
-        return is_reached and not self.is_exceeded
-
-    @property
-    def is_exceeded(self) -> bool:
-        return self.rounds[0] > self.high * (NAMED_STORY if self.high == 1 else EXCEEDED)
+    def missed(self) -> Literal["", "exceeded", "not found", "above", "below"]:
+        """How a gain is out of its range: not found is what gains as much as names a cause."""
+        least, most = self.rounds
+        if least > self.bound * EXCEEDED:
+            return "exceeded"
+        if self.high == 1:
+            return "not found" if least > NAMED_STORY else ""
+        if least > self.high * EXCEEDED:
+            return "above"
+        return "below" if most * EXCEEDED < self.low else ""
 
 
 class GroupShare(Model, frozen=True):
@@ -119,12 +124,14 @@ class GroupShare(Model, frozen=True):
 class ProgramScore(Model, frozen=True, kw_only=True):
     """A scored program: its labels, categories that are right, those that were named with their
     likely gains, those of the change that gained `best` by NAMED_STORY or more, `explained` of the
-    kernels' time, which is `busy` of the step, and changes."""
+    kernels' time, which is `busy` of the step, and changes. `contradicted`: changes of the labeled
+    cause gained less than NAMED_STORY, another one more."""
 
     name: str
     cause: str
     second: str
     accepted: tuple[str, ...]
+    contradicted: bool
     named: tuple[tuple[str, Real], ...]
     best: tuple[str, ...]
     explained: Real
@@ -153,8 +160,9 @@ class ProgramScore(Model, frozen=True, kw_only=True):
 class Applications(Model, frozen=True, kw_only=True):
     """Accuracy over stories; shares are fractions of 1. `named` is of the stories with a planted
     cause, `within` of all, `reached` of those with a complete fix and of controls. Of programs,
-    those whose cause, or whose best change, is one of the first two, and with `explained` of their
-    kernels' time; of their changes, those whose gain is in its range or above it."""
+    those whose cause, or whose best change, is one of the first two, the causes also without labels
+    that measurement contradicts, and with `explained` of their kernels' time; of their changes,
+    those whose gain is in its range, and of those that are bounded those above it."""
 
     stories: tuple[StoryScore, ...]
     named: Real
@@ -162,9 +170,12 @@ class Applications(Model, frozen=True, kw_only=True):
     reached: Real
     programs: tuple[ProgramScore, ...] = ()
     programs_named: Real = math.nan
+    contradicted: Count = 0
+    others_named: Real = math.nan
     best_named: Real = math.nan
     explained: Real = math.nan
     changes_within: Real = math.nan
+    changes_bounded: Count = 0
     changes_exceeded: Count = 0
     replay_error: Real
 
@@ -180,10 +191,13 @@ def score_stories(
         stories=tuple(stories),
         programs=tuple(programs),
         programs_named=_share([program.is_named for program in programs]),
+        contradicted=sum(program.contradicted for program in programs),
+        others_named=_share([each.is_named for each in programs if not each.contradicted]),
         best_named=_share([program.is_best_named for program in programs if program.best]),
         explained=_share([program.explained >= EXPLAINED for program in programs]),
-        changes_within=_share([change.is_within for change in changes]),
-        changes_exceeded=sum(change.is_exceeded for change in changes),
+        changes_within=_share([not change.missed for change in changes]),
+        changes_bounded=sum(not math.isnan(change.bound) for change in changes),
+        changes_exceeded=sum(change.missed == "exceeded" for change in changes),
         named=_share([story.is_named for story in planted]),
         within=_share([not story.is_exceeded for story in stories]),
         reached=_share([story.is_reached for story in checked]),

@@ -99,10 +99,13 @@ def _story_tables(applications: Applications | None) -> Iterator[Table]:
 def _program_tables(score: Applications) -> Iterator[Table]:
     """Programs: the causes named, what their kernels' time is, and each change."""
     summary = (
-        f"Cause one of the first two: {_rounded(score.programs_named)}; that of the change which "
+        f"Cause one of the first two: {_rounded(score.programs_named)}, without "
+        f"{plural(score.contradicted, 'label')} that measurement contradicts "
+        f"{_rounded(score.others_named)}; that of the change which "
         f"gained most: {_rounded(score.best_named)}. At least "
         f"{EXPLAINED:.0%} of the kernels' time explained: {_rounded(score.explained)}. Gain of a "
-        f"change in its range: {_rounded(score.changes_within)}; above it: "
+        f"change in its range: {_rounded(score.changes_within)}. Of "
+        f'{plural(score.changes_bounded, "change")} with an "at most", exceeded: '
         f"{score.changes_exceeded}."
     )
     yield Table("Programs", _PROGRAMS, tuple(map(_program_row, score.programs)), summary, words=4)
@@ -118,19 +121,21 @@ def _program_tables(score: Applications) -> Iterator[Table]:
             change.name,
             factor(change.measured),
             factor_range(change.likely, change.low, change.high),
-            "" if change.is_within else "above" if change.is_exceeded else "below",
+            "" if math.isnan(change.bound) else factor(change.bound),
+            change.missed,
         )
         for program in score.programs
         for change in program.changes
     )
-    columns = ("Program", "Change", "Gain", "Estimate", "Missed")
+    columns = ("Program", "Change", "Gain", "Estimate", "At most", "Missed")
     yield Table("Changes of programs", columns, changes, words=2)
 
 
 def _program_row(program: ProgramScore) -> tuple[str, ...]:
     named = ", ".join(f"{category} {factor(likely)}" for category, likely in program.named[:3])
     labels = ", ".join(filter(None, (program.cause, program.second)))
-    mark = "" if program.is_named else "other cause"
+    named_other = "label gained nothing" if program.contradicted else "other cause"
+    mark = "" if program.is_named else named_other
     shares = f"{program.busy:.1%}", f"{program.explained:.1%}"
     return program.name, labels, named, mark, *shares
 

@@ -95,23 +95,23 @@ def test_a_picked_kernel_has_its_finding_and_no_more_than_amdahl_gives() -> None
         gains = [k.speedup[2] if k.speedup else 1.0 for k in row.kernels if k.finding]
         assert min(gains) <= row.speedup[2] <= max(gains)
     for row in rows:
-        assert 1 <= row.gain <= row.ceiling
+        assert 1 <= row.gain <= row.high
     for item in result.plan:
-        assert 1 <= item.low <= item.likely <= item.ceiling
+        assert 1 <= item.low <= item.likely <= item.high
     assert not [item for item in result.plan if item.part == "GEMM, FP32"]  # as a cause of the step
     assert [item for item in result.plan if item.switches[:1] == ("tf32",)]
-    assert 1 < result.together <= result.together_ceiling
+    assert 1 < result.together <= result.together_high
     assert result.together >= result.plan[0].likely
-    assert result.together_ceiling >= max(item.ceiling for item in result.plan)
+    assert result.together_high >= max(item.high for item in result.plan)
     likely = [item.likely for item in result.plan]
     assert likely == sorted(likely, reverse=True)
 
 
 def test_what_runs_beside_a_longer_kernel_gives_nothing() -> None:
     result = answered(program(hidden=True))
-    ceilings = [row.ceiling for row in result.rows if row.group == KERNELS and "GEMM" in row.name]
-    assert ceilings
-    assert all(ceiling == pytest.approx(1, abs=0.01) for ceiling in ceilings)
+    highest = [row.high for row in result.rows if row.group == KERNELS and "GEMM" in row.name]
+    assert highest
+    assert all(high == pytest.approx(1, abs=0.01) for high in highest)
     assert not [item for item in result.plan if "GEMM" in item.part]
 
 

@@ -83,11 +83,11 @@ def test_kernels_are_named_where_the_host_takes_as_long() -> None:
 
     events = recorded(step)
     what_if = WhatIf(events, steady_steps(events), host=1.0)
-    assert what_if.ceiling(Change(graphs=True)) < 1.05
+    assert what_if.best(Change(graphs=True)) < 1.05
     named = application_items(quantities(events, steady_steps(events), host=1.0), shipped_rules())
     assert (named[0].rule.category, round(named[0].speedup, 2)) == ("slow_kernel", 1.11)
     (group,) = {work.group for work in what_if.replay.works}
-    assert what_if.ceiling(Change(kernels={group: 0.9})) < 1.02  # alone
+    assert what_if.best(Change(kernels={group: 0.9})) < 1.02  # alone
 
 
 def program(folder: Path, story: str, cause: str, gains: dict[str, float]) -> Path:
@@ -107,9 +107,27 @@ def test_a_program_is_scored_by_its_label_and_gains(tmp_path: Path) -> None:
     assert [score.name for score in scores] == [fusion.name, loader.name]
     assert [score.is_named for score in scores] == [True, False]
     ((compiled,), (missed,)) = (score.changes for score in scores)
-    assert (compiled.name, compiled.is_within) == ("compile", True)
-    assert missed.is_exceeded  # nothing was said of it, and it gained
+    assert (compiled.name, compiled.missed) == ("compile", "")
+    assert missed.missed == "not found"  # nothing was said of it, and it gained
     assert all(score.explained >= 0.9 for score in scores)
     total = score_stories([], scores)
-    assert (total.programs_named, total.changes_within, total.changes_exceeded) == (0.5, 0.5, 1)
+    assert (total.programs_named, total.changes_within) == (0.5, 0.5)
+    assert (total.changes_bounded, total.changes_exceeded) == (0, 0)
     assert total.explained == 1
+
+
+def test_a_gain_above_an_at_most_is_exceeded(tmp_path: Path) -> None:
+    program(tmp_path / "loader", "loader_inline", "input_pipeline", {"loader-workers": 90.0})
+    (score,) = (judge_program(each, shipped_rules()) for each in programs_in([tmp_path]))
+    (change,) = score.changes
+    assert change.high <= change.bound < 90
+    assert change.missed == "exceeded"
+    assert score_stories([], [score]).changes_exceeded == 1
+
+
+def test_a_label_whose_change_gained_nothing_is_counted_apart(tmp_path: Path) -> None:
+    program(tmp_path / "gpt", "gpt_compile", "precision", {"bf16": 0.9, "compile": 1.94})
+    (score,) = (judge_program(each, shipped_rules()) for each in programs_in([tmp_path]))
+    assert score.contradicted
+    total = score_stories([], [score])
+    assert (total.contradicted, total.programs_named) == (1, float(score.is_named))
