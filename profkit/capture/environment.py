@@ -16,7 +16,7 @@ from typing import Any
 
 from msgspec import structs
 
-from profkit.capture.gpu import NoDriver, answer, connection, settings
+from profkit.capture.gpu import SETTINGS, NoDriver, answer, connection, settings
 from profkit.capture.tools import installed_version
 from profkit.core.errors import EnvironmentProblem
 from profkit.core.fingerprint import Device, Fingerprint
@@ -24,8 +24,6 @@ from profkit.core.typed_file import Model, plain
 
 WORKSPACE = ":4096:8"
 _SEED_END = 2**32  # numpy.random.seed takes 32 bits
-_CLOCKS = ("sm_clock_max", "memory_clock_max", "sm_clock_application")
-_NVML_KEYS = ("driver", *_CLOCKS, "power_limit", "ecc", "mig", "persistence")
 _UNLOCKING = ("NVIDIA_TF32_OVERRIDE", "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE")
 
 
@@ -261,7 +259,7 @@ def _by_nvml(uuid: str | None) -> Device:
         handle = answer(nvml, "nvmlDeviceGetHandleByUUID", uuid) if uuid else None
         text = driver.decode() if isinstance(driver, bytes) else driver
         return structs.replace(settings(nvml, handle), driver=text)
-    return Device(**dict.fromkeys(_NVML_KEYS))
+    return Device(**dict.fromkeys(("driver", *SETTINGS)))
 
 
 def _plain(value: Any) -> bool | str:

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from functools import partial
 from typing import Any
 
 from msgspec import Struct
 
 from profkit.core.errors import EnvironmentProblem
 from profkit.core.fingerprint import Device
-from profkit.core.typed_file import Amount, Model, Number, part
+from profkit.core.typed_file import Amount, Model, Number
 from profkit.runs.manifest import DriverGpu
 
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 _ORDER = "CUDA_DEVICE_ORDER"
 _MIG = "MIG-"
 _HIDDEN = ("", "-1")
-_MHZ, _MILLI = 1e6, 1e-3
 _THROTTLE = {
     0x0000000000000004: "software power cap",
     0x0000000000000008: "hardware slowdown",
@@ -164,12 +162,7 @@ class Watch:
 
     def now(self) -> Moment:
         """A reading; the clock first, since it drops soonest after the work."""
-        ask = partial(ask_device, self._nvml, self._handle)
-        clock = _scaled(ask("nvmlDeviceGetClockInfo", self._nvml.NVML_CLOCK_SM), _MHZ)
-        throttled = _throttled_by(ask("nvmlDeviceGetCurrentClocksThrottleReasons"))
-        power = _scaled(ask("nvmlDeviceGetPowerUsage"), _MILLI)
-        temperature = ask("nvmlDeviceGetTemperature", self._nvml.NVML_TEMPERATURE_GPU)
-        return Moment(clock, power, temperature, throttled)
+        return Moment(**_readings(self._nvml, self._handle, Moment.__struct_fields__))
 
     def close(self) -> None:
         """Let go of the driver."""
@@ -193,23 +186,60 @@ def connection() -> Iterator[Any]:
         pynvml.nvmlShutdown()
 
 
+def _watts(milliwatts: int) -> float:
+    return milliwatts / 1000
+
+
+def _throttled_by(reasons: int) -> tuple[str, ...]:
+    return tuple(name for bit, name in _THROTTLE.items() if reasons & bit)
+
+
+_ASKED: Mapping[str, tuple[str, str, Callable[[Any], Any]]] = {
+    "name": ("Name", "", str),
+    "uuid": ("UUID", "", str),
+    "sm_clock": ("ClockInfo", "NVML_CLOCK_SM", lambda clock: clock * 1e6),
+    "memory_clock": ("ClockInfo", "NVML_CLOCK_MEM", lambda clock: clock * 1e6),
+    "power": ("PowerUsage", "", _watts),
+    "temperature": ("Temperature", "NVML_TEMPERATURE_GPU", int),
+    "throttled_by": ("CurrentClocksThrottleReasons", "", _throttled_by),
+    "processes": ("ComputeRunningProcesses", "", lambda rows: tuple(row.pid for row in rows)),
+    "memory_used": ("MemoryInfo", "", lambda memory: memory.used),
+    "memory_total": ("MemoryInfo", "", lambda memory: memory.total),
+    "compute_capability": ("CudaComputeCapability", "", tuple),
+    "power_limit_default": ("PowerManagementDefaultLimit", "", _watts),
+    "sm_clock_max": ("MaxClockInfo", "NVML_CLOCK_SM", lambda clock: clock * 10**6),
+    "memory_clock_max": ("MaxClockInfo", "NVML_CLOCK_MEM", lambda clock: clock * 10**6),
+    "sm_clock_application": ("ApplicationsClock", "NVML_CLOCK_SM", lambda clock: clock * 10**6),
+    "power_limit": ("EnforcedPowerLimit", "", _watts),
+    "ecc": ("EccMode", "", lambda modes: bool(modes[0])),
+    "mig": ("MigMode", "", lambda modes: bool(modes[0])),
+    "persistence": ("PersistenceMode", "", bool),
+}
+"""What NVML is asked of a GPU, the clock first: the end of a function's name, its argument, and
+what the answer is in Hz, W, degrees C or bytes."""
+_ABSENT: Mapping[str, Any] = {
+    "name": "unknown GPU", "uuid": "", "throttled_by": (), "processes": (),
+}  # fmt: skip
+SETTINGS = (
+    "sm_clock_max", "memory_clock_max", "sm_clock_application", "power_limit", "ecc", "mig",
+    "persistence",
+)  # fmt: skip
+
+
+def _readings(nvml: Any, handle: Any, names: Collection[str]) -> dict[str, Any]:
+    """NVML's answers about a GPU; None, or `_ABSENT`, where it gives none."""
+    readings: dict[str, Any] = {}
+    for name, (question, argument, convert) in _ASKED.items():
+        if name in names:
+            words = [handle, *([getattr(nvml, argument)] if argument else [])]
+            value = None if handle is None else answer(nvml, f"nvmlDeviceGet{question}", *words)
+            readings[name] = _ABSENT.get(name) if value is None else convert(value)
+    return readings
+
+
 def settings(nvml: Any, handle: Any) -> Device:
     """The settings of a GPU, clocks in Hz and power in W; None where the driver reports none."""
-    ask = partial(ask_device, nvml, handle)
-    power, persistence = ask("nvmlDeviceGetEnforcedPowerLimit"), ask("nvmlDeviceGetPersistenceMode")
-    ecc, mig = ask("nvmlDeviceGetEccMode"), ask("nvmlDeviceGetMigMode")
-    clocks = {
-        "sm_clock_max": ask("nvmlDeviceGetMaxClockInfo", nvml.NVML_CLOCK_SM),
-        "memory_clock_max": ask("nvmlDeviceGetMaxClockInfo", nvml.NVML_CLOCK_MEM),
-        "sm_clock_application": ask("nvmlDeviceGetApplicationsClock", nvml.NVML_CLOCK_SM),
-    }
-    return Device(
-        **{name: clock and clock * 1_000_000 for name, clock in clocks.items()},
-        power_limit=None if power is None else power / 1000,
-        ecc=None if ecc is None else bool(ecc[0]),
-        mig=None if mig is None else bool(mig[0]),
-        persistence=None if persistence is None else bool(persistence),
-    )
+    return Device(**_readings(nvml, handle, SETTINGS))
 
 
 def _state(nvml: Any, index: int, driver: str) -> GpuState:
@@ -217,33 +247,8 @@ def _state(nvml: Any, index: int, driver: str) -> GpuState:
         handle, problem = nvml.nvmlDeviceGetHandleByIndex(index), ""
     except nvml.NVMLError as error:
         handle, problem = None, str(error)
-    ask = partial(ask_device, nvml, handle)
-    processes = ask("nvmlDeviceGetComputeRunningProcesses") or []
-    memory = ask("nvmlDeviceGetMemoryInfo")
-    capability = ask("nvmlDeviceGetCudaComputeCapability")
-    return GpuState(
-        index=index,
-        name=ask("nvmlDeviceGetName") or "unknown GPU",
-        uuid=ask("nvmlDeviceGetUUID") or "",
-        driver=driver,
-        sm_clock=_scaled(ask("nvmlDeviceGetClockInfo", nvml.NVML_CLOCK_SM), _MHZ),
-        memory_clock=_scaled(ask("nvmlDeviceGetClockInfo", nvml.NVML_CLOCK_MEM), _MHZ),
-        power=_scaled(ask("nvmlDeviceGetPowerUsage"), _MILLI),
-        temperature=ask("nvmlDeviceGetTemperature", nvml.NVML_TEMPERATURE_GPU),
-        memory_used=memory.used if memory else None,
-        memory_total=memory.total if memory else None,
-        power_limit_default=_scaled(ask("nvmlDeviceGetPowerManagementDefaultLimit"), _MILLI),
-        throttled_by=_throttled_by(ask("nvmlDeviceGetCurrentClocksThrottleReasons")),
-        processes=tuple(process.pid for process in processes),
-        problem=problem,
-        compute_capability=tuple(capability) if capability else None,
-        **part(settings(nvml, handle), "mig", "persistence", "ecc", "sm_clock_max", "power_limit"),
-    )
-
-
-def ask_device(nvml: Any, handle: Any, question: str, *arguments: Any) -> Any:
-    """NVML's answer about a GPU, None without one or without a GPU."""
-    return None if handle is None else answer(nvml, question, handle, *arguments)
+    readings = _readings(nvml, handle, GpuState.__struct_fields__)
+    return GpuState(index=index, driver=driver, problem=problem, **readings)
 
 
 def answer(nvml: Any, question: str, *arguments: Any) -> Any:
@@ -252,11 +257,3 @@ def answer(nvml: Any, question: str, *arguments: Any) -> Any:
         return getattr(nvml, question)(*arguments)
     except (nvml.NVMLError, AttributeError):
         return None
-
-
-def _scaled(value: float | None, factor: float) -> float | None:
-    return None if value is None else value * factor
-
-
-def _throttled_by(reasons: int | None) -> tuple[str, ...]:
-    return tuple(name for bit, name in _THROTTLE.items() if (reasons or 0) & bit)
