@@ -6,7 +6,6 @@ import argparse
 import ast
 import shlex
 from collections.abc import Callable, Mapping
-from dataclasses import fields
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from profkit.callables.calls import invocations, measure_calls
@@ -118,7 +117,7 @@ def _options(shell: InteractiveShell, line: str) -> dict[str, Any]:
     """
     parser = _Parser(add_help=False, allow_abbrev=False, argument_default=argparse.SUPPRESS)
     parser.add_argument("--ncu", nargs="?", const=True)
-    for name in ("name", *(field.name for field in fields(Options) if field.name != "ncu")):
+    for name in {"name", *Options.__struct_fields__} - {"ncu"}:
         parser.add_argument(f"--{name.replace('_', '-')}", type=_NUMBERS.get(name, str))
     try:
         options = vars(parser.parse_args(shlex.split(line)))

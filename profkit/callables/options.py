@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, TypedDict, TypeVar
+from typing import Annotated, Any, Literal, TypeAlias, TypedDict
 
-from msgspec import structs
+from msgspec import Meta, Struct, structs
 
-from profkit.core.errors import UsageError
+from profkit.core.errors import BadInput, UsageError
 from profkit.core.suggestion import did_you_mean
+from profkit.core.typed_file import convert
 from profkit.core.work import Work
 from profkit.timing.results import PRESETS, Thresholds
-from profkit.timing.stopwatch import Cache
 
 _SECONDS = 30.0  # chosen, as `profkit profile`: 240 samples of 0.1 s
 
 AnyWork = Work | Callable[..., Work] | None
+Natural: TypeAlias = Annotated[int, Meta(ge=1)]
 
 
 class Keywords(TypedDict, total=False):
@@ -39,8 +39,7 @@ class Keywords(TypedDict, total=False):
     out: str | Path
 
 
-@dataclass(frozen=True)
-class Options:
+class Options(Struct, frozen=True):
     """The options of a measurement, named as those of `profkit time`.
 
     `reference` is a callable, which gets the arguments in float64, or the expected result. `work`
@@ -52,19 +51,19 @@ class Options:
     """
 
     reference: Any = None
-    work: AnyWork = None
-    samples: int = 100
-    blocks: int = 8
-    seconds: float | None = _SECONDS
-    warmup_ms: float = 500.0
+    work: Any = None
+    samples: Natural = 100
+    blocks: Natural = 8
+    seconds: Annotated[float, Meta(gt=0)] | None = _SECONDS
+    warmup_ms: Annotated[float, Meta(ge=0)] = 500.0
     timer: str | None = None
-    cache: str = Cache.cold.value
-    margin: float | None = None
-    preset: str = "default"
-    device: str | None = None
+    cache: Literal["cold", "warm"] = "cold"
+    margin: Annotated[float, Meta(gt=0, lt=1)] | None = None
+    preset: Literal["default", "strict", "permissive"] = "default"
+    device: Literal["cuda", "cpu"] | None = None
     stream: Any = None
     ncu: bool | str = False
-    out: str | Path = "reports"
+    out: Any = "reports"
 
     @property
     def thresholds(self) -> Thresholds:
@@ -73,30 +72,14 @@ class Options:
         return chosen if self.margin is None else structs.replace(chosen, margin=self.margin)
 
 
-_Value = TypeVar("_Value")
-
-
 def options_of(keywords: Mapping[str, Any]) -> Options:
     """The options of keywords; raises UsageError for an unknown one, and for a wrong value."""
-    names = [field.name for field in fields(Options)]
+    names = Options.__struct_fields__
     for name in keywords:
         if name not in names:
             known = f"options are {', '.join(names)}"
             raise UsageError(f"no option {name!r}", did_you_mean(name, names, known))
-    options = Options(**keywords)
-    _one_of("preset", options.preset, tuple(PRESETS))
-    _one_of("cache", options.cache, tuple(Cache))
-    _one_of("device", options.device, (None, "cuda", "cpu"))
-    if not (options.samples > 0 and options.blocks > 0 and options.warmup_ms >= 0):
-        raise UsageError("samples and blocks are at least 1, warmup_ms 0", "leave them out")
-    if options.seconds is not None and not options.seconds > 0:
-        raise UsageError(f"seconds={options.seconds} is no time", "give seconds above 0, or None")
-    if options.margin is not None and not 0 < options.margin < 1:
-        raise UsageError(f"margin={options.margin} is not a share", "give 0.01 for 1%")
-    return options
-
-
-def _one_of(name: str, value: _Value, known: tuple[_Value, ...]) -> None:
-    if value not in known:
-        words = ", ".join(repr(getattr(each, "value", each)) for each in known)
-        raise UsageError(f"{name}={value!r} is not one of {words}", "leave it out")
+    try:
+        return convert(dict(keywords), Options)
+    except BadInput as error:
+        raise UsageError(error.message, "leave it out") from None

@@ -27,10 +27,10 @@ from profkit.callables.examination import Invocation
 from profkit.callables.surroundings import wait_for
 from profkit.capture import driver
 from profkit.core.errors import EnvironmentProblem, ProfkitError, TargetFailed
+from profkit.core.text_files import brief_words
 
 _MAIN = "__profkit_main__"  # not "__main__": what a script guards so is not run again
 _LOCAL = "<locals>"
-_LONGEST_REASON = 200  # characters, chosen: two lines of a terminal
 
 _running = False
 
@@ -56,12 +56,12 @@ def dumped(call: Invocation) -> bytes:
         try:
             return _dumped(None, call, call.function, cloudpickle.dump)
         except Exception as error:  # whatever the function refers to may raise
-            reason = " ".join(str(error).split())[:_LONGEST_REASON]
+            reason = brief_words(error)
     if place := _place(call.function):
         try:
             return _dumped(place, call, None, pickle.dump)
         except Exception as error:
-            reason = " ".join(str(error).split())[:_LONGEST_REASON]
+            reason = brief_words(error)
     raise EnvironmentProblem(
         f"{call.name} can't be passed to a child process: {reason}",
         "define it at the top level of a file, and pass arrays and numbers as arguments",

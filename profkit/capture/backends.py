@@ -19,6 +19,7 @@ from msgspec import Struct
 
 from profkit.capture.target import Unsupported, Within
 from profkit.capture.tools import installed_version
+from profkit.core.text_files import error_words
 
 GROUP = "profkit.backends"
 _OWN_KERNELS = "kernels.attention.ladder"
@@ -62,7 +63,7 @@ def _loaded(entry: Any) -> Backend:
         if isinstance(backend, Backend) and backend.name == entry.name:
             return backend
     except Exception as error:
-        problem = f"{entry.value} can't be loaded ({_text(error)})"
+        problem = f"{entry.value} can't be loaded ({error_words(error)})"
 
     def refuse(*_: Any) -> Any:
         raise Unsupported(problem)
@@ -141,7 +142,7 @@ def _xformers(q: Any, k: Any, v: Any, causal: bool) -> Any:
     try:
         out = ops.memory_efficient_attention(q, k, v, attn_bias=mask)
     except NotImplementedError as error:
-        raise Unsupported(_text(error)) from error
+        raise Unsupported(error_words(error)) from error
     return (out.flatten(2, 3) if heads != groups else out).transpose(1, 2)
 
 
@@ -201,12 +202,7 @@ def _imported(name: str) -> Any:
     except ModuleNotFoundError as error:
         return f"{error.name} is not installed"
     except Exception as error:  # built for another torch or CUDA, or for none
-        return f"{name} can't be imported ({_text(error)})"
-
-
-def _text(error: BaseException) -> str:
-    words = " ".join(str(error).split())
-    return f"{type(error).__name__}: {words}"[:200]
+        return f"{name} can't be imported ({error_words(error)})"
 
 
 def _torch_backend(name: str) -> Backend:

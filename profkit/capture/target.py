@@ -29,6 +29,7 @@ from profkit.capture.script import ImportScope, scope_of, without_dashes
 from profkit.core.atomic_file import write_atomic
 from profkit.core.errors import BadInput, EnvironmentProblem, ProfkitError, TargetFailed, UsageError
 from profkit.core.suggestion import did_you_mean
+from profkit.core.text_files import error_words
 from profkit.core.typed_file import convert, encode, part, plain
 from profkit.core.work import Work
 from profkit.ui.text import literal_lines, one_line
@@ -226,10 +227,7 @@ class Target:
         lock(arguments.seed, fill_new_memory=arguments.check)
         device = _device(arguments.device)
         if not arguments.check:
-            names = self.run_once(device, arguments.seed, arguments.variant)
-            if sys.stderr.isatty():  # by hand: a profiler's output is not to be written into
-                for name in names:
-                    print(f"{name}  ran on {device}, not checked", file=sys.stderr)
+            self.run_once(device, arguments.seed, arguments.variant)
             return 0
         verdicts = self.check(device, arguments.seed, arguments.variant)
         if arguments.report is not None:
@@ -309,7 +307,7 @@ class Target:
         except WrongResult as error:
             reason = str(error)
         except Exception as error:
-            reason = _one_line(f"{type(error).__name__}: {error}")
+            reason = error_words(error)
         return Verdict(variant.name, status, None, BOUNDS[self.dtype], reason)
 
 
@@ -406,8 +404,7 @@ def load_target(path: Path, arguments: Sequence[str] = ()) -> Target:
     except Exception as error:
         if _lacks_torch(error):
             raise without_torch() from error
-        reason = _one_line(f"{type(error).__name__}: {error}")
-        raise TargetFailed(f"{path} can't be imported: {reason}") from error
+        raise TargetFailed(f"{path} can't be imported: {error_words(error)}") from error
     finally:
         sys.argv = argv
     if arguments and not words.read:

@@ -142,6 +142,11 @@ def brief_words(error: Exception) -> str:
     return " ".join(str(error).split())[:200]
 
 
+def error_words(error: BaseException) -> str:
+    """An error's type and message on one line."""
+    return f"{type(error).__name__}: {' '.join(str(error).split())}"[:200]
+
+
 def shipped_text(package: str, name: str) -> str:
     """A text that comes with the package."""
     return files(package).joinpath(name).read_text(encoding="utf-8")

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 
+from profkit.core.text_files import error_words
 from profkit.execution.protocol import (
     Fate,
     MakeWorker,
@@ -114,7 +115,7 @@ class _Slot:
             try:
                 self._worker = worker = stack.enter_context(self._make(self._gpu))
             except Exception as error:
-                why = f"no worker can be made ({type(error).__name__}: {error})"
+                why = f"no worker can be made ({error_words(error)})"
                 while (task := self.inbox.get()) is not None:
                     self._outcomes.put(Outcome(task.id, Fate.refused, self.name, reason=why))
                 return
@@ -122,6 +123,5 @@ class _Slot:
                 try:
                     outcome = run_task(worker, task, self.name)
                 except Exception as error:
-                    why = f"{type(error).__name__}: {error}"
-                    outcome = Outcome(task.id, Fate.lost, self.name, reason=why)
+                    outcome = Outcome(task.id, Fate.lost, self.name, reason=error_words(error))
                 self._outcomes.put(outcome)

@@ -35,9 +35,6 @@ def placement(
 
     Raises EnvironmentProblem where an extra is not installed.
     """
-    if word.partition("://")[0] == "ray":
-        remedy = "use slurm, or local on a machine of the cluster"
-        raise UsageError(f"--on {word}: Ray was retired", remedy)
     if word not in {LOCAL, SLURM}:
         raise UsageError(f"--on {word}: no such place", "use local or slurm")
     if word != SLURM and (partition is not None or minutes is not None):

@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 import os
 import platform
-import re
 import shlex
 import shutil
 import sys
@@ -83,7 +82,6 @@ _ROOM_WANTED = 256 << 20  # bytes, chosen: a report and a timeline of some hundr
 _CHECK_HALF_FROM = 0.05
 _FAILED_CHECK = 6  # exit code of profkit.core.errors.TargetFailed
 _SAMPLING = 30.0  # seconds a variant: 240 samples of 0.1 s, about what ncu takes for one such call
-_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _KINDS: Mapping[int, type[ProfkitError]] = {2: UsageError, 4: EnvironmentProblem}
 
 Tell = Callable[[str, str], None]
@@ -184,12 +182,6 @@ def refuse_nonsense(plan: Plan) -> None:
         raise UsageError(
             f"--timeout {plan.timeout:g} is not a valid time limit", "give seconds above 0"
         )
-    for name in plan.keep_variables:
-        if not _VARIABLE.fullmatch(name):
-            raise UsageError(
-                f"--keep-env {name!r} is not the name of a variable",
-                "give the name alone, and set its value in the environment",
-            )
     if plan.variants and not plan.is_target:
         raise UsageError("--variant is for targets", "give a target script, before any `--`")
     if plan.options.sections == AUTO and plan.options.launch_skip is not None:
@@ -446,17 +438,6 @@ class Profiling:
         except ProfkitError as error:
             self.warn(f"no latencies: {error}", "no latencies: the timing failed")
             return None
-        few = [
-            timed.label
-            for timed in report.series
-            if min(len(block.samples) for block in timed.latency.blocks) < DEFAULT.samples
-        ]
-        if few and self.plan.samples is None:
-            self.warn(
-                f"{', '.join(few)}: too slow for {DEFAULT.samples} samples per block within "
-                f"{_SAMPLING:g} s; for a verdict use `profkit time --compare`",
-                "slow variants have fewer samples than a verdict needs",
-            )
         self.write("latency.json", encode(report))
         return report
 

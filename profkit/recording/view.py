@@ -35,10 +35,7 @@ class _Most(NamedTuple):
     warnings: int = 4
 
 
-_FEWER = (
-    _Most(), _Most(6, 6, 3), _Most(5, 6, 3), _Most(4, 6, 2), _Most(3, 5, 2), _Most(3, 4, 2),
-    _Most(2, 3, 2), _Most(1, 2, 2), _Most(1, 2, 1),
-)  # fmt: skip
+_FEWER = tuple(_Most(count, count, max(1, count - 2)) for count in range(6, 0, -1))
 """Warnings give way first, chosen: runs and pages keep them."""
 
 

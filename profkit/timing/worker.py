@@ -32,6 +32,7 @@ from profkit.capture.gpu import NoDriver, Watch
 from profkit.capture.target import Inputs, Target, Unsupported, Variant, load_target
 from profkit.core.errors import EnvironmentProblem, ProfkitError, TargetFailed
 from profkit.core.fingerprint import Device, Fingerprint
+from profkit.core.text_files import error_words
 from profkit.core.typed_file import plain
 from profkit.timing.latency_format import Recorded
 from profkit.timing.loaded import Declaration, Loaded, Located, VariantFacts, checked
@@ -167,18 +168,13 @@ def _about(variant: Variant, inputs: Inputs | None) -> VariantFacts:
     except Unsupported as why:
         unavailable = str(why)
     except Exception as error:
-        unavailable = f"its version can't be determined ({_words(error)})"
+        unavailable = f"its version can't be determined ({error_words(error)})"
     with suppress(Exception):  # None where the dispatch is unknown
         if variant.chooses and inputs is not None:
             chosen = variant.chooses(inputs)
     return VariantFacts(
         setting=variant.setting, version=version, unavailable=unavailable, chosen=chosen
     )
-
-
-def _words(error: Exception) -> str:
-    words = " ".join(str(error).split())[:300]
-    return f"{type(error).__name__}: {words}"
 
 
 def _sound(described: Declared) -> Declared:
@@ -228,7 +224,7 @@ def serve(worker: object, requests: TextIO, answers: TextIO) -> None:
         except ProfkitError as error:
             answer = {"error": error.exit_code, "message": error.message, "remedy": error.remedy}
         except Exception as error:
-            answer = {"error": TargetFailed.exit_code, "message": _words(error), "remedy": ""}
+            answer = {"error": TargetFailed.exit_code, "message": error_words(error), "remedy": ""}
         print(json.dumps(answer), file=answers, flush=True)
 
 

@@ -239,18 +239,6 @@ def test_options_are_never_passed_over(tmp_path: Path) -> None:
     assert "invalid int value: 'x'" in done.stderr
 
 
-def test_a_run_by_hand_says_what_ran(tmp_path: Path) -> None:
-    script = written(tmp_path, "a=lambda inputs: inputs['x'] * 2, gone=no_kernel")
-    command = [sys.executable, str(script), "--device", "cpu"]
-    ours, theirs = os.openpty()
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    subprocess.run(command, stderr=theirs, env=environment, timeout=600, check=True)
-    os.close(theirs)
-    assert b"a  ran on cpu, not checked" in os.read(ours, 1 << 12)
-    os.close(ours)
-    assert "ran on" not in run(script).stderr
-
-
 @pytest.mark.parametrize(
     ("valid", "invalid", "problem"),
     [

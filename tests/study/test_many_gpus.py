@@ -313,7 +313,7 @@ def test_a_place_that_is_not_there_is_one_line(
         (["--partition", "gpu"], "give --on slurm too"),
         (["--on", "local", "--gpu", "1"], "--gpu 1 names one GPU"),
         (["--on", "local", "--time", "20"], "give --on slurm too"),
-        (["--on", "ray"], "use slurm, or local on a machine of the cluster"),
+        (["--on", "ray"], "no such place; use local or slurm"),
         (
             ["--on", "slurm"],
             "requires submitit (not installed); pip install submitit, or '.[slurm]'",
