@@ -167,7 +167,8 @@ def ceiling(
     interval = summary.interval
     clocks = _values(load.moments, "sm_clock")
     clock = _median(clocks)
-    peak = sheet.peaks.get(_physical(name)) if sheet else None
+    physical = "dram" if name == "dram_read" else name.removesuffix(MMA_SYNC)
+    peak = sheet.peaks.get(physical) if sheet else None
     boost = sheet.boost if sheet else math.nan
     return CeilingRow(
         name=name,
@@ -222,11 +223,6 @@ def _problem(name: str, rate: float, peak: float, boost: float, clock: float, sm
     return ""
 
 
-def _physical(name: str) -> str:
-    """The datasheet's name for what a roof can't exceed."""
-    return "dram" if name == "dram_read" else name.removesuffix(MMA_SYNC)
-
-
 def _values(moments: Sequence[Moment], name: str) -> list[float]:
     return [value for moment in moments if (value := getattr(moment, name)) is not None]
 
@@ -260,11 +256,6 @@ def read_ceilings(path: Path | str) -> CeilingFile:
     return typed_file.read_file(Path(path), CeilingFile, "give a file of `profkit ceilings -o`")
 
 
-def ceilings_json(ceilings: CeilingFile) -> str:
-    """The document `profkit.ceilings/1`."""
-    return typed_file.encode(ceilings, dense=False)
-
-
 def keep_ceilings(ceilings: CeilingFile) -> Path:
     """Save roofs for later plots of reports from this GPU; their file.
 
@@ -273,7 +264,7 @@ def keep_ceilings(ceilings: CeilingFile) -> Path:
     sound = tuple(row for row in ceilings.ceilings if not row.problem)
     name = file_name(ceilings.gpu.uuid or ceilings.gpu.name or "")
     path = state_folder("ceilings") / f"{name}.json"
-    write_state(path, ceilings_json(structs.replace(ceilings, ceilings=sound)))
+    write_state(path, typed_file.encode(structs.replace(ceilings, ceilings=sound), dense=False))
     return path
 
 

@@ -28,7 +28,7 @@ from profkit.callables.examination import Examination, Invocation, agreement, ex
 from profkit.callables.options import Keywords, Options, options_of
 from profkit.callables.recording import record
 from profkit.callables.run import Run
-from profkit.callables.surroundings import Surroundings, surroundings, wait_for
+from profkit.callables.surroundings import Surroundings, surroundings
 from profkit.callables.timekeeper import CallableTimekeeper
 from profkit.callables.transfer import stop_at_measurement
 from profkit.capture import driver
@@ -144,76 +144,64 @@ def measure_calls(calls: Sequence[Invocation], options: Options) -> Run:
         raise UsageError(
             f"blocks={options.blocks}: a comparison needs {FEWEST_BLOCKS}", f"blocks={BLOCKS}"
         )
-    examinations = [
-        examine(call, partial(_wait, call), _plain(options.reference)) for call in calls
-    ]
-    checks = _checks(calls, examinations, options)
+    reference = _plain(options.reference)
+    examinations = [examine(call, reference) for call in calls]
+    checks = _checks(examinations, options)
     wrong = next((check for check in checks if check.status is Status.failed), None)
     first = calls[0]
     if wrong:
         return Run(" → ".join(call.name for call in calls), wrong, None)
     arrays = [*first.arrays, *(leaf for each in examinations for leaf in leaves(each.result))]
     environment = surroundings(arrays, options.device)
-    _refuse_unwaited(calls, examinations)
+    _refuse_unwaited(examinations)
     notes = [_UNSURE] if environment.unsure else []
     notes += [
-        f"{call.name} writes to its arguments: timed on copies, where each call goes on from what "
-        "the previous one left; copy them in the function if its time depends on that"
-        for call, examination in zip(calls, examinations, strict=True)
-        if examination.writes
+        f"{each.call.name} writes to its arguments: timed on copies, where each call goes on from "
+        "what the previous one left; copy them in the function if its time depends on that"
+        for each in examinations
+        if each.writes
     ]
-    notes += _uncompared(calls, examinations, checks)
-    used = [
-        call.on_copies() if examination.writes else call
-        for call, examination in zip(calls, examinations, strict=True)
-    ]
+    notes += _uncompared(examinations, checks)
+    used = [each.call.on_copies() if each.writes else each.call for each in examinations]
     declaration = _declaration(calls, examinations[0], options)
     del examinations, arrays
     report = _timed(used, options, environment, declaration, checks, notes)
-    recording = None
-    if options.ncu:
-        recording = record(used[-1], options)
+    recording = record(used[-1], options) if options.ncu else None
     check = next((check for check in checks if check.name == calls[-1].name), None)
     return Run(report.title, check, report, recording, tuple(notes))
 
 
-def _refuse_unwaited(calls: Sequence[Invocation], examinations: Sequence[Examination]) -> None:
+def _refuse_unwaited(examinations: Sequence[Examination]) -> None:
     """Raise UsageError for work of JAX that only what it returns could be waited for by."""
-    for call, examination in zip(calls, examinations, strict=True):
-        used = {framework(array) for array in call.arrays}
-        if "jax" in used and not any(framework(x) == "jax" for x in leaves(examination.result)):
+    for each in examinations:
+        used = {framework(array) for array in each.call.arrays}
+        if "jax" in used and not any(framework(x) == "jax" for x in leaves(each.result)):
             raise UsageError(
-                f"{call.name} returns no array of JAX, so that nothing can be waited for",
+                f"{each.call.name} returns no array of JAX, so that nothing can be waited for",
                 "return what it computes",
             )
 
 
-def _checks(
-    calls: Sequence[Invocation], examinations: Sequence[Examination], options: Options
-) -> list[Verdict]:
+def _checks(examinations: Sequence[Examination], options: Options) -> list[Verdict]:
     """The checks against the reference; of several callables without one, against the first."""
     if options.reference is not None:
         return [each.verdict for each in examinations if each.verdict]
-    first = examinations[0].result
-    later = zip(calls[1:], examinations[1:], strict=True)
+    first, *later = examinations
     verdicts = (
-        agreement(call.name, each.result, first)
-        for call, each in later
+        agreement(each.call.name, each.result, first.result)
+        for each in later
         if each.result is not None or not each.writes  # what it writes is not compared
     )
     return [verdict for verdict in verdicts if verdict]
 
 
-def _uncompared(
-    calls: Sequence[Invocation], examinations: Sequence[Examination], checks: Sequence[Verdict]
-) -> Iterator[str]:
+def _uncompared(examinations: Sequence[Examination], checks: Sequence[Verdict]) -> Iterator[str]:
     """Notes on callables of which some return arrays, but were not checked."""
-    if not any(True for each in examinations for _ in leaves(each.result)):
-        return
     checked = {check.name for check in checks}
-    for call in calls[1:]:
-        if call.name not in checked:
-            yield f"{call.name}: its result was not compared with the first's: one has no array"
+    if any(True for each in examinations for _ in leaves(each.result)):
+        for each in examinations[1:]:
+            if (name := each.call.name) not in checked:
+                yield f"{name}: its result was not compared with the first's: one has no array"
 
 
 def _timed(
@@ -244,13 +232,13 @@ def _timed(
     )
     plan = paired(plan) if labels else plan
     try:
-        timing = time_targets(plan, _silent, [keeper])
+        timing = time_targets(plan, lambda _stage, _detail: None, [keeper])
     except Unseen as unseen:
         if options.timer is not None:
             raise
         notes.append(f"timed by the host clock, since CUDA events don't see all: {unseen.message}")
         plan = replace(plan, settings=_settings(options, Timer.synchronized))
-        timing = time_targets(plan, _silent, [keeper])
+        timing = time_targets(plan, lambda _stage, _detail: None, [keeper])
     report = latency_report(timing, plan, labels=labels, thresholds=options.thresholds)
     notes += _beyond_limit(report, options)
     return report
@@ -323,10 +311,6 @@ def _nvml_index(environment: Surroundings) -> int | None:
     return None
 
 
-def _wait(call: Invocation, result: object) -> None:
-    wait_for(result, [*call.arrays, *leaves(result)])
-
-
 def _plain(function: Callable[..., Any]) -> Callable[..., Any]:
     return function.__wrapped__ if isinstance(function, MeasuredFunction) else function
 
@@ -335,7 +319,3 @@ def call_name(function: Callable[..., Any]) -> str:
     """A name for tables and files: that of the function, without what only Python can read."""
     name = getattr(function, "__name__", "") or type(function).__name__
     return name.strip("<>") or _UNNAMED
-
-
-def _silent(_stage: str, _detail: str) -> None:
-    return None

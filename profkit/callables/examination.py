@@ -36,6 +36,7 @@ from profkit.callables.arrays import (
     same_values,
 )
 from profkit.callables.copies import copies
+from profkit.callables.surroundings import wait_for
 from profkit.capture.correctness import Status, Verdict, norm_scale, relative_error
 from profkit.core.errors import TargetFailed, UsageError
 
@@ -77,20 +78,26 @@ class Invocation(Struct, frozen=True):
 class Examination(Struct, frozen=True):
     """`verdict` None: there was nothing to compare with. `writes`: it changes its arguments."""
 
+    call: Invocation
     result: Any
     writes: bool
     verdict: Verdict | None
 
 
-def examine(call: Invocation, wait: Callable[[object], object], reference: Any) -> Examination:
+def called(call: Invocation) -> Any:
+    """The result of a call that has finished; raises UsageError for one that is lazy."""
+    result = call()
+    _refuse_lazy(call.name, result)
+    wait_for(result, [*call.arrays, *leaves(result)])
+    return result
+
+
+def examine(call: Invocation, reference: Any) -> Examination:
     """Call once on copies, and compare with `reference`: a callable, which gets the arguments in
     float64, or the expected result; None: nothing to compare with."""
     _refuse_iterators(call)
     used = call.on_copies()
-    result = used()
-    _refuse_lazy(call.name, result)
-    wait(result)
-    result = mapped(result, copied)  # the next call may write to the same buffer
+    result = mapped(called(used), copied)  # the next call may write to the same buffer
     if any(framework(array) == "jax" and array.is_deleted() for array in used.arrays):
         raise UsageError(f"{call.name} donates its arguments", "measure it without donate_argnums")
     before, after = (call.args, call.kwargs), (used.args, used.kwargs)
@@ -100,9 +107,9 @@ def examine(call: Invocation, wait: Callable[[object], object], reference: Any) 
         truth = reference
         if callable(reference):
             exact = Invocation("reference", _in_float64(reference), call.args, call.kwargs)
-            truth = exact.on_copies(_precise)()
+            truth = exact.on_copies(lambda arrays: [precise(array) for array in arrays])()
         verdict = judge_result(call.name, result, truth)
-    return Examination(result, writes, verdict)
+    return Examination(call, result, writes, verdict)
 
 
 def _in_float64(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -139,10 +146,6 @@ def _refuse_lazy(name: str, result: Any) -> None:
             f"{name} returns a {type(result).__name__}: its work is done later, and not timed",
             "measure a function that returns what it computes, as a list or asyncio.run(...)",
         )
-
-
-def _precise(arrays: Sequence[Any]) -> list[Any]:
-    return [precise(array) for array in arrays]
 
 
 def agreement(name: str, result: Any, other: Any) -> Verdict | None:

@@ -22,7 +22,7 @@ from profkit.capture.correctness import Declared, Verdict
 from profkit.capture.environment import digest
 from profkit.core.typed_file import T, convert
 from profkit.timing.latency_format import Recorded
-from profkit.timing.loaded import Loaded, checked
+from profkit.timing.loaded import Loaded
 from profkit.timing.stopwatch import Cache, Ready, Settings, Timer
 from profkit.timing.stopwatches import Stopwatches, TimedCall
 from profkit.timing.worker import watch
@@ -64,7 +64,7 @@ class CallableTimekeeper:
         return Loaded(
             target=structs.replace(self.declaration, variants=tuple(self._calls)),
             device=device,
-            checks=tuple(map(checked, self.checks)),
+            checks=tuple(self.checks),
             variants={},
             fingerprint=surroundings,
             fingerprint_sha256=digest(surroundings),

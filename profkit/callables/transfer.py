@@ -22,9 +22,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from profkit.callables.arrays import leaves
-from profkit.callables.examination import Invocation
-from profkit.callables.surroundings import wait_for
+from profkit.callables.examination import Invocation, called
 from profkit.capture import driver
 from profkit.core.errors import EnvironmentProblem, ProfkitError, TargetFailed
 from profkit.core.text_files import brief_words
@@ -158,15 +156,10 @@ def main(path: Path) -> None:
         call = loaded(path)
     except ProfkitError as error:
         sys.exit(f"profkit: {error}")
-    _called(call)
+    called(call)
     driver.start_profiler()
     torch = sys.modules.get("torch")
     by_torch = torch is not None and torch.cuda.is_initialized()
     with torch.cuda.nvtx.range(call.name) if torch and by_torch else nullcontext():
-        _called(call)
+        called(call)
     driver.stop_profiler()
-
-
-def _called(call: Invocation) -> None:
-    result = call()
-    wait_for(result, [*call.arrays, *leaves(result)])

@@ -36,7 +36,7 @@ def compiled_files(function: str, environment: Mapping[str, str]) -> Iterator[Pa
     files = [
         file
         for folder in _named(environment)
-        for file in folder.glob(f"**/{_plain(function)}{_CUBIN}")
+        for file in folder.glob(f"**/{file_name(function, '_') or '_'}{_CUBIN}")
     ]
     files += kernel_cache(environment).glob(f"*{_CUBIN}")
     times = {file: time for file in files if (time := _changed(file)) is not None}
@@ -90,11 +90,6 @@ def _named(environment: Mapping[str, str]) -> Iterator[Path]:
             environment.get("TORCHINDUCTOR_CACHE_DIR")
             or Path(tempfile.gettempdir()) / f"torchinductor_{getpass.getuser()}"
         )
-
-
-def _plain(function: str) -> str:
-    """A function's name as a file's, without what a pattern would take for its own."""
-    return file_name(function, "_") or "_"
 
 
 def _changed(file: Path) -> float | None:

@@ -36,15 +36,13 @@ def started() -> bool:
 def in_use() -> bool:
     """Whether this process may have work on a GPU: this thread has a context, or one of CUDA's
     runtime lives."""
-    driver = _loaded()
-    if driver is None:
+    if not started():
         return False
-    context, count = ctypes.c_void_p(), ctypes.c_int()
+    driver, context, count = _loaded(), ctypes.c_void_p(), ctypes.c_int()
     flags, active = ctypes.c_uint(), ctypes.c_int()
     if driver.cuCtxGetCurrent(ctypes.byref(context)) == _DONE and context.value:
         return True
-    if driver.cuDeviceGetCount(ctypes.byref(count)) != _DONE:
-        return False
+    driver.cuDeviceGetCount(ctypes.byref(count))
     for number in range(count.value):
         driver.cuDevicePrimaryCtxGetState(number, ctypes.byref(flags), ctypes.byref(active))
         if active.value:
@@ -55,9 +53,9 @@ def in_use() -> bool:
 def device(of: int | None = None) -> Device | None:
     """A GPU by CUDA's count, else that of the current context, else the first: name, UUID, compute
     capability, multiprocessors, memory in bytes; None where CUDA has not been initialized."""
-    driver = _loaded()
-    if driver is None or not started():
+    if not started():
         return None
+    driver = _loaded()
     number = ctypes.c_int(of or 0)
     if of is None and driver.cuCtxGetDevice(ctypes.byref(number)) != _DONE:
         number.value = 0

@@ -144,13 +144,10 @@ def collected(options: NcuOptions) -> list[str]:
         by_instruction = options.by_kernel
         own = capture_set(options.sections, options.capability, by_instruction=by_instruction)
         return (own + extra).words
-    return (_set_of_file(options.sections) + extra).words
-
-
-def _set_of_file(path: str) -> CaptureSet:
-    names = listed_names(path)
+    names = listed_names(options.sections)
+    sections = tuple(name for name in names if "__" not in name)
     metrics = tuple(name for name in names if "__" in name)
-    return CaptureSet(tuple(name for name in names if name not in metrics), metrics, 0)
+    return (CaptureSet(sections, metrics, 0) + extra).words
 
 
 def listed_names(path: str) -> list[str]:

@@ -91,7 +91,7 @@ def passes(chip: str, metrics: Sequence[str]) -> Passes:
 
 def passes_of_each(chip: str, lists: Sequence[Sequence[str]]) -> list[Passes]:
     """The passes of each of several lists of metrics and sections."""
-    family = _family(chip)
+    family = next((row for row in _table().families if chip in row.chips), _Family())
     absent = frozenset(_table().names).difference(family.by_metric)
     every: list[Passes] = []
     for names in lists:
@@ -100,7 +100,8 @@ def passes_of_each(chip: str, lists: Sequence[Sequence[str]]) -> list[Passes]:
         if count is None:
             subject, own = subject_of(chip, names)
             count, source = count_of(_estimate(family, subject), own), "table"
-        every.append(Passes(count, _unknown(names, absent), source))
+        unknown = tuple(name for name in names if _is_unknown(name, absent))
+        every.append(Passes(count, unknown, source))
     return every
 
 
@@ -145,10 +146,6 @@ def count_of(schedule: Schedule, own: int) -> int:
     return count + 1 if count > 1 else 1
 
 
-def _unknown(names: Iterable[str], absent: frozenset[str]) -> tuple[str, ...]:
-    return tuple(name for name in names if _is_unknown(name, absent))
-
-
 @cache
 def _is_unknown(name: str, absent: frozenset[str]) -> bool:
     """Whether a name that was asked for is no section, and stands for no metric of the chip."""
@@ -187,10 +184,6 @@ def key_of(names: Iterable[str]) -> str:
     """The key of a list of metrics in the table."""
     text = " ".join(sorted(set(names)))
     return hashlib.sha256(text.encode()).hexdigest()[:12]
-
-
-def _family(chip: str) -> _Family:
-    return next((row for row in _table().families if chip in row.chips), _Family())
 
 
 @cache

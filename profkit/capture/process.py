@@ -74,8 +74,10 @@ def run(
                 stalled = watchdog.stalled
                 watchdog.interrupt(supervisor)
                 raise stalled
+            period = watchdog.period if watchdog else None
+            waits = [seconds for seconds in (left, period) if seconds is not None]
             try:
-                chunk = chunks.get(timeout=_shorter(left, watchdog))
+                chunk = chunks.get(timeout=min(waits, default=None))
             except queue.Empty:
                 continue
             if chunk is None:
@@ -93,12 +95,6 @@ def run(
         reader.join(_GRACE)
     code = status if status >= 0 else 128 - status
     return Finished(code, time.monotonic() - started, output)
-
-
-def _shorter(left: float | None, watchdog: Watchdog | None) -> float | None:
-    if watchdog is None:
-        return left
-    return watchdog.period if left is None else min(left, watchdog.period)
 
 
 def supervised(command: Sequence[str]) -> list[str]:

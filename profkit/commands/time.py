@@ -93,7 +93,7 @@ class Files:
     def write(self, report: LatencyFile, *, force: bool) -> None:
         """Write those that are asked for."""
         from profkit.core.typed_file import encode
-        from profkit.timing.latency_badge import badge
+        from profkit.timing.latency_view import badge
 
         if self.out is not None:
             options.put(encode(report), self.out, force=force)

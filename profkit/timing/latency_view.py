@@ -24,6 +24,7 @@ from profkit.timing.results import Comparison, Interval, Margin, State, Threshol
 from profkit.timing.statistics import LEVEL, unmet_criteria
 from profkit.timing.verdict import Reason, reason_words
 from profkit.ui import document as doc
+from profkit.ui.badge import badge_svg
 from profkit.ui.text import literal, number, percent, plural, seconds_between
 
 # chosen: two decimals hardly separate the ends of a narrower interval, so it gets a third
@@ -56,6 +57,14 @@ _TIMERS = {
     "wall": "host clock",
     "synchronized": "host clock, until the GPU has finished a sample's calls",
 }
+_COLORS = {
+    Verdict.IMPROVED: "#2e7d32",
+    Verdict.REGRESSED: "#c62828",
+    Verdict.SAME: "#546e7a",
+    Verdict.INCONCLUSIVE: "#b26a00",
+    Verdict.INVALID: "#6a1b9a",
+}
+"""Of badges, the worst verdict last."""
 _STYLES = {
     Verdict.IMPROVED: doc.Style.good,
     Verdict.REGRESSED: doc.Style.bad,
@@ -127,6 +136,16 @@ def latency_document(
         published = (doc.Paragraph(timed.sentence) for timed in report.series)
         blocks += [doc.Heading("To publish"), *published]
     return doc.Document(f"Latency of {report.title}", tuple(blocks))
+
+
+def badge(report: LatencyFile) -> str:
+    """A small SVG with the verdicts, or the latencies where nothing was compared."""
+    if pairs := report.pairs:
+        worst = max((pair.comparison.verdict for pair in pairs), key=list(_COLORS).index)
+        words = ", ".join(f"{pair.b.label} {change(pair.comparison)}" for pair in pairs)
+        return badge_svg(worst.name, words, _COLORS[worst])
+    words = "; ".join(f"{timed.label} {latency_words(timed)}" for timed in report.series)
+    return badge_svg("latency", words, _COLORS[Verdict.SAME])
 
 
 def variant_line(timed: Series) -> str:
@@ -208,22 +227,19 @@ def heading(pair: Pair) -> str:
 def _circumstances(report: LatencyFile) -> doc.Facts:
     first = report.series[0]
     target, gpu, empty = first.latency.target, first.latency.gpu, first.latency.ready.empty
-    rows = []
-    if target:
-        dtype = "dtype unknown" if target.dtype is UNSET else target.dtype
-        rows.append(doc.Row("Work", f"{target.words}, {dtype}"))
-    if gpu:
-        driver = f", driver {gpu.driver}" if gpu.driver else ""
-        rows.append(doc.Row("GPU", f"{gpu.name}{driver}"))
-    rows.append(doc.Row("Method", method(first)))
-    if empty:
-        rows.append(doc.Row("Timer overhead", f"{number(empty, 's')} (not subtracted)"))
+    dtype = "dtype unknown" if target.dtype is UNSET else target.dtype
+    driver = f", driver {gpu.driver}" if gpu.driver else ""
+    rows = {
+        "Work": f"{target.words}, {dtype}" if target else "",
+        "GPU": f"{gpu.name}{driver}" if gpu else "",
+        "Method": method(first),
+        "Timer overhead": f"{number(empty, 's')} (not subtracted)" if empty else "",
+    }
     if report.pairs:
-        margin = report.pairs[0].comparison.margin
         floor = "unknown (profkit calibrate)" if report.floor is None else percent(report.floor)
-        origin = margin_words(margin)
-        rows.append(doc.Row("Margin", f"{origin}; A/A floor {floor}"))
-    return doc.Facts("", tuple(rows))
+        margin = margin_words(report.pairs[0].comparison.margin)
+        rows["Margin"] = f"{margin}; A/A floor {floor}"
+    return doc.Facts("", tuple(doc.Row(label, value) for label, value in rows.items() if value))
 
 
 def margin_words(margin: Margin) -> str:

@@ -6,8 +6,7 @@ from msgspec import structs
 
 from profkit.capture.correctness import Declared, Verdict
 from profkit.core.fingerprint import Fingerprint
-from profkit.core.typed_file import Model, row_of
-from profkit.timing.latency_format import Checked
+from profkit.core.typed_file import Model
 
 
 class VariantFacts(Model, frozen=True, kw_only=True):
@@ -46,7 +45,7 @@ class Loaded(Located, frozen=True, kw_only=True):
     by part of the work."""
 
     target: Declared
-    checks: tuple[Checked, ...]
+    checks: tuple[Verdict, ...]
     variants: dict[str, VariantFacts]
     fingerprint_sha256: str
     spans: dict[str, float]
@@ -55,8 +54,3 @@ class Loaded(Located, frozen=True, kw_only=True):
     def names(self) -> tuple[str, ...]:
         """The names of the chosen variants."""
         return self.target.variants or ()
-
-
-def checked(verdict: Verdict) -> Checked:
-    """The check of a variant as files have it."""
-    return row_of(Checked, verdict)

@@ -23,7 +23,7 @@ from profkit.capture.supervise import descendants
 from profkit.core.errors import BadInput, EnvironmentProblem, ProfkitError, TargetFailed, UsageError
 from profkit.core.fingerprint import Device, Fingerprint
 from profkit.core.lock import gpu_lock
-from profkit.core.typed_file import T, convert, known, row_of
+from profkit.core.typed_file import T, convert, row_of
 from profkit.timing import latency
 from profkit.timing.budget import samples_a_block
 from profkit.timing.floor import read_floor
@@ -357,17 +357,17 @@ def open_target(turn: Timekeeper, subject: Subject, plan: TimingPlan, tell: Tell
         check=plan.check,
         foreign=str(subject.foreign) if subject.foreign else None,
     )
-    checks = {known(check.name): check for check in loaded.checks}
     wrong = {
-        name: check.reason or f"relative error {check.error or math.inf:.1e}"
-        for name, check in checks.items()
-        if name and check.status is Status.failed
+        check.name: check.reason or f"relative error {check.error or math.inf:.1e}"
+        for check in loaded.checks
+        if check.status is Status.failed
     }
     left_out = {
-        subject.labeled(name): check.reason or ""
-        for name, check in checks.items()
-        if name and check.status is Status.unsupported
+        subject.labeled(check.name): check.reason
+        for check in loaded.checks
+        if check.status is Status.unsupported
     }
+    checks = {check.name: row_of(Checked, check) for check in loaded.checks}
     series = tuple(
         Session(turn, subject, name, loaded, checks.get(name, Checked()))
         for name in loaded.names
@@ -394,8 +394,6 @@ def repeat(plan: TimingPlan, comparisons: int, processes: int, tell: Tell) -> Re
 
     The plan names one subject with one variant; raises as `measure`, and UsageError otherwise.
     """
-    if len(plan.subjects) != 1:
-        raise UsageError("calibration takes one target", "name one TARGET:VARIANT")
     started = time.monotonic()
     with gpu_lock(lock_of(plan)):
         within = _in_one_process(plan, comparisons, tell)

@@ -35,7 +35,7 @@ from profkit.core.fingerprint import Device, Fingerprint
 from profkit.core.text_files import error_words
 from profkit.core.typed_file import plain
 from profkit.timing.latency_format import Recorded
-from profkit.timing.loaded import Declaration, Loaded, Located, VariantFacts, checked
+from profkit.timing.loaded import Declaration, Loaded, Located, VariantFacts
 from profkit.timing.stopwatch import Cache, Ready, Settings, Timer
 from profkit.timing.stopwatches import Stopwatches, TimedCall
 
@@ -99,7 +99,7 @@ class Worker:
         return Loaded(
             target=structs.replace(_sound(self._target.described()), variants=tuple(chosen)),
             device=self._device,
-            checks=tuple(map(checked, verdicts)),
+            checks=tuple(verdicts),
             variants={
                 variant.name: _about(variant, self._inputs)
                 for variant in self._target.chosen(chosen)

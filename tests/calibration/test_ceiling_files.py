@@ -19,7 +19,6 @@ from profkit.calibration.ceilings import (
     CeilingFile,
     ceiling,
     ceilings_document,
-    ceilings_json,
     cross_checked,
     find_ceilings,
     keep_ceilings,
@@ -33,6 +32,7 @@ from profkit.calibration.loads.counts import Machine
 from profkit.capture.gpu import Moment
 from profkit.core.errors import BadInput, EnvironmentProblem
 from profkit.core.fingerprint import Device, Fingerprint
+from profkit.core.typed_file import encode
 from profkit.hardware.gpus import Datasheet, find_datasheet
 from profkit.ui.markdown import document_markdown
 from profkit.ui.terminal import document_terminal
@@ -194,7 +194,7 @@ def test_without_nvml_and_datasheet_nothing_is_made_up() -> None:
 
 def test_a_file_says_what_was_measured(tmp_path: Path) -> None:
     whole = measured("dram", "tensor_int8", left_out={"l2": "too small"}, other_processes=2)
-    text = ceilings_json(whole)
+    text = encode(whole)
     jsonschema.validate(json.loads(text), SCHEMA)
     assert SCHEMA["$defs"]["CeilingRow"]["properties"]["name"]["enum"] == list(LABELS)
     file = tmp_path / "ceilings.json"
@@ -204,7 +204,7 @@ def test_a_file_says_what_was_measured(tmp_path: Path) -> None:
         "NVIDIA H200", "GPU-1", {"l2": "too small"}, 2,
     )  # fmt: skip
     assert back.rates["tensor_int8"].unit == "op/s"
-    assert ceilings_json(back) == text
+    assert encode(back) == text
 
 
 @pytest.mark.parametrize(
@@ -234,7 +234,7 @@ def test_a_file_says_what_was_measured(tmp_path: Path) -> None:
     ],
 )
 def test_other_files_are_refused(tmp_path: Path, change: Any, message: str) -> None:
-    told = json.loads(ceilings_json(measured("dram")))
+    told = json.loads(encode(measured("dram")))
     change(told)
     file = tmp_path / "ceilings.json"
     file.write_text(json.dumps(told), encoding="utf-8")

@@ -21,9 +21,10 @@ from msgspec import structs
 from typer.testing import Result
 
 import profkit
-from profkit.calibration.ceilings import CeilingFile, CeilingRow, ceilings_json
+from profkit.calibration.ceilings import CeilingFile, CeilingRow
 from profkit.core.errors import BadInput, UsageError
 from profkit.core.fingerprint import Device
+from profkit.core.typed_file import encode
 from profkit.report.summary import groups
 from profkit.roofline.plot import figure_of, plot_rooflines
 from profkit.roofline.roofline import Outside, Point, Roofline, roofline
@@ -508,7 +509,7 @@ def test_measured_roofs_are_those_of_a_file_or_kept_of_the_gpu(
     for gpu, code in (("NVIDIA H200", 0), ("NVIDIA L4", 2)):
         device = Device(name=gpu, uuid=None)
         measured = CeilingFile(gpu=device, ceilings=(copied,), created="2026-11-21T10:00:00+00:00")
-        file.write_text(ceilings_json(measured), encoding="utf-8")
+        file.write_text(encode(measured), encoding="utf-8")
         done = profkit_cli(*words, "--ceilings", file)
         assert done.exit_code == code, done.stderr
         if code == 0:
@@ -518,7 +519,7 @@ def test_measured_roofs_are_those_of_a_file_or_kept_of_the_gpu(
     assert profkit_cli("roofline", report, "--ceilings", file).exit_code == 2
     device = Device(name="NVIDIA H200", uuid="GPU-1")
     of_another = CeilingFile(gpu=device, ceilings=(copied,), created=measured.created)
-    file.write_text(ceilings_json(of_another), encoding="utf-8")
+    file.write_text(encode(of_another), encoding="utf-8")
     run_words = ("roofline", RUN, "--peaks", "measured", "--ceilings", file)
     done = profkit_cli(*run_words)
     assert done.exit_code == 2
