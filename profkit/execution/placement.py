@@ -1,16 +1,14 @@
-"""Where tasks run: `local`, `slurm`; submitit is imported where it is used."""
+"""Where tasks run: `local`, `slurm`."""
 
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
 from msgspec import Struct
 
 from profkit.capture.gpu import VISIBLE, NoDriver, states
-from profkit.core.errors import EnvironmentProblem, UsageError
+from profkit.core.errors import UsageError
 from profkit.core.extras import require
-from profkit.execution.protocol import Executor, MakeWorker
 
 LOCAL, SLURM = "local", "slurm"
 MINUTES = 60  # chosen: fits the shortest queues of most clusters
@@ -63,22 +61,3 @@ def visible_gpus() -> list[int]:
         for gpu in gpus
         if word == str(gpu.index) or (word.startswith("GPU-") and gpu.uuid.startswith(word))
     ]
-
-
-def executor_of(
-    place: Placement, make: MakeWorker, folder: Path, *, on_cpu: bool, ahead: int = 2
-) -> Executor:
-    """A running executor, `folder` for files of its jobs.
-
-    A worker gets `ahead` tasks at a time: with two the next is there when one ends.
-    """
-    if place.kind == SLURM:
-        from profkit.execution.slurm import SlurmExecutor
-
-        return SlurmExecutor(make, folder, place)
-    from profkit.execution.local import LocalExecutor
-
-    gpus: list[int | None] = [None] if on_cpu else [*visible_gpus()]
-    if not gpus:
-        raise EnvironmentProblem("--on local: no GPU is visible", "see profkit doctor")
-    return LocalExecutor(make, gpus[: place.gpus], ahead)
