@@ -31,7 +31,8 @@ from profkit.core.lock import file_lock, gpu_lock
 from profkit.core.text_files import MissingFile, read_text
 from profkit.core.version import __version__
 from profkit.execution.driver import Reply, State, drive
-from profkit.execution.placement import Placement, executor_of
+from profkit.execution.executors import executor_of
+from profkit.execution.placement import Placement
 from profkit.execution.protocol import Fate, MakeWorker, Outcome, Task
 from profkit.execution.slurm import RESULTS, cancel_jobs, collected
 

@@ -26,7 +26,8 @@ from profkit.core.timestamp import timestamp
 from profkit.core.typed_file import Model, known, part
 from profkit.core.version import __version__
 from profkit.execution.driver import Reply, State, drive
-from profkit.execution.placement import Placement, executor_of
+from profkit.execution.executors import executor_of
+from profkit.execution.placement import Placement
 from profkit.execution.protocol import Executor, Fate, MakeWorker, Outcome, Task, host_name
 from profkit.execution.slurm import cancel_jobs, collected
 from profkit.study import folder as files
