@@ -72,7 +72,7 @@ class Options(Struct, frozen=True):
         return chosen if self.margin is None else structs.replace(chosen, margin=self.margin)
 
 
-def options_of(keywords: Mapping[str, Any]) -> Options:
+def options_of(keywords: Mapping[str, object]) -> Options:
     """The options of keywords; raises UsageError for an unknown one, and for a wrong value."""
     names = Options.__struct_fields__
     for name in keywords:

@@ -217,7 +217,7 @@ _ASKED: Mapping[str, tuple[str, str, Callable[[Any], Any]]] = {
 }
 """What NVML is asked of a GPU, the clock first: the end of a function's name, its argument, and
 what the answer is in Hz, W, degrees C or bytes."""
-_ABSENT: Mapping[str, Any] = {
+_ABSENT: Mapping[str, object] = {
     "name": "unknown GPU", "uuid": "", "throttled_by": (), "processes": (),
 }  # fmt: skip
 SETTINGS = (
