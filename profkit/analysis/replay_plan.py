@@ -39,9 +39,6 @@ class Subject(Struct, frozen=True):
     dram: float
 
 
-_NAMED = 3  # chosen: how many unknown names a line has room for
-
-
 class Workload(Struct, frozen=True):
     """Launches of a duration (s) that write to so many bytes of memory."""
 
@@ -115,24 +112,19 @@ def parts_of_set(name: str, subject: Subject) -> Mapping[str, Sequence[str]]:
         known = [*OWN_SETS, *set_sections(), RULES, CATALOG]
         remedy = did_you_mean(name, known, otherwise=f"use one of {', '.join(known)}, or a file")
         raise UsageError(f"--set {name!r} is neither a set nor a file", remedy)
-    parts: dict[str, Sequence[str]] = {}
-    metrics = []
-    for item in listed_names(name):
-        if item in section_names():
-            parts[item] = [item]
-        else:
-            metrics.append(item)
-    return {**parts, **by_group(metrics)}
+    items = listed_names(name)
+    listed = {item: [item] for item in items if item in section_names()}
+    return {**listed, **by_group(item for item in items if item not in listed)}
 
 
 def by_group(metrics: Iterable[str]) -> Mapping[str, Sequence[str]]:
     """Metrics by the first group of the catalog that has a formula over them."""
-    entries = catalog().quantities.values()
-    groups: dict[str, str] = {}
-    for entry in entries:
-        for item in entry.alternatives:
-            for name in item.formula.names:
-                groups.setdefault(name, entry.group)
+    groups = {
+        name: entry.group
+        for entry in reversed(list(catalog().quantities.values()))
+        for item in entry.alternatives
+        for name in item.formula.names
+    }
     parts: dict[str, list[str]] = {group: [] for group in catalog().titles}
     for name in dict.fromkeys(metrics):
         parts.setdefault(groups.get(name, "other"), []).append(name)
@@ -226,15 +218,11 @@ def plan_document(plan: ReplayPlanFile) -> doc.Document:
         doc.Row("Launches", f"{plan.launches} of {number(plan.duration_s, 's')}{memory}"),
         doc.Row("Counted by", source),
     )
-    notes = []
-    if plan.unknown:
-        names = ", ".join(plan.unknown)
-        notes.append(f"{plural(len(plan.unknown), 'name')} unknown on {plan.chip}: {names}")
+    unknown = f"{plural(len(plan.unknown), 'name')} unknown on {plan.chip}"
+    notes = [doc.Note(f"{unknown}: {', '.join(plan.unknown)}")] if plan.unknown else []
     costs = tuple(
         (part.name, str(part.marginal), str(part.alone))
         for part in sorted(plan.parts, key=lambda part: -part.marginal)
     )
     table = doc.Table("Cost", ("Part", "Passes added", "Passes alone"), costs, _SHARED, words=1)
-    return doc.Document(
-        title, (doc.Heading(title, 1), doc.Facts("", rows), *map(doc.Note, notes), table)
-    )
+    return doc.Document(title, (doc.Heading(title, 1), doc.Facts("", rows), *notes, table))

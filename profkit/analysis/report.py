@@ -21,7 +21,7 @@ from profkit.report.catalog import Recorded, catalog
 from profkit.report.names import kernel_pattern
 from profkit.report.phases import SOURCES, KernelTimeline, kernel_timeline, series
 from profkit.report.quantities import evaluate, request
-from profkit.report.reader import RawReport, every_metric, nvtx_ranges, read
+from profkit.report.reader import RawReport, every_metric, read
 from profkit.report.session import Session
 from profkit.report.source_lines import (
     Code,
@@ -581,7 +581,7 @@ def select_launches(raw: RawReport, kernel: str | None, nvtx: str | None) -> Raw
         name = nvtx.rstrip("/")
         places = [place for place in places if fnmatch.filter(launches[place].nvtx, name)]
         if not places:
-            names = dict.fromkeys(nvtx_ranges(launches))
+            names = dict.fromkeys(range_name for launch in launches for range_name in launch.nvtx)
             remedy = f"its ranges are {_listed(names)}" if names else "record with `ncu --nvtx`"
             raise UsageError(f"{raw.path}: no launch is inside an NVTX range {nvtx!r}", remedy)
     if len(places) == len(launches):

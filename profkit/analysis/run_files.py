@@ -12,6 +12,7 @@ from profkit.runs.run import is_partial
 from profkit.timeline import RUN_FILE, TRACES
 
 if TYPE_CHECKING:
+    from profkit.timeline.events import Events
     from profkit.timing.latency_file import Saved
     from profkit.timing.variants import Variants
 
@@ -103,20 +104,26 @@ def latencies_of(report: Path) -> Saved | None:
     return read_latencies(file) if file else None
 
 
+def timeline_beside(report: Path) -> Events | None:
+    """The timeline of the run that a report belongs to; None where none can be read."""
+    from profkit.timeline.reader import read
+
+    file = next((file for file in beside(report) if file.name == TIMELINE), None)
+    try:
+        if file:
+            check_unchanged(file)
+        return read(file) if file else None
+    except BadInput:
+        return None
+
+
 def timeline_of(report: Path) -> Mapping[str, float]:
     """What rules may name of all of the timeline in a report's run; nothing where none can be read,
     or where it is of an application."""
-    from profkit.timeline.reader import read
     from profkit.timeline.region import measure
 
-    file = next((file for file in beside(report) if file.name == TIMELINE), None)
-    if file is None or file.with_name(PICKED).is_file():
-        return {}
-    try:
-        check_unchanged(file)
-        return measure(read(file))
-    except BadInput:
-        return {}
+    events = None if report.with_name(PICKED).is_file() else timeline_beside(report)
+    return measure(events) if events else {}
 
 
 def check_run_of(report: Path) -> None:

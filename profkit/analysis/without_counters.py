@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 from msgspec import Struct, structs
 
 from profkit.analysis.report import select_launches
-from profkit.analysis.run_files import SUFFIXES, TIMELINE, one_report, one_timeline, reports_in
+from profkit.analysis.run_files import one_report, one_timeline, reports_in, timeline_beside
 from profkit.core.errors import BadInput
-from profkit.core.integrity import MANIFEST, check_unchanged
+from profkit.core.integrity import check_unchanged
 from profkit.report.counter_free import counter_free
 from profkit.report.cubin import Cubin, cubin_code, function_name, read_cubin
 from profkit.report.summary import Group
@@ -69,6 +69,8 @@ def analyze_report(
     `measured` roofs take the place of the datasheet's. Headrooms are of calls with all of their
     launches: of a part of them there is none.
     """
+    from profkit.timeline.summary import summarize_timeline
+
     every = counter_free(report)
     inside = select_launches(every, None, nvtx)
     calls = _calls(report.parent)
@@ -79,7 +81,8 @@ def analyze_report(
     made = outlook_of_launches(inside, complete, measured=measured)
     if kernel is not None:
         made = _of_kernels(made, select_launches(inside, kernel, None))
-    headline = _headline(report.parent)
+    recorded = timeline_beside(report)
+    headline = summarize_timeline(recorded).headline if recorded else ""
     return Analysis(str(report), made, "ncu's durations", _source(measured), headline)
 
 
@@ -107,7 +110,8 @@ def analyze_timeline(events: Events, path: Path, measured: Roofs = NONE_MEASURED
     from profkit.timeline.summary import summarize_timeline
 
     folder = path.parent
-    cubins = _cubins(folder / CODE_FOLDER)
+    files = sorted(folder.glob(f"{CODE_FOLDER}/*.cubin"))
+    cubins = [cubin for cubin in map(read_cubin, files) if cubin]
     made = outlook(
         launches_of_timeline(events),
         lambda group: code_of(group, cubins),
@@ -169,26 +173,6 @@ def _calls(folder: Path) -> Mapping[str, Call]:
     }
 
 
-def _headline(folder: Path) -> str:
-    """The timeline of a run in a line; "" where none can be read."""
-    from profkit.timeline.reader import read
-    from profkit.timeline.summary import summarize_timeline
-
-    file = folder / TIMELINE
-    if not (folder / MANIFEST).is_file() or not file.is_file():
-        return ""
-    try:
-        check_unchanged(file)
-        return summarize_timeline(read(file)).headline
-    except BadInput:
-        return ""
-
-
-def _cubins(folder: Path) -> Sequence[Cubin]:
-    files = sorted(folder.glob("*.cubin")) if folder.is_dir() else []
-    return [cubin for cubin in map(read_cubin, files) if cubin]
-
-
 def code_of(group: Group, cubins: Sequence[Cubin]) -> Flow | None:
     """The code of a kernel among cubins; None where none has it, or several have."""
     fitting = [(cubin, name) for cubin in cubins for name in _kernels_in(cubin, group)]
@@ -207,8 +191,3 @@ def _kernels_in(cubin: Cubin, group: Group) -> list[str]:
         if group.function in {name, function_name(name)}
         if kernel.registers == registers
     ]
-
-
-def is_report(path: Path) -> bool:
-    """Whether a file is named as a report."""
-    return path.suffix in SUFFIXES

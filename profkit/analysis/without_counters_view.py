@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+from msgspec import field
+
 from profkit.analysis.without_counters import Analysis
-from profkit.core.typed_file import Count, Model, Number, Output, Real, encode
+from profkit.core.typed_file import Count, Model, Number, Output, Real, row_of
 from profkit.rules.code_signs import CodeFinding, source_of
 from profkit.rules.finding_text import kernel_name, measured
 from profkit.rules.outlook import KernelOutlook, Whole
@@ -54,7 +56,7 @@ class KernelEntry(Model, frozen=True, kw_only=True):
     grid: tuple[Count, ...]
     block: tuple[Count, ...]
     count: Count
-    seconds: Number
+    median: Number = field(name="seconds")
     share: Real
     launch: dict[str, Number]
     code: dict[str, Number] | None
@@ -91,38 +93,25 @@ def without_counters_result(analysis: Analysis) -> WithoutCountersFile:
     )
 
 
-def without_counters_json(analysis: Analysis) -> str:
-    """The file as a run has it."""
-    return encode(without_counters_result(analysis))
-
-
 def _kernel_entry(kernel: KernelOutlook) -> KernelEntry:
-    group = kernel.group
-    return KernelEntry(
-        name=group.name,
-        grid=group.grid,
-        block=group.block,
-        count=group.count,
-        seconds=group.median,
-        share=group.share,
-        launch={name: value for name, value in kernel.launch.items() if not math.isnan(value)},
-        code=dict(kernel.code) or None,
-    )
+    launch = {name: value for name, value in kernel.launch.items() if not math.isnan(value)}
+    code = dict(kernel.code) or None
+    return row_of(KernelEntry, kernel.group, launch=launch, code=code)
 
 
 def _finding_entry(finding: CodeFinding) -> FindingEntry:
-    return FindingEntry(
-        rule=finding.sign.rule.name,
-        category=finding.category,
-        title=finding.sign.rule.title,
+    rule, evidence = finding.sign.rule, finding.evidence
+    return row_of(
+        FindingEntry,
+        finding,
+        rule=rule.name,
+        title=rule.title,
         kernel=finding.group.name,
-        sources=finding.sources,
         evidence=tuple(
             EvidenceEntry(quantity=each.quantity, value=each.value, source=source_of(each.quantity))
-            for each in finding.evidence
+            for each in evidence
         ),
         counters=finding.sign.counters,
-        actions=finding.actions,
     )
 
 

@@ -151,6 +151,7 @@ def _without_counters(
 ) -> None:
     from profkit.analysis import without_counters
     from profkit.analysis import without_counters_view as view
+    from profkit.analysis.run_files import SUFFIXES
     from profkit.calibration.ceilings import read_ceilings, unfit
     from profkit.commands.reading import read_timeline
     from profkit.core.fingerprint import Device
@@ -161,7 +162,7 @@ def _without_counters(
     source = without_counters.source_of(paths[0])
     roofs = read_ceilings(ceilings) if ceilings else None
     measured = roofs.plain if roofs else {}
-    if without_counters.is_report(source):
+    if source.suffix in SUFFIXES:
         made = without_counters.analyze_report(source, chosen.kernel, chosen.nvtx, measured)
     elif chosen.kernel or chosen.nvtx:
         raise UsageError("--kernel and --nvtx don't apply to a timeline", "leave them out")

@@ -26,7 +26,7 @@ from profkit.analysis.json import report_json
 from profkit.analysis.report import Report, load
 from profkit.analysis.run_files import SCOUT
 from profkit.analysis.without_counters import Analysis, analyze_timeline, save_code
-from profkit.analysis.without_counters_view import without_counters_json
+from profkit.analysis.without_counters_view import without_counters_result
 from profkit.capture import ncu, nsys
 from profkit.capture.correctness import CheckFile, Status
 from profkit.capture.doctor import WARNING, gpu_checks
@@ -298,8 +298,8 @@ class Profiling:
             analysis = analyze_timeline(timeline, self.folder / RUN_FILE)
             self._summary = summarize_timeline(timeline)
         with self.stage("write"):
-            text = without_counters_json(structs.replace(analysis, path=self.plan.name))
-            self.write("without_counters.json", text)
+            result = without_counters_result(structs.replace(analysis, path=self.plan.name))
+            self.write("without_counters.json", encode(result))
             folder = self.save(run, self.manifest())
         return self._outcome(folder, without_counters=structs.replace(analysis, path=str(folder)))
 

@@ -44,14 +44,7 @@ _LOST = "warp samples were dropped (buffer full): per-line shares are biased"
 
 def contradictions(values: Mapping[str, float], gpu: Gpu) -> tuple[str, ...]:
     """Contradictions between a launch's quantities, one sentence each."""
-    notes = (
-        *_out_of_bounds(values),
-        _stalls_against_latency(values),
-        _traffic_against_rate(values),
-        _clock_against_chip(values, gpu),
-        _LOST if values.get("pc_samples_dropped_bytes", 0.0) > 0 else "",
-    )
-    return tuple(filter(None, notes))
+    return (*_out_of_bounds(values), *_disagreements(values, gpu))
 
 
 def cache_note(values: Mapping[str, float], gpu: Gpu, cache_control: str) -> str:
@@ -87,37 +80,30 @@ def _out_of_bounds(values: Mapping[str, float]) -> Iterator[str]:
         )
 
 
-def _stalls_against_latency(values: Mapping[str, float]) -> str:
-    latency = values.get("warp_latency", math.nan)
+def _disagreements(values: Mapping[str, float], gpu: Gpu) -> Iterator[str]:
+    """Counters of different replay passes that do not fit each other, or the chip."""
+    latency, rate, duration, traffic, clock = (
+        values.get(name, math.nan)
+        for name in ("warp_latency", "dram_bandwidth", "duration", "dram_bytes", "sm_clock")
+    )
     stalls = [value for name, value in values.items() if name.startswith("stall_")]
     total = sum(value for value in stalls if not math.isnan(value))
     difference = total / latency - 1 if latency and stalls else 0.0
-    if not abs(difference) > _DISAGREEMENT:
-        return ""
-    return (
-        f"warp stalls sum to {total:.1f} cycles, the measured warp latency is {latency:.1f} "
-        f"({difference:+.0%}): counters of different replay passes; shares are of the sum"
-    )
-
-
-def _traffic_against_rate(values: Mapping[str, float]) -> str:
-    rate, duration, traffic = (
-        values.get(name, math.nan) for name in ("dram_bandwidth", "duration", "dram_bytes")
-    )
+    if abs(difference) > _DISAGREEMENT:
+        yield (
+            f"warp stalls sum to {total:.1f} cycles, the measured warp latency is {latency:.1f} "
+            f"({difference:+.0%}): counters of different replay passes; shares are of the sum"
+        )
     difference = rate * duration / traffic - 1 if traffic else 0.0
-    if not abs(difference) > _DISAGREEMENT:
-        return ""
-    return (
-        f"DRAM bandwidth x duration differs from the counted DRAM bytes by {difference:+.0%}: "
-        "the launch is too short or varies between replay passes"
-    )
-
-
-def _clock_against_chip(values: Mapping[str, float], gpu: Gpu) -> str:
-    clock = values.get("sm_clock", math.nan)
-    if not gpu.clock or not clock > gpu.clock * (1 + BOUND_TOLERANCE):
-        return ""
-    return (
-        f"measured SM clock {clock / 1e9:.2f} GHz exceeds the max SM clock "
-        f"{gpu.clock / 1e9:.2f} GHz: the launch is too short for reliable rates"
-    )
+    if abs(difference) > _DISAGREEMENT:
+        yield (
+            f"DRAM bandwidth x duration differs from the counted DRAM bytes by {difference:+.0%}: "
+            "the launch is too short or varies between replay passes"
+        )
+    if gpu.clock and clock > gpu.clock * (1 + BOUND_TOLERANCE):
+        yield (
+            f"measured SM clock {clock / 1e9:.2f} GHz exceeds the max SM clock "
+            f"{gpu.clock / 1e9:.2f} GHz: the launch is too short for reliable rates"
+        )
+    if values.get("pc_samples_dropped_bytes", 0.0) > 0:
+        yield _LOST

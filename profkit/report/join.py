@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from profkit.core.errors import BadInput
 from profkit.core.regular_file import open_regular
@@ -68,7 +69,8 @@ def _blocks(
             for _ in range(getattr(header, COUNTS[kind])):
                 data, place = _prefixed(report, place)
                 change = _source if kind is Kind.source else partial(_launch, numbers)
-                records.setdefault(kind, []).append(change(data, codes))
+                message = change(data, codes).SerializeToString()
+                records.setdefault(kind, []).append(message)
         if records:
             process = {"process": header.process} if header.HasField("process") else {}
             yield block(records, names, **process)
@@ -82,19 +84,17 @@ def _prefixed(data: bytes, place: int) -> tuple[bytes, int]:
     return data[start:end], end
 
 
-def _source(data: bytes, codes: int) -> bytes:
+def _source(data: bytes, codes: int) -> Any:
     source = decode("SourceData", data)
     source.reference += codes
-    encoded: bytes = source.SerializeToString()
-    return encoded
+    return source
 
 
-def _launch(numbers: Sequence[int], data: bytes, codes: int) -> bytes:
+def _launch(numbers: Sequence[int], data: bytes, codes: int) -> Any:
     launch = decode("ProfileResult", data)
     launch.source.reference += codes
     for index, recorded in enumerate(launch.metric_results):
         metric = decode("ProfileMetricResult", recorded)
         metric.name_id = numbers[metric.name_id]
         launch.metric_results[index] = metric.SerializeToString()
-    encoded: bytes = launch.SerializeToString()
-    return encoded
+    return launch

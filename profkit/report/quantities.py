@@ -132,24 +132,17 @@ class _Evaluation:
         """
         options = self._raw.session.options
         if options.get("set") == "full" and is_older(self._raw.session.ncu_version):
-            return {
-                name: Words(
-                    [
-                        NOT_IN_VERSION if text and text.startswith(NOT_COLLECTED) else text
-                        for text in words.texts
-                    ],
-                    words.places,
-                )
-                for name, words in self._missing.items()
-            }
+
+            def told(text: str | None) -> str | None:
+                return NOT_IN_VERSION if text and text.startswith(NOT_COLLECTED) else text
+
+            rows = self._missing.items()
+            return {name: Words(list(map(told, row.texts)), row.places) for name, row in rows}
         named = options.get("section", "").split(",")
-        marks = {
-            section: mark
-            for section, mark in self._entries.sections.items()
-            if section in named or not options.get("metrics")
-        }
         present: dict[str | None, Mask] = {}
-        for section, mark in marks.items():
+        for section, mark in self._entries.sections.items():
+            if section not in named and options.get("metrics"):
+                continue
             reason, has = _not_collected(section), self._missing[mark].places == 0
             present[reason] = present.get(reason, self._nowhere) | has
         reasons: dict[str, Words] = {}

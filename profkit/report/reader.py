@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -245,8 +245,3 @@ def _sums(values: Values | None, keys: Values | None) -> Mapping[str, float]:
         key = f"{keys[address]:.0f}" if address in keys else ""
         sums[key] = sums.get(key, 0.0) + value
     return sums
-
-
-def nvtx_ranges(launches: Collection[Launch]) -> list[str]:
-    """The NVTX range names of some launches, in order of first appearance."""
-    return list(dict.fromkeys(name for launch in launches for name in launch.nvtx))

@@ -9,7 +9,6 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field
@@ -21,7 +20,7 @@ from profkit.hardware.precisions import PRECISIONS
 from profkit.report.catalog import catalog
 from profkit.report.checks import BOUND_TOLERANCE, NOT_TIMED, cache_note, contradictions, impossible
 from profkit.ui.names import told_apart
-from profkit.ui.text import extent, literal, number, percent, plural, shorten
+from profkit.ui.text import literal, number, plural, shorten
 
 if TYPE_CHECKING:
     from profkit.report.launch_message import RuleResult
@@ -158,45 +157,10 @@ class LaunchSummary:
         """Whether the duration is the launch's own, without work of ncu's."""
         return NOT_TIMED not in self.missing.values()
 
-    @property
-    def _own_work(self) -> Iterator[str]:
-        """What the time of several launches, or of one beside graphs as a whole, has besides them:
-        kernels of 1 µs have 200 µs (ncu 2025.3 on an H200)."""
-        if not self.is_timed:
-            active = self.get("active_cycles") / self.get("sm_clock")
-            known = (
-                "" if math.isnan(active) else f": SMs were active for {number(active, 's')} of it"
-            )
-            yield (
-                f"{NOT_TIMED}{known}; rates and shares of the time are left out, timelines and "
-                "kernel replay have them"
-            )
-
     @cached_property
     def warnings(self) -> tuple[str, ...]:
-        return (
-            *([_WHOLES[self.launch.workload]] if self.launch.workload in _WHOLES else []),
-            *self._own_work,
-            *self._few_samples,
-            *contradictions(self.values, self.gpu),
-            *(
-                f"invalid measurement: {work.label} is {work.share:.0%} of its roof; "
-                "ignore it for this launch"
-                for work in self.work
-                if work.share > 1 + BOUND_TOLERANCE
-            ),
-        )
-
-    @property
-    def _few_samples(self) -> tuple[str, ...]:
-        """That the warp states are shares of few samples, where no counters were collected."""
-        samples = self.get("pc_samples")
-        if not self.is_proxy(_SELECTED) or not samples < _FEW_SAMPLES:
-            return ()
-        return (
-            f"warp states are shares of {plural(int(samples), 'warp sample')}: uncertain by "
-            "several percentage points",
-        )
+        """What is invalid, uncertain or left out of its measurements."""
+        return tuple(_warnings(self))
 
     @cached_property
     def impossible(self) -> frozenset[str]:
@@ -226,10 +190,6 @@ class LaunchSummary:
     def occupancy(self) -> Occupancy | None:
         return _occupancy(self)
 
-    def __repr__(self) -> str:
-        name = shorten(literal(self.launch.function or self.name), NAME_WIDTH)
-        return f"<LaunchSummary {self.index}: {name}, {number(self.duration, 's')}>"
-
     def get(self, name: str) -> float:
         """A quantity; NaN where it is missing."""
         return self.values.get(name, math.nan)
@@ -253,6 +213,29 @@ class LaunchSummary:
     def _extent(self, shape: str) -> tuple[int, ...]:
         values = [self.get(f"{shape}_{axis}") for axis in "xyz"]
         return () if any(map(math.isnan, values)) else tuple(map(int, values))
+
+
+def _warnings(launch: LaunchSummary) -> Iterator[str]:
+    if launch.launch.workload in _WHOLES:
+        yield _WHOLES[launch.launch.workload]
+    if not launch.is_timed:
+        # Besides the launches: kernels of 1 µs have 200 µs (ncu 2025.3 on an H200).
+        active = launch.get("active_cycles") / launch.get("sm_clock")
+        known = "" if math.isnan(active) else f": SMs were active for {number(active, 's')} of it"
+        yield (
+            f"{NOT_TIMED}{known}; rates and shares of the time are left out, timelines and "
+            "kernel replay have them"
+        )
+    if launch.is_proxy(_SELECTED) and (samples := launch.get("pc_samples")) < _FEW_SAMPLES:
+        yield (
+            f"warp states are shares of {plural(int(samples), 'warp sample')}: uncertain by "
+            "several percentage points"
+        )
+    yield from contradictions(launch.values, launch.gpu)
+    for work in launch.work:
+        if work.share > 1 + BOUND_TOLERANCE:
+            above = f"{work.label} is {work.share:.0%} of its roof"
+            yield f"invalid measurement: {above}; ignore it for this launch"
 
 
 def clock_error(launch: LaunchSummary) -> float:
@@ -309,12 +292,6 @@ class Group(Struct, frozen=True):
         """The NVTX ranges that tell it from others of its name, where it is of several launches."""
         return self.typical.region
 
-    def __repr__(self) -> str:
-        shape = f"grid {extent(self.grid)}, block {extent(self.block)}"
-        time = f"{number(self.total, 's')}, {percent(self.share)} of GPU time"
-        name = shorten(literal(self.function), NAME_WIDTH)
-        return f"<Group {name}, {shape}: {plural(self.count, 'launch')}, {time}>"
-
     @property
     def function(self) -> str:
         """The kernel's name without namespaces, template arguments and parameters."""
@@ -348,12 +325,6 @@ class ReportSummary(Struct, frozen=True):
     launches: tuple[LaunchSummary, ...]
     groups: tuple[Group, ...]
     notes: tuple[str, ...]
-
-    def __repr__(self) -> str:
-        launches = plural(len(self.launches), "launch")
-        kernels = plural(len(self.groups), "kernel")
-        time = number(self.total, "s")
-        return f"<ReportSummary {Path(self.path).name}: {launches} of {kernels}, {time}>"
 
     @property
     def gpus(self) -> tuple[Gpu, ...]:
