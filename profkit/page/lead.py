@@ -47,7 +47,7 @@ def lead(checklist: Checklist, session: Session, file: str, name: Name) -> Lead:
         return Lead(_demonstrated(proof), "", words.proof_source(proof), steps)
     if item:
         kernel = name(item.best.group) if item.best.group else ""
-        return Lead(item.title, kernel, _estimate(checklist, item), steps)
+        return Lead(item.title, kernel, _estimate(item), steps)
     title = "Inconclusive" if checklist.inconclusive else "No findings"
     return Lead(title, "", words.summary(checklist), steps)
 
@@ -75,22 +75,12 @@ def _demonstrated(proof: DemonstratedSpeedup) -> str:
     return f"{factor} faster variant (GPU time) of the same work exists: {best}"
 
 
-def _estimate(checklist: Checklist, item: FindingGroup) -> str:
+def _estimate(item: FindingGroup) -> str:
     best = item.best
     if best.tried and best.tried.headline:
         return best.tried.headline
-    if best.estimate is None:
-        return f"estimated speedup {words.prospects(best)}"
-    text = f"estimated speedup {words.gain(best.estimate)}"
-    if best.group is None:
-        return text
-    text += words.of_chain(best) or " for this kernel"
-    if (most := words.headroom(best.headroom)) and not words.of_chain(best):
-        text += f", {most}"
-    if len(item.findings) > 1:
-        whole = f"{words.factor(item.speedup)} for {words.whole_of(item)}"
-        return f"{text}; {whole} ({kernel_count(item)})"
-    return f"{text}, {words.whole_gain(best)}" if checklist.kernels > 1 else text
+    parts = f"estimated speedup {words.estimate(best)}", words.headroom(best.headroom)
+    return "; ".join(filter(None, parts))
 
 
 def _steps(checklist: Checklist, session: Session, file: str, name: Name) -> Iterator[Step]:
@@ -102,7 +92,7 @@ def _steps(checklist: Checklist, session: Session, file: str, name: Name) -> Ite
         yield Step("Next step", use, "profkit optimize TARGET")
     if item and proof:
         subject = f" in {name(item.best.group)}" if item.best.group else ""
-        text = f"{item.title}{subject}: {_estimate(checklist, item)}."
+        text = f"{item.title}{subject}: {_estimate(item)}."
         yield Step("First finding", text, anchor=details)
     if item and item.best.actions:
         action = item.best.actions[0]
