@@ -10,10 +10,10 @@ import os
 import subprocess
 import sys
 import tempfile
-import threading
 import time
-from collections import deque
+import weakref
 from collections.abc import Iterable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -33,7 +33,6 @@ GRACE = 15.0
 """Seconds for a job to end in order, chosen: a verb gives its own program 5 s to end."""
 SHORT_GRACE = 2.5
 """The same for one whose client is gone, so that the server ends within 5 s."""
-_POLL = 0.05  # s between looks at processes, chosen: no call feels it
 _TAIL = 400  # bytes of the progress that are shown, chosen: two or three lines
 _STOPPED, _REFUSED = 130, 2  # exit codes: of what was interrupted, and of wrong usage
 
@@ -43,15 +42,19 @@ class Job:
     """A verb: waiting, running or ended; `out` and `err` are the files that it writes to."""
 
     words: Sequence[str]
+    folder: Path
     out: IO[bytes] | None = None
     err: IO[bytes] | None = None
-    _process: subprocess.Popen[bytes] | None = None
-    _code: int | None = None
+    process: subprocess.Popen[bytes] | None = None
+    code: Future[int] = field(default_factory=Future)
+    is_stopped: bool = False
 
     @property
     def status(self) -> int | None:
         """Its exit code, None before its end."""
-        return self._code if self._process is None else self._process.poll()
+        if self.code.cancelled():
+            return _STOPPED
+        return self.code.result() if self.code.done() else None
 
     @property
     def output(self) -> str:
@@ -64,67 +67,56 @@ class Job:
         text = _content(self.err)[-_TAIL:].decode("utf-8", "replace")
         return text.replace("\r", "\n").strip().split("\n\n")[-1]
 
-    def begin(self, folder: Path) -> None:
-        """Start it; what can't be started has ended with the reason."""
+    def run(self) -> int:
+        """Run it to its end; its exit code. The output says why it can't be started."""
         self.out, self.err = tempfile.TemporaryFile(), tempfile.TemporaryFile()  # noqa: SIM115
+        for file in (self.out, self.err):
+            weakref.finalize(self, file.close)
         command = [sys.executable, "-m", "profkit", *self.words]
         try:
-            self._process = subprocess.Popen(
+            self.process = subprocess.Popen(
                 supervised(command) if sys.platform == "linux" else command,
                 stdin=subprocess.DEVNULL,
                 stdout=self.out,
                 stderr=self.err,
-                cwd=folder,
+                cwd=self.folder,
                 env={**os.environ, "COLUMNS": _COLUMNS, "NO_COLOR": "1"},
                 start_new_session=True,
             )
         except OSError as error:
             self.err.write(f"profkit: can't be started ({error.strerror})\n".encode())
-            self._code = _REFUSED
-
-    def leave(self) -> None:
-        """End it before it starts."""
-        self._code = _STOPPED
-
-    def close(self) -> None:
-        """Forget its output."""
-        for file in filter(None, (self.out, self.err)):
-            file.close()
+            return _REFUSED
+        if self.is_stopped:
+            end(self.process)
+        return self.process.wait()
 
 
-@dataclass
 class Jobs:
-    """The verbs that a server started, by number."""
+    """The verbs that a server started, by number.
 
-    folder: Path
-    _jobs: dict[int, Job] = field(default_factory=dict)
-    _waiting: deque[Job] = field(default_factory=deque)
-    _running: list[Job] = field(default_factory=list)
-    _started: int = 0
-    _closed: bool = False
-    _changed: threading.Condition = field(default_factory=threading.Condition)
-    _pump: threading.Thread | None = None
+    Threads that start them live as long: Linux takes the end of one for that of the parent.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._jobs: dict[int, Job] = {}
+        self._started = 0
+        self._threads = ThreadPoolExecutor(AT_ONCE)
 
     def start(self, words: Sequence[str]) -> int:
         """The number of a verb that starts, in the server's folder, when there is room for it.
 
         Raises UsageError where too many wait.
         """
-        with self._changed:
-            if len(self._waiting) >= _MOST_WAITING:
-                raise UsageError(f"{_MOST_WAITING} jobs wait already", "wait for one of them")
-            self._started += 1
-            job = self._jobs[self._started] = Job(words)
-            self._waiting.append(job)
-            ended = [number for number, each in self._jobs.items() if each.status is not None]
-            for number in ended[:-_MOST_OUTPUTS]:
-                self._jobs.pop(number).close()
-            if self._pump is None:
-                # One thread that lives as long as the jobs: Linux takes its end for the parent's.
-                self._pump = threading.Thread(target=self._start_waiting, daemon=True)
-                self._pump.start()
-            self._changed.notify_all()
-            return self._started
+        ended = [number for number, each in self._jobs.items() if each.status is not None]
+        if len(self._jobs) - len(ended) - AT_ONCE >= _MOST_WAITING:
+            raise UsageError(f"{_MOST_WAITING} jobs wait already", "wait for one of them")
+        for number in ended[:-_MOST_OUTPUTS]:
+            del self._jobs[number]
+        self._started += 1
+        job = self._jobs[self._started] = Job(words, self._folder)
+        job.code = self._threads.submit(job.run)
+        return self._started
 
     def job(self, number: int) -> Job:
         """A job that was started; raises UsageError for another number."""
@@ -134,52 +126,27 @@ class Jobs:
 
     def place(self, job: Job) -> int:
         """Its place in the queue, from 1; 0 where it need not wait."""
-        with self._changed:
-            if job not in self._waiting:
-                return 0
-            running = sum(each.status is None for each in self._running)
-            return max(0, self._waiting.index(job) + 1 - (AT_ONCE - running))
-
-    def withdraw(self, job: Job) -> bool:
-        """End a job that waits; whether it did."""
-        with self._changed:
-            if job not in self._waiting:
-                return False
-            self._waiting.remove(job)
-            job.leave()
-            return True
+        left = [each for each in self._jobs.values() if each.status is None]
+        return max(0, left.index(job) + 1 - AT_ONCE) if job in left else 0
 
     def stop(self, job: Job, grace: float = GRACE) -> None:
         """End a job, with what it started: in order, or else at once."""
-        if not self.withdraw(job):
+        if not job.code.cancel():
             _stop([job], grace)
 
     def end(self) -> None:
         """End all."""
-        with self._changed:
-            self._closed = True
-            for job in self._waiting:
-                job.leave()
-            self._waiting.clear()
-            self._changed.notify_all()
-        _stop(self._running, SHORT_GRACE)
-        while self._jobs:
-            self._jobs.popitem()[1].close()
-
-    def _start_waiting(self) -> None:
-        with self._changed:
-            while not self._closed:
-                self._running = [job for job in self._running if job.status is None]
-                while self._waiting and len(self._running) < AT_ONCE:
-                    job = self._waiting.popleft()
-                    job.begin(self.folder)
-                    self._running.append(job)
-                self._changed.wait(_POLL if self._waiting else None)
+        self._threads.shutdown(wait=False, cancel_futures=True)
+        _stop(self._jobs.values(), SHORT_GRACE)
+        self._jobs.clear()
 
 
 def _stop(jobs: Iterable[Job], grace: float) -> None:
     """Ask the verbs of running jobs to end; after `grace` seconds kill what is left of them."""
-    processes = [job._process for job in jobs if job._process and job.status is None]
+    running = [job for job in jobs if job.status is None]
+    for job in running:
+        job.is_stopped = True
+    processes = [job.process for job in running if job.process]
     for process in processes:
         supervised = descendants(process.pid)[:1] if sys.platform == "linux" else []
         for verb in supervised or [process.pid]:

@@ -129,7 +129,7 @@ class Tools(Struct, frozen=True):
         """End a job, in a cancelled call too."""
         import anyio
 
-        if not self.jobs.withdraw(job):
+        if not job.code.cancel():
             with anyio.CancelScope(shield=True):
                 await anyio.to_thread.run_sync(self.jobs.stop, job, grace)
 
