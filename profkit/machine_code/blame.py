@@ -75,14 +75,11 @@ class Samples:
     @cached_property
     def total(self) -> float:
         """All samples."""
-        return sum(sum(samples.values()) for samples in self._by_reason)
-
-    def by_reason(self, index: int) -> Mapping[str, float]:
-        """The samples at an instruction by warp state, those that there are."""
-        return self._by_reason[index]
+        return sum(sum(samples.values()) for samples in self.by_reason)
 
     @cached_property
-    def _by_reason(self) -> tuple[Mapping[str, float], ...]:
+    def by_reason(self) -> tuple[Mapping[str, float], ...]:
+        """The samples at each instruction by warp state, those that there are."""
         return tuple(
             {
                 name.removeprefix(SAMPLES): value

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from profkit.machine_code.opcodes import class_of, opcodes
-from profkit.machine_code.operation import WARP
+from profkit.machine_code.operation import WARP, is_predicate
 
 if TYPE_CHECKING:
     from profkit.machine_code.flow import Flow
@@ -28,6 +28,7 @@ PITCH = 4096
 SECTOR = 32  # bytes: the unit of transfers from L2 (CUDA C++ Best Practices Guide, 10.2.1)
 _BANKS = 32  # of shared memory (CUDA C++ Programming Guide, "Shared Memory")
 _WORD_BYTES = 4  # of a bank (the same)
+_SIZES = {"128": 16, "64": 8, "U16": 2, "S16": 2, "U8": 1, "S8": 1}  # by modifiers
 _WORD = (1 << 32) - 1
 _SIGN = 1 << 31
 _CONSTANT = re.compile(r"c\[0x0\]\[0x([0-9a-f]+)\]")
@@ -138,7 +139,7 @@ class _Run:
             return self._loaded(step)
         if base in {"S2R", "S2UR", "CS2R"}:
             return self._special.get(step.terms[-1], (0,) * WARP)
-        terms = [term for term in step.terms[step.results :] if not _is_predicate(term)]
+        terms = [term for term in step.terms[step.results :] if not is_predicate(term.lstrip("!"))]
         values = [self._value(term) for term in terms]
         if any(value is None for value in values):
             return None
@@ -202,19 +203,9 @@ class _Run:
         return tuple(total)
 
 
-def _is_predicate(term: str) -> bool:
-    return re.fullmatch(r"!?U?P[\dTR]", term) is not None
-
-
 def _size(step: Operation) -> int:
     """Bytes a lane."""
-    if "128" in step.modifiers:
-        return 16
-    if "64" in step.modifiers:
-        return 8
-    if step.modifiers & {"U16", "S16"}:
-        return 2
-    return 1 if step.modifiers & {"U8", "S8"} else 4
+    return next((size for mark, size in _SIZES.items() if mark in step.modifiers), _WORD_BYTES)
 
 
 def _signed(value: int) -> int:

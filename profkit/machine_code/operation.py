@@ -99,7 +99,7 @@ def parse(text: str) -> Operation:
     addresses: list[str] = []
     for index, term in enumerate(terms):
         if index < results:
-            width = 1 if _is_predicate(term) else _width(base, modifiers, None)
+            width = 1 if is_predicate(term) else _width(base, modifiers, None)
             writes += _registers(term, width)
         elif "[" in term:
             address, others = _address(term, base)
@@ -130,19 +130,20 @@ def _results(base: str, terms: Sequence[str]) -> int:
     if not terms or base in _WITHOUT_RESULT or "[" in terms[0]:
         return 0
     count = 1
-    if _is_predicate(terms[0]):
+    if is_predicate(terms[0]):
         result = base in _PREDICATE_AND_RESULT and len(terms) > 1 and "[" not in terms[1]
-        other = base in _TWO_PREDICATES and len(terms) > 2 and _is_predicate(terms[1])
+        other = base in _TWO_PREDICATES and len(terms) > 2 and is_predicate(terms[1])
         count += result or other
     elif base in _TWO_RESULTS:
         count = 2
     elif base != "P2R":
-        while count < len(terms) - 1 and _is_predicate(terms[count]):
+        while count < len(terms) - 1 and is_predicate(terms[count]):
             count += 1
     return count
 
 
-def _is_predicate(term: str) -> bool:
+def is_predicate(term: str) -> bool:
+    """Whether an operand is a predicate register."""
     return re.fullmatch(r"U?P[\dTR]", term) is not None
 
 

@@ -146,7 +146,7 @@ class Sampled:
         selected = {
             index: sum(
                 count * max((self._share(block, index, reason) for block in match), default=0.0)
-                for reason, count in samples.by_reason(index).items()
+                for reason, count in samples.by_reason[index].items()
             )
             for index in range(len(samples.rows))
         }
@@ -184,7 +184,7 @@ class Sampled:
         """Waits for loads from global memory; none where too few of such waits are attributed."""
         samples, operations = self._samples, self._samples.flow.operations
         loads = [w for w in samples.waits(LONG) if operations[w.producer].base in GLOBAL_LOADS]
-        total = sum(samples.by_reason(index).get(LONG, 0.0) for index in range(len(operations)))
+        total = sum(samples.by_reason[index].get(LONG, 0.0) for index in range(len(operations)))
         attributed = sum(wait.samples for wait in loads)
         return tuple(loads) if attributed > _ENOUGH_ATTRIBUTED * total else ()
 

@@ -17,9 +17,9 @@ _WIDEST = 96  # columns, chosen: on one line of most terminals
 
 
 @contextmanager
-def stage_progress() -> Iterator[Callable[[str, str], None]]:
+def stage_progress(after: float = 0.0) -> Iterator[Callable[[str, str], None]]:
     """A function that shows a stage and what goes on in it, on a terminal with the time that
-    passes; leaves a clean line behind."""
+    passes, from `after` seconds on; leaves a clean line behind."""
     live, started, shown = sys.stderr.isatty(), time.monotonic(), ("", "")
     ended = threading.Event()
 
@@ -29,9 +29,11 @@ def stage_progress() -> Iterator[Callable[[str, str], None]]:
 
     def show(stage: str, detail: str) -> None:
         nonlocal shown
+        elapsed = time.monotonic() - started
+        if elapsed < after:
+            return
         before, shown = shown[0], (stage, detail)
         if live or stage != before:
-            elapsed = time.monotonic() - started
             _write(
                 f"{_CLEAR}{line()[:_WIDEST]}" if live else f"{elapsed:6.1f} s  {literal(stage)}\n"
             )
@@ -62,18 +64,5 @@ def _write(text: str) -> None:
 @contextmanager
 def progress_line() -> Iterator[Callable[[int, int], None]]:
     """A line on stderr once reading takes long, which changes on a terminal."""
-    live, started, shown = sys.stderr.isatty(), time.monotonic(), False
-
-    def update(done: int, total: int) -> None:
-        nonlocal shown
-        elapsed = time.monotonic() - started
-        if elapsed >= _SHOWN_AFTER and (live or not shown):
-            shown = True
-            text = f"reading {done} of {total}, {elapsed:.0f} s"
-            _write(f"{_CLEAR}{text}" if live else f"{text}\n")
-
-    try:
-        yield update
-    finally:
-        if live and shown:
-            _write(_CLEAR)
+    with stage_progress(_SHOWN_AFTER) as show:
+        yield lambda done, total: show("reading", f"{done} of {total}")
