@@ -10,6 +10,8 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from msgspec import structs
+
 from profkit.analysis.run_files import EXPORT, latencies_of, one_report, timeline_of, variants_of
 from profkit.core.errors import BadInput, NothingMatches, UsageError
 from profkit.core.extras import require
@@ -419,7 +421,7 @@ class Report:
             precision=precision,
             kernel=kernel,
         )
-        return Roofline(**vars(computed))
+        return Roofline(**structs.asdict(computed))
 
     def explain(self, rule: Rule) -> tuple[Trial, ...]:
         """A rule evaluated on each kernel, most time first."""

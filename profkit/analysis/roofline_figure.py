@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-class Roofline(ComputedRoofline):
+class Roofline(ComputedRoofline, frozen=True):
     """Kernels under their roofs. In a notebook it shows itself as a picture (extra: plots)."""
 
     def plot(self, path: str | Path | None = None, *, title: str = "") -> Figure:

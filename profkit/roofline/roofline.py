@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from itertools import product
 from typing import TYPE_CHECKING
 
-from msgspec import Struct, structs
+from msgspec import Struct, field, structs
 
 from profkit.core.errors import NothingMatches, UsageError
 from profkit.core.typed_file import Model, Real, plain
@@ -83,8 +83,15 @@ class Outside(Model, frozen=True, kw_only=True):
     memory: dict[str, Real]
 
 
-@dataclass(frozen=True)
-class Roofline:
+class Ridge(Model, frozen=True):
+    """Where a level's line meets a compute roof, FLOP/B."""
+
+    level: str
+    roof: str
+    intensity: float
+
+
+class Roofline(Model, frozen=True, kw_only=True):
     """Points under their roofs. `sm_clock` (Hz) is that of the plotted roofs; `nominal` names the
     clocks that were not measured.
 
@@ -92,14 +99,15 @@ class Roofline:
     its own launch's, one by timed latency with the plotted ones.
     """
 
-    title: str
+    title: str = field(name="report")
     gpu: str
-    sm_clock: float
+    sm_clock: Real
+    nominal: tuple[str, ...]
     roofs: tuple[Roof, ...]
+    ridges: tuple[Ridge, ...]
     points: tuple[Point, ...]
+    outside: tuple[Outside, ...]
     notes: tuple[str, ...]
-    outside: tuple[Outside, ...] = ()
-    nominal: tuple[str, ...] = ()
 
     def roof(self, key: str | None) -> Roof | None:
         """The roof of that key; None where it is unknown."""
@@ -207,6 +215,10 @@ def roofline(
         gpu=report.gpus[0].name if report.gpus else "",
         sm_clock=best.get("roof_sm_clock") if best else math.nan,
         roofs=roofs,
+        ridges=tuple(
+            Ridge(line.key, top.key, top.rate / line.rate)
+            for line, top in product(*roof_lines.split(roofs))
+        ),
         points=tuple(points),
         notes=tuple(dict.fromkeys(notes + plane.roofs.notes(roofs, report))),
         outside=tuple(outside),

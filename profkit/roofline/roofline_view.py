@@ -6,9 +6,9 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
-from profkit.core.typed_file import Model, Output, Real, row_of
+from profkit.core.typed_file import Output
 from profkit.core.version import __version__
 from profkit.hardware.precisions import PRECISIONS
 from profkit.report.names import file_name
@@ -42,46 +42,20 @@ _SHARES = (
 _RANGE = "range"  # the name that ncu gives to a profiled range
 
 
-class Ridge(Model, frozen=True):
-    """Where a level's line meets a compute roof, FLOP/B."""
-
-    level: str
-    roof: str
-    intensity: float
-
-
-class ReportRoofline(Model, frozen=True, kw_only=True):
-    """One report's roofs and points; `sm_clock` (Hz) is that of the roofs."""
-
-    report: str
-    gpu: str
-    sm_clock: Real
-    roofs: tuple[Roof, ...]
-    ridges: tuple[Ridge, ...]
-    points: tuple[Point, ...]
-    outside: tuple[Outside, ...]
-    notes: tuple[str, ...]
-
-
 class RooflineFile(Output, frozen=True, kw_only=True, tag="profkit.roofline/1"):
     """Kernels under their roofs. SI units, shares of 1, null where unknown. It contains nothing
     about the host."""
 
     profkit: str
-    reports: tuple[ReportRoofline, ...]
+    reports: tuple[Roofline, ...]
 
 
 def rooflines_result(rooflines: Sequence[Roofline]) -> RooflineFile:
     """All rooflines in one file."""
-    rows = []
-    for roofline in rooflines:
-        memory, compute = split(roofline.roofs)
-        ridges = [
-            Ridge(line.key, top.key, top.rate / line.rate) for line in memory for top in compute
-        ]
-        title = file_name(roofline.title, with_host=False)
-        rows.append(row_of(ReportRoofline, roofline, report=title, ridges=tuple(ridges)))
-    return RooflineFile(profkit=__version__, reports=tuple(rows))
+    reports = (
+        structs.replace(row, title=file_name(row.title, with_host=False)) for row in rooflines
+    )
+    return RooflineFile(profkit=__version__, reports=tuple(reports))
 
 
 def rooflines_document(rooflines: Sequence[Roofline], *, brief: bool) -> doc.Document:

@@ -117,7 +117,10 @@ def point(
 
 
 def report(*points: Point) -> Roofline:
-    return Roofline("x", "GPU", math.nan, (), points, ())
+    return Roofline(
+        title="x", gpu="GPU", sm_clock=math.nan, nominal=(), roofs=(), ridges=(), points=points,
+        outside=(), notes=(),
+    )  # fmt: skip
 
 
 FP32, FP64, TENSOR = "fp32", "fp64", "tensor_fp16"
