@@ -4,16 +4,25 @@ from __future__ import annotations
 
 import math
 import shlex
+from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from profkit.application.answer import WORTH, Answer, AnswerRow, PickedKernel, PlanItem
 from profkit.application.parts import COPIES, GAPS, KERNELS
 from profkit.application.run import ApplicationRun
+from profkit.application.view import launchers
 from profkit.application.what_if import USUAL_HOST
-from profkit.timeline.callers import caller_words
 from profkit.ui import document as doc
 from profkit.ui.names import own_names, told_apart
-from profkit.ui.text import factor, factor_range, literal, number, percent, plural
+from profkit.ui.text import (
+    extent,
+    factor,
+    factor_range,
+    literal,
+    number,
+    percent,
+    plural,
+)
 
 _COLUMNS = ("Part of the step", "Time", "Finding", "Kernel", "Step")
 _NOTE = (
@@ -22,7 +31,7 @@ _NOTE = (
     "work gives nothing."
 )
 _KERNELS_SHOWN = 2  # of a group, chosen: the others are in JSON
-_NAME = 30  # characters, chosen: the table then fits 100 columns
+_NAME = 22  # characters, chosen: findings then have as much of 100 columns
 _KEPT = "what is not listed may give more"
 _NOTHING = f"No fix is known that gives {WORTH - 1:.0%} or more of the step."
 _WHERE = {GAPS: "GPU idle", COPIES: "copies"}
@@ -49,6 +58,7 @@ def answer_document(
             depths=tuple(depth for depth, _ in rows),
         ),
         doc.Lines(tuple(map(doc.quiet, _reasons(answer, short)))),
+        *launchers((_part(row), row.callers) for row in answer.rows),
         doc.Heading("Plan"),
     ]
     fixes = tuple(_fix(item, actions) for item in answer.plan)
@@ -103,23 +113,22 @@ def _cells(row: AnswerRow) -> tuple[str, ...]:
     """The part, its time, finding, speedup and what this gives the step."""
     hidden = f"{percent(row.hidden)} more behind other work" if row.hidden > 0 else ""
     note = row.note.partition(": ")[0]  # the reason stands once below
-    callers = caller_words(row.callers)
     return (
         _part(row),
         f"{number(row.seconds, 's', 3)}, {percent(row.share)}",
-        "; ".join(literal(text) for text in (row.finding, callers, hidden, note) if text),
+        "; ".join(literal(text) for text in (row.finding, hidden, note) if text),
         factor_range(*row.speedup) if row.speedup else "",
         "" if math.isnan(row.gain) else factor(row.gain),
     )
 
 
 def _kernel_cells(
-    answer: Answer, kernel: PickedKernel, short: Mapping[str, str]
+    answer: Answer, kernel: PickedKernel, short: Mapping[PickedKernel, str]
 ) -> tuple[str, ...]:
     """A picked kernel of a group."""
     texts = kernel.finding, kernel.note.partition(": ")[0]
     return (
-        short[kernel.name],
+        short[kernel],
         f"{number(kernel.share * answer.steps.seconds, 's', 3)}, {percent(kernel.share)}",
         "; ".join(literal(text) for text in texts if text),
         factor_range(*kernel.speedup) if kernel.speedup else "",
@@ -133,20 +142,24 @@ def _part(row: AnswerRow) -> str:
     return name if where in name else f"{where}: {name}"
 
 
-def _short_names(answer: Answer) -> Mapping[str, str]:
-    """Names of picked kernels, short but unlike each other."""
-    names = {kernel.name for row in answer.rows for kernel in row.kernels}
-    own = {name: literal(text) for name, text in own_names(names).items()}
-    short = told_apart(set(own.values()), _NAME)
-    return {name: short.get(text, text) for name, text in own.items()}
+def _short_names(answer: Answer) -> Mapping[PickedKernel, str]:
+    """Names of picked kernels, short but unlike each other: of those with several grids with it."""
+    kernels = [kernel for row in answer.rows for kernel in row.kernels]
+    own = own_names({kernel.name for kernel in kernels})
+    several = {name for name, count in Counter(each.name for each in kernels).items() if count > 1}
+    grids = {each: f" {extent(each.grid)}" for each in kernels if each.name in several}
+    room = _NAME - max(map(len, grids.values()), default=0)
+    short = dict(told_apart({literal(own[name]) for name in own.keys() - several}, _NAME))
+    short |= told_apart({literal(own[name]) for name in several}, room)
+    return {each: short[literal(own[each.name])] + grids.get(each, "") for each in kernels}
 
 
-def _reasons(answer: Answer, short: Mapping[str, str]) -> Iterator[str]:
+def _reasons(answer: Answer, short: Mapping[PickedKernel, str]) -> Iterator[str]:
     """Why something is not known, each reason once, with the parts that it is about."""
     parts: dict[str, dict[str, None]] = {}
     for row in answer.rows:
         notes = [(row.note, literal(row.name))]
-        notes += [(kernel.note, short[kernel.name]) for kernel in row.kernels]
+        notes += [(kernel.note, short[kernel]) for kernel in row.kernels]
         for note, name in notes:
             if note:
                 parts.setdefault(note, {})[name] = None

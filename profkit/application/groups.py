@@ -18,7 +18,7 @@ from profkit.application.replay import Work
 from profkit.application.what_if import WhatIf, changed
 from profkit.core.typed_file import Amount, Count, Model
 from profkit.rules.finding import Finding
-from profkit.timeline.callers import Caller, Launched, caller_words, callers
+from profkit.timeline.callers import Caller, Launched, callers
 from profkit.timeline.events import Events
 
 _RELIEVED = 0.1  # of a group's time, chosen: less is not what limits it
@@ -51,9 +51,8 @@ class GroupRow(Model, frozen=True, kw_only=True):
 
     @property
     def text(self) -> str:
-        """What limits it and where it is launched, in words."""
-        limit = self.title or self.statement or "not known without a profile"
-        return "; ".join(filter(None, (limit, caller_words(self.callers))))
+        """What limits it, in words."""
+        return self.title or self.statement or "not known without a profile"
 
 
 def explained_share(groups: Sequence[GroupRow]) -> float:
@@ -106,13 +105,17 @@ def kernel_groups(
 def _limit(
     group: str, reliefs: Sequence[tuple[Finding, Mapping[str, float]]]
 ) -> tuple[Finding | None, float]:
-    """The first finding whose change takes much of a group's time, and the share that it takes."""
+    """The first finding whose change takes much of a group's time, and the share that it takes. Of
+    those that take the same, one change being part of another, it is that of the fewest groups."""
     most = max((shares.get(group, 0.0) for _, shares in reliefs), default=0.0)
-    for item, shares in reliefs:
-        relieved = shares.get(group, 0.0)
-        if relieved >= max(_RELIEVED, _MOST * most):
-            return item, relieved
-    return None, 0.0
+    least = max(_RELIEVED, _MOST * most)
+    much = [(item, shares) for item, shares in reliefs if shares.get(group, 0.0) >= least]
+    if not much:
+        return None, 0.0
+    relieved = much[0][1][group]
+    alike = [pair for pair in much if math.isclose(pair[1][group], relieved)]
+    item, _ = min(alike, key=lambda pair: sum(share >= _RELIEVED for share in pair[1].values()))
+    return item, relieved
 
 
 def _statement(events: Events, uses: Sequence[KernelUse], sm_count: int) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +24,7 @@ from profkit.application.parts import (
 from profkit.application.steps import BasisKind, Steps
 from profkit.rules import finding_text
 from profkit.rules.checklist import WORTH_ACTING
+from profkit.timeline.callers import Caller, caller_words
 from profkit.timeline.lost_work import unrecorded
 from profkit.timeline.work import other_devices
 from profkit.ui import document as doc
@@ -214,6 +215,15 @@ def _groups(application: Application) -> Iterator[doc.Table]:
         note = f"{percent(explained_share(groups))} of the kernels' time has a finding or a limit"
         note += f"; not: {', '.join(map(literal, unknown))}" if unknown else ""
         yield doc.Table("What limits kernels", ("Group", "Share", "Launches", "Limit"), rows, note)
+    yield from launchers((group.name, group.callers) for group in groups)
+
+
+def launchers(groups: Iterable[tuple[str, Sequence[Caller]]]) -> Iterator[doc.Table]:
+    """What launches the kernels of groups, as far as it is known."""
+    known = ((name, caller_words(callers)) for name, callers in groups)
+    rows = tuple((literal(name), literal(words)) for name, words in known if words)
+    if rows:
+        yield doc.Table("What launches kernels", ("Group", "Module or range"), rows)
 
 
 def _picks(process: Process) -> doc.Table:

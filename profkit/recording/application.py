@@ -72,8 +72,8 @@ _RECORDING = ("nsys", "nsys by node")
 """The stages in which the program runs for a timeline."""
 _ANALYSIS = 15.0  # s of the budget, chosen: reading, judging and writing take about 10
 _SLOWER = 3.0  # chosen: times that a program under ncu may take until its first picked launch
-_LEFT_OUT = "left out: no time within --budget"
-_TOO_LONG = "left out: ncu takes long; --budget TIME"
+_LEFT_OUT = "not profiled: no time within --budget"
+_TOO_LONG = "not profiled: ncu takes long, --budget TIME gives it more"
 _REPLAYS = 26.0  # s of ncu without a budget. Chosen: then a profile takes about a minute
 _WORTH_A_SECOND = 0.005  # of the step, chosen: 10% in 20 s, for which ncu is started again
 _HIDDEN_HOST = 0.01  # of a step, chosen: as in what_if, which then takes the host's usual share

@@ -43,7 +43,7 @@ class Caller(Model, frozen=True, kw_only=True):
 
 
 def caller_words(callers: Sequence[Caller]) -> str:
-    """Where kernels are launched; "" for unknown."""
+    """What launches kernels; "" for unknown."""
     if not callers:
         return ""
     is_most = len(callers) == 1 and callers[0].share >= _ALONE
@@ -54,7 +54,7 @@ def caller_words(callers: Sequence[Caller]) -> str:
     known = sum(passes.values())
     parts = [f"{name} {share / known:.0%}" for name, share in passes.items() if share]
     divided = f" ({', '.join(parts)})" if len(parts) > 1 else ""
-    return f"in {', '.join(names)}{divided}"
+    return f"{', '.join(names)}{divided}"
 
 
 class Launched(Struct, frozen=True, eq=False):

@@ -141,6 +141,23 @@ def test_a_launch_with_another_grid_is_not_the_picked_one() -> None:
     assert "not identified: ncu met no launch of this grid and block" in row.reason
 
 
+def test_kernels_of_one_name_are_told_apart_by_their_grids() -> None:
+    recording = Recording()
+    host = Host(recording, now=5 * MS)
+    name = "void cudnn::bn_bw_kernel_new<float, float, float2, (int)512, (bool)1>(T2, T2, T2)"
+    for _ in range(10):
+        with host.range("step"):
+            for blocks in (64, 25088):
+                host.launch(name, 500 * US, grid=(blocks, 1, 1))
+            host.launch("void cudnn::bn_bw_kernel_new<double>(T2)", 100 * US)
+            host.synchronize()
+    run = recorded(recording.events(), profiled=False)
+    text = document_terminal(answer_document(answer(run), run), to_file=True)
+    kernels = [line for line in text.splitlines() if line.startswith("  bn_bw")]
+    assert len(kernels) == 2
+    assert {line.split("  ")[1].split()[-1] for line in kernels} == {"64", "25088"}
+
+
 def test_communication_comes_with_what_bytes_would_say() -> None:
     result = answered(program(collective=900 * US))
     (row,) = [row for row in result.rows if row.group == "communication"]

@@ -100,7 +100,7 @@ def test_a_group_names_the_modules_that_take_most_of_it(tmp_path: Path) -> None:
     )
     assert (down.share, down.forward, down.backward) == pytest.approx((6 / 28, 6 / 28, 0), abs=1e-3)
     assert caller_words(callers) == (
-        "in layers.*.mlp.up 64%, layers.*.mlp.down 21% (forward 50%, backward 50%)"
+        "layers.*.mlp.up 64%, layers.*.mlp.down 21% (forward 50%, backward 50%)"
     )
 
     def wide(program: Program) -> None:
@@ -150,8 +150,8 @@ def test_launches_outside_of_modules_have_their_share(tmp_path: Path) -> None:
     groups = named(recorded(tmp_path, step))
     (net,) = groups["GEMM, BF16"]
     assert net.share == pytest.approx(0.5)
-    assert caller_words((net,)) == "in Net 50%"
-    assert caller_words(groups["elementwise"]) == "in AdamW.step"
+    assert caller_words((net,)) == "Net 50%"
+    assert caller_words(groups["elementwise"]) == "AdamW.step"
 
 
 def test_launches_of_an_autotuner_count_for_nothing(tmp_path: Path) -> None:

@@ -150,6 +150,16 @@ def test_padding_comes_before_chains_that_take_less() -> None:
     assert chains.range[1] > padding.speedup
 
 
+def test_a_group_has_the_finding_that_is_about_it() -> None:
+    """Not the one before it in the plan, which pads its products as well."""
+    step = of(*[(UNALIGNED, 150), *[(ADD, 60), (GELU, 60), (NORM, 60)] * 2] * 2)
+    found = named(recorded(step))
+    assert found["unfused_kernels"].rank < found["unaligned_products"].rank
+    groups = {group.name: group for group in grouped(step).groups}
+    assert groups["GEMM, BF16"].finding == "unaligned_products"
+    assert groups["norm"].finding == "unfused_kernels"
+
+
 def test_what_fusing_saves_is_explained_by_kernels_and_their_launches() -> None:
     step = of(*[(BF16, 5), (ADD, 3), (GELU, 3), (NORM, 3)] * 9, python=20)
     item = named(recorded(step))["unfused_kernels"]

@@ -362,12 +362,14 @@ def test_what_does_not_fit_into_the_budget_is_left_out_and_listed(bench: Bench) 
     done = bench.profile("--app", "--budget", "20s", "--", bench.app("true"))
     assert done.returncode == 0, done.stderr
     left = [
-        pick for pick in picks(bench).picks if pick.reason == "left out: no time within --budget"
+        pick
+        for pick in picks(bench).picks
+        if pick.reason == "not profiled: no time within --budget"
     ]
     assert left  # all of them: ncu alone takes six seconds to start
     assert [pick.launch for pick in left] == [None] * len(left)
     assert verify(*bench.kept()).unfinished == "ncu"
-    assert re.search(r"! \d kernels? left out: no time within --budget", done.stdout)
+    assert re.search(r"! \d kernels? not profiled: no time within --budget", done.stdout)
     assert "--duration=7" in nsys_words(bench)[0]
     (run,) = bench.kept()
     assert resumed(bench, run).returncode == 0  # without a budget
@@ -399,7 +401,7 @@ def test_what_the_budget_cuts_off_is_left_out_and_no_failure(bench: Bench) -> No
     assert done.returncode == 0, done.stderr
     assert "ncu was ended: its time was over after" in done.stdout
     assert {pick.launch is None for pick in picks(bench).picks} == {
-        pick.reason == "left out: no time within --budget" for pick in picks(bench).picks
+        pick.reason == "not profiled: no time within --budget" for pick in picks(bench).picks
     }
     assert bench.gone()
 
