@@ -205,17 +205,18 @@ def _in_short(process: Process) -> str:
 def _groups(application: Application) -> Iterator[doc.Table]:
     """The groups of kernels with what limits them."""
     groups = application.groups
+    shown = [group for group in groups if group.share >= _SHOWN_FROM]
+    if not shown:
+        return
     rows = tuple(
         (group.name, percent(group.share), f"{group.launches:,.0f}", literal(group.text))
-        for group in groups
-        if group.share >= _SHOWN_FROM
+        for group in shown
     )
-    if rows:
-        unknown = [group.name for group in groups if not group.is_explained]
-        note = f"{percent(explained_share(groups))} of the kernels' time has a finding or a limit"
-        note += f"; not: {', '.join(map(literal, unknown))}" if unknown else ""
-        yield doc.Table("What limits kernels", ("Group", "Share", "Launches", "Limit"), rows, note)
-    yield from launchers((group.name, group.callers) for group in groups)
+    unknown = [group.name for group in groups if not group.is_explained]
+    note = f"{percent(explained_share(groups))} of the kernels' time has a finding or a limit"
+    note += f"; not: {', '.join(map(literal, unknown))}" if unknown else ""
+    yield doc.Table("What limits kernels", ("Group", "Share", "Launches", "Limit"), rows, note)
+    yield from launchers((group.name, group.callers) for group in shown)
 
 
 def launchers(groups: Iterable[tuple[str, Sequence[Caller]]]) -> Iterator[doc.Table]:
