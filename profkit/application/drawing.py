@@ -9,10 +9,10 @@ import numpy.typing as npt
 from msgspec import UNSET, Struct, UnsetType
 
 from profkit.application.application import Application, Process
-from profkit.application.cuda_calls import call_kind
 from profkit.application.kernel_kinds import GRAPH, kernel_kind
 from profkit.core.text_files import shipped_text
 from profkit.core.typed_file import plain
+from profkit.timeline.cuda_calls import call_kind
 from profkit.timeline.events import Events, Indices, Intervals, Times
 from profkit.ui.document import Widget
 from profkit.ui.template import embedded

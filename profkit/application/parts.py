@@ -15,8 +15,6 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from profkit.application import cuda_calls
-from profkit.application.cuda_calls import call_kind
 from profkit.application.kernel_kinds import (
     COMMUNICATION,
     GRAPH,
@@ -25,7 +23,8 @@ from profkit.application.kernel_kinds import (
 )
 from profkit.application.nccl_calls import latest_starts
 from profkit.application.steps import Steps
-from profkit.timeline import intervals
+from profkit.timeline import cuda_calls, intervals
+from profkit.timeline.cuda_calls import call_kind
 from profkit.timeline.events import Events, Times
 from profkit.timeline.intervals import NOTHING, Cover
 from profkit.timeline.lost_work import lost_work

@@ -26,13 +26,13 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from profkit.application.cuda_calls import ALLOCATION, call_kind
 from profkit.application.kernel_kinds import COMMUNICATION, KernelTraits, kernel_traits
 from profkit.application.repetition import Mask
 from profkit.application.steps import Steps
 from profkit.core.errors import BadInput
 from profkit.core.typed_file import part
 from profkit.hardware.gpus import flop_per_cycle
+from profkit.timeline.cuda_calls import ALLOCATION, call_kind
 from profkit.timeline.events import Events, GpuWork, Times
 
 US = 1e3  # ns

@@ -90,8 +90,7 @@ def timelines_json(reports: Sequence[Report], *, with_host: bool = False) -> str
 def _refuse_long_names(summary: shapes.TimelineSummary) -> None:
     """Raise BadInput for names that are too long to be repeated as often as they are."""
     names = [group.name for group in summary.groups]
-    for use in summary.ranges:
-        names += [*use.path, *(group.name for group in use.groups)]
+    names += [name for use in summary.ranges for name in use.path]
     if sum(map(len, names)) > _LONGEST:
         raise BadInput(
             f"{summary.report.file}: more than {_LONGEST >> 20} MiB of JSON",

@@ -7,10 +7,19 @@ The time before the first work (setup) and after the last is excluded.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from profkit.core.yaml_files import shipped_yaml
+from profkit.timeline.cuda_calls import (
+    ALLOCATION,
+    COPY,
+    LAUNCH,
+    OTHER,
+    SYNCHRONIZATION,
+    call_kind,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -36,15 +45,13 @@ QUANTITIES = {
 PARTS = {name: words.format(short_gap=_SHORT_GAP) for name, words in _PARTS.items()}
 
 _HOST_COPIES = {"host to device", "device to host", "host to array", "array to host"}
-_WAITING = ("Synchronize", "EventQuery", "StreamQuery")
-_ALLOCATING = ("Malloc", "MemAlloc", "cudaFree", "MemFree", "MemCreate", "MemRelease")
 _HOST: Mapping[str, tuple[str, ...]] = {
-    "gap_allocation_share": _ALLOCATING,
-    "gap_copy_call_share": ("Memcpy", "Memset"),
-    "gap_wait_share": _WAITING,
-    "gap_other_call_share": ("",),  # any name
+    "gap_allocation_share": (ALLOCATION,),
+    "gap_copy_call_share": (COPY,),
+    "gap_wait_share": (SYNCHRONIZATION,),
+    "gap_other_call_share": (LAUNCH, OTHER),
 }
-"""Quantities of the host's time in long gaps, by words in names of calls; the first one counts."""
+"""Quantities of the host's time in long gaps, by kinds of calls; the first one counts."""
 
 
 def measure(events: Events) -> Mapping[str, float]:
@@ -77,7 +84,10 @@ def measure(events: Events) -> Mapping[str, float]:
     is_short = gaps <= SHORT_GAP * NS
     short, long = spread(gaps[is_short]), spread(gaps[~is_short])
     inside = (calls.end > work.start[0]) & (calls.start < work.end.max())
-    called = calls.name[inside]
+    numbers = np.bincount(calls.name[inside], minlength=len(events.call_names))
+    called: Counter[str] = Counter()
+    for called_name, number in zip(events.call_names, numbers.tolist(), strict=True):
+        called[call_kind(called_name)] += number
     copying = length(union(copies.start[of_host], copies.end[of_host])) / NS
     sizes = copies.size[of_host]
     pageable = _chosen(
@@ -99,8 +109,8 @@ def measure(events: Events) -> Mapping[str, float]:
         "gap_longest": every.high,
         "kernel_launches": len(events.kernels),
         "kernel_median": spread(events.kernels.end - events.kernels.start).median,
-        "synchronizing_calls": _count(called, events.call_names, _WAITING),
-        "allocating_calls": _count(called, events.call_names, _ALLOCATING),
+        "synchronizing_calls": called[SYNCHRONIZATION],
+        "allocating_calls": called[ALLOCATION],
         "host_copies": len(sizes),
         "host_copy_bytes": copied,
         "host_copy_bandwidth": copied / copying if copying else math.nan,
@@ -119,9 +129,9 @@ def _host_in(events: Events, work: Work, gaps: Cover) -> dict[str, float]:
     submitting[calls.thread[work.call[work.call >= 0]]] = True
     spent: dict[str, float] = {}
     taken = intervals.NOTHING
-    for name, words in _HOST.items():
-        kind = [any(word in called for word in words) for called in events.call_names]
-        rows = np.flatnonzero(_chosen(calls.name, kind) & submitting[calls.thread])
+    for name, own in _HOST.items():
+        chosen = [call_kind(called) in own for called in events.call_names]
+        rows = np.flatnonzero(_chosen(calls.name, chosen) & submitting[calls.thread])
         cover = intervals.common(gaps, intervals.union(calls.start[rows], calls.end[rows]))
         spent[name] = intervals.length(intervals.without(cover, taken))
         taken = intervals.either(taken, cover)
@@ -135,7 +145,3 @@ def _chosen(indices: npt.NDArray[np.int32], flags: Sequence[bool]) -> npt.NDArra
     import numpy as np
 
     return np.array(flags, np.bool_)[indices]
-
-
-def _count(indices: npt.NDArray[np.int32], names: Sequence[str], words: Sequence[str]) -> int:
-    return int(_chosen(indices, [any(word in name for word in words) for name in names]).sum())

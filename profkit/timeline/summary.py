@@ -6,7 +6,6 @@ All times are seconds; those of the timeline itself count from its first event.
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
@@ -106,7 +105,6 @@ class RangeUse(Model, frozen=True, kw_only=True):
     launches: Count = field(name="kernel_launches")
     kernel_time: Number = field(name="kernel_time_s")
     share: Real
-    groups: tuple[KernelGroup, ...] = field(name="kernels")
 
 
 class LaunchDelays(Model, frozen=True, kw_only=True):
@@ -194,7 +192,7 @@ def summarize_timeline(events: Events) -> TimelineSummary:
         ),
         region=_region(events, work),
         groups=_groups(events, grouped(shapes, durations)),
-        ranges=_ranges(events, nesting, shapes, durations),
+        ranges=_ranges(events, nesting, durations),
         delays=delays,
         calls=tuple(
             CallUse(events.call_names[group.code], **asdict(group.times))
@@ -324,17 +322,10 @@ def _share(part: float, total: float) -> float:
     return min(1.0, part / total) if total else math.nan
 
 
-def _ranges(
-    events: Events, nesting: Nesting, shapes: Indices, durations: Times
-) -> tuple[RangeUse, ...]:
+def _ranges(events: Events, nesting: Nesting, durations: Times) -> tuple[RangeUse, ...]:
     """Kernels by the names of the ranges around their launch; empty when no range is around any."""
     if not np.any(nesting.innermost >= 0):
         return ()
-    both = nesting.path.astype(np.int64) << 32 | shapes
-    different = np.unique(both)
-    of_path: dict[int, list[TimeGroup]] = defaultdict(list)
-    for group in grouped(np.searchsorted(different, both).astype(np.int32), durations):
-        of_path[int(different[group.code]) >> 32].append(group)
     entered = np.unique(nesting.path.astype(np.int64) << 32 | (nesting.innermost + 1))
     entered = entered[entered & _LOW != 0]
     path, innermost = entered >> 32, (entered & _LOW) - 1
@@ -350,7 +341,6 @@ def _ranges(
             launches=use.times.count,
             kernel_time=use.times.total,
             share=_share(use.times.total, total),
-            groups=_groups(events, of_path[use.code]),
         )
         for use in grouped(nesting.path, durations)
     )

@@ -156,7 +156,6 @@ def test_the_range_holds_the_kernel_launched_in_it() -> None:
     assert inside.launches == count == 1
     assert inside.kernel_time == pytest.approx(total / 1e9)
     assert inside.host_time == pytest.approx((3571990926 - 3569797041) / 1e9)
-    assert "flash_fwd_kernel<" in inside.groups[0].name
     assert summary("sdpa_s512_math").ranges == ()
 
 

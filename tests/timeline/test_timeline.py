@@ -138,8 +138,6 @@ def test_kernels_are_grouped_by_name_and_shape_and_by_range() -> None:
     assert (steps.entered, steps.launches) == (2, 3)
     assert steps.host_time == pytest.approx(69 * US)
     assert steps.share == pytest.approx(0.8)
-    assert [group.count for group in steps.groups] == [2, 1]
-    assert steps.groups[0].share == pytest.approx(6 / 8)
 
 
 def test_without_ranges_there_is_no_table_of_them() -> None:
