@@ -12,7 +12,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from multiprocessing import get_context
 from pathlib import Path
@@ -147,6 +147,11 @@ def pair_report(name: str, side: str) -> Path:
 def moments(count: int, start: int) -> range:
     """Those of a sweep over `count` moments, from 1: all every night, one of them by day."""
     return range(1, count + 1) if NIGHTLY else range(start, start + 1)
+
+
+def by_day(items: Iterable[T], share: int) -> list[T]:
+    """Those of a matrix: all every night, one of `share` by day."""
+    return list(items)[:: 1 if NIGHTLY else share]
 
 
 def apart(function: Callable[[Path], T], reports: Sequence[Path]) -> list[T]:

@@ -270,7 +270,7 @@ def cut(events: Events, seed: int) -> Steps:
     return Steps(1, 0, bounds, bounds, typical, StepBasis(BasisKind.whole))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=2 * settings().max_examples)
 @given(seed=st.integers(0, 10**9))
 def test_parts_sum_to_the_wall_time(seed: int) -> None:
     events = wild(seed)
@@ -281,7 +281,6 @@ def test_parts_sum_to_the_wall_time(seed: int) -> None:
     assert all((part.hidden >= -1e-3).all() for part in parts.parts)
 
 
-@settings(max_examples=60, deadline=None)
 @given(seed=st.integers(0, 10**9))
 def test_any_timeline_has_a_table(seed: int) -> None:
     application = read_application(wild(seed))
@@ -291,7 +290,6 @@ def test_any_timeline_has_a_table(seed: int) -> None:
     assert view_data(application).tracks
 
 
-@settings(max_examples=60, deadline=None)
 @given(seed=st.integers(0, 10**9))
 def test_chunks_change_nothing(seed: int) -> None:
     events = wild(seed)
@@ -307,7 +305,6 @@ def test_chunks_change_nothing(seed: int) -> None:
     assert chunked.kernel_time == pytest.approx(whole.kernel_time, abs=1e-3)
 
 
-@settings(max_examples=40, deadline=None)
 @given(seed=st.integers(0, 10**9))
 def test_names_that_mean_nothing_change_nothing(seed: int) -> None:
     events = wild(seed)
@@ -322,7 +319,7 @@ def test_names_that_mean_nothing_change_nothing(seed: int) -> None:
     assert medians(first) == medians(second)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=2 * settings().max_examples)
 @given(
     st.lists(st.tuples(st.integers(0, 60), st.integers(1, 20)), max_size=12),
     st.lists(st.tuples(st.integers(0, 60), st.integers(1, 20)), max_size=12),

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from profkit.application.application import read_application
@@ -255,7 +255,6 @@ def test_each_process_has_its_steps() -> None:
     assert len(first) == len(second) == 9
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     seed=st.integers(0, 10**6),
     period=st.integers(6, 40),

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as some
 
 from profkit.application.causes import CHANGES, quantities, with_findings
@@ -308,7 +308,6 @@ def what_if(steps: list[tuple[str, int, int]]) -> tuple[Events, tuple[Steps, ...
 
 
 @given(operations)
-@settings(max_examples=60, deadline=None)
 def test_without_a_change_any_program_takes_what_was_recorded(
     steps: list[tuple[str, int, int]],
 ) -> None:
@@ -317,7 +316,6 @@ def test_without_a_change_any_program_takes_what_was_recorded(
 
 
 @given(operations, some.floats(0.05, 1))
-@settings(max_examples=40, deadline=None)
 def test_a_faster_kernel_gives_at_most_what_amdahl_allows(
     steps: list[tuple[str, int, int]], share: float
 ) -> None:
@@ -366,7 +364,6 @@ def test_what_is_said_to_be_at_most_is_no_less_than_the_fix_gives(name: str) -> 
 
 
 @given(operations, some.floats(0.1, 1), some.floats(0.1, 1))
-@settings(max_examples=40, deadline=None)
 def test_a_kernel_that_is_made_faster_still_gives_no_less(
     steps: list[tuple[str, int, int]], first: float, second: float
 ) -> None:
@@ -380,7 +377,6 @@ def test_a_kernel_that_is_made_faster_still_gives_no_less(
 
 
 @given(operations)
-@settings(max_examples=40, deadline=None)
 def test_all_changes_together_give_no_less_than_each(steps: list[tuple[str, int, int]]) -> None:
     _, _, subject = what_if(steps)
     together = subject.best(ALL)

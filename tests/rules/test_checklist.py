@@ -20,7 +20,7 @@ from profkit.rules.rule_file import shipped_rules
 from profkit.ui.markdown import escape
 from profkit.ui.text import factor
 from tests.analysis.test_views import schema
-from tests.conftest import CORPUS, H200, RECORDED, ROOT, needs_corpus, needs_reader
+from tests.conftest import CORPUS, H200, RECORDED, ROOT, by_day, needs_corpus, needs_reader
 
 Cli = Callable[..., Result]
 KNOWN = H200 / "known.ncu-repz"
@@ -312,7 +312,7 @@ def test_faults_are_all_reported(profkit_cli: Cli, tmp_path: Path) -> None:
 
 @needs_corpus
 def test_old_architectures_and_versions(profkit_cli: Cli) -> None:
-    for file in CORPUS.glob("*.ncu-rep"):
+    for file in by_day(sorted(CORPUS.glob("*.ncu-rep")), 3):
         session = profkit.load(file).session
         document = checklist(profkit_cli, file)
         for item in document["checklist"]:
