@@ -329,7 +329,6 @@ def test_a_faster_kernel_gives_at_most_what_amdahl_allows(
 
 
 @given(operations, some.lists(some.booleans(), min_size=12, max_size=12), some.floats(0, 2))
-@settings(max_examples=60, deadline=None)
 def test_no_change_of_the_host_gives_more_than_the_kernels_allow(
     steps: list[tuple[str, int, int]], stays: list[bool], slower: float
 ) -> None:
