@@ -31,10 +31,6 @@ _SHARED_BY_DEFAULT = 48 * 1024
 _LARGEST_CODE = 256 << 20  # bytes of a cubin; cuDNN's largest have tens of MB
 
 
-def _as_it_is(text: str) -> str:
-    return text
-
-
 class Build(Struct, frozen=True):
     """How kernels are compiled: their source edited, and with what options of the compiler.
 
@@ -42,7 +38,7 @@ class Build(Struct, frozen=True):
     that is preferred as shared memory, -1 for the driver's choice.
     """
 
-    edit: Callable[[str], str] = _as_it_is
+    edit: Callable[[str], str] = str
     fast_math: bool = False
     registers: int = 0
     ptxas: tuple[str, ...] = ()
@@ -64,7 +60,7 @@ class Source(Struct, frozen=True):
 
     def compiled(self, build: Build = _AS_IT_IS) -> CudaKernel:
         """The kernel; raises as `compile_kernel` does."""
-        return _compiled(self.text, self.path, self.name, self.arch, self.macros, build)
+        return _compiled(self, build)
 
 
 _SOURCES: ContextVar[dict[Source, None] | None] = ContextVar("sources", default=None)
@@ -196,44 +192,34 @@ def compiler_version() -> str:
 
 
 @cache
-def _compiled(
-    text: str, path: str, name: str, arch: str, macros: tuple[tuple[str, str], ...], build: Build
-) -> CudaKernel:
-    version, include = compiler_version(), _headers()
-    text = build.edit(text)
+def _compiled(source: Source, build: Build) -> CudaKernel:
+    version, include, text = compiler_version(), _headers(), build.edit(source.text)
     options = [build.fast_math, build.registers, build.ptxas]
-    inputs = [text, path, arch, macros, version, include, *options]
+    inputs = [text, source.path, source.arch, source.macros, version, include, *options]
     key = hashlib.sha256(json.dumps(inputs).encode()).hexdigest()
     cubin = _saved(key)
     if cubin is None:
-        cubin = _compile(text, path, arch, macros, include, build)
+        cubin = _compile(text, source, include, build)
         with suppress(OSError, RuntimeError):  # a folder that can't be written costs only time
             file = _file(key)
             file.parent.mkdir(parents=True, exist_ok=True)
             with replacement(file) as temporary:
                 temporary.write_bytes(cubin)
-    return CudaKernel(name, arch, cubin, build.carveout)
+    return CudaKernel(source.name, source.arch, cubin, build.carveout)
 
 
-def _compile(
-    text: str,
-    path: str,
-    arch: str,
-    macros: tuple[tuple[str, str], ...],
-    include: str,
-    build: Build,
-) -> bytes:
+def _compile(text: str, source: Source, include: str, build: Build) -> bytes:
     """Machine code with a line table; it names the source's whole path, where ncu looks for it."""
     try:
         from cuda.core import Program, ProgramOptions
     except (ImportError, RuntimeError) as error:
         raise _no_compiler(error) from error
     options = ProgramOptions(
-        name=path,
-        arch=arch,
+        name=source.path,
+        arch=source.arch,
         lineinfo=True,
         std="c++17",
-        define_macro=list(macros) or None,
+        define_macro=list(source.macros) or None,
         include_path=[include],
         no_source_include=True,
         use_fast_math=build.fast_math or None,
@@ -245,7 +231,7 @@ def _compile(
     except Exception as error:
         if "NVRTC_ERROR" not in str(error):
             raise
-        raise TargetFailed(_errors(str(error), text, path, arch)) from error
+        raise TargetFailed(_errors(str(error), text, source.path, source.arch)) from error
 
 
 def _errors(error: str, text: str, path: str, arch: str) -> str:

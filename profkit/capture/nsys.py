@@ -14,6 +14,7 @@ from msgspec import Struct
 from profkit.capture.process import TimedOut, run
 from profkit.capture.tools import Tool
 from profkit.core.errors import EnvironmentProblem
+from profkit.core.text_files import last_line
 
 _ENDED = (128 + 9, 128 + 15)  # exit statuses after SIGKILL and SIGTERM
 
@@ -127,11 +128,10 @@ def _run(
         message = f"nsys was ended after {error.seconds:.0f} s"
         raise NoTimeline(message, "raise --timeout, or use --no-nsys") from None
     if finished.status not in expected:
-        lines = finished.output.splitlines()
-        last = next((line.strip() for line in reversed(lines) if line.strip()), "no output")
+        last = last_line(finished.output)
         reason = f"nsys {words[1]} {_REFUSED} {finished.status}"
         remedy = "see `profkit doctor`, or use --no-nsys"
-        failure = NoTimeline(f"{reason}: {last[:300]}", remedy, reason)
+        failure = NoTimeline(f"{reason}: {last}", remedy, reason)
         if recorded and recorded.is_file():  # nsys did its part
-            raise ProgramFailed(failure, finished.status, last[:300], recorded)
+            raise ProgramFailed(failure, finished.status, last, recorded)
         raise failure

@@ -14,26 +14,17 @@ from typing import Any
 import msgspec
 
 from profkit.core.text_files import shipped_text
+from profkit.core.yaml_files import shipped_yaml
 
 OVER_TIME = "pmsampling:"
 """The prefix of metrics sampled over time; `pmsampling:GROUP:NAME` is one of a group."""
 
 CAPABILITIES: Mapping[str, str] = {
-    "TU102": "7.5", "TU104": "7.5", "TU106": "7.5", "TU116": "7.5", "TU117": "7.5",
-    "GA100": "8.0",
-    "GA102": "8.6", "GA103": "8.6", "GA104": "8.6", "GA106": "8.6", "GA107": "8.6",
-    "GA10B": "8.7",
-    "AD102": "8.9", "AD103": "8.9", "AD104": "8.9", "AD106": "8.9", "AD107": "8.9",
-    "GH100": "9.0",
-    "GB100": "10.0", "GB102": "10.0",
-    "GB110": "10.3", "GB112": "10.3",
-    "GR100": "10.7",
-    "GB10B": "11.0",
-    "GB202": "12.0", "GB203": "12.0", "GB205": "12.0", "GB206": "12.0", "GB207": "12.0",
-    "GB20B": "12.1", "GB20C": "12.1",
-}  # fmt: skip
-"""Compute capability by chip: CUDA's list of GPUs; GB112, GB20C and GR100 by their siblings. The
-first chip of a capability stands for it."""
+    chip: capability
+    for capability, chips in shipped_yaml("profkit.capture", "chips.yaml").items()
+    for chip in chips
+}
+"""Compute capability by chip."""
 
 
 def chip_of(capability: str) -> str | None:

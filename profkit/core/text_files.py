@@ -142,6 +142,12 @@ def brief_words(error: Exception) -> str:
     return " ".join(str(error).split())[:200]
 
 
+def last_line(output: str) -> str:
+    """The last line of a program's output that isn't empty."""
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
+    return lines[-1][:300] if lines else "no output"
+
+
 def error_words(error: BaseException) -> str:
     """An error's type and message on one line."""
     return f"{type(error).__name__}: {' '.join(str(error).split())}"[:200]

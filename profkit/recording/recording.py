@@ -43,6 +43,7 @@ from profkit.core.fingerprint import Device
 from profkit.core.lock import gpu_lock
 from profkit.core.regular_file import digest as file_digest
 from profkit.core.regular_file import open_regular
+from profkit.core.text_files import last_line
 from profkit.core.timestamp import timestamp
 from profkit.core.typed_file import encode, read_file, row_of
 from profkit.core.version import __version__
@@ -398,8 +399,7 @@ class Profiling:
                 f"{self.plan.program[0]} is not a profkit target", f"profile it with `-- {alone}`"
             )
         if status not in {0, _FAILED_CHECK} or not path.is_file():
-            lines = [line.strip() for line in output.splitlines() if line.strip()]
-            last = lines[-1][:300] if lines else "no output"
+            last = last_line(output)
             kind = _KINDS.get(status, TargetFailed)
             message = f"{name} ended with status {status}: {last}"
             raise kind(message, failure_remedy(last, f"run it alone: {alone}"))

@@ -16,6 +16,7 @@ from typing import IO, Any, Protocol
 from profkit.capture.process import end, supervised
 from profkit.capture.program_environment import reduced_environment
 from profkit.core.errors import BadInput, EnvironmentProblem, ProfkitError, TargetFailed, UsageError
+from profkit.core.text_files import last_line
 from profkit.core.typed_file import T, convert
 
 TIMES_TARGETS = "profkit.timing.worker"
@@ -85,10 +86,7 @@ class Turn:
         if answer is None:
             status = self._process.wait()
             self._output.seek(0)
-            lines = self._output.read().decode("utf-8", "replace").splitlines()
-            words = next(
-                (line.strip()[:300] for line in reversed(lines) if line.strip()), "no output"
-            )
+            words = last_line(self._output.read().decode("utf-8", "replace"))
             message = f"{self._name} ended with status {status} while it was timed: {words}"
             raise Died(message, _ALONE, doing)
         if "error" in answer:

@@ -85,7 +85,7 @@ class Worker:
         verdicts: list[Verdict] = []
         if check:
             lock(seed, fill_new_memory=True)
-            verdicts = self._target.check(
+            verdicts = target.check(
                 self._device, seed, chosen, inputs=self._inputs, tell=self.doing
             )
         lock(seed)
@@ -93,24 +93,17 @@ class Worker:
         if foreign is not None:
             _refuse_modules_from(Path(foreign))
         surroundings = fingerprint(Path(path).resolve().parent, dtype=self._target.dtype)
-        self._stopwatches = Stopwatches(
-            self._device, watch(surroundings) if self._device == "cuda" else None
-        )
+        spans = {"imports": imported - started, "check": done - built, "inputs": built - imported}
+        on_gpu = self._device == "cuda"
+        self._stopwatches = Stopwatches(self._device, watch(surroundings) if on_gpu else None)
         return Loaded(
             target=structs.replace(_sound(self._target.described()), variants=tuple(chosen)),
             device=self._device,
             checks=tuple(verdicts),
-            variants={
-                variant.name: _about(variant, self._inputs)
-                for variant in self._target.chosen(chosen)
-            },
+            variants={each.name: _about(each, self._inputs) for each in target.chosen(chosen)},
             fingerprint=surroundings,
             fingerprint_sha256=digest(surroundings),
-            spans={
-                "imports": imported - started,
-                "check": done - built,
-                "inputs": built - imported,
-            },
+            spans=spans,
         )
 
     def load(self, path: str, arguments: Sequence[str], _variants: Sequence[str]) -> Target:
