@@ -39,13 +39,13 @@ if TYPE_CHECKING:
     )
     from profkit.callables.api import Run, compare, profile, sweep
     from profkit.capture.script import asked
-    from profkit.capture.target import Target, Unsupported, Variant, Within, normal_inputs
+    from profkit.capture.target import Target, Unsupported, Variant, normal_inputs
     from profkit.core.work import Work
 
 __all__ = [
     "BadInput", "Checklist", "Diff", "EnvironmentProblem", "Item", "Kernel", "KernelDiff",
     "NothingMatches", "ProfkitError", "Report", "Roofline", "Run", "Target", "TargetFailed",
-    "Timeline", "Unsupported", "UsageError", "Variant", "Within", "Work", "__version__", "asked",
+    "Timeline", "Unsupported", "UsageError", "Variant", "Work", "__version__", "asked",
     "compare", "diff", "load", "load_timeline", "normal_inputs", "profile", "sweep",
 ]  # fmt: skip
 
@@ -64,7 +64,7 @@ if not TYPE_CHECKING:  # type checkers would take any name for one that it has
         if name not in __all__:
             message = f"module {__name__!r} has no attribute {name!r}"
             raise AttributeError(message, name=name, obj=sys.modules[__name__])
-        if name in {"Target", "Unsupported", "Variant", "Within", "Work", "normal_inputs"}:
+        if name in {"Target", "Unsupported", "Variant", "Work", "normal_inputs"}:
             from profkit.capture import target
 
             return getattr(target, name)

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from profkit import Target, Unsupported, Variant, Within, Work, asked, normal_inputs
+from profkit import Target, Unsupported, Variant, Work, asked, normal_inputs
 from profkit.capture.backends import Backend, backends
 from profkit.capture.correctness import WrongResult
 
@@ -125,9 +125,7 @@ def _target(name: str, shape: Shape, variants: list[Variant]) -> Target:
 
 
 def _variant(name: str, backend: Backend, shape: Shape) -> Variant:
-    chooses, within = backend.chooses, backend.within
-    if shape.backward:
-        within = None  # the forward pass, which needs it, is done once
+    chooses = backend.chooses
     return Variant(
         name,
         _run(backend.attention, shape),
@@ -136,7 +134,7 @@ def _variant(name: str, backend: Backend, shape: Shape) -> Variant:
         chooses=None
         if chooses is None
         else lambda inputs: chooses(inputs["q"], inputs["k"], inputs["v"], shape.causal),
-        within=within and Within(within.around, _run(within.run, shape)),
+        around=backend.around,
     )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import importlib
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from functools import cache, partial
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -17,7 +17,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from profkit.capture.target import Unsupported, Within
+from profkit.capture.target import Unsupported
 from profkit.capture.tools import installed_version
 from profkit.core.text_files import error_words
 
@@ -32,8 +32,8 @@ class Backend(Struct, frozen=True):
     `attention(q, k, v, causal)` takes tensors of (batch, heads, length, dim), of which k and v may
     have fewer heads, and gives one like q; it raises Unsupported for what it can't do. `version`
     returns that of its library, and raises Unsupported where that is not installed. `setting` is
-    the code that selects it. `chooses` returns the backend that it dispatches to. `within` is
-    `attention` with its per-call setup moved around many calls: that is timed.
+    the code that selects it. `chooses` returns the backend that it dispatches to. Calls are made,
+    and timed, inside of `around()`.
     """
 
     name: str
@@ -41,7 +41,7 @@ class Backend(Struct, frozen=True):
     version: Callable[[], str]
     setting: str
     chooses: Callable[[Any, Any, Any, bool], str | None] | None = None
-    within: Within | None = None
+    around: Callable[[], AbstractContextManager[object]] = nullcontext
 
 
 def backends() -> Mapping[str, Backend]:
@@ -88,11 +88,6 @@ def _restricted(backend: str) -> AbstractContextManager[object]:
 
     context: AbstractContextManager[object] = sdpa_kernel(getattr(SDPBackend, backend))
     return context
-
-
-def _restricted_sdpa(backend: str, q: Any, k: Any, v: Any, causal: bool) -> Any:
-    with _restricted(backend):
-        return _sdpa(q, k, v, causal)
 
 
 _TORCH_BACKENDS: Mapping[str, str] = {
@@ -210,10 +205,10 @@ def _torch_backend(name: str) -> Backend:
     context = f"with torch.nn.attention.sdpa_kernel(SDPBackend.{backend}): "
     return Backend(
         name,
-        partial(_restricted_sdpa, backend),
+        _sdpa,
         _cudnn_version if name == "cudnn" else _torch_version,
         f"{context}{_SDPA_CALL}",
-        within=Within(partial(_restricted, backend), _sdpa),
+        around=partial(_restricted, backend),
     )
 
 

@@ -52,17 +52,6 @@ class Unsupported(Exception):
 
 
 @dataclass(frozen=True)
-class Within:
-    """A call that needs something set around it, which a program sets once for many calls.
-
-    `run` is the call inside of `around()`; what `around` takes is not timed.
-    """
-
-    around: Callable[[], AbstractContextManager[object]]
-    run: Callable[..., Any]
-
-
-@dataclass(frozen=True)
 class Variant:
     """One way to do a target's work.
 
@@ -70,7 +59,7 @@ class Variant:
     `compared` makes one of. `name` is the name of its NVTX range. `setting` is the code that
     selects it, `version` returns that of its library (raises Unsupported where that is not
     installed), `chooses` the variant that it dispatches to for the inputs, None without dispatch.
-    `within` is `run` with its per-call setup moved around many calls.
+    `around()` is what a program sets once for many calls: calls are made, and timed, inside of it.
     """
 
     name: str
@@ -78,16 +67,7 @@ class Variant:
     setting: str = ""
     version: Callable[[], str] | None = None
     chooses: Callable[[Inputs], str | None] | None = None
-    within: Within | None = None
-
-    @property
-    def call(self) -> Callable[[Inputs], Any]:
-        """What is checked, profiled and timed, inside of `around()`."""
-        return self.within.run if self.within else self.run
-
-    def around(self) -> AbstractContextManager[object]:
-        """What is to be set around calls."""
-        return self.within.around() if self.within else nullcontext()
+    around: Callable[[], AbstractContextManager[object]] = nullcontext
 
 
 @dataclass(frozen=True)
@@ -192,7 +172,7 @@ class Target:
         if device == "cpu":
             for variant in ready:
                 with variant.around():
-                    variant.call(inputs)
+                    variant.run(inputs)
         else:
             _profiled(ready, inputs)
         return [variant.name for variant in ready]
@@ -320,7 +300,7 @@ def attempt(variant: Variant, inputs: Inputs) -> Any:
         warnings.simplefilter("always")
         try:
             with variant.around():
-                result = variant.call(inputs)
+                result = variant.run(inputs)
         except EnvironmentProblem as error:
             raise Unsupported(_one_line(str(error))) from error
         except RuntimeError as error:
@@ -499,7 +479,7 @@ def _profiled(variants: Sequence[Variant], inputs: Inputs) -> None:
     torch.cuda.profiler.start()
     for variant in variants:
         with variant.around(), torch.cuda.nvtx.range(variant.name):
-            variant.call(inputs)
+            variant.run(inputs)
     torch.cuda.synchronize()
     torch.cuda.profiler.stop()
 

@@ -130,7 +130,7 @@ class Worker:
         (chosen,) = self._target.chosen([variant])
         targets.attempt(chosen, self._inputs)
         settings = Settings(Timer(timer), Cache(cache), warmup, group)
-        timed = TimedCall(partial(chosen.call, self._inputs), chosen.around)
+        timed = TimedCall(partial(chosen.run, self._inputs), chosen.around)
         return self._stopwatches.prepare(variant, timed, settings)
 
     def block(self, variant: str, samples: int, host: float) -> Recorded:

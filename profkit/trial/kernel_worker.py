@@ -17,7 +17,7 @@ from typing import Any
 
 from profkit.capture.cuda_source import Build, Source, built
 from profkit.capture.environment import lock
-from profkit.capture.target import Target, Variant, Within, attempt, load_target
+from profkit.capture.target import Target, Variant, attempt, load_target
 from profkit.core.errors import TargetFailed
 from profkit.timing.loaded import Loaded
 from profkit.timing.worker import Worker, device_of, main
@@ -115,7 +115,7 @@ def _switched(target: Target, name: str) -> Variant:
         with built(build), launched(values), of.around():
             yield
 
-    return replace(of, name=name, within=Within(around, of.call))
+    return replace(of, name=name, around=around)
 
 
 if __name__ == "__main__":

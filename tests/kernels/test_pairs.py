@@ -211,7 +211,7 @@ def test_a_pair_in_torch_is_right(name: str) -> None:
     exact = {key: x.double() if x.is_floating_point() else x for key, x in inputs.items()}
     reference = target.reference(exact)
     for variant in target.variants:
-        difference = variant.call(inputs).double() - reference
+        difference = variant.run(inputs).double() - reference
         assert difference.norm() <= BOUNDS[one.dtype] * reference.norm()
 
 

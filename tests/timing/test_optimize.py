@@ -120,7 +120,6 @@ def test_wrong_usage_is_one_line(
 
 HELD = """
 from contextlib import contextmanager
-from profkit import Within
 
 held = []
 
@@ -135,15 +134,11 @@ def inside(inputs):
     assert held
     return inputs["a"] + 1
 
-def both(inputs):
-    with around():
-        return inside(inputs)
-
 target = Target(
     name="toy", shapes={"n": 64}, dtype="float32",
     inputs=lambda device, seed: normal_inputs(device, seed, "float32", a=(64,)),
     reference=lambda inputs: inputs["a"] + 1,
-    variants=[Variant("now", waits(6e-4)), Variant("held", both, within=Within(around, inside))],
+    variants=[Variant("now", waits(6e-4)), Variant("held", inside, around=around)],
 )
 """
 
