@@ -29,7 +29,6 @@ from profkit.trial.trial_file import TrialFile
 from profkit.ui.text import literal, plural
 
 _REMEDY = "give a run, a baseline, or a JSON file of profkit time, profkit try or pytest-benchmark"
-_ADDED = 10  # series listed, chosen: those of a run
 _BATCH = 20_000  # runs written at once; chosen: 100 MB of points, and what an interruption loses
 _CHUNK = 500  # runs that a process imports at once; chosen: 0.3 s
 
@@ -155,18 +154,14 @@ class Addition:
     failures: list[ProfkitError] = field(default_factory=list)
 
     def words(self, store: Path) -> str:
-        """What was added to a store, in lines."""
+        """What was added to a store, in a line."""
         line = (
             f"Added {plural(sum(self.points.values()), 'point')} of {plural(self.runs, 'run')} in "
             f"{plural(len(self.points), 'series')} to {literal(str(store))}"
         )
         if self.present:
             line += f"; {self.present:,} {'was' if self.present == 1 else 'were'} there already"
-        rows = sorted((series.label, count) for series, count in self.points.items())
-        lines = [f"  {name}  {plural(count, 'point')}" for name, count in rows[:_ADDED]]
-        if len(rows) > _ADDED:
-            lines.append(f"  and {len(rows) - _ADDED:,} more")
-        return "\n".join([line, *lines, ""])
+        return f"{line}\n"
 
 
 def in_order(do: Callable[[_Chunk], _Outcome], chunks: Sequence[_Chunk]) -> list[_Outcome]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -11,7 +10,7 @@ from profkit.comparison.text import faster
 from profkit.history.changes import Change, Checked, Kind
 from profkit.history.check import CheckFile, size_words
 from profkit.history.record import Series, short_commit
-from profkit.history.steps import FEWEST, LEAST, MARGIN
+from profkit.history.steps import FEWEST, LEAST
 from profkit.ui import document as doc
 from profkit.ui.text import literal, number, percent, plural, shorten
 
@@ -26,9 +25,6 @@ _KINDS = {
 """Kinds of changes in words."""
 _MOVED = 0.1  # of the first run, chosen: three times what recorded series scatter at most
 _LONGEST = 40  # characters of a series' name, chosen: a row then fits 100 columns
-# Simulated: a step of 2% where runs scatter by 0.61% is detected within three runs with a power of
-# 90% (docs/reference/methods/history.md).
-_DETECTED = 3.3
 
 
 def check_document(check: CheckFile, top: int) -> doc.Document:
@@ -125,9 +121,8 @@ def _table(check: CheckFile, top: int) -> doc.Table:
     shown = check.series[: top or None]
     rows = [_row(checked, name) for checked, name in zip(shown, _names(check.series), strict=False)]
     left = len(check.series) - len(shown)
-    note = "Detects: the step that three runs show with a power of 90%; level of too few: the last."
-    note += f" {left:,} more: --top 0" if left else ""
-    columns = ("Series", "Runs", "Level", "Scatter", "Detects", "Last change")
+    note = f"{left:,} more: --top 0" if left else ""
+    columns = ("Series", "Runs", "Level", "Scatter", "Last change")
     return doc.Table("", columns, tuple(rows), note)
 
 
@@ -136,13 +131,11 @@ def _row(checked: Checked, name: Series) -> tuple[str, ...]:
     if checked.changes:
         last = checked.changes[-1]
         change = f"{size_words(last)}, {_KINDS[last.kind]}, {last.bad.time[:10]}"
-    known = not checked.reason and not math.isnan(checked.scatter)
     return (
         shorten(name.label, _LONGEST),
         f"{checked.runs:,}",
         number(checked.last if checked.reason else checked.level, "s"),
         percent(checked.scatter),
-        percent(max(MARGIN, _DETECTED * checked.scatter)) if known else "-",
         change,
     )
 

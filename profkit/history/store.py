@@ -34,9 +34,6 @@ if TYPE_CHECKING:
 DEFAULT = Path(".profkit/history")
 SCHEMA = 1
 """Of the rows; in the metadata of each part."""
-RECENT = 20
-"""Runs of a series that an overview shows; chosen: a line of a terminal."""
-
 _KEY = "profkit.history"
 _SERIES = tuple(field.name for field in fields(Series))
 _CONDITIONS = tuple(field.name for field in fields(Conditions))
@@ -57,13 +54,13 @@ _GROUP = 8_192  # rows read at once; measured: one series of a million rows take
 
 
 class Overview(Model, frozen=True):
-    """A series in short; `recent` are the medians of its last runs in seconds, oldest first."""
+    """A series in short; `median` is that of its last run in seconds."""
 
     series: Series
     runs: Count
     first: str
     last: str
-    recent: tuple[Number, ...]
+    median: Number
 
 
 class Store:
@@ -108,16 +105,15 @@ class Store:
         twice = "SELECT 1 FROM points GROUP BY run, item HAVING count(*) > 1 LIMIT 1"
         source = f"(SELECT * FROM points {_ONCE})" if self._query(twice) else "points"
         sql = (
-            f"SELECT {_NAMES}, count(*), min(time), max(time), "
-            f"arg_max(block_medians, time, {RECENT}) "
+            f"SELECT {_NAMES}, count(*), min(time), max(time), arg_max(block_medians, time) "
             f"FROM {source} GROUP BY {_NAMES} ORDER BY {_NAMES}"
         )
         return [
             Overview(
                 Series(*key), runs, _utc(first).isoformat(), _utc(last).isoformat(),
-                tuple(map(statistics.median, reversed(recent))),
+                statistics.median(medians),
             )
-            for *key, runs, first, last, recent in self._query(sql)
+            for *key, runs, first, last, medians in self._query(sql)
         ]  # fmt: skip
 
     def points(

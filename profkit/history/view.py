@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from profkit.core.typed_file import Model, Number, Output, row_of
@@ -11,13 +11,9 @@ from profkit.history.store import Overview, median_of
 from profkit.ui import document as doc
 from profkit.ui.text import literal, number, percent, plural, shorten
 
-_LEVELS = "▁▂▃▄▅▆▇█"
-_FLAT = 0.02  # share of the median, chosen: medians nearer to each other draw no steps
 _LONGEST = 30  # characters of a name, chosen: a row of the list then fits 100 columns
 _NONE = "-"
-_COLUMNS = ("Variant", "Shape", "GPU", "Branch", "Runs", "Last", "Median", "Recent")
-_FIELDS = (1, 2, 3)  # columns that name a series, other than its first
-_RUNS = 12  # of a trend, chosen: a row of the list then fits 100 columns
+_COLUMNS = ("Variant", "Shape", "GPU", "Branch", "Runs", "Last", "Median")
 
 
 class HistoryFile(Output, frozen=True, tag="profkit.history-list/1"):
@@ -64,23 +60,11 @@ def history_document(file: HistoryFile, top: int) -> doc.Document:
     shown = file.series[: top or None]
     left = len(file.series) - len(shown)
     note = f"{left:,} more: name them by words, or --top 0" if left else ""
-    rows = [_overview_row(row) for row in shown]
-    common = {
-        column: rows[0][column]
-        for column in _FIELDS
-        if len(rows) > 1 and len({row[column] for row in rows}) == 1
-    }
-    columns, *cells = (_without(row, common) for row in (_COLUMNS, *rows))
+    rows = tuple(map(_overview_row, shown))
     points = plural(sum(row.runs for row in file.series), "point")
     heading = f"{literal(file.store)}: {plural(len(file.series), 'series')}, {points}"
-    shared = ", ".join(text for text in common.values() if text != _NONE)
-    blocks: list[doc.Block] = [doc.Heading(heading, 1)]
-    blocks += [doc.Lines((f"All: {shared}",))] if shared else []
-    return doc.Document("History", (*blocks, doc.Table("Series", columns, tuple(cells), note)))
-
-
-def _without(texts: Iterable[str], left_out: Collection[int]) -> tuple[str, ...]:
-    return tuple(text for column, text in enumerate(texts) if column not in left_out)
+    table = doc.Table("Series", _COLUMNS, rows, note)
+    return doc.Document("History", (doc.Heading(heading, 1), table))
 
 
 def series_document(file: SeriesFile, top: int) -> doc.Document:
@@ -100,16 +84,6 @@ def series_document(file: SeriesFile, top: int) -> doc.Document:
     return doc.Document(file.series.label, (heading, doc.Lines(facts), table))
 
 
-def trend(values: Sequence[float]) -> str:
-    """Values in order as bars between the smallest and the largest; even where they are close."""
-    if not values:
-        return ""
-    low, high = min(values), max(values)
-    middle, width = (low + high) / 2, max(high - low, _FLAT * (low + high) / 2)
-    top = len(_LEVELS) - 1
-    return "".join(_LEVELS[round((value - middle) / width * top + top / 2)] for value in values)
-
-
 def _overview_row(row: Overview) -> tuple[str, ...]:
     series = row.series
     return (
@@ -119,8 +93,7 @@ def _overview_row(row: Overview) -> tuple[str, ...]:
         literal(series.branch) or _NONE,
         f"{row.runs:,}",
         row.last[:10],
-        number(row.recent[-1], "s"),
-        trend(row.recent[-_RUNS:]),
+        number(row.median, "s"),
     )
 
 

@@ -124,7 +124,7 @@ def test_rows_of_one_id_must_be_one_point(
 def test_a_median_that_is_not_that_of_its_blocks_is_not_shown(tmp_path: Path) -> None:
     _changed(tmp_path, _with("median", math.nan))
     (first, second) = Store(tmp_path).overviews()
-    assert all(math.isfinite(median) for median in (*first.recent, *second.recent))
+    assert math.isfinite(first.median + second.median)
 
 
 def test_a_schema_of_five_thousand_digits(

@@ -53,7 +53,7 @@ def test_an_overview_has_the_runs_and_the_last_medians(tmp_path: Path) -> None:
     assert (cudnn.series, cudnn.runs) == (CUDNN, 1)
     assert (flash.series, flash.runs) == (FLASH, 25)
     assert (flash.first, flash.last) == tuple(point(n).time.isoformat() for n in (0, 24))
-    assert flash.recent == tuple(median_of(point(number)) for number in range(5, 25))
+    assert flash.median == median_of(point(24))
 
 
 def test_a_run_that_two_writers_add_counts_once(tmp_path: Path) -> None:
@@ -63,7 +63,7 @@ def test_a_run_that_two_writers_add_counts_once(tmp_path: Path) -> None:
     assert len(parts_of(tmp_path)) == 2
     assert [each.time for each in store.points()[FLASH]] == [point(n).time for n in range(3)]
     flash = store.overviews()[1]
-    assert (flash.runs, len(flash.recent)) == (3, 3)
+    assert flash.runs == 3
 
 
 def test_the_same_addition_twice_is_one_part(tmp_path: Path) -> None:

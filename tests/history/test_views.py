@@ -18,7 +18,6 @@ from typer.testing import Result
 from profkit.core.errors import BadInput, UsageError
 from profkit.history.record import Series
 from profkit.history.store import Store
-from profkit.history.view import trend
 from tests.conftest import ROOT
 from tests.history.histories import CUDNN, FLASH, NIGHTLY, point
 
@@ -48,13 +47,6 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ]
     )
     return folder
-
-
-def test_the_list_names_what_all_series_share_once(store: Path, profkit_cli: Cli) -> None:
-    text = profkit_cli("history", "list", "sdpa_s512", "--store", store).stdout
-    assert text.splitlines()[1] == "All: b32-h8-s512-d64-fp16, NVIDIA H200, main"
-    assert re.search(r"^sdpa_s512:cudnn +30 +2026-10-27 +\d\d\.\d\d µs +[▁-█]{12}$", text, re.M)
-    assert max(map(len, text.splitlines())) <= 100
 
 
 def test_words_choose_series(store: Path, profkit_cli: Cli) -> None:
@@ -98,19 +90,6 @@ def test_names_are_shown_and_not_interpreted(
     assert "x1b[31m" in text.replace("\\", "")
     if format == "markdown":
         assert not re.search(r"(?<!\\)<b>", text)
-
-
-@pytest.mark.parametrize(
-    ("values", "bars"),
-    [
-        ([], ""),
-        ([1.0], "▅"),
-        ([1.0, 2.0, 3.0], "▁▅█"),
-        ([1.0, 1.0001, 1.0], "▄▅▄"),
-    ],
-)
-def test_a_trend_exaggerates_no_noise(values: list[float], bars: str) -> None:
-    assert trend(values) == bars
 
 
 @pytest.fixture(scope="module")
