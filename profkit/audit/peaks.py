@@ -11,7 +11,14 @@ from msgspec.structs import replace
 
 from profkit.audit.check import Check, Span, amount, quotients
 from profkit.audit.printed_numbers import Figure
-from profkit.audit.subject import PEAK_SLACK, SLACK, Subject, sheets_of
+from profkit.audit.subject import (
+    PEAK_SLACK,
+    SLACK,
+    Subject,
+    key_label,
+    peak_label,
+    sheets_of,
+)
 from profkit.audit.work import byte_spans, flop_spans
 from profkit.hardware.gpus import Datasheet, all_datasheets
 from profkit.hardware.precisions import PRECISIONS
@@ -115,7 +122,7 @@ def _datasheet_words(subject: Subject, kind: str, value: float) -> str:
     for sheet, key, count in product(subject.sheets, keys, subject.multiples):
         peak = sheet.peaks.get(key)
         if peak and peak.value * count == value:
-            what = "memory bandwidth" if key == "dram" else f"{subject.peak_label(key)} peak"
+            what = "memory bandwidth" if key == "dram" else f"{peak_label(key)} peak"
             doubt = "" if peak.verified else " (unverified)"
             name = sheet.name if count == 1 else f"{count} x {sheet.name}"
             return f"{name}'s {what} is {shown}{doubt}"
@@ -335,7 +342,7 @@ def _ratios_of_peaks(both: Subject) -> list[Span]:
         peaks = [sheet.peaks[key].value for sheet in both.sheets if key in sheet.peaks]
         if len(peaks) == 2:
             large, small = (Span.exactly(end(peaks), "FLOP/s") for end in (max, min))
-            words = f"dense {both.key_label(key)} peaks: {large} / {small} = {{}}"
+            words = f"dense {key_label(key)} peaks: {large} / {small} = {{}}"
             spans.append(replace(large.over(small, "x", words), used=("sides",)))
     return spans
 

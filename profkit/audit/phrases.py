@@ -87,11 +87,6 @@ class Reading:
             if start >= 0:
                 self.left = self.left[:start] + "·" * (end - start) + self.left[end:]
 
-    def take_all(self, pattern: re.Pattern[str]) -> None:
-        """Blank out the groups of whatever is left that a pattern matches."""
-        for match in pattern.finditer(self.left):
-            self.take(match, *groups_of(match))
-
     def put(self, name: str, value: Any) -> None:
         """Keep a value; two different ones of a name leave none."""
         before = self.claim.value(name)

@@ -146,12 +146,6 @@ class Subject(Struct, frozen=True):
                 )
         return {key: tuple(sorted(values)) for key, values in rates.items()}
 
-    def key_label(self, key: str) -> str:
-        """How people write a peak of the datasheets: `tensor FP16`."""
-        wanted = self.rate_peaks()
-        key = key if key in wanted else next(iter(wanted), key)
-        return key.replace("_", " ").upper().replace("TENSOR", "tensor")
-
     def rate_limit(self) -> float:
         """FLOP/s that can't be passed: peaks at the boost clock, or at the claimed one if that is
         lower, accumulating either way; 0 where unknown."""
@@ -174,7 +168,7 @@ class Subject(Struct, frozen=True):
         rates = [
             (
                 count * peak.value * self._headroom(sheet, key), count * peak.value,
-                self.peak_label(key) + " (FP16 accumulation)" * (table is sheet.f16_accumulate),
+                peak_label(key) + " (FP16 accumulation)" * (table is sheet.f16_accumulate),
             )
             for sheet in self.sheets
             for table in (sheet.peaks, sheet.f16_accumulate)
@@ -183,17 +177,21 @@ class Subject(Struct, frozen=True):
         ]  # fmt: skip
         return max(rates, default=(0.0, 0.0, ""))
 
-    @staticmethod
-    def peak_label(key: str) -> str:
-        """A compute peak of a datasheet: `dense tensor FP16`, `FP32`."""
-        label = key.replace("_", " ").upper().replace("TENSOR", "tensor")
-        return f"dense {label}" if key.startswith("tensor_") else label
-
     def _headroom(self, sheet: Datasheet, key: str) -> float:
         clock, own = self.claim["clock"], sheet.clock_of(key)
         if clock is None or key in sheet.limited:
             return sheet.highest_headroom(key)
         return max(clock.value, own if clock.value > sheet.boost else 0.0) / own
+
+
+def key_label(key: str) -> str:
+    """How people write a peak of the datasheets: `tensor FP16`."""
+    return key.replace("_", " ").upper().replace("TENSOR", "tensor")
+
+
+def peak_label(key: str) -> str:
+    """A compute peak of a datasheet: `dense tensor FP16`, `FP32`."""
+    return "dense " * key.startswith("tensor_") + key_label(key)
 
 
 def _cause(causes: Mapping[float, str], ratio: float) -> str:

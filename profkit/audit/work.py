@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from profkit.audit.check import Check, Span, amount, quotients
 from profkit.audit.claim import SHAPE, UNITS
-from profkit.audit.subject import PEAK_SLACK, SLACK, Subject
+from profkit.audit.subject import PEAK_SLACK, SLACK, Subject, key_label
 
 # What sentences round away besides their digits: 2.3 for 2.25 tokens.
 _PROSE_SLACK, _TOKEN_SLACK = 0.01, 0.03
@@ -193,7 +193,7 @@ def _ridges(subject: Subject) -> list[Span]:
         dram = Span.exactly(sheet.peaks["dram"].value, "B/s")
         for key in (key for key in keys if key in sheet.peaks):
             compute = Span.exactly(sheet.peaks[key].value, "FLOP/s")
-            words = f"{compute} / {dram} = {{}} ({subject.key_label(key)})"
+            words = f"{compute} / {dram} = {{}} ({key_label(key)})"
             spans.append(compute.over(dram, "FLOP/B", words))
     held = claim["held_peak"] or (claim["flop_peak"] if only_held else None)
     if held and (bandwidth := claim["byte_peak"]):
@@ -207,8 +207,8 @@ def _lower_ridge(subject: Subject, intensity: float) -> str:
         for key in ("fp32", *sheet.peaks):
             lower = sheet.peaks[key].value / sheet.peaks["dram"].value
             if key != "dram" and key not in subject.rate_peaks() and lower < intensity:
-                name = key.upper().replace("_", " ")
-                return f"with {name}'s peak the ridge point would be {amount(lower, 'FLOP/B')}"
+                ridge = amount(lower, "FLOP/B")
+                return f"with {key_label(key)}'s peak the ridge point would be {ridge}"
     return ""
 
 

@@ -47,16 +47,6 @@ _LONGEST_NAME = 64
 _LEAST_WAYS = 1.05
 _RATES = {"clock", "sms_with_work"}
 """Causes that are lower or higher, not fewer or more."""
-_MATCHED = {
-    Basis.shape: "same name, different launch configuration",
-    Basis.function: "same function, different template arguments or parameters",
-    Basis.renamed: "renamed: similar name and position",
-    Basis.order: "by launch order",
-    Basis.only: "only kernel on each side",
-    Basis.left: "last unmatched kernel on each side, equal work",
-    Basis.asked: "by the given names",
-}
-"""A match's basis in words, where its value in JSON is not."""
 # Shares that a finding names for one kind of access are here of all kinds.
 _BASES = {"shared_conflict_share": " (all kinds)"}
 _EXPLAINED = {
@@ -310,7 +300,7 @@ def equal_work(kernel: KernelDiff) -> str:
 
 def matched(kernel: KernelDiff) -> str:
     """How a kernel was matched, with launch configurations where they differ."""
-    basis = _MATCHED.get(kernel.match.basis, kernel.match.basis.value)
+    basis = kernel.match.basis.value
     shapes = [
         f"{extent(group.grid)} / {extent(group.block)}" for group in (kernel.before, kernel.after)
     ]

@@ -10,7 +10,6 @@ from profkit.experiment.log import Experiments, Log
 from profkit.experiment.outcome import Move, Outcome, UnmatchedKernel
 from profkit.experiment.prediction import Prediction, Roof, Stop, Untestable
 from profkit.experiment.switches import SwitchExperiment, UntriedCause
-from profkit.experiment.times import Scope
 from profkit.report.catalog import catalog
 from profkit.report.floors import WORTH
 from profkit.rules.measures import MOVED
@@ -24,12 +23,6 @@ _KERNEL = 80  # characters of a kernel's name, chosen: it fits a row at 100 colu
 _BESIDE = 3  # kernels that were added or removed, chosen: the weightiest
 _BY_TIME = "no quantity would show it, only the time"
 _SECTIONS = 3  # of ncu, chosen: they fit a row
-_OF = {
-    Scope.kernel: "",
-    Scope.call: " of the call,",
-    Scope.kernels: " together,",
-    Scope.report: " of the report,",
-}
 
 
 def experiments_document(experiments: Experiments, measure: str, run: str) -> Document:
@@ -188,7 +181,7 @@ def _outcome_rows(made: Outcome) -> Iterator[Row]:
         low, high = (made.speedup if end is None else end for end in (made.low, made.high))
         basis = "timed" if made.timed else "by ncu's durations"
         gain = times_as_fast(made.speedup, low, high)
-        yield Row("time", f"{made.change}, {gain}{_OF[made.scope]} {basis}")
+        yield Row("time", f"{made.change}, {gain} {basis}")
     yield from _listed("added", list(map(_beside, made.added)), "more kernel")
     yield from _listed("removed", list(map(_beside, made.removed)), "more kernel")
 

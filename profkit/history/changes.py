@@ -45,9 +45,9 @@ class Kind(StrEnum):
 
 
 NAMES = {
-    Kind.REAL: "change of the program",
-    Kind.METHOD: "change of the method",
-    Kind.HARDWARE: "change of hardware or driver",
+    Kind.REAL: "real",
+    Kind.METHOD: "method change",
+    Kind.HARDWARE: "hardware or driver",
     Kind.NOISE: "noise",
 }
 """The kinds of changes in words."""

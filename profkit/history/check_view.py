@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from profkit.comparison.text import faster
-from profkit.history.changes import Change, Checked, Kind
+from profkit.history.changes import NAMES, Change, Checked, Kind
 from profkit.history.check import CheckFile, size_words
 from profkit.history.record import Series, short_commit
 from profkit.history.steps import FEWEST, LEAST
@@ -16,13 +16,6 @@ from profkit.ui.text import literal, number, percent, plural, shorten
 
 MARKER = "<!-- profkit-history-check -->"
 """The first line of the Markdown, by which a bot finds its comment again."""
-_KINDS = {
-    Kind.REAL: "real",
-    Kind.METHOD: "method change",
-    Kind.HARDWARE: "hardware or driver",
-    Kind.NOISE: "noise",
-}
-"""Kinds of changes in words."""
 _MOVED = 0.1  # of the first run, chosen: three times what recorded series scatter at most
 _LONGEST = 40  # characters of a series' name, chosen: a row then fits 100 columns
 
@@ -38,7 +31,7 @@ def check_document(check: CheckFile, top: int) -> doc.Document:
         blocks.append(doc.Lines(tuple(failed)))
     blocks.append(doc.Lines((_news(check),)))
     for series, change in check.news[: top or None]:
-        title = f"{_KINDS[change.kind].upper()}  {series.label}"
+        title = f"{NAMES[change.kind].upper()}  {series.label}"
         lines = (f"{size_words(change)}: {_times(change)}", *_details(change))
         blocks += [doc.Heading(doc.in_style(title, _style(change)), 3), doc.Lines(lines, indent=2)]
     if top and (left := len(check.news) - top) > 0:
@@ -63,7 +56,7 @@ def _failed(check: CheckFile) -> Iterator[str]:
 def _news(check: CheckFile) -> str:
     """The count of new changes by kind, of the series that were checked."""
     kinds = [change.kind for _, change in check.news]
-    counts = [f"{kinds.count(kind)} {_KINDS[kind]}" for kind in Kind if kind in kinds]
+    counts = [f"{kinds.count(kind)} {NAMES[kind]}" for kind in Kind if kind in kinds]
     last = f"the last {check.recent} runs" if check.recent > 1 else "the last run"
     checked = sum(not each.reason for each in check.series)
     if not (checked or counts):
@@ -130,7 +123,7 @@ def _row(checked: Checked, name: Series) -> tuple[str, ...]:
     change = checked.reason or "none"
     if checked.changes:
         last = checked.changes[-1]
-        change = f"{size_words(last)}, {_KINDS[last.kind]}, {last.bad.time[:10]}"
+        change = f"{size_words(last)}, {NAMES[last.kind]}, {last.bad.time[:10]}"
     return (
         shorten(name.label, _LONGEST),
         f"{checked.runs:,}",

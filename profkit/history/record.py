@@ -19,16 +19,8 @@ _LISTED = 5  # series in an error, chosen: it stays readable
 _COMMIT = 9  # digits of a commit, as git shows
 _UUID = re.compile(r"(GPU|MIG)-[0-9a-f-]{36}")
 _UUID_SHOWN = 12  # characters, chosen: two GPUs of a hundred agree in them with probability 1e-6
-_NAMES = {
-    "gpu_uuid": "GPU",
-    "driver": "driver",
-    "cuda": "CUDA",
-    "clock_policy": "clock policy",
-    "timer": "timer",
-    "cache_policy": "cache policy",
-    "profkit": "profkit",
-}
-"""The conditions of a measurement in words."""
+_NAMES = {"gpu_uuid": "GPU", "cuda": "CUDA"}
+"""Conditions whose names are not words."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +64,7 @@ class Conditions:
     def words(self) -> str:
         """Those that are known."""
         known = {field.name: getattr(self, field.name) for field in fields(self)}
-        return ", ".join(f"{_NAMES[name]} {literal(text)}" for name, text in known.items() if text)
+        return ", ".join(f"{_named(name)} {literal(text)}" for name, text in known.items() if text)
 
     def differences(self, other: Conditions) -> dict[str, str]:
         """By field what another point's conditions differ in, in words."""
@@ -81,7 +73,7 @@ class Conditions:
             for field in fields(self)
         }
         return {
-            name: f"{_NAMES[name]} {_short(before)} → {_short(after)}"
+            name: f"{_named(name)} {_short(before)} → {_short(after)}"
             for name, (before, after) in values.items()
             if before != after
         }
@@ -112,6 +104,10 @@ class Point:
             raise BadInput(f"{self.source}: {self.series.label}: times outside {low} to {high} s")
         if not YEARS[0] <= self.time.year <= YEARS[1]:
             raise BadInput(f"{self.source}: its time is not from {YEARS[0]} to {YEARS[1]}")
+
+
+def _named(condition: str) -> str:
+    return _NAMES.get(condition, condition.replace("_", " "))
 
 
 def _short(condition: str) -> str:

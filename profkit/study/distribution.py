@@ -66,7 +66,6 @@ def distribute(
     make: MakeWorker = MakeCellWorker(for_all)
     study = _Study(setup, rounds, tell)
     study.account.save()
-    (folder / files.AGAIN).mkdir(exist_ok=True)
     cancel_jobs(folder / JOBS, place.cluster)
     for outcome in collected(folder / JOBS):  # of jobs that outlived an earlier driver
         study.accept_left(outcome)
@@ -85,8 +84,6 @@ def distribute(
         study.account.save()
         study.save_progress(end)
         (folder / CANCEL).unlink(missing_ok=True)
-        with suppress(OSError):
-            (folder / files.AGAIN).rmdir()
 
 
 class Canceled(KeyboardInterrupt):
@@ -106,13 +103,12 @@ class CellTask(Struct, frozen=True):
 
 
 class CellResult(Model, frozen=True, kw_only=True):
-    """The texts of cells by id, of those measured again by id and round, and the GPU.
+    """The texts of cells by their places in the folder, and the GPU.
 
     `crashed` is why there are none, `process` which process of the worker measured them.
     """
 
     cells: dict[str, str]
-    again: dict[str, str]
     measured_on: MeasuredOn | None
     gpu: Device | None
     crashed: str
@@ -159,10 +155,8 @@ class _Study:
             return Reply(excluded=other)
         self.account.processes.add((outcome.worker, result.process))
         self._note_gpu(result)
-        for name, text in result.again.items():
-            files.write_whole(self._plan.out / files.AGAIN / f"{name}.json", text)
-        for name, text in result.cells.items():
-            files.write_whole(files.cell_file(self._plan.out, name), text)
+        for place, text in result.cells.items():
+            files.write_whole(self._plan.out / place, text)
         return Reply()
 
     def accept_left(self, outcome: Outcome) -> None:
@@ -173,12 +167,12 @@ class _Study:
         cells = json.decode(outcome.result, type=CellResult).cells
         backends = [self._setup.declared.about(name) for name in round_.names]
         keys = {
-            f"{outcome.task}.{backend.name}": measurement.cell_key(
+            f"{files.CELLS}/{outcome.task}.{backend.name}.json": measurement.cell_key(
                 self._setup, round_.shape, backend
             )
             for backend in backends
         }
-        measured = {name: json.decode(text, type=_Key).key for name, text in cells.items()}
+        measured = {place: json.decode(text, type=_Key).key for place, text in cells.items()}
         if measured == keys and self.accept(outcome.task, outcome) == Reply():
             self.settled.add(outcome.task)
 
@@ -289,10 +283,8 @@ class CellWorker:
             self._prepare(task.content.gpu)
             result, cells = self._measure(task.content, last=task.attempt > 1)
         for cell, again in cells:
-            if not again:
-                result.cells[cell.id] = files.cell_json(cell)
-            elif cell.latency:
-                result.again[f"{cell.id}.{cell.round}"] = files.cell_json(cell)
+            if cell.latency or not again:
+                result.cells[files.cell_place(cell, again=again)] = files.cell_json(cell)
         return json.encode(result)
 
     def _prepare(self, like: Device | None) -> None:
@@ -343,7 +335,6 @@ class CellWorker:
             crashed, cells = str(error), []
         result = CellResult(
             cells={},
-            again={},
             measured_on=account.file.measured_on,
             gpu=account.file.gpu,
             crashed=crashed,

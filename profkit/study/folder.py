@@ -70,6 +70,7 @@ def write_whole(path: Path, content: str | bytes) -> None:
     Raises EnvironmentProblem, with nothing left behind, without disk space or permission.
     """
     try:
+        path.parent.mkdir(exist_ok=True)
         write_atomic(path, content)
     except OSError as error:
         raise _unwritable(path, error) from None
@@ -88,11 +89,6 @@ def read_plan(folder: Path) -> PlanFile | None:
         return None
 
 
-def cell_file(folder: Path, cell_id: str) -> Path:
-    """The file of a cell."""
-    return folder / CELLS / f"{cell_id}.json"
-
-
 def cell_json(cell: Cell) -> str:
     """A cell with its samples and their statistics."""
     from profkit.timing.statistics import summarize
@@ -101,17 +97,16 @@ def cell_json(cell: Cell) -> str:
     return encode(structs.replace(cell, profkit=__version__, statistics=statistics), indent=0)
 
 
+def cell_place(cell: Cell, *, again: bool) -> str:
+    """Where a cell is in the folder; one that was measured again, the reference of others, in a
+    folder of its own."""
+    return f"{AGAIN}/{cell.id}.{cell.round}.json" if again else f"{CELLS}/{cell.id}.json"
+
+
 def write_cell(folder: Path, cell: Cell, again: bool = False) -> None:
-    """Save a cell; one that was measured again, the reference of others, in a folder of its own,
-    if it has a time."""
-    if not again:
-        write_whole(cell_file(folder, cell.id), cell_json(cell))
-    elif cell.latency:
-        try:
-            (folder / AGAIN).mkdir(exist_ok=True)
-        except OSError as error:
-            raise _unwritable(folder / AGAIN, error) from None
-        write_whole(folder / AGAIN / f"{cell.id}.{cell.round}.json", cell_json(cell))
+    """Save a cell; one that was measured again if it has a time."""
+    if cell.latency or not again:
+        write_whole(folder / cell_place(cell, again=again), cell_json(cell))
 
 
 def read_again(folder: Path) -> tuple[Cell, ...]:

@@ -28,7 +28,7 @@ from profkit.core.fingerprint import Device, Fingerprint
 from profkit.core.timestamp import timestamp
 from profkit.core.typed_file import known, part
 from profkit.execution.placement import Placement
-from profkit.study.folder import cell_file, read_cells
+from profkit.study.folder import cell_place, read_cells
 from profkit.study.matrix import Matrix, MatrixShape
 from profkit.study.plan_format import Backend, MeasuredOn, PlanFile, Run
 from profkit.timing.budget import level, samples_a_block
@@ -216,7 +216,7 @@ def missing_rounds(setup: Setup) -> list[Round]:
     saved = read_cells(plan.out)
     for cell in saved:
         if cell.shape not in shapes:
-            file = cell_file(plan.out, cell.id)
+            file = plan.out / cell_place(cell, again=False)
             raise BadInput(
                 f"{file}: of the shape {cell.shape}, which the matrix lacks",
                 "remove it, and resume",

@@ -42,19 +42,24 @@ class Program(Model, frozen=True, kw_only=True):
     sha256: str | None = None
 
 
-class Asked(Model, frozen=True, kw_only=True):
-    """Options that must not change between runs; `warmup` in seconds."""
+class Method(Model, frozen=True, kw_only=True):
+    """How cells are measured; `warmup` in seconds."""
 
-    target: str | None = None
-    matrix: Matrix
     samples: Count | None = None
     blocks: Count | None = None
     seed: int | None = None
     timer: str
     cache: str
     warmup: Amount | None = None
-    device: str | None = None
     backends: tuple[str, ...]
+    device: str | None = None
+
+
+class Asked(Method, frozen=True, kw_only=True):
+    """Options that must not change between runs."""
+
+    target: str | None = None
+    matrix: Matrix
 
 
 class MeasuredOn(Facts, frozen=True, kw_only=True):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from decimal import ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 from pathlib import PurePath
@@ -361,14 +362,7 @@ def report_command(report: Report) -> str:
 
 def command(words: Iterable[str]) -> str:
     """A command as typed, absolute paths shortened to their last names."""
-    return " ".join(
-        _quoted(PurePath(word).name if word.startswith("/") else word) for word in words
-    )
-
-
-def _quoted(word: str) -> str:
-    plain = all(letter.isalnum() or letter in "-_./=,:+@%" for letter in word)
-    return word if plain and word else "'" + word.replace("'", "'\\''") + "'"
+    return shlex.join(PurePath(word).name if word.startswith("/") else word for word in words)
 
 
 def listed(names: Sequence[str], most: int = 6) -> str:

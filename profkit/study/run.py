@@ -22,7 +22,7 @@ from profkit.core.errors import BadInput, ProfkitError, UsageError
 from profkit.core.extras import lacking
 from profkit.core.lock import gpu_lock
 from profkit.core.timestamp import timestamp
-from profkit.core.typed_file import encode, known, part, plain
+from profkit.core.typed_file import encode, known, part, plain, row_of
 from profkit.core.version import __version__
 from profkit.recording import recording
 from profkit.study import folder as files
@@ -218,7 +218,6 @@ def _profile_cells(
     done = {profile.id for profile in profiles}
     todo = [row for row in rows if row.id not in done]
     with files.held(plan.out):
-        (plan.out / files.PROFILES).mkdir(exist_ok=True)
         for number, row in enumerate(todo, 1):
             stage = f"profile {number} of {len(todo)}  {row.id}"
             try:
@@ -298,8 +297,9 @@ def derived_summary(folder: Path) -> BaselineFile:
         name=" ".join(name_parts(plan.target, asked.matrix)),
         created=timestamp(),
         matrix=asked.matrix,
-        options=Options(
-            **part(asked, "samples", "blocks", "seed", "timer", "cache", "warmup", "backends"),
+        options=row_of(
+            Options,
+            asked,
             device=known(plan.measured_on.device) if plan.measured_on else asked.device,
             budget=plan.budget,
         ),

@@ -12,7 +12,7 @@ from msgspec import field
 from profkit.core.fingerprint import Device, Fingerprint
 from profkit.core.typed_file import Amount, Count, File, Model
 from profkit.study.matrix import Matrix
-from profkit.study.plan_format import IMPORTED, Backend, Origin, ProfiledCell, Program, Run
+from profkit.study.plan_format import IMPORTED, Backend, Method, Origin, ProfiledCell, Program, Run
 from profkit.timing.cell import CellStatus, Value
 from profkit.timing.results import Verdict
 
@@ -199,18 +199,9 @@ class Best(Model, frozen=True):
     tied: tuple[str, ...] = ()
 
 
-class Options(Model, frozen=True, kw_only=True):
-    """The requested options; `warmup` and `budget` in seconds. `device` is the one measured, or to
-    be."""
+class Options(Method, frozen=True, kw_only=True):
+    """The requested options; `budget` in seconds. `device` is the one measured, or to be."""
 
-    samples: Count | None = None
-    blocks: Count | None = None
-    seed: int | None = None
-    timer: str
-    cache: str
-    warmup: Amount | None = None
-    backends: tuple[str, ...]
-    device: str | None = None
     budget: Amount | None = None
 
 

@@ -269,15 +269,14 @@ def test_results_of_jobs_that_outlived_their_driver_are_taken(two_gpus: Path) ->
         texts = {}
         for name in (f"{shape}.a", f"{shape}.b"):
             file = plan.out / "cells" / f"{name}.json"
-            texts[name] = file.read_text("utf-8")
+            texts[f"cells/{name}.json"] = file.read_text("utf-8")
             file.unlink()
         if shape == "n5":  # of another target
             texts = {
-                name: text.replace(cells[name]["key"], "0" * 64) for name, text in texts.items()
+                place: text.replace(json.loads(text)["key"], "0" * 64)
+                for place, text in texts.items()
             }
-        result = CellResult(
-            cells=texts, again={}, measured_on=None, gpu=None, crashed="", process=1
-        )
+        result = CellResult(cells=texts, measured_on=None, gpu=None, crashed="", process=1)
         outcome = Outcome(shape, Fate.done, "job 1", msgspec.json.encode(result))
         (results / f"{shape}.1").write_bytes(pickle.dumps(outcome))
     assert run(structs.replace(plan, resume=True)).counts == {"measured": 12}

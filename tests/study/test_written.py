@@ -16,7 +16,7 @@ from jinja2 import nodes
 from profkit.core.errors import BadInput
 from profkit.core.text_files import shipped_text
 from profkit.core.typed_file import convert
-from profkit.study.folder import cell_file, cell_json, write_plan
+from profkit.study.folder import cell_json, cell_place, write_plan
 from profkit.study.plan_format import PlanFile
 from profkit.study.report import Report, gather
 from profkit.study.report_document import report_document, report_environment
@@ -39,7 +39,7 @@ def folder(into: Path, cells: Sequence[Cell], asked: Sequence[str] = ()) -> Path
     """A baseline's folder with these cells."""
     (into / "cells").mkdir(parents=True)
     for one in cells:
-        cell_file(into, one.id).write_text(cell_json(one), encoding="utf-8")
+        (into / cell_place(one, again=False)).write_text(cell_json(one), encoding="utf-8")
     shapes = {one.shape: dict(one.arguments) for one in cells}
     backends = list(dict.fromkeys(one.backend for one in cells))
     write_plan(into, convert({
