@@ -10,8 +10,10 @@ import shlex
 import tempfile
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -155,10 +157,12 @@ class _Application(Profiling):
                 self._keep("unprofiled")
                 self._unprofiled = self._measured(events)
             program = _Program(kernels, steps, self._recording_time)
-            report, failure = self._profiled(program, picks)
+            with ThreadPoolExecutor(1) as beside:
+                early = beside.submit(self._of_timeline, events, nodes)
+                report, failure = self._profiled(program, picks)
             self._write_picks()
             with self.stage("answer"):
-                program_run = application(plan.name, events, nodes or events, self._file, report)
+                program_run = structs.replace(early.result(), picks=self._entries, report=report)
                 result = answer(program_run)
             with self.stage("write"):
                 self.write(ANSWER, encode(result, dense=False))
@@ -178,6 +182,15 @@ class _Application(Profiling):
             answer=result,
             failure=failure,
         )
+
+    def _of_timeline(self, events: Events, nodes: Events | None) -> ApplicationRun:
+        """The application before ncu's report is there: this process waits for ncu meanwhile, and
+        loads what it is going to draw with."""
+        with suppress(ImportError):
+            import_module("matplotlib.backends.backend_agg")
+        run = application(self.plan.name, events, nodes or events, self._file, None)
+        run.application.groups  # noqa: B018
+        return run
 
     # A run that is not finished yet
 
