@@ -45,7 +45,7 @@ from profkit.core.typed_file import encode, known
 from profkit.execution.placement import Placement
 from profkit.timing.latency_format import LatencyFile
 from profkit.timing.measurement import (
-    COMPARED_BLOCKS,
+    BLOCKS,
     Subject,
     TimingPlan,
     latency_report,
@@ -190,7 +190,7 @@ def _latencies(
     if brief:
         plan = replace(plan, samples=_FEWER, settings=Settings(warmup=_SHORTER_WARMUP))
     else:
-        plan = paired(replace(plan, blocks=COMPARED_BLOCKS))
+        plan = paired(replace(plan, blocks=BLOCKS))
     timing = measure(plan, lambda _stage, _what: None, [turn])
     if labels == (BASELINE,):
         others = [one.label for one in timing.latencies if one.label != BASELINE]

@@ -18,7 +18,7 @@ from typing import Any
 from profkit.execution.placement import Placement
 from profkit.study.matrix import matrix_of
 from profkit.study.measurement import BaselinePlan
-from profkit.timing.measurement import COMPARED_BLOCKS, Subject, TimingPlan
+from profkit.timing.measurement import BLOCKS, Subject, TimingPlan
 from profkit.timing.stopwatch import Settings
 from tests.conftest import ROOT
 
@@ -41,7 +41,7 @@ def plan_of(
             (Subject(target),),
             settings=Settings(warmup=0.2),
             samples=80,
-            blocks=COMPARED_BLOCKS,
+            blocks=BLOCKS,
             program=PROGRAM,
         ),
         matrix=matrix_of("made", "", [{"n": n + 1} for n in range(shapes)]),

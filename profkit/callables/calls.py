@@ -14,6 +14,7 @@ hides in a program's own calls. The plain function is `softmax.__wrapped__`.
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -225,7 +226,7 @@ def _timed(
         samples=options.samples,
         blocks=options.blocks if labels else min(options.samples, options.blocks),
         margin=options.thresholds.margin,
-        seconds=options.seconds,
+        seconds=math.inf if options.seconds is None else options.seconds,
         device=environment.device,
         gpu=_nvml_index(environment),
         check=bool(checks),

@@ -207,7 +207,7 @@ def run(
     """
     from profkit.study.measurement import TIMEOUT, BaselinePlan
     from profkit.study.run import run_baseline
-    from profkit.timing.measurement import COMPARED_BLOCKS, Subject, TimingPlan
+    from profkit.timing.measurement import BLOCKS, Subject, TimingPlan
 
     script = Path(target)
     if script.suffix != ".py" or not script.is_file():
@@ -216,7 +216,7 @@ def run(
         subjects=(Subject(script),),
         settings=method.settings(options.warmup_ms),
         samples=options.samples,
-        blocks=COMPARED_BLOCKS,
+        blocks=BLOCKS,
         seed=options.seed,
         device=where.device,
         gpu=where.gpu,

@@ -47,7 +47,7 @@ def calibrate(
     plan = measurement.TimingPlan(
         subjects=(subject,),
         settings=method.settings(),
-        blocks=measurement.COMPARED_BLOCKS,
+        blocks=measurement.BLOCKS,
         device=where.device,
         gpu=where.gpu,
     )

@@ -46,7 +46,7 @@ def compare(
       profkit compare before.json after.json
       profkit compare before.json after.json --variant flash --floor 0.5%
     """
-    from profkit.timing.compare_view import compare_document, compare_result
+    from profkit.timing.compare_view import CompareFile, compare_document
     from profkit.timing.floor import floor_between_runs
     from profkit.timing.latency import analyze_latency, compare_saved
     from profkit.timing.latency_file import read_latencies
@@ -78,7 +78,8 @@ def compare(
             tuple(label for label in before if label not in matched_before),
             tuple(label for label in after if label not in matched_after),
         )
-    file = compare_result(pairs, (a.name, b.name), only)
+    results = tuple(pair.result for pair in pairs)
+    file = CompareFile(files=(a.name, b.name), pairs=results, only=only)
     output.show(file, lambda: compare_document(pairs, file))
     if any(pair.open for pair in pairs):
         raise typer.Exit(_INCONCLUSIVE)

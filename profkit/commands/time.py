@@ -243,13 +243,13 @@ def _gates(fail_on: str | None) -> tuple[str, ...] | None:
 
 def _in_blocks(plan: TimingPlan, blocks: int | None, *, compared: bool) -> TimingPlan:
     """The plan with its blocks, as many samples in each as a comparison needs."""
-    from profkit.timing.measurement import BLOCKS, COMPARED_BLOCKS, paired
+    from profkit.timing.measurement import BLOCKS, paired
 
     if not compared:
         return replace(plan, blocks=min(plan.samples, blocks or BLOCKS))
     if blocks is not None and blocks < _FEWEST_BLOCKS:
         raise UsageError("a comparison needs at least two blocks", "raise --blocks")
-    return paired(replace(plan, blocks=blocks or COMPARED_BLOCKS))
+    return paired(replace(plan, blocks=blocks or BLOCKS))
 
 
 def _subjects(chosen: Subjects, scripts: Sequence[str], stack: ExitStack) -> Timed:

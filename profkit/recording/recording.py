@@ -167,9 +167,9 @@ def timing_of(plan: Plan, variants: Sequence[str]) -> measurement.TimingPlan:
     return measurement.TimingPlan(
         subjects=(measurement.Subject(script, tuple(variants), keep_variables=kept),),
         arguments=plan.program[1:],
-        samples=plan.samples or measurement.COMPARED_BLOCKS * DEFAULT.samples,
-        blocks=measurement.COMPARED_BLOCKS,
-        seconds=None if plan.samples else _SAMPLING,
+        samples=plan.samples or measurement.BLOCKS * DEFAULT.samples,
+        blocks=measurement.BLOCKS,
+        seconds=math.inf if plan.samples else _SAMPLING,
         gpu=plan.gpu,
         check=False,
     )

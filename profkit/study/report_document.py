@@ -24,7 +24,7 @@ from profkit.study.report import Report, Step
 from profkit.timing import latency_view, statistics, verdict
 from profkit.timing.latency import FEWEST_BLOCKS, FEWEST_IN_A_BLOCK
 from profkit.timing.latency_format import TRIMMED
-from profkit.timing.measurement import COMPARED_BLOCKS
+from profkit.timing.measurement import BLOCKS
 from profkit.ui import document, text
 from profkit.ui.document import Block, Bullets, Document, Heading, Paragraph, Table, marked
 
@@ -84,7 +84,7 @@ def report_environment(values: list[Any]) -> Environment:
     functions = {name: value for name, value in names.items() if callable(value)}
     environment.globals |= names | {
         "BACKWARD_FLOP": BACKWARD_FLOP,
-        "BLOCKS": COMPARED_BLOCKS,
+        "BLOCKS": BLOCKS,
         "CAUSES": _CAUSES,
         "DEPENDENT_ALPHA": verdict.DEPENDENT_ALPHA,
         "FEWEST_BLOCKS": FEWEST_BLOCKS,

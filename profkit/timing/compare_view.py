@@ -27,21 +27,10 @@ _NOT_INTERLEAVED = "not interleaved: "
 class CompareFile(File, frozen=True, kw_only=True, tag="profkit.compare/1"):
     """Verdicts on saved latencies; `only` has the labels that are in one of the two files alone."""
 
-    profkit: str
+    profkit: str = __version__
     files: tuple[str, str]
     pairs: tuple[SavedVerdict, ...]
     only: tuple[tuple[str, ...], tuple[str, ...]]
-
-
-def compare_result(
-    pairs: Sequence[SavedPair],
-    names: tuple[str, str],
-    only: tuple[tuple[str, ...], tuple[str, ...]],
-) -> CompareFile:
-    """The pairs as their file; `names` are those of the two files."""
-    return CompareFile(
-        profkit=__version__, files=names, pairs=tuple(pair.result for pair in pairs), only=only
-    )
 
 
 def compare_document(pairs: Sequence[SavedPair], file: CompareFile) -> doc.Document:

@@ -49,7 +49,7 @@ _LARGEST_GROUP = 1000  # chosen: bounds the calls of a sample
 _FEWEST_IN_A_BLOCK = DEFAULT.samples
 # Chosen: with 8 blocks Student's t is 1.2 times the normal quantile; measured error rates of
 # verdicts with 8 x 30: docs/reference/methods/statistics.md, "Measured".
-BLOCKS, COMPARED_BLOCKS = 8, 8
+BLOCKS = 8
 _SPACER = 0.25  # s, chosen: eight of them add 2 s at most
 
 TARGET_WORD = re.compile(r"(?P<path>.*\.py)(?::(?P<names>[^/]*))?")
@@ -84,8 +84,8 @@ class TimingPlan:
 
     `samples` is for each variant; they are taken in `blocks` blocks, and those of all variants
     are interleaved. `margin` (a share) is the smallest difference of interest: calls are grouped
-    where the timer's tick is coarse against it. `seconds`, if any, limits the time of a variant's
-    samples: slower ones get fewer per block, three at least. `program` is the module of the
+    where the timer's tick is coarse against it. `seconds` limits the time of a variant's samples:
+    slower ones get fewer per block, three at least. `program` is the module of the
     processes.
     """
 
@@ -95,7 +95,7 @@ class TimingPlan:
     samples: int = 100
     blocks: int = BLOCKS
     margin: float = 0.01
-    seconds: float | None = None
+    seconds: float = math.inf
     seed: int = 42
     device: str | None = None
     gpu: int | None = None
@@ -276,8 +276,6 @@ class Session:
 
     def samples_in_a_block(self, plan: TimingPlan) -> int:
         """As many as planned, or as the plan's seconds allow."""
-        if plan.seconds is None:
-            return plan.samples_in_a_block
         cost = plan.samples * self.sample_seconds
         return samples_a_block(plan.samples, plan.blocks, cost, plan.seconds)
 
