@@ -943,6 +943,6 @@ def test_a_profile_times_as_a_verdict_asks_for_within_bounds() -> None:
     plan = timing_of(Plan(("targets/sdpa.py",)), ("flash", "cudnn"))
     assert plan.blocks >= DEFAULT.blocks + 2
     assert plan.samples_in_a_block >= DEFAULT.samples
-    assert plan.seconds is not None
+    assert plan.seconds < math.inf
     asked = timing_of(Plan(("targets/sdpa.py",), samples=1000), ("flash",))
     assert (asked.samples, asked.seconds) == (1000, math.inf)
