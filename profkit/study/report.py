@@ -2,29 +2,30 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+from msgspec.structs import replace
 
 from profkit.analysis.run_files import LATENCY, SUFFIXES, one_report
 from profkit.audit.audit import Outcome
 from profkit.capture.backends import SHIPPED
 from profkit.comparison.comparison import Diff
 from profkit.core.errors import BadInput, ProfkitError
-from profkit.core.text_files import MissingFile, read_json
-from profkit.core.typed_file import part, plain, read_file
+from profkit.core.text_files import MissingFile
+from profkit.core.typed_file import part, read_file
 from profkit.rules.checklist import Checklist
 from profkit.rules.finding import Finding
-from profkit.study.folder import SUMMARY, read_again, read_cells
+from profkit.study.folder import SUMMARY, read_cells
 from profkit.study.plan_format import ProfiledCell
 from profkit.study.published import PublishedPair, published_pairs, wrong_claims
-from profkit.study.summary import THRESHOLDS, derive, top_rows
+from profkit.study.summary import THRESHOLDS, top_rows
 from profkit.study.summary_format import GAPS, BaselineFile, Row
-from profkit.timing.cell import MISSING, Cell, CellStatus, Source
+from profkit.timing.cell import Source
 from profkit.timing.latency import analyze_latency, compare_with
 from profkit.timing.latency_file import read_latencies
 from profkit.timing.latency_format import Pair
@@ -35,8 +36,6 @@ if TYPE_CHECKING:
     from profkit.analysis.report import Report as LoadedReport
 
 _REMEDY = "derive it again: profkit baseline run ... --resume, or import it again"
-_SAME_DIGITS = 1e-9  # chosen: above rounding between platforms, below any printed digit
-_WORDS = {"flags", "notes", "datasheet_note"}
 _FAULTS: Mapping[str, Callable[[Row], Any]] = {
     "claimed": lambda row: row.claim == "holds",
     "within": lambda row: row.claim in {"within run", "widened"},
@@ -170,10 +169,9 @@ def gather(folder: Path, *, price: float | None = None, ladder: Path | None = No
     """The content of the report of the baseline in `folder`, derived from its cells.
 
     `price` is of a GPU hour; `ladder` is a recording of interleaved variants. Raises
-    BadInput for a folder without a whole baseline or any cell, and where its summary is not of its
-    cells.
+    BadInput for a folder without a baseline or any cell with latencies.
     """
-    summary, cells = _whole(folder)
+    summary, cells = _summary(folder), read_cells(folder)
     if not any(cell.latency for cell in cells):
         packed = next(iter(sorted(folder.glob("cells.tar*"))), None)
         raise BadInput(
@@ -198,6 +196,21 @@ def gather(folder: Path, *, price: float | None = None, ladder: Path | None = No
     )
 
 
+def _summary(folder: Path) -> BaselineFile:
+    """The summary of the cells, with the time and the version of the saved one, if any."""
+    from profkit.study.run import derived_summary
+
+    try:
+        saved = read_file(folder / SUMMARY, BaselineFile, _REMEDY)
+    except MissingFile:
+        return derived_summary(folder)
+    # The cells don't know the A/A floor that the verdicts were held against. Every margin is at
+    # least the floor, so that it is the least of them, where it counted at all.
+    margins = [pair.margin for pair in saved.comparisons if pair.margin is not None]
+    derived = derived_summary(folder, min(margins, default=None))
+    return replace(derived, **part(saved, "created", "profkit"))
+
+
 def faults(rows: Sequence[Row]) -> dict[str, list[Row]]:
     """The timed cells of a baseline by properties and faults of their samples."""
     timed = [row for row in rows if row.is_timed]
@@ -215,77 +228,6 @@ def goal(row: Row) -> Goal:
     median = row.seconds / CLAIMABLE_SPEEDUP
     low = None if row.claim == GAPS else row.low
     return Goal(row, median if low is None else min(median, low), low)
-
-
-def _whole(folder: Path) -> tuple[BaselineFile, list[Cell]]:
-    """The summary, saved or derived, and its cells.
-
-    Raises BadInput where a saved one differs from the cells.
-    """
-    path = folder / SUMMARY
-    try:
-        summary = read_file(path, BaselineFile, _REMEDY)
-    except MissingFile:
-        from profkit.study.run import derived_summary
-
-        summary = derived_summary(folder)
-        return summary, _cells(folder, summary)
-    cells = _cells(folder, summary)
-    # The cells don't know the A/A floor that the verdicts were held against. Every margin is at
-    # least the floor, so that it is the least of them, where it counted at all.
-    margins = [pair.margin for pair in summary.comparisons if pair.margin is not None]
-    floor = min(margins, default=None)
-    right = derive(summary, cells, again=read_again(folder), floor=floor)
-    for place, saved, value in _differences(read_json(path, _REMEDY), plain(right), ""):
-        raise BadInput(f"{path}: {place} is {saved}, the saved samples give {value}", _REMEDY)
-    return right, cells
-
-
-def _cells(folder: Path, summary: BaselineFile) -> list[Cell]:
-    """The saved cells, and those that no backend is there for, in the order of the summary."""
-    cells = {cell.id: cell for cell in read_cells(folder)}
-    for row in summary.cells:
-        cell = cells.get(row.id)
-        if row.status is CellStatus.unavailable and (cell is None or cell.status in MISSING):
-            names = ("shape", "at", "arguments", "backend", "reason", "version")
-            cells[row.id] = Cell(status=CellStatus.unavailable, **part(row, *names))
-    ids = [row.id for row in summary.cells]
-    if apart := set(ids) ^ cells.keys():
-        raise BadInput(f"{folder / SUMMARY}: does not match the saved cells: {min(apart)}", _REMEDY)
-    if len(ids) > len(cells):
-        raise BadInput(f"{folder / SUMMARY}: contains a cell twice", _REMEDY)
-    return [cells[name] for name in ids]
-
-
-def _differences(saved: Any, derived: Any, place: str) -> Iterator[tuple[str, str, str]]:
-    """The places of what differs, with both as words; what was not saved yet is none.
-
-    The words of flags and notes are left alone: they belong to the version that wrote them.
-    """
-    if isinstance(saved, dict) and isinstance(derived, dict):
-        for name in [name for name in saved if name not in _WORDS]:
-            path = f"{place}.{name}" if place else name
-            yield from _differences(saved[name], derived.get(name), path)
-    elif (
-        isinstance(saved, list) and isinstance(derived, list | tuple) and len(saved) == len(derived)
-    ):
-        for index, (value, other) in enumerate(zip(saved, derived, strict=True)):
-            name = value.get("id", index) if isinstance(value, dict) else index
-            yield from _differences(value, other, f"{place}[{name}]")
-    elif not _same(saved, derived):
-        yield place, _brief(saved), _brief(derived)
-
-
-def _same(saved: Any, derived: Any) -> bool:
-    if {type(saved), type(derived)} <= {int, float}:
-        return math.isclose(saved, derived, rel_tol=_SAME_DIGITS)
-    return type(saved) is type(derived) and bool(saved == derived)
-
-
-def _brief(value: Any) -> str:
-    if isinstance(value, list):
-        return f"{len(value)} long"
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
 def _profile(folder: Path, profiled: ProfiledCell) -> Profile:

@@ -284,8 +284,9 @@ def _parquet(rows: Sequence[Row]) -> bytes:
     return table.getvalue()
 
 
-def derived_summary(folder: Path) -> BaselineFile:
-    """The summary of the cells in a folder; raises BadInput as `summarize` does."""
+def derived_summary(folder: Path, floor: float | None = None) -> BaselineFile:
+    """The summary of the cells in a folder, by this A/A floor or else that of the machine; raises
+    BadInput as `summarize` does."""
     plan = files.read_plan(folder)
     if plan is None:
         raise BadInput(
@@ -311,8 +312,8 @@ def derived_summary(folder: Path) -> BaselineFile:
     )
     cells = _with_unavailable(files.read_cells(folder), plan)
     measured = [cell.latency for cell in cells if cell.latency]
-    saved_floor = read_floor(*measured[0].measured_with) if measured else None
-    floor = saved_floor.within_process if saved_floor else None
+    if floor is None and measured and (known_floor := read_floor(*measured[0].measured_with)):
+        floor = known_floor.within_process
     return derive(summary, cells, again=files.read_again(folder), floor=floor)
 
 

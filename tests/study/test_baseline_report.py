@@ -12,7 +12,6 @@ import sys
 from html.parser import HTMLParser
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 from xml.etree import ElementTree
 
 import pytest
@@ -269,9 +268,10 @@ def test_the_ablation_table_is_filled_from_a_recording(on_cpu: Path, tmp_path: P
 def test_names_of_others_are_text_in_every_form(on_cpu: Path, tmp_path: Path) -> None:
     baseline = tmp_path / "kept"
     shutil.copytree(on_cpu, baseline)
-    summary = json.loads((baseline / "summary.json").read_text("utf-8"))
-    summary["matrix"]["about"] = "<script>alert(1)</script> a|b `c` 100% $x_1$ \\end{document} µ"
-    (baseline / "summary.json").write_text(json.dumps(summary), encoding="utf-8")
+    plan = json.loads((baseline / "baseline.json").read_text("utf-8"))
+    about = "<script>alert(1)</script> a|b `c` 100% $x_1$ \\end{document} µ"
+    plan["asked"]["matrix"]["about"] = about
+    (baseline / "baseline.json").write_text(json.dumps(plan), encoding="utf-8")
     assert "<script>" not in written(baseline, tmp_path, "r.html")
     assert "\\<script\\>" in written(baseline, tmp_path, "r.md")
 
@@ -294,87 +294,14 @@ def test_the_statistics_are_those_of_the_samples_whatever_the_cell_says(
     assert written(baseline, tmp_path, "r.md") == written(on_cpu, tmp_path, "r.md")
 
 
-def scaled(one: dict[str, Any], name: str) -> None:
-    """Change a number by a millionth of it."""
-    one[name] = one[name] * (1 + 1e-6) if one[name] else 1e-6
-
-
-@pytest.mark.parametrize(
-    ("part", "name"),
-    [
-        ("cells", "seconds"),
-        ("cells", "low"),
-        ("cells", "tokens_per_second"),
-        ("cells", "effective_n"),
-        ("cells", "flop_rate"),
-        ("comparisons", "speedup"),
-        ("comparisons", "p_value"),
-        ("comparisons", "p_adjusted"),
-        ("comparisons", "delta"),
-        ("scaling", "exponent"),
-        ("best", "measure"),
-    ],
-)
-def test_a_number_that_is_not_of_the_cells_is_refused(
-    on_cpu: Path, tmp_path: Path, part: str, name: str
-) -> None:
+def test_a_report_is_of_the_cells_whatever_the_summary_says(on_cpu: Path, tmp_path: Path) -> None:
     baseline = tmp_path / "kept"
     shutil.copytree(on_cpu, baseline)
     summary = json.loads((baseline / "summary.json").read_text("utf-8"))
-    rows = [row for row in summary[part] if row[name] is not None]
-    if not rows:
-        pytest.skip(f"this machine is too noisy for {part} with {name}")
-    scaled(rows[0], name)
+    for row in summary["cells"]:
+        row["seconds"] = row["seconds"] and 0.125
     (baseline / "summary.json").write_text(json.dumps(summary), encoding="utf-8")
-    with pytest.raises(
-        BadInput, match=rf"{part}\[.*\]\.{name} is .*, the saved samples give"
-    ) as error:
-        gather(baseline)
-    assert "--resume" in (error.value.remedy or "")
-
-
-@pytest.mark.parametrize(
-    ("part", "name", "values"),
-    [
-        ("comparisons", "verdict", ("improved", "regressed")),
-        ("comparisons", "claimable", (True, False)),
-        ("comparisons", "overlap", (True, False)),
-        ("best", "backend", ("another",)),
-        ("cells", "status", ("failed",)),
-    ],
-)
-def test_a_word_that_is_not_of_the_cells_is_refused(
-    on_cpu: Path, tmp_path: Path, part: str, name: str, values: tuple[object, ...]
-) -> None:
-    baseline = tmp_path / "kept"
-    shutil.copytree(on_cpu, baseline)
-    summary = json.loads((baseline / "summary.json").read_text("utf-8"))
-    first = summary[part][0]
-    first[name] = next(value for value in values if value != first[name])
-    (baseline / "summary.json").write_text(json.dumps(summary), encoding="utf-8")
-    with pytest.raises(BadInput, match="the saved samples give"):
-        gather(baseline)
-
-
-def test_a_summary_that_is_not_of_its_cells_is_refused_in_one_line(
-    on_cpu: Path, tmp_path: Path
-) -> None:
-    baseline = tmp_path / "kept"
-    shutil.copytree(on_cpu, baseline)
-    summary = json.loads((baseline / "summary.json").read_text("utf-8"))
-    row = next(row for row in summary["cells"] if row["seconds"])
-    changed = json.loads(json.dumps(summary).replace(str(row["seconds"]), "0.125"))
-    (baseline / "summary.json").write_text(json.dumps(changed), encoding="utf-8")
-    done = run(tmp_path, "report", baseline)
-    assert done.exit_code == 5
-    (line,) = [line for line in done.stderr.splitlines() if line.startswith("profkit: ")]
-    assert f"cells[{row['id']}].seconds is 0.125, the saved samples give " in line
-    assert "--resume" in line
-    (baseline / "summary.json").write_text(json.dumps(summary), encoding="utf-8")
-    (baseline / row["file"]).unlink()
-    done = run(tmp_path, "report", baseline)
-    assert done.exit_code == 5
-    assert f"does not match the saved cells: {row['id']}" in done.stderr
+    assert written(baseline, tmp_path, "r.md") == written(on_cpu, tmp_path, "r.md")
     done = run(tmp_path, "report", tmp_path)
     assert done.exit_code == 5
     assert "no baseline" in done.stderr
@@ -388,13 +315,12 @@ def test_findings_of_profiled_cells_are_listed_and_those_without_are_named(
     run_of = baseline / "profiles" / "one"
     run_of.mkdir(parents=True)
     shutil.copy(LADDER / "tensor_core.ncu-rep", run_of / "report.ncu-rep")
-    summary = json.loads((baseline / "summary.json").read_text("utf-8"))
-    summary["profiles"] = [
+    profiles = [
         {"id": "one.default", "folder": "profiles/one", "reason": ""},
         {"id": "two.default", "folder": None, "reason": "ncu is not here"},
         {"id": "three.default", "folder": "profiles/three", "reason": ""},
     ]
-    (baseline / "summary.json").write_text(json.dumps(summary), encoding="utf-8")
+    (baseline / "profiles" / "profiles.json").write_text(json.dumps(profiles), encoding="utf-8")
     told = written(baseline, tmp_path, "r.md").split("### Profiles")[1].split("\n## ")[0]
     one, two, three = told.split("#### ")[1:]
     boxes = re.findall(r"^- \[ \] \*\*(.*)", one, re.M)
