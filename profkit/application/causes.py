@@ -14,6 +14,7 @@ from statistics import fmean, median
 import numpy as np
 from msgspec import structs
 
+from profkit.application.host_work import host_work, is_pageable, is_synchronization
 from profkit.application.kernel_changes import kernel_quantities
 from profkit.application.kernel_kinds import frameworks
 from profkit.application.ranks import ranks_of
@@ -24,9 +25,6 @@ from profkit.application.what_if import (
     Change,
     WhatIf,
     bandwidths,
-    host_work,
-    is_pageable,
-    is_synchronization,
     small_kernels,
 )
 from profkit.rules.checklist import application_items, timeline_items, with_tried

@@ -8,13 +8,15 @@ kernels run at once, each has an equal share.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
+from profkit.application.host_work import SMALL_COPY, TO_DEVICE, HostCalls
 from profkit.application.kernel_kinds import (
     COMMUNICATION,
     GRAPH,
@@ -22,6 +24,7 @@ from profkit.application.kernel_kinds import (
     kernel_traits,
 )
 from profkit.application.nccl_calls import latest_starts
+from profkit.application.replay import ASKS, LONG_GAP, is_silent
 from profkit.application.steps import Steps
 from profkit.timeline import cuda_calls, intervals
 from profkit.timeline.cuda_calls import call_kind
@@ -30,6 +33,7 @@ from profkit.timeline.intervals import NOTHING, Cover
 from profkit.timeline.lost_work import lost_work
 from profkit.timeline.work import KERNEL, MEMORY, Mask, Work, work_of
 
+T = TypeVar("T")
 Amounts = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
@@ -52,16 +56,13 @@ MEANINGS: Mapping[str, str] = {
     ALLOCATION: "the host allocates or frees memory",
     COPY_CALLS: "the host prepares a copy, such as through pageable memory",
     OTHER_CALLS: "the host is in other CUDA calls",
-    HOST_CODE: "Python, data loader, I/O: no thread that submits work is in a CUDA call",
+    HOST_CODE: "Python, data loader, I/O: no thread that submits work is in a CUDA call for over "
+    "100 µs, before data is copied to the GPU, or before or after the host waits",
     QUEUED: "the next work was already submitted: launch latency, dependencies between streams, "
     "work of other processes",
     UNKNOWN: "the call that submitted the next work was not recorded",
     RANK_WAIT: "a collective runs, but another rank has not started it",
 }
-
-SHORT_PAUSE = 100_000
-"""ns without a CUDA call that a launch-bound host may take between launches: an operation of an
-eager framework takes 10 to 50 µs; as `timeline.region.SHORT_GAP`."""
 
 LATENCY = 10_000
 """ns from the start of a launch call to that of its kernel on an idle GPU, where a timeline doesn't
@@ -70,6 +71,7 @@ LATENCY_MOST = 50_000  # ns; chosen: what takes longer waits for something else
 
 MOST_WORK = 250_000  # pieces of work that are analyzed at once; chosen: 100 MB
 
+_CLOCKS = 2_000  # ns, chosen: as the replay's
 _RETURN = 1_000  # ns; chosen: a wait may end as the GPU does, by clocks that differ a little
 _CAUSES = {
     cuda_calls.ALLOCATION: ALLOCATION,
@@ -391,7 +393,7 @@ def _gap_parts(program: _Program, work: Work, taken: Cover, typical: _Typical) -
     ]
     pieces += [
         (launching, spent[LAUNCH_BOUND]),
-        (np.where(pause > SHORT_PAUSE, HOST_CODE, launching), pause),
+        (launching, pause),
         (np.full(len(until), QUEUED), waiting),
         (np.where(gaps.copying, COPY_CALLS, np.where(gaps.queued, QUEUED, launching)), last),
     ]
@@ -444,7 +446,8 @@ def _gaps(events: Events, bounds: Times, work: Work, taken: Cover) -> _Gaps:
 
 
 def _call_covers(program: _Program, bounds: Times) -> dict[str, Cover]:
-    """When the threads that submit this work are in calls of each category, disjoint."""
+    """When the threads that submit this work are in calls of each category, or do host work,
+    disjoint."""
     events, calls = program.events, program.events.calls
     within = _overlapping(calls.start, program.calls_reach, bounds)
     rows = within.start + np.flatnonzero(program.threads[calls.thread[within]])
@@ -457,4 +460,47 @@ def _call_covers(program: _Program, bounds: Times) -> dict[str, Cover]:
         cover = intervals.union(calls.start[chosen], calls.end[chosen])
         covers[cause] = intervals.without(cover, taken)
         taken = intervals.either(taken, cover)
+    covers[HOST_CODE] = _host_work(program, rows)
     return covers
+
+
+def _host_work(program: _Program, rows: Integers) -> Cover:
+    """When the host works on data or results, before calls of all threads that submit work."""
+    events, calls = program.events, program.events.calls
+    start, name = calls.start[rows], calls.name[rows]
+    since = np.append(start[:1], np.maximum.accumulate(calls.end[rows])[:-1])[: len(rows)]
+    waits = _are(events.call_names, lambda each: "Synchronize" in each)[name]
+    ends = np.sort(program.work.end)
+    asking = _are(events.call_names, ASKS.search)[name[:-1]] & (np.diff(start) > LONG_GAP)
+    for index in np.flatnonzero(asking).tolist():
+        ended = int(ends[np.searchsorted(ends, start[index + 1], side="right") - 1])
+        waits[index] |= is_silent(int(since[index + 1]), ended, int(start[index + 1]))
+
+    place = np.full(len(calls) + 1, -1)
+    place[rows] = np.arange(len(rows))
+    work = program.work.chosen(np.flatnonzero(place[program.work.call] >= 0))
+    of_call, copied = place[work.call], np.flatnonzero(work.table == MEMORY)
+    memory = events.memory_operations
+    kind, is_large = memory.kind[work.row[copied]], memory.size[work.row[copied]] > SMALL_COPY
+    to_device = _are(events.memory_kinds, lambda each: each.kind == TO_DEVICE)[kind]
+    pageable = _are(events.memory_kinds, lambda each: "pageable" in each.words)[kind]
+    of_host = _are(events.memory_kinds, lambda each: "host" in each.kind)[kind]
+    is_done = of_host & (work.end[copied] <= calls.end[work.call[copied]] + _CLOCKS)
+
+    def some_of(works: Integers) -> Mask:
+        found: Mask = np.bincount(of_call[works], minlength=len(rows)) > 0
+        return found
+
+    others = np.setdiff1d(np.arange(len(work)), copied[to_device & ~is_large])
+    before = HostCalls(
+        gap=start - since,
+        submits=some_of(others),
+        copies=some_of(copied[to_device & is_large]),
+        waits=waits,
+        waited=waits | (some_of(copied[is_done]) & ~some_of(copied[pageable & is_large])),
+    ).of_work
+    return since[before], start[before]
+
+
+def _are(items: Iterable[T], holds: Callable[[T], object]) -> Mask:
+    return np.array([bool(holds(each)) for each in items], dtype=np.bool_)

@@ -65,7 +65,7 @@ Role = Literal["launch", "copy", "wait", "allocation", "other"]
 WorkRole = Literal["kernel", "communication", "copy", "fill", "graph"]
 
 _WAITS_FOR_EVENT = re.compile(r"StreamWaitEvent")
-_ASKS = re.compile(r"LaunchHostFunc|StreamAddCallback")
+ASKS = re.compile(r"LaunchHostFunc|StreamAddCallback")
 _RECORDS_EVENT = re.compile(r"EventRecord")
 
 
@@ -662,7 +662,7 @@ class _Recorded(Graph):
             if call.role == "launch" and is_long:
                 self._link_blocked(call, started, usual[call.name])
             elif call.role == "copy":
-                own = [work for work in call.works if self.works[work].end <= call.end + _SKEW]
+                own = [work for work in call.works if self._is_awaited(work, call)]
                 if own:
                     self._link_wait(call, own[-1], _RETURN)
                 elif is_long and not self.works[call.works[0]].pageable:
@@ -682,13 +682,18 @@ class _Recorded(Graph):
         previous: dict[int, Call] = {}
         for call in self.calls:
             before, previous[call.lane] = previous.get(call.lane), call
-            if before is None or call.gap <= LONG_GAP or not _ASKS.search(before.name):
+            if before is None or call.gap <= LONG_GAP or not ASKS.search(before.name):
                 continue
             last = ended.last(call.start)
             end = self.works[last].end if last >= 0 else -math.inf
-            if call.lane in lanes and end > before.end and call.start - end < _WOKEN:
+            if call.lane in lanes and is_silent(before.end, end, call.start):
                 before.wait, before.end, call.gap = Wait(last, 0.0), end, call.start - end
                 before.role = "wait"
+
+    def _is_awaited(self, index: int, call: Call) -> bool:
+        """Whether a call may have waited for its copy: one on the GPU alone returns at once."""
+        work = self.works[index]
+        return "host" in work.direction and work.end <= call.end + _SKEW
 
     def _link_blocked(self, call: Call, started: _Ordered, usual: float) -> None:
         """A launch that waited for room in the queue: until earlier work started.
@@ -835,6 +840,12 @@ class _Recorded(Graph):
             ranks=ranks,
             rates=flop_per_cycle(self.events.gpus[0].cc) if self.events.gpus else {},
         )
+
+
+def is_silent(asked: float, end: float, start: float) -> bool:
+    """Whether a thread that asked for a callback, and calls again at `start`, waited meanwhile for
+    the GPU's last work: that ended well after it asked, and not long before it went on."""
+    return end > asked + _BLOCKED and start - end < _WOKEN
 
 
 def _role(name: str) -> Role:

@@ -17,9 +17,14 @@ from functools import partial
 from itertools import accumulate
 from operator import attrgetter
 
-from msgspec import Struct
-
 from profkit.application import kernel_changes
+from profkit.application.host_work import (
+    SMALL_COPY,
+    TO_DEVICE,
+    host_work,
+    is_pageable,
+    is_synchronization,
+)
 from profkit.application.ranks import ranks_of
 from profkit.application.replay import (
     LONG_GAP,
@@ -35,9 +40,6 @@ from profkit.application.sequences import PASSES, drop
 from profkit.application.steps import Steps
 from profkit.timeline.events import Events
 
-SMALL_COPY = 64 << 10
-"""Bytes up to which a copy is about its latency: the CUDA driver stages pageable copies to the
-device up to this size and returns ("API synchronization behavior" in the CUDA documentation)."""
 PINNED_BANDWIDTH = 55e9
 """Bytes/s of pinned copies where a timeline has none: of PCIe 5.0 x16, as measured on an H200."""
 _LARGE_COPY = 1 << 20  # bytes, chosen: latency is below a tenth of its time
@@ -49,7 +51,6 @@ _HIDDEN_HOST = 0.01  # of a step, chosen: a host that changes no more is hidden 
 _SAME_STEPS = 1.05  # factor, chosen: what steps vary by
 _OTHER_STEPS = 1.15  # factor, chosen: more than a GPU's clock makes of the same steps
 _HALVINGS = 8  # chosen: the host's share is then known to 0.3%
-_TO_DEVICE = "host to device"
 _COMPUTING = {"kernel", "graph"}
 _LEAST_CAPTURED = 8  # launches of a graph, chosen: fewer between two waits are worth no capture
 _OF_A_READ = 4  # kernels, chosen: a norm, its root, a comparison, a cast
@@ -278,51 +279,6 @@ def changed(replay: Replay, change: Change, sm_count: int = 0) -> Replay:
     return after
 
 
-class HostWork(Struct, frozen=True):
-    """Long host time without any call before the call at `index`; `waits` are the calls directly
-    before it in which the host waited. `on_results`: it is on what the host then read, not on data
-    that is copied to the GPU next."""
-
-    index: int
-    waits: tuple[Call, ...]
-    on_results: bool
-
-
-def host_work(replay: Replay) -> list[HostWork]:
-    """Where the host computes for long without any call.
-
-    Time between two launches is that of issuing them, whatever it takes: work on data is before
-    data is copied to the GPU, or before or after the host waits.
-    """
-    found: list[HostWork] = []
-    pending: dict[int, list[int]] = defaultdict(list)
-    waited: dict[int, tuple[Call, ...]] = defaultdict(tuple)
-    for repetition in range(2):  # the first calls follow the last when steps are repeated
-        for index, call in enumerate(replay.calls):
-            lane = call.lane
-            if call.gap > LONG_GAP:
-                pending[lane].append(index)
-            if not call.works and call.role != "wait":
-                continue
-            works = [replay.works[work] for work in call.works]
-            copies = any(map(_is_data, works))
-            if works and not copies and all(work.direction == _TO_DEVICE for work in works):
-                continue  # a few values before the data
-            waits, waited[lane] = waited[lane], ()
-            if repetition and (waits or copies or call.role == "wait"):
-                on_results = bool(waits) and not copies
-                found += [HostWork(place, waits, on_results) for place in pending[lane]]
-            pending[lane].clear()
-            if is_synchronization(call, replay.works):
-                waited[lane] = (*waits, call)
-    return found
-
-
-def _is_data(work: Work) -> bool:
-    """Whether a copy to the GPU is more than some values."""
-    return work.direction == _TO_DEVICE and work.size > SMALL_COPY
-
-
 def _prefetch(replay: Replay) -> None:
     """Host work beside the GPU: on data in as many threads as it takes, on results in the same one,
     on those of the step before."""
@@ -331,11 +287,6 @@ def _prefetch(replay: Replay) -> None:
             replay.calls[work.index].gap = 0.0
         for call in work.waits:
             call.own, call.wait = min(call.own, _QUICK_CALL), None
-
-
-def is_pageable(work: Work) -> bool:
-    """Whether a copy takes long because of pageable memory."""
-    return work.role == "copy" and work.pageable and work.size > SMALL_COPY
 
 
 def _pin(replay: Replay) -> None:
@@ -365,7 +316,7 @@ def _pin(replay: Replay) -> None:
     for call in replay.calls:
         waits_for_copy = call.role == "wait" and copied.get(call.lane, False)
         works = [replay.works[index] for index in call.works]
-        copied[call.lane] = any(work.pageable and work.direction == _TO_DEVICE for work in works)
+        copied[call.lane] = any(work.pageable and work.direction == TO_DEVICE for work in works)
         is_moved = not moved.isdisjoint(call.works) or (call.wait and call.wait.work in moved)
         if is_moved or waits_for_copy:
             call.own, call.wait = min(call.own, _QUICK_CALL), None
@@ -386,17 +337,6 @@ def bandwidths(works: Iterable[Work]) -> dict[str, float]:
             speed = work.size / max(work.duration, 1.0) * 1e9
             speeds[work.direction] = max(speeds.get(work.direction, 0.0), speed)
     return speeds
-
-
-def is_synchronization(call: Call, works: Sequence[Work]) -> bool:
-    """Whether a call has the host wait: one that says so, or a small copy that blocks."""
-    if call.role == "wait":
-        return True
-    return (
-        call.role == "copy"
-        and bool(call.wait)
-        and not any(is_pageable(works[index]) for index in call.works)
-    )
 
 
 def _let_run_ahead(replay: Replay) -> None:
@@ -548,7 +488,7 @@ def _capturable(call: Call, replay: Replay) -> bool:
 
 def _is_on_device(work: Work) -> bool:
     """Whether work needs nothing of the host but a few values, which a graph has as constants."""
-    is_small = work.direction == _TO_DEVICE and work.size <= SMALL_COPY
+    is_small = work.direction == TO_DEVICE and work.size <= SMALL_COPY
     return is_small or work.direction == "device to device" or work.role == "fill"
 
 

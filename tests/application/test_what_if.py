@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from profkit.application.causes import CHANGES, quantities, with_findings
+from profkit.application.parts import GAPS, HOST_CODE, LAUNCH_BOUND, step_parts
 from profkit.application.steps import Steps, first_rank, steady_steps
 from profkit.application.what_if import Change, WhatIf
 from profkit.rules.checklist import application_items
@@ -469,3 +470,43 @@ def test_the_time_of_other_steps_is_not_taken() -> None:
     for factor in (0.2, 3.0):
         subject = WhatIf(events, steps, step_time(step) * factor)
         assert subject.present == pytest.approx(WhatIf(events, steps).present)
+
+
+def dispatching(host: Host, _: int) -> None:
+    """As JAX without jit: it asks for a callback and goes on; the kernel ends after that."""
+    for _ in range(12):
+        host.launch("loop_add_fusion", 12 * US)
+        host.call("cuLaunchHostFunc", 5 * US)
+        host.compute(250 * US)
+
+
+def test_a_host_that_issues_slowly_is_launch_bound_by_parts_and_findings() -> None:
+    events = recorded(dispatching)
+    (steps,) = steady_steps(events)
+    parts = step_parts(events, steps)
+    idle = {part.name: parts.share(part) for part in parts.group(GAPS)}
+    assert idle[LAUNCH_BOUND] > 0.9
+    assert idle.get(HOST_CODE, 0) < 0.01
+    assert quantities(events, [steps])["host_work"] == 0
+    assert named(events)[0][0] == "launch_bound"
+
+
+def preparing(host: Host, _: int) -> None:
+    """Work on data, work on results, and slow launches."""
+    host.compute(400 * US)
+    host.copy(100 * US, 5_000_000, source=PINNED)
+    for _ in range(4):
+        host.launch("kernel(float*)", 20 * US)
+        host.compute(150 * US)
+    host.launch("kernel(float*)", 20 * US)
+    host.synchronize()
+    host.compute(300 * US)
+
+
+def test_parts_and_findings_agree_on_the_work_of_the_host() -> None:
+    events = recorded(preparing)
+    (steps,) = steady_steps(events)
+    parts = step_parts(events, steps)
+    (host,) = (parts.share(part) for part in parts.group(GAPS) if part.name == HOST_CODE)
+    assert host * steps.median == pytest.approx(700e-6, rel=0.05)
+    assert quantities(events, [steps])["host_work"] == pytest.approx(700e-6, rel=0.05)

@@ -1,0 +1,114 @@
+"""Host work: where the host computes for long without any call, on data or on results.
+
+Time between two launches is that of issuing them, whatever it takes: work on data is before data is
+copied to the GPU, or before or after the host waits.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from itertools import takewhile
+
+import numpy as np
+import numpy.typing as npt
+from msgspec import Struct
+
+from profkit.application.replay import LONG_GAP, Call, Replay, Work
+from profkit.timeline.work import Mask
+
+SMALL_COPY = 64 << 10
+"""Bytes up to which a copy is about its latency: the CUDA driver stages pageable copies to the
+device up to this size and returns ("API synchronization behavior" in the CUDA documentation)."""
+TO_DEVICE = "host to device"
+
+
+class HostCalls(Struct, frozen=True, eq=False):
+    """Calls of a host thread in order: ns of host time before each, whether it `submits` work that
+    is more than some values for the GPU, `copies` data to it, waits by its name, and `waited`."""
+
+    gap: npt.NDArray[np.float64]
+    submits: Mask
+    copies: Mask
+    waits: Mask
+    waited: Mask
+
+    @property
+    def counts(self) -> Mask:
+        return self.submits | self.waits
+
+    @property
+    def of_work(self) -> Mask:
+        """Whether the time before it is long, and on data or results, not of issuing launches:
+        data is copied next, or the host waits next, or waited last."""
+        last = np.append(False, self.waited[self.counts])
+        following = np.append((self.copies | self.waits)[self.counts], False)
+        place: npt.NDArray[np.int64] = np.cumsum(self.counts) - self.counts
+        is_on = (following | last)[place] & (place < len(last) - 1)
+        work: Mask = is_on & (self.gap > LONG_GAP)
+        return work
+
+
+class HostWork(Struct, frozen=True):
+    """Host work before the call at `index`; `waits` are the calls directly before it in which the
+    host waited. `on_results`: it is on what the host then read, not on data that is copied to the
+    GPU next."""
+
+    index: int
+    waits: tuple[Call, ...]
+    on_results: bool
+
+
+def host_work(replay: Replay) -> list[HostWork]:
+    """The host work of replayed steps."""
+    lanes: dict[int, list[int]] = defaultdict(list)
+    for index, call in enumerate(replay.calls):
+        lanes[call.lane].append(index)
+    return [work for own in lanes.values() for work in _of_lane(replay, own)]
+
+
+def _of_lane(replay: Replay, own: Sequence[int]) -> Iterator[HostWork]:
+    """The host work of a thread; its first calls follow the last, as steps are repeated."""
+    calls = [replay.calls[index] for index in own]
+    works = [[replay.works[index] for index in call.works] for call in calls]
+    columns = (
+        [call.gap for call in calls],
+        [any(is_data(each) or each.direction != TO_DEVICE for each in some) for some in works],
+        [any(map(is_data, each)) for each in works],
+        [call.role == "wait" for call in calls],
+        [is_synchronization(call, replay.works) for call in calls],
+    )
+    sequence = HostCalls(*(np.tile(column, 3) for column in columns))
+    counting = np.flatnonzero(sequence.counts)
+    for place in np.flatnonzero(sequence.of_work).tolist():
+        if not len(own) <= place < 2 * len(own):
+            continue
+        following = int(np.searchsorted(counting, place))
+        before = [int(each) for each in counting[:following][::-1][: len(own)]]
+        waits = tuple(
+            calls[each % len(own)]
+            for each in takewhile(lambda each: bool(sequence.waited[each]), before)
+        )
+        copies = bool(sequence.copies[counting[following]])
+        yield HostWork(own[place % len(own)], waits, bool(waits) and not copies)
+
+
+def is_data(work: Work) -> bool:
+    """Whether a copy to the GPU is more than some values."""
+    return work.direction == TO_DEVICE and work.size > SMALL_COPY
+
+
+def is_pageable(work: Work) -> bool:
+    """Whether a copy takes long because of pageable memory."""
+    return work.role == "copy" and work.pageable and work.size > SMALL_COPY
+
+
+def is_synchronization(call: Call, works: Sequence[Work]) -> bool:
+    """Whether a call has the host wait: one that says so, or a small copy that blocks."""
+    if call.role == "wait":
+        return True
+    return (
+        call.role == "copy"
+        and bool(call.wait)
+        and not any(is_pageable(works[index]) for index in call.works)
+    )
