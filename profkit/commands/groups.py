@@ -29,8 +29,6 @@ from profkit.core.errors import BadInput, UsageError
 from profkit.core.suggestion import did_you_mean
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
-
     from profkit.core.typed_file import Model
     from profkit.execution.placement import Placement
     from profkit.rules.rule_file import Rule
@@ -81,8 +79,8 @@ class Output(Generic[Format]):
         """Columns of what is written there."""
         return width_of(self.file)
 
-    def put(self, content: RenderableType) -> None:
-        """Write text, or a view as text; raises UsageError where that fails."""
+    def put(self, content: str) -> None:
+        """Write text; raises UsageError where that fails."""
         put(content, self.file, force=self.force)
 
     def show(self, result: Model, document: Callable[[], Document], *, dense: bool = False) -> None:

@@ -35,8 +35,6 @@ from profkit.ui.picture import PICTURES
 from profkit.ui.text import literal_lines, literal_output, one_line
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
-
     from profkit.core.typed_file import Model
     from profkit.ui.document import Document
 
@@ -292,13 +290,9 @@ def written(path: Path, *, force: bool) -> Iterator[Path]:
         yield temporary
 
 
-def put(content: RenderableType, output: Path | None, *, force: bool = False) -> None:
-    """Write text, or a view as text, to a file, or over one with `force`, or to stdout, its control
-    characters spelled out; raises UsageError where that fails."""
-    if not isinstance(content, str):
-        from profkit.ui.terminal import rendered
-
-        content = rendered(content, to_file=output is not None)
+def put(content: str, output: Path | None, *, force: bool = False) -> None:
+    """Write text to a file, or over one with `force`, or to stdout, its control characters spelled
+    out; raises UsageError where that fails."""
     colored = output is None and sys.stdout.isatty()
     content = literal_output(content) if colored else literal_lines(content)
     if output is not None:

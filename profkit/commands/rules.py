@@ -35,14 +35,9 @@ def list_rules(output: Output[Literal["terminal", "markdown"]], *, own: OwnRules
       profkit rules list --rules my_rules/
     """
     from profkit.rules.rules_view import list_document, page_document
-    from profkit.ui.markdown import document_markdown
-    from profkit.ui.terminal import DocumentView
 
-    listed = own.rules()
-    if output.format == "markdown":
-        output.put(document_markdown(page_document(listed)))
-    else:
-        output.put(DocumentView(list_document(listed).blocks))
+    document = page_document if output.format == "markdown" else list_document
+    output.lay_out(document(own.rules()))
 
 
 @rules.command("explain", cls=Reading)
@@ -64,7 +59,8 @@ def explain(
       profkit rules explain shared_bank_conflicts --on run.ncu-rep
     """
     from profkit.rules.rules_view import explained, timeline_trial_blocks, trials_blocks
-    from profkit.ui.terminal import DocumentView
+    from profkit.ui.document import Document
+    from profkit.ui.terminal import document_terminal
 
     if kernel and on is None:
         raise UsageError("--kernel needs a report", "add --on FILE")
@@ -95,7 +91,7 @@ def explain(
             if trial.finding
         ]
         blocks += trials_blocks(report.explain(chosen), listed, others)
-    put(DocumentView(blocks), None)
+    put(document_terminal(Document(rule, tuple(blocks)), to_file=False), None)
 
 
 @rules.command("check", cls=Reading)

@@ -28,17 +28,16 @@ _UNDER_MARK = 4  # columns before the rows of an item with a mark of its own
 
 
 def document_terminal(document: doc.Document, *, to_file: bool) -> str:
-    """The document as text in the width that there is."""
-    return rendered(DocumentView(document.blocks), to_file=to_file).lstrip("\n")
-
-
-class DocumentView(Struct, frozen=True):
-    """Blocks that take the width they are given."""
-
-    blocks: Sequence[doc.Block]
-
-    def __rich_console__(self, _: Console, options: ConsoleOptions) -> RenderResult:
-        yield from _laid_out(self.blocks, options.max_width)
+    """The document as text in the width that there is: colored for a terminal; else without
+    trailing blanks."""
+    out = console(to_file=to_file)
+    with out.capture() as captured:
+        for part in _laid_out(document.blocks, out.width):
+            out.print(part, crop=False)
+    text = captured.get().lstrip("\n")
+    if out.is_terminal:
+        return text
+    return "".join(f"{line.rstrip()}\n" for line in text.splitlines())
 
 
 def _laid_out(blocks: Sequence[doc.Block], width: int) -> Iterator[RenderableType]:
@@ -75,7 +74,7 @@ def _block(block: doc.Block, width: int) -> Iterator[RenderableType]:
             yield _listed(block)
         case doc.Table():
             yield from [Text(), Text(literal(block.title), "bold")] if block.title else []
-            yield _Fitted(block)
+            yield from _fitted(block, width)
         case doc.Fold(title=title, blocks=blocks):
             yield from (Text(), _heading(doc.Heading(title), width))
             yield from _laid_out(blocks, width)
@@ -88,7 +87,7 @@ def _aside(block: doc.Block) -> Iterator[RenderableType]:
         case doc.Code(text=text):
             yield from (Text(), Padding(Text(literal_lines(text)), (0, 0, 0, 2)))
         case doc.Note(text=words):
-            yield note(words)
+            yield Text(literal_lines(f"! {words}"), "yellow")
         case doc.Next():
             yield from _next(block)
         case doc.Badges(badges=badges):
@@ -167,16 +166,6 @@ def _within(width: int) -> int:
     return max(_NARROWEST, min(width, _WIDEST))
 
 
-def rendered(view: RenderableType, *, to_file: bool) -> str:
-    """A view as text: colored for a terminal; else without trailing blanks."""
-    out = console(to_file=to_file)
-    with out.capture() as captured:
-        out.print(view, crop=False)
-    if out.is_terminal:
-        return captured.get()
-    return "".join(f"{line.rstrip()}\n" for line in captured.get().splitlines())
-
-
 class _Labeled(Struct, frozen=True):
     """Rows that take the width they are given, names in the lines that they have."""
 
@@ -195,11 +184,6 @@ class _Labeled(Struct, frozen=True):
             value = Text(names[row.value]) if row.most else text_of(row.value)
             table.add_row(Text.assemble(text_of(row.label), style="dim"), value)
         yield Padding(table, (0, 0, 0, self.indent))
-
-
-def note(text: str) -> RenderableType:
-    """A remark about what is shown."""
-    return Text(literal_lines(f"! {text}"), "yellow")
 
 
 def panels_view(launch_panels: Iterable[doc.Facts], width: int) -> list[RenderableType]:
@@ -253,16 +237,12 @@ def _panel(panel: doc.Facts) -> RenderableType:
     return Group(*parts)
 
 
-class _Fitted(Struct, frozen=True):
-    """A table with its note that takes the width it is given."""
-
-    table: doc.Table
-
-    def __rich_console__(self, _: Console, options: ConsoleOptions) -> RenderResult:
-        table = trimmed(self.table, options.max_width)
-        names, lines = fitted(table, options.max_width) if table.rows else ([], [])
-        for name in names:
-            name.stylize("dim")
-        yield from (*names, *lines)
-        if remarks := table.remarks(table.columns):
-            yield Text(literal_lines(remarks), "dim")
+def _fitted(block: doc.Table, width: int) -> Iterator[Text]:
+    """A table with its note in the width."""
+    table = trimmed(block, width)
+    names, lines = fitted(table, width) if table.rows else ([], [])
+    for name in names:
+        name.stylize("dim")
+    yield from (*names, *lines)
+    if remarks := table.remarks(table.columns):
+        yield Text(literal_lines(remarks), "dim")
