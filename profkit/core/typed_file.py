@@ -23,7 +23,6 @@ only written is an `Output`: there NaN is null, in fields of `Real` alone.
 from __future__ import annotations
 
 import json
-import math
 import re
 from bisect import bisect_left
 from collections.abc import Iterable
@@ -171,9 +170,8 @@ def encode(model: Model, indent: int = 2, *, dense: bool = True) -> str:
 
     Raises ValueError for NaN and infinities, which JSON has not.
     """
-    document = plain(model)
+    document = as_output(model) if isinstance(model, Output) else plain(model)
     if isinstance(model, Output):
-        document = as_output(model)
         msgspec.convert(document, type(model))  # no null where there must be a number
     if dense:
         return json_text(document, indent)
@@ -182,16 +180,8 @@ def encode(model: Model, indent: int = 2, *, dense: bool = True) -> str:
 
 def as_output(model: Model) -> dict[str, object]:
     """A model as dictionaries and lists, NaN as null."""
-    document: dict[str, object] = _nulled(plain(model))
+    document: dict[str, object] = json.loads(msgspec.json.encode(model, enc_hook=_builtin))
     return document
-
-
-def _nulled(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _nulled(part) for key, part in value.items()}
-    if isinstance(value, list | tuple):
-        return [_nulled(part) for part in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _unique(pairs: Iterable[tuple[str, object]]) -> dict[str, object]:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
-from profkit.core.text_files import shipped_text
 from profkit.ui import document as doc
-from profkit.ui.template import script_hashes
+from profkit.ui.template import script_hashes, templates
 
 _MOST_ROWS = 12  # of a table or list; chosen: longer ones are folded, so that figures are near
 _NOT_BROKEN = 18  # characters of a cell on one line: chosen, `1.20x [1.09, 1.20]` is one
@@ -24,19 +23,18 @@ def document_html(document: doc.Document) -> str:
     headings = (block for block in document.blocks if isinstance(block, doc.Heading))
     sections = [block.text for block in headings if block.level == 2]
     widgets = [block for block in document.blocks if isinstance(block, doc.Widget)]
-    page = _rendered(
-        _figure_first(document.blocks),
+    return _rendered(
+        document.blocks,
         title=document.title,
         sections=sections,
         sheets=dict.fromkeys(widget.style for widget in widgets),
         scripts=dict.fromkeys(widget.script for widget in widgets),
     )
-    return f"{page}\n"
 
 
 def document_cell(blocks: Sequence[doc.Block]) -> str:
     """Blocks as the output of a notebook's cell, where nothing is folded."""
-    return _rendered(blocks, title=None, sections=())
+    return _rendered(blocks, title=None, sections=()).removesuffix("\n")
 
 
 def _rendered(blocks: Sequence[doc.Block], **names: Any) -> str:
@@ -46,13 +44,9 @@ def _rendered(blocks: Sequence[doc.Block], **names: Any) -> str:
 
 @cache
 def _template() -> Any:
-    from jinja2 import Environment, StrictUndefined
     from markupsafe import Markup
 
-    environment = Environment(
-        undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, autoescape=True
-    )
-    environment.filters |= {
+    filters: Mapping[str, Callable[..., Any]] = {
         "words": lambda words: Markup(words_html(words)),
         "part": lambda words: Markup(_part(words)),
         "cell": lambda words: Markup(_cell(words)),
@@ -60,23 +54,12 @@ def _template() -> Any:
         "slug": slug,
         "hashes": script_hashes,
     }
+    environment = templates("profkit.ui", filters)
     environment.globals |= {
         "kind": lambda block: type(block).__name__,
         "most_rows": _MOST_ROWS,
     }
-    return environment.from_string(shipped_text("profkit.ui", "templates/document.html.j2"))
-
-
-def _figure_first(blocks: Sequence[doc.Block]) -> Sequence[doc.Block]:
-    """The blocks with the first figure at the end of the first section: it sums up the document."""
-    sections = (block for block in blocks if isinstance(block, doc.Heading) and block.level == 2)
-    first, second = next(sections, None), next(sections, None)
-    figure = next((block for block in blocks if isinstance(block, doc.Figure)), None)
-    if first is None or second is None or figure is None:
-        return blocks
-    others = [block for block in blocks if block is not figure]
-    end = others.index(second)
-    return [*others[:end], figure, *others[end:]]
+    return environment.get_template("document.html.j2")
 
 
 def slug(text: str) -> str:
