@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field
@@ -20,7 +21,7 @@ from profkit.hardware.precisions import PRECISIONS
 from profkit.report.catalog import catalog
 from profkit.report.checks import BOUND_TOLERANCE, NOT_TIMED, cache_note, contradictions, impossible
 from profkit.ui.names import told_apart
-from profkit.ui.text import literal, number, plural, shorten
+from profkit.ui.text import extent, literal, number, plural, shorten
 
 if TYPE_CHECKING:
     from profkit.report.launch_message import RuleResult
@@ -190,6 +191,10 @@ class LaunchSummary:
     def occupancy(self) -> Occupancy | None:
         return _occupancy(self)
 
+    def __repr__(self) -> str:
+        name = shorten(literal(self.launch.function or self.name), NAME_WIDTH)
+        return f"<LaunchSummary {self.index}: {name}, {number(self.duration, 's')}>"
+
     def get(self, name: str) -> float:
         """A quantity; NaN where it is missing."""
         return self.values.get(name, math.nan)
@@ -292,6 +297,10 @@ class Group(Struct, frozen=True):
         """The NVTX ranges that tell it from others of its name, where it is of several launches."""
         return self.typical.region
 
+    def __repr__(self) -> str:
+        name, shape = shorten(literal(self.function), NAME_WIDTH), extent(self.grid)
+        return f"<Group {name}, grid {shape}: {plural(self.count, 'launch')}>"
+
     @property
     def function(self) -> str:
         """The kernel's name without namespaces, template arguments and parameters."""
@@ -325,6 +334,10 @@ class ReportSummary(Struct, frozen=True):
     launches: tuple[LaunchSummary, ...]
     groups: tuple[Group, ...]
     notes: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        name, launches = Path(self.path).name, plural(len(self.launches), "launch")
+        return f"<ReportSummary {name}: {launches} of {plural(len(self.groups), 'kernel')}>"
 
     @property
     def gpus(self) -> tuple[Gpu, ...]:
