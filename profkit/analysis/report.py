@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 from msgspec import structs
 
@@ -34,7 +34,7 @@ from profkit.report.source_lines import (
     instructions,
     source_text,
 )
-from profkit.report.summary import NAME_WIDTH, Group, LaunchSummary, ReportSummary, summarize
+from profkit.report.summary import NAME_WIDTH, LaunchSummary, ReportSummary, summarize
 from profkit.ui.text import extent, literal, shorten
 
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
     from profkit.analysis.roofline_figure import Roofline
     from profkit.analysis.source_view import SourceView
+    from profkit.report.action import Action
     from profkit.rules.checklist import Checklist
     from profkit.rules.engine import Trial
     from profkit.rules.headroom import Headroom
@@ -61,17 +62,10 @@ class Kernel:
     >>> kernel.duration, kernel["dram_busy"]
     """
 
-    def __init__(
-        self,
-        summary: LaunchSummary,
-        action: Any,
-        path: Path,
-        headroom: Callable[[], Headroom | None] = lambda: None,
-    ) -> None:
+    def __init__(self, report: Report, summary: LaunchSummary, action: Action) -> None:
         self.summary = summary
+        self._report = report
         self._action = action
-        self._path = path
-        self._headroom = headroom
 
     @property
     def name(self) -> str:
@@ -101,7 +95,9 @@ class Kernel:
 
         None where its DRAM traffic is unknown.
         """
-        return self._headroom()
+        groups = self._report.summary.groups
+        group = next(group for group in groups if self.summary in group.launches)
+        return None if self.summary.failed else self._report._findings.headroom_of(group)
 
     @property
     def doubtful(self) -> frozenset[str]:
@@ -129,7 +125,7 @@ class Kernel:
 
         if not self.summary.stalls:
             raise BadInput(
-                f"{self._path}: launch {self.summary.index} has no warp stall data",
+                f"{self._report.path}: launch {self.summary.index} has no warp stall data",
                 "record with `ncu --section WarpStateStats`",
             )
         rows = [(item.reason, item.cycles, item.share) for item in self.summary.stalls]
@@ -257,7 +253,7 @@ class Kernel:
     def _not_recorded(self, metric: str, entries: Mapping[str, Recorded]) -> BadInput:
         sections = {entry.section for name, entry in entries.items() if name in metric}
         add = f"record with `ncu --section {sections.pop()}`" if sections else ""
-        return BadInput(f"{self._path}: launch {self.summary.index} has no {metric}", add)
+        return BadInput(f"{self._report.path}: launch {self.summary.index} has no {metric}", add)
 
     def _repr_html_(self) -> str:
         from profkit.analysis.report_view import kernel_cell
@@ -369,6 +365,9 @@ class Report:
         from profkit.rules.rule_file import shipped_rules
 
         variants = variants or variants_of(self.path)
+        if timeline is None:
+            whole = len(self._raw.launches) == self.summary.recorded
+            timeline = timeline_of(self.path) if whole else {}
         return checklist(
             self.summary,
             shipped_rules() if rules is None else rules,
@@ -377,7 +376,7 @@ class Report:
             variants=variants.checked if variants else (),
             blame=partial(self._blame, located=blamed != 0),
             sampling=self._sampled,
-            timeline=self._timeline() if timeline is None else timeline,
+            timeline=timeline,
         )
 
     def roofline(
@@ -442,10 +441,6 @@ class Report:
             for place in places
             if place.line and (seconds := place.share * launch.duration) > 0
         )
-
-    def _timeline(self) -> Mapping[str, float]:
-        whole = len(self._raw.launches) == self.summary.recorded
-        return timeline_of(self.path) if whole else {}
 
     def _blame(
         self, launch: LaunchSummary, names: Sequence[str], *, located: bool
@@ -514,15 +509,11 @@ class Report:
         index = self._launch_of(key) if isinstance(key, str) else key
         for item, action in zip(self.summary.launches, self._raw.actions, strict=True):
             if item.index == index:
-                return Kernel(item, action, self.path, partial(self._headroom_of, item))
+                return Kernel(self, item, action)
         known = [str(item.index) for item in self.summary.launches]
         raise NothingMatches(
             f"{self.path}: no launch {index}", f"its launches are {_listed(known)}"
         )
-
-    def _headroom_of(self, launch: LaunchSummary) -> Headroom | None:
-        group = next(group for group in self.summary.groups if launch in group.launches)
-        return None if launch.failed else self._findings.headroom_of(group)
 
     def _launch_of(self, name: str) -> int:
         groups = self.summary.groups
@@ -533,7 +524,11 @@ class Report:
         if len(matches) == 1:
             return matches[0].typical.index
         if matches:
-            launches = [f"{group.typical.index} {_shape(group)}" for group in matches]
+            launches = [
+                f"{group.typical.index} ({shorten(literal(group.function), NAME_WIDTH)}, "
+                f"grid {extent(group.grid)}, block {extent(group.block)})"
+                for group in matches
+            ]
             raise UsageError(
                 f"{self.path}: {name!r} matches {len(matches)} kernels",
                 f"give the index of a launch: {_listed(launches)}",
@@ -603,11 +598,6 @@ def _recorded_name(metric: str, entries: Mapping[str, Recorded]) -> str:
     if entry is None and "__" not in metric:
         _known(metric, entries)
     return entry.metric if entry else metric
-
-
-def _shape(group: Group) -> str:
-    shape = f"grid {extent(group.grid)}, block {extent(group.block)}"
-    return f"({shorten(literal(group.function), NAME_WIDTH)}, {shape})"
 
 
 def _listed(names: Iterable[str], most: int = 8) -> str:

@@ -180,7 +180,7 @@ def encode(model: Model, indent: int = 2, *, dense: bool = True) -> str:
 
 def as_output(model: Model) -> dict[str, object]:
     """A model as dictionaries and lists, NaN as null."""
-    document: dict[str, object] = json.loads(msgspec.json.encode(model, enc_hook=_builtin))
+    document: dict[str, object] = msgspec.json.decode(msgspec.json.encode(model, enc_hook=_builtin))
     return document
 
 

@@ -339,21 +339,20 @@ def _known_words(row: Mapping[str, Any]) -> set[str]:
 def _datasheet(row: Mapping[str, Any]) -> Datasheet:
     recalled = set(row.get("recalled", ()))
 
-    def peaks(kind: str, rates: Mapping[str, float], unit: float = 1e12) -> dict[str, Peak]:
-        names = {name: {name, f"{kind}_{name}", kind} for name in rates}
+    def peak(rate: float, unit: float, *names: str) -> Peak:
+        return Peak(rate * unit, recalled.isdisjoint(names))
+
+    def tensor(rates: Mapping[str, float]) -> dict[str, Peak]:
         return {
-            f"{kind}_{name}" if kind == "tensor" else name: Peak(
-                rate * unit, recalled.isdisjoint(names[name])
-            )
+            f"tensor_{name}": peak(rate, 1e12, name, f"tensor_{name}", "tensor")
             for name, rate in rates.items()
         }
 
     cc = parse_capability(row["cc"])
-    tensor = peaks("tensor", row["tensor"])
-    tensor = _with_bf16(tensor) if cc >= (8, 0) else tensor
-    also = {
-        name: tuple(rate * 1e12 for rate in rates) for name, rates in row.get("also", {}).items()
-    }
+    peaks = _with_bf16(tensor(row["tensor"])) if cc >= (8, 0) else tensor(row["tensor"])
+    for name, rate in row["vector"].items():
+        peaks[name] = peak(rate, 1e12, name, f"vector_{name}", "vector")
+    also = row.get("also", {}).items()
     texts = ("name", "memory", "source", "sparse", "laptop")
     clocks = ("boost", "tensor_clock", "vector_clock")
     return Datasheet(
@@ -361,12 +360,12 @@ def _datasheet(row: Mapping[str, Any]) -> Datasheet:
         **{key: row.get(key, row["boost"]) * 1e6 for key in clocks},
         cc=cc,
         sm_count=row["sms"],
-        peaks=tensor | peaks("vector", row["vector"]) | peaks("", {"dram": row["dram"]}, 1e9),
-        l2=peaks("", {"l2": row["l2"]}, 2**20)["l2"],
-        nvlink=peaks("", {"nvlink": row.get("nvlink", 0)}, 1e9)["nvlink"],
-        f16_accumulate=peaks("tensor", row.get("tensor_f16", {})),
+        peaks=peaks | {"dram": peak(row["dram"], 1e9, "dram")},
+        l2=peak(row["l2"], 2**20, "l2"),
+        nvlink=peak(row.get("nvlink", 0), 1e9, "nvlink"),
+        f16_accumulate=tensor(row.get("tensor_f16", {})),
         scale=_tensor(row.get("scale", {})),
-        also=_with_bf16(also),
+        also=_with_bf16({name: tuple(rate * 1e12 for rate in rates) for name, rates in also}),
         limited=frozenset(row.get("limited", ())),
         clocks_verified=recalled.isdisjoint({"boost", "tensor_clock"}),
     )

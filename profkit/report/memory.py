@@ -10,7 +10,7 @@ import os
 import shutil
 import tempfile
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
@@ -24,12 +24,11 @@ _MOST_FOR_A_BYTE = 25
 _FIXED = 150e6
 """Bytes for the reader's own tables, which take 125 MB."""
 _DESCRIPTORS = Path("/proc/self/fd")
-_CGROUPS = Path("/sys/fs/cgroup")
 
 
 def ensure_room(path: Path, size: int, launches: int) -> None:
     """Raise BadInput where memory may not suffice for the vendor's reader to open `size` bytes."""
-    room = min(_proc_bytes("meminfo", "MemAvailable", math.inf), _address_limit(), *_group_limits())
+    room = min(_proc_bytes("meminfo", "MemAvailable", math.inf), _address_limit())
     if size * _MOST_FOR_A_BYTE + _FIXED > room:
         raise too_large(path, launches)
 
@@ -56,38 +55,12 @@ def _address_limit() -> float:
 
 def _proc_bytes(place: str, name: str, without: float) -> float:
     """Bytes of a line of a file in /proc, or what to take without it."""
-    rows = (line.partition(":") for line in _lines(Path("/proc", place)))
-    return next((int(size.split()[0]) * 1024 for label, _, size in rows if label == name), without)
-
-
-def _lines(path: Path) -> list[str]:
     try:
-        return path.read_text(encoding="utf-8").splitlines()
+        lines = Path("/proc", place).read_text(encoding="utf-8").splitlines()
     except OSError:
-        return []
-
-
-def _group_limits() -> Iterator[float]:
-    """What each of the process's control groups leaves (version 2)."""
-    yield math.inf
-    for line in _lines(Path("/proc/self/cgroup")):
-        number, _, group = line.split(":", 2)
-        place = _CGROUPS / group.lstrip("/")
-        for folder in (place, *place.parents) if number == "0" else ():
-            if folder.is_relative_to(_CGROUPS):
-                yield _group_limit(folder)
-
-
-def _group_limit(folder: Path) -> float:
-    """What a control group leaves; files that it has cached can be dropped for it."""
-    try:
-        most, used, stat = (
-            _lines(folder / name) for name in ("memory.max", "memory.current", "memory.stat")
-        )
-        cached = int(dict(line.split() for line in stat).get("inactive_file", 0))
-        return int(most[0]) - int(used[0]) + cached
-    except (IndexError, ValueError):  # no limit: "max"
-        return math.inf
+        return without
+    rows = (line.partition(":") for line in lines)
+    return next((int(size.split()[0]) * 1024 for label, _, size in rows if label == name), without)
 
 
 class NamelessFile:

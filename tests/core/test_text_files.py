@@ -193,7 +193,7 @@ _FREE = {  # module: why it may read by itself
     "core/text_files.py": "reads text",
     "core/yaml_files.py": "what is shipped",
     "capture/environment.py": "what is shipped",
-    "report/memory.py": "/proc and control groups",
+    "report/memory.py": "/proc",
     "schemas/__main__.py": "the schemas that it writes",
     "score/pair_archive.py": "a stream that open_regular opened, and the recordings that it packs",
     "capture/supervise.py": "/proc",
