@@ -100,7 +100,7 @@ class Application:
     Applications:
       app: Record the timeline of a whole application, then profile the kernels that explain its
         steps (lean; --nvtx names the range of a step).
-      explain (SHARE): Pick kernels that explain this share of a step, at most 8.
+      explain (SHARE): Pick kernels that explain this share of a step, at most 24.
       budget (TIME): Time limit in all: 90s, 5m. Kernels that don't fit are left out.
       collectives: Also profile the NCCL kernel that takes the most time; needs an ncu newer than
         2025.3, which keeps ranks in lockstep.
