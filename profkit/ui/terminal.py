@@ -32,8 +32,8 @@ def document_terminal(document: doc.Document, *, to_file: bool) -> str:
     trailing blanks."""
     out = console(to_file=to_file)
     with out.capture() as captured:
-        for part in _laid_out(document.blocks, out.width):
-            out.print(part, crop=False)
+        # In a group: by itself a text would be wrapped, even a command that must not be.
+        out.print(Group(*_laid_out(document.blocks, out.width)), crop=False)
     text = captured.get().lstrip("\n")
     if out.is_terminal:
         return text

@@ -12,6 +12,7 @@ from profkit.ui.document import (
     Document,
     Figure,
     Heading,
+    Next,
     Paragraph,
     Span,
     Style,
@@ -24,6 +25,7 @@ from profkit.ui.document import (
 )
 from profkit.ui.html import document_html
 from profkit.ui.markdown import document_markdown
+from profkit.ui.terminal import document_terminal
 
 ODD = st.text(alphabet=st.sampled_from("ab <>&|`*_[]()\\{}$%#~^\"'µ×−\n\x1b"), max_size=30)
 
@@ -91,3 +93,9 @@ def test_a_long_kernel_s_name_leaves_numbers_beside_it_in_view() -> None:
     assert "gemm_<wbr>f32f32_<wbr>" in text
     assert "<code>f32_t</code>" in text
     assert "radix_sort::<wbr>DeviceRadixSortOnesweepKernel&lt;at_cuda_detail&gt;" in text
+
+
+def test_a_long_command_stays_on_its_line() -> None:
+    command = f"profkit analyze {'x' * 200}"
+    document = Document("Title", (Heading("Title", 1), Next((command,))))
+    assert f"{command}\n" in document_terminal(document, to_file=True)
