@@ -93,10 +93,10 @@ def _draw(drawings: Mapping[str, str], folder: Path, *, force: bool) -> None:
 
 @dataclass(frozen=True)
 class Shapes:
-    """The shapes to measure: of files, or all combinations of sizes.
+    """The shapes to measure: of a file, or all combinations of sizes.
 
     Options:
-      matrix (FILE): Shape matrix (YAML); repeatable.
+      matrix (FILE): Shape matrix (YAML).
       batch (N,...): Batch sizes.
       heads (N,...): Query heads.
       kv_heads (N,...): Key and value heads.
@@ -107,7 +107,7 @@ class Shapes:
       backward: Backward pass instead of forward.
     """
 
-    matrix: tuple[Path, ...] = ()
+    matrix: Path | None = None
     batch: str | None = None
     heads: str | None = None
     kv_heads: str | None = None
@@ -134,18 +134,18 @@ class Shapes:
         return {name: values for name, values in sizes.items() if values}
 
     def all(self) -> Matrix:
-        """The matrix of shapes; raises UsageError where files and sizes are given."""
-        from profkit.study.matrix import combined, joined, matrix_of, read_matrix
+        """The matrix of shapes; raises UsageError where a file and sizes are given."""
+        from profkit.study.matrix import combined, matrix_of, read_matrix
 
         sizes = self.sizes()
-        if not self.matrix:
+        if self.matrix is None:
             return matrix_of("command line", "", combined(sizes))
         if sizes:
             name = min({"backward", "causal"} & set(sizes) or sizes)
             option = "--seq" if name == "length" else f"--{name.replace('_', '-')}"
             message = f"--matrix and {option} both set shapes"
             raise UsageError(message, "leave out one of them")
-        return joined([read_matrix(path) for path in self.matrix])
+        return read_matrix(self.matrix)
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,6 @@ import re
 import secrets
 import shutil
 from collections.abc import Mapping
-from datetime import datetime
 from pathlib import Path, PurePosixPath
 from typing import Annotated
 
@@ -52,7 +51,6 @@ class Index(File, frozen=True, kw_only=True, tag="profkit.kept-baseline/1"):
     files: dict[str, FileEntry]
 
     def __post_init__(self) -> None:
-        datetime.fromisoformat(self.saved)
         if not set(self.reports) <= set(self.files):
             raise ValueError("a report is not among the files")
         if not all(map(_is_inside, (self.folder, *self.files))):

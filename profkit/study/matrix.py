@@ -115,24 +115,6 @@ def dtype_named(word: str) -> str | None:
     return by_short.get(name)
 
 
-def joined(matrices: Sequence[Matrix]) -> Matrix:
-    """Several matrices as one, without repeated shapes; raises UsageError for two of one name."""
-    shapes: dict[str, MatrixShape] = {}
-    for shape in (shape for matrix in matrices for shape in matrix.shapes):
-        same = shapes.setdefault(shape.name, shape)
-        if same.words != shape.words:
-            raise UsageError(
-                f"two shapes are named {shape.name}: {' '.join(same.words)} and "
-                f"{' '.join(shape.words)}",
-                "give them options whose values differ in letters or digits",
-            )
-    return Matrix(
-        "+".join(matrix.name for matrix in matrices),
-        " ".join(filter(None, (matrix.about for matrix in matrices))),
-        tuple(shapes.values()),
-    )
-
-
 def combined(sizes: Mapping[str, Sequence[Value]]) -> list[dict[str, Value]]:
     """Every combination of options, the last varying fastest."""
     combinations = itertools.product(*sizes.values())

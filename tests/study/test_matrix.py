@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from profkit.core.errors import BadInput, UsageError
-from profkit.study.matrix import MatrixShape, combined, joined, matrix_of, read_matrix
+from profkit.study.matrix import MatrixShape, matrix_of, read_matrix
 from profkit.timing.cell import Value
 from tests.conftest import ROOT
 
@@ -55,20 +55,6 @@ def test_a_shape_as_a_command_line_and_as_a_name() -> None:
     assert shape.name == "kv2-s64-bf16-causal"
     assert matrix_of("m", "", [{}]).shapes[0].name == "as-declared"
     assert matrix_of("m", "", [{"mode": "../x y"}]).shapes[0].name == "mode.._x_y"
-
-
-def test_matrices_are_joined_without_repeats() -> None:
-    one = matrix_of("one", "", combined({"n": [1, 2]}))
-    other = matrix_of("other", "", combined({"n": [2, 3]}))
-    both = joined([one, other])
-    assert both.name == "one+other"
-    assert [shape.arguments["n"] for shape in both.shapes] == [1, 2, 3]
-
-
-def test_joined_shapes_of_one_name_with_other_options_are_refused() -> None:
-    matrices = [matrix_of("m", "", [{"mode": mode}]) for mode in ("a-b", "a_b")]
-    with pytest.raises(UsageError, match="named modea_b: --mode a-b and --mode a_b"):
-        joined(matrices)
 
 
 @pytest.mark.parametrize(
