@@ -1,4 +1,4 @@
-"""IPython's `%load_ext profkit`: the magics `%%profkit` for a cell and `%profkit` for a line."""
+"""IPython's `%load_ext profkit`: the magic `%%profkit` for a cell."""
 
 from __future__ import annotations
 
@@ -26,11 +26,7 @@ _USAGE = "%%profkit [--ncu] [--reference NAME] [--samples N] [--name NAME] ..."
 
 
 def load(shell: InteractiveShell) -> None:
-    """Define the magics."""
-
-    def line(line: str) -> Run | None:
-        """Check and time an expression, in the notebook's names: `%profkit f(x)`."""
-        return _shown(lambda: _measured(shell, {}, f"return {line.strip()}"))
+    """Define the magic."""
 
     def cell(line: str, cell: str) -> Run | None:
         """Check and time the cell's body, whose last expression is its result.
@@ -44,25 +40,15 @@ def load(shell: InteractiveShell) -> None:
         --samples N, --blocks N, --seconds S, --warmup-ms MS: how long it is timed.
         --margin SHARE, --work NAME, --stream NAME, --name NAME: as of `profkit.profile`.
         """
-        return _shown(lambda: _measured(shell, _options(shell, line), cell))
+        try:
+            options = _options(shell, line)
+            function = _function(shell.user_ns, cell, options.pop("name", _CELL))
+            return measure_calls(invocations([function], (), {}), options_of(options))
+        except ProfkitError as error:
+            print(one_line(f"profkit: {error}"))
+            return None
 
-    shell.register_magic_function(line, "line", "profkit")
     shell.register_magic_function(cell, "cell", "profkit")
-
-
-def _shown(measure: Callable[[], Run]) -> Run | None:
-    """The Run, which the notebook shows; a failure is printed in one line."""
-    try:
-        return measure()
-    except ProfkitError as error:
-        print(one_line(f"profkit: {error}"))
-        return None
-
-
-def _measured(shell: InteractiveShell, options: dict[str, Any], body: str) -> Run:
-    name = options.pop("name", _CELL)
-    function = _function(shell.user_ns, body, name)
-    return measure_calls(invocations([function], (), {}), options_of(options))
 
 
 def _function(names: dict[str, Any], body: str, name: str) -> Callable[[], Any]:
@@ -77,11 +63,7 @@ def _function(names: dict[str, Any], body: str, name: str) -> Callable[[], Any]:
         tree = ast.parse(f"def {name}():\n    pass")
         (definition,) = tree.body
         assert isinstance(definition, ast.FunctionDef)
-        if body.startswith("return "):
-            value = ast.parse(body.removeprefix("return "), mode="eval").body
-            definition.body = [ast.Return(value)]
-        else:
-            definition.body = _returning(ast.parse(body).body)
+        definition.body = _returning(ast.parse(body).body)
         code = compile(ast.fix_missing_locations(tree), f"<{name}>", "exec")
     except SyntaxError as error:
         place = f"line {error.lineno}: " if error.lineno else ""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 from profkit.analysis.without_counters_view import without_counters_document
 from profkit.capture.correctness import Status
@@ -27,28 +26,19 @@ _KERNELS = 3  # chosen: their names and times fit two lines
 _RANKING = "most promising first; speedups of kernels [low, high], not additive; +N: other kernels"
 
 
-class _Most(NamedTuple):
-    """Rows of each list at most."""
-
-    findings: int = 6
-    latencies: int = 6
-    warnings: int = 4
-
-
-_FEWER = tuple(_Most(count, count, max(1, count - 2)) for count in range(6, 0, -1))
-"""Warnings give way first, chosen: runs and pages keep them."""
+_MOST = 6  # chosen: of findings and latencies; 4 warnings, which runs and pages keep
 
 
 def recorded_text(outcome: Outcome) -> str:
     """The screen of a run: as many rows of each list as let it fit in SCREEN lines."""
-    for most in _FEWER:
+    for most in range(_MOST, 0, -1):
         text = document_terminal(recorded_document(outcome, most), to_file=False)
         if text.count("\n") <= SCREEN:
             break
     return text
 
 
-def recorded_document(outcome: Outcome, most: _Most) -> doc.Document:
+def recorded_document(outcome: Outcome, most: int) -> doc.Document:
     """What was recorded, the ranking, latencies, the run, next commands."""
     blocks: list[doc.Block] = []
     if outcome.report and outcome.checklist:
@@ -58,13 +48,13 @@ def recorded_document(outcome: Outcome, most: _Most) -> doc.Document:
         blocks.append(doc.Paragraph(f"{overview.headline(report)}, {literal(devices)}"))
         blocks.append(doc.Facts("", (doc.Row("Kernels", _kernels(report)),)))
         blocks.append(doc.Heading("Ranking", note=_RANKING))
-        blocks += _ranking(report, outcome.checklist, most.findings)
+        blocks += _ranking(report, outcome.checklist, most)
     elif analysis := outcome.without_counters:
-        blocks += without_counters_document(analysis, most.findings).blocks
-    blocks += _latencies(outcome, most.latencies)
-    notes = [literal(warning) for warning in _warnings(outcome)]
-    blocks += map(doc.Note, notes[: most.warnings])
-    if (more := len(notes) - most.warnings) > 0:
+        blocks += without_counters_document(analysis, most).blocks
+    blocks += _latencies(outcome, most)
+    notes, shown = [literal(warning) for warning in _warnings(outcome)], max(1, most - 2)
+    blocks += map(doc.Note, notes[:shown])
+    if more := len(notes[shown:]):
         blocks.append(doc.Note(f"{plural(more, 'more warning')}: manifest.json, latency.json"))
     return doc.Document(outcome.folder.name, (*blocks, _ending(outcome), _next(outcome)))
 

@@ -321,17 +321,10 @@ def latency_tables(report: LatencyFile) -> tuple[doc.Table, ...]:
     machine = [
         timed for timed in report.series if timed.latency.moments or timed.latency.ready.memory
     ]
-    columns, legend, note = dict(_MACHINE), {"Launch overhead": _LAUNCH_NOTE}, ""
-    doubtful = [timed for timed in machine if timed.clock and not timed.latency.clocks_counted]
-    if doubtful and len(doubtful) == len(machine):
-        before = {"SM clock before block": lambda timed: _clock(timed).removesuffix("?")}
-        columns = before | {name: cell for name, cell in _MACHINE.items() if name != "SM clock"}
-        legend["SM clock before block"] = _READ_BEFORE
-    elif doubtful:
-        note = f"?: {_READ_BEFORE}"
-    tables = [_times(report.series)]
-    tables.append(_table("Samples", _QUALITY, report.series, "", _QUALITY_NOTES))
-    return (*tables, *([_table("GPU", columns, machine, note, legend)] if machine else []))
+    is_read = any(timed.clock and not timed.latency.clocks_counted for timed in machine)
+    note, legend = f"?: {_READ_BEFORE}" if is_read else "", {"Launch overhead": _LAUNCH_NOTE}
+    tables = _times(report.series), _table("Samples", _QUALITY, report.series, "", _QUALITY_NOTES)
+    return (*tables, *([_table("GPU", _MACHINE, machine, note, legend)] if machine else []))
 
 
 _Columns = Mapping[str, Callable[[Series], str]]
