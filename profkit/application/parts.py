@@ -359,90 +359,63 @@ def _unrecorded(typical: _Typical, taken: Cover) -> Part:
     return Part(UNRECORDED, UNRECORDED, times, np.zeros(len(times)), typical.count(low))
 
 
-class _Gaps(Struct, frozen=True, eq=False):
-    """Idle gaps cut at the steps' bounds, and when the call of the next work began and of what;
-    `unknown` where that call was not recorded. From `ready` on the work waits for something else,
-    such as another process's work."""
-
-    step: Integers
-    start: Times
-    end: Times
-    called: Times
-    ready: Times
-    copying: Mask
-    queued: Mask
-    unknown: Mask
-
-
 def _gap_parts(program: _Program, work: Work, taken: Cover, typical: _Typical) -> list[Part]:
-    covers = _call_covers(program, typical.bounds)
-    gaps = _gaps(program.events, typical.bounds, work, taken)
-    until = np.clip(gaps.called, gaps.start, gaps.end)
-    spent = {
-        cause: intervals.covered(cover, until) - intervals.covered(cover, gaps.start)
-        for cause, cover in covers.items()
-    }
-    pause = until - gaps.start - sum(spent.values(), np.zeros(len(until), dtype=np.int64))
-    waiting = gaps.end - np.clip(gaps.ready, until, gaps.end)
-    last = gaps.end - until - waiting
-    waits = covers[SYNCHRONIZATION]
-    synced = intervals.covered(waits, until) > intervals.covered(waits, gaps.start - _RETURN)
-    launching = np.where(synced, SYNCHRONIZATION, LAUNCH_BOUND)
-    pieces = [
-        (np.full(len(until), cause), time) for cause, time in spent.items() if cause != LAUNCH_BOUND
-    ]
-    pieces += [
-        (launching, spent[LAUNCH_BOUND]),
-        (launching, pause),
-        (np.full(len(until), QUEUED), waiting),
-        (np.where(gaps.copying, COPY_CALLS, np.where(gaps.queued, QUEUED, launching)), last),
-    ]
+    step, pieces = _gap_pieces(program, work, taken, typical.bounds)
     parts = []
     for cause in MEANINGS:
-        amounts = np.sum(
-            [
-                np.where(np.where(gaps.unknown, UNKNOWN, owner) == cause, time, 0)
-                for owner, time in pieces
-            ],
-            axis=0,
-        )
-        sums = typical.sums(gaps.step, np.zeros_like(gaps.step), amounts, 1)[0]
-        count = int((amounts[typical.typical[gaps.step]] > 0).sum())
+        amounts = np.sum([np.where(owner == cause, time, 0) for owner, time in pieces], axis=0)
+        sums = typical.sums(step, np.zeros_like(step), amounts, 1)[0]
+        count = int((amounts[typical.typical[step]] > 0).sum())
         parts.append(Part(GAPS, cause, sums, np.zeros(len(sums)), count))
     return parts
 
 
-def _gaps(events: Events, bounds: Times, work: Work, taken: Cover) -> _Gaps:
-    start, end = intervals.inverse(taken, int(bounds[0]), int(bounds[-1]))
-    following = np.searchsorted(work.start, end)
+def _gap_pieces(
+    program: _Program, work: Work, taken: Cover, bounds: Times
+) -> tuple[Integers, list[tuple[npt.NDArray[np.str_], Times]]]:
+    """The steps of idle gaps, cut at the steps' bounds, and the time of each cause in each gap.
+
+    A gap ends with the next work, whose call may not be recorded, and which may wait, once
+    submitted, for something else, such as another process's work.
+    """
+    events = program.events
+    starts, ends = intervals.inverse(taken, int(bounds[0]), int(bounds[-1]))
+    following = np.searchsorted(work.start, ends)
     known = following < len(work)
-    called = np.where(known, np.append(work.call_start, 0)[following], end)
+    begun = np.where(known, np.append(work.call_start, 0)[following], ends)
     call = np.where(known, np.append(work.call, -1)[following], -1)
-    copying = np.array([call_kind(name) == cuda_calls.COPY for name in events.call_names] + [False])
-    copies = (
-        copying[np.where(call >= 0, events.calls.name[call], -1)]
-        if len(events.calls)
-        else known & False
-    )
-    delay = end - called
-    fresh = delay[(called > start) & (call >= 0)]
+    is_copy = np.array([call_kind(name) == cuda_calls.COPY for name in events.call_names] + [False])
+    names = np.append(events.calls.name, -1)
+    copies = is_copy[np.where(call >= 0, names[call], -1)]
+    delay = ends - begun
+    fresh = delay[(begun > starts) & (call >= 0)]
     latency = LATENCY if len(fresh) < 10 else min(LATENCY_MOST, 1.5 * float(np.median(fresh)))
-    queued = (called <= start) & (delay > latency)
-    returned = np.where(call >= 0, np.append(events.calls.end, 0)[call], end)
-    is_late = ~copies & (end - np.maximum(returned, start) > LATENCY_MOST)
-    ready = np.where(is_late, returned + int(latency), end)
-    piece, step, low, high = intervals.pieces(start, end, bounds)
-    unknown = known & (call < 0)
-    return _Gaps(
-        step,
-        low,
-        high,
-        called=called[piece],
-        ready=ready[piece],
-        copying=copies[piece],
-        queued=queued[piece],
-        unknown=unknown[piece],
-    )
+    returned = np.where(call >= 0, np.append(events.calls.end, 0)[call], ends)
+    is_late = ~copies & (ends - np.maximum(returned, starts) > LATENCY_MOST)
+    piece, step, start, end = intervals.pieces(starts, ends, bounds)
+    queued = ((begun <= starts) & (delay > latency))[piece]
+    until = np.clip(begun[piece], start, end)
+    ready = np.where(is_late, returned + int(latency), ends)[piece]
+    waiting = end - np.clip(ready, until, end)
+
+    covers = _call_covers(program, bounds)
+    spent = {
+        cause: intervals.covered(cover, until) - intervals.covered(cover, start)
+        for cause, cover in covers.items()
+    }
+    pause = until - start - sum(spent.values(), np.zeros(len(until), dtype=np.int64))
+    waits = covers[SYNCHRONIZATION]
+    synced = intervals.covered(waits, until) > intervals.covered(waits, start - _RETURN)
+    launching = np.where(synced, SYNCHRONIZATION, LAUNCH_BOUND)
+    after = np.where(copies[piece], COPY_CALLS, np.where(queued, QUEUED, launching))
+    pieces = [
+        *((launching if cause == LAUNCH_BOUND else cause, time) for cause, time in spent.items()),
+        (launching, pause),
+        (QUEUED, waiting),
+        (after, end - until - waiting),
+    ]
+    unknown = (known & (call < 0))[piece]
+    return step, [(np.where(unknown, UNKNOWN, owner), time) for owner, time in pieces]
 
 
 def _call_covers(program: _Program, bounds: Times) -> dict[str, Cover]:
