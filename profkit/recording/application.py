@@ -421,9 +421,10 @@ class _Application(Profiling):
                 if row.launch is None and pick not in left_out
             ]
             selection, beyond = self._fitting(program, rest)
-            if is_repeated and not (selection and self._pays(program, rest, selection)):
-                break
             left_out.update(beyond)
+            if is_repeated and not (selection and self._pays(program, rest, selection)):
+                left_out.update(_of_groups(rest, selection) if selection else ())
+                break
             self._keep("ncu")
             if selection is None:
                 break
@@ -479,10 +480,10 @@ class _Application(Profiling):
         return cost(selection.durations, passes(self.options())).seconds
 
     def _pays(self, program: _Program, missed: Sequence[Pick], selection: LaunchFilter) -> bool:
-        """Whether to start ncu again for picks that it passed over."""
-        found = [pick for pick in missed if (pick.name, pick.configuration) in selection.groups]
+        """Whether to start ncu again for picks that it passed over: in a budget, or for much."""
+        share = sum(pick.share for pick in _of_groups(missed, selection))
         seconds = program.seconds + self._seconds(selection)
-        return sum(pick.share for pick in found) >= _WORTH_A_SECOND * seconds
+        return self.plan.budget is not None or share >= _WORTH_A_SECOND * seconds
 
     def _replayed(
         self, earlier: Report | None, selection: LaunchFilter, program: _Program
@@ -559,6 +560,10 @@ def _picks(events: Events, steps: Sequence[Steps], explain: float) -> tuple[Pick
     if not steps:
         return ()
     return ranking(events, step_parts(events, first_rank(steps)), explain).picks
+
+
+def _of_groups(picks: Sequence[Pick], selection: LaunchFilter) -> list[Pick]:
+    return [pick for pick in picks if (pick.name, pick.configuration) in selection.groups]
 
 
 def _collectives(events: Events, steps: Steps) -> tuple[Pick, ...]:
