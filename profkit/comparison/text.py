@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
@@ -457,13 +456,9 @@ def _repeats(change: Replacement) -> str:
 def _counted(diff: Diff, change: Change) -> str:
     """How many kernels have a verdict, and how many of them by force: `3 REGRESSED (forced)`."""
     count = diff.counted(change)
-    forced = sum(kernel.change is change for kernel in _forced(diff))
+    forced = sum(kernel.is_forced and kernel.change is change for kernel in diff.kernels)
     note = "" if not forced else " (forced)" if forced == count else f" ({forced} forced)"
     return f"{count} {change.value}{note}"
-
-
-def _forced(diff: Diff) -> list[KernelDiff]:
-    return [kernel for kernel in diff.kernels if kernel.is_forced]
 
 
 def gone(groups: Sequence[Group]) -> list[tuple[str, str]]:
@@ -513,19 +508,3 @@ def collected(diff: Diff) -> str:
     before, after = diff.sides
     apart = None if diff.refused else collected_apart(before.report, after.report)
     return f"{apart}: only what both have is compared" if apart else ""
-
-
-def legend(diff: Diff) -> str:
-    """What the words for missing and forced verdicts mean, of those that are used."""
-    timed = Counter(timed.verdict for timed in diff.timed if not timed.valid)
-    incomparable = {
-        "kernels of other work or recording are not compared": len(diff.incomparable),
-        "latencies timed under other conditions have no verdict": timed[Change.incomparable.value],
-    }
-    meanings = {
-        "INCOMPARABLE": ", ".join(meaning for meaning, used in incomparable.items() if used),
-        "INVALID": "the environment changed while it was timed, no verdict"
-        * bool(timed["INVALID"]),
-        "forced": "by ncu durations, although what is listed below differs" * bool(_forced(diff)),
-    }
-    return "; ".join(f"{word}: {meaning}" for word, meaning in meanings.items() if meaning)

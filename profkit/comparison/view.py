@@ -29,7 +29,6 @@ MOST = 65_536
 _OTHERS, _REMOVED = 12, 8
 # Rows of a table, chosen: the details of a kernel fit two screens; --all shows the rest.
 _CHANGES, _FINDINGS, _LINES = 12, 8, 6
-_TOTAL_CAUSES = 4  # chosen: two lines of 100 columns
 _FORCE = "--force-compare compares them anyway"
 _MATCH = "--match order pairs kernels by launch order, --match FILE by `old name: new name`"
 _STYLES = {
@@ -143,11 +142,9 @@ def _summary(diff: Diff) -> Iterator[doc.Block]:
     if collected := words.collected(diff):
         yield doc.Note(collected)
     if len(diff.kernels) > 1 or diff.removed or diff.added:
-        yield doc.Lines((words.summary(diff), *_total(diff)))
+        yield doc.Lines((words.summary(diff),))
     if diff.replaced:
         yield _replaced(diff.replaced)
-    if legend := words.legend(diff):
-        yield doc.Lines((doc.quiet(legend),))
 
 
 def _replaced(changes: Sequence[Replacement]) -> doc.Table:
@@ -157,17 +154,6 @@ def _replaced(changes: Sequence[Replacement]) -> doc.Table:
     columns = ("Removed", "In its place", "Before → after", "Change")
     note = words.same_work_assumed(changes)
     return doc.Table("Replaced kernels", columns, tuple(rows), note, names=columns[:2])
-
-
-def _total(diff: Diff) -> Iterator[str]:
-    change = diff.total.after - diff.total.before
-    if len(diff.kernels) > 1 and change:
-        causes = [cause for cause in diff.total.causes if cause.kind is not CauseKind.rest]
-        parts = ", ".join(
-            f"{words.label(cause)} {words.signed(cause.seconds)}"
-            for cause in causes[:_TOTAL_CAUSES]
-        )
-        yield doc.quiet(f"  change of compared kernels {words.signed(change)}: {parts}")
 
 
 def _kernel(kernel: KernelDiff, *, everything: bool) -> Iterator[doc.Block]:

@@ -332,7 +332,7 @@ def test_names_from_a_file(profkit_cli: Cli, tmp_path: Path) -> None:
     sides = pair_report("fuse_passes", "before"), pair_report("fuse_passes", "after")
     shown = profkit_cli("diff", *sides, "--match", names).stdout
     assert "leaky_relu → leaky_scaled_sum" in shown
-    assert "matched: by the given names" in shown
+    assert "matched: as asked" in shown
 
 
 @pytest.mark.parametrize(
