@@ -85,11 +85,14 @@ def kernel_traits(name: str) -> KernelTraits:
     name = name[:_LONGEST]
     plain = _plain(name)
     patterns = _patterns()
-    has = {trait: bool(known.search(name)) for trait, known in patterns.traits.items()}
-    kind = next((kind for kind, known in patterns.kinds if known.search(plain)), OTHER)
+    has = {trait: bool(re.search(known, name)) for trait, known in patterns.traits.items()}
+    kind = next(
+        (row.kind for row in patterns.kinds if re.search("|".join(row.match), plain)), OTHER
+    )
     arithmetic = ""
     if kind in {*PRODUCTS, ATTENTION, GEMV}:
-        arithmetic = next((each for each, known in patterns.arithmetic if known.search(name)), "")
+        named = patterns.arithmetic.items()
+        arithmetic = next((each for each, known in named if re.search(known, name)), "")
     aligned = min(map(int, _ALIGNMENT.findall(plain)), default=ALIGNED)
     return KernelTraits(
         kind=kind,
@@ -122,14 +125,16 @@ def kernels_of(events: Events, kind: str) -> Mask:
 def group_statement(group: str) -> str:
     """What the names of a group's kernels say of its limit; "" for nothing."""
     rows = _patterns().statements
-    return next((limit for pattern, limit in rows if pattern.search(group)), "")
+    return next((limit for pattern, limit in rows.items() if re.search(pattern, group)), "")
 
 
 def frameworks(names: Iterable[str]) -> Mapping[str, float]:
     """1 for each known framework that names of kernels, ranges or operators are of, else 0."""
     every = tuple(name[:_LONGEST] for name in names)
     known = _patterns().frameworks.items()
-    return {framework: float(any(map(own.search, every))) for framework, own in known}
+    return {
+        framework: float(any(re.search(own, each) for each in every)) for framework, own in known
+    }
 
 
 def collective(name: str) -> str:
@@ -166,21 +171,6 @@ class _KindsFile(Struct, frozen=True):
     kinds: tuple[_Named, ...]
 
 
-class _Patterns(Struct, frozen=True):
-    kinds: tuple[tuple[str, re.Pattern[str]], ...]
-    arithmetic: tuple[tuple[str, re.Pattern[str]], ...]
-    traits: Mapping[str, re.Pattern[str]]
-    frameworks: Mapping[str, re.Pattern[str]]
-    statements: tuple[tuple[re.Pattern[str], str], ...]
-
-
 @cache
-def _patterns() -> _Patterns:
-    file = convert(shipped_yaml("profkit.application", "kernel_kinds.yaml"), _KindsFile)
-    return _Patterns(
-        kinds=tuple((row.kind, re.compile("|".join(row.match))) for row in file.kinds),
-        arithmetic=tuple((name, re.compile(text)) for name, text in file.arithmetic.items()),
-        traits={name: re.compile(text) for name, text in file.traits.items()},
-        frameworks={name: re.compile(text) for name, text in file.frameworks.items()},
-        statements=tuple((re.compile(text), limit) for text, limit in file.statements.items()),
-    )
+def _patterns() -> _KindsFile:
+    return convert(shipped_yaml("profkit.application", "kernel_kinds.yaml"), _KindsFile)
