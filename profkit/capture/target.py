@@ -28,7 +28,6 @@ from profkit.capture.environment import digest, fingerprint, lock
 from profkit.capture.script import ImportScope, scope_of, without_dashes
 from profkit.core.atomic_file import write_atomic
 from profkit.core.errors import BadInput, EnvironmentProblem, ProfkitError, TargetFailed, UsageError
-from profkit.core.suggestion import did_you_mean
 from profkit.core.text_files import error_words
 from profkit.core.typed_file import convert, encode, part, plain
 from profkit.core.work import Work
@@ -427,12 +426,8 @@ def _arguments(
     )
     unknown = [word for word in left if options is not None or word.startswith("-")]
     if unknown:
-        known = re.findall(r"(?<!\S)--?[a-z][\w-]*", parser.format_help())
-        names = {name.lstrip("-"): name for name in known}
         other = "" if options else "the script's own go through main(options=...); "
-        wrong = unknown[0].partition("=")[0].lstrip("-")
-        remedy = did_you_mean(wrong, names, f"{other}see --help", spelled=names.__getitem__)
-        raise UsageError(f"{target.name}: no option {unknown[0]}", remedy)
+        raise UsageError(f"{target.name}: no option {unknown[0]}", f"{other}see --help")
     if left:
         _say(f"passed to the script: {' '.join(left)}")
     return arguments

@@ -25,7 +25,6 @@ _FOLDERS = {
 class Tool(Struct, frozen=True):
     """An installed tool: its path and version, (2025, 3, 1) for 2025.3.1; () where it has none."""
 
-    name: str
     path: str
     version: tuple[int, ...]
 
@@ -38,7 +37,7 @@ def find(name: str) -> Tool | None:
     """`ncu` or `nsys`: what PROFKIT_NCU or PROFKIT_NSYS names, else on PATH, else installed."""
     variable = os.environ.get(f"PROFKIT_{name.upper()}", "")
     path = shutil.which(variable) if variable else installed(name)
-    return Tool(name, path, _version(path)) if path else None
+    return Tool(path, _version(path)) if path else None
 
 
 def installed(name: str) -> str | None:

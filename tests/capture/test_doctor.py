@@ -82,9 +82,7 @@ def test_without_the_package_that_asks_nothing_is_concluded(
     monkeypatch.setitem(sys.modules, "pynvml", None)
     monkeypatch.setattr("profkit.capture.doctor.find_spec", lambda _: None)
     monkeypatch.setattr("profkit.capture.doctor._devices", lambda: devices)
-    monkeypatch.setattr(
-        "profkit.capture.doctor.find", lambda name: Tool(name, f"/x/{name}", (2025, 3))
-    )
+    monkeypatch.setattr("profkit.capture.doctor.find", lambda name: Tool(f"/x/{name}", (2025, 3)))
     data = json.loads(profkit_cli("doctor", "--format", "json").stdout)
     schema("doctor").validate(data)
     assert data["has_gpu"] is None

@@ -104,7 +104,7 @@ def test_a_file_of_sections_and_metrics(tmp_path: Path) -> None:
     assert collected(NcuOptions(str(file))) == [
         "--section", "SpeedOfLight", "--metrics", "sm__cycles.sum,dram__bytes.sum",
     ]  # fmt: skip
-    words = command(Tool("ncu", "ncu", ()), NcuOptions(str(file)), tmp_path / "r", ["true"])
+    words = command(Tool("ncu", ()), NcuOptions(str(file)), tmp_path / "r", ["true"])
     assert "SpeedOfLight" in words
 
 
