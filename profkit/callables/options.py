@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias, TypedDict
 
+import numpy as np
 from msgspec import Meta, Struct, structs
 
 from profkit.core.errors import BadInput, UsageError
@@ -79,7 +80,12 @@ def options_of(keywords: Mapping[str, object]) -> Options:
         if name not in names:
             known = f"options are {', '.join(names)}"
             raise UsageError(f"no option {name!r}", did_you_mean(name, names, known))
+    numbers = {
+        name: value.item()
+        for name, value in keywords.items()
+        if isinstance(value, np.number) and name != "reference"
+    }
     try:
-        return convert(dict(keywords), Options)
+        return convert({**keywords, **numbers}, Options)
     except BadInput as error:
         raise UsageError(error.message, "leave it out") from None

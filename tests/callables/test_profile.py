@@ -399,6 +399,12 @@ def test_what_was_not_recorded_says_how_to_record_it() -> None:
         run.comparison  # noqa: B018
 
 
+def test_numbers_of_numpy_are_numbers() -> None:
+    keywords: dict[str, Any] = QUICK | {"samples": np.int64(8), "warmup_ms": np.float64(1.0)}
+    run = profkit.profile(plus_one, torch.zeros(4), **keywords)
+    assert run.latency.summary.n >= 8
+
+
 @pytest.mark.parametrize(
     ("keywords", "words"),
     [
