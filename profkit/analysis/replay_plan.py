@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from profkit.capture.ncu import listed_names
 from profkit.capture.passes import Source, passes_of_each
@@ -14,7 +14,7 @@ from profkit.capture.sets import OWN_SETS, capture_set
 from profkit.core.compute_capability import ComputeCapability, parse_capability
 from profkit.core.errors import UsageError
 from profkit.core.suggestion import did_you_mean
-from profkit.core.typed_file import Amount, Count, File, Model
+from profkit.core.typed_file import Amount, Count, File, Model, part
 from profkit.hardware.gpus import datasheets_named
 from profkit.report.catalog import TENSOR_CODE, catalog
 from profkit.rules.rule_file import shipped_rules
@@ -33,17 +33,17 @@ _COPIES = 2  # of the saved memory: each byte is read and written to restore it
 class Subject(Struct, frozen=True):
     """The GPU that is planned for: its chip, capability and DRAM rate (B/s, 0 where unknown)."""
 
-    name: str
+    gpu: str
     chip: str
-    capability: str
+    compute_capability: str
     dram: float
 
 
 class Workload(Struct, frozen=True):
     """Launches of a duration (s) that write to so many bytes of memory."""
 
-    duration: float
-    memory: float
+    duration_s: float
+    memory_bytes: float
     launches: int
 
 
@@ -98,7 +98,7 @@ def subject_of(name: str) -> Subject:
 def parts_of_set(name: str, subject: Subject) -> Mapping[str, Sequence[str]]:
     """The parts of a set, with their sections or metrics: scout, lean, `rules`, `catalog`, a set of
     ncu's, or a file of sections and metrics. Raises UsageError for any other name."""
-    cc = parse_capability(subject.capability)
+    cc = parse_capability(subject.compute_capability)
     if name == RULES:
         return by_group(_metrics_of([key for rule in shipped_rules() for key in rule.names], cc))
     if name == CATALOG:
@@ -173,18 +173,14 @@ def replay_plan(
         message = f"{subject.chip} has none of: {', '.join(every[:_NAMED])}{others}"
         raise UsageError(message, "ncu --query-metrics lists a chip's metrics")
     alone, rest = answers[: len(parts)], answers[len(parts) :]
-    fixed = workload.duration
+    fixed = workload.duration_s
     if whole.count > 1 and subject.dram:
-        fixed += _COPIES * workload.memory / subject.dram
+        fixed += _COPIES * workload.memory_bytes / subject.dram
     scale = workload.launches * whole.count
     return ReplayPlanFile(
-        gpu=subject.name,
-        chip=subject.chip,
-        compute_capability=subject.capability,
+        **part(subject, "gpu", "chip", "compute_capability"),
+        **structs.asdict(workload),
         collected=collected,
-        launches=workload.launches,
-        duration_s=workload.duration,
-        memory_bytes=workload.memory,
         passes=whole.count,
         seconds=scale * (fixed + PER_PASS),
         seconds_low=scale * (fixed + _PER_PASS_LOW),
