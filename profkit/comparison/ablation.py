@@ -13,7 +13,7 @@ from profkit.roofline.roofline import Point, Roofline
 from profkit.rules.finding_text import gain
 from profkit.timing.latency_format import Series
 from profkit.timing.latency_view import classic_line, latency_words, times_as_fast
-from profkit.ui.document import Bullets, Heading, Table
+from profkit.ui.document import Heading, Items, Table, bullets
 from profkit.ui.text import number, percent
 
 _ARROW = " → "
@@ -27,11 +27,11 @@ _Rows = Iterable[tuple[str, Sequence[str]]]
 
 def ablation_blocks(
     name: str, diff: Diff, rooflines: Rooflines, top: int
-) -> Iterator[Heading | Bullets | Table]:
+) -> Iterator[Heading | Items | Table]:
     """The table of a change under its name: the `top` kernels (0: all) in the order of time."""
     yield Heading(name)
     if diff.refused:
-        yield Bullets(tuple(map(str, diff.obstacles)))
+        yield bullets(map(str, diff.obstacles))
         return
     for variant in diff.variants:
         yield from _section(words.variant(variant), _rows_of_variant(variant))

@@ -21,13 +21,13 @@ from profkit.score.stories import EXPLAINED, Applications, ProgramScore, StorySc
 from profkit.score.without_counters import BlindPart
 from profkit.ui.document import (
     Block,
-    Bullets,
     Document,
     Heading,
     Paragraph,
     Styled,
     Table,
     authored,
+    bullets,
     code,
     strong,
     styled,
@@ -60,7 +60,7 @@ def score_document(score: Score, *, complete: bool = False) -> Document:
     blocks.append(Paragraph(strong(_headline(score))))
     blocks += [*_pair_tables(score), *_story_tables(score.applications)]
     for title, rows in (("Defects not ranked first", misses), ("False alarms", alarms)):
-        blocks += [Heading(title, 3), Bullets(rows)] if rows else []
+        blocks += [Heading(title, 3), bullets(rows)] if rows else []
     return Document("Accuracy", tuple(blocks))
 
 

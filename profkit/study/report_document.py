@@ -26,7 +26,7 @@ from profkit.timing.latency import FEWEST_BLOCKS, FEWEST_IN_A_BLOCK
 from profkit.timing.latency_format import TRIMMED
 from profkit.timing.measurement import BLOCKS
 from profkit.ui import document, text
-from profkit.ui.document import Block, Bullets, Document, Heading, Paragraph, Table, marked
+from profkit.ui.document import Block, Document, Heading, Paragraph, Table, bullets, marked
 
 _CAUSES = 3  # chosen: of a change under ncu, fits the cell of a table
 _MARK = re.compile("\ue000(\\d+)\ue001")
@@ -112,7 +112,8 @@ def _block(chunk: str, values: list[Any]) -> Block:
     if chunk.startswith("- "):
         items = re.split("(?:^|\n)- ", chunk)[1:]
         boxes = items[0].startswith("[ ] ")
-        return Bullets(tuple(marked(filled(item.removeprefix("[ ] "))) for item in items), boxes)
+        texts = (marked(filled(item.removeprefix("[ ] "))) for item in items)
+        return bullets(texts, boxes=boxes)
     caption, *rows = re.split(r"(?:^|\n)\|", chunk)
     if rows:
         head, rule, *body = (

@@ -18,7 +18,7 @@ def response_blocks(trial: TrialFile) -> Iterator[doc.Block]:
         rows = tuple(map(_row, kernel.responses))
         yield doc.Table(_title(kernel), ("Perturbation", "Slowdown", "Interval", "Says"), rows)
     if trial.unperturbed:
-        yield doc.Bullets(tuple(line[0].upper() + line[1:] for line in trial.unperturbed))
+        yield doc.bullets(line[0].upper() + line[1:] for line in trial.unperturbed)
 
 
 def _title(kernel: KernelResponses) -> str:

@@ -141,7 +141,7 @@ def _others(trial: TrialFile) -> Iterator[doc.Block]:
             bullets.append(doc.styled(doc.strong(title), f": {', '.join(map(_other, rows))}"))
     if bullets:
         yield doc.Heading("Everything else")
-        yield doc.Bullets(tuple(bullets))
+        yield doc.bullets(bullets)
 
 
 def _other(row: TrialRow) -> str:

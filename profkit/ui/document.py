@@ -8,7 +8,7 @@ asterisks strong text, and `[words](https://...)` is a link.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
 from typing import TypeAlias
 
@@ -67,13 +67,6 @@ class Lines(Struct, frozen=True):
     lines: tuple[str, ...]
     indent: int = 0
     gap: bool = False
-
-
-class Bullets(Struct, frozen=True):
-    """A list; with check boxes if `boxes`."""
-
-    items: tuple[str, ...]
-    boxes: bool = False
 
 
 class Row(Struct, frozen=True):
@@ -217,7 +210,7 @@ class Fold(Struct, frozen=True):
 
 
 Block: TypeAlias = (
-    Heading | Paragraph | Lines | Bullets | Items | Table | Facts | Figure | Code | Note | Next
+    Heading | Paragraph | Lines | Items | Table | Facts | Figure | Code | Note | Next
     | Badges | Widget | Fold
 )  # fmt: skip
 
@@ -315,6 +308,11 @@ def _marked(text: str) -> Iterator[Span]:
         yield Span(text[end:])
 
 
+def bullets(texts: Iterable[str], *, boxes: bool = False) -> Items:
+    """A list of texts; with check boxes if `boxes`."""
+    return Items(tuple(Item(text, mark="[ ]" if boxes else "-") for text in texts))
+
+
 def authored(text: str) -> Iterator[Block]:
     """The headings, lists and paragraphs of an authored text."""
     for chunk in text.strip().split("\n\n"):
@@ -324,7 +322,7 @@ def authored(text: str) -> Iterator[Block]:
             yield Heading(marked(title), len(level))
         elif chunk.startswith("- "):
             items = re.split("(?:^|\n)- ", chunk)[1:]
-            yield Bullets(tuple(marked(" ".join(item.split())) for item in items))
+            yield bullets(marked(" ".join(item.split())) for item in items)
         else:
             yield Paragraph(marked(words))
 

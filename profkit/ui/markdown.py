@@ -34,7 +34,7 @@ def _lines(block: doc.Block, folder: str) -> Iterator[str]:
             yield _folded(prose(words))
         case doc.Lines(lines=lines, indent=indent):
             yield from (f"- {prose(line)}" if indent else f"{prose(line)}  " for line in lines)
-        case doc.Items() | doc.Bullets():
+        case doc.Items():
             yield from _items(block)
         case doc.Table():
             yield from _table(block)
@@ -84,17 +84,13 @@ def _span(span: doc.Span, *, in_table: bool) -> str:
     return "<br>".join(map(escape, span.text.split("\n"))) if in_table else escape(span.text)
 
 
-def _items(block: doc.Items | doc.Bullets) -> Iterator[str]:
-    numbered = isinstance(block, doc.Items) and block.numbered
-    bullet = "- [ ] " if isinstance(block, doc.Bullets) and block.boxes else "- "
-    entries: Sequence[str | doc.Item] = block.items
-    for place, entry in enumerate(entries, 1):
-        item = entry if isinstance(entry, doc.Item) else doc.Item(entry)
-        mark = f"{place}. " if numbered else "- [ ] " if item.mark == "[ ]" else bullet
-        yield (
-            _folded(mark + prose(item.head), "  ") if item is not entry else mark + prose(item.head)
-        )
-        indent = " " * (len(mark) if numbered else 2)
+def _items(block: doc.Items) -> Iterator[str]:
+    for place, item in enumerate(block.items, 1):
+        box = "- [ ] " if item.mark == "[ ]" else "- "
+        mark = f"{place}. " if block.numbered else box
+        head = mark + prose(item.head)
+        yield head if item.rows or item.lines else _folded(head, "  ")
+        indent = " " * (len(mark) if block.numbered else 2)
         yield from (f"{indent}{_labeled(row, indent)}" for row in item.rows)
         yield from (f"{indent}- {prose(line)}" for line in item.lines)
 

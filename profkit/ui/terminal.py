@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
 from msgspec import Struct
-from msgspec.structs import replace
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.padding import Padding
 from rich.table import Table as RichTable
@@ -70,7 +69,7 @@ def _block(block: doc.Block, width: int) -> Iterator[RenderableType]:
         case doc.Lines(lines=lines, indent=indent, gap=gap):
             yield from [Text()] if gap else []
             yield from (Padding(text_of(line), (0, 0, 0, indent)) for line in lines)
-        case doc.Bullets() | doc.Items():
+        case doc.Items():
             yield _listed(block)
         case doc.Table():
             yield from [Text(), Text(literal(block.title), "bold")] if block.title else []
@@ -120,31 +119,23 @@ def _heading(block: doc.Heading, width: int) -> Text:
     return heading.append(literal(f"  {block.note}"), "dim") if block.note else heading
 
 
-def _listed(block: doc.Bullets | doc.Items) -> RenderableType:
+def _listed(block: doc.Items) -> RenderableType:
     """Items after their marks, if any, with what is under each."""
     table = RichTable.grid(padding=(0, 1))
-    entries: Sequence[str | doc.Item] = block.items
-    items = [_item(entry, place, block) for place, entry in enumerate(entries, 1)]
-    if any(item.mark for item in items):
+    numbers = [f"{place}." for place in range(1, len(block.items) + 1)]
+    marks = numbers if block.numbered else [item.mark for item in block.items]
+    if any(marks):
         table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
-    for item in items:
-        mark = [text_of(item.mark)] if len(table.columns) > 1 else []
-        indent = _UNDER_MARK - len(item.mark) - 1 if item in entries and mark else 2
+    for item, text in zip(block.items, marks, strict=True):
+        mark = [text_of(text)] if any(marks) else []
+        indent = _UNDER_MARK - len(text) - 1 if mark and not block.numbered else 2
         below = [_Labeled(item.rows, max(indent, 0))] if item.rows else []
         lines = [Text.assemble(text_of(line), style="dim") for line in item.lines]
-        if isinstance(block, doc.Items) and block.apart:
+        if block.apart:
             table.add_row(*[""] * len(table.columns))
         table.add_row(*mark, Group(text_of(item.head), *below, *lines))
     return table
-
-
-def _item(entry: str | doc.Item, place: int, block: doc.Bullets | doc.Items) -> doc.Item:
-    """An entry of a list with its mark."""
-    if isinstance(entry, doc.Item):
-        numbered = isinstance(block, doc.Items) and block.numbered
-        return replace(entry, mark=f"{place}.") if numbered else entry
-    return doc.Item(entry, mark="[ ]" if isinstance(block, doc.Bullets) and block.boxes else "-")
 
 
 def console(*, to_file: bool) -> Console:

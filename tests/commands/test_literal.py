@@ -79,7 +79,7 @@ def everything(text: str) -> doc.Document:
         text,
         (
             doc.Heading(text, 1, text), doc.Heading(text, 2, text), doc.Paragraph(text),
-            doc.Lines((text, doc.quiet(text)), gap=True), doc.Bullets((text,), boxes=True),
+            doc.Lines((text, doc.quiet(text)), gap=True), doc.bullets((text,), boxes=True),
             doc.Items((item,), numbered=True), doc.Items((item,), apart=True),
             doc.Table(text, (text, "b"), ((text, text),), text, 1, text, legend=((text, text),)),
             doc.Table(text, (text,), ((text,),), names=(text,)),

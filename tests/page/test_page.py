@@ -51,7 +51,7 @@ STUDY = doc.Document(
         doc.Heading("A study", 1),
         doc.Badges((doc.Badge("a.svg", "environment", "driver 580 " * 9, "#455a64", "<svg/>"),)),
         doc.Heading("Summary"),
-        doc.Bullets(tuple(doc.marked(f"`{'item' * 20}` {number}") for number in range(20))),
+        doc.bullets(doc.marked(f"`{'item' * 20}` {number}") for number in range(20)),
         doc.Heading("Numbers"),
         doc.Table("Times", ("Shape", "A", "B"), (("b1-" * 40, "1" * 60, "2"),) * 20, words=1),
         doc.Figure("f.svg", "A drawing.", '<svg width="900" height="300" viewBox="0 0 900 300"/>'),

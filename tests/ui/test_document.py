@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from profkit.ui.document import (
-    Bullets,
     Document,
     Figure,
     Heading,
@@ -17,6 +16,7 @@ from profkit.ui.document import (
     Span,
     Style,
     Table,
+    bullets,
     code,
     marked,
     spans,
@@ -61,7 +61,7 @@ class Text(HTMLParser):
 def test_no_text_changes_the_structure(text: str) -> None:
     def page(words: str) -> Document:
         table = Table("", ("x", "y"), ((words, code(words)),))
-        return Document("t", (Heading("t", 1), Paragraph(words), Bullets(("a",)), table))
+        return Document("t", (Heading("t", 1), Paragraph(words), bullets(("a",)), table))
 
     plain = page("z")
     assert Text(document_html(page(text))).tags == Text(document_html(plain)).tags
