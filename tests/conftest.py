@@ -45,7 +45,7 @@ WITHOUT_READER = bool(os.environ.get("PROFKIT_TESTS_WITHOUT_VENDOR"))
 # the same every time; `--hypothesis-profile searching` looks for others.
 settings.register_profile(
     "profkit",
-    max_examples=30,
+    max_examples=20,
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow],

@@ -118,6 +118,20 @@ def written(baseline: Path, into: Path, name: str, *arguments: str | Path) -> st
     return (into / name).read_text(encoding="utf-8")
 
 
+@pytest.fixture(scope="module")
+def plain(on_cpu: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The report in Markdown without options."""
+    return written(on_cpu, tmp_path_factory.mktemp("plain"), "r.md")
+
+
+@pytest.fixture(scope="module")
+def full(on_cpu: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a report with a price and an ablation table."""
+    folder = tmp_path_factory.mktemp("full")
+    written(on_cpu, folder, "r.md", "--price", "7.2", "--ablation", LADDER)
+    return folder
+
+
 def claims(text: str) -> list[str]:
     section = text.split("## Claims")[1].split("\n## ")[0]
     return [" ".join(one.split()) for one in section.split("\n- ")[1:]]
@@ -149,11 +163,10 @@ def test_the_same_data_give_the_same_bytes_wherever_they_lie(on_cpu: Path, tmp_p
     assert not any(str(place) in text for text in texts for place in (on_cpu.parent, ROOT))
 
 
-def test_every_claim_has_its_parts(on_cpu: Path, tmp_path: Path) -> None:
+def test_every_claim_has_its_parts(plain: str) -> None:
     import torch
 
-    text = written(on_cpu, tmp_path, "r.md")
-    told = claims(text)
+    text, told = plain, claims(plain)
     assert len(told) == 2
     for one, length in zip(told, (16, 32), strict=True):
         assert f"B=2 H=2 S={length} D=16, float32, forward" in one
@@ -167,8 +180,8 @@ def test_every_claim_has_its_parts(on_cpu: Path, tmp_path: Path) -> None:
     assert "expected" not in text.split("## Reproducibility")[0]
 
 
-def test_markdown_has_its_sections_tables_and_drawings(on_cpu: Path, tmp_path: Path) -> None:
-    text = written(on_cpu, tmp_path, "r.md", "--price", "7.2")
+def test_markdown_has_its_sections_tables_and_drawings(on_cpu: Path, full: Path) -> None:
+    text = (full / "r.md").read_text("utf-8")
     assert re.findall(r"^## (.*)$", text, re.M) == SECTIONS
     for block in re.findall(r"(?:^\|.*\n)+", text, re.M):
         widths = {len(re.findall(r"(?<!\\)\|", line)) for line in block.splitlines()}
@@ -176,21 +189,21 @@ def test_markdown_has_its_sections_tables_and_drawings(on_cpu: Path, tmp_path: P
     places = re.findall(r"\]\((r-drawings/[^)]+)\)", text)
     assert places
     for place in places:
-        root = ElementTree.fromstring((tmp_path / place).read_text("utf-8"))
+        root = ElementTree.fromstring((full / place).read_text("utf-8"))
         assert root.tag.endswith("svg")
     badges = re.findall(r"!\[([\w ]+)\]\(https://img\.shields\.io/badge/[^)\s]+\)", text)
     assert badges == ["latency", "compulsory bandwidth", "GPU", "environment"]
-    assert (tmp_path / "r-drawings" / "badge-latency.svg").is_file()
+    assert (full / "r-drawings" / "badge-latency.svg").is_file()
     seconds = json.loads((on_cpu / "summary.json").read_text("utf-8"))["seconds"]
     assert f"{seconds / 3600 * 7.2:,.2f} $ at 7.2 $ per hour" in " ".join(text.split())
     assert "`xformers`" in text.split("### Not measured")[1].split("\n## ")[0]
 
 
 def test_an_audit_of_the_summary_and_of_the_report_finds_nothing(
-    on_cpu: Path, tmp_path: Path
+    on_cpu: Path, plain: str, tmp_path: Path
 ) -> None:
     assert examine(read_claims(on_cpu / "summary.json").claims).contradictions == ()
-    told = {"claims": claims(written(on_cpu, tmp_path, "r.md"))}
+    told = {"claims": claims(plain)}
     (tmp_path / "claims.json").write_text(json.dumps(told), encoding="utf-8")
     assert examine(read_claims(tmp_path / "claims.json").claims).contradictions == ()
 
@@ -247,8 +260,8 @@ def test_variants_without_a_profile_are_not_called_free_of_findings(
     assert "| `serial_kv` → `all_threads` | not profiled | - | not profiled |" in text
 
 
-def test_the_ablation_table_is_filled_from_a_recording(on_cpu: Path, tmp_path: Path) -> None:
-    text = written(on_cpu, tmp_path, "r.md", "--ablation", LADDER)
+def test_the_ablation_table_is_filled_from_a_recording(full: Path) -> None:
+    text = (full / "r.md").read_text("utf-8")
     section = text.split("## Ablation")[1].split("\n## ")[0]
     rows = [line for line in section.splitlines() if " → " in line and line.startswith("|")]
     steps = [re.findall(r"`(\w+)`", line)[:2] for line in rows]
@@ -284,24 +297,26 @@ def test_drawings_lie_in_a_folder_that_every_form_can_name(on_cpu: Path, tmp_pat
 
 
 def test_the_statistics_are_those_of_the_samples_whatever_the_cell_says(
-    on_cpu: Path, tmp_path: Path
+    on_cpu: Path, plain: str, tmp_path: Path
 ) -> None:
     baseline = tmp_path / "kept"
     shutil.copytree(on_cpu, baseline)
     for file in (baseline / "cells").iterdir():
         cell = json.loads(file.read_text("utf-8"))
         file.write_text(json.dumps({name: cell[name] for name in cell if name != "statistics"}))
-    assert written(baseline, tmp_path, "r.md") == written(on_cpu, tmp_path, "r.md")
+    assert written(baseline, tmp_path, "r.md") == plain
 
 
-def test_a_report_is_of_the_cells_whatever_the_summary_says(on_cpu: Path, tmp_path: Path) -> None:
+def test_a_report_is_of_the_cells_whatever_the_summary_says(
+    on_cpu: Path, plain: str, tmp_path: Path
+) -> None:
     baseline = tmp_path / "kept"
     shutil.copytree(on_cpu, baseline)
     summary = json.loads((baseline / "summary.json").read_text("utf-8"))
     for row in summary["cells"]:
         row["seconds"] = row["seconds"] and 0.125
     (baseline / "summary.json").write_text(json.dumps(summary), encoding="utf-8")
-    assert written(baseline, tmp_path, "r.md") == written(on_cpu, tmp_path, "r.md")
+    assert written(baseline, tmp_path, "r.md") == plain
     done = run(tmp_path, "report", tmp_path)
     assert done.exit_code == 5
     assert "no baseline" in done.stderr
