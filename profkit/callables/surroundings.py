@@ -103,29 +103,22 @@ class Surroundings(Struct, frozen=True):
         """The environment of the measurement, with the git commit of a folder; torch is not
         imported for it."""
         versions = {name: installed_version(name) for name in _PACKAGES}
-        versions = {name: version for name, version in versions.items() if version}
         gpu = driver.device(self.number) if self.device == "cuda" else None
-        uuid = known(gpu.uuid) if gpu else None
-        environment = fingerprint_without_torch(uuid, versions, os.environ)
+        environment = fingerprint_without_torch(known(gpu.uuid) if gpu else None, {}, os.environ)
         if gpu and environment.gpu:
             facts = part(gpu, "name", "compute_capability", "multiprocessors", "memory_bytes")
             gpu = structs.replace(environment.gpu, **facts)
-        environment = structs.replace(
-            environment, gpu=gpu, commit=commit(folder) if folder else None
-        )
-        if "torch" not in sys.modules:
-            return environment
-        if self.device == "cpu":  # torch would start CUDA to describe the GPU
-            return structs.replace(environment, flags=flags())
-        by_torch = fingerprint()
-        versions |= {
-            name: version for name, version in (by_torch.versions or {}).items() if version
-        }
+        has_torch = "torch" in sys.modules
+        if has_torch and self.device == "cuda":  # on the CPU torch would start CUDA for it
+            environment = fingerprint()
+            gpu = environment.gpu or gpu
+            versions |= environment.versions or {}
         return structs.replace(
-            by_torch,
-            gpu=by_torch.gpu or environment.gpu,
-            versions=versions,
-            commit=environment.commit,
+            environment,
+            gpu=gpu,
+            versions={name: version for name, version in versions.items() if version},
+            flags=flags() if has_torch else None,
+            commit=commit(folder) if folder else None,
         )
 
 

@@ -54,7 +54,8 @@ class HostStopwatch:
             times.append(self._sample(1))
         warmup, alone = time.perf_counter() - started, statistics.median(times)
         if self._settings.timer is not Timer.synchronized:
-            empty = _empty()
+            nothing = HostStopwatch(lambda: None, Settings())
+            empty = statistics.median(nothing._sample(1) for _ in range(_EMPTY_CALLS))
             rough = max(alone - empty, empty)
             return Ready(rough, alone, empty, 0.0, warmup, group=self._settings.group)
         host = statistics.median(self._submission() for _ in range(stopwatch.probes(alone)))
@@ -99,12 +100,6 @@ class HostStopwatch:
         if self._wait is not None:
             self._wait(result)
         return seconds
-
-
-def _empty() -> float:
-    """Seconds of a sample of one call that does nothing."""
-    empty = HostStopwatch(lambda: None, Settings())
-    return statistics.median(empty._sample(1) for _ in range(_EMPTY_CALLS))
 
 
 class TimedCall(Struct, frozen=True):
