@@ -40,7 +40,8 @@ _AGAIN = 0.3  # chosen: the same, where another of its group has gained
 _LIKELY = 1.04  # chosen: a typical gain that is looked for before gains are put together
 _WHOLE = 1.2  # chosen: a whole run, in runs that are ended early
 _SCREENING, _EXTENDING = 0.55, 0.85  # shares of the budget, chosen
-_COMPILING = 4.0  # chosen: the first run of what is slow to start, in unchanged runs
+_SLOW = 3.0  # chosen: runs of the best so far, which are made before one that takes longer
+_CACHED = 0.3  # chosen: of what compiling takes, with its cache
 _LOOKS = 2  # runs that have to show it: of ten switches that do nothing one seems to add in a run
 _NEAR = 0.95  # chosen: a switch that costs less alone may gain with others
 _LEVELS: tuple[Changes, ...] = ("precision", "random")
@@ -204,14 +205,15 @@ class _Search:
         return promise
 
     def cost(self, combination: Combination) -> float:
-        """Expected seconds of a run: of what is slow to start the second one has its cache."""
+        """Expected seconds of a run: what compiles takes its start, and less with its cache."""
         unchanged = self.evidence.of(())[-1].seconds
-        known = [run.seconds for switch in combination for run in self.evidence.of((switch,))]
-        known += [run.seconds for run in self.evidence.of(combination)]
-        if known:
-            return min(max(known), _COMPILING / 2 * unchanged)
-        is_slow = any(switch.is_slow for switch in combination)
-        return unchanged * (_COMPILING if is_slow else 1.0)
+        runs = [run.seconds for run in self.evidence.of(combination)]
+        if len(runs) == 1 and any(switch.start for switch in combination):
+            return unchanged + _CACHED * (runs[0] - unchanged)
+        if runs:
+            return runs[-1]
+        alone = [(switch, self.evidence.of((switch,))) for switch in combination]
+        return max(each[0].seconds if each else unchanged + s.start for s, each in alone)
 
     def run(self, combination: Combination, *, perturb: Perturbation = "") -> Result:
         """A run, after an unchanged one where the last two were changed."""
@@ -299,19 +301,18 @@ def _possible(switches: Sequence[Switch], first: Result, evidence: Evidence) -> 
 
 def _screen(trial: _Search, candidates: Sequence[Switch], share: float) -> None:
     """One run of each switch, those first that promise most for their time; a clear gain is proven
-    before 90 s are over, and before what is slow to start."""
+    before 90 s are over, and the best so far before what takes longer than that."""
     evidence = trial.evidence
     waiting = [each for each in candidates if (each,) not in evidence.combinations]
     while waiting := [each for each in waiting if trial.used(trial.cost((each,))) <= share]:
         switch = max(waiting, key=lambda each: trial.promise(each) / trial.cost((each,)))
         waiting.remove(switch)
         seconds = trial.clock() - trial.start + _REMAINING * trial.cost(())
-        if (switch.is_slow or seconds > _FIRST) and not any(
-            map(trial.is_decided, evidence.combinations)
-        ):
-            first = best(evidence, "precision")
-            if evidence.speedup(first) > _CLEAR and _is_clean(trial, first):
-                trial.prove(first, _EXTENDING)
+        first = best(evidence, "precision")
+        is_late = seconds > _FIRST and not any(map(trial.is_decided, evidence.combinations))
+        is_due = is_late or trial.cost((switch,)) > _SLOW * trial.cost(first)
+        if is_due and evidence.speedup(first) > _CLEAR and _is_clean(trial, first):
+            trial.prove(first, _EXTENDING)
         alone = (switch,)
         result = trial.run(alone)
         if not result.failure and switch.name not in result.applied:

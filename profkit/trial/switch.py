@@ -26,7 +26,7 @@ class Switch(Struct, frozen=True, eq=False, kw_only=True, forbid_unknown_fields=
     is called after the import of `library`. `environment` are variables, in which {folder} is the
     trial's folder. The program must have all features of `needs` and none of `unless`. `helps` is
     what a program is limited by that it helps most, and `typical` the gain to expect there. Of a
-    `group`, one is used at a time. What `is_slow` takes a minute to start.
+    `group`, one is used at a time. `start` are seconds that its first run takes to compile.
     """
 
     name: str
@@ -41,7 +41,7 @@ class Switch(Struct, frozen=True, eq=False, kw_only=True, forbid_unknown_fields=
     helps: tuple[str, ...] = ()
     typical: float = 1.05
     group: str = ""
-    is_slow: bool = False
+    start: float = 0.0
 
     @property
     def hook(self) -> tuple[str, str, str] | None:

@@ -34,6 +34,7 @@ WINDOW = 1.0  # s of units in a run, chosen: as long as the rest of a fork's sta
 _CACHES = {"TORCHINDUCTOR_CACHE_DIR": "inductor", "TRITON_CACHE_DIR": "triton"}
 _SLOWER = 4.0  # chosen: a run may take so many times the unchanged one's time
 _COMPILING = 120.0  # s that a run may take in addition, chosen: torch.compile of a large model
+_OF_LEFT = 1 / 3  # chosen: of the budget that is left, so that one run doesn't end the trial
 _FRESH = "each run imports its libraries"
 _POLLED = 0.02  # s from one look at what imports to the next
 _LARGEST_COPY = 2 << 30  # bytes, chosen: copied in seconds
@@ -100,7 +101,10 @@ class _Runner:
 
     def __call__(self, switches: Combination, *, perturb: Perturbation = "") -> Result:
         remaining = self.left()
-        limit = _SLOWER * self.first.seconds + _COMPILING if self.first else remaining
+        limit = remaining
+        if self.first:
+            slowest = _SLOWER * self.first.seconds
+            limit = min(slowest + _COMPILING, max(slowest / 2, _OF_LEFT * remaining))
 
         def run(prepared: Prepared | None) -> Result:
             return run_program(

@@ -33,6 +33,11 @@ def test_a_hook_runs_after_its_module_was_imported(work: Path) -> None:
     assert not (work / "log").exists()
 
 
+def test_a_hook_runs_for_what_python_imports_at_its_start(work: Path) -> None:
+    (work / "late.py").write_text("def install(module):\n    module.late = True\n")
+    assert run(work, "import os; print(os.late)", [Hook("os", work / "late.py")]) == "True\n"
+
+
 def test_a_module_that_is_not_imported_costs_nothing(work: Path) -> None:
     program = "import sys; print([n for n in sys.modules if 'profkit' in n or n == 'subject'])"
     assert run(work, program) == "[]\n"

@@ -25,8 +25,8 @@ from profkit.trial.switch import all_switches
 from profkit.trial.trial_file import Limit, TrialFile
 
 TABLE = Path(__file__).with_suffix(".txt").read_text("utf-8")
-FRESH, FORKED, UNITS = 12.0, 4.5, 40  # s of a first run, and of a fork, as on that machine
-COMPILING, CACHED = 35.0, 8.0  # s more of what compiles, with and without its cache
+FRESH, FORKED, UNITS = 20.0, 3.0, 40  # s of a first run, and of a fork, as on that machine
+COMPILING, AUTOTUNING, CACHED = 40.0, 170.0, 8.0  # s more of what compiles, and with its cache
 UNMEASURED = 0.01  # standard deviation of the logarithm of gains that nobody measured
 _ONCE = (  # of each row, the largest gain counts, others little
     {"tf32", "bf16"},
@@ -85,9 +85,10 @@ class HandMeasured:
     def measure(self, switches: Combination, *, perturb: Perturbation = "") -> Result:
         names = tuple(switch.name for switch in switches)
         seconds = self.start if self.runs else max(FRESH, self.start)
-        if any(switch.is_slow for switch in switches) or "static-kv-cache" in names:
+        if any(switch.start for switch in switches):
             is_cached = names in [run for _, run in self.runs]
-            seconds += CACHED if is_cached else COMPILING
+            is_tuned = "compile-max-autotune" in names
+            seconds += CACHED if is_cached else AUTOTUNING if is_tuned else COMPILING
         if any(switch.environment for switch in switches):
             seconds = max(seconds, FRESH)
         self.runs.append((self.now, names))

@@ -2,9 +2,9 @@
 folder first on PYTHONPATH.
 
 Any Python from 3.9 on runs it, without profkit. It changes nothing but this: after a module that
-PROFKIT_HOOKS names has been imported, `install(module)` of each hook file of it is called. A hook
-that fails is reported in the file PROFKIT_HOOK_LOG and never in the program. A sitecustomize that
-this file hides is executed in its place.
+PROFKIT_HOOKS names has been imported, or now if it is, `install(module)` of each hook file of it is
+called. A hook that fails is reported in the file PROFKIT_HOOK_LOG and never in the program. A
+sitecustomize that this file hides is executed in its place.
 """
 
 from __future__ import annotations
@@ -120,6 +120,9 @@ def _start() -> ModuleSpec | None:
     try:
         sys.path[:] = [path for path in sys.path if _is_elsewhere(path)]
         files = _hooks()
+        for name in files.keys() & sys.modules.keys():  # imported by a .pth file
+            for path in files.pop(name):
+                _run(path, sys.modules[name])
         if files:
             sys.meta_path.insert(0, _Finder(files))
         return _hidden()
