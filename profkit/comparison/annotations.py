@@ -129,13 +129,11 @@ def _annotations(judged: Judged, sources: Sources) -> Iterator[tuple[str, str, s
 def _command(level: str, title: str, message: str, spot: Spot | None) -> str:
     place = {"file": spot.file, "line": str(spot.line)} if spot else {}
     fields = {**place, "title": title}.items()
-    properties = ",".join(f"{name}={_property(value)}" for name, value in fields)
+    properties = ",".join(
+        f"{name}={_data(value).replace(':', '%3A').replace(',', '%2C')}" for name, value in fields
+    )
     return f"::{level} {properties}::{_data(message)}\n"
 
 
 def _data(text: str) -> str:
     return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
-
-
-def _property(text: str) -> str:
-    return _data(text).replace(":", "%3A").replace(",", "%2C")

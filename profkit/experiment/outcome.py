@@ -109,7 +109,8 @@ def renamed(diff: Diff) -> dict[str, str]:
 
 def outcome(prediction: Prediction, diff: Diff) -> Outcome:
     """What a change did to a prediction: two reports compared, before and after it."""
-    if diff.refused and not (prediction.chain and _only_unmatched(diff)):
+    is_unmatched = {each.aspect for each in diff.obstacles} == {Aspect.match}
+    if diff.refused and not (prediction.chain and is_unmatched):
         return Outcome(verdict=Verdict.open, reason=f"not comparable: {diff.obstacle_words}")
     kernel = _kernel(prediction, diff.kernels)
     if prediction.chain:
@@ -139,11 +140,6 @@ def _unmatched(groups: Sequence[Group]) -> tuple[UnmatchedKernel, ...]:
     """The one of the most time first."""
     kernels = (UnmatchedKernel(kernel=group.name, duration=finite(group.total)) for group in groups)
     return tuple(sorted(kernels, key=lambda kernel: -(kernel.duration or 0.0)))
-
-
-def _only_unmatched(diff: Diff) -> bool:
-    """Whether all that keeps reports from being compared is that no kernel has a counterpart."""
-    return {each.aspect for each in diff.obstacles} == {Aspect.match}
 
 
 def _kernel(prediction: Prediction, kernels: Sequence[KernelDiff]) -> KernelDiff | None:

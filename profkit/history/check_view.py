@@ -32,7 +32,8 @@ def check_document(check: CheckFile, top: int) -> doc.Document:
     blocks.append(doc.Lines((_news(check),)))
     for series, change in check.news[: top or None]:
         title = f"{NAMES[change.kind].upper()}  {series.label}"
-        lines = (f"{size_words(change)}: {_times(change)}", *_details(change))
+        times = f"{number(change.before, 's')} → {number(change.after, 's')}"
+        lines = (f"{size_words(change)}: {times}", *_details(change))
         blocks += [doc.Heading(doc.in_style(title, _style(change)), 3), doc.Lines(lines, indent=2)]
     if top and (left := len(check.news) - top) > 0:
         blocks.append(doc.Lines((f"{plural(left, 'change')} more: --top 0",), gap=True))
@@ -76,10 +77,6 @@ def _unchecked(series: Sequence[Checked], top: int) -> Iterator[str]:
     for each in moved[: top or None]:
         change = f"{number(each.first, 's')} → {number(each.last, 's')}"
         yield f"{each.series.label}: {change}, {faster(each.first / each.last)} than its first run"
-
-
-def _times(change: Change) -> str:
-    return f"{number(change.before, 's')} → {number(change.after, 's')}"
 
 
 def _details(change: Change) -> Iterator[str]:
