@@ -63,7 +63,7 @@ docs: .venv/profkit-all  ## write the generated pages, and the output in README 
 	$(BIN)/python -m kernels.schemas
 	$(BIN)/python -m kernels.quantities_page
 	$(BIN)/profkit rules list --format markdown --force -o docs/reference/rules.md
-	$(BIN)/python -m kernels.residuals
+	$(BIN)/python -m kernels.gains
 	$(BIN)/python -m kernels.fixes
 	$(BIN)/python -m kernels.document
 	$(BIN)/python -m kernels.run_files

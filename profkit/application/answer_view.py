@@ -12,6 +12,7 @@ from profkit.application.parts import COPIES, GAPS, KERNELS
 from profkit.application.run import ApplicationRun
 from profkit.application.view import launchers
 from profkit.application.what_if import USUAL_HOST
+from profkit.rules.finding import gain_range
 from profkit.ui import document as doc
 from profkit.ui.names import own_names, told_apart
 from profkit.ui.text import (
@@ -117,7 +118,7 @@ def _cells(row: AnswerRow) -> tuple[str, ...]:
         _part(row),
         f"{number(row.seconds, 's', 3)}, {percent(row.share)}",
         "; ".join(literal(text) for text in (row.finding, hidden, note) if text),
-        factor_range(*row.speedup) if row.speedup else "",
+        gain_range(*row.speedup) if row.speedup else "",
         "" if math.isnan(row.gain) else factor(row.gain),
     )
 
@@ -131,7 +132,7 @@ def _kernel_cells(
         short[kernel],
         f"{number(kernel.share * answer.steps.seconds, 's', 3)}, {percent(kernel.share)}",
         "; ".join(literal(text) for text in texts if text),
-        factor_range(*kernel.speedup) if kernel.speedup else "",
+        gain_range(*kernel.speedup) if kernel.speedup else "",
         "",
     )
 

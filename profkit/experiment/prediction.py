@@ -255,10 +255,9 @@ def _gains(finding: Finding) -> tuple[float | None, float | None, float | None, 
     estimate = finding.estimate
     if estimate is None:
         return None, None, None, None
-    low, likely, high = estimate.low, estimate.likely, estimate.high
-    if finding.rule.spans == "chain":
-        share = (1 - 1 / estimate.run) / (1 - 1 / likely) if likely > 1 else 0.0
-        low, likely, high = (1 / (1 - share * (1 - 1 / end)) for end in (low, likely, high))
+    ends = estimate.low, estimate.likely, estimate.high
+    is_chain = finding.rule.spans == "chain"
+    low, likely, high = map(estimate.of_run, ends) if is_chain else ends
     return low, likely, high, estimate.run
 
 

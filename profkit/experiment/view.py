@@ -12,11 +12,12 @@ from profkit.experiment.prediction import Prediction, Roof, Stop, Untestable
 from profkit.experiment.switches import SwitchExperiment, UntriedCause
 from profkit.report.catalog import catalog
 from profkit.report.floors import WORTH
+from profkit.rules.finding import PROMISED, gain_range
 from profkit.rules.measures import MOVED
 from profkit.rules.tried import Tried, best_first
 from profkit.timing.latency_view import times_as_fast
 from profkit.ui.document import Block, Code, Document, Facts, Heading, Paragraph, Row
-from profkit.ui.text import factor, factor_range, literal, number, percent, plural, shorten
+from profkit.ui.text import factor, literal, number, percent, plural, shorten
 
 _NAME = 40  # characters of it beside other words, chosen likewise
 _KERNEL = 80  # characters of a kernel's name, chosen: it fits a row at 100 columns
@@ -155,9 +156,10 @@ def _prediction_rows(prediction: Prediction) -> Iterator[Row]:
     what = "the report" if prediction.chain else "the kernel"
     gain = f"{what} becomes faster: {_predicted(prediction)}"
     own, of_all = (factor(value or 1.0) for value in (prediction.likely, prediction.whole))
-    if prediction.kernels > 1:
+    is_promised = (prediction.low or 1.0) >= PROMISED
+    if is_promised and prediction.kernels > 1:
         gain += f"; {of_all} for the whole report, if all {prediction.kernels} kernels are fixed"
-    elif of_all != own and not prediction.chain:
+    elif is_promised and of_all != own and not prediction.chain:
         gain += f"; {of_all} for the whole report"
     yield Row("", gain + (f"; assumes {prediction.assumes}" if prediction.assumes else ""))
     first = prediction.expected[0]
@@ -170,7 +172,7 @@ def _predicted(prediction: Prediction | Untestable | UntriedCause) -> str:
     if prediction.likely is None or prediction.low is None or prediction.high is None:
         lacking = prediction.missing if isinstance(prediction, Prediction) else ()
         return f"no estimate (not recorded: {', '.join(lacking)})" if lacking else "no estimate"
-    return factor_range(prediction.likely, prediction.low, prediction.high)
+    return gain_range(prediction.likely, prediction.low, prediction.high)
 
 
 def _outcome_rows(made: Outcome) -> Iterator[Row]:

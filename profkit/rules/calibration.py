@@ -1,117 +1,115 @@
-"""Calibrated ranges: how far measured speedups were from estimates of the same kind.
+"""Calibrated ranges: what fixes of findings like one gained on recorded pairs.
 
-Each recorded pair whose defect a rule found gives a residual r = ln(measured / estimated). Errors
-grow with small estimates and not with large ones, so residuals are taken relative to
-s = min(ln(estimated), SATURATED) + SPREAD, and the range of an estimate is exp(ln(estimated) + q·s)
-with q the 5% and 95% quantiles of r/s over the pairs of its kind: rules that count a cause, and
-rules that assume what its fix can do. A family of pairs counts once; it is left out where its own
-pairs are judged (split conformal prediction; docs/reference/methods/estimates.md).
+Each recorded pair whose defect a rule found is a point: what was estimated of the fix, and what it
+gained. The range of a finding has the quantiles of those gains, each weighted by a Gaussian of the
+distance between the estimates (localized conformal prediction; Guan, Biometrika 110, 2023). It is
+no bound: a change that does less work goes beyond the headroom. A family of pairs counts once; it
+is left out where its own pairs are judged (docs/reference/methods/estimates.md).
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cache, cached_property
-from typing import Literal
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from profkit.core.text_files import shipped_text
+from profkit.core.typed_file import Model
 
-LEVEL = 0.8
-"""The share of measured speedups that ranges are made to contain."""
-_BETWEEN = 0.9
-"""The share of residuals between the quantiles. Residuals of other sets of kernels are larger than
-those of the sets at hand, and a defect that no rule named has none: of sets left out whole, ranges
-between the 10% and 90% quantiles held 53% to 78% of the measured speedups, between the 5% and 95%
-quantiles 56% to 92%."""
-SPREAD = 0.1  # log scale, chosen: the error of an estimate of 1.00x
-SATURATED = 0.5
-"""The logarithm up to which errors grow with the estimate, 1.65x: chosen by the coverage of small
-and of large estimates, each family left out (with no limit, 46% to 62% and 88% to 98%)."""
-_FEWEST = 10  # residuals of a kind, chosen: with fewer, the 10% and 90% quantiles are the extremes
+if TYPE_CHECKING:
+    from profkit.core.columns import Column
 
-Basis = Literal["counted", "assumed"]
-"""Whether an estimate follows from what was counted, or assumes what a fix can do."""
+ENDS = (0.05, 0.94)
+"""The quantiles of a range. With _WIDTHS and _ALL they are chosen on four sets, each left out
+whole: their ranges hold 75% or more of each, fixes that no rule found among the others, and have
+the smallest interval score (Gneiting, Raftery, JASA 102, 2007) of some hundred choices nearby."""
+_WIDTHS = (0.25, 0.3, 0.7, 0.3)
+"""Standard deviations of the Gaussian: of the logarithms of both estimates and of the headroom, and
+of the vote."""
+_MOST = (2.5, 2.5, 3.5, 1.0)
+"""What these are counted at most, chosen: 12x and 33x; few recorded ones are beyond."""
+_ALL = 0.001
+"""The weight of every recorded pair besides: where none is alike, all decide."""
+UNCOMPARED = 0.5
+"""The vote of a finding that is not compared with recorded fixes: between none and all."""
 
 
-class Residual(msgspec.Struct, frozen=True):
-    """A recorded pair's factors: estimated by a rule's formula, and measured. `source` is who
-    published the pair."""
+class Prospect(Model, frozen=True):
+    """What is known of a fix before it is made: the likely factor, that by stalls alone, the
+    headroom, and how much recorded fixes of similar kernels speak for its category."""
+
+    likely: float
+    without_stalls: float
+    most: float
+    vote: float = UNCOMPARED
+
+
+class Gain(Prospect, frozen=True, kw_only=True):
+    """A recorded pair: what its fix gained, `measured`. `source` is who published it."""
 
     family: str
-    basis: Basis
-    estimated: float
     measured: float
     source: str = "profkit"
-
-    @property
-    def relative(self) -> float:
-        return math.log(self.measured / self.estimated) / _scale(self.estimated)
-
-
-def _scale(estimated: float) -> float:
-    """The logarithmic error that is usual for an estimate, up to a factor."""
-    return min(math.log(estimated), SATURATED) + SPREAD
 
 
 @dataclass(frozen=True)
 class Calibration:
-    """Residuals of recorded pairs, and the ranges that they give."""
+    """Gains of recorded pairs, and the ranges that they give."""
 
-    residuals: tuple[Residual, ...]
+    gains: tuple[Gain, ...]
 
-    def range(self, basis: Basis, estimated: float) -> tuple[float, float]:
-        """The range of an estimate, both factors at least 1; the estimate alone without pairs."""
-        low, high = self._quantiles.get(basis, (0.0, 0.0))
-        scale = _scale(estimated)
-        return max(estimated * math.exp(low * scale), 1.0), estimated * math.exp(high * scale)
+    def range(self, prospect: Prospect) -> tuple[float, float]:
+        """The range of a fix, both factors at least 1, with the likely one; that alone without
+        pairs."""
+        likely = prospect.likely
+        if not self.gains:
+            return likely, likely
+        import numpy as np
+
+        place, places, measured, weights = _features(prospect), *self._recorded
+        distance = (((places - place) / _WIDTHS) ** 2).sum(axis=1)
+        reached = np.cumsum(weights * (np.exp(-distance / 2) + _ALL))
+        low, high = measured[np.searchsorted(reached / reached[-1], ENDS)].tolist()
+        return max(min(low, likely), 1.0), max(high, likely)
 
     def without(self, families: Collection[str], sources: Collection[str] = ()) -> Calibration:
         """The calibration that pairs of these families and sources had no part in."""
         others = tuple(
-            residual
-            for residual in self.residuals
-            if residual.family not in families and residual.source not in sources
+            gain
+            for gain in self.gains
+            if gain.family not in families and gain.source not in sources
         )
-        return self if len(others) == len(self.residuals) else Calibration(others)
+        return self if len(others) == len(self.gains) else Calibration(others)
 
     @cached_property
-    def _quantiles(self) -> dict[Basis, tuple[float, float]]:
-        by_basis: dict[Basis, list[Residual]] = {"counted": [], "assumed": []}
-        for residual in self.residuals:
-            by_basis[residual.basis].append(residual)
-        return {  # an estimate is in its range, also where all measured factors are on one side
-            basis: (
-                min(_quantile(own, (1 - _BETWEEN) / 2), 0.0),
-                max(_quantile(own, (1 + _BETWEEN) / 2), 0.0),
-            )
-            for basis, own in by_basis.items()
-            if len(own) >= _FEWEST
-        }
+    def _recorded(self) -> tuple[Column, Column, Column]:
+        """Features, measured gains and weights of the pairs, the smallest gain first."""
+        import numpy as np
+
+        ordered = sorted(self.gains, key=lambda gain: gain.measured)
+        sizes = Counter((gain.source, gain.family) for gain in ordered)
+        return (
+            np.array([_features(gain) for gain in ordered]),
+            np.array([gain.measured for gain in ordered]),
+            np.array([1 / sizes[gain.source, gain.family] for gain in ordered]),
+        )
 
 
-def _quantile(residuals: Sequence[Residual], share: float) -> float:
-    """The quantile of the relative residuals, each family with a weight of 1 in all and one more
-    family beyond either end: the one to come (split conformal prediction)."""
-    of_family = Counter(residual.family for residual in residuals)
-    ordered = sorted(residuals, key=lambda residual: residual.relative)
-    upper = share > 1 / 2
-    beyond = (1 - share if upper else share) * (len(of_family) + 1)
-    passed, quantile = 0.0, 0.0
-    for residual in reversed(ordered) if upper else ordered:
-        if passed and passed + 1 / of_family[residual.family] > beyond:
-            break
-        passed += 1 / of_family[residual.family]
-        quantile = residual.relative
-    return quantile
+def _features(prospect: Prospect) -> Column:
+    import numpy as np
+
+    factors = prospect.likely, prospect.without_stalls, prospect.most
+    known = (math.log(max(factor, 1.0)) for factor in factors)
+    return np.minimum((*known, prospect.vote), _MOST)
 
 
 @cache
 def shipped_calibration() -> Calibration:
-    """The residuals of the recorded pairs of profkit."""
-    text = shipped_text("profkit.rules", "residuals.json")
-    return Calibration(msgspec.json.decode(text, type=tuple[Residual, ...]))
+    """The gains of the recorded pairs of profkit."""
+    text = shipped_text("profkit.rules", "gains.json")
+    return Calibration(msgspec.json.decode(text, type=tuple[Gain, ...]))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from profkit.report.source_lines import Place
 from profkit.report.summary import Group, LaunchSummary, ReportSummary
+from profkit.rules.calibration import Calibration
 from profkit.rules.causes import with_causes
 from profkit.rules.engine import (
     AT_THE_ROOF,
@@ -19,7 +20,13 @@ from profkit.rules.engine import (
     diagnose_application,
     diagnose_timeline,
 )  # fmt: skip
-from profkit.rules.finding import DemonstratedSpeedup, Finding, FindingGroup, UnevaluatedRule
+from profkit.rules.finding import (
+    DemonstratedSpeedup,
+    Estimate,
+    Finding,
+    FindingGroup,
+    UnevaluatedRule,
+)
 from profkit.rules.headroom import Headroom
 from profkit.rules.libraries import caller_actions, library_of
 from profkit.rules.memory import Memory
@@ -27,7 +34,7 @@ from profkit.rules.rule_file import DIVISION, Rule, shipped_rules
 from profkit.rules.samples import NOT_SAMPLED, WORTH_SAMPLING
 from profkit.rules.standing import remember
 from profkit.rules.tried import Tried
-from profkit.ui.text import factor, plural
+from profkit.ui.text import plural
 
 if TYPE_CHECKING:
     from profkit.timing.variants import Variants
@@ -54,21 +61,28 @@ class Wholes:
         """The variant that a launch belongs to; "" for none."""
         return next((name for name in launch.launch.nvtx if name in self.times), "")
 
-    def most(self, shares: Iterable[tuple[LaunchSummary, float]]) -> tuple[float, str]:
-        """The largest share of a whole that shares of launches are, and that whole."""
+    def most(
+        self, shares: Iterable[tuple[LaunchSummary, float]], whole: str | None = None
+    ) -> tuple[float, str]:
+        """The largest share of a whole, or of a given one, that shares of launches are, and that
+        whole."""
         seconds: dict[str, float] = defaultdict(float)
         for launch, share in shares:
             seconds[self.name(launch)] += share * launch.duration
-        wholes = ((seconds[name] / self.times[name], name) for name in seconds)
+        names = seconds if whole is None else {whole: None}
+        wholes = ((seconds[name] / self.times[name], name) for name in names)
         # of variants with the same kernel, the first
         return max(wholes, key=lambda whole: round(whole[0], 2), default=(0.0, ""))
 
-    def saved(self, findings: Iterable[Finding], *, standing: bool = False) -> tuple[float, str]:
-        """The largest share of a whole that fixing these findings of one rule saves, and that
-        whole; a launch that several of them cover counts once, with the largest share saved.
-
-        With `standing` a finding saves what the estimate does whose place it has.
-        """
+    def saved(
+        self,
+        findings: Iterable[Finding],
+        speedup: Callable[[Finding, Estimate], float] = lambda _, estimate: estimate.likely,
+        whole: str | None = None,
+    ) -> tuple[float, str]:
+        """The largest share of a whole, or of a given one, that fixing these findings of one rule
+        saves by a `speedup` of each, and that whole; a launch that several of them cover counts
+        once, with the largest share saved."""
         shares: dict[int, float] = {}
         launches: dict[int, LaunchSummary] = {}
         for finding in findings:
@@ -77,10 +91,9 @@ class Wholes:
                 return 1 - 1 / estimate.run if estimate else math.nan, ""
             for launch in estimate.launches:
                 launches[launch.index] = launch
-                counted = finding.standing or estimate if standing else estimate
-                share = 1 - 1 / counted.likely
+                share = 1 - 1 / speedup(finding, estimate)
                 shares[launch.index] = max(share, shares.get(launch.index, 0.0))
-        return self.most((launches[index], share) for index, share in shares.items())
+        return self.most(((launches[index], share) for index, share in shares.items()), whole)
 
 
 def _wholes(report: ReportSummary, variants: Collection[str]) -> Wholes:
@@ -112,9 +125,9 @@ class Checklist:
     wholes: Wholes
     headrooms: Mapping[int, Headroom] = field(default_factory=dict)
 
-    def remembering(self, memory: Memory) -> Checklist:
-        """The checklist in the order that another memory of fixes gives."""
-        items = _ranked(remember(self.items, memory), self.wholes)
+    def remembering(self, memory: Memory, calibration: Calibration) -> Checklist:
+        """The checklist in the order that another memory of fixes gives, with other ranges."""
+        items = _ranked(remember(self.items, memory, calibration), self.wholes)
         return replace(self, items=tuple(items))
 
     def with_tried(self, rows: Mapping[str, Sequence[Tried]], variant: str) -> Checklist:
@@ -136,10 +149,15 @@ class Checklist:
     def rule_items(self) -> tuple[FindingGroup, ...]:
         """The findings of each rule as one item: by number, then those without an estimate."""
         groups = [
-            FindingGroup(findings[0].rank, findings, 1 / (1 - share), share < WORTH_ACTING, variant)
+            FindingGroup(
+                findings[0].rank, findings, 1 / (1 - share), share < WORTH_ACTING, variant,
+                range=(1 / (1 - low), 1 / (1 - high)),
+            )
             for findings in _by_rule(item for item in self.items if not item.facet_of)
             for share, variant in [self.wholes.saved(findings)]
-        ]
+            for low, _ in [self.wholes.saved(findings, lambda _, each: each.low, variant)]
+            for high, _ in [self.wholes.saved(findings, lambda _, each: each.high, variant)]
+        ]  # fmt: skip
         informative = [
             FindingGroup(0, findings, math.nan, self._share(findings) < WORTH_ACTING)
             for findings in _by_rule(self.informative)
@@ -234,7 +252,7 @@ class Checklist:
         head = f"<Checklist: {plural(count, 'finding')}{kernels}, {extent}{lacking}"
         head += "; by speedup of the whole" if self.items else ""
         shown = self.rule_items[:_SHOWN]
-        gains = [factor(item.speedup) if item.rank else "no estimate" for item in shown]
+        gains = [item.gain if item.rank else "no estimate" for item in shown]
         width = max(map(len, gains), default=0)
         lines = [
             f"  {item.rank or '-':>2}  {gain:{width}}  {item.title}: "
@@ -443,7 +461,7 @@ def _ranked(findings: Iterable[Finding], wholes: Wholes) -> list[Finding]:
             own[0].rule.numerics,
             own[0].rule.is_apart,
             all(finding.void_until for finding in own),
-            -wholes.saved(own, standing=True)[0],
+            -wholes.saved(own, lambda each, known: (each.standing or known).likely)[0],
         )
         for own in _by_rule(causes)
     }

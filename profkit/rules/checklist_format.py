@@ -47,16 +47,16 @@ class FindingRow(Model, frozen=True, kw_only=True):
     likely factor by which the kernel gets faster, `range` the lowest and highest to expect,
     `run_speedup` the likely factor for all launches of the report, or the selected ones, or of its
     `variant` where the report has several of one work: null where the rule estimates none, or
-    quantities are missing; `promises` states whether there is an estimate, `estimate_lacks` the
-    missing quantities. Of a kernel, `range` comes from the fixes of recorded pairs, holds less
-    often on others, and ends at the headroom; `confidence` is high up to a factor of 1.3 between
-    its ends, medium up to 2, low where it begins below the smallest gain that is reported.
-    `assumes` is what the estimate takes for granted of the fix, null for nothing. `bound` is the
-    factor that the fix alone allows by what is known where quantities are missing, else null.
-    `void_until` are rules to fix first: until then it says nothing. `bounded_by` is the next
-    bottleneck after the fix, whose remaining work takes `bound_s`. `similar` are recorded fixes of
-    the category on kernels like this one, `tried` is what `profkit try` measured. `where` has the
-    largest share first.
+    quantities are missing. `promises` states whether there is an estimate and, of a kernel, whether
+    its range begins at 1.1 or more: only then is the likely factor shown. `estimate_lacks` are the
+    missing quantities. Of a kernel, `range` comes from the fixes of recorded pairs and holds less
+    often on others; `confidence` is high up to a factor of 1.3 between its ends, medium up to 2,
+    low where it begins below the smallest gain that is reported. `assumes` is what the estimate
+    takes for granted of the fix, null for nothing. `bound` is the factor that the fix alone allows
+    by what is known where quantities are missing, else null. `void_until` are rules to fix first:
+    until then it says nothing. `bounded_by` is the next bottleneck after the fix, whose remaining
+    work takes `bound_s`. `similar` are recorded fixes of the category on kernels like this one,
+    `tried` is what `profkit try` measured. `where` has the largest share first.
     """
 
     rank: Rank
@@ -210,7 +210,7 @@ def finding_row(finding: Finding, model: type[F]) -> F:
         "estimated_speedup": estimate.likely if estimate else None,
         "range": finding.range if estimate else None,
         "run_speedup": estimate.run if estimate else None,
-        "promises": estimate is not None,
+        "promises": estimate is not None and estimate.is_promise,
         "estimate_lacks": finding.lacking,
         "bound": None if math.isnan(finding.bound) else finding.bound,
         "bounded_by": bounded_by or None,

@@ -31,6 +31,7 @@ from profkit.ui.document import (
     quiet,
     strong,
     styled,
+    unmarked,
 )
 from profkit.ui.markdown import document_markdown
 from profkit.ui.names import told_apart
@@ -46,7 +47,7 @@ _ROOF_NAME = 50  # characters of a kernel's name, chosen: its roof fits beside i
 # chosen: a template kernel's name and its first arguments fit two lines; the rest repeats them
 _NAME_LINES = 2
 _NUMBER = 4  # two digits of an item's number and a gap
-_GAIN = 7  # a speedup as "1.05x" and a gap
+_GAIN = 7  # a headroom as "1.05x" and a gap
 _BAR = 20  # cells, chosen: what fills it fits beside it at 100 columns
 _EVIDENCE_SHOWN = 3  # chosen: a line or two at 100 columns
 
@@ -373,7 +374,10 @@ def overview_blocks(report: ReportSummary, checklist: Checklist, width: int) -> 
     yield Heading(words.HEADING, note=words.legend(checklist) if causes else "")
     yield from _demonstrated(checklist)
     yield from [] if shown else [Paragraph(words.summary(checklist))]
-    yield Lines(tuple(line for group in shown for line in _lines(group, width, checklist, numbers)))
+    gains = max((len(words.item_gain(group)) for group in shown), default=0)
+    yield Lines(
+        tuple(line for each in shown for line in _lines(each, width, checklist, numbers, gains))
+    )
     after = causes[SHOWN:]
     more = f", {len(after) - _TRYING} more" if len(after) > _TRYING else ""
     others = sum(not group.rank for group in checklist.major if group not in shown)
@@ -408,15 +412,22 @@ def overview_blocks(report: ReportSummary, checklist: Checklist, width: int) -> 
 
 
 def _lines(
-    group: FindingGroup, width: int, checklist: Checklist, numbers: Mapping[int, int]
+    group: FindingGroup,
+    width: int,
+    checklist: Checklist,
+    numbers: Mapping[int, int],
+    gains: int,
 ) -> Iterator[str]:
-    """A finding's title, and under it its first kernel with its own speedup and number."""
+    """A finding's title, and under it its first kernel with its own speedup and number; speedups
+    are up to `gains` characters long."""
     best = group.best
     number = f"{group.rank:>2}  " if group.rank else " !  " if group.comes_first else " -  "
     gain = words.item_gain(group)
-    gain = f"{gain:<{_GAIN - 1}} " if gain else ""
-    title = in_style(gain, Style.good), strong(group.title), _basis(group, checklist)
-    yield styled(number, *title)
+    gain = f"{gain:<{gains}}  " if gain else ""
+    basis = _basis(group, checklist)
+    fits = len(f"{number}{gain}{group.title}{unmarked(basis)}") <= width
+    title = group.title if fits else words.short_title(group.title)
+    yield styled(number, in_style(gain, Style.good), strong(title), basis)
     has_own = best.estimate and not best.is_ceiling
     own = f"{best.speedup_text}{words.of_chain(best)}" if has_own else ""
     start = " " * (_NUMBER + len(gain))

@@ -31,7 +31,7 @@ from profkit.report.checks import NOT_COLLECTED, NOT_HERE, UNDEFINED
 from profkit.report.floors import ESSENTIAL, LAUNCH, SHORTEST, USUAL, WORTH, shares
 from profkit.report.resources import RESOURCES
 from profkit.report.summary import Group, LaunchSummary, ReportSummary
-from profkit.rules.calibration import Calibration, shipped_calibration
+from profkit.rules.calibration import shipped_calibration
 from profkit.rules.chain import Chain, chains
 from profkit.rules.finding import (
     Estimate,
@@ -110,15 +110,13 @@ def diagnose(
     report: ReportSummary,
     rules: Iterable[Rule],
     sampling: Sampling = lambda _: NOT_SAMPLED,
-    calibration: Calibration | None = None,
 ) -> Diagnosis:
     """Every rule on the typical launch of every kernel of a report that has a duration.
 
     `sampling` is asked of a kernel only where all else that a rule looks for holds. Of one category
-    on one kernel the largest saving counts; those below WORTH are left out. Ranges come from
-    `calibration`, the shipped one if None.
+    on one kernel the largest saving counts; those below WORTH are left out.
     """
-    table = _Kernels(report, sampling, calibration)
+    table = _Kernels(report, sampling)
     findings, unknown = table.diagnose(rule for rule in rules if rule.about == "kernel")
     largest: dict[tuple[str, int], Finding] = {}
     for finding in findings:
@@ -133,7 +131,7 @@ def diagnose(
         for finding in largest.values()
         if finding.launch is not None
     )
-    remembered = remember(filter(None, capped), shipped_memory())
+    remembered = remember(filter(None, capped), shipped_memory(), shipped_calibration())
     return Diagnosis(tuple(sorted(remembered, key=_order)), unknown, len(table.subjects), headrooms)
 
 
@@ -149,9 +147,9 @@ def _larger(known: Finding, other: Finding) -> Finding:
 
 
 def _within(finding: Finding, most: float, total: float) -> Finding | None:
-    """A finding whose range ends at its kernel's headroom, `most`; None where that is too little
-    to report, without an estimate where the headroom keeps the bytes that its fix avoids. `total`
-    is the report's time."""
+    """A finding within its kernel's headroom, `most`; None where that is too little to report,
+    without an estimate where the headroom keeps the bytes that its fix avoids. `total` is the
+    report's time."""
     estimate = finding.estimate
     if not estimate or finding.rule.spans == "chain":
         return finding
@@ -159,15 +157,10 @@ def _within(finding: Finding, most: float, total: float) -> Finding | None:
     if likely < WORTH:
         return replace(finding, estimate=None) if finding.rule.name in NOMINAL else None
     saved = estimate.saved * (1 - 1 / likely) / (1 - 1 / estimate.likely)
-    capped = replace(
-        estimate,
-        likely=likely,
-        low=min(estimate.low, likely),
-        high=min(estimate.high, most),
-        run=total / (total - saved),
-        saved=saved,
+    run = total / (total - saved)
+    return replace(
+        finding, estimate=replace(estimate, likely=likely, most=most, run=run, saved=saved)
     )
-    return replace(finding, estimate=capped)
 
 
 def explain(
@@ -460,11 +453,8 @@ class _Timeline(_Table[None]):
 class _Kernels(_Table[Group]):
     """Catalog quantities of the typical launch of each kernel of a report."""
 
-    def __init__(
-        self, report: ReportSummary, sampling: Sampling, calibration: Calibration | None = None
-    ) -> None:
+    def __init__(self, report: ReportSummary, sampling: Sampling) -> None:
         super().__init__([group for group in report.groups if group.count > group.failed])
-        self._calibration = calibration or shipped_calibration()
         self._sampling = sampling
         self._total = report.total
         self._launches = {launch.index: launch for launch in report.launches}
@@ -522,12 +512,12 @@ class _Kernels(_Table[Group]):
         else:
             left = self._left(rule, index, bound)
         avoided = self._avoided(rule, index)
-        low, high = self._calibration.range("assumed" if rule.assumes else "counted", 1 / left)
         saved = sum(launch.duration for launch in launches) * (1 - left)
         return Estimate(
             likely=1 / left,
-            low=low,
-            high=min(high, most) if is_chain else high,
+            low=1.0,
+            high=most,
+            most=most,
             bounded_by="" if is_chain or most > 2 / left else RESOURCES.get(bounding, bounding),
             bound_seconds=group.typical.duration / most,
             run=self._total / (self._total - saved),
@@ -566,6 +556,7 @@ class _Kernels(_Table[Group]):
             likely=1 / left,
             low=1.0,
             high=most,
+            most=most,
             bounded_by=RESOURCES.get(bounding, bounding),
             bound_seconds=group.typical.duration / most,
             run=self._total / (self._total - saved),

@@ -14,6 +14,7 @@ from profkit.core.typed_file import Count, Model, Number
 from profkit.report.catalog import catalog
 from profkit.report.floors import WORTH
 from profkit.report.source_lines import Place
+from profkit.rules.calibration import UNCOMPARED, Prospect
 from profkit.rules.headroom import Headroom
 from profkit.rules.rule_file import CONTEXT, Confidence, Rule, measure_action
 from profkit.rules.samples import (
@@ -27,13 +28,17 @@ from profkit.rules.samples import (
 )
 from profkit.rules.tried import Tried, best_first
 from profkit.timeline import region
-from profkit.ui.text import factor, factor_range, plural
+from profkit.ui.text import factor, factor_range, factor_span, plural
 
 if TYPE_CHECKING:
     from profkit.report.summary import Group, LaunchSummary
     from profkit.rules.memory import Similar
 
+PROMISED = 1.1
+"""The lowest factor that promises a gain, chosen: someone will try it. Of a fix whose range begins
+below, the range alone is shown."""
 SECTOR = 32  # the bytes of a sector on every architecture
+_SHOWN = 1.01  # the smallest factor that two decimals can show
 _PLACES = 3  # chosen: they fit two lines at 100 columns
 _WIDTHS: dict[Confidence, float] = {"high": 1.3, "medium": 2.0}
 """The widest range, as high over low, of an estimate of that confidence; chosen."""
@@ -121,7 +126,8 @@ class Estimate:
     fix, "" where all floors are far below what the fix leaves; `run` is the likely factor for the
     whole report, `saved` what is likely saved of it (s). `launches` are those that get faster by
     these factors, none for a timeline. `without_stalls` is the factor if a warp's time were all
-    that counts, and the fix only took its stalls away (Amdahl's law on warp samples).
+    that counts, and the fix only took its stalls away (Amdahl's law on warp samples). `most` is
+    what the kernel's headroom allows, or the chain's bytes; changes that do less work go beyond.
     """
 
     likely: float
@@ -133,6 +139,17 @@ class Estimate:
     saved: float
     launches: tuple[LaunchSummary, ...] = ()
     without_stalls: float = 1.0
+    most: float = math.inf
+
+    @property
+    def is_promise(self) -> bool:
+        """Whether a gain is promised, and not only possible; of a timeline, always."""
+        return self.low >= PROMISED or not self.launches
+
+    def of_run(self, speedup: float) -> float:
+        """The factor for the whole report where that of the kernel is `speedup`."""
+        share = (1 - 1 / self.run) / (1 - 1 / self.likely) if self.likely > 1 else 0.0
+        return 1 / (1 - share * (1 - 1 / speedup))
 
     @property
     def whole_seconds(self) -> float:
@@ -146,7 +163,14 @@ class Estimate:
         return next((word for word, most in _WIDTHS.items() if width <= most), "low")
 
     def __str__(self) -> str:
-        return factor_range(self.likely, self.low, self.high)
+        return gain_range(self.likely, self.low, self.high, promised=self.is_promise)
+
+
+def gain_range(likely: float, low: float, high: float, *, promised: bool | None = None) -> str:
+    """`2.1x [1.5, 2.9]`, or the range alone, `1.0 to 1.9x`, where no gain is `promised`: by default
+    where it begins below PROMISED."""
+    is_promised = low >= PROMISED if promised is None else promised
+    return factor_range(likely, low, high) if is_promised else factor_span(low, high)
 
 
 @dataclass(frozen=True)
@@ -259,6 +283,15 @@ class Finding:
         return (estimate.low, estimate.high) if estimate else (math.nan, math.nan)
 
     @property
+    def prospect(self) -> Prospect | None:
+        """What ranges are calibrated by; None without an estimate of a kernel."""
+        known = self.estimate
+        if known is None or self.group is None:
+            return None
+        vote = self.similar.vote if self.similar else UNCOMPARED
+        return Prospect(known.likely, known.without_stalls, known.most, vote)
+
+    @property
     def confidence(self) -> Confidence:
         """The width of the estimate's range in words; the rule's own without an estimate."""
         return (self.estimate or self.rule).confidence
@@ -270,7 +303,8 @@ class Finding:
 
     @property
     def speedup_text(self) -> str:
-        """`2.1x [1.5, 2.9]`, or that there is no estimate."""
+        """`2.1x [1.5, 2.9]`, `1.0 to 1.9x` where no gain is promised, or that there is no
+        estimate."""
         if self.estimate and (self.is_ceiling or self.possible):
             return f"up to {factor(self.estimate.high)}"
         return str(self.estimate or "no estimated speedup")
@@ -306,10 +340,10 @@ class FindingGroup:
     """The findings of one rule on the kernels that it concerns, best first.
 
     `rank` is that of its findings, 0 where they have no estimate. `speedup` is the likely factor
-    from fixing all of them, NaN without an estimate: for the whole report, or for the `variant`
-    that gains the most in a report of several. `minor` says that it saves less than WORTH_ACTING
-    of that time, `comes_first` that all else about kernels with much of that time is
-    void until it is fixed.
+    from fixing all of them, NaN without an estimate, and `range` the lowest and the highest: for
+    the whole report, or for the `variant` that gains the most in a report of several. `minor` says
+    that it saves less than WORTH_ACTING of that time, `comes_first` that all else about kernels
+    with much of that time is void until it is fixed.
     """
 
     rank: int
@@ -318,6 +352,7 @@ class FindingGroup:
     minor: bool
     variant: str = ""
     comes_first: bool = False
+    range: tuple[float, float] = (math.nan, math.nan)
 
     @property
     def best(self) -> Finding:
@@ -338,6 +373,14 @@ class FindingGroup:
         return self.best.title
 
     @property
+    def gain(self) -> str:
+        """The speedup for the whole, `2.1x`; where no gain is promised its range, `1.0 to 1.9x`."""
+        estimate = self.best.estimate
+        if estimate is None or estimate.is_promise:
+            return factor(self.speedup) if self.speedup >= _SHOWN else f"below {_SHOWN}x"
+        return factor_span(*self.range)
+
+    @property
     def own_speedup(self) -> str:
         """`, 2.1x [1.5, 2.9]` of its first kernel; "" without an estimate."""
         return f", {self.best.speedup_text}" if self.best.estimate else ""
@@ -351,7 +394,7 @@ class FindingGroup:
     def __repr__(self) -> str:
         number = f" {self.rank}" if self.rank else ""
         whole = self.variant or ("the report" if self.best.group else "the timeline")
-        speedup = "" if math.isnan(self.speedup) else f"{factor(self.speedup)} for {whole}, "
+        speedup = "" if math.isnan(self.speedup) else f"{self.gain} for {whole}, "
         kernels = f"{self.best.subject}{self.other_kernels}"
         return f"<FindingGroup{number}: {speedup}{self.title}, {kernels}>"
 

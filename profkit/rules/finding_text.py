@@ -64,13 +64,13 @@ IF_DIVIDED = "fewer blocks than SMs; the last factor if the work can be divided"
 NUMERICS = "These change numerics: another data type"
 INFORMATIVE = "Without an estimated speedup"
 TIMELINE = "the timeline"
-NOTES = f"[low, high] ({_HELD}: how often it held); {_LEFT_OUT}"
+_ALONE = "a range alone promises no gain"
+NOTES = f"{_ALONE} ({_HELD}); {_LEFT_OUT}"
 """What ranges are, and which findings are left out."""
 _RANGE = "kernel [low, high]"
 STEP = "a step in steady state"
 _SPAN = "the time from the first to the last GPU work"
 _SIGNS = {">": "above", ">=": "at least", "<": "below", "<=": "at most", "!=": "other than"}
-_WORTH_A_DIGIT = 1.01  # the smallest factor that two decimals can show
 _LEAST_PLACE = 0.05  # chosen: three lines are shown at most, each with a share worth a look
 AWAITED = "awaited_"
 _BARRIER = f"{SAMPLES}barrier"
@@ -169,10 +169,6 @@ def kernel_columns(checklist: Checklist | None) -> Mapping[str, Callable[[Group]
     return {"Variant": variant, "Headroom": headroom}
 
 
-def _run_factor(value: float) -> str:
-    return factor(value) if value >= _WORTH_A_DIGIT else f"below {_WORTH_A_DIGIT}x"
-
-
 def estimate(item: Finding, *, whole: bool = True) -> str:
     """A kernel's estimated speedup with its range, and what is known about it; `whole` adds that
     for the whole report."""
@@ -248,9 +244,7 @@ def busiest(item: Finding) -> str:
 
 def whole_gain(item: Finding) -> str:
     """The speedup of all launches together: `1.05x for the whole report`; "" without one."""
-    if item.estimate is None:
-        return ""
-    return f"{_run_factor(item.estimate.run)} for {_extent(item, item.variant)}"
+    return f"{single(item).gain} for {_extent(item, item.variant)}" if item.estimate else ""
 
 
 def item_gain(item: FindingGroup) -> str:
@@ -265,7 +259,7 @@ def item_gain(item: FindingGroup) -> str:
     if item.rule.about == "application":
         return str(gained)
     is_range = item.best.group is None and _is_lower(gained)
-    return _run_factor(item.speedup) + (f" to {factor(gained.high)}" if is_range else "")
+    return item.gain + (f" to {factor(gained.high)}" if is_range else "")
 
 
 def _is_lower(estimate: Estimate) -> bool:
@@ -322,7 +316,7 @@ def legend(checklist: Checklist) -> str:
 
 def extents(checklist: Checklist) -> str:
     """What the speedups of items and kernels are of, their ranges, and what is left out."""
-    return f"{legend(checklist)} ({_HELD}: how often ranges held); {_LEFT_OUT}"
+    return f"{legend(checklist)}; {_ALONE} ({_HELD}: how often ranges held); {_LEFT_OUT}"
 
 
 def actions_of(item: FindingGroup) -> tuple[tuple[tuple[str, ...], bool], ...]:
@@ -360,9 +354,14 @@ def facet_actions(item: Finding, found: Iterable[Finding]) -> tuple[str, ...]:
     return tuple(islice(others, _FACET_ACTIONS))
 
 
+def short_title(title: str) -> str:
+    """A title up to a comma or parenthesis."""
+    return re.split(r",? \(|, ", title)[0]
+
+
 def _inline(title: str) -> str:
-    """A title within a sentence, up to a comma or parenthesis."""
-    short = re.split(r",? \(|, ", title)[0]
+    """A title within a sentence."""
+    short = short_title(title)
     return short if short[1:2].isupper() or short[1:2].isdigit() else short[0].lower() + short[1:]
 
 
@@ -696,5 +695,7 @@ def summary(checklist: Checklist) -> str:
 def single(item: Finding) -> FindingGroup:
     """A finding as an item of its own."""
     gained = item.estimate
-    run = gained.run if gained else math.nan
-    return FindingGroup(item.rank, (item,), run, minor=False, variant=item.variant)
+    run, ends = math.nan, (math.nan, math.nan)
+    if gained:
+        run, ends = gained.run, (gained.of_run(gained.low), gained.of_run(gained.high))
+    return FindingGroup(item.rank, (item,), run, minor=False, variant=item.variant, range=ends)

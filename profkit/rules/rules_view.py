@@ -30,7 +30,7 @@ from profkit.ui.document import (
     styled,
 )
 from profkit.ui.names import told_apart
-from profkit.ui.text import factor_range, number, percent, plural
+from profkit.ui.text import factor, number, percent, plural
 
 if TYPE_CHECKING:
     from profkit.rules.checklist import Checklist
@@ -193,15 +193,19 @@ def _fired(
 
 
 def _gain(finding: Finding, estimate: Estimate | None, checklist: Checklist) -> str:
-    """A range that ends at the kernel's headroom, as in the checklist, and what it rests on."""
+    """The estimate, as in the checklist where it is there, and what it rests on."""
     is_counted = SAMPLED.keys().isdisjoint(finding.rule.names)
     source = "from counters" if is_counted else "from warp samples"
     if estimate is None:
         return f"no estimate {source}"
+    listed = (
+        each.estimate
+        for each in checklist.findings_on(finding.group)
+        if each.rule.name == finding.rule.name
+    )
     headroom = checklist.headroom_of(finding.group)
     most = headroom.factor if headroom and finding.rule.spans != "chain" else math.inf
-    factors = (estimate.likely, estimate.low, estimate.high)
-    return f"{factor_range(*(min(value, most) for value in factors))} {source}"
+    return f"{next(listed, None) or factor(min(estimate.likely, most))} {source}"
 
 
 def _looked_at(conditions: Iterable[Condition]) -> Iterator[Row]:

@@ -1,4 +1,4 @@
-"""The order of a kernel's findings: by what fixes save, and by those of kernels like it."""
+"""The order of a kernel's findings, and their ranges, by what fixes save and like ones gained."""
 
 from __future__ import annotations
 
@@ -8,12 +8,20 @@ from dataclasses import replace
 
 from msgspec.structs import replace as replace_field
 
+from profkit.rules.calibration import Calibration
 from profkit.rules.finding import Finding
 from profkit.rules.memory import POSSIBLE, Memory, certainty, similar
 
+_DRAM = "dram_busy"
+"""What fixes that go beyond a kernel's headroom relieve: of 366 recorded ones 21 went 2% beyond, 17
+of them found by rules about DRAM's traffic."""
 
-def remember(findings: Iterable[Finding], memory: Memory) -> list[Finding]:
-    """Findings with what recorded fixes of kernels like theirs say of their category.
+
+def remember(
+    findings: Iterable[Finding], memory: Memory, calibration: Calibration
+) -> list[Finding]:
+    """Findings with what recorded fixes of kernels like theirs say of their category, and the range
+    of what fixes of findings like them gained.
 
     On a kernel they stand in the order of (factor - 1) x weight: the first has the place of the
     largest estimate, and so on. Those that stand apart are not compared with the others.
@@ -24,7 +32,18 @@ def remember(findings: Iterable[Finding], memory: Memory) -> list[Finding]:
         of_kernel = finding.estimate and finding.group and finding.rule.spans == "kernel"
         kernel = id(finding.group), finding.rule.is_apart
         (kernels[kernel] if of_kernel else others).append(finding)
-    return [*(each for own in kernels.values() for each in _placed(own, memory)), *others]
+    placed = [each for own in kernels.values() for each in _placed(own, memory)]
+    return [_with_range(each, calibration) for each in (*placed, *others)]
+
+
+def _with_range(finding: Finding, calibration: Calibration) -> Finding:
+    estimate, prospect = finding.estimate, finding.prospect
+    if not (estimate and prospect):
+        return finding
+    low, high = calibration.range(prospect)
+    if _DRAM not in finding.rule.relieves:
+        high = min(high, max(estimate.most, estimate.likely))
+    return replace(finding, estimate=replace(estimate, low=min(low, high), high=high))
 
 
 def _placed(findings: Sequence[Finding], memory: Memory) -> Iterator[Finding]:

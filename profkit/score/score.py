@@ -13,7 +13,7 @@ of 1. A finding names a category where it predicts NAMED or more.
            after.ncu-rep(z)             fixed; optional for a control
            latency.json                 of both; without it the reports' durations are compared
 
-A set of pairs is judged by the fixes and residuals of others alone: without those of the families
+A set of pairs is judged by the fixes of others alone: without those of the families
 and sources that published pairs of the set have. Pairs without a source leave out their family.
 
 latency.json is what `profkit time` wrote, with the labels before and after, or `{"before": ...,
@@ -42,10 +42,10 @@ from profkit.core.version import __version__
 from profkit.core.yaml_files import read_yaml, shipped_yaml
 from profkit.report.floors import WORTH
 from profkit.report.summary import ReportSummary
-from profkit.rules.calibration import Basis, Calibration, shipped_calibration
+from profkit.rules.calibration import Gain, shipped_calibration
 from profkit.rules.checklist import Checklist
 from profkit.rules.declared_headroom import DeclaredWork
-from profkit.rules.finding import Finding
+from profkit.rules.finding import PROMISED, Estimate, Finding
 from profkit.rules.memory import Certainty, shipped_memory
 from profkit.rules.rule_file import shipped_rules
 from profkit.rules.samples import CATEGORIES
@@ -73,7 +73,6 @@ NAMED = 1.05
 """The smallest factor by which a finding names a category, chosen: a fix that gains less is seldom
 worth the work. Ranks are of the pairs whose fix gained as much."""
 WORTH_AN_ALARM = 1.15  # factor, chosen: a smaller prediction seldom causes work on a kernel
-PROMISED = 1.1  # factor, chosen: what a first finding promises by that, someone will try
 NO_FINDING = (1.0, WORTH)
 """The range that a kernel without a finding is predicted: what saves less is not reported."""
 ALL_SETS = "all sets"
@@ -88,9 +87,9 @@ Examine = Callable[[Path], tuple[ReportSummary, Checklist]]
 """Reads a report and diagnoses it."""
 
 
-Guess = Sequence[tuple[str, float, tuple[float, float] | None, Basis | None, bool]]
-"""The findings of a predictor in a report: categories in order, each with its factor, the lowest
-and highest factor and their basis where it has a range, and whether it is a facet of another."""
+Guess = Sequence[tuple[str, float, bool]]
+"""The findings of a predictor in a report: categories in order, each with its factor and whether it
+is a facet of another."""
 
 
 Kind = Literal["defect", "several_limits", "no_gain"]
@@ -134,7 +133,7 @@ class RecordedPair:
 
 
 Withheld = tuple[frozenset[str], frozenset[str]]
-"""The families and the sources whose fixes and residuals a pair is not judged by."""
+"""The families and the sources whose fixes a pair is not judged by."""
 
 
 def withheld(pair: RecordedPair, pairs: Iterable[RecordedPair] = ()) -> Withheld:
@@ -202,9 +201,10 @@ class PairScore(Judged, frozen=True, kw_only=True):
     """A scored pair: `achieved` is the measured speedup of the fix, from timed latencies
     or from the durations in the reports. `category`, `measured` and `achieved` are null for a
     control. `range` has the lowest and highest factor of profkit's estimate for the report, made
-    without what is withheld, `basis` what the estimate rests on, `named` the first three
-    categories that it names. `by_estimates` is profkit without recorded fixes, `promised` the
-    factor of the first finding, 1 without any. `watched`: it has a report checked for false alarms,
+    without what is withheld, `gain` what that rests on, `named` the first three categories that it
+    names. `by_estimates` is profkit without recorded fixes. `first` is the likely factor of the
+    first finding, 1 without any, `promised` what is promised of it: that, or where its range begins
+    too low, the low end. `watched`: it has a report checked for false alarms,
     a control's in any category, one with nothing to gain in its category, or one after a fix in the
     fixed category, unless that is the pair's second limit."""
 
@@ -220,9 +220,10 @@ class PairScore(Judged, frozen=True, kw_only=True):
     achieved: Real
     measured: Literal["timed", "profiled"] | None
     range: tuple[float, float] | None
-    basis: Basis | None
+    gain: Gain | None
     named: tuple[Named, ...]
     by_estimates: Judged
+    first: Annotated[float, Meta(ge=1)]
     promised: Annotated[float, Meta(ge=1)]
     sure: Sure | None
     ncu: Judged
@@ -269,9 +270,10 @@ class Part(Accuracy, frozen=True, kw_only=True):
     finding's category) by false alarms. `coverage` is the share of the defects whose measured
     speedup lies in the predicted range ({NO_FINDING[0]} to {NO_FINDING[1]} without a finding of its
     category), `median_width` the median of its upper over its lower end. `promised` counts the
-    pairs without a gain whose first finding predicts {PROMISED} or more, `sure` the first findings
-    of each certainty that are right. `change` and `related_change` are those of `top1` and
-    `related1` by recorded fixes, against the order `by_estimates` alone.
+    pairs without a gain whose first finding promises {PROMISED} or more, `likely` those whose first
+    finding predicts as much, `promised_gains` the promises among pairs whose fix gained, `sure` the
+    first findings of each certainty that are right. `change` and `related_change` are those of
+    `top1` and `related1` by recorded fixes, against the order `by_estimates` alone.
     """
 
     defects: int
@@ -279,6 +281,8 @@ class Part(Accuracy, frozen=True, kw_only=True):
     coverage: Real
     median_width: Real
     promised: Count
+    likely: Count
+    promised_gains: Count
     sure: dict[Certainty, Count]
     change: Change | None
     related_change: Change | None
@@ -342,7 +346,7 @@ def judge(pair: RecordedPair, examine: Examine, apart: Withheld | None = None) -
     memory = shipped_memory().without(*apart)
     calibration = shipped_calibration().without(*apart)
     examined = [
-        (summary, checklist.remembering(memory))
+        (summary, checklist.remembering(memory, calibration))
         for report in (pair.before, pair.after)
         if report
         for summary, checklist in [examine(report)]
@@ -354,17 +358,18 @@ def judge(pair: RecordedPair, examine: Examine, apart: Withheld | None = None) -
             raise BadInput(message, "add latency.json")
         achieved = reports[0].total / reports[1].total
     watched = not pair.is_defect or bool(pair.after and pair.second_limit != category)
-    guesses = [_own(checklist, calibration) for _, checklist in examined]
-    forgetful = examined[0][1].remembering(memory.without({fix.family for fix in memory.fixes}))
+    before = examined[0][1]
+    guesses = [_own(checklist) for _, checklist in examined]
+    nothing = memory.without({fix.family for fix in memory.fixes})
+    forgetful = before.remembering(nothing, calibration)
     own, alone, ncu = (
         _judged(each, pair, achieved, watched=watched)
         for each in (
-            guesses, [_own(forgetful, calibration), *guesses[1:]], [*map(_ncu, reports)],
+            guesses, [_own(forgetful), *guesses[1:]], [*map(_ncu, reports)],
         )
     )  # fmt: skip
-    span, kind = next(
-        (row[2:4] for row in guesses[0] if row[0] in pair.accepted and row[2]), (None, None)
-    )
+    right = next((item for item in before.items if item.rule.category in pair.accepted), None)
+    first = before.items[0].estimate if before.items else None
     measured: Literal["timed", "profiled"] = "profiled" if math.isnan(pair.achieved) else "timed"
     return PairScore(
         **structs.asdict(own),
@@ -373,12 +378,13 @@ def judge(pair: RecordedPair, examine: Examine, apart: Withheld | None = None) -
         partial=_is_partial(reports[0]),
         achieved=achieved,
         measured=measured if category else None,
-        range=span,
-        basis=kind,
+        range=_range(right.estimate) if right and right.estimate else None,
+        gain=_gain(right, pair, achieved) if right else None,
         named=tuple(Named(name, factor) for name, factor in _named(guesses[0]).items())[:3],
         by_estimates=alone,
-        promised=next((factor for _, factor, *_ in guesses[0]), 1.0),
-        sure=_sure(examined[0][1], pair.accepted),
+        first=first.run if first else 1.0,
+        promised=(first.run if first.is_promise else _range(first)[0]) if first else 1.0,
+        sure=_sure(before, pair.accepted),
         ncu=ncu,
         without_counters=blind_score(
             pair.before, pair.family, pair.work, pair.seconds, examined, achieved
@@ -437,7 +443,7 @@ def _rank(guess: Guess, accepted: Collection[str]) -> int | None:
     """The first place of these categories, each among those that change numerics, or those that
     don't, after the causes before it; None where none is named."""
     named = _named(guess)
-    facets = {name for name in named if next(row[4] for row in guess if row[0] == name)}
+    facets = {name for name in named if next(row[2] for row in guess if row[0] == name)}
     ranks = []
     for apart in (_apart(), named.keys() - _apart()):
         own = [name for name in named if name in apart]
@@ -453,43 +459,36 @@ def _apart() -> frozenset[str]:
     return frozenset(rule.category for rule in shipped_rules() if rule.is_apart)
 
 
-def _own(checklist: Checklist, calibration: Calibration) -> Guess:
+def _own(checklist: Checklist) -> Guess:
     return [
         (
             item.rule.category,
-            estimate.run,
-            _range_of_run(item, checklist, calibration),
-            basis(item),
-            bool(item.facet_of),
+            item.estimate.run if item.estimate else 1.0,
+            bool(item.estimate and item.facet_of),
         )
-        if (estimate := item.estimate)
-        else (item.rule.category, 1.0, None, None, False)
         for item in (*checklist.items, *checklist.informative)
     ]
 
 
-def basis(item: Finding) -> Basis:
-    """What a finding's estimate rests on."""
-    return "assumed" if item.rule.assumes else "counted"
+def _range(estimate: Estimate) -> tuple[float, float]:
+    """The range of a kernel's estimate, as one of the whole report."""
+    return estimate.of_run(estimate.low), estimate.of_run(estimate.high)
 
 
-def _range_of_run(
-    item: Finding, checklist: Checklist, calibration: Calibration
-) -> tuple[float, float] | None:
-    """A kernel's range by a calibration, as one of the whole report, by the kernel's share of the
-    time; None without an estimate."""
-    estimate, group = item.estimate, item.group
-    if not estimate:
+def _gain(item: Finding, pair: RecordedPair, achieved: float) -> Gain | None:
+    """What a pair's fix gained, beside what was known of it before, both of the whole report."""
+    known, estimate = item.prospect, item.estimate
+    if known is None or estimate is None:
         return None
-    share = (1 - 1 / estimate.run) / (1 - 1 / estimate.likely)
-    ends = calibration.range(basis(item), estimate.likely)
-    if group and item.rule.spans == "chain":
-        most = group.typical.duration / estimate.bound_seconds
-    else:
-        within = group and checklist.headroom_of(group)
-        most = within.factor if within else math.inf
-    low, high = (1 / (1 - share * (1 - 1 / min(end, most))) for end in ends)
-    return low, high
+    return Gain(
+        likely=estimate.of_run(known.likely),
+        without_stalls=estimate.of_run(known.without_stalls),
+        most=estimate.of_run(known.most),
+        vote=known.vote,
+        family=pair.family,
+        measured=achieved,
+        source=pair.source or "profkit",
+    )
 
 
 def _ncu(report: ReportSummary) -> Guess:
@@ -504,7 +503,7 @@ def _ncu(report: ReportSummary) -> Guess:
                 category = next((name for text, name in category.items() if text in words), None)
             if category and result.kind in _ADVISES:
                 left = 1 - share * min(max(result.speedup or 0.0, 0.0), _MOST_OF_A_KERNEL)
-                ranked.append((category, 1 / left, None, None, False))
+                ranked.append((category, 1 / left, False))
     return sorted(ranked, key=lambda row: -row[1])
 
 
@@ -543,7 +542,9 @@ def _part(pairs: Sequence[PairScore]) -> Part:
             ]
         ),
         median_width=statistics.median(high / low for low, high in spans) if spans else math.nan,
-        promised=Count(sum(pair.promised >= PROMISED for pair in idle), len(idle)),
+        promised=_promises([pair.promised for pair in idle]),
+        likely=_promises([pair.first for pair in idle]),
+        promised_gains=_promises([pair.promised for pair in gained]),
         sure={
             name: Count(sum(each.right for each in own), len(own))
             for name in get_args(Certainty)
@@ -555,6 +556,10 @@ def _part(pairs: Sequence[PairScore]) -> Part:
         ncu=ncu,
         no_gain=no_gain,
     )
+
+
+def _promises(factors: Sequence[float]) -> Count:
+    return Count(sum(factor >= PROMISED for factor in factors), len(factors))
 
 
 def _no_gain(pair: PairScore) -> Judged:

@@ -6,10 +6,10 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 
 from profkit.core.text_files import shipped_text
+from profkit.rules.finding import PROMISED
 from profkit.score.change import Change
 from profkit.score.score import (
     NAMED,
-    PROMISED,
     WORTH_AN_ALARM,
     Accuracy,
     Count,
@@ -40,8 +40,8 @@ _SUMMARY = (
     "", "Defects", "First", "Top 3", "Factor", "Error", "In range", "Range", "False alarms",
 )  # fmt: skip
 _SETS = (
-    "Set", "Pairs", "First/top 3", "Related", "Factor", "1.00x", "In range", "ncu", "ncu related",
-    "No gain",
+    "Set", "Pairs", "First/top 3", "Related", "Factor", "1.00x", "In range", "Width", "ncu",
+    "ncu related", "No gain", "Likely", "Gain",
 )  # fmt: skip
 _SURE = ("Set", "Likely", "Open", "Undecided", "By estimates", "Change", "Change, related")
 _PAIRS = ("Pair", "Category", "Measured", "Predicted", "Rank", "ncu")
@@ -188,9 +188,11 @@ def set_tables(sets: Mapping[str, Part]) -> Iterator[Table]:
     """Each set, judged without what it published: accuracy, certainty, and what memory changes."""
     parts = [(name, part) for name, part in sets.items() if part.defects]
     note = (
-        "Each set is judged without the fixes and residuals of its sources and families. Related: "
-        "with the pair's other categories accepted. 1.00x: the factor of predicting no speedup. No "
-        f"gain: pairs without one whose first finding predicts {factor(PROMISED)} or more. Partial "
+        "Each set is judged without the fixes of its sources and families. Related: with the "
+        "pair's other categories accepted. 1.00x: the factor of predicting no speedup. Width: "
+        "median of a range's upper over its lower end. No gain: pairs without one whose first "
+        f"finding promises {factor(PROMISED)} or more, by a range that begins there; likely: whose "
+        "likely factor is as much. Gain: pairs with one whose first finding promises it. Partial "
         "reports lack stalls, or what resources are busy with."
     )
     yield Table("Sets", _SETS, tuple(_set_row(*each) for each in parts), note, words=1)
@@ -210,9 +212,10 @@ def _set_row(name: str, part: Part) -> tuple[str, ...]:
         _both(part.related1, part.related3),
         *map(_factor, (part.factor, part.no_gain.factor)),
         _rounded(part.coverage),
+        _factor(part.median_width),
         _both(part.ncu.top1, part.ncu.top3),
         _both(part.ncu.related1, part.ncu.related3),
-        _count(part.promised),
+        *map(_count, (part.promised, part.likely, part.promised_gains)),
     )
 
 

@@ -101,6 +101,12 @@ def factor_range(likely: float, low: float, high: float) -> str:
     return f"{_factor(likely, precise=precise)}x [{ends}]"
 
 
+def factor_span(low: float, high: float) -> str:
+    """A range of factors alone, in the digits of the higher: `1.0 to 2.4x`."""
+    ends = (_factor(end, precise=high < _PRECISE_BELOW) for end in (low, high))
+    return f"{' to '.join(ends)}x"
+
+
 def _factor(value: float, *, precise: bool) -> str:
     digits = 0 if value >= _ROUND_FROM else 2 if precise else 1
     return f"{value:,.{digits}f}"

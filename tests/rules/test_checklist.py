@@ -15,10 +15,10 @@ from typer.testing import Result
 
 import profkit
 from profkit.rules.checklist import SHOWN, WORTH_TRYING
+from profkit.rules.finding import PROMISED
 from profkit.rules.finding_text import HEADING, TRYING, trying
 from profkit.rules.rule_file import shipped_rules
 from profkit.ui.markdown import escape
-from profkit.ui.text import factor
 from tests.analysis.test_views import schema
 from tests.conftest import CORPUS, H200, RECORDED, ROOT, by_day, needs_corpus, needs_reader
 
@@ -69,7 +69,7 @@ def test_json_keeps_its_schema_and_analyze_says_the_same(
         assert 1 <= low <= item["estimated_speedup"] <= high
         assert item["actions"]
         assert item["evidence"]
-        assert item["promises"]
+        assert item["promises"] == (item["kernel"] is None or low >= PROMISED)
     for item in document["informative"]:
         assert not item["promises"]
         assert item["rank"] is item["estimated_speedup"] is item["run_speedup"] is None
@@ -122,13 +122,13 @@ def test_the_overview_fits_one_screen(profkit_cli: Cli, path: Path) -> None:
 def test_the_overview_has_the_items_of_the_checklist(profkit_cli: Cli) -> None:
     shown = profkit_cli("analyze", RUN).stdout
     block = shown[shown.index(HEADING) : shown.index("Next")]
-    numbers = re.findall(r"^ (\d)  (?:([\d.]+x) )?", block, re.MULTILINE)
+    numbers = re.findall(r"^ (\d)  (?:((?:[\d.]+ to )?[\d.]+x) )?", block, re.MULTILINE)
     (found,) = [profkit.load(next(RUN.glob("*/*.ncu-repz"))).checklist()]
     items = found.causes[:SHOWN]
     assert numbers == [
-        (str(item.rank), "" if item.best.is_ceiling else factor(item.speedup)) for item in items
+        (str(item.rank), "" if item.best.is_ceiling else item.gain) for item in items
     ]
-    gains = re.findall(r"^ +[\d.]+x \[[\d.]+, [\d.]+\]", block, re.MULTILINE)
+    gains = re.findall(r"^ +(?:[\d.]+x \[[\d.]+, [\d.]+\]|[\d.]+ to [\d.]+x)", block, re.M)
     # the first kernel of each, and how many more there are
     assert len(gains) == sum(item.best.group is not None for item in items)
     assert trying(found.causes[SHOWN : SHOWN + 2]) in " ".join(block.split())

@@ -64,7 +64,10 @@ def test_no_estimate_exceeds_the_headroom(pair: str) -> None:
             most = checklist.headroom_of(group)
             assert most
             if item.rule.spans == "kernel":
-                assert estimate.low <= estimate.likely <= estimate.high <= most.factor * (1 + 1e-9)
+                assert estimate.low <= estimate.likely <= most.factor * (1 + 1e-9)
+                # what moves fewer bytes goes beyond the least time of those that were recorded
+                moves = "dram_busy" in item.rule.relieves
+                assert moves or estimate.likely <= estimate.high <= most.factor * (1 + 1e-9)
 
 
 @pytest.mark.parametrize(

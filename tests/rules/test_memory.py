@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import profkit
+from profkit.rules.calibration import shipped_calibration
 from profkit.rules.memory import FEWEST, NEAREST, Fix, Memory, shipped_memory, similar
 from profkit.rules.standing import remember
 from tests.conftest import pair_report
@@ -104,11 +105,12 @@ def votes_for(category: str) -> Memory:
 def test_fixes_of_kernels_alike_reorder_the_findings_of_a_kernel() -> None:
     checklist = profkit.load(pair_report("occupancy_block_size", "before")).checklist()
     first, second, *_ = checklist.items
-    swapped = checklist.remembering(votes_for(second.rule.category))
+    swapped = checklist.remembering(votes_for(second.rule.category), shipped_calibration())
     assert [item.rule for item in swapped.items[:2]] == [second.rule, first.rule]
     assert [item.rank for item in swapped.items] == list(range(1, len(swapped.items) + 1))
     assert {item.speedup for item in swapped.items} == {item.speedup for item in checklist.items}
-    unlike = remember(checklist.items, replace(SHIPPED, features=SHIPPED.features * math.nan))
+    forgetful = replace(SHIPPED, features=SHIPPED.features * math.nan)
+    unlike = remember(checklist.items, forgetful, shipped_calibration())
     assert [each.rule for each in unlike] == [
         each.rule for each in sorted(checklist.items, key=lambda each: -each.saved)
     ]

@@ -23,6 +23,7 @@ from kernels.accuracy_page import accuracy_page
 from profkit.commands.groups import Advice
 from profkit.commands.reading import judge_pairs
 from profkit.core.typed_file import encode
+from profkit.rules.calibration import Calibration
 from profkit.rules.checklist import Checklist
 from profkit.rules.memory import Memory, shipped_memory
 from profkit.rules.samples import CATEGORIES
@@ -304,9 +305,9 @@ def test_a_set_left_out_does_not_vote_for_itself() -> None:
     memories: list[Memory] = []
 
     class Listening(Checklist):
-        def remembering(self, memory: Memory) -> Checklist:
+        def remembering(self, memory: Memory, calibration: Calibration) -> Checklist:
             memories.append(memory)
-            return super().remembering(memory)
+            return super().remembering(memory, calibration)
 
     report = profkit.load(PAIRS / "transpose_conflicts" / "before.ncu-repz")
     fields = {each.name: getattr(report.checklist(), each.name) for each in dc_fields(Checklist)}
