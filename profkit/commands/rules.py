@@ -126,7 +126,7 @@ def score(sets: tuple[Path, ...] = (), *, output: Output[TextFormat], rules: Rul
     before.ncu-rep, after.ncu-rep, and latency.json: saved by `profkit time` for before and after,
     or {"before": ..., "after": ...} in one unit, each a number, a list or a mapping with a median.
     Without it the durations in the reports are compared. `source:` in pair.yaml names who published
-    a pair: a set is judged without recorded fixes and residuals of its sources. `also:` lists other
+    a pair: a set is judged without recorded fixes of its sources. `also:` lists other
     categories that are right. A folder with times.json and timelines of
     an application before and after a fix is scored by the causes that are named and their ranges,
     one with label.yaml, measured.json and a timeline by its first two causes and its changes.

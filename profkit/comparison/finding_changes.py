@@ -8,6 +8,7 @@ from enum import StrEnum
 
 from msgspec import Struct
 
+from profkit.comparison.measures import MOVED, Measure, known_gain, measures, not_collected
 from profkit.comparison.repeats import within_noise
 from profkit.core.typed_file import Model
 from profkit.report.floors import REACH, floors
@@ -15,7 +16,6 @@ from profkit.report.resources import RESOURCES
 from profkit.report.summary import Group, LaunchSummary
 from profkit.rules.checklist import Checklist
 from profkit.rules.finding import Finding
-from profkit.rules.measures import MOVED, Measure, known_gain, measures, not_collected
 
 REMAINS = 0.1
 """The share of the larger saving by which it has to change, and of which no more remains where a

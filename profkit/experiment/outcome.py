@@ -15,6 +15,7 @@ from enum import StrEnum
 from profkit.analysis.report import Report
 from profkit.comparison.comparability import Aspect
 from profkit.comparison.comparison import Diff, KernelDiff
+from profkit.comparison.measures import MOVED, Measure
 from profkit.comparison.repeats import Change
 from profkit.comparison.reports import diff as compare
 from profkit.core.json_text import finite
@@ -22,7 +23,6 @@ from profkit.core.typed_file import Model, Number, row_of
 from profkit.experiment.prediction import Expectation, Prediction
 from profkit.experiment.times import Scope, Times, times_of_kernel, times_of_report
 from profkit.report.summary import Group
-from profkit.rules.measures import MOVED, Measure
 
 _SUBJECTS = {
     Scope.kernel: "the kernel",

@@ -12,13 +12,13 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from profkit.analysis.report import Report
+from profkit.comparison.measures import Measure, measures
 from profkit.core.typed_file import Amount, Count, Model, Number
 from profkit.report.floors import WORTH, floors
 from profkit.report.summary import Group, LaunchSummary
 from profkit.rules.checklist import Checklist
 from profkit.rules.engine import AT_THE_ROOF, NOMINAL
 from profkit.rules.finding import Finding, FindingGroup
-from profkit.rules.measures import Measure, measures
 
 _ACTIONS = 3  # chosen: changes to try, of which the first is the usual one
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Sequence
 
+from profkit.comparison.measures import MOVED
 from profkit.comparison.repeats import Change
 from profkit.experiment.log import Experiments, Log
 from profkit.experiment.outcome import Move, Outcome, UnmatchedKernel
@@ -13,7 +14,6 @@ from profkit.experiment.switches import SwitchExperiment, UntriedCause
 from profkit.report.catalog import catalog
 from profkit.report.floors import WORTH
 from profkit.rules.finding import PROMISED, gain_range
-from profkit.rules.measures import MOVED
 from profkit.rules.tried import Tried, best_first
 from profkit.timing.latency_view import times_as_fast
 from profkit.ui.document import Block, Code, Document, Facts, Heading, Paragraph, Row

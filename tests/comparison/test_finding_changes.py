@@ -11,8 +11,8 @@ import profkit
 from profkit.comparison.comparison import Diff, KernelDiff
 from profkit.comparison.finding_changes import FindingChange, Status
 from profkit.comparison.gates import failures, parse_gates
+from profkit.comparison.measures import Measure, measures
 from profkit.comparison.text import finding, headline
-from profkit.rules.measures import Measure, measures
 from profkit.rules.rule_file import shipped_rules
 from tests.comparing import Made, compared
 from tests.comparison.test_diff_pairs import NAMES

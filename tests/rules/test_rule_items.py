@@ -5,18 +5,22 @@ from __future__ import annotations
 import dataclasses
 import math
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from msgspec import structs
+from typer.testing import Result
 
+import profkit
 from profkit.report.summary import groups
 from profkit.rules.checklist import WORTH_ACTING, Checklist, checklist
-from profkit.rules.finding import Evidence
+from profkit.rules.finding import PROMISED, Evidence
 from profkit.rules.finding_text import certainty, measured, verify
 from profkit.rules.memory import Similar
 from profkit.rules.rule_file import shipped_rules
-from tests.conftest import h200
+from profkit.ui.text import factor
+from tests.conftest import h200, pair_report
 from tests.rules.test_engine import own, report
 
 
@@ -126,3 +130,18 @@ def test_a_pipe_is_named_and_a_finding_alone_has_no_margin() -> None:
     sure = dataclasses.replace(item, similar=Similar(5, (), 0.5, "likely"))
     assert certainty(sure, item).startswith("likely: ")
     assert certainty(sure, None).startswith("the only cause with an estimate on this kernel")
+
+
+@pytest.mark.parametrize("verb", ["analyze", "checklist"])
+def test_a_gain_that_is_not_promised_is_a_range_alone(
+    profkit_cli: Callable[..., Result], verb: str
+) -> None:
+    path = pair_report("ffma_gemm", "before")
+    item = next(each for each in profkit.load(path).checklist().causes if each.range[0] < PROMISED)
+    low, high = item.range
+    assert item.gain.startswith("1.0")
+    assert item.gain.endswith(f" to {factor(high)}")
+    assert low <= item.speedup <= high
+    shown = profkit_cli(verb, path).stdout
+    assert re.search(rf"1[ .] +{re.escape(item.gain)}  ", shown)
+    assert f"{factor(item.speedup)} [" not in shown
