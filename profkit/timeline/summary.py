@@ -14,12 +14,12 @@ from msgspec import field
 from msgspec.structs import asdict
 
 from profkit.core.typed_file import Count, Model, Number, Real
-from profkit.timeline.events import Events, Indices, Times
+from profkit.timeline.events import Events, Times
 from profkit.timeline.intervals import length, union
 from profkit.timeline.lost_work import failed_tracing, unrecorded
 from profkit.timeline.nesting import MOST_AROUND, Nesting, around
 from profkit.timeline.times import NS, Spread, TimeGroup, grouped, spread
-from profkit.timeline.work import KERNEL, MEMORY, Work, gaps_before, work_of
+from profkit.timeline.work import KERNEL, MEMORY, Work, dense, gaps_before, work_of
 from profkit.ui.text import number, percent, plural
 
 GAPS_KEPT = 10  # longest gaps, chosen: twice what a terminal lists
@@ -168,7 +168,7 @@ def summarize_timeline(events: Events) -> TimelineSummary:
     kernels, calls = events.kernels, events.calls
     durations = kernels.end - kernels.start
     nesting = around(events, kernels.call)
-    shapes = _shapes(events)
+    launched = kernels.name.astype(np.int64) * len(events.configurations) + kernels.configuration
     delays, notes = _launches(events, work)
     return TimelineSummary(
         report=Export(
@@ -191,7 +191,7 @@ def summarize_timeline(events: Events) -> TimelineSummary:
             for gpu in events.gpus
         ),
         region=_region(events, work),
-        groups=_groups(events, grouped(shapes, durations)),
+        groups=_groups(events, grouped(dense(launched), durations)),
         ranges=_ranges(events, nesting, durations),
         delays=delays,
         calls=tuple(
@@ -288,21 +288,6 @@ def _launches(events: Events, work: Work) -> tuple[LaunchDelays, Mapping[str, in
         "are not synchronized accurately enough for short delays": early,
     }
     return delays, notes
-
-
-def _shapes(events: Events) -> Indices:
-    """A number for each kernel that tells name, grid and block apart."""
-    kernels, configurations = events.kernels, events.configurations
-    both = kernels.name.astype(np.int64) * max(1, len(configurations)) + kernels.configuration
-    different = np.unique(both)
-    shapes: dict[tuple[object, ...], int] = {}
-    numbers = []
-    for pair in different.tolist():
-        name, index = divmod(pair, len(configurations))
-        shape = configurations[index]
-        key = (events.kernel_names[name].name, shape.grid, shape.block)
-        numbers.append(shapes.setdefault(key, len(shapes)))
-    return np.array(numbers, np.int32)[np.searchsorted(different, both)]
 
 
 def _groups(events: Events, groups: Sequence[TimeGroup]) -> tuple[KernelGroup, ...]:
