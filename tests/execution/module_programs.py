@@ -300,6 +300,18 @@ def compiled():
     return results, graphs
 
 
+def late():
+    """Modules that are first called, or constructed, after many calls of others."""
+    first, second = nn.Linear(4, 4), nn.LayerNorm(4)
+    x = torch.ones(1, 4)
+    for _ in range(40):
+        x = first(x)
+    x = second(x)
+    for _ in range(40):
+        x = second(x)
+    return nn.PReLU()(x).sum().item()
+
+
 def overhead():
     """Microseconds that a call of a module takes, without ranges and in all calls."""
     net = nn.Sequential(*[nn.Identity() for _ in range(250)], nn.Linear(1, 1))

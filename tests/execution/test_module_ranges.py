@@ -18,7 +18,7 @@ from tests.conftest import ROOT, scratch
 SCENARIOS = (
     "transformer", "checkpointed", "reentrant", "closures", "data_parallel", "recurrent",
     "recursion", "exceptions", "generators", "inference", "forces", "threads", "transforms",
-    "compiled", "adversaries",
+    "compiled", "adversaries", "late",
 )  # fmt: skip
 Ranges = list[tuple[int, str | None]]
 
@@ -117,6 +117,14 @@ def test_only_the_first_calls_have_ranges() -> None:
     assert innermost("transformer", 0).count("later:forward:Transformer") == 5
     adversaries = innermost("adversaries")
     assert adversaries.count("first:optimizer:SGD.step") == 2
+
+
+def test_a_module_that_comes_late_has_its_name() -> None:
+    names = innermost("late")
+    assert [name for name in names if name.startswith("first:forward")] == [
+        "first:forward:Linear", "first:forward:LayerNorm", "first:forward:PReLU"
+    ]  # fmt: skip
+    assert run(("late", "overhead"), 4)["is_restored"]
 
 
 def test_a_part_that_is_called_by_itself_keeps_its_name() -> None:

@@ -2,8 +2,9 @@
 
 Any Python from 3.9 on loads this file beside the program, without profkit
 (`profkit.execution.injection`). The first calls of each outermost module have ranges, so that the
-steps that are timed have none; then `Module.__call__` is torch's own again. The first step of an
-optimizer starts the counts again: what ran before was another program. Where PROFKIT_MODULE_CALLS
+steps that are timed have none; then `Module.__call__` is torch's own again, until a module is
+constructed. The first step of an optimizer starts the counts again: what ran before was another
+program. Where PROFKIT_MODULE_CALLS
 is 0 all calls have ranges.
 
 Names are "profkit-modules:later:forward:Net.layers.*.mlp (MLP)"; `first` in place of `later` where
@@ -21,12 +22,13 @@ import threading
 import traceback
 from time import perf_counter_ns
 from typing import Any, Callable
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakSet
 
 _MODULES = 300  # of an outermost one, chosen: deeper ones are in the ranges of these
 _RANGES = 1_000  # in a call, chosen: modules that are called in a loop end here
 _QUIET = 16  # calls of modules with parameters without ranges, chosen: all are known then. Until
 # then a module's call takes 0.5 us more: 2% of one that takes 25 us on the host
+_PATIENCE = 2_000  # the same calls where one that was constructed has not been called, chosen
 _TENSORS = 8  # of an input or output that are looked at
 _WRAPPED = {
     "DataParallel": "module",
@@ -63,13 +65,16 @@ class ModuleRanges:
         self._names: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
         self._counts: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
         self._steps: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
+        self._uncalled: WeakSet[Any] = WeakSet()
         self._quiet = self._ranges = self._spent = 0
         self._call = torch.nn.Module.__call__
         self._task = torch._C._current_graph_task_id
         self._called = self._calling()
         self._is_failed = False
+        from torch.nn.modules.module import register_module_parameter_registration_hook
         from torch.optim import optimizer
 
+        register_module_parameter_registration_hook(self._guarded(self._construct))
         optimizer.register_optimizer_step_pre_hook(self._guarded(self._optimizer_begins))
         optimizer.register_optimizer_step_post_hook(self._guarded(self._optimizer_ends))
         self._place(self._called)
@@ -188,6 +193,15 @@ class ModuleRanges:
         thread.ranges += 1
         return depth, name, is_outermost
 
+    def _construct(self, module: Any, *_: Any) -> None:
+        """A module gets a parameter: its first call is to come."""
+        if type(module).__hash__ is None:
+            return
+        self._uncalled.add(module)
+        if self._torch.nn.Module.__call__ is self._call:
+            self._quiet = 0
+            self._place(self._called)
+
     def _is_new(self, thread: _Thread, module: Any) -> bool:
         """Whether a call of an outermost module has ranges."""
         count = self._counts.get(module, 0)
@@ -196,7 +210,7 @@ class ModuleRanges:
         if module.__dict__.get("_is_replica") or not is_named:
             if next(module.parameters(), None) is not None:
                 self._quiet += 1
-                if self._quiet > _QUIET:
+                if self._quiet > (_PATIENCE if self._uncalled else _QUIET):
                     self._remove()
             return False
         self._quiet = 0
@@ -204,6 +218,7 @@ class ModuleRanges:
         thread.nodes.clear()
         if module not in self._names:
             self._names.update(_names_of(module, self._torch))
+            self._uncalled.difference_update(module.modules())
         return True
 
     def _end(self, begun: tuple[int, str | None, bool]) -> None:
