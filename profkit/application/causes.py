@@ -175,13 +175,12 @@ def _savings(what_if: WhatIf) -> dict[str, float]:
         return 1 - 1 / what_if.best(change)
 
     savings = {name: saved(change) for name, change in CHANGES.items()}
-    prefetched = CHANGES["saved_by_prefetch"]
-    ahead = saved(prefetched | _WAITING)
+    others = CHANGES["saved_by_prefetch"] | CHANGES["saved_by_pinned_copies"]
     faster = Change(
         kernels={work.group: FASTER for work in what_if.replay.works if work.role == "kernel"}
     )
-    # what prefetching saves is not counted: a wait before host work is part of that
-    waits = ahead - savings["saved_by_prefetch"]
+    # a wait before host work, or after a copy of pageable memory, is part of what holds that up
+    waits = saved(others | _WAITING) - saved(others)
     of_kernels = max(savings[name] for name, change in CHANGES.items() if change.of_kernels)
     by_kernels = saved(faster)
     if by_kernels <= of_kernels:  # a finding says what makes kernels faster, and by how much

@@ -239,13 +239,15 @@ class Host:
         source: str = PAGEABLE,
         target: str = DEVICE,
         stream: int = 7,
+        *,
+        queued: bool = False,
     ) -> tuple[int, int]:
-        """A copy; one of pageable memory blocks the host until it ends."""
+        """A copy; one of pageable memory blocks the host until it ends, unless it is queued."""
         where, called = self.stream(stream), self.now
         ends = {(False, True): "host to device", (True, False): "device to host"}
         kind = ends.get((source == DEVICE, target == DEVICE), "device to device")
         start = self._start(called, where)
-        blocking = PAGEABLE in (source, target)
+        blocking = PAGEABLE in (source, target) and not queued
         name = "cudaMemcpy" if blocking else "cudaMemcpyAsync"
         call = self.call(name, start + time - called if blocking else self.launch_cost)
         self.recording.copy(

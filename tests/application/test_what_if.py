@@ -510,3 +510,18 @@ def test_parts_and_findings_agree_on_the_work_of_the_host() -> None:
     (host,) = (parts.share(part) for part in parts.group(GAPS) if part.name == HOST_CODE)
     assert host * steps.median == pytest.approx(700e-6, rel=0.05)
     assert quantities(events, [steps])["host_work"] == pytest.approx(700e-6, rel=0.05)
+
+
+def copying_and_waiting(host: Host, _: int) -> None:
+    """As torch's copy of pageable memory: the host waits for it, behind the kernels before it."""
+    host.copy(400 * US, 4_000_000, queued=True)
+    host.synchronize()
+    for _ in range(10):
+        host.compute(20 * US)
+        host.launch("kernel(float*)", 40 * US)
+
+
+def test_a_wait_for_pageable_memory_is_one_cause() -> None:
+    causes = [category for category, _ in named(recorded(copying_and_waiting))]
+    assert causes[0] == "pageable_copies"
+    assert "synchronization" not in causes
