@@ -180,7 +180,9 @@ def encode(model: Model, indent: int = 2, *, dense: bool = True) -> str:
 
 def as_output(model: Model) -> dict[str, object]:
     """A model as dictionaries and lists, NaN as null."""
-    document: dict[str, object] = msgspec.json.decode(msgspec.json.encode(model, enc_hook=_builtin))
+    # msgspec writes no lone surrogates, which names of kernels may have.
+    text = json.dumps(plain(model))
+    document: dict[str, object] = json.loads(text, parse_constant=lambda _: None)
     return document
 
 

@@ -13,7 +13,6 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -187,7 +186,7 @@ class _Application(Profiling):
         """The application before ncu's report is there: this process waits for ncu meanwhile, and
         loads what it is going to draw with."""
         with suppress(ImportError):
-            import_module("matplotlib.backends.backend_agg")
+            import matplotlib.backends.backend_agg  # noqa: F401
         run = application(self.plan.name, events, nodes or events, self._file, None)
         run.application.groups  # noqa: B018
         return run
