@@ -1,6 +1,6 @@
 """Host work: where the host computes for long without any call, on data or on results.
 
-Time between two launches is that of issuing them, whatever it takes: work on data is before data is
+Time between two launches is that of issuing them, up to some ms: work on data is before data is
 copied to the GPU, or before or after the host waits.
 """
 
@@ -21,6 +21,8 @@ SMALL_COPY = 64 << 10
 """Bytes up to which a copy is about its latency: the CUDA driver stages pageable copies to the
 device up to this size and returns ("API synchronization behavior" in the CUDA documentation)."""
 TO_DEVICE = "host to device"
+_NO_LAUNCH = 5e6
+"""ns that issuing one launch does not take, chosen: JAX without jit takes 0.3 ms an operation."""
 
 
 class HostCalls(Struct, frozen=True, eq=False):
@@ -40,12 +42,12 @@ class HostCalls(Struct, frozen=True, eq=False):
     @property
     def of_work(self) -> Mask:
         """Whether the time before it is long, and on data or results, not of issuing launches:
-        data is copied next, or the host waits next, or waited last."""
+        data is copied next, or the host waits next, or waited last, or it is too long for that."""
         last = np.append(False, self.waited[self.counts])
         following = np.append((self.copies | self.waits)[self.counts], False)
         place: npt.NDArray[np.int64] = np.cumsum(self.counts) - self.counts
-        is_on = (following | last)[place] & (place < len(last) - 1)
-        work: Mask = is_on & (self.gap > LONG_GAP)
+        is_on = (following | last)[place] & (self.gap > LONG_GAP)
+        work: Mask = (is_on | (self.gap > _NO_LAUNCH)) & (place < len(last) - 1)
         return work
 
 

@@ -525,3 +525,17 @@ def test_a_wait_for_pageable_memory_is_one_cause() -> None:
     causes = [category for category, _ in named(recorded(copying_and_waiting))]
     assert causes[0] == "pageable_copies"
     assert "synchronization" not in causes
+
+
+def test_a_pause_that_no_launch_takes_is_work_of_the_host() -> None:
+    def pausing(host: Host, _: int) -> None:
+        for _ in range(3):
+            host.launch("kernel(float*)", 50 * US)
+        host.compute(20 * MS)
+        host.launch("kernel(float*)", 50 * US)
+
+    events = recorded(pausing)
+    (steps,) = steady_steps(events)
+    (idle, *_) = step_parts(events, steps).group(GAPS)
+    assert idle.name == HOST_CODE
+    assert named(events)[0][0] == "data_loader"
