@@ -87,7 +87,8 @@ def test_a_family_can_be_left_out() -> None:
 
 
 def test_the_shipped_gains_are_those_of_the_recorded_pairs() -> None:
-    text = (ROOT / FILE).read_text(encoding="utf-8")
-    published = [row for row in json.loads(text) if row["source"] != OWN]
-    assert text == gains(recorded()["pairs"], published), "run `python -m kernels.gains`"
-    assert len(published) > 150
+    shipped = json.loads((ROOT / FILE).read_text(encoding="utf-8"))
+    own = json.loads(gains(recorded()["pairs"]))
+    assert own
+    assert all(row in shipped for row in own), "run `python -m kernels.gains`"
+    assert sum(row["source"] != OWN for row in shipped) > 150
