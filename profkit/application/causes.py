@@ -58,6 +58,7 @@ CHANGES: Mapping[str, Change] = {
     "saved_by_compiling": Change(compiled=True),
     "saved_by_fused_update": Change(updated=True),
     "saved_by_fused_attention": Change(attended=True),
+    "saved_by_sparse_products": Change(sparse=True),
     "saved_by_batching": Change(batched=True),
     "saved_by_padding": Change(padded=True),
 }

@@ -27,6 +27,8 @@ take 1.2 to 2.5 µs."""
 UPDATE_LEFT = 0.4
 """Of the time of an optimizer's passes that one kernel takes: Adam reads and writes 7 values of a
 parameter once instead of 18 in passes of their own."""
+GATHER_LEFT = 0.5
+"""Of the time of gathered rows that their sparse product takes: it reads them, and writes none."""
 PLANAR_LEFT = 0.6
 """Of the time of convolutions and pooling of images whose channels are apart, chosen: between the
 rates of cuDNN's kernels of both layouts in the same arithmetic."""
@@ -82,6 +84,7 @@ def converted(traits: KernelTraits, arithmetic: str, rates: Mapping[str, float])
         return 0.5 if traits.double else 1.0
     is_single = traits.single or traits.compiled  # compilers' names don't say the type
     is_pass = is_single and traits.kind != OPTIMIZER and not traits.update
+    is_pass = is_pass and traits.message != "scatter"  # as many atomics, whatever their type
     halved = is_pass or (traits.kind == GEMV and traits.arithmetic == "FP32")
     return 0.5 if arithmetic in _HALVES and halved else 1.0
 
@@ -132,6 +135,12 @@ def fuse_attention(replay: Replay) -> None:
         merge(replay, row, _time(replay, (row[0], row[-1])))
 
 
+def multiply_sparse(replay: Replay) -> None:
+    """Messages gathered, multiplied and added in one sparse product."""
+    for row in sequences.messages(replay):
+        merge(replay, row, GATHER_LEFT * replay.works[row[0]].duration)
+
+
 def batch_products(replay: Replay) -> None:
     """Equal small matrix products of a step as one."""
     for row in sequences.small_products(replay):
@@ -154,6 +163,7 @@ def kernel_quantities(replay: Replay, step: float) -> dict[str, float]:
         ("chained", sequences.chains(replay)),
         ("update", sequences.updates(replay)),
         ("attention", sequences.attention(replay)),
+        ("message", sequences.messages(replay)),
     ):
         indices = {index for row in rows for index in row}
         quantities[f"{name}_share"] = _time(replay, tuple(indices))

@@ -51,6 +51,7 @@ class KernelTraits(Struct, frozen=True):
     `aligned`: bytes in which operands of tensor cores are read, at most 16. `single`: works on
     FP32 data, `double` on FP64. `update`: arithmetic of an optimizer. `planar`: of images whose
     channels are apart (NCHW). `older`: by instructions of Ampere. `is_loss`: a loss's softmax.
+    `message`: "gather", "product", "fill" or "scatter" of rows, each a kernel of its own.
     """
 
     kind: str
@@ -66,6 +67,7 @@ class KernelTraits(Struct, frozen=True):
     older: bool = False
     planar: bool = False
     is_loss: bool = False
+    message: str = ""
 
     @property
     def group(self) -> str:
@@ -91,8 +93,7 @@ def kernel_traits(name: str) -> KernelTraits:
     )
     arithmetic = ""
     if kind in {*PRODUCTS, ATTENTION, GEMV}:
-        named = patterns.arithmetic.items()
-        arithmetic = next((each for each, known in named if re.search(known, name)), "")
+        arithmetic = _first(patterns.arithmetic, name)
     aligned = min(map(int, _ALIGNMENT.findall(plain)), default=ALIGNED)
     return KernelTraits(
         kind=kind,
@@ -108,6 +109,7 @@ def kernel_traits(name: str) -> KernelTraits:
         update=kind == OPTIMIZER or has["update"],
         planar=has["planar"],
         is_loss=kind == SOFTMAX and has["loss"],
+        message=_first(patterns.message, name),
     )
 
 
@@ -126,6 +128,10 @@ def group_statement(group: str) -> str:
     """What the names of a group's kernels say of its limit; "" for nothing."""
     rows = _patterns().statements
     return next((limit for pattern, limit in rows.items() if re.search(pattern, group)), "")
+
+
+def _first(patterns: Mapping[str, str], name: str) -> str:
+    return next((each for each, known in patterns.items() if re.search(known, name)), "")
 
 
 def frameworks(names: Iterable[str]) -> Mapping[str, float]:
@@ -165,6 +171,7 @@ class _KindsFile(Struct, frozen=True):
     """What is read of kernel_kinds.yaml."""
 
     arithmetic: dict[str, str]
+    message: dict[str, str]
     traits: dict[str, str]
     frameworks: dict[str, str]
     statements: dict[str, str]

@@ -53,6 +53,7 @@ _SWITCHES: Mapping[str, tuple[str, ...]] = {
     "pad-vocabulary": ("unaligned_products",),
     "no-empty-cache": ("emptied_cache", "allocation"),
     "float32": ("double_precision",),
+    "sparse-csr": ("materialized_messages",),
 }
 """Rules by the names of changes that no switch makes."""
 

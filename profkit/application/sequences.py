@@ -32,6 +32,10 @@ _LONGEST = 16
 """Kernels of a chain that become one, chosen: compiled steps of a GPT have one for 14 at most."""
 _BETWEEN = 6  # kernels between a softmax and its matrix products: scale, mask, cast, dropout
 _LEAST_ALIKE = 4  # equal small products of a step, chosen
+_BLOCKS_OF_GATHER = 8
+"""Blocks of a product for each of the gather before it, at most: PyTorch gathers 4 KiB of a row or
+512 values in a block, and multiplies 256 to 1024 values in one."""
+_LEAST_GATHER = 16  # blocks, chosen: fewer may be of one value for each of 8,000 rows
 
 Row = list[int]
 
@@ -117,6 +121,29 @@ def _product(traits: Sequence[KernelTraits], place: int, step: int) -> int:
         if traits[place].kind not in PASSES:
             return -1
     return -1
+
+
+def messages(replay: Replay) -> list[Row]:
+    """Rows gathered by index, multiplied, and scattered by atomics: the gather is the first. The
+    product is of no more than was gathered: factors of each row are gathered for a product, too."""
+    found: list[Row] = []
+    for row in _rows(replay, lambda each: bool(each.message)):
+        piece: Row = []
+        for index in row:
+            does = replay.traits[replay.works[index].group[0]].message
+            if does == "gather":
+                piece = []
+            piece.append(index)
+            if does == "scatter":
+                blocks = {
+                    replay.traits[work.group[0]].message: work.blocks
+                    for work in (replay.works[each] for each in piece)
+                }
+                gather, product = (blocks.get(each, 0) for each in ("gather", "product"))
+                if gather >= _LEAST_GATHER and 0 < product <= _BLOCKS_OF_GATHER * gather:
+                    found.append(piece)
+                piece = []
+    return found
 
 
 def small_products(replay: Replay) -> list[Row]:

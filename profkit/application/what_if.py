@@ -63,10 +63,11 @@ _OF_CALL, _OF_WORK = (  # ten times faster than copy.copy
 _SMALLEST = ("BF16", "TF32", "FP32")
 _OF_KERNELS = (
     "arithmetic", "channels_last", "padded", "fused", "compiled", "updated", "attended", "batched",
+    "sparse",
 )  # fmt: skip
 
 _KEEPING = {
-    "kernels", "copies", "pinned", "overlapped", "prefetched", "preallocated", "updated",
+    "kernels", "copies", "pinned", "overlapped", "prefetched", "preallocated", "updated", "sparse",
 }  # fmt: skip
 """Changes that leave all kernels but some that they name: graphs shorten kernels, compilers, types,
 layouts and attention put others in their place, and what is not read may not be computed."""
@@ -89,8 +90,8 @@ class Change:
 
     Those of kernels are as in `kernel_changes`: `arithmetic` is the data type of matrix products
     and convolutions ("" for that of the program); `channels_last`, `padded`, `fused` (chains),
-    `compiled`, `updated` (an optimizer in one kernel), `attended` (attention in one kernel) and
-    `batched`.
+    `compiled`, `updated` (an optimizer in one kernel), `attended` (attention in one kernel),
+    `batched` and `sparse` (messages as products of sparse matrices).
     """
 
     kernels: Mapping[Group, float] = field(default_factory=dict)
@@ -111,6 +112,7 @@ class Change:
     updated: bool = False
     attended: bool = False
     batched: bool = False
+    sparse: bool = False
 
     @property
     def of_kernels(self) -> bool:
@@ -262,6 +264,7 @@ def changed(replay: Replay, change: Change, sm_count: int = 0) -> Replay:
         (change.overlapped, partial(_overlap_communication, sm_count=sm_count)),
         (change.updated, kernel_changes.fuse_updates),
         (change.attended, kernel_changes.fuse_attention),
+        (change.sparse, kernel_changes.multiply_sparse),
         (change.batched, kernel_changes.batch_products),
         (change.channels_last, kernel_changes.store_channels_last),
         (change.padded, kernel_changes.pad),

@@ -30,6 +30,7 @@ OF_KERNELS = frozenset(
         "unfused_attention",
         "small_products",
         "unaligned_products",
+        "algorithm",
     }
 )
 """Categories of causes that are what kernels do."""

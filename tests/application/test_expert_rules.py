@@ -34,6 +34,10 @@ BF16 = "nvjet_sm90_tst_128x128_64x6_1x2_h_bz_TNT"
 ALIGNED = "void cutlass::Kernel2<cutlass_80_tensorop_s16816gemm_bf16_128x64_64x6_nt_align8>(T)"
 UNALIGNED = "void cutlass::Kernel2<cutlass_80_tensorop_s16816gemm_bf16_128x64_64x6_nt_align1>(T)"
 FLASH = "void pytorch_flash::flash_fwd_kernel<Flash_fwd_kernel_traits<64, 128>>(T)"
+GATHER = "void at::native::vectorized_gather_kernel<16, long>(char *)"
+TIMES = "void at::native::elementwise_kernel<128, 2, BinaryFunctor<float, MulFunctor<float>>>(int)"
+SCATTER = "void at::native::indexFuncLargeIndex<float, long, 2, at::native::ReduceAdd>(T)"
+INDEX = "void at::native::index_elementwise_kernel<128, 4, at::native::index_kernel_impl<4>>(T)"
 DOUBLE = "cupy_multiply__float64_float64_float64"
 
 
@@ -67,6 +71,10 @@ STEPS: Mapping[str, tuple[Step, Step]] = {
     "unfused_attention": (
         of(*[(BF16, 100), (ADD, 150), (SOFTMAX, 200), (BF16, 100)] * 3),
         of(*[(FLASH, 210)] * 3),
+    ),
+    "materialized_messages": (
+        of(*[(BF16, 100), (GATHER, 300), (TIMES, 400), (SCATTER, 500)] * 3),
+        of(*[(BF16, 100), ("void cusparse::csrmm_kernel<float>(T)", 170)] * 3),
     ),
     "small_products": (of(*[(BF16, 3)] * 60, python=5), of((BF16, 30), (BF16, 30), python=5)),
     "unaligned_products": (of((UNALIGNED, 800), (BF16, 200)), of((ALIGNED, 450), (BF16, 200))),
@@ -215,6 +223,30 @@ def test_half_precision_halves_what_a_compiler_made_of_passes() -> None:
     gained = step_time(before) / step_time(after)
     item = named(recorded(before))["half_precision_unused"]
     assert item.range[0] <= gained <= item.range[1] * 1.03
+
+
+def test_atomics_take_as_long_in_half_precision() -> None:
+    item = named(recorded(of((TF32, 500), (SCATTER, 500))))["half_precision_unused"]
+    assert item.range[1] <= 2  # were the products to take no time
+
+
+@pytest.mark.parametrize(
+    "kernels",
+    [
+        pytest.param([(INDEX, 8), (TIMES, 4000), (SCATTER, 4000)], id="factors of experts"),
+        pytest.param([(INDEX, 1), (TIMES, 8), (SCATTER, 8)], id="factors of few rows"),
+        pytest.param([(GATHER, 4000), (BF16, 132), (TIMES, 4000), (SCATTER, 4000)], id="experts"),
+        pytest.param([(GATHER, 4000), (NORM, 4000), (SCATTER, 4000)], id="embedding"),
+        pytest.param([(TIMES, 4000), (SCATTER, 4000), (GATHER, 4000)], id="scattered before"),
+    ],
+)
+def test_gathers_that_no_scatter_adds_up_are_no_messages(kernels: list[tuple[str, int]]) -> None:
+    def step(host: Host, _: int) -> None:
+        host.launch(BF16, 100 * US)
+        for name, blocks in kernels:
+            host.launch(name, 200 * US, grid=(blocks, 1, 1))
+
+    assert "materialized_messages" not in named(recorded(step))
 
 
 def test_the_softmax_of_a_loss_is_no_attention() -> None:

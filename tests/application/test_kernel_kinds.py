@@ -219,3 +219,25 @@ def test_a_name_of_only_digits_takes_no_minute() -> None:
     for first in "123":
         kernel_kind(first * 200_000)
     assert time.process_time() - began < 10  # seconds; at once on an idle machine
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("void at::native::vectorized_gather_kernel<(int)16, long>(char *, char *)", "gather"),
+        ("void indexSelectLargeIndex<float, long, (int)2, (int)2, (int)-2>", "gather"),
+        ("void indexSelectLargeIndex<float, long, (int)1, (int)1, (int)-2>", ""),
+        ("void index_elementwise_kernel<(int)128, (int)4, index_kernel_impl<4>>", "gather"),
+        ("void index_elementwise_kernel<(int)128, (int)4, index_put_kernel_impl<4>>", ""),
+        (
+            "void _scatter_gather_elementwise_kernel<(int)128, (int)8, scatter<ReduceAdd>>",
+            "scatter",
+        ),
+        ("void _scatter_gather_elementwise_kernel<(int)128, (int)8, gather<TensorAssign>>", ""),
+        ("void indexFuncLargeIndex<float, long, (int)2, (int)-2, (bool)1, ReduceAdd>", "scatter"),
+        ("void vectorized_elementwise_kernel<(int)4, AUnaryFunctor<float, MulFunctor<float>>>", ""),
+        ("void vectorized_elementwise_kernel<(int)4, BinaryFunctor<float, MulFunctor>>", "product"),
+    ],
+)
+def test_names_say_what_is_done_with_messages(name: str, message: str) -> None:
+    assert kernel_traits(name).message == message
