@@ -178,11 +178,13 @@ def encode(model: Model, indent: int = 2, *, dense: bool = True) -> str:
     return json.dumps(document, indent=indent, allow_nan=False) + "\n"
 
 
+_NAN_AS_NULL = json.JSONDecoder(parse_constant=lambda _: None)
+
+
 def as_output(model: Model) -> dict[str, object]:
     """A model as dictionaries and lists, NaN as null."""
     # msgspec writes no lone surrogates, which names of kernels may have.
-    text = json.dumps(plain(model))
-    document: dict[str, object] = json.loads(text, parse_constant=lambda _: None)
+    document: dict[str, object] = _NAN_AS_NULL.decode(json.dumps(plain(model)))
     return document
 
 

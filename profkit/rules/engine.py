@@ -518,6 +518,7 @@ class _Kernels(_Table[Group]):
             low=1.0,
             high=most,
             most=most,
+            limit=most,
             bounded_by="" if is_chain or most > 2 / left else RESOURCES.get(bounding, bounding),
             bound_seconds=group.typical.duration / most,
             run=self._total / (self._total - saved),
@@ -546,7 +547,7 @@ class _Kernels(_Table[Group]):
         bound, bounding, most = self._limits(rule, index, _SUPPOSED)
         left = min(self._by_floors(bound, index), max(self._waited(rule, index), bound))
         if rule.bound and not math.isnan(factor := self._at(rule.bound, rule, index)):
-            most = min(most, factor)
+            bounding, most = ("", factor) if factor < most else (bounding, most)
             left = max(min(left, factor**-_SUPPOSED), bound, 1 / factor)
         if rule.spans == "chain" or 1 / left < WORTH:
             return None
@@ -557,6 +558,7 @@ class _Kernels(_Table[Group]):
             low=1.0,
             high=most,
             most=most,
+            limit=most,
             bounded_by=RESOURCES.get(bounding, bounding),
             bound_seconds=group.typical.duration / most,
             run=self._total / (self._total - saved),

@@ -123,11 +123,12 @@ class Estimate:
     """The estimated speedup of a fix: factors of the kernel's time, each at least 1.
 
     `bound_seconds` is the time below which the floor of `bounded_by` holds the kernel after the
-    fix, "" where all floors are far below what the fix leaves; `run` is the likely factor for the
-    whole report, `saved` what is likely saved of it (s). `launches` are those that get faster by
-    these factors, none for a timeline. `without_stalls` is the factor if a warp's time were all
-    that counts, and the fix only took its stalls away (Amdahl's law on warp samples). `most` is
-    what the kernel's headroom allows, or the chain's bytes; changes that do less work go beyond.
+    fix, "" where all floors are far below what the fix leaves; `limit` is the factor to there;
+    `run` is the likely factor for the whole report, `saved` what is likely saved of it (s).
+    `launches` are those that get faster by these factors, none for a timeline. `without_stalls` is
+    the factor if a warp's time were all that counts, and the fix only took its stalls away
+    (Amdahl's law on warp samples). `most` is what the kernel's headroom allows, or the chain's
+    bytes; changes that do less work go beyond.
     """
 
     likely: float
@@ -140,6 +141,7 @@ class Estimate:
     launches: tuple[LaunchSummary, ...] = ()
     without_stalls: float = 1.0
     most: float = math.inf
+    limit: float = math.inf
 
     @property
     def is_promise(self) -> bool:

@@ -64,7 +64,7 @@ IF_DIVIDED = "fewer blocks than SMs; the last factor if the work can be divided"
 NUMERICS = "These change numerics: another data type"
 INFORMATIVE = "Without an estimated speedup"
 TIMELINE = "the timeline"
-_ALONE = "a range alone promises no gain"
+_ALONE = "ranges: what fixes like these gained in all; a range alone promises no gain"
 NOTES = f"{_ALONE} ({_HELD}); {_LEFT_OUT}"
 """What ranges are, and which findings are left out."""
 _RANGE = "kernel [low, high]"
@@ -215,7 +215,7 @@ def _bound(item: Finding, estimate: Estimate) -> Iterator[str]:
             yield f"{lower if _is_lower(estimate) else ''}up to {most}"
     elif limit := estimate.bounded_by:
         each = " per launch" if item.group.count > 1 else ""
-        yield f"next limit {limit} (busy for {time}{each} now)"
+        yield f"next limit {limit} (busy for {time}{each} now, {factor(estimate.limit)} to there)"
 
 
 def _no_estimate(item: Finding) -> str:
@@ -328,7 +328,7 @@ def folded(items: Sequence[FindingGroup]) -> str:
     """How many items are too small to act on now; "" for none."""
     from profkit.rules.checklist import WORTH_TRYING
 
-    return f"{plural(len(items), 'finding')} below {WORTH_TRYING}x" if items else ""
+    return f"{plural(len(items), 'finding')} likely below {WORTH_TRYING}x" if items else ""
 
 
 def least_gain(item: FindingGroup) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -41,9 +42,10 @@ def _with_range(finding: Finding, calibration: Calibration) -> Finding:
     if not (estimate and prospect):
         return finding
     low, high = calibration.range(prospect)
-    if _DRAM not in finding.rule.relieves:
-        high = min(high, max(estimate.most, estimate.likely))
-    return replace(finding, estimate=replace(estimate, low=min(low, high), high=high))
+    known = [high, finding.bound, math.inf if _DRAM in finding.rule.relieves else estimate.most]
+    high = max(min(each for each in known if not math.isnan(each)), estimate.likely)
+    low = 1.0 if finding.lacking else min(low, high)
+    return replace(finding, estimate=replace(estimate, low=low, high=high))
 
 
 def _placed(findings: Sequence[Finding], memory: Memory) -> Iterator[Finding]:
