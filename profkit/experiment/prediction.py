@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from profkit.analysis.report import Report
 from profkit.comparison.measures import Measure, measures
@@ -135,7 +135,7 @@ def next_experiments(
         if prediction := _prediction(finding, report.summary.launches, kernels):
             proposed.append(prediction)
         elif finding.group is not None:
-            untestable.append(_untestable(finding))
+            untestable.append(_untestable(finding, report.summary.launches))
     return Proposals(
         proposed=tuple(proposed[:count]),
         more=len(proposed[count:]),
@@ -204,9 +204,9 @@ def _first_action(checklist: Checklist, group: Group) -> str:
     return findings[0].actions[0] if findings else ""
 
 
-def _untestable(finding: Finding) -> Untestable:
+def _untestable(finding: Finding, launches: Sequence[LaunchSummary]) -> Untestable:
     names = (name for measure in measures(finding.rule.verify) for name in measure.names)
-    low, likely, high, _ = _gains(finding)
+    low, likely, high, _ = _gains(finding, launches)
     return Untestable(
         rule=finding.rule.name,
         title=finding.title,
@@ -229,7 +229,11 @@ def _prediction(
     expected = tuple(_expectations(measures(rule.verify), group, recorded))
     if not expected:
         return None
-    low, likely, high, whole = _gains(finding)
+    low, likely, high, whole = _gains(finding, launches)
+    if kernels:
+        whole = kernels.speedup
+        if kernels.variant:
+            whole = _of_report(sum(each.saved for each in kernels.findings), launches)
     return Prediction(
         rule=rule.name,
         category=rule.category,
@@ -244,17 +248,27 @@ def _prediction(
         low=low,
         likely=likely,
         high=high,
-        whole=kernels.speedup if kernels else whole,
+        whole=whole,
         kernels=len(kernels.findings) if kernels else 1,
         missing=finding.lacking,
     )
 
 
-def _gains(finding: Finding) -> tuple[float | None, float | None, float | None, float | None]:
-    """The factors of a prediction; by Amdahl's law those of the whole report for a chain."""
+def _of_report(saved: float, launches: Sequence[LaunchSummary]) -> float:
+    total = sum(launch.duration for launch in launches if not launch.failed)
+    return total / (total - saved)
+
+
+def _gains(
+    finding: Finding, launches: Sequence[LaunchSummary]
+) -> tuple[float | None, float | None, float | None, float | None]:
+    """The factors of a prediction; by Amdahl's law those of the whole report for a chain. A
+    checklist counts what is saved of a variant, an experiment of the report."""
     estimate = finding.estimate
     if estimate is None:
         return None, None, None, None
+    if finding.variant:
+        estimate = replace(estimate, run=_of_report(estimate.saved, launches))
     ends = estimate.low, estimate.likely, estimate.high
     is_chain = finding.rule.spans == "chain"
     low, likely, high = map(estimate.of_run, ends) if is_chain else ends

@@ -42,7 +42,8 @@ def _with_range(finding: Finding, calibration: Calibration) -> Finding:
     if not (estimate and prospect):
         return finding
     low, high = calibration.range(prospect)
-    known = [high, finding.bound, math.inf if _DRAM in finding.rule.relieves else estimate.most]
+    goes_beyond = _DRAM in finding.rule.relieves and not finding.possible
+    known = [high, finding.bound, math.inf if goes_beyond else estimate.most]
     high = max(min(each for each in known if not math.isnan(each)), estimate.likely)
     low = 1.0 if finding.lacking else min(low, high)
     return replace(finding, estimate=replace(estimate, low=low, high=high))

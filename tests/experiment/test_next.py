@@ -17,6 +17,7 @@ from profkit.experiment.prediction import next_experiments
 from tests.analysis.test_views import schema
 from tests.conftest import (
     CORPUS,
+    H200,
     TRACKED,
     needs_corpus,
     needs_reader,
@@ -201,6 +202,24 @@ def test_fused_kernels_are_judged_by_the_whole_report(profkit_cli: Cli) -> None:
     assert len(launches) > 1
     assert made["prediction"]["expected"][0]["now"] == pytest.approx(traffic)
     assert made["outcome"]["moves"][0]["before"] == pytest.approx(traffic)
+
+
+def test_a_chain_of_one_variant_makes_the_whole_report_faster_by_less() -> None:
+    report = profkit.load(H200 / "sdpa_s512")
+    (first, *_) = next_experiments(report, 1).proposed
+    launches = report.summary.launches
+    (chain,) = (
+        item
+        for item in report.checklist().items
+        if (item.rule.name, item.kernel) == (first.rule, first.kernel)
+    )
+    assert chain.variant == "math"
+    assert chain.estimate is not None
+    total = sum(launch.duration for launch in launches)
+    chained = sum(launch.duration for launch in chain.estimate.launches)
+    assert first.likely == pytest.approx(
+        total / (total - chained + chained / chain.estimate.likely)
+    )
 
 
 def test_what_is_no_run_has_no_log(profkit_cli: Cli, tmp_path: Path) -> None:
