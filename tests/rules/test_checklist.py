@@ -165,7 +165,7 @@ def test_small_items_are_counted_unless_all_are_wanted(profkit_cli: Cli, style: 
     shown = profkit_cli("checklist", KNOWN, "--format", style).stdout
     assert re.findall(pattern, shown, re.MULTILINE) == [str(item.rank) for item in causes[:SHOWN]]
     assert all(cause.title in shown[shown.index(TRYING) :] for cause in causes[SHOWN:])
-    assert f"{len(found.minor)} findings below {WORTH_TRYING}x" in shown
+    assert f"{len(found.minor)} findings likely below {WORTH_TRYING}x" in shown
     assert "--all" in shown
     every = profkit_cli("checklist", KNOWN, "--all", "--format", style).stdout
     listed = [str(item.rank) for item in found.rule_items if item.rank]
