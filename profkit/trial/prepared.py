@@ -19,7 +19,8 @@ _POLLED = 0.005  # s, chosen: a thousandth of a run
 
 class Plan(Struct, frozen=True):
     """What a run is to do: record in `folder` until there are `units` of a `unit`, or a `window` of
-    seconds, perturbed or not; `switches` are hooks. A fork ends after `timeout` seconds."""
+    seconds and `grace` more, perturbed or not; `switches` are hooks. A fork ends after `timeout`
+    seconds."""
 
     folder: str
     unit: str | None
@@ -28,6 +29,7 @@ class Plan(Struct, frozen=True):
     perturb: str
     switches: tuple[tuple[str, str, str], ...]
     timeout: float
+    grace: float = 0.0
 
     def write(self, path: Path) -> None:
         write_atomic(path, msgspec.json.encode(self).decode())
@@ -51,6 +53,7 @@ class Prepared:
     ) -> None:
         self.place = place
         (place / "modules").write_text(json.dumps({"modules": modules, "changed": changed}))
+        self._started = time.time()
         with (place / "before").open("wb") as before:
             self._process = process.start(command, environment, output=before)
 
@@ -65,6 +68,11 @@ class Prepared:
         said = json.loads(ready.read_text("utf-8"))
         is_child = said["parent"] == self._process.pid
         return said["fault"] or ("" if is_child else "another program starts it")
+
+    @property
+    def seconds(self) -> float:
+        """How long its imports took."""
+        return max((self.place / "ready").stat().st_mtime - self._started, 0.0)
 
     def run(self, plan: Plan) -> process.Finished:
         """A run by a plan; exit status 124 after its time."""

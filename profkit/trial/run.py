@@ -43,7 +43,9 @@ _LONGEST_REASON = 160  # characters, chosen: two lines of a terminal
 class Result(Struct, frozen=True):
     """A run. `times` are seconds of the units that count, `results` the numbers of each result by
     series, `printed` those of printed lines where there are other results too. `failure` is the
-    reason why the run says nothing, "" where it does; one that `is_cut` ended with the budget.
+    reason why the run says nothing, "" where it does; one that `is_cut` ended with the budget. What
+    `is_whole` ran to the program's end, `stopped` or not counts no more units than others; a
+    process of its own takes `start` seconds more.
     """
 
     switches: tuple[str, ...]
@@ -62,6 +64,8 @@ class Result(Struct, frozen=True):
     changed: tuple[str, ...] = ()
     limit: Limit = ""
     stopped: bool = False
+    is_whole: bool = False
+    start: float = 0.0
     perturbed: Perturbation = ""
     is_cut: bool = False
     failure: str = ""
@@ -81,11 +85,12 @@ class Result(Struct, frozen=True):
 
 class Extent(Struct, frozen=True):
     """How far a run goes: to the end of the `units` of a kind (0: to its own end), or until it has
-    a `window` of seconds (None: to its own end)."""
+    a `window` of seconds (None: to its own end) and `grace` seconds more."""
 
     unit: str | None = None
     units: int = 0
     window: float | None = None
+    grace: float = 0.0
 
 
 class _Record(Struct, frozen=True):
@@ -126,7 +131,8 @@ def run_program(
     with tempfile.TemporaryDirectory(prefix="profkit-try-", ignore_cleanup_errors=True) as made:
         place = Path(made)
         hooks = tuple(switch.hook for switch in switches if switch.hook)
-        plan = Plan(made, extent.unit, extent.units, extent.window, perturb, hooks, timeout)
+        counts = (extent.unit, extent.units, extent.window)
+        plan = Plan(made, *counts, perturb, hooks, timeout, extent.grace)
         if prepared is not None:
             end, log = prepared.run(plan), prepared.place / "log"
         else:
@@ -136,6 +142,7 @@ def run_program(
             hooked = hooked_environment({**environment, **variables}, place)
             end, log = _run(command, hooked, folder, place / "copy", timeout), place / "log"
         records = [_read(path) for path in sorted(place.glob("*.json"))]
+        is_whole = not (place / "stopped").exists()
         problem = log.read_text("utf-8").strip().rpartition("\n")[2] if log.exists() else ""
         log.unlink(missing_ok=True)
     if end.status == TIMED_OUT:
@@ -149,6 +156,8 @@ def run_program(
         results=_printed(end.output),
         applied=frozenset(switch.name for switch in switches if not switch.hook),
         perturbed=perturb,
+        is_whole=is_whole,
+        start=prepared.seconds if prepared else 0.0,
     )
     return _result(result, records, extent, problem)
 

@@ -186,9 +186,10 @@ class _Search:
         unchanged = self.evidence.unchanged
         if not any(run.stopped for run in unchanged):
             return 0.0
-        chosen = {(), *(best(self.evidence, level) for level in _LEVELS)}
-        imports = max(unchanged[0].seconds - unchanged[-1].seconds, 0.0)
-        return sum(_WHOLE * self.cost(each) + imports for each in chosen)
+        chosen = {best(self.evidence, level) for level in _LEVELS} - {()}
+        if not any(run.is_whole for run in unchanged):
+            chosen.add(())
+        return sum(_WHOLE * self.cost(each) + unchanged[-1].start for each in chosen)
 
     def promise(self, switch: Switch) -> float:
         """The logarithm of the gain to expect, by what limits the program and what has gained."""
@@ -214,6 +215,24 @@ class _Search:
             return runs[-1]
         alone = [(switch, self.evidence.of((switch,))) for switch in combination]
         return max(each[0].seconds if each else unchanged + s.start for s, each in alone)
+
+    def proof(self, combination: Combination) -> float:
+        """Seconds of the pairs that a verdict on a combination needs yet."""
+        runs = len(self.evidence.pairs(combination))
+        if not combination or self.is_decided(combination):
+            return 0.0
+        unchanged, once = self.cost(()), self.cost(combination)
+        if not runs and any(switch.start for switch in combination):
+            again = unchanged + _CACHED * (once - unchanged)
+            return once + again * (THRESHOLDS.blocks - 1) + unchanged * THRESHOLDS.blocks
+        return (once + unchanged) * max(THRESHOLDS.blocks - runs, 1)
+
+    def fits(self, combination: Combination) -> bool:
+        """Whether there is time to run a combination, and to prove what comes of it or the best
+        so far."""
+        first = best(self.evidence, "precision")
+        run = self.cost(combination) + self.cost(())
+        return self.used(max(self.proof(combination), run + self.proof(first))) <= 1
 
     def run(self, combination: Combination, *, perturb: Perturbation = "") -> Result:
         """A run, after an unchanged one where the last two were changed."""
@@ -310,10 +329,14 @@ def _screen(trial: _Search, candidates: Sequence[Switch], share: float) -> None:
         seconds = trial.clock() - trial.start + _REMAINING * trial.cost(())
         first = best(evidence, "precision")
         is_late = seconds > _FIRST and not any(map(trial.is_decided, evidence.combinations))
-        is_due = is_late or trial.cost((switch,)) > _SLOW * trial.cost(first)
-        if is_due and evidence.speedup(first) > _CLEAR and _is_clean(trial, first):
-            trial.prove(first, _EXTENDING)
         alone = (switch,)
+        is_slow = trial.cost(alone) > _SLOW * trial.cost(first)
+        is_last = not trial.fits(alone)
+        is_due = is_late or is_slow or is_last
+        if is_due and evidence.speedup(first) > _CLEAR and _is_clean(trial, first):
+            trial.prove(first, 1.0 if is_last else _EXTENDING)
+        if not trial.fits(alone):
+            continue
         result = trial.run(alone)
         if not result.failure and switch.name not in result.applied:
             evidence.skipped[switch] = "it found nothing to change"
@@ -381,7 +404,7 @@ def _unite(trial: _Search, candidates: Sequence[Switch]) -> None:
             if gains(evidence, (switch,), evidence.step):
                 union = _added(union, switch) or union
         is_new = len(union) > 1 and union not in evidence.combinations
-        if is_new and trial.used(trial.cost(union)) < _EXTENDING:
+        if is_new and trial.fits(union):
             trial.run(union)
         if (chosen := best(evidence, level)) and _is_clean(trial, chosen):
             trial.prove(chosen, _EXTENDING)
@@ -396,7 +419,7 @@ def _extend(trial: _Search, candidates: Sequence[Switch], level: Changes) -> Non
         if together is None or together in evidence.combinations:
             continue
         for _ in range(_LOOKS):
-            if trial.used(trial.cost(together) + trial.cost(())) > _EXTENDING:
+            if not trial.fits(together):
                 return
             result = trial.run(together)
             faster = evidence.speedup(together) > evidence.step * evidence.speedup(current)

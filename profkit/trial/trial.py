@@ -36,6 +36,8 @@ _SLOWER = 4.0  # chosen: a run may take so many times the unchanged one's time
 _COMPILING = 120.0  # s that a run may take in addition, chosen: torch.compile of a large model
 _OF_LEFT = 1 / 3  # chosen: of the budget that is left, so that one run doesn't end the trial
 _FRESH = "each run imports its libraries"
+_WHOLE = 0.05  # chosen: of the budget, in which the first run may reach the program's end
+_SOUND = 2  # forks that end well, chosen: after them a failure is the switch's
 _POLLED = 0.02  # s from one look at what imports to the next
 _LARGEST_COPY = 2 << 30  # bytes, chosen: copied in seconds
 
@@ -95,9 +97,10 @@ class _Runner:
         self.command, self.folder, self.tell = subject.command, _copied(subject), tell
         self.place = place / "prepared"
         self.end = time.monotonic() + budget
-        self.extent = Extent(window=WINDOW)
+        self.extent = Extent(window=WINDOW, grace=_WHOLE * budget)
         self.first: Result | None = None
         self.prepared: Prepared | None = None
+        self.forks = 0
 
     def __call__(self, switches: Combination, *, perturb: Perturbation = "") -> Result:
         remaining = self.left()
@@ -120,7 +123,9 @@ class _Runner:
 
         prepared = self._forked(switches)
         result = run(prepared)
-        if prepared and (fault := self._fault(result)):
+        if prepared and not (fault := self._fault(result)):
+            self.forks += 1
+        elif prepared and self._is_suspect(switches):
             result = run(None)
             if not self._fault(result):
                 self.tell(f"{_FRESH}: without that, it fails: {fault}", "")
@@ -138,6 +143,12 @@ class _Runner:
         if result.status == TIMED_OUT or result.failure:
             return "" if result.status == TIMED_OUT else result.failure
         return "it ends earlier" if result.units < self.extent.units else ""
+
+    def _is_suspect(self, switches: Combination) -> bool:
+        """Whether a failure may be the fork's: the first may take away what others need, and
+        compilers start processes and threads."""
+        is_compiled = any(switch.start for switch in switches)
+        return not switches or is_compiled or self.forks < _SOUND
 
     def run_with(self, variables: Mapping[str, str]) -> Result:
         """A run of the whole program with these variables."""

@@ -20,14 +20,16 @@ def confirmed(
     trial: TrialFile, evidence: Evidence, run_whole: Callable[[Names], Result]
 ) -> TrialFile:
     """The trial, in which a gain is proven only if whole runs with its switches end and print as
-    unchanged ones; where each run was ended early, whole runs of the fastest ones are made now."""
+    unchanged ones; where each run was ended early, whole runs of the fastest ones are made now, and
+    of the unchanged program where none has run to its end."""
     if not any(run.stopped for run in evidence.unchanged):
         faults = {row.switches: _fault_of_runs(evidence, row) for row in _proven(trial)}
         checked = "Exit code and output are as unchanged, but for numbers"
     else:
         chosen = [names for names in (trial.best, trial.lower) if names]
         chosen = [] if evidence.interrupted else chosen
-        before = run_whole(()) if chosen else None
+        before = next((run for run in evidence.unchanged if run.is_whole), None)
+        before = run_whole(()) if chosen and not before else before
         found = {names: _fault(before, run_whole(names)) for names in chosen if before}
         unmade: _Fault = ("unverified", "whole runs were not compared")
         faults = {row.switches: found.get(row.switches, unmade) for row in _proven(trial)}

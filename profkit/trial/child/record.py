@@ -23,7 +23,8 @@ class Record:
     """Boundaries by kind, results by series, and features that switches need.
 
     `plan` has the folder to write to, the unit and the number of units after which the process
-    ends (None: the first run, which ends after `window` seconds of units).
+    ends (None: the first run, which ends `grace` seconds after it has a `window` of units, unless
+    the program has ended by itself until then).
     """
 
     def __init__(self, plan: Any) -> None:
@@ -39,17 +40,25 @@ class Record:
         self.elapsed: Callable[[Any, Any], float] = lambda before, after: 0.0
         self.values: Callable[[Any], list[float]] = lambda result: list(result)
         self._ended = False
+        self._end = 0.0
         atexit.register(self.write)
 
     def mark(self, kind: str, weight: float = 1.0) -> None:
         """A unit of a kind has ended now; `weight` is how much work it was."""
         if os.getpid() != self.process or self.plan["unit"] not in (None, kind):
             return
+        if self._ended:
+            if time.monotonic() > self._end:
+                self.stop()
+            return
         row = self.marks.setdefault(kind, [])
         if len(row) < _MOST:
             row.append((time.perf_counter_ns(), self.new_event(), weight))
         if self._is_enough(kind, row):
-            self.stop()
+            self.write(stopped=True)
+            self._end = time.monotonic() + self.plan["grace"]
+            if not self.plan["grace"]:
+                self.stop()
 
     def _is_enough(self, kind: str, row: list[Any]) -> bool:
         unit, window = self.plan["unit"], self.plan["window"]
@@ -74,12 +83,13 @@ class Record:
     def result(self, series: str, value: Callable[[], Any]) -> None:
         """Keep a result, computed now and read at the end, unless there are enough."""
         row = self.results.setdefault(series, [])
-        if len(row) < _MOST_RESULTS:
+        if len(row) < _MOST_RESULTS and not self._ended:
             row.append(value())
 
     def stop(self) -> None:
         """End this process as it stands: the rest of the program is not run."""
-        self.write(stopped=True)
+        with open(os.path.join(self.plan["folder"], "stopped"), "w", encoding="utf-8"):
+            pass
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(0)

@@ -59,8 +59,9 @@ def cuda_graph(program: Any) -> None:
 class _Graphs:
     """The graphs of a module by the shapes of its inputs; what has none is called as it is.
 
-    Parameters and buffers stay where they are. Other arguments than tensors are constants of a
-    graph. A capture runs the module a few times: buffers and random numbers are restored after it.
+    Parameters and buffers stay where they are. Other arguments and results than tensors are
+    constants of a graph. A capture runs the module a few times: buffers and random numbers are
+    restored after it.
     """
 
     def __init__(self, program: Any, module: Any, call: Any) -> None:
@@ -127,8 +128,9 @@ class _Graphs:
     def _captured_training(self, function: Any, samples: Any) -> Any:
         from torch.utils._pytree import tree_flatten, tree_unflatten
 
-        torch, shapes = self.torch, []
-        module = self.module
+        torch, module = self.torch, self.module
+        outputs: list[Any] = []
+        hole = object()
 
         class Flat(torch.nn.Module):  # type: ignore[misc, name-defined]
             """The module as one of tensors alone."""
@@ -139,10 +141,9 @@ class _Graphs:
 
             def forward(self, *inputs: Any) -> Any:
                 leaves, shape = tree_flatten(function(*inputs))
-                if not all(torch.is_tensor(leaf) for leaf in leaves):
-                    raise TypeError("the module returns more than tensors")
-                shapes.append(shape)
-                return tuple(leaves)
+                tensors = tuple(leaf for leaf in leaves if torch.is_tensor(leaf))
+                outputs[:] = [[hole if torch.is_tensor(leaf) else leaf for leaf in leaves], shape]
+                return tensors
 
         flat = Flat()
         flat.training = module.training
@@ -152,9 +153,14 @@ class _Graphs:
             graphed = torch.cuda.make_graphed_callables(flat, samples, allow_unused_input=True)
         finally:
             torch.set_autocast_cache_enabled(is_cached)
-        return lambda *inputs: tree_unflatten(
-            [leaf.clone() for leaf in graphed(*inputs)], shapes[0]
-        )
+        constants, shape = outputs
+
+        def replay(*inputs: Any) -> Any:
+            tensors = iter(graphed(*inputs))
+            leaves = [next(tensors).clone() if c is hole else c for c in constants]
+            return tree_unflatten(leaves, shape)
+
+        return replay
 
     def _captured_inference(self, function: Any, samples: Any) -> Any:
         torch = self.torch
