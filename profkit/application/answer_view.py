@@ -13,17 +13,10 @@ from profkit.application.run import ApplicationRun
 from profkit.application.view import launchers
 from profkit.application.what_if import USUAL_HOST
 from profkit.rules.finding import gain_range
+from profkit.rules.finding_text import EACH_ALONE
 from profkit.ui import document as doc
 from profkit.ui.names import own_names, told_apart
-from profkit.ui.text import (
-    extent,
-    factor,
-    factor_range,
-    literal,
-    number,
-    percent,
-    plural,
-)
+from profkit.ui.text import extent, factor, literal, number, percent, plural
 
 _COLUMNS = ("Part of the step", "Time", "Finding", "Kernel", "Step")
 _NOTE = (
@@ -60,7 +53,7 @@ def answer_document(
         ),
         doc.Lines(tuple(map(doc.quiet, _reasons(answer, short)))),
         *launchers((_part(row), row.callers) for row in answer.rows),
-        doc.Heading("Plan"),
+        doc.Heading("Plan", note=EACH_ALONE if len(answer.plan) > 1 else ""),
     ]
     fixes = tuple(_fix(item, actions) for item in answer.plan)
     blocks.append(doc.Items(fixes, numbered=True) if fixes else doc.Lines((_NOTHING,)))
@@ -168,7 +161,7 @@ def _reasons(answer: Answer, short: Mapping[PickedKernel, str]) -> Iterator[str]
 
 
 def _fix(item: PlanItem, actions: int | None) -> doc.Item:
-    gain = factor_range(item.likely, item.low, item.high)
+    gain = gain_range(item.likely, item.low, item.high)
     if item.tried and item.tried.headline:
         gain = item.tried.headline
     about = [": ", doc.code(literal(item.part))] if item.part else []

@@ -122,6 +122,8 @@ def _conclusion(application: Application) -> Iterator[doc.Row]:
         shown = (doc.strong(gain), "  ") if gain else ()
         label = "tried" if item.tried and item.tried.is_in_vain else "then"
         yield doc.Row(label if number_ else "Fix first", doc.styled(*shown, item.title))
+    if len(fixes) > 1:
+        yield doc.Row("", doc.quiet(finding_text.EACH_ALONE))
     if not fixes and not unrecorded(events, parts.steps.process):
         busy, idle = (sum(map(parts.share, parts.group(group))) for group in (KERNELS, GAPS))
         text = f"no fix outside of kernels, which take {percent(busy)}: profile these"

@@ -435,9 +435,11 @@ class _Timeline(_Table[None]):
         lowest = (1 + likely) / 2
         if rule.reached:
             low, usual, high = rule.reached
+            kept = min(self._quantities.get("gpu_busy_share", 0.0), best) if rule.idle else 0.0
+            if rule.bound and not math.isnan(most := self._at(rule.bound, rule, index)):
+                kept = max(kept, 1 / most)
             lowest, likely, best = left**low, likely**usual, max(best**high, best / _BEYOND)
-        if rule.bound and not math.isnan(most := self._at(rule.bound, rule, index)):
-            lowest, likely, best = (max(each, 1 / most) for each in (lowest, likely, best))
+            lowest, likely, best = (max(each, kept) for each in (lowest, likely, best))
         span = self._quantities[_SPANS[rule.about]]
         return Estimate(
             likely=1 / likely,

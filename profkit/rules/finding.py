@@ -38,7 +38,6 @@ PROMISED = 1.1
 """The lowest factor that promises a gain, chosen: someone will try it. Of a fix whose range begins
 below, the range alone is shown."""
 SECTOR = 32  # the bytes of a sector on every architecture
-_SHOWN = 1.01  # the smallest factor that two decimals can show
 _PLACES = 3  # chosen: they fit two lines at 100 columns
 _WIDTHS: dict[Confidence, float] = {"high": 1.3, "medium": 2.0}
 """The widest range, as high over low, of an estimate of that confidence; chosen."""
@@ -145,8 +144,8 @@ class Estimate:
 
     @property
     def is_promise(self) -> bool:
-        """Whether a gain is promised, and not only possible; of a timeline, always."""
-        return self.low >= PROMISED or not self.launches
+        """Whether a gain is promised, and not only possible."""
+        return self.low >= PROMISED
 
     def of_run(self, speedup: float) -> float:
         """The factor for the whole report where that of the kernel is `speedup`."""
@@ -165,14 +164,12 @@ class Estimate:
         return next((word for word, most in _WIDTHS.items() if width <= most), "low")
 
     def __str__(self) -> str:
-        return gain_range(self.likely, self.low, self.high, promised=self.is_promise)
+        return gain_range(self.likely, self.low, self.high)
 
 
-def gain_range(likely: float, low: float, high: float, *, promised: bool | None = None) -> str:
-    """`2.1x [1.5, 2.9]`, or the range alone, `1.0 to 1.9x`, where no gain is `promised`: by default
-    where it begins below PROMISED."""
-    is_promised = low >= PROMISED if promised is None else promised
-    return factor_range(likely, low, high) if is_promised else factor_span(low, high)
+def gain_range(likely: float, low: float, high: float) -> str:
+    """`2.1x [1.5, 2.9]`, or the range alone, `1.0 to 1.9x`, where it begins below PROMISED."""
+    return factor_range(likely, low, high) if low >= PROMISED else factor_span(low, high)
 
 
 @dataclass(frozen=True)
@@ -379,7 +376,7 @@ class FindingGroup:
         """The speedup for the whole, `2.1x`; where no gain is promised its range, `1.0 to 1.9x`."""
         estimate = self.best.estimate
         if estimate is None or estimate.is_promise:
-            return factor(self.speedup) if self.speedup >= _SHOWN else f"below {_SHOWN}x"
+            return factor_span(self.speedup, self.speedup)
         return factor_span(*self.range)
 
     @property

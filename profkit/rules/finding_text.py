@@ -69,6 +69,7 @@ NOTES = f"{_ALONE} ({_HELD}); {_LEFT_OUT}"
 """What ranges are, and which findings are left out."""
 _RANGE = "kernel [low, high]"
 STEP = "a step in steady state"
+EACH_ALONE = "each speedup is of the step as recorded, without the other fixes"
 _SPAN = "the time from the first to the last GPU work"
 _SIGNS = {">": "above", ">=": "at least", "<": "below", "<=": "at most", "!=": "other than"}
 _LEAST_PLACE = 0.05  # chosen: three lines are shown at most, each with a share worth a look
@@ -249,17 +250,14 @@ def whole_gain(item: Finding) -> str:
 
 def item_gain(item: FindingGroup) -> str:
     """The speedup of all launches together from fixing all kernels of an item, `1.05x`; of a
-    timeline from the lower estimate on: `1.01x to 73x`, and "" where only the ceiling is known.
-    What an experiment gave stands in its place."""
+    timeline with its range, and "" where only the ceiling is known. What an experiment gave stands
+    in its place."""
     gained = item.best.estimate
     if item.best.tried and item.best.tried.headline:
         return item.best.tried.headline
     if not item.rank or not gained or item.best.is_ceiling:
         return ""
-    if item.rule.about == "application":
-        return str(gained)
-    is_range = item.best.group is None and _is_lower(gained)
-    return item.gain + (f" to {factor(gained.high)}" if is_range else "")
+    return item.gain if item.best.group else str(gained)
 
 
 def _is_lower(estimate: Estimate) -> bool:

@@ -136,8 +136,9 @@ class RuleForm(Model, frozen=True, kw_only=True, dict=True):
     line quantities whose sum ranks the locations, `evidence` quantities to list besides the
     conditions, `verify` how quantities should change after the fix. The most useful of the
     `actions` is first. Of an application's step, `reached` are the powers of the replayed factor
-    that recorded fixes reached, low, likely and high, `switches` those of `profkit try` that make
-    the change, the first of which is what is estimated.
+    that recorded fixes reached, low, likely and high, no more than all idle time where a fix is of
+    `idle` time; `switches` are those of `profkit try` that make the change, the first of which is
+    what is estimated.
     """
 
     name: Annotated[str, Meta(pattern="^[a-z][a-z0-9_]*$")]
@@ -163,6 +164,7 @@ class RuleForm(Model, frozen=True, kw_only=True, dict=True):
     )
     evidence: tuple[str, ...] = ()
     reached: tuple[float, float, float] | None = None
+    idle: bool = False
     switches: tuple[Text, ...] = ()
     things_to_do: Annotated[tuple[Text | Action, ...], Meta(min_length=1)] = field(name="actions")
     verify: Texts

@@ -19,6 +19,7 @@ _HIDDEN = {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"}
 _PRECISE_BELOW, _ROUND_FROM = 1.5, 10.0
 """Factors below the first have two decimals, for they are read as percents; from the second on
 none, which is three times finer than the ranges that estimates have there."""
+_SHOWN = 1.01  # the smallest factor that two decimals can show
 _FULL, _EIGHTHS = "█", " ▏▎▍▌▋▊▉"
 
 
@@ -102,8 +103,11 @@ def factor_range(likely: float, low: float, high: float) -> str:
 
 
 def factor_span(low: float, high: float) -> str:
-    """A range of factors alone, in the digits of the higher: `1.0 to 2.4x`."""
-    ends = (_factor(end, precise=high < _PRECISE_BELOW) for end in (low, high))
+    """A range of factors alone, in the digits of the higher: `1.0 to 2.4x`; where these are equal
+    the one, `1.6x`, and `below 1.01x` for too little to show."""
+    if not high >= _SHOWN:
+        return f"below {_SHOWN}x"
+    ends = dict.fromkeys(_factor(end, precise=high < _PRECISE_BELOW) for end in (low, high))
     return f"{' to '.join(ends)}x"
 
 

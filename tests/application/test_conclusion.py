@@ -158,3 +158,31 @@ def test_a_busy_gpu_has_no_figure_that_nothing_measured() -> None:
     text = shown(read(story_folder("pipeline_streams") / "after.sqlite"))
     assert re.search(r"no fix outside of kernels, which take 100\.0%: profile these", text)
     assert "Fix first" not in text
+
+
+_OF_IDLE_TIME = {"launch_bound", "synchronization", "data_loader", "allocation"}
+
+
+@pytest.mark.parametrize("name", ["pipeline_synchronization", "diffusion_guidance"])
+def test_a_fix_of_idle_time_gives_no_more_than_the_idle_share_shown(name: str) -> None:
+    application = read_application(read(story_folder(name) / "before.sqlite"))
+    parts = application.processes[0].parts
+    busy = 1 - sum(map(parts.share, parts.group(GAPS)))
+    found = [each for each in application.findings if each.rule.category in _OF_IDLE_TIME]
+    assert found
+    assert all(each.speedup < 1 / busy for each in found)
+    assert all(each.range[1] <= 1.001 / busy for each in found)
+    assert all(each.assumes for each in found if each.rule.name == "launch_bound")
+
+
+def test_a_range_from_below_a_promise_has_no_central_figure() -> None:
+    """As of kernels: on one screen with `4.0x [2.5, 5.8]`."""
+    text = shown(read(story_folder("loader_results") / "before.sqlite"))
+    assert re.search(r"^Fix first +\d\.\dx \[\d\.\d, \d\.\d\]  ", text, re.MULTILINE)
+    assert re.search(r"^then +1\.0\d to 1\.\d\dx  ", text, re.MULTILINE)
+
+
+def test_figures_of_further_fixes_say_what_they_are_of() -> None:
+    words = "each speedup is of the step as recorded, without the other fixes"
+    assert words in shown(read(story_folder("loader_results") / "before.sqlite"))
+    assert words not in shown(read(story_folder("pipeline_synchronization") / "before.sqlite"))

@@ -14,6 +14,7 @@ from profkit.ui.text import (
     compact,
     count,
     extent,
+    factor_span,
     literal,
     number,
     percent,
@@ -47,6 +48,19 @@ from profkit.ui.text import (
 )
 def test_numbers_carry_their_unit(value: float, unit: str, shown: str) -> None:
     assert number(value, unit) == shown
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "shown"),
+    [
+        (1.0, 1.004, "below 1.01x"),
+        (1.0, 1.9, "1.0 to 1.9x"),
+        (1.052, 1.054, "1.05x"),
+        (1.0, 73.0, "1.0 to 73x"),
+    ],
+)
+def test_a_span_says_what_its_digits_can(low: float, high: float, shown: str) -> None:
+    assert factor_span(low, high) == shown
 
 
 @given(st.floats(1e-9, 1e17))
