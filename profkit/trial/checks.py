@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
@@ -26,7 +26,9 @@ _ROUNDING: Mapping[Changes, tuple[float, float]] = {
 _ROUNDING_OF_HALF = 2e-2  # chosen: five rounding errors of bfloat16 (4e-3), in programs that use it
 _HALF = {"bfloat16", "float16", "autocast"}
 
+_MOST = 0.9  # chosen: below 1, by which zeros differ, and text that differs from its first token on
 _REPEATABLE = 1e-4  # chosen: printed times never agree so far; others are numbers of results
+_TOKENS = "tokens"  # series of generated sequences (`child.torch_program`)
 _PARAMETERS = "parameters"  # series of `child.torch_program`: one number, at the end
 
 Row = Sequence[Sequence[float | None] | None]
@@ -90,10 +92,10 @@ def _judgments(
     changes: Collection[Changes],
 ) -> Iterator[Judgment]:
     features = unchanged[0].features
-    measures: tuple[Callable[[Row, Row], float], ...] = (_early, _late)
     series = [(name, row, False) for name, row in unchanged[0].results.items()]
     series += [(name, row, True) for name, row in unchanged[0].printed.items()]
     for name, row, is_printed in series:
+        measures = [_of_tokens] if name == _TOKENS else [_early, _late]
         for is_late, measure in enumerate(measures):
 
             def largest(others: Sequence[Result]) -> float:
@@ -117,7 +119,7 @@ def _judgments(
                         limits.append(_OWN * _scatter(row))
                 if each in {"rounding", "precision"} and features & _HALF:
                     limits.append(_ROUNDING_OF_HALF)
-            yield Judgment(largest(runs), max(limits), bool(is_late), name)
+            yield Judgment(largest(runs), min(max(limits), _MOST), bool(is_late), name)
 
 
 def _scatter(row: Row) -> float:
@@ -131,6 +133,26 @@ def _early(a: Row, b: Row) -> float:
     if a and not b:
         return math.inf
     return max((_distance(*pair) for pair in list(zip(a, b, strict=False))[:_EARLY]), default=0.0)
+
+
+def _of_tokens(a: Row, b: Row) -> float:
+    """The mean share of sequences after the first token that differs: a rounding error changes
+    the choice between two tokens that are nearly equal, and with it all that follow."""
+    if a and not b:
+        return math.inf
+    shares = [
+        next(
+            (
+                1 - n / len(x)
+                for n, pair in enumerate(zip(x, y, strict=False))
+                if pair[0] != pair[1]
+            ),
+            0.0,
+        )
+        for x, y in zip(a, b, strict=False)
+        if x and y
+    ]
+    return statistics.mean(shares) if shares else math.inf
 
 
 def _distance(a: Sequence[float | None] | None, b: Sequence[float | None] | None) -> float:

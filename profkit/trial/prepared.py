@@ -74,6 +74,12 @@ class Prepared:
         """How long its imports took."""
         return max((self.place / "ready").stat().st_mtime - self._started, 0.0)
 
+    @property
+    def culprit(self) -> str:
+        """The package whose import is the fault, "" where it is another."""
+        ready = self.place / "ready"
+        return json.loads(ready.read_text("utf-8")).get("package", "") if ready.exists() else ""
+
     def run(self, plan: Plan) -> process.Finished:
         """A run by a plan; exit status 124 after its time."""
         started = time.monotonic()

@@ -38,7 +38,7 @@ _REMAINING = 5  # runs until then: two more pairs, and the one that would come b
 _ELSEWHERE = 0.2  # chosen: of its typical gain, where it helps against another limit
 _AGAIN = 0.3  # chosen: the same, where another of its group has gained
 _LIKELY = 1.04  # chosen: a typical gain that is looked for before gains are put together
-_WHOLE = 1.2  # chosen: a whole run, in runs that are ended early
+_WHOLE, _IMPORTS = 1.5, 1.5  # chosen: a whole run, in runs that are ended early, and its start
 _SCREENING, _EXTENDING = 0.55, 0.85  # shares of the budget, chosen
 _SLOW = 3.0  # chosen: runs of the best so far, which are made before one that takes longer
 _CACHED = 0.3  # chosen: of what compiling takes, with its cache
@@ -182,14 +182,15 @@ class _Search:
 
     @property
     def reserved(self) -> float:
-        """Seconds for whole runs of what is proven, with their imports."""
+        """Seconds for whole runs of what gains, with their imports."""
         unchanged = self.evidence.unchanged
         if not any(run.stopped for run in unchanged):
             return 0.0
-        chosen = {best(self.evidence, level) for level in _LEVELS} - {()}
+        same, top = (best(self.evidence, level) for level in ("random", "precision"))
+        chosen = {top, same if self.evidence.speedup(same) > _CLEAR else top} - {()}
         if not any(run.is_whole for run in unchanged):
             chosen.add(())
-        return sum(_WHOLE * self.cost(each) + unchanged[-1].start for each in chosen)
+        return sum(_WHOLE * self.cost(each) + _IMPORTS * unchanged[-1].start for each in chosen)
 
     def promise(self, switch: Switch) -> float:
         """The logarithm of the gain to expect, by what limits the program and what has gained."""
@@ -213,8 +214,16 @@ class _Search:
             return unchanged + _CACHED * (runs[0] - unchanged)
         if runs:
             return runs[-1]
-        alone = [(switch, self.evidence.of((switch,))) for switch in combination]
-        return max(each[0].seconds if each else unchanged + s.start for s, each in alone)
+        return max(unchanged + self.more(switch) for switch in combination)
+
+    def more(self, switch: Switch) -> float:
+        """Seconds by which a first run with a switch is longer than an unchanged one: variables are
+        read by a process of its own."""
+        unchanged = self.evidence.of(())[-1]
+        runs = self.evidence.of((switch,))
+        if runs:
+            return runs[0].seconds - unchanged.seconds
+        return switch.start + (unchanged.start if switch.environment else 0.0)
 
     def proof(self, combination: Combination) -> float:
         """Seconds of the pairs that a verdict on a combination needs yet."""
@@ -395,8 +404,8 @@ def _ranked(evidence: Evidence, candidates: Sequence[Switch], level: Changes) ->
     ]
 
 
-def _unite(trial: _Search, candidates: Sequence[Switch]) -> None:
-    """Put all switches that gain alone together, and prove what comes of it."""
+def _unite(trial: _Search, candidates: Sequence[Switch], least: float = 1.0) -> None:
+    """Put all switches that gain alone together, and prove what comes of it, where it gains."""
     evidence = trial.evidence
     for level in _LEVELS:
         union: Combination = ()
@@ -406,7 +415,8 @@ def _unite(trial: _Search, candidates: Sequence[Switch]) -> None:
         is_new = len(union) > 1 and union not in evidence.combinations
         if is_new and trial.fits(union):
             trial.run(union)
-        if (chosen := best(evidence, level)) and _is_clean(trial, chosen):
+        chosen = best(evidence, level)
+        if evidence.speedup(chosen) > least and _is_clean(trial, chosen):
             trial.prove(chosen, _EXTENDING)
 
 

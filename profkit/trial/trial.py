@@ -37,6 +37,7 @@ _COMPILING = 120.0  # s that a run may take in addition, chosen: torch.compile o
 _OF_LEFT = 1 / 3  # chosen: of the budget that is left, so that one run doesn't end the trial
 _FRESH = "each run imports its libraries"
 _WHOLE = 0.05  # chosen: of the budget, in which the first run may reach the program's end
+_APART = 2  # packages that forks import by themselves, chosen: finding one takes a start
 _SOUND = 2  # forks that end well, chosen: after them a failure is the switch's
 _POLLED = 0.02  # s from one look at what imports to the next
 _LARGEST_COPY = 2 << 30  # bytes, chosen: copied in seconds
@@ -100,7 +101,7 @@ class _Runner:
         self.extent = Extent(window=WINDOW, grace=_WHOLE * budget)
         self.first: Result | None = None
         self.prepared: Prepared | None = None
-        self.forks = 0
+        self.forks = self.excluded = 0
 
     def __call__(self, switches: Combination, *, perturb: Perturbation = "") -> Result:
         remaining = self.left()
@@ -186,6 +187,13 @@ class _Runner:
             if time.monotonic() > self.end:
                 return None
             time.sleep(_POLLED)
+        if fault and (package := self.prepared.culprit) and self.first and self.excluded < _APART:
+            self.excluded += 1  # each fork imports it by itself
+            modules = (n for n in self.first.modules if n.split(".")[0] != package)
+            self.first = replace(self.first, modules=tuple(modules))
+            self.discard()
+            self._prepare(self.first)
+            return self._forked(switches)
         if fault:
             self.tell(f"{_FRESH}: {fault}", "")
             self.discard()

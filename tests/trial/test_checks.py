@@ -2,8 +2,10 @@
 
 import math
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from profkit.trial.checks import judged, missing_output, spread
 from profkit.trial.run import Result, masked
@@ -62,3 +64,35 @@ def test_a_line_that_is_missing_is_named_but_for_warnings() -> None:
     unchanged = [result([[1.0]], f"step 1 loss {n}\nsaved\nUserWarning: slow\n") for n in (1, 2)]
     assert missing_output(unchanged, result([[1.0]], "step 1 loss 3.5\nsaved\n")) == ""
     assert missing_output(unchanged, result([[1.0]], "step 1 loss nan\n")) == "saved"
+
+
+def generated(*sequences: list[float]) -> Result:
+    return Result((), 1.0, results={"tokens": sequences})
+
+
+@pytest.mark.parametrize(
+    ("other", "is_same"),
+    [
+        (generated([5, 6, 7, 8], [9, 9, 1, 1]), True),
+        (generated([5, 6, 7, 0], [9, 9, 9, 9]), True),  # as late as a rounding error
+        (generated([1, 2, 3, 4], [5, 5, 5, 5]), False),  # another text from its start
+        (generated(), False),
+    ],
+)
+def test_generated_text_is_compared_up_to_its_first_other_token(
+    other: Result, *, is_same: bool
+) -> None:
+    unchanged = generated([5, 6, 7, 8], [9, 9, 1, 1])
+    moved = replace(generated([5, 6, 0, 0], [9, 9, 1, 1]), perturbed="rounding")
+    judgment = judged([unchanged], [moved], [other], {"rounding"})
+    assert judgment is not None
+    assert judgment.is_same == is_same
+
+
+def test_no_rounding_makes_zeros_right() -> None:
+    unchanged = Result((), 1.0, results={"losses": [[1.0]] * 6})
+    moved = Result((), 1.0, results={"losses": [[1.4]] * 6}, perturbed="rounding")
+    zeros = Result((), 1.0, results={"losses": [[0.0]] * 6})
+    judgment = judged([unchanged], [moved], [zeros], {"rounding"})
+    assert judgment is not None
+    assert not judgment.is_same

@@ -217,3 +217,18 @@ def test_a_fork_that_fails_for_what_one_before_it_did_runs_anew(tmp_path: Path) 
     assert any("imports its libraries" in line and "FileNotFoundError" in line for line in told)
     assert trial.unchanged is not None
     assert trial.unchanged.runs == 2
+
+
+def test_a_package_that_uses_the_gpu_at_its_import_is_left_to_forks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site" / "greedy.py").write_text(
+        "import torch\ntorch.cuda._is_in_bad_fork = lambda: True"
+    )
+    (tmp_path / "prepared").mkdir()
+    (tmp_path / "train.py").write_text("import torch\nimport greedy")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "site"))
+    command = (sys.executable, str(tmp_path / "train.py"))
+    with prepared(tmp_path / "prepared", command, Result((), 1.0, modules=("greedy",))) as made:
+        assert (made.fault, made.culprit) == ("imports of greedy use the GPU", "greedy")

@@ -212,3 +212,67 @@ def test_a_hang_ends_by_the_budget(tmp_path: Path) -> None:
     assert process.returncode == 6
     assert "ended after 2 s" in stdout
     assert time.monotonic() - started < 30
+
+
+LOADING = """
+import torch
+from torch.utils.data import DataLoader, Dataset
+class Scale(torch.nn.Module):
+    def forward(self, x):
+        return 2 * x
+class Images(Dataset):
+    scale = Scale()
+    def __len__(self):
+        return 120
+    def __getitem__(self, place):
+        return self.scale(torch.ones(4) * place)
+net = torch.nn.Linear(4, 4)
+for batch in DataLoader(Images(), batch_size=4):
+    net(batch)
+"""
+
+
+def test_what_a_loader_calls_is_no_module_of_the_program(tmp_path: Path) -> None:
+    (tmp_path / "infer.py").write_text(LOADING)
+    result = run((sys.executable, str(tmp_path / "infer.py")))
+    assert result.unit == "forward of Linear"
+    assert list(result.results) == ["forward of Linear"]
+
+
+GENERATING = """
+import time, torch
+from transformers.generation.utils import GenerationMixin
+class Model(torch.nn.Module, GenerationMixin):
+    config = None
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Linear(4, 4)
+    def forward(self, x):
+        time.sleep(0.002)
+        return self.layer(x)
+model = Model()
+for _ in range(9):
+    model.generate(torch.zeros(2, 3, dtype=torch.long))
+"""
+MIXIN = """
+import torch
+class GenerationMixin:
+    def generate(self, inputs):
+        for _ in range(40):
+            self(torch.ones(1, 4))
+        return torch.cat([inputs, torch.arange(80).reshape(2, 40)], dim=1)
+"""
+
+
+def test_calls_of_generate_are_units_though_forwards_end_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = tmp_path / "transformers" / "generation"
+    package.mkdir(parents=True)
+    (package / "utils.py").write_text(MIXIN)
+    (tmp_path / "serve.py").write_text(GENERATING)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    result = run((sys.executable, str(tmp_path / "serve.py")), extent=Extent(window=0.05, grace=30))
+    assert result.unit == "generate"
+    assert (result.units, result.stopped, result.is_whole) == (5, True, True)
+    assert result.results["tokens"][1] == [float(token) for token in range(40, 80)]

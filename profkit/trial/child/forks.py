@@ -23,6 +23,7 @@ from typing import Any
 GENERATORS = ("random", "numpy.random")
 _LATE = ("torch._inductor", "triton", "jax")  # they start processes and threads, or hook into fork
 _POLLED = 0.002  # s, chosen: no time beside that of a run
+_IN_USE = "use the GPU"
 _TIMED_OUT = 124  # as of timeout(1)
 _IMPORTING = {"PYTORCH_NVML_BASED_CUDA_CHECK": "1", "TORCH_WARM_POOL": "0"}  # no device, no threads
 _DRAWS = 1000  # chosen: words of 32 bits, more than imports draw for names
@@ -49,13 +50,13 @@ def serve(path: str) -> None:
         with open(os.path.join(folder, "modules"), encoding="utf-8") as file:
             first = json.load(file)
         before = _states()
-        _import(first["modules"])
-        fault = _fault(set(first["changed"]))
+        package = _import(first["modules"])
+        fault = _fault(set(first["changed"])) if not package else f"imports of {package} {_IN_USE}"
         if not _is_as_before({**_seeded, **before}):
             fault = fault or "its imports seed or draw random numbers"
     except Exception as error:
-        fault = repr(error)
-    _write(folder, "ready", {"fault": fault, "parent": os.getppid()})
+        package, fault = "", repr(error)
+    _write(folder, "ready", {"fault": fault, "package": package, "parent": os.getppid()})
     while not fault:
         while not os.path.exists(path):
             time.sleep(_POLLED)
@@ -86,10 +87,17 @@ def _is_as_before(states: dict[str, bytes]) -> bool:
     return all(state == states.get(name) for name, state in _states().items())
 
 
-def _import(names: Any) -> None:
+def _import(names: Any) -> str:
+    """Import modules; the package after which the GPU is in use, "" without."""
     saved = {name: os.environ.get(name) for name in _IMPORTING}
     os.environ.update(_IMPORTING)
+    culprit = package = ""
     for name in [*names, "torch._dynamo"]:
+        if name.split(".")[0] != package:
+            if _has_device():
+                culprit = package
+                break
+            package = name.split(".")[0]
         if not name.startswith(_LATE):
             with contextlib.suppress(Exception):
                 import_module(name)
@@ -98,15 +106,27 @@ def _import(names: Any) -> None:
             del os.environ[name]
         else:
             os.environ[name] = value
+    return culprit
+
+
+def _has_device() -> bool:
+    """Whether this process uses a device, or has asked for one, which a fork can't use again."""
+    torch = sys.modules["torch"]
+    numbers = os.listdir("/proc/self/fd")
+    if any("nvidia-uvm" in os.path.realpath(f"/proc/self/fd/{number}") for number in numbers):
+        return True
+    process = os.fork()
+    if not process:
+        os._exit(bool(torch.cuda._is_in_bad_fork()))
+    return bool(os.waitpid(process, 0)[1] or torch.cuda.is_initialized())
 
 
 def _fault(program: set[str]) -> str:
     """Why forks of this process would not be as fresh ones, "" where they are."""
-    torch = sys.modules["torch"]
     opened = {int(number) for number in os.listdir("/proc/self/fd")}
     paths = {number: os.path.realpath(f"/proc/self/fd/{number}") for number in opened}
-    if torch.cuda.is_initialized() or any("nvidia-uvm" in path for path in paths.values()):
-        return "its imports use the GPU"
+    if _has_device():
+        return f"its imports {_IN_USE}"
     # Forks share positions and locks of a file, and what comes over a connection.
     shared = [path for number, path in paths.items() if number > 2 and _is_shared(number)]
     if shared:
@@ -115,11 +135,6 @@ def _fault(program: set[str]) -> str:
         return "it sets " + ", ".join(sorted(program - set(changed()) - _OWN)) + " between imports"
     if threading.active_count() > 1 or threading.current_thread() is not threading.main_thread():
         return "its imports start threads"
-    process = os.fork()
-    if not process:
-        os._exit(bool(torch.cuda._is_in_bad_fork()))
-    if os.waitpid(process, 0)[1]:
-        return "its imports use the GPU"
     # Libraries that take part in a fork, BLAS for instance, have ended their threads for it.
     return "its imports start threads" if len(_threads()) > 1 else ""
 

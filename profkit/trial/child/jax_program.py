@@ -114,7 +114,7 @@ class JaxProgram:
     def _finish(self) -> None:
         for output in self.outputs:
             self._wait(output)
-        unit = self.record.plan["unit"] or self.record.leading
+        unit = self.record.plan["unit"] or self.record.leading(least=2)
         results = self.record.results
         self.record.results = {name: results[name] for name in results if name.startswith(unit)}
         self.record.features.add(str(self.jax.default_backend()).replace("gpu", "cuda"))

@@ -66,16 +66,20 @@ class Record:
             return bool(kind == unit and self.plan["units"] and len(row) >= self.plan["units"])
         least = _LEAST_UNITS.get(kind, _LEAST)
         first = min(_PREPARING, least - 1)
-        if window is None or len(row) < first + least or kind != self.leading:
+        if window is None or len(row) < first + least or kind != self.leading():
             return False
         return bool(row[-1][0] - row[first - 1][0] > window * 1e9)
 
-    @property
-    def leading(self) -> str:
-        """The kind of unit that a window is of: optimizer steps before calls of generate, before
-        the function or module that is called least of those that are called in each step."""
+    def await_units(self, kind: str) -> None:
+        """The first unit of a kind has begun: until it ends, no other kind is the leading one."""
+        self.marks.setdefault(kind, [])
+
+    def leading(self, least: int = 0) -> str:
+        """The kind of unit that a window is of: optimizer steps before calls of generate, of which
+        there are at least so many, before the function or module that is called least of those that
+        are called in each step."""
         for kind in ("optimizer", "generate"):
-            if kind in self.marks:
+            if len(self.marks.get(kind, ())) >= least and kind in self.marks:
                 return kind
         often = [kind for kind, row in self.marks.items() if len(row) >= _LEAST]
         return min(often, key=lambda kind: len(self.marks[kind])) if often else ""
@@ -103,7 +107,7 @@ class Record:
         document = {
             "stopped": stopped,
             "rank": int(os.environ.get("RANK", "0")),
-            "leading": self.leading,
+            "leading": self.leading(least=2),
             "intervals": {kind: self._intervals(row) for kind, row in self.marks.items()},
             "backlog": {kind: self._backlog(row) for kind, row in self.marks.items()},
             "results": {name: self._read(row) for name, row in self.results.items()},

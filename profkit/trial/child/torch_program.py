@@ -12,6 +12,7 @@ from typing import Any
 from .record import Record
 
 _SAMPLE = 64  # elements of a result that are kept, chosen: enough to see a permutation
+_SEQUENCES = 8  # of a call of generate that are kept, chosen: as many as a batch of a server
 _EVERY = 10  # calls from one kept output to the next, chosen: 0.1% of a step of 10 ms each
 _FIRST_OUTPUTS = 5  # calls whose outputs are all kept
 _SETTLED_STEPS = 3  # optimizer steps after which no new outermost module is looked for
@@ -36,6 +37,7 @@ class TorchProgram:
         self._leader: Any = None
         self._optimizers: list[Any] = []
         self._batches = self._steps = 0
+        self._is_loading = False
         record.new_event, record.finish = self._event, self._finish
         record.elapsed = lambda before, after: before.elapsed_time(after) / 1e3
         record.values = lambda value: [float(number) for number in value.reshape(-1).tolist()]
@@ -154,6 +156,7 @@ class TorchProgram:
         @functools.wraps(generate)
         def marked(model: Any, *args: Any, **kwargs: Any) -> Any:
             record.features.add("generate")
+            record.await_units("generate")
             for change in self.generation:
                 kwargs = change(kwargs)
             output = generate(model, *args, **kwargs)
@@ -162,7 +165,8 @@ class TorchProgram:
                 inputs: Any = args[0] if args else kwargs.get("inputs", kwargs.get("input_ids"))
                 is_decoder = not getattr(model.config, "is_encoder_decoder", False)
                 known = inputs.shape[-1] if is_decoder and self.torch.is_tensor(inputs) else 0
-                record.result("tokens", lambda: self._sample(tokens[..., known:]))
+                for row in tokens[:_SEQUENCES, known : known + _SAMPLE]:
+                    record.result("tokens", row.clone)
                 record.mark("generate", max(tokens.shape[-1] - known, 1))
             return output
 
@@ -223,9 +227,11 @@ class TorchProgram:
         @functools.wraps(following)
         def timed(self_: Any) -> Any:
             before = time.perf_counter()
+            self._is_loading = True
             try:
                 return following(self_)
             finally:
+                self._is_loading = False
                 facts["loader"] += time.perf_counter() - before
                 self.record.features.add("loader")
                 self._batches += 1
@@ -256,7 +262,7 @@ class TorchProgram:
             return
 
         def looking(called: Any, *args: Any, **kwargs: Any) -> Any:
-            if program.is_tracing():
+            if program.is_tracing() or program._is_loading:
                 return program._call(called, *args, **kwargs)
             program._stop_looking()
             program._calls_in_a_row += 1

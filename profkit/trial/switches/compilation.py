@@ -30,19 +30,31 @@ def _compile(program: Any, name: str, mode: str | None) -> None:
         if type(module).__name__ == "OptimizedModule" or not any(True for _ in module.parameters()):
             return call
         program.applied(name)
-        faster = torch.compile(call, mode=mode)
+        faster, is_first = torch.compile(call, mode=mode), True
 
         def run(*args: Any, **kwargs: Any) -> Any:
-            if has_graphs and not torch.is_grad_enabled():
+            nonlocal is_first
+            if not has_graphs:
+                return faster(*args, **kwargs)
+            was_first, is_first = is_first, False
+            if was_first and torch.is_grad_enabled() and not module.training:
+                return call(*args, **kwargs)  # after it, one sees whether a backward pass follows
+            if torch.is_grad_enabled() and not _is_inference(program, module):
+                return faster(*args, **kwargs)
+            with torch.no_grad():  # graphs wait for the backward pass of what they have run
                 torch.compiler.cudagraph_mark_step_begin()
                 return _copied(torch, faster(*args, **kwargs))
-            return faster(*args, **kwargs)
 
         return run
 
     if has_graphs:
         program.on_step.append(lambda: torch.compiler.cudagraph_mark_step_begin())
     program.wrappers.append(compiled)
+
+
+def _is_inference(program: Any, module: Any) -> bool:
+    """Whether no backward pass has followed calls of a module."""
+    return not module.training and not program.record.features & {"backward", "optimizer"}
 
 
 def _copied(torch: Any, output: Any) -> Any:
@@ -80,10 +92,13 @@ class _Graphs:
         is_loss = is_loss and not any(p.requires_grad for p in self.module.parameters())
         if not tensors or is_loss or not all(tensor.is_cuda for tensor in tensors):
             return self.call(*args, **kwargs)
-        key = (self._key(leaves), torch.is_grad_enabled(), self.module.training)
+        is_training = torch.is_grad_enabled() and not (
+            self.has_run and _is_inference(self.program, self.module)
+        )
+        key = (self._key(leaves), is_training, self.module.training)
         if key not in self.graphs:
             # A backward pass of before, which `loss` still holds, ties gradients to its stream.
-            is_late = self.has_run and torch.is_grad_enabled()
+            is_late = is_training and (self.has_run or not self.module.training)
             self.has_run = True
             if is_late or len(self.graphs) >= _MOST_GRAPHS:
                 return self.call(*args, **kwargs)
@@ -95,7 +110,8 @@ class _Graphs:
                 again, named = tree_unflatten(filled, shape)
                 return self.call(*again, **named)
 
-            self.graphs[key] = self._captured(refilled, tensors)
+            with torch.set_grad_enabled(is_training):
+                self.graphs[key] = self._captured(refilled, tensors)
         return self.graphs[key](*tensors)
 
     def _key(self, leaves: Any) -> Any:
