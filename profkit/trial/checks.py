@@ -92,6 +92,7 @@ def _judgments(
     changes: Collection[Changes],
 ) -> Iterator[Judgment]:
     features = unchanged[0].features
+    is_random = "random" in changes or "dropout" in features
     series = [(name, row, False) for name, row in unchanged[0].results.items()]
     series += [(name, row, True) for name, row in unchanged[0].printed.items()]
     for name, row, is_printed in series:
@@ -119,7 +120,8 @@ def _judgments(
                         limits.append(_OWN * _scatter(row))
                 if each in {"rounding", "precision"} and features & _HALF:
                     limits.append(_ROUNDING_OF_HALF)
-            yield Judgment(largest(runs), min(max(limits), _MOST), bool(is_late), name)
+            allowed = max(limits) if is_random else min(max(limits), _MOST)
+            yield Judgment(largest(runs), allowed, bool(is_late), name)
 
 
 def _scatter(row: Row) -> float:

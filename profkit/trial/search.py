@@ -43,6 +43,7 @@ _SCREENING, _EXTENDING = 0.55, 0.85  # shares of the budget, chosen
 _SLOW = 3.0  # chosen: runs of the best so far, which are made before one that takes longer
 _CACHED = 0.3  # chosen: of what compiling takes, with its cache
 _LOOKS = 2  # runs that have to show it: of ten switches that do nothing one seems to add in a run
+_NOISE = 1.5  # chosen: standard deviations of a mean, below which others are tried first
 _NEAR = 0.95  # chosen: a switch that costs less alone may gain with others
 _LEVELS: tuple[Changes, ...] = ("precision", "random")
 _ORDER: tuple[Changes, ...] = ("nothing", "rounding", "random", "precision")
@@ -267,12 +268,19 @@ class _Search:
                 return False
             if self.evidence.speedup(combination) < _PROMISING:
                 return False
+            if share < 1 and pairs >= THRESHOLDS.blocks and not self.is_plain(combination, pairs):
+                return False
             if self.used(self.cost(combination) + self.cost(())) > share:
                 return False
             if self.evidence.runs[-1].switches:
                 self.run(())
             self.run(combination)
         return True
+
+    def is_plain(self, combination: Combination, pairs: int) -> bool:
+        """Whether a gain is above the noise of unchanged runs, so that few more pairs show it."""
+        noise = self.evidence.spread * math.sqrt(2 / pairs)
+        return math.log(self.evidence.speedup(combination)) > _NOISE * noise
 
     def is_decided(self, combination: Combination) -> bool:
         """Whether a verdict on a combination holds among those that will be tried."""

@@ -38,7 +38,7 @@ def confirmed(
     rows = tuple(_row(row, faults.get(row.switches)) for row in trial.rows)
     best, lower = fastest(rows)
     wrong = next((" + ".join(n) + ": " + f[1] for n, f in faults.items() if f and n), "")
-    return replace(trial, rows=rows, best=best, lower=lower, checked=wrong or checked)
+    return replace(trial, rows=rows, best=best, lower=lower, checked=checked or wrong)
 
 
 def _proven(trial: TrialFile) -> list[TrialRow]:

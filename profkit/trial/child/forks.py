@@ -27,7 +27,7 @@ _IN_USE = "use the GPU"
 _TIMED_OUT = 124  # as of timeout(1)
 _IMPORTING = {"PYTORCH_NVML_BASED_CUDA_CHECK": "1", "TORCH_WARM_POOL": "0"}  # no device, no threads
 _DRAWS = 1000  # chosen: words of 32 bits, more than imports draw for names
-_OWN = {"CUDA_MODULE_LOADING"}  # variables that torch sets when it starts to use a device
+_OWN = {"CUDA_MODULE_LOADING", "CUDA_DEVICE_ORDER"}  # read when a device is first used
 _seeded: dict[str, bytes] = {}
 _before = dict(os.environ)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import sys
 from typing import Any, Callable
 
 from .record import Record
@@ -64,7 +65,10 @@ class JaxProgram:
 
     def is_running(self) -> bool:
         """Whether no function is being traced."""
-        return bool(self.jax.core.trace_ctx.is_top_level())
+        context = getattr(sys.modules.get("jax._src.core"), "trace_ctx", None)
+        if context is not None and hasattr(context, "is_top_level"):
+            return bool(context.is_top_level())
+        return not isinstance(self.jax.numpy.zeros(()), self.jax.core.Tracer)
 
     def called(self, kind: str, call: int, output: Any) -> None:
         """A function was called by the program."""
@@ -104,10 +108,18 @@ class JaxProgram:
         return Watched(self, self.jit(function, **options), f"calls of {name}")
 
     def _watched_gradient(self, transform: Any) -> Any:
+        known: dict[Any, Any] = {}
+
         @functools.wraps(transform)
         def transformed(function: Any, *args: Any, **kwargs: Any) -> Any:
+            key = (id(function), repr((args, sorted(kwargs.items()))))
+            if key in known:
+                return known[key]
             gradient = transform(function, *args, **kwargs)
-            return self.gradients(Watched(self, gradient, _GRADIENTS))
+            watched = self.gradients(Watched(self, gradient, _GRADIENTS))
+            if "<locals>" not in getattr(function, "__qualname__", "<locals>"):
+                known[key] = watched  # a loop may ask for it in each step
+            return watched
 
         return transformed
 

@@ -48,7 +48,7 @@ def _run(program: Any, gradient: Any, args: Any, kwargs: Any) -> Any:
         attempt = _Attempt(program, caller, lambda: names.update({name: caller}))
         names[name] = type(gradient)(program, attempt, gradient.kind)
         names[name].calls = gradient.calls + 1
-    elif frame.f_code.co_name == "<module>":
+    elif frame.f_code.co_name == "<module>" and not isinstance(gradient.function, _Attempt):
         gradient.function = _Attempt(program, gradient.function)
     return gradient.function(*args, **kwargs)
 
