@@ -412,8 +412,8 @@ def _ranked(evidence: Evidence, candidates: Sequence[Switch], level: Changes) ->
     ]
 
 
-def _unite(trial: _Search, candidates: Sequence[Switch], least: float = 1.0) -> None:
-    """Put all switches that gain alone together, and prove what comes of it, where it gains."""
+def _unite(trial: _Search, candidates: Sequence[Switch]) -> None:
+    """Put all switches that gain alone together, and prove what comes of it."""
     evidence = trial.evidence
     for level in _LEVELS:
         union: Combination = ()
@@ -423,8 +423,7 @@ def _unite(trial: _Search, candidates: Sequence[Switch], least: float = 1.0) -> 
         is_new = len(union) > 1 and union not in evidence.combinations
         if is_new and trial.fits(union):
             trial.run(union)
-        chosen = best(evidence, level)
-        if evidence.speedup(chosen) > least and _is_clean(trial, chosen):
+        if (chosen := best(evidence, level)) and _is_clean(trial, chosen):
             trial.prove(chosen, _EXTENDING)
 
 
