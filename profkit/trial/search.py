@@ -407,7 +407,7 @@ def _ranked(evidence: Evidence, candidates: Sequence[Switch], level: Changes) ->
         for switch in sorted(candidates, key=lambda each: -evidence.speedup((each,)))
         if switch not in evidence.skipped
         and _ORDER.index(switch.changes) <= allowed
-        and evidence.speedup((switch,)) > _NEAR
+        and evidence.speedup((switch,)) > _NEAR / evidence.step
         and evidence.is_same((switch,))
     ]
 
@@ -437,7 +437,7 @@ def _extend(trial: _Search, candidates: Sequence[Switch], level: Changes) -> Non
             continue
         for _ in range(_LOOKS):
             if not trial.fits(together):
-                return
+                break
             result = trial.run(together)
             faster = evidence.speedup(together) > evidence.step * evidence.speedup(current)
             if result.failure or not faster or not _is_clean(trial, together):

@@ -53,6 +53,16 @@ class TorchProgram:
         """A switch has found something to change."""
         self.record.applied.add(name)
 
+    def is_inference(self, module: Any) -> bool:
+        """Whether no backward pass has followed calls of a module."""
+        return not module.training and not self.record.features & {"backward", "optimizer"}
+
+    def copied(self, output: Any) -> Any:
+        """What a module returns, with tensors of its own."""
+        from torch.utils._pytree import tree_map
+
+        return tree_map(lambda part: part.clone() if self.torch.is_tensor(part) else part, output)
+
     def is_tracing(self) -> bool:
         """Whether the compiler runs this code, or a graph is being captured."""
         torch = self.torch

@@ -1,0 +1,270 @@
+"""CUDA graphs of outermost modules and of steps of optimizers."""
+
+from __future__ import annotations
+
+import functools
+import weakref
+from typing import Any
+
+_MOST_GRAPHS = 4  # input shapes with a graph of their own, chosen: each keeps its own memory
+_OPTIMIZERS = ("SGD", "Adam", "AdamW")  # of which a step reads nothing from the device
+_WARM = 3  # steps before a capture, as torch's own captures warm up
+_DEVICE = "cuda"
+
+
+def cuda_graph(program: Any) -> None:
+    """Forward and backward of outermost modules as CUDA graphs, one for each shape of inputs, and
+    steps of optimizers."""
+    program.wrappers.append(lambda module, call: _Graphs(program, module, call))
+    for name in _OPTIMIZERS:
+        _graph_steps(program, getattr(program.torch.optim, name))
+
+
+def _graph_steps(program: Any, kind: Any) -> None:
+    steps: Any = weakref.WeakKeyDictionary()
+    eager = vars(kind).get("step")
+    if eager is None:  # inherited
+        return
+
+    @functools.wraps(eager)
+    def step(optimizer: Any, closure: Any = None) -> Any:
+        if optimizer not in steps:
+            steps[optimizer] = _GraphedStep(program, eager)
+        return steps[optimizer](optimizer, closure)
+
+    kind.step = step
+
+
+class _GraphedStep:
+    """An optimizer's steps: a few as they are, then a graph while what it holds stays as it was.
+
+    Learning rates are read from the device where the optimizer can, so that they may change.
+    """
+
+    def __init__(self, program: Any, eager: Any) -> None:
+        self.program, self.torch, self.eager = program, program.torch, eager
+        self.constants: Any = None
+        self.calls, self.has_failed = 0, False
+        self.graph: Any = None
+        self.gradients: Any = []
+        self.rates: Any = []
+
+    def __call__(self, optimizer: Any, closure: Any) -> Any:
+        groups = optimizer.param_groups
+        parameters = [p for group in groups for p in group["params"] if p.grad is not None]
+        is_plain = closure is None and self._is_plain(optimizer, parameters)
+        if self.has_failed or not is_plain or self.program.is_tracing():
+            return self.eager(optimizer, closure)
+        constants = self._constants(optimizer, parameters)
+        if constants != self.constants:
+            self.constants, self.calls, self.graph = constants, 0, None
+        self.calls += 1
+        self._set_rates(groups)
+        if self.calls <= _WARM or not (self.graph or self._is_captured(optimizer, parameters)):
+            self._on_device(optimizer)
+        else:
+            self._move(parameters)
+            self.graph.replay()
+        return None
+
+    def _is_plain(self, optimizer: Any, parameters: Any) -> bool:
+        torch = self.torch
+        options = [value for group in optimizer.param_groups for value in group.values()]
+        scales = [getattr(optimizer, name, None) for name in ("grad_scale", "found_inf")]
+        return (
+            bool(parameters)
+            and scales == [None, None]
+            and not any(torch.is_tensor(option) for option in options)
+            and all(p.device.type == _DEVICE for p in parameters)
+            and all(p.grad.layout == torch.strided for p in parameters)
+        )
+
+    def _constants(self, optimizer: Any, parameters: Any) -> Any:
+        """The numbers and addresses that a graph holds."""
+        options = [
+            {
+                name: value
+                for name, value in group.items()
+                if name not in {"params", "capturable"}
+                and not (name == "lr" and "capturable" in group)
+            }
+            for group in optimizer.param_groups
+        ]
+        return id(optimizer.state), options, [p.data_ptr() for p in parameters]
+
+    def _set_rates(self, groups: Any) -> None:
+        rates = [group["lr"] for group in groups if "capturable" in group]
+        if self.calls == 1:
+            device = groups[0]["params"][0].device
+            self.rates = [[rate, self.torch.tensor(rate, device=device)] for rate in rates]
+        for row, rate in zip(self.rates, rates):
+            if row[0] != rate:
+                row[0] = rate
+                row[1].fill_(rate)
+
+    def _on_device(self, optimizer: Any) -> None:
+        """A step that reads its numbers from the device, as one that is captured has to."""
+        groups = [group for group in optimizer.param_groups if "capturable" in group]
+        optimizer._warned_capturable_if_run_uncaptured = True
+        for parameter, state in optimizer.state.items():
+            if self.calls == 1 and self.torch.is_tensor(state.get("step")):
+                state["step"] = state["step"].to(parameter.device)
+        for group, (_, rate) in zip(groups, self.rates):
+            group["capturable"], group["lr"] = True, rate
+        try:
+            self.eager(optimizer)
+        finally:
+            for group, (rate, _) in zip(groups, self.rates):
+                group["lr"] = rate
+
+    def _is_captured(self, optimizer: Any, parameters: Any) -> bool:
+        graph = self.torch.cuda.CUDAGraph()
+        try:
+            with self.torch.cuda.graph(graph):
+                self._on_device(optimizer)
+        except RuntimeError:
+            self.has_failed = True
+            return False
+        self.graph, self.gradients = graph, [p.grad for p in parameters]
+        self.program.applied("cuda-graph")
+        return True
+
+    def _move(self, parameters: Any) -> None:
+        """Gradients of elsewhere to where the graph reads them."""
+        pairs = zip(self.gradients, (p.grad for p in parameters))
+        moved = [(held, new) for held, new in pairs if held.data_ptr() != new.data_ptr()]
+        if moved:
+            with self.torch.no_grad():
+                self.torch._foreach_copy_(*map(list, zip(*moved)))
+
+
+class _Graphs:
+    """The graphs of a module by the shapes of its inputs; what has none is called as it is.
+
+    Parameters and buffers stay where they are. Other arguments and results than tensors are
+    constants of a graph. A capture runs the module a few times: buffers and random numbers are
+    restored after it.
+    """
+
+    def __init__(self, program: Any, module: Any, call: Any) -> None:
+        self.program, self.torch = program, program.torch
+        self.module, self.call = module, call
+        self.graphs: dict[Any, Any] = {}
+        self.has_run = False
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        from torch.utils._pytree import tree_flatten, tree_unflatten
+
+        torch = self.torch
+        leaves, shape = tree_flatten((args, kwargs))
+        tensors = [leaf for leaf in leaves if torch.is_tensor(leaf)]
+        is_loss = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)
+        is_loss = is_loss and not any(p.requires_grad for p in self.module.parameters())
+        if not tensors or is_loss or not all(tensor.is_cuda for tensor in tensors):
+            return self.call(*args, **kwargs)
+        is_training = torch.is_grad_enabled() and not (
+            self.has_run and self.program.is_inference(self.module)
+        )
+        key = (self._key(leaves), is_training, self.module.training)
+        if key not in self.graphs:
+            # A backward pass of before, which `loss` still holds, ties gradients to its stream.
+            is_late = is_training and (self.has_run or not self.module.training)
+            self.has_run = True
+            if is_late or len(self.graphs) >= _MOST_GRAPHS:
+                return self.call(*args, **kwargs)
+            holes = [torch.is_tensor(leaf) for leaf in leaves]
+
+            def refilled(*inputs: Any) -> Any:
+                remaining = iter(inputs)
+                filled = [next(remaining) if hole else leaf for hole, leaf in zip(holes, leaves)]
+                again, named = tree_unflatten(filled, shape)
+                return self.call(*again, **named)
+
+            with torch.set_grad_enabled(is_training):
+                self.graphs[key] = self._captured(refilled, tensors)
+        return self.graphs[key](*tensors)
+
+    def _key(self, leaves: Any) -> Any:
+        torch = self.torch
+        return tuple(
+            (leaf.shape, leaf.dtype, leaf.stride(), leaf.requires_grad)
+            if torch.is_tensor(leaf)
+            else leaf
+            if isinstance(leaf, (bool, int, float, str, type(None)))
+            else id(leaf)
+            for leaf in leaves
+        )
+
+    def _captured(self, function: Any, tensors: Any) -> Any:
+        torch = self.torch
+        buffers = {name: buffer.clone() for name, buffer in self.module.named_buffers()}
+        random = torch.cuda.get_rng_state()
+        samples = tuple(t.detach().clone().requires_grad_(t.requires_grad) for t in tensors)
+        if torch.is_grad_enabled() and any(p.requires_grad for p in self.module.parameters()):
+            replay = self._captured_training(function, samples)
+        else:
+            replay = self._captured_inference(function, samples)
+        with torch.no_grad():
+            for name, buffer in self.module.named_buffers():
+                buffer.copy_(buffers[name])
+        torch.cuda.set_rng_state(random)
+        self.program.applied("cuda-graph")
+        return replay
+
+    def _captured_training(self, function: Any, samples: Any) -> Any:
+        from torch.utils._pytree import tree_flatten, tree_unflatten
+
+        torch, module = self.torch, self.module
+        outputs: list[Any] = []
+        hole = object()
+
+        class Flat(torch.nn.Module):  # type: ignore[misc, name-defined]
+            """The module as one of tensors alone."""
+
+            def __init__(self) -> None:
+                super().__init__()
+                self.inner = module
+
+            def forward(self, *inputs: Any) -> Any:
+                leaves, shape = tree_flatten(function(*inputs))
+                tensors = tuple(leaf for leaf in leaves if torch.is_tensor(leaf))
+                outputs[:] = [[hole if torch.is_tensor(leaf) else leaf for leaf in leaves], shape]
+                return tensors
+
+        flat = Flat()
+        flat.training = module.training
+        is_cached = torch.is_autocast_cache_enabled()
+        torch.set_autocast_cache_enabled(False)  # what a capture caches is gone after it
+        try:
+            graphed = torch.cuda.make_graphed_callables(flat, samples, allow_unused_input=True)
+        finally:
+            torch.set_autocast_cache_enabled(is_cached)
+        constants, shape = outputs
+
+        def replay(*inputs: Any) -> Any:
+            tensors = iter(graphed(*inputs))
+            leaves = [next(tensors).clone() if c is hole else c for c in constants]
+            return tree_unflatten(leaves, shape)
+
+        return replay
+
+    def _captured_inference(self, function: Any, samples: Any) -> Any:
+        torch = self.torch
+        stream = torch.cuda.Stream()
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):
+            for _ in range(3):  # as torch's own captures warm up
+                function(*samples)
+        torch.cuda.current_stream().wait_stream(stream)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            outputs = function(*samples)
+
+        def replay(*inputs: Any) -> Any:
+            with torch.no_grad():
+                for sample, value in zip(samples, inputs):
+                    sample.copy_(value)
+            graph.replay()
+            return self.program.copied(outputs)
+
+        return replay
