@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
+from itertools import count
 from typing import TYPE_CHECKING
 
 from profkit.report.source_lines import Place
@@ -95,6 +96,14 @@ class Wholes:
                 shares[launch.index] = max(share, shares.get(launch.index, 0.0))
         return self.most(((launches[index], share) for index, share in shares.items()), whole)
 
+    def taken(self, findings: Iterable[Finding]) -> float:
+        """The share of the time that kernels with these findings have."""
+        groups = [item.group for item in findings]
+        if None in groups:
+            return 1.0
+        launches = (launch for group in groups if group for launch in group.launches)
+        return self.most((launch, 1.0) for launch in launches if not launch.failed)[0]
+
 
 def _wholes(report: ReportSummary, variants: Collection[str]) -> Wholes:
     """The variants that a report has launches of, where they are several, and the report."""
@@ -150,7 +159,7 @@ class Checklist:
         """The findings of each rule as one item: by number, then those without an estimate."""
         groups = [
             FindingGroup(
-                findings[0].rank, findings, 1 / (1 - share), share < WORTH_ACTING, variant,
+                findings[0].rank, findings, 1 / (1 - share), _is_minor(findings, share), variant,
                 range=(1 / (1 - low), 1 / (1 - high)),
             )
             for findings in _by_rule(item for item in self.items if not item.facet_of)
@@ -159,13 +168,13 @@ class Checklist:
             for high, _ in [self.wholes.saved(findings, lambda _, each: each.high, variant)]
         ]  # fmt: skip
         informative = [
-            FindingGroup(0, findings, math.nan, self._share(findings) < WORTH_ACTING)
+            FindingGroup(0, findings, math.nan, self.wholes.taken(findings) < WORTH_ACTING)
             for findings in _by_rule(self.informative)
         ]
         first = [
             replace(group, comes_first=True)
             for group in (*informative, *groups)
-            if group.rule.first and self._share(group.findings) >= WORTH_SAMPLING
+            if group.rule.first and self.wholes.taken(group.findings) >= WORTH_SAMPLING
         ]
         ahead = {group.rule.name for group in first}
         return (*first, *(each for each in (*groups, *informative) if each.rule.name not in ahead))
@@ -187,15 +196,6 @@ class Checklist:
             if each.rank and each is not item and not (each.facet_of or each.rule.is_apart)
         )
         return max(others, key=_standing, default=None)
-
-    def _share(self, findings: Iterable[Finding]) -> float:
-        """The share of the time that kernels with these findings have."""
-        groups = [item.group for item in findings]
-        if None in groups:
-            return 1.0
-        launches = (launch for group in groups if group for launch in group.launches)
-        share, _ = self.wholes.most((launch, 1.0) for launch in launches if not launch.failed)
-        return share
 
     @cached_property
     def causes(self) -> tuple[FindingGroup, ...]:
@@ -224,21 +224,30 @@ class Checklist:
     def major(self) -> tuple[FindingGroup, ...]:
         """The items worth acting on: what to fix first, causes, fixes that change numerics, and
         those without an estimate. Neither roofs are items, nor what is `divided`."""
-        others = [group for group in self._items if not group.minor and group not in self.causes]
+        others = [group for group in self.listed if not group.minor and group not in self.causes]
         first = (group for group in others if group.comes_first)
-        numerics = (group for group in others if group.rank and group.rule.numerics)
         informative = (group for group in others if not (group.rank or group.comes_first))
-        return (*first, *self.causes, *numerics, *informative)
+        return (*first, *self.causes, *self.numerics, *informative)
+
+    @property
+    def numerics(self) -> tuple[FindingGroup, ...]:
+        """The ranked items that are worth acting on and change numerics."""
+        return tuple(
+            group
+            for group in self.listed
+            if group.rank and group.rule.numerics and not (group.minor or group.comes_first)
+        )
 
     @property
     def minor(self) -> tuple[FindingGroup, ...]:
         """The items that are not worth acting on now."""
         shown = self.major
-        return tuple(group for group in self._items if group not in shown)
+        return tuple(group for group in self.listed if group not in shown)
 
     @property
-    def _items(self) -> Iterator[FindingGroup]:
-        return (
+    def listed(self) -> tuple[FindingGroup, ...]:
+        """All items but those at a roof and what is `divided`, which have lists of their own."""
+        return tuple(
             group
             for group in self.rule_items
             if not (group.rule.divides or group.rule.category == AT_THE_ROOF)
@@ -449,23 +458,20 @@ def _ranked(findings: Iterable[Finding], wholes: Wholes) -> list[Finding]:
     their own speedup; those without an estimate last. `run` is of the whole of each.
 
     The facets of a cause have the rank of its head. Rules whose findings are all void until others
-    are fixed come after all else, but for those that stand apart: they change the division of work,
-    then those that change numerics.
+    are fixed come after the others of their list.
     """
     by_standing = sorted(findings, key=lambda each: (-_standing(each), not each.is_first))
     findings = with_causes(_with_void(by_standing))
     causes = [finding for finding in findings if finding.estimate and not finding.facet_of]
-    rules = {
-        own[0].rule.name: (
-            not any(finding.tried and finding.tried.is_proven for finding in own),
-            own[0].rule.numerics,
-            own[0].rule.is_apart,
+    order = sorted(
+        _by_rule(causes),
+        key=lambda own: (
+            not _is_proven(own),
             all(finding.void_until for finding in own),
             -wholes.saved(own, lambda each, known: (each.standing or known).likely)[0],
-        )
-        for own in _by_rule(causes)
-    }
-    ranks = {name: rank for rank, name in enumerate(sorted(rules, key=rules.__getitem__), 1)}
+        ),
+    )
+    ranks = {own[0].rule.name: rank for rank, own in enumerate(_as_listed(order, wholes), 1)}
     ranked = []
     for finding in findings:
         share, variant = wholes.saved([finding])
@@ -473,6 +479,37 @@ def _ranked(findings: Iterable[Finding], wholes: Wholes) -> list[Finding]:
         rank = ranks[finding.facet_of or finding.rule.name] if estimate else 0
         ranked.append(replace(finding, rank=rank, estimate=estimate, variant=variant))
     return sorted(ranked, key=_order)
+
+
+def _as_listed(
+    order: Sequence[tuple[Finding, ...]], wholes: Wholes
+) -> Sequence[tuple[Finding, ...]]:
+    """Findings by rule in the order of the lists that show them, so that numbers run on: what to
+    fix first, causes, fixes that change numerics, what is folded, what divides the work."""
+    place = count()
+
+    def tier(own: tuple[Finding, ...]) -> int:
+        rule, share = own[0].rule, wholes.saved(own)[0]
+        if rule.divides:
+            return 4
+        if _is_minor(own, share):
+            return 3
+        if rule.first and wholes.taken(own) >= WORTH_SAMPLING:
+            return 0
+        if rule.numerics:
+            return 2
+        return 1 if next(place) < SHOWN or 1 / (1 - share) >= WORTH_TRYING else 3
+
+    return sorted(order, key=tier)
+
+
+def _is_minor(own: Sequence[Finding], share: float) -> bool:
+    """Whether findings of a rule, which save a `share`, are not worth acting on now."""
+    return share < WORTH_ACTING and not _is_proven(own)
+
+
+def _is_proven(own: Sequence[Finding]) -> bool:
+    return any(finding.tried and finding.tried.is_proven for finding in own)
 
 
 def _order(finding: Finding) -> tuple[float, bool, bool, float]:

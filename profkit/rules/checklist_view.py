@@ -90,18 +90,16 @@ def checklist_blocks(
     """The headroom of kernels, then causes as boxes to tick, the `top` (0: SHOWN) with all that is
     known of each, others in a line; then roofs, demonstrated speedups and what was not evaluated.
 
-    Small ones and those at a roof are only in the `whole` list. `timeline` is the command that
-    shows the run's. Unless it is `complete`, of a finding on many kernels the first are shown; in
-    `brief` with their first action.
+    Small ones are only in the `whole` list. `timeline` is the command that shows the run's. Unless
+    it is `complete`, of a finding on many kernels the first are shown; in `brief` with their first
+    action.
     """
-    others = [each for each in checklist.rule_items if not each.rule.divides]
-    ranked = [each for each in others if each.is_cause]
-    causes = ranked if whole else list(checklist.causes)
+    causes, numerics = checklist.causes, checklist.numerics
     most = len(causes) if whole else top or SHOWN
-    others = others if whole else list(checklist.major)
-    first = [group for group in others if group.comes_first]
-    informative = [group for group in others if not group.rank and group not in first]
-    numerics = [group for group in others if group.rank and group.rule.numerics]
+    listed = checklist.listed if whole else checklist.major
+    first = [group for group in checklist.major if group.comes_first]
+    informative = [group for group in listed if not (group.rank or group.comes_first)]
+    small = [group for group in checklist.minor if group.rank]
     kernels = None if whole or complete else _KERNELS_SHOWN
     in_full = partial(
         _in_full,
@@ -125,6 +123,9 @@ def checklist_blocks(
     yield from _divided(checklist)
     yield from [Heading(words.NUMERICS, 3)] if numerics else []
     yield from in_full(numerics)
+    if whole and small:
+        yield Heading(words.folded(small), 3)
+        yield from in_full(small)
     if brief:
         unranked = (
             f"{each.title}: {each.best.subject}{each.other_kernels}" for each in informative
@@ -342,7 +343,7 @@ def _remarks(
     report: ReportSummary, checklist: Checklist, path: str | None, *, complete: bool = False
 ) -> tuple[Row, ...]:
     """Roofs, demonstrated speedups and what was not evaluated, a line or two each."""
-    roofs = words.roofs(checklist)
+    roofs = words.roofs(checklist, checklist.major)
     shown = roofs if complete else roofs[:_ROOFS_SHOWN]
     rows = [*_named("at the roof", shown, complete=complete)]
     if more := len(roofs) - len(shown):
@@ -390,12 +391,11 @@ def overview_blocks(report: ReportSummary, checklist: Checklist, width: int) -> 
     yield from [Lines((". ".join(filter(None, rest)),))] if any(rest) else []
     yield from _divided(checklist)
     yield from [Lines((quiet(words.NOTES),))] if causes else []
-    apart = [group for group in checklist.major if group.rank and group.rule.numerics]
     proven = "" if checklist.headline else words.proven(checklist.proofs)
     named = [group.best.group for group in shown]
     roofs = [
         roof
-        for group, roof in zip(checklist.roofs, words.roofs(checklist), strict=True)
+        for group, roof in zip(checklist.roofs, words.roofs(checklist, shown), strict=True)
         if group not in named and group.share >= WORTH_SAMPLING
     ]
     lines = words.unevaluated_lines(checklist, report.session, with_samples=False)
@@ -403,7 +403,10 @@ def overview_blocks(report: ReportSummary, checklist: Checklist, width: int) -> 
         [
             Row("demonstrated", proven),
             *_named("at the roof", roofs[:_IN_OVERVIEW], complete=False),
-            *(Row("numerics", f"{words.item_gain(group)} {group.title}") for group in apart),
+            *(
+                Row("numerics", f"{words.item_gain(group)} {group.title}")
+                for group in checklist.numerics
+            ),
             *(Row("ncu's rules", text) for text in words.ncu_advice(checklist, report.groups)),
             *(Row("not evaluated", line) for line in lines),
         ]

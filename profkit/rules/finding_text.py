@@ -323,10 +323,13 @@ def actions_of(item: FindingGroup) -> tuple[tuple[tuple[str, ...], bool], ...]:
 
 
 def folded(items: Sequence[FindingGroup]) -> str:
-    """How many items are too small to act on now; "" for none."""
+    """How many items are too small to act on now, and why; "" for none."""
     from profkit.rules.checklist import WORTH_TRYING
 
-    return f"{plural(len(items), 'finding')} likely below {WORTH_TRYING}x" if items else ""
+    ranked = sum(item.rank > 0 for item in items)
+    small = f"{plural(ranked, 'finding')} likely below {WORTH_TRYING}x" if ranked else ""
+    short = f"{plural(len(items) - ranked, 'finding')} on short kernels"
+    return ", ".join(filter(None, (small, short if len(items) > ranked else "")))
 
 
 def least_gain(item: FindingGroup) -> str:
@@ -537,12 +540,13 @@ def kernel_name(group: Group | None) -> str:
     return literal(group.name).removeprefix("void ") if group else TIMELINE
 
 
-def roofs(checklist: Checklist) -> tuple[tuple[str, str], ...]:
-    """Kernels at a roof, each with the roof and the finding with actions on it."""
-    rows = []
+def roofs(checklist: Checklist, shown: Iterable[FindingGroup]) -> tuple[tuple[str, str], ...]:
+    """Kernels at a roof, each with the roof and the finding with actions on it, of those `shown`
+    with their numbers."""
+    rows, numbers = [], {group.rank for group in shown} - {0}
     for group in checklist.roofs:
         roof = floors(group.typical.values)[0]
-        ranks = (item.rank for item in checklist.findings_on(group) if item.rank)
+        ranks = (item.rank for item in checklist.findings_on(group) if item.rank in numbers)
         helping = f"; see finding {rank}" if (rank := next(ranks, 0)) else ""
         rows.append((kernel_name(group), f"{roof.label} {percent(roof.busy)} busy{helping}"))
     return tuple(rows)
@@ -678,15 +682,13 @@ def summary(checklist: Checklist) -> str:
     evaluated = f"{checklist.evaluated} of {rules}" if lacking else rules
     configurations = plural(checklist.kernels, "launch configuration")
     extent = f"{evaluated} evaluated on {configurations}"
-    estimated = sum(item.rank > 0 for item in checklist.rule_items)
-    others = len(checklist.rule_items) - estimated
+    estimated = sum(item.rank > 0 for item in checklist.listed)
+    others = len(checklist.listed) - estimated
     if not estimated + others:
-        return f"{NOTHING}: {extent}"
+        return f"{NOTHING}{' but what is below' if checklist.rule_items else ''}: {extent}"
     parts = [f"{plural(estimated, 'finding')} with an estimated speedup" if estimated else ""]
     parts.append(f"{others} without" if others and estimated else "")
     parts.append("" if estimated else f"{plural(others, 'finding')}, no estimated speedup")
-    if len(checklist.findings) > estimated + others:
-        parts.append(f"{len(checklist.findings)} counting each kernel and facet")
     return f"{', '.join(filter(None, parts))}; {extent}"
 
 

@@ -309,6 +309,8 @@ def test_each_item_of_the_checklist_is_one_box(pages: dict[str, Path]) -> None:
     before, _, after = text.partition('<details class="fold minor">')
     assert before.count('<li class="item"') == len(items.major)
     assert after.count('<li class="item"') == len(items.minor)
+    count = before.count('<li class="item"') + after.count('<li class="item"')
+    assert f'href="#checklist">Checklist <span class="count">{count}</span>' in text
 
 
 @needs_reader

@@ -128,7 +128,11 @@ def test_a_tree_of_sums_is_one_cause(profkit_cli: Cli) -> None:
 def test_at_most_three_causes_are_shown_in_full(profkit_cli: Cli) -> None:
     shown = profkit_cli("checklist", h200("known").path).stdout
     assert len(re.findall(r"^\[ \] \d+\. ", shown, re.MULTILINE)) == SHOWN
-    assert re.search(r"^\d+ findings likely below 1\.05x; --all lists them", shown, re.MULTILINE)
+    assert re.search(
+        r"^\d+ findings likely below 1\.05x, 1 finding on short kernels; --all lists them",
+        shown,
+        re.MULTILINE,
+    )
 
 
 def test_the_first_lines_are_how_far_kernels_are_from_what_they_need(profkit_cli: Cli) -> None:

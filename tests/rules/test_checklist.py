@@ -16,9 +16,10 @@ from typer.testing import Result
 import profkit
 from profkit.rules.checklist import SHOWN, WORTH_TRYING
 from profkit.rules.finding import PROMISED
-from profkit.rules.finding_text import HEADING, TRYING, trying
+from profkit.rules.finding_text import HEADING, TRYING, roofs, trying
 from profkit.rules.rule_file import shipped_rules
 from profkit.ui.markdown import escape
+from profkit.ui.text import plural
 from tests.analysis.test_views import schema
 from tests.conftest import CORPUS, H200, RECORDED, ROOT, by_day, needs_corpus, needs_reader
 
@@ -165,12 +166,44 @@ def test_small_items_are_counted_unless_all_are_wanted(profkit_cli: Cli, style: 
     shown = profkit_cli("checklist", KNOWN, "--format", style).stdout
     assert re.findall(pattern, shown, re.MULTILINE) == [str(item.rank) for item in causes[:SHOWN]]
     assert all(cause.title in shown[shown.index(TRYING) :] for cause in causes[SHOWN:])
-    assert f"{len(found.minor)} findings likely below {WORTH_TRYING}x" in shown
+    small = [group for group in found.minor if group.rank]
+    short = plural(len(found.minor) - len(small), "finding")
+    folded = f"{len(small)} findings likely below {WORTH_TRYING}x, {short} on short kernels"
+    assert folded in shown
     assert "--all" in shown
     every = profkit_cli("checklist", KNOWN, "--all", "--format", style).stdout
     listed = [str(item.rank) for item in found.rule_items if item.rank]
     assert re.findall(pattern, every, re.MULTILINE) == listed
     assert "--all" not in every
+
+
+@pytest.mark.parametrize("options", [(), ("--all",)])
+def test_numbers_run_on_and_counts_add_up(profkit_cli: Cli, options: tuple[str, ...]) -> None:
+    """Of a run with findings that change numerics, and small ones between larger ones."""
+    shown = profkit_cli("checklist", RUN, *options).stdout
+    numbers = [
+        int(first or second)
+        for first, second in re.findall(
+            r"^(?:\[ \] (\d+)\. | ?(\d+)  (?:up to )?\d)", shown, re.MULTILINE
+        )
+    ]
+    assert numbers == list(range(1, len(numbers) + 1))
+    (estimated, others) = re.findall(r"(\d+) (?:findings? with an|without)", shown)[:2]
+    folded = re.search(r"^(\d+) findings? likely [^;]*, (\d+) findings? on short.*;", shown, re.M)
+    small, short = map(int, folded.groups()) if folded else (0, 0)
+    assert bool(folded) == (not options)
+    assert len(numbers) + small == int(estimated)
+    assert len(re.findall(r"^- +\w", shown, re.MULTILINE)) + short == int(others)
+
+
+def test_a_roof_names_no_finding_that_is_not_shown() -> None:
+    found = profkit.load(KNOWN).checklist()
+    texts = [text for _, text in roofs(found, found.causes[:1])]
+    named = {int(rank) for text in texts for rank in re.findall(r"see finding (\d+)", text)}
+    assert texts
+    assert named <= {found.causes[0].rank}
+    every = [text for _, text in roofs(found, found.listed)]
+    assert any("see finding" in text for text in every)
 
 
 def test_pages_of_items_are_there(profkit_cli: Cli) -> None:

@@ -243,5 +243,6 @@ def test_evidence_names_samples_in_words() -> None:
 
 
 def test_a_roof_refers_to_a_finding_by_its_rank() -> None:
-    ((_, told),) = roofs(found("KernelBench__matmul_kernel"))
+    items = found("KernelBench__matmul_kernel")
+    ((_, told),) = roofs(items, items.major)
     assert told.endswith("finding 1")
