@@ -19,7 +19,7 @@ from profkit.hardware.gpus import datasheets_named
 from profkit.report.catalog import TENSOR_CODE, catalog
 from profkit.rules.rule_file import shipped_rules
 from profkit.ui import document as doc
-from profkit.ui.text import number, plural
+from profkit.ui.text import number, plural, shorten
 
 RULES, CATALOG = "rules", "catalog"
 PER_PASS, _PER_PASS_LOW, _PER_PASS_HIGH = 0.075, 0.035, 0.13
@@ -27,6 +27,7 @@ PER_PASS, _PER_PASS_LOW, _PER_PASS_HIGH = 0.075, 0.035, 0.13
 an H200 (ncu 2025.3.1), without the 6 s in which the program started; the range has all of them."""
 _SHARED = "Passes added: with the part less without it. They are not additive: parts share passes."
 _NAMED = 3  # chosen: how many unknown names a line has room for
+_NAME = 70  # characters of one, chosen: metrics of several parts are as long
 _COPIES = 2  # of the saved memory: each byte is read and written to restore it
 
 
@@ -170,7 +171,8 @@ def replay_plan(
     unknown = set(whole.unknown)
     if unknown.issuperset(every):
         others = f" and {len(every) - _NAMED} more" if len(every) > _NAMED else ""
-        message = f"{subject.chip} has none of: {', '.join(every[:_NAMED])}{others}"
+        named = ", ".join(shorten(name, _NAME) for name in every[:_NAMED])
+        message = f"{subject.chip} has none of: {named}{others}"
         raise UsageError(message, "ncu --query-metrics lists a chip's metrics")
     alone, rest = answers[: len(parts)], answers[len(parts) :]
     fixed = workload.duration_s

@@ -151,6 +151,8 @@ def _is_unknown(name: str, absent: frozenset[str]) -> bool:
     """Whether a name that was asked for is no section, and stands for no metric of the chip."""
     if name in section_names():
         return False
+    if "__" not in name and kind(name) == "hardware":
+        return True
     hardware, over_time = _subject(underived([name]))[0]
     return any(metric in absent for metrics in (hardware, *over_time) for metric in metrics)
 

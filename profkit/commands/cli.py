@@ -27,6 +27,8 @@ from profkit.core.version import __version__
 _WRONG_USAGE: type[Exception] = typer.BadParameter.__mro__[1]
 _WRONG_VALUE = "Value error, "
 _GATES = "--fail-on"
+_WRONG_ARGUMENTS = "Missing argument", "Got unexpected extra argument"
+_EXAMPLE = re.compile(r"^Examples:\n *(profkit .*)", re.MULTILINE)
 _PIPE_CLOSED = 128 + 13
 """What a shell reports of a program that SIGPIPE ended, `profkit ... | head`; help ends with 0."""
 _HELP = {"-h", "--help"}
@@ -172,6 +174,9 @@ def _usage_failure(error: Any, command: str) -> tuple[str, str]:
     if possible:
         name = getattr(error, "option_name", "").lstrip("-")
         remedy = did_you_mean(name, possible, spelled=possible.__getitem__)
+    context: Any = getattr(error, "ctx", None)
+    if message.startswith(_WRONG_ARGUMENTS) and (found := _EXAMPLE.search(context.command.help)):
+        remedy = f"for example `{found[1]}`"
     return message[:1].lower() + message[1:], remedy or f"see `{command} --help`"
 
 

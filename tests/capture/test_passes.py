@@ -85,6 +85,9 @@ def test_metrics_that_a_chip_lacks_are_listed() -> None:
     planned = passes("GH100", [*names, *free])
     assert (planned.unknown, planned.source) == (("dram__bytes_op_read.sum",), "table")
     assert passes("GB202", names).unknown == ("dram__bytes_read.sum",)
+    assert passes("GH100", ["dram__bytes_read.sum", "a line of text"]).unknown == (
+        "a line of text",
+    )
 
 
 def test_metrics_of_the_launch_and_the_device_take_one_pass() -> None:
