@@ -83,7 +83,8 @@ def try_(
         result = try_program(subject, switches, seconds, tell, first)
     if from_run and not result.failure:
         put(encode(result), from_run / TRIAL, force=True)
-    output.show(result, lambda: trial_document(result))
+    if not result.failure or result.interrupted or output.format == "json":
+        output.show(result, lambda: trial_document(result))
     if result.interrupted:
         raise typer.Exit(130)
     if result.failure:

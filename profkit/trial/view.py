@@ -43,8 +43,6 @@ def trial_document(trial: TrialFile) -> doc.Document:
     """What a trial found."""
     blocks: list[doc.Block] = [doc.Heading("Switches tried on " + shlex.join(trial.command), 1)]
     blocks.append(doc.Paragraph(_circumstances(trial)))
-    if trial.failure:
-        blocks.append(doc.Note(f"The unchanged program failed: {trial.failure}"))
     if trial.interrupted:
         blocks.append(doc.Note("Interrupted: this is what was measured until then."))
     for title, changes in _PROVEN.items():

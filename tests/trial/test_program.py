@@ -178,8 +178,9 @@ def test_a_failing_program_is_reported(tmp_path: Path) -> None:
     process = cli(tmp_path, program="raise ValueError('no data')")
     stdout, stderr = process.communicate(timeout=60)
     assert process.returncode == 6
-    assert "ValueError: no data" in stdout
-    assert "the unchanged program failed: ValueError: no data" in stderr
+    assert not stdout
+    assert stderr.count("the unchanged program failed: ValueError: no data\n") == 1
+    assert stderr.count("no data") == 1
 
 
 def test_an_interruption_keeps_results_and_leaves_no_process(tmp_path: Path) -> None:
@@ -208,9 +209,9 @@ def test_a_hang_ends_by_the_budget(tmp_path: Path) -> None:
     program = "import time; time.sleep(100)"
     started = time.monotonic()
     process = cli(tmp_path, "--budget", "2s", program=program)
-    stdout, _ = process.communicate(timeout=60)
+    _, stderr = process.communicate(timeout=60)
     assert process.returncode == 6
-    assert "ended after 2 s" in stdout
+    assert "ended after 2 s" in stderr
     assert time.monotonic() - started < 30
 
 
