@@ -351,7 +351,7 @@ def _remarks(
     without = words.without_finding(checklist, report.groups)
     rows += _named(words.NOTHING, without, complete=complete)
     rows.append(Row("demonstrated", words.proven(checklist.proofs)))
-    rows += [Row("ncu's rules", text) for text in words.ncu_advice(checklist, report.groups)]
+    rows += _named("ncu's rules", [*words.ncu_advice(checklist, report.groups)], complete=complete)
     lines = words.unevaluated_lines(checklist, report.session, path)
     return _known([*rows, *(Row("not evaluated", line) for line in lines)])
 
@@ -361,7 +361,8 @@ def _named(label: str, kernels: Sequence[tuple[str, str]], *, complete: bool) ->
     names = told_apart((name for name, _ in kernels), _ROOF_NAME)
     for place, (name, remark) in enumerate(kernels):
         shown = code(name if complete else names[name])
-        yield Row("" if place else label, styled(shown, f": {remark}"))
+        colon = ":" if remark.startswith("\n") else ": "
+        yield Row("" if place else label, styled(shown, f"{colon}{remark}"))
 
 
 def overview_blocks(report: ReportSummary, checklist: Checklist, width: int) -> Iterator[Block]:
@@ -407,7 +408,7 @@ def overview_blocks(report: ReportSummary, checklist: Checklist, width: int) -> 
                 Row("numerics", f"{words.item_gain(group)} {group.title}")
                 for group in checklist.numerics
             ),
-            *(Row("ncu's rules", text) for text in words.ncu_advice(checklist, report.groups)),
+            *_named("ncu's rules", [*words.ncu_advice(checklist, report.groups)], complete=False),
             *(Row("not evaluated", line) for line in lines),
         ]
     )

@@ -28,7 +28,7 @@ from profkit.rules.samples import (
 )
 from profkit.rules.tried import Tried, best_first
 from profkit.timeline import region
-from profkit.ui.text import factor, factor_range, factor_span, plural
+from profkit.ui.text import factor_range, factor_span, plural
 
 if TYPE_CHECKING:
     from profkit.report.summary import Group, LaunchSummary
@@ -304,8 +304,8 @@ class Finding:
     def speedup_text(self) -> str:
         """`2.1x [1.5, 2.9]`, `1.0 to 1.9x` where no gain is promised, or that there is no
         estimate."""
-        if self.estimate and (self.is_ceiling or self.possible):
-            return f"up to {factor(self.estimate.high)}"
+        if self.estimate and self.is_ceiling:
+            return factor_span(1.0, self.estimate.high)
         return str(self.estimate or "no estimated speedup")
 
     @property

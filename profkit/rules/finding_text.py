@@ -660,16 +660,19 @@ def lacks(checklist: Checklist) -> Iterator[tuple[str, str]]:
         yield rule.rule, missing + (some if 0 < rule.kernels < kernels else "")
 
 
-def ncu_advice(checklist: Checklist, groups: Iterable[Group]) -> Iterator[str]:
-    """What ncu's own rules said of kernels with much of the time, where most rules lack data."""
+def ncu_advice(checklist: Checklist, groups: Iterable[Group]) -> Iterator[tuple[str, str]]:
+    """Kernels with much of the time, where most rules lack data, each with what ncu's own rules
+    said of it, as a list."""
     from profkit.report.overview import rule_rows  # listing rules needs no numpy
 
     for group in groups:
         if 2 * checklist.evaluated < checklist.rules and group.share >= WORTH_SAMPLING:
+            lines = ""
             for row in rule_rows(group.typical)[:_ADVICE]:
                 value = f" ({row.value})" if row.value else ""
                 sentence, stop, _ = row.note.partition(". ")
-                yield f"{row.label}{value}: {sentence}{stop.strip()}"
+                lines += f"\n- {row.label}{value}: {sentence}{stop.strip()}"
+            yield from [(kernel_name(group), lines)] if lines else []
 
 
 def summary(checklist: Checklist) -> str:

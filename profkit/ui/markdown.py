@@ -96,12 +96,13 @@ def _items(block: doc.Items) -> Iterator[str]:
 
 
 def _labeled(row: doc.Row, indent: str = "") -> str:
-    """A labeled value in a list; one of several lines is a list itself."""
-    lines = [prose(line).removeprefix("- ") for line in doc.lines_of(row.value)]
-    label = literal(row.label)
-    if len(lines) > 1:
-        return "\n".join([f"- {label}:", *(f"{indent}  - {line}" for line in lines)])
-    return f"- {label}: {lines[0]}" if label else f"- {lines[0]}"
+    """A labeled value in a list; one of several lines is a list itself, below its first line where
+    only the others are items."""
+    lines = doc.lines_of(row.value)
+    has_head = len(lines) == 1 or not lines[0].startswith("- ")
+    texts = [prose(line).removeprefix("- ") for line in lines]
+    first = ": ".join(filter(None, (literal(row.label), texts.pop(0) if has_head else "")))
+    return "\n".join([f"- {first}{'' if has_head else ':'}", *(f"{indent}  - {t}" for t in texts)])
 
 
 def _table(block: doc.Table) -> Iterator[str]:
