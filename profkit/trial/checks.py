@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
-from profkit.trial.run import Result, masked
+from profkit.trial.run import Result, shown, timeless
 from profkit.trial.trial_file import Changes
 
 _EARLY = 5  # results of a series that are compared one by one, before errors have grown
@@ -187,11 +187,12 @@ def _first(value: Sequence[float | None] | None) -> float:
 
 
 def missing_output(unchanged: Sequence[Result], run: Result) -> str:
-    """A line that all unchanged whole runs printed, but for its numbers, and this one did not."""
-    printed = {masked(line) for line in run.output.splitlines()}
-    common = [set(map(masked, whole.output.splitlines())) for whole in unchanged]
-    for line in unchanged[0].output.splitlines():
-        mask = masked(line)
+    """A line that all unchanged whole runs printed, but for numbers and units of time, and this one
+    did not."""
+    printed = set(map(timeless, shown(run.output)))
+    common = [set(map(timeless, shown(whole.output))) for whole in unchanged]
+    for line in shown(unchanged[0].output):
+        mask = timeless(line)
         is_warning = line[:1].isspace() or "warn" in line.lower()
         if mask not in printed and not is_warning and all(mask in lines for lines in common):
             return line.strip()

@@ -5,8 +5,11 @@ from __future__ import annotations
 import math
 import re
 import shutil
+import subprocess
 import tempfile
+import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -14,6 +17,7 @@ import msgspec
 from msgspec import Struct
 
 from profkit.capture import process
+from profkit.capture.watchdog import Stalled, Watchdog
 from profkit.execution.injection import Hook, injected
 from profkit.trial.prepared import Plan, Prepared
 from profkit.trial.switch import Switch
@@ -27,15 +31,18 @@ _MODULES = (
 )  # fmt: skip
 _LISTS = {"XLA_FLAGS": " ", "PYTORCH_CUDA_ALLOC_CONF": ","}  # variables, and what separates
 TIMED_OUT = 124  # as of timeout(1)
+STOPPED = "stopped"  # a file that `child.record` makes
+AFTER = 2.0  # s, chosen: what else a program has to do when one of its processes was stopped
 _PREPARING = 5  # first units, which are no part of the measurement (as in `child.record`)
 _GROUPS = 10  # samples of a run, chosen: means of consecutive units, so that rare waits count
 _ERROR = re.compile(r"^\s*(?:[\w.]+\.)?\w*(?:Error|Exception|Interrupt|Exit|Unsupported)\b.*")
 _NUMBER = re.compile(r"[-+]?(?:\d[\d,]*\.?\d*(?:e[-+]?\d+)?|\bnan\b|\binf\b)", re.IGNORECASE)
 _TIMES = re.compile(
-    r"\b(?:[mun]?s|sec\w*|times?|took|elapsed|fps|speed\w*|mem\w*|[kmg]i?b|bytes|pid)\b"
-    r"|/ ?s\b|it/s|per sec|warn|#:#",
+    r"\bs/it\b|\b(?:[mun]?s|sec\w*|mins?|times?|took|elapsed|fps|speed\w*|mem\w*|[kmg]i?b|bytes|pid)\b"
+    r"|/ ?s\b|it/s|per sec|warn|#(?::#)+",
     re.I,
 )
+_CONTROLS = re.compile(r"\x1b\[[\d;?]*[A-Za-z]")  # of a terminal's cursor and colors
 _NOT_FINITE = re.compile(rb"-?\b(?:NaN|Infinity)\b(?=[,\]])")  # as elements of lists
 _LONGEST_REASON = 160  # characters, chosen: two lines of a terminal
 
@@ -142,7 +149,7 @@ def run_program(
             hooked = hooked_environment({**environment, **variables}, place)
             end, log = _run(command, hooked, folder, place / "copy", timeout), place / "log"
         records = [_read(path) for path in sorted(place.glob("*.json"))]
-        is_whole = not (place / "stopped").exists()
+        is_whole = not (place / STOPPED).exists()
         problem = log.read_text("utf-8").strip().rpartition("\n")[2] if log.exists() else ""
         log.unlink(missing_ok=True)
     if end.status == TIMED_OUT:
@@ -168,6 +175,19 @@ def hooked_environment(environment: Mapping[str, str], place: Path) -> dict[str,
     return {**injected(environment, hooks, place / "log"), "PROFKIT_TRIAL": str(place / "plan")}
 
 
+@dataclass(eq=False)
+class _Rest(Watchdog):
+    """Finds processes that go on after another was stopped as planned: they may wait for it."""
+
+    marker: Path = Path()
+
+    def barks(self, root: int) -> bool:  # noqa: ARG002
+        return self.marker.exists() and time.time() - self.marker.stat().st_mtime > AFTER
+
+    def interrupt(self, supervisor: subprocess.Popen[bytes]) -> None:
+        """Leave it to its end."""
+
+
 def _run(
     command: Sequence[str],
     environment: Mapping[str, str],
@@ -176,11 +196,22 @@ def _run(
     timeout: float,
 ) -> process.Finished:
     copy = folder and copies / folder.name
+    started, texts = time.monotonic(), [""]
+    rest = _Rest(math.inf, math.inf, marker=copies.parent / STOPPED)
     if folder and copy:
         command = [word.replace(f"{folder}/", f"{copy}/") for word in command]
         shutil.copytree(folder, copy, symlinks=True)
     try:
-        return process.run(command, environment=environment, folder=copy, timeout=timeout)
+        return process.run(
+            command,
+            environment=environment,
+            folder=copy,
+            timeout=timeout,
+            on_text=texts.append,
+            watchdog=rest,
+        )
+    except Stalled:
+        return process.Finished(0, time.monotonic() - started, "".join(texts))
     except process.TimedOut as late:
         return process.Finished(TIMED_OUT, late.seconds, late.output)
 
@@ -201,11 +232,22 @@ def masked(line: str) -> str:
     return _NUMBER.sub("#", line.strip())
 
 
+def timeless(line: str) -> str:
+    """A printed line without its numbers and units of time, which may be others in another run."""
+    return " ".join(_TIMES.sub(" ", masked(line)).split())
+
+
+def shown(output: str) -> list[str]:
+    """The lines of an output as a terminal shows them in the end."""
+    lines = _CONTROLS.sub("", output).split("\n")
+    return [line.rstrip("\r").rpartition("\r")[2] for line in lines]
+
+
 def _printed(output: str) -> dict[str, list[list[float | None]]]:
     """The numbers of printed lines, by the line without them and their place in it; times and
     amounts of memory are no results."""
     rows: dict[str, list[list[float | None]]] = {}
-    for line in output.splitlines():
+    for line in shown(output):
         mask = masked(line)
         if _TIMES.search(mask):
             continue
@@ -231,7 +273,7 @@ def _result(
     replace = msgspec.structs.replace
     if problem:
         return replace(result, failure=problem)
-    if result.status:
+    if result.status and result.is_whole:  # where one was stopped, others may miss it
         reason = _reason(result.output)
         code = "" if _ERROR.match(reason) else f"exit code {result.status}: "
         return replace(result, failure=f"{code}{reason}".removesuffix(": "))
@@ -262,8 +304,9 @@ def _result(
     return replace(result, unit=unit, units=count + 1, times=tuple(times), limit=limit)
 
 
-def _rank(record: _Record, unit: str | None) -> tuple[int, int]:
-    return len(record.intervals.get(unit or record.leading, ())), -record.rank
+def _rank(record: _Record, unit: str | None) -> tuple[bool, int, int]:
+    kind = unit or record.leading
+    return kind == "optimizer", len(record.intervals.get(kind, ())), -record.rank
 
 
 def _limit(record: _Record, unit: str, total: float, mean: float) -> Limit:

@@ -26,6 +26,7 @@ _POLLED = 0.002  # s, chosen: no time beside that of a run
 _IN_USE = "use the GPU"
 _TIMED_OUT = 124  # as of timeout(1)
 _IMPORTING = {"PYTORCH_NVML_BASED_CUDA_CHECK": "1", "TORCH_WARM_POOL": "0"}  # no device, no threads
+_AFTER = 2.0  # s, as of `trial.run`
 _DRAWS = 1000  # chosen: words of 32 bits, more than imports draw for names
 _OWN = {"CUDA_MODULE_LOADING", "CUDA_DEVICE_ORDER"}  # read when a device is first used
 _seeded: dict[str, bytes] = {}
@@ -189,16 +190,19 @@ def _begin(folder: str, states: Any) -> None:
 def _end(process: int, path: str) -> int:
     """The exit status of a fork, 124 after the time that its plan gives; nothing is left of it."""
     with open(path, encoding="utf-8") as file:
-        end = time.monotonic() + json.load(file)["timeout"]
+        plan = json.load(file)
+    end, marker, is_stopped = time.monotonic() + plan["timeout"], plan["folder"] + "/stopped", False
     ended = status = 0
     while not ended and time.monotonic() < end:
         time.sleep(_POLLED)
         ended, status = os.waitpid(process, os.WNOHANG)
+        if not is_stopped and os.path.exists(marker):  # others may wait for what was stopped
+            is_stopped, end = True, min(end, time.monotonic() + _AFTER)
     with contextlib.suppress(OSError):
         os.killpg(process, signal.SIGKILL)
     if not ended:
         os.waitpid(process, 0)
-        return _TIMED_OUT
+        return 0 if is_stopped else _TIMED_OUT
     code = os.waitstatus_to_exitcode(status)
     return code if code >= 0 else 128 - code
 

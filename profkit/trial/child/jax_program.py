@@ -12,6 +12,7 @@ _FIRST_OUTPUTS = 5  # calls of a function whose outputs are kept
 _SAMPLE = 64  # elements of an output that are kept, as of torch's
 _AHEAD = 3  # calls that Python may be ahead of the device, so that times are the device's
 _GRADIENTS = "gradients"
+_SERIES = ("calls of ", _GRADIENTS)
 
 
 class Watched:
@@ -50,12 +51,10 @@ class JaxProgram:
         self.gradients: Callable[[Any], Any] = lambda function: function
         self.after: dict[str, list[Callable[[Any], None]]] = {}
         self.outputs: list[Any] = []
-        record.features.add("jax")
-        record.facts["jax"] = str(jax.__version__)
-        record.finish = self._finish
-        record.values = self._numbers
+        record.finishing.append(self._finish)
         self.jit = jax.jit
-        jax.jit = functools.wraps(jax.jit)(lambda *args, **options: self._watched(*args, **options))
+        for name in ("jit", "pmap"):
+            setattr(jax, name, self._watching(getattr(jax, name)))
         for name in ("grad", "value_and_grad"):
             setattr(jax, name, self._watched_gradient(getattr(jax, name)))
 
@@ -72,6 +71,7 @@ class JaxProgram:
 
     def called(self, kind: str, call: int, output: Any) -> None:
         """A function was called by the program."""
+        self.record.features.add("jax")
         self.outputs.append(output)
         if len(self.outputs) > _AHEAD:
             self._wait(self.outputs.pop(0))
@@ -95,17 +95,17 @@ class JaxProgram:
         step = max(1, leaf.size // _SAMPLE)
         return leaf.reshape(-1)[::step][:_SAMPLE] + 0
 
-    def _numbers(self, value: Any) -> list[float]:
-        numbers = self.jax.device_get(value).astype("float64").reshape(-1).tolist()
-        return [float(number) for number in numbers]
+    def _watching(self, transform: Any) -> Any:
+        @functools.wraps(transform)
+        def transformed(function: Any = None, *args: Any, **options: Any) -> Any:
+            if function is None:
+                return functools.partial(transformed, *args, **options)
+            for change in self.options:
+                change(function, options)
+            name = getattr(function, "__name__", type(function).__name__)
+            return Watched(self, transform(function, *args, **options), f"calls of {name}")
 
-    def _watched(self, function: Any = None, **options: Any) -> Any:
-        if function is None:
-            return functools.partial(self._watched, **options)
-        for change in self.options:
-            change(function, options)
-        name = getattr(function, "__name__", type(function).__name__)
-        return Watched(self, self.jit(function, **options), f"calls of {name}")
+        return transformed
 
     def _watched_gradient(self, transform: Any) -> Any:
         known: dict[Any, Any] = {}
@@ -124,9 +124,14 @@ class JaxProgram:
         return transformed
 
     def _finish(self) -> None:
+        record = self.record
+        if "jax" not in record.features:
+            return  # imported, and not used
         for output in self.outputs:
             self._wait(output)
-        unit = self.record.plan["unit"] or self.record.leading(least=2)
-        results = self.record.results
-        self.record.results = {name: results[name] for name in results if name.startswith(unit)}
-        self.record.features.add(str(self.jax.default_backend()).replace("gpu", "cuda"))
+        unit = record.plan["unit"] or record.leading(least=2)
+        for name in [name for name in record.results if name.startswith(_SERIES)]:
+            if not name.startswith(unit):
+                del record.results[name]
+        record.facts["jax"] = str(self.jax.__version__)
+        record.features.add(str(self.jax.default_backend()).replace("gpu", "cuda"))

@@ -36,12 +36,13 @@ class Record:
         self.applied: set[str] = set()
         self.facts: Any = {}
         self.new_event: Callable[[], Any] = lambda: None
-        self.finish: Callable[[], None] = lambda: None
+        self.finishing: list[Callable[[], None]] = []
         self.elapsed: Callable[[Any, Any], float] = lambda before, after: 0.0
-        self.values: Callable[[Any], list[float]] = lambda result: list(result)
         self._ended = False
         self._end = 0.0
         atexit.register(self.write)
+        self._exit = os._exit
+        os._exit = self._leave
 
     def mark(self, kind: str, weight: float = 1.0) -> None:
         """A unit of a kind has ended now; `weight` is how much work it was."""
@@ -77,18 +78,34 @@ class Record:
     def leading(self, least: int = 0) -> str:
         """The kind of unit that a window is of: optimizer steps before calls of generate, of which
         there are at least so many, before the function or module that is called least of those that
-        are called in each step."""
+        are called in each step; what a worker process calls is no unit."""
         for kind in ("optimizer", "generate"):
             if len(self.marks.get(kind, ())) >= least and kind in self.marks:
                 return kind
+        if self._is_worker():
+            return ""
         often = [kind for kind, row in self.marks.items() if len(row) >= _LEAST]
         return min(often, key=lambda kind: len(self.marks[kind])) if often else ""
+
+    @staticmethod
+    def _is_worker() -> bool:
+        """Whether this process works for another, which may train with what it computes."""
+        processes: Any = sys.modules.get("multiprocessing.process")
+        return processes is not None and processes.parent_process() is not None
 
     def result(self, series: str, value: Callable[[], Any]) -> None:
         """Keep a result, computed now and read at the end, unless there are enough."""
         row = self.results.setdefault(series, [])
         if len(row) < _MOST_RESULTS and not self._ended:
-            row.append(value())
+            try:
+                row.append(value())
+            except Exception:  # of a kind that can't be sampled, sparse or a random key
+                row.append(None)
+
+    def _leave(self, status: int) -> Any:
+        """In place of `os._exit`, before which no handler of `atexit` is called."""
+        self.write()
+        self._exit(status)
 
     def stop(self) -> None:
         """End this process as it stands: the rest of the program is not run."""
@@ -96,21 +113,23 @@ class Record:
             pass
         sys.stdout.flush()
         sys.stderr.flush()
-        os._exit(0)
+        self._exit(0)
 
     def write(self, stopped: bool = False) -> None:
         """Write what was recorded; once, and only in the process that recorded it."""
         if self._ended or os.getpid() != self.process:
             return
         self._ended = True
-        self.finish()
+        for finish in self.finishing:
+            finish()
+        results = {name: self._read(row) for name, row in self.results.items()}
         document = {
             "stopped": stopped,
             "rank": int(os.environ.get("RANK", "0")),
             "leading": self.leading(least=2),
             "intervals": {kind: self._intervals(row) for kind, row in self.marks.items()},
             "backlog": {kind: self._backlog(row) for kind, row in self.marks.items()},
-            "results": {name: self._read(row) for name, row in self.results.items()},
+            "results": {name: row for name, row in results.items() if any(row)},
             "features": sorted(self.features),
             "applied": sorted(self.applied),
             "facts": self.facts,
@@ -156,7 +175,7 @@ class Record:
         read: list[Any] = []
         for result in row:
             try:
-                read.append(self.values(result))
+                read.append([float(number) for number in result.reshape(-1).tolist()])
             except Exception:  # a device that failed, a buffer that is gone
                 read.append(None)
         return read

@@ -5,8 +5,8 @@ from __future__ import annotations
 import functools
 import sys
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from .record import Record
@@ -15,9 +15,25 @@ _SAMPLE = 64  # elements of a result that are kept, chosen: enough to see a perm
 _SEQUENCES = 8  # of a call of generate that are kept, chosen: as many as a batch of a server
 _EVERY = 10  # calls from one kept output to the next, chosen: 0.1% of a step of 10 ms each
 _FIRST_OUTPUTS = 5  # calls whose outputs are all kept
+_DEPTH = 4  # in which a tensor of an output is looked for, chosen: objects may refer to themselves
 _SETTLED_STEPS = 3  # optimizer steps after which no new outermost module is looked for
 _OPTIMIZERS = 4  # whose parameters are summed up at the end, chosen: more would keep much memory
 _SETTLED_CALLS = 20  # the same, of calls in a row
+
+
+class _Uncopied:
+    """A function that is None in copies of what has it, pickled too."""
+
+    is_adopted = True
+
+    def __init__(self, function: Any) -> None:
+        self.function = function
+
+    def __reduce__(self) -> Any:
+        return type(None), ()
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.function(*args, **kwargs)
 
 
 class TorchProgram:
@@ -31,22 +47,26 @@ class TorchProgram:
         self.wrappers: list[Callable[[Any, Any], Any]] = []
         self.on_step: list[Callable[[], None]] = []
         self.generation: list[Callable[[Any], Any]] = []
-        self._call = torch.nn.Module.__call__
+        self._call = self._looking = torch.nn.Module.__call__
+        self._frames = getattr(getattr(torch._C, "_dynamo", None), "eval_frame", None)
+        self._compiler = getattr(self._frames, "get_eval_frame_callback", lambda: None)
         self._calls_in_a_row = 0
         self._names: dict[str, int] = {}
+        self._calls: dict[str, int] = {}
         self._leader: Any = None
         self._optimizers: list[Any] = []
         self._batches = self._steps = 0
-        self._is_loading = False
-        record.new_event, record.finish = self._event, self._finish
+        self._is_elsewhere = False
+        record.new_event = self._event
+        record.finishing.append(self._finish)
         record.elapsed = lambda before, after: before.elapsed_time(after) / 1e3
-        record.values = lambda value: [float(number) for number in value.reshape(-1).tolist()]
         record.facts["torch"] = str(torch.__version__)
         record.features.add("torch")
         self._watch_optimizers()
         self._watch_losses()
         self._watch_loaders()
         self._watch_graphs()
+        self._watch_compiler()
         self._start_looking()
 
     def applied(self, name: str) -> None:
@@ -109,19 +129,18 @@ class TorchProgram:
 
         register = getattr(optimizer, "register_optimizer_step_post_hook", None)
         if register is not None:
-            register(self._stepped)
-        features = self.record.features
-        zero_grad = Optimizer.zero_grad
+            register(self._uncompiled(self._stepped))
+        zero_grad, note = Optimizer.zero_grad, self._uncompiled(self.record.features.add)
 
         @functools.wraps(zero_grad)
         def watched(zeroed: Any, set_to_none: bool = True) -> None:
             if not set_to_none:
-                features.add("zeroed-gradients")
+                note("zeroed-gradients")
             zero_grad(zeroed, set_to_none)
 
         Optimizer.zero_grad = watched
 
-    def _stepped(self, optimizer: Any, args: Any, kwargs: Any) -> None:
+    def _stepped(self, optimizer: Any, *_: Any) -> None:
         self.record.features.add("optimizer")
         if len(self._optimizers) < _OPTIMIZERS and all(
             optimizer is not o for o in self._optimizers
@@ -142,6 +161,53 @@ class TorchProgram:
             self._steps += 1
             if self._steps == _SETTLED_STEPS:
                 self._stop_looking()
+
+    def _uncompiled(self, function: Callable[..., Any]) -> Callable[..., None]:
+        """A function that does nothing in code that is traced, and is not compiled elsewhere."""
+        set_frame = getattr(self._frames, "set_eval_frame", None)
+        if set_frame is None:
+            return function
+        is_compiling = self.torch.compiler.is_compiling
+
+        def run(*args: Any) -> None:
+            if is_compiling():
+                return
+            before = set_frame(None)
+            try:
+                function(*args)
+            finally:
+                set_frame(before)
+
+        return run
+
+    def _watch_compiler(self) -> None:
+        """Calls of compiled functions are units as forwards of modules are."""
+        torch, ended = self.torch, self._uncompiled(self._called)
+        self.compile = original = getattr(torch, "compile", None)
+        if original is None:
+            return
+
+        @functools.wraps(original)
+        def compiled(function: Any = None, *args: Any, **kwargs: Any) -> Any:
+            if function is None:
+                return lambda function: compiled(function, *args, **kwargs)
+            result = original(function, *args, **kwargs)
+            if isinstance(getattr(function, "__self__", function), torch.nn.Module):
+                return result  # whose calls are units by themselves
+            kind = f"calls of {getattr(function, '__name__', type(function).__name__)}"
+
+            @functools.wraps(result)
+            def called(*args: Any, **kwargs: Any) -> Any:
+                if self.is_tracing():
+                    return result(*args, **kwargs)
+                with self._looking_no_further():
+                    output = result(*args, **kwargs)
+                ended(kind, output)
+                return output
+
+            return called
+
+        torch.compile = compiled
 
     def _watch_graphs(self) -> None:
         graph = getattr(self.torch.cuda, "CUDAGraph", None)
@@ -192,16 +258,36 @@ class TorchProgram:
         return flat[:: max(1, flat.numel() // _SAMPLE)][:_SAMPLE].clone()
 
     def _watch_losses(self) -> None:
-        record, backward = self.record, self.torch.Tensor.backward
+        record, autograd, backward = self.record, self.torch.autograd, self.torch.Tensor.backward
+
+        def differentiated(tensor: Any) -> None:
+            record.features.add("backward")
+            if tensor is not None and not self.is_tracing():
+                record.result("losses", lambda: self._sample(tensor))
+
+        note = self._uncompiled(differentiated)
 
         @functools.wraps(backward)
         def watched(tensor: Any, *args: Any, **kwargs: Any) -> Any:
-            record.features.add("backward")
-            if not self.is_tracing():
-                record.result("losses", lambda: self._sample(tensor))
+            note(tensor)
             return backward(tensor, *args, **kwargs)
 
+        def noted(function: Any) -> Any:
+            @functools.wraps(function)
+            def run(*args: Any, **kwargs: Any) -> Any:
+                note(None)
+                return function(*args, **kwargs)
+
+            return run
+
         self.torch.Tensor.backward = watched
+        autograd.backward, autograd.grad = noted(autograd.backward), noted(autograd.grad)
+
+    def _called(self, kind: str, output: Any) -> None:
+        """A module or a compiled function was called by the program."""
+        self._calls[kind] = call = self._calls.get(kind, -1) + 1
+        self._watch_output(kind, call, output)
+        self.record.mark(kind)
 
     def _watch_output(self, kind: str, call: int, output: Any) -> None:
         if "backward" in self.record.features and call >= _FIRST_OUTPUTS:
@@ -211,7 +297,7 @@ class TorchProgram:
             if tensor is not None and not self.is_tracing():
                 self.record.result(kind, lambda: self._sample(tensor))
 
-    def first_tensor(self, value: Any) -> Any:
+    def first_tensor(self, value: Any, depth: int = _DEPTH) -> Any:
         """The first floating-point tensor of an output, in depth; None without one."""
         if self.torch.is_tensor(value):
             return value if value.is_floating_point() else None
@@ -219,8 +305,8 @@ class TorchProgram:
             value = list(value.values())
         if not isinstance(value, (list, tuple)):
             value = list(vars(value).values()) if hasattr(value, "__dict__") else []
-        for part in value[:_SAMPLE]:
-            tensor = self.first_tensor(part)
+        for part in value[:_SAMPLE] if depth else ():
+            tensor = self.first_tensor(part, depth - 1)
             if tensor is not None:
                 return tensor
         return None
@@ -237,11 +323,11 @@ class TorchProgram:
         @functools.wraps(following)
         def timed(self_: Any) -> Any:
             before = time.perf_counter()
-            self._is_loading = True
+            is_elsewhere, self._is_elsewhere = self._is_elsewhere, True
             try:
                 return following(self_)
             finally:
-                self._is_loading = False
+                self._is_elsewhere = is_elsewhere
                 facts["loader"] += time.perf_counter() - before
                 self.record.features.add("loader")
                 self._batches += 1
@@ -271,21 +357,35 @@ class TorchProgram:
         if not hasattr(module, "_compiled_call_impl"):
             return
 
+        in_worker = self.torch.utils.data.get_worker_info
+
         def looking(called: Any, *args: Any, **kwargs: Any) -> Any:
-            if program.is_tracing() or program._is_loading:
+            if program._is_inside() or program._is_elsewhere or in_worker() is not None:
                 return program._call(called, *args, **kwargs)
-            program._stop_looking()
             program._calls_in_a_row += 1
-            try:
+            with program._looking_no_further():
                 if not getattr(called._compiled_call_impl, "is_adopted", False):
                     program._adopt(called)
                     program._calls_in_a_row = 0
                 return program._call(called, *args, **kwargs)
-            finally:
-                if not program._is_settled():
-                    module.__call__ = looking
 
-        module.__call__ = looking
+        module.__call__ = self._looking = looking
+
+    @contextmanager
+    def _looking_no_further(self) -> Iterator[None]:
+        """Below an outermost module, or in compiled code, torch is as it was."""
+        self._stop_looking()
+        try:
+            yield
+        finally:
+            if not self._is_settled():
+                self.torch.nn.Module.__call__ = self._looking
+
+    def _is_inside(self) -> bool:
+        """Whether compiled code is run, or code is traced."""
+        if self.is_tracing():  # first: the compiler leaves out the rest
+            return True
+        return self._compiler() is not None or self.torch._C._get_tracing_state() is not None
 
     def _is_settled(self) -> bool:
         return self._steps >= _SETTLED_STEPS or self._calls_in_a_row >= _SETTLED_CALLS
@@ -314,22 +414,23 @@ class TorchProgram:
             self._perturb(module)
         for wrapper in self.wrappers:
             call = wrapper(module, call)
-        calls = 0
 
         def adopted(*args: Any, **kwargs: Any) -> Any:
-            nonlocal calls
-            if self.is_tracing():
+            if self._is_inside():
                 return original(*args, **kwargs)
             for change in self.changes:
                 args, kwargs = change(module, args, kwargs)
             output = call(*args, **kwargs)
-            self._watch_output(kind, calls, output)
-            calls += 1
-            self.record.mark(kind)
+            self._called(kind, output)
             return output
 
         adopted.is_adopted = True  # type: ignore[attr-defined]
-        module._compiled_call_impl = adopted
+        # Not by assignment, which OptimizedModule hands on to the module in it. torch's own copies
+        # leave it out; scripts need a function.
+        copies = ("__getstate__", "__reduce_ex__", "__reduce__", "__deepcopy__")
+        owners = (type(module), self.torch.nn.Module)
+        is_own = any(len({getattr(owner, name, None) for owner in owners}) > 1 for name in copies)
+        module.__dict__["_compiled_call_impl"] = _Uncopied(adopted) if is_own else adopted
 
     def _look_at(self, module: Any) -> None:
         """Note the features of a module that switches need."""
@@ -346,9 +447,9 @@ class TorchProgram:
                 features.add("dropout")
             if "attention" in type(part).__name__.lower() or "Attn" in type(part).__name__:
                 features.add("attention")
-            if type(part).__name__ == "OptimizedModule":
+            if type(part).__name__ == "OptimizedModule" or part._compiled_call_impl is not None:
                 features.add("compiled")
-        if torch.is_autocast_enabled():
+        if getattr(torch._C, "_is_any_autocast_enabled", torch.is_autocast_enabled)():
             features.add("autocast")
 
     def _perturb(self, module: Any) -> None:

@@ -28,7 +28,7 @@ def _compile(program: Any, name: str, mode: str | None) -> None:
         if type(module).__name__ == "OptimizedModule" or not any(True for _ in module.parameters()):
             return call
         program.applied(name)
-        faster, is_first = torch.compile(call, mode=mode), True
+        faster, is_first = program.compile(call, mode=mode), True
 
         def run(*args: Any, **kwargs: Any) -> Any:
             nonlocal is_first

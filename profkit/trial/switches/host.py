@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import gc
+import inspect
 import os
 from typing import Any
 
@@ -66,17 +67,15 @@ def _loaders(program: Any, name: str, change: Any) -> None:
     from torch.utils.data import DataLoader, IterableDataset
 
     start = DataLoader.__init__
-    positions = ("batch_size", "shuffle", "sampler", "batch_sampler", "num_workers")
+    positions = list(inspect.signature(start).parameters)[2:]
 
     @functools.wraps(start)
     def started(self: Any, dataset: Any, *args: Any, **kwargs: Any) -> None:
         kwargs.update(zip(positions, args))
         is_read_once = isinstance(dataset, IterableDataset)
-        if len(args) <= len(positions) and not (is_read_once and name == "loader-workers"):
-            if change(kwargs):
-                program.applied(name)
-            args = ()
-        start(self, dataset, *args, **kwargs)
+        if not (is_read_once and name == "loader-workers") and change(kwargs):
+            program.applied(name)
+        start(self, dataset, **kwargs)
 
     DataLoader.__init__ = started
 

@@ -1,0 +1,248 @@
+"""Programs as people write them: they notice no hook, and units are what a user would name."""
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from profkit.trial.checks import missing_output
+from profkit.trial.run import Extent, Result, run_program
+from profkit.trial.switch import all_switches
+
+SWITCHES = {switch.name: switch for switch in all_switches()}
+VARIABLES = {**os.environ, "OMP_NUM_THREADS": "1"}
+
+
+def run(folder: Path, program: str, *names: str, extent: Extent | None = None) -> Result:
+    (folder / "program.py").write_text(program)
+    command = (sys.executable, str(folder / "program.py"))
+    return run_program(
+        command, [SWITCHES[name] for name in names], extent or Extent(),
+        environment=VARIABLES, timeout=200,
+    )  # fmt: skip
+
+
+def without_hooks(folder: Path) -> str:
+    """The output of the program that was run last."""
+    plain = subprocess.run(
+        (sys.executable, str(folder / "program.py")), env=VARIABLES, stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=True,
+    )  # fmt: skip
+    return plain.stdout
+
+
+ODD = """
+import copy, os, pickle, sys, torch
+from torch.utils.data import DataLoader, TensorDataset
+torch.manual_seed(0)
+class Own(torch.nn.Linear):  # as LightningModule and GraphModule
+    def __getstate__(self):
+        return dict(self.__dict__)
+class Graph:
+    def __init__(self, tensor):
+        self.nodes, self.hits = [self], tensor
+class Hits(torch.nn.Linear):
+    def forward(self, x):
+        return Graph(super().forward(x) > 0)
+class Sparse(torch.nn.Linear):
+    def forward(self, x):
+        return super().forward(x).to_sparse()
+own, hits, sparse = Own(4, 4), Hits(4, 4), Sparse(4, 4)
+data = TensorDataset(torch.ones(160, 4))
+loader = DataLoader(data, 8, False, None, None, 0, lambda rows: torch.stack([x for x, in rows]))
+def step(x):
+    loss = (own(x) - 1).square().mean()
+    for p, g in zip(own.parameters(), torch.autograd.grad(loss, list(own.parameters()))):
+        p.data -= 0.1 * g
+    return loss
+for x in loader:
+    loss = step(x)
+    hits(x), sparse(x)
+    pickle.dumps(own)
+copied = copy.deepcopy(own)
+torch.nn.init.zeros_(copied.weight), torch.nn.init.zeros_(copied.bias)
+scripted = torch.jit.script(torch.nn.Sequential(torch.nn.Linear(4, 4)))
+print(own(x).sum().item(), copied(x).sum().item(), scripted(x).shape, loss.item())
+sys.stdout.flush()
+os._exit(7 if "fails" in sys.argv else 0)
+"""
+
+
+@pytest.mark.parametrize("names", [(), ("loader-workers",)])
+def test_modules_loaders_and_ends_of_any_kind(tmp_path: Path, names: tuple[str, ...]) -> None:
+    result = run(tmp_path, ODD, *names)
+    assert result.failure == ""
+    assert result.applied == set(names)
+    assert result.unit.startswith("forward of")
+    assert result.units >= 20
+    assert result.features >= {"backward", "loader", "module"}
+    assert "inference" not in result.features
+    assert "forward of Own" in result.results
+    assert names or result.output == without_hooks(tmp_path)
+
+
+COMPILED = """
+import logging, torch
+torch._logging.set_logs(all=logging.ERROR)  # warnings have times
+torch.manual_seed(0)
+net = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.ReLU())
+x = torch.randn(4, 8)
+net(x)
+inferred = torch.compile(net, backend="aot_eager", fullgraph=True)
+@torch.compile(backend="aot_eager", fullgraph=True)
+def scaled(x):
+    return 2 * net(x)
+with torch.no_grad():
+    for _ in range(25):
+        inferred(x), scaled(x)
+optimizer = torch.optim.SGD(net.parameters(), 0.1)
+@torch.compile(backend="aot_eager")
+def step(x):
+    optimizer.zero_grad()
+    loss = net(x).square().mean()
+    loss.backward()
+    optimizer.step()
+    return loss
+for _ in range(20):
+    loss = step(x)
+counters = torch._dynamo.utils.counters
+print(loss.item(), dict(counters["stats"]))
+"""
+
+
+def test_programs_that_compile_have_the_same_graphs(tmp_path: Path) -> None:
+    result = run(tmp_path, COMPILED)
+    assert result.failure == ""
+    assert result.output == without_hooks(tmp_path)
+    assert {"forward of OptimizedModule", "calls of scaled", "calls of step"} <= set(result.results)
+    assert "forward of OptimizedModule 2" not in result.results
+    assert result.unit == "calls of step"
+    assert result.units == 20
+
+
+ACTING = """
+import multiprocessing, torch
+def act(queue):
+    net = torch.nn.Linear(4, 4)
+    for _ in range(20):
+        for _ in range(5):
+            output = net(torch.ones(1, 4))
+        queue.put(output.tolist())
+if __name__ == "__main__":
+    context = multiprocessing.get_context("spawn")
+    queue = context.Queue(1)
+    actor = context.Process(target=act, args=(queue,))
+    actor.start()
+    learner = torch.nn.Linear(4, 4)
+    optimizer = torch.optim.SGD(learner.parameters())
+    for _ in range(20):
+        learner(torch.tensor(queue.get())).sum().backward()
+        optimizer.step()
+    actor.join()
+    print("exit code", actor.exitcode)
+"""
+
+
+def test_units_are_steps_though_a_worker_calls_more_modules(tmp_path: Path) -> None:
+    result = run(tmp_path, ACTING, extent=Extent(window=1e-4, grace=99.0))
+    assert (result.failure, result.unit, result.units) == ("", "optimizer", 20)
+
+
+WAITING = """
+import subprocess, sys, time
+if "train" in sys.argv:
+    import torch
+    net = torch.nn.Linear(4, 4)
+    optimizer = torch.optim.SGD(net.parameters())
+    for _ in range(20):
+        net(torch.ones(1, 4)).sum().backward()
+        optimizer.step()
+else:
+    print("starts", flush=True)
+    subprocess.run([sys.executable, __file__, "train"])
+    END
+"""
+
+
+@pytest.mark.parametrize("end", ["time.sleep(199)", "raise RuntimeError('a peer is gone')"])
+def test_processes_that_miss_one_that_was_stopped_are_ended(tmp_path: Path, end: str) -> None:
+    """As the ranks of a group do."""
+    program, extent = WAITING.replace("END", end), Extent("optimizer", 12)
+    started = time.monotonic()
+    result = run(tmp_path, program, extent=extent)
+    assert (result.failure, result.unit, result.units) == ("", "optimizer", 12)
+    assert result.output.startswith("starts\n")
+    assert time.monotonic() - started < 190
+
+
+JAX = """
+import functools
+__version__ = "1"
+class Array:
+    size = 1
+    def __init__(self, value): self.value = value
+    def reshape(self, _): return self
+    def __getitem__(self, _): return self
+    def __add__(self, other): return Array(self.value + other)
+    def tolist(self): return [self.value]
+class Key(Array):
+    def __add__(self, other): raise TypeError("add does not accept keys")
+class core:
+    class Tracer: pass
+class numpy:
+    zeros = staticmethod(lambda shape: 0)
+class tree_util:
+    tree_leaves = staticmethod(lambda tree: list(tree) if isinstance(tree, tuple) else [tree])
+def jit(function, **options): return lambda *args: function(*args)
+def pmap(function, axis_name=None, **options): return lambda *args: function(*args)
+grad = value_and_grad = jit
+def default_backend():
+    assert used, "starts a device"
+    return "cpu"
+used = []
+"""
+KEYED = """
+import functools, jax
+@functools.partial(jax.pmap, axis_name="batch")
+def step(loss, key):
+    jax.used.append(1)
+    return jax.Array(0.9 * loss.value), key
+loss, key = jax.Array(1.0), jax.Key(5)
+for _ in range(30):
+    loss, key = step(loss, key)
+print("end", loss.value)
+"""
+UNUSED = """
+import torch, jax
+net = torch.nn.Linear(4, 4)
+optimizer = torch.optim.SGD(net.parameters())
+for _ in range(20):
+    net(torch.ones(1, 4)).sum().backward()
+    optimizer.step()
+"""
+
+
+def test_jax_with_random_keys_and_torch_beside_it(tmp_path: Path) -> None:
+    (tmp_path / "jax.py").write_text(JAX)
+    result = run(tmp_path, KEYED)
+    assert (result.failure, result.unit, result.units) == ("", "calls of step", 30)
+    assert result.features >= {"jax", "cpu"}
+    assert result.results["calls of step 0"][1] == [0.9**2]
+    assert "calls of step 1" not in result.results
+    unused = run(tmp_path, UNUSED)
+    assert (unused.failure, unused.unit, unused.units) == ("", "optimizer", 20)
+    assert unused.results["losses"]
+    assert "jax" not in unused.features
+
+
+BAR = "\rEpoch:  50%|##   | 5/10 [00:05<00:05,  {}]\rEpoch: 100%|#####| 10/10 [00:09<00:00,  {}]\n"
+
+
+def test_progress_and_rates_are_no_output_that_a_run_lacks() -> None:
+    before = Result((), 1.0, output=BAR.format("1.02s/it", "1.01s/it") + "Took 9.1 s\nsaved\n")
+    after = Result((), 1.0, output="\x1b[A" + BAR.format("1.5it/s", "1.6it/s") + "Took 800 ms\n")
+    assert missing_output([before], before) == ""
+    assert missing_output([before], after) == "saved"
