@@ -181,6 +181,20 @@ def test_on_a_laptop_no_column_is_cut_or_runs_into_the_next(show: Callable[..., 
         "[...document.querySelectorAll('.first .run small')].every(text =>"
         " text.scrollWidth <= text.clientWidth + 1)"
     )
+    assert tab.evaluate(
+        "[...document.querySelectorAll('.first .gain')].every(gain =>"
+        " gain.scrollWidth <= gain.clientWidth + 1)"
+    )
+
+
+def test_what_is_only_possible_is_called_so_everywhere() -> None:
+    report = profkit.load(h200("sdpa_s512_flash_set_basic").path)
+    text = report.page()
+    titles = {item.rule.title for item in report.checklist().findings if item.is_uncertain}
+    assert titles
+    for title in titles:
+        assert text.count(f">{title}<") == 0
+        assert text.count(f"Possibly: {title}<") >= 3
 
 
 @needs_browser
