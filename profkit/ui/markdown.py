@@ -99,7 +99,8 @@ def _labeled(row: doc.Row, indent: str = "") -> str:
     """A labeled value in a list; one of several lines is a list itself, below its first line where
     only the others are items."""
     lines = doc.lines_of(row.value)
-    has_head = len(lines) == 1 or not lines[0].startswith("- ")
+    items = [line.startswith("- ") for line in lines]
+    has_head = len(lines) == 1 or items[:2] == [False, True]
     texts = [prose(line).removeprefix("- ") for line in lines]
     first = ": ".join(filter(None, (literal(row.label), texts.pop(0) if has_head else "")))
     return "\n".join([f"- {first}{'' if has_head else ':'}", *(f"{indent}  - {t}" for t in texts)])

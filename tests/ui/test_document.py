@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from html.parser import HTMLParser
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from profkit.ui.document import (
     Document,
+    Facts,
     Figure,
     Heading,
     Next,
     Paragraph,
+    Row,
     Span,
     Style,
     Table,
@@ -99,3 +102,18 @@ def test_a_long_command_stays_on_its_line() -> None:
     command = f"profkit analyze {'x' * 200}"
     document = Document("Title", (Heading("Title", 1), Next((command,))))
     assert f"{command}\n" in document_terminal(document, to_file=True)
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        ("one", "- label: one"),
+        ("- one", "- label: one"),
+        ("one\ntwo", "- label:\n  - one\n  - two"),
+        ("- one\n- two", "- label:\n  - one\n  - two"),
+        ("head:\n- one\n- two", "- label: head:\n  - one\n  - two"),
+    ],
+)
+def test_a_value_of_several_lines_is_a_list_in_markdown(value: str, shown: str) -> None:
+    facts = Facts("", (Row("label", value),))
+    assert document_markdown(Document("", (facts,))).strip() == shown
