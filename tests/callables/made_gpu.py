@@ -1,6 +1,7 @@
 """A made GPU for tests: a driver library whose work is done at a time.
 
-Work is submitted at once and done later, as on a GPU: who does not wait for it reads a wrong time.
+Work is submitted in a microsecond and done later, as on a GPU: who does not wait for it reads a
+wrong time. The time is that of the driver's `perf_counter`, which stands still but for that.
 """
 
 from __future__ import annotations
@@ -15,18 +16,16 @@ needs_compiler = pytest.mark.skipif(shutil.which("cc") is None, reason="no C com
 
 _DRIVER = r"""
 #include <string.h>
-#include <time.h>
-static double busy_until;
-static double now(void) {
-    struct timespec t; clock_gettime(CLOCK_MONOTONIC, &t); return t.tv_sec + t.tv_nsec * 1e-9;
-}
+static double now, busy_until;
+double perf_counter(void) { return now += 5e-8; }
 void launch(double seconds) {
-    double start = now(); busy_until = (busy_until > start ? busy_until : start) + seconds;
+    now += 1e-6;
+    busy_until = (busy_until > now ? busy_until : now) + seconds;
 }
 int cuDeviceGetCount(int *count) { *count = 1; return 0; }
 int cuCtxGetDevice(int *device) { *device = 0; return 0; }
 int cuCtxGetCurrent(void **context) { *context = &busy_until; return 0; }
-int cuCtxSynchronize(void) { while (now() < busy_until) {} return 0; }
+int cuCtxSynchronize(void) { now = now > busy_until ? now : busy_until; return 0; }
 int cuDeviceGetName(char *name, int size, int d) { strncpy(name, "Made GPU", size); return 0; }
 int cuDeviceGetUuid(unsigned char *uuid, int d) { memset(uuid, 7, 16); return 0; }
 int cuDeviceTotalMem_v2(unsigned long *bytes, int d) { *bytes = 1UL << 30; return 0; }

@@ -1,26 +1,31 @@
-"""A step's time without a profiler: of programs whose times are known, since they sleep."""
+"""A step's time without a profiler: of programs whose times are known, as they move the clock."""
 
 from __future__ import annotations
 
 import importlib.util
 import os
 import sys
+from itertools import chain, repeat
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from profkit.application.picks_file import UnprofiledStep
+from profkit.capture import process
 from profkit.core.errors import TargetFailed
 from profkit.recording.unprofiled import unprofiled_step
 
 STEP = 0.05
 TRAINING = f"""
 import time, torch
+now = 0
+time.perf_counter_ns = lambda: now
 weight = torch.nn.Parameter(torch.ones(1))
 optimizer = torch.optim.SGD([weight], lr=0.1)
 for step in range(100_000):
     weight.grad = torch.ones(1)
-    time.sleep(0.5 if step == 0 else {STEP})
+    now += round(1e9 * (0.5 if step == 0 else {STEP}))
     optimizer.step()
 """
 
@@ -35,20 +40,29 @@ def test_steps_of_torch_are_seen_and_the_program_is_ended_after_some(tmp_path: P
     program.write_text(TRAINING)
     step = measured(sys.executable, str(program), recorded=1.5 * STEP, steps=30)
     assert step.source == "optimizer steps"
-    assert STEP <= step.seconds < 1.5 * STEP
+    assert step.seconds == pytest.approx(STEP)
     assert step.count >= 10
 
 
+@pytest.fixture
+def a_second(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the clock a second passes after a program was started."""
+    readings = chain([0.0], repeat(1.0))
+    monkeypatch.setattr(process, "time", SimpleNamespace(monotonic=readings.__next__))
+
+
+@pytest.mark.usefixtures("a_second")
 def test_without_steps_the_whole_run_is_divided_by_their_number() -> None:
-    step = measured("sleep", "1", recorded=0.15, steps=10)
+    step = measured("true", recorded=0.15, steps=10)
     assert step.source == "wall time by step"
-    assert 0.1 <= step.seconds < 0.15
+    assert step.seconds == 0.1
 
 
+@pytest.mark.usefixtures("a_second")
 @pytest.mark.parametrize(("recorded", "steps"), [(0.05, 10), (2.0, 2)])
 def test_a_time_of_other_steps_is_not_used(recorded: float, steps: int) -> None:
     with pytest.raises(TargetFailed, match="without a profiler a step takes"):
-        measured("sleep", "1", recorded=recorded, steps=steps)
+        measured("true", recorded=recorded, steps=steps)
 
 
 def test_a_program_that_takes_too_long_or_fails_says_nothing() -> None:
