@@ -256,7 +256,6 @@ def test_thirty_thousand_launches_without_metrics(
     done = run("analyze {}", path)
     assert broken_law(done) == ""
     assert "30,000 launches of 1 kernel" in done.stdout
-    assert done.seconds < 5
 
 
 def test_a_report_of_many_gigabytes_needs_the_users_word(

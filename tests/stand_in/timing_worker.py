@@ -2,8 +2,8 @@
 
 Variables: PROFKIT_STAND_IN_SECONDS (of a shape), _NODE (the machine; else every process has a GPU
 of its own), _DRIVER (by which GPUs differ), _VERSION (of backends), _CRASH (values of n at which
-it ends), _LOG (a file that gets a line a measured shape: n, process, start and end by the monotonic
-clock).
+it ends), _SHAPES (after so many a process waits without end), _LOG (a file that gets a line a
+measured shape: n, process, start and end by the monotonic clock).
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Made:
     def __init__(self, _: float) -> None:
         self.blocks = self.n = self.left = self.variants = 0
         self.sleeps = True
-        self.opened = 0.0
+        self.opened, self.shapes = 0.0, 0
 
     def declare(self, arguments: list[str], **_: Any) -> dict[str, Any]:
         about = {
@@ -100,8 +100,9 @@ class Made:
         self.blocks += 1
         self.left -= 1
         if self.sleeps:
-            self.sleeps = False
-            time.sleep(float(setting("SECONDS", "0.02")))
+            self.sleeps, self.shapes = False, self.shapes + 1
+            hangs = self.shapes > int(setting("SHAPES", "1000000"))
+            time.sleep(3600 if hangs else float(setting("SECONDS", "0.02")))
         random = np.random.default_rng([self.n, self.blocks, os.getpid()])
         slower = 1.01 if os.environ.get("CUDA_VISIBLE_DEVICES", "").endswith("1") else 1.0
         values = (

@@ -119,7 +119,10 @@ def with_batches(plan: BaselinePlan) -> Any:
     return matrix_of("made", "", [{"n": 7, "batch": n} for n in shapes])
 
 
-def test_a_killed_driver_loses_nothing_and_repeats_nothing(two_gpus: Path) -> None:
+def test_a_killed_driver_loses_nothing_and_repeats_nothing(
+    two_gpus: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PROFKIT_STAND_IN_SHAPES", "25")
     plan = plan_of(two_gpus, 60, LOCAL)
     (two_gpus / "plan").write_bytes(pickle.dumps(plan))
     code = (
@@ -129,9 +132,10 @@ def test_a_killed_driver_loses_nothing_and_repeats_nothing(two_gpus: Path) -> No
     words = [sys.executable, "-c", code, str(two_gpus / "plan")]
     driver = subprocess.Popen(words, env=dict(os.environ), cwd=two_gpus)
     cells = two_gpus / "out" / "cells"
-    deadline = time.monotonic() + 100
+    deadline = time.monotonic() + 300
     while time.monotonic() < deadline and len(list(cells.glob("[!.]*.json"))) < 20:
         time.sleep(0.01)
+    monkeypatch.delenv("PROFKIT_STAND_IN_SHAPES")
     driver.send_signal(signal.SIGKILL)
     driver.wait()
     saved = {file: file.read_bytes() for file in cells.glob("[!.]*.json")}
@@ -169,6 +173,7 @@ def test_cancel_ends_a_driver_and_leaves_whole_cells(
     two_gpus: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PROFKIT_STAND_IN_SECONDS", "0.2")
+    monkeypatch.setenv("PROFKIT_STAND_IN_SHAPES", "100")
     plan = plan_of(two_gpus, 400, LOCAL)
     (two_gpus / "plan").write_bytes(pickle.dumps(plan))
     code = (
@@ -178,7 +183,7 @@ def test_cancel_ends_a_driver_and_leaves_whole_cells(
     )
     words = [sys.executable, "-c", code, str(two_gpus / "plan")]
     driver = subprocess.Popen(words, env=dict(os.environ), cwd=two_gpus)
-    deadline, output = time.monotonic() + 100, ""
+    deadline, output = time.monotonic() + 300, ""
     while time.monotonic() < deadline and "shapes a minute" not in output:
         time.sleep(0.2)
         shown = CliRunner().invoke(app, ["baseline", "status", str(plan.out)])
@@ -188,7 +193,7 @@ def test_cancel_ends_a_driver_and_leaves_whole_cells(
     assert "GPU 0" in shown.stdout
     done = CliRunner().invoke(app, ["baseline", "cancel", str(plan.out)])
     assert done.stdout == f"{plan.out}: canceled\n"
-    assert driver.wait(20) == 130, done.stdout
+    assert driver.wait(300) == 130, done.stdout
     assert not (plan.out / "cancel").exists()
     assert "canceled" in CliRunner().invoke(app, ["baseline", "status", str(plan.out)]).stdout
     assert all(cell["status"] == "measured" for cell in cells_of(two_gpus).values())
