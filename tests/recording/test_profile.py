@@ -42,7 +42,7 @@ BEHAVIOR = "{behavior}"
 if BEHAVIOR == "wanders":
     os.chdir("/")
 if BEHAVIOR == "slow":
-    time.sleep(60)
+    time.sleep(600)
 if BEHAVIOR == "broken":
     sys.exit("the target's own words")
 if arguments.check:
@@ -170,7 +170,7 @@ class Bench:
                 found.append(line)
         return found
 
-    def gone(self, seconds: float = 60) -> bool:
+    def gone(self, seconds: float = 300) -> bool:
         end = time.monotonic() + seconds
         while self.processes() and time.monotonic() < end:
             time.sleep(0.02)
@@ -455,7 +455,7 @@ def test_an_end_at_any_moment_leaves_no_process_and_no_run(bench: Bench) -> None
 
 
 def test_one_profile_a_gpu_at_a_time(bench: Bench) -> None:
-    plan(bench.folder, nap=60)
+    plan(bench.folder, nap=600)
     target = bench.target()
     first = bench.start(target, "--no-nsys")
     try:
