@@ -39,8 +39,8 @@ class Prepared:
     """The program, started and stopped where it imports torch (`child.forks`), in a folder `place`.
 
     `environment` are its variables, with hooks; `modules` are imported in it; `changed` are the
-    variables that a fresh run changed after that. Raises EnvironmentProblem where the program can't
-    be started.
+    variables that a fresh run changed after that; `importing` is the module that imports torch,
+    which is then imported before it. Raises EnvironmentProblem where the program can't be started.
     """
 
     def __init__(
@@ -50,9 +50,12 @@ class Prepared:
         environment: Mapping[str, str],
         modules: Sequence[str],
         changed: Sequence[str],
+        importing: str = "",
     ) -> None:
         self.place = place
         (place / "modules").write_text(json.dumps({"modules": modules, "changed": changed}))
+        if importing != "torch":  # whose modules are not whole where torch is
+            environment = {**environment, "PROFKIT_EARLY": f"{importing}=torch"}
         self._started = time.time()
         with (place / "before").open("wb") as before:
             self._process = process.start(command, environment, output=before)

@@ -174,8 +174,9 @@ class _Runner:
             return
         self.place.mkdir()
         environment = hooked_environment(self.environment, self.place)
+        importing = str(first.facts.get("importing", ""))
         self.prepared = Prepared(
-            self.place, self.command, environment, first.modules, first.changed
+            self.place, self.command, environment, first.modules, first.changed, importing
         )
 
     def _forked(self, switches: Combination) -> Prepared | None:

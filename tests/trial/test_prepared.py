@@ -40,7 +40,8 @@ sys.exit(3)
 @contextmanager
 def prepared(folder: Path, command: tuple[str, ...], first: Result) -> Iterator[Prepared]:
     environment = hooked_environment({**os.environ, "PROFKIT_TEST": "set"}, folder)
-    made = Prepared(folder, command, environment, [*first.modules, "numpy"], first.changed)
+    modules, importing = [*first.modules, "numpy"], str(first.facts.get("importing", ""))
+    made = Prepared(folder, command, environment, modules, first.changed, importing)
     try:
         while made.fault is None:
             time.sleep(0.01)
@@ -234,3 +235,29 @@ def test_a_package_that_uses_the_gpu_at_its_import_is_left_to_forks(
     command = (sys.executable, str(tmp_path / "train.py"))
     with prepared(tmp_path / "prepared", command, Result((), 1.0, modules=("greedy",))) as made:
         assert (made.fault, made.culprit) == ("imports of greedy use the GPU", "greedy")
+
+
+def test_a_package_that_imports_torch_is_imported_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its modules can't be imported where torch is: it has not defined what they read."""
+    for folder in ("prepared", "outer-1.0.dist-info", "outer"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "outer" / "__init__.py").write_text("import torch\nflag = 1\nimport outer.inner")
+    (tmp_path / "outer" / "inner.py").write_text(
+        f"import outer\nassert outer.flag\nopen({str(tmp_path / 'log')!r}, 'a').write('.')"
+    )
+    (tmp_path / "train.py").write_text("import outer\nprint(outer.inner, outer.__spec__.loader)")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    command = (sys.executable, str(tmp_path / "train.py"))
+    first = run_program(command, (), Extent(), environment=os.environ, timeout=60)
+    with prepared(tmp_path / "prepared", command, first) as made:
+        assert made.fault == ""
+        runs = [
+            run_program(command, (), Extent(), environment=os.environ, timeout=60, prepared=made)
+            for _ in range(2)
+        ]
+    assert [run.output.partition(" at 0x")[0] for run in (first, *runs)] == [
+        first.output.partition(" at 0x")[0]
+    ] * 3
+    assert (tmp_path / "log").read_text() == ".."

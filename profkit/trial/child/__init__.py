@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import Any
 
 from . import forks
-from .record import Record
+from .record import Record, importing
 from .switching import load_switches
 
 _programs: Any = {}
@@ -28,6 +28,7 @@ def install(module: ModuleType) -> None:
     if len(_imported) == 1:
         _programs["plan"] = plan = _plan(os.environ["PROFKIT_TRIAL"])
         _programs["record"] = Record(plan)
+        _programs["record"].facts["importing"] = importing()
         for library in _imported[:]:
             _hook(library)
     elif "record" in _programs:

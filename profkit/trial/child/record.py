@@ -133,23 +133,13 @@ class Record:
             "features": sorted(self.features),
             "applied": sorted(self.applied),
             "facts": self.facts,
-            "modules": self._modules(),
+            "modules": list(installed()),
             "changed": changed(),
         }
         path = os.path.join(self.plan["folder"], f"{self.process}.json")
         with open(f"{path}.part", "w", encoding="utf-8") as file:
             json.dump(document, file)
         os.replace(f"{path}.part", path)
-
-    def _modules(self) -> list[str]:
-        """Modules of installed packages, in the order of their import."""
-        folders = [folder for folder in map(os.path.abspath, sys.path) if _has_packages(folder)]
-        return [
-            name
-            for name, module in list(sys.modules.items())
-            for origin in [str(getattr(getattr(module, "__spec__", None), "origin", ""))]
-            if any(origin.startswith(folder + os.sep) for folder in folders)
-        ]
 
     def _intervals(self, row: list[tuple[int, Any, float]]) -> list[float]:
         """Seconds from each boundary to the next, for one unit of work."""
@@ -179,6 +169,23 @@ class Record:
             except Exception:  # a device that failed, a buffer that is gone
                 read.append(None)
         return read
+
+
+def installed() -> dict[str, Any]:
+    """Modules of installed packages, in the order of their import."""
+    folders = [folder for folder in map(os.path.abspath, sys.path) if _has_packages(folder)]
+    return {
+        name: module
+        for name, module in list(sys.modules.items())
+        for origin in [str(getattr(getattr(module, "__spec__", None), "origin", ""))]
+        if any(origin.startswith(folder + os.sep) for folder in folders)
+    }
+
+
+def importing() -> str:
+    """The module of an installed package that is being imported, the outermost; "" without."""
+    specs = {name: module.__spec__ for name, module in installed().items()}
+    return next((name for name, spec in specs.items() if getattr(spec, "_initializing", False)), "")
 
 
 def _has_packages(folder: str) -> bool:

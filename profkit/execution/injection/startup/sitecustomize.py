@@ -3,8 +3,9 @@ folder first on PYTHONPATH.
 
 Any Python from 3.9 on runs it, without profkit. It changes nothing but this: after a module that
 PROFKIT_HOOKS names has been imported, or now if it is, `install(module)` of each hook file of it is
-called. A hook that fails is reported in the file PROFKIT_HOOK_LOG and never in the program. A
-sitecustomize that this file hides is executed in its place.
+called; PROFKIT_EARLY, as "a=b", has module b imported before a, which imports it. A hook that fails
+is reported in the file PROFKIT_HOOK_LOG and never in the program. A sitecustomize that this file
+hides is executed in its place.
 """
 
 from __future__ import annotations
@@ -86,13 +87,37 @@ class _Loader:
             _run(path, module)
 
 
+class _Imported:
+    """A loader of a module that was imported while it was looked for."""
+
+    def __init__(self, module: ModuleType) -> None:
+        self._module, self._spec = module, module.__spec__
+
+    def create_module(self, _: ModuleSpec) -> ModuleType:
+        return self._module
+
+    def exec_module(self, module: ModuleType) -> None:
+        module.__spec__ = self._spec
+
+
 class _Finder:
     """Finds the modules that have hooks, by the finders after it."""
 
     def __init__(self, files: dict[str, list[str]]) -> None:
         self._files = files
+        self._later, _, self._early = os.environ.get("PROFKIT_EARLY", "").partition("=")
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
+        if name == self._later:
+            from importlib import import_module
+            from importlib.machinery import ModuleSpec
+
+            self._later = ""
+            import_module(self._early)
+            if name in sys.modules:  # by a hook
+                loader: Any = _Imported(sys.modules[name])
+                sys.modules[name].__spec__ = ModuleSpec(name, loader)  # which is asked for
+                return sys.modules[name].__spec__
         if name not in self._files:
             return None
         for finder in list(sys.meta_path):
