@@ -54,7 +54,7 @@ class Prepared:
     ) -> None:
         self.place = place
         (place / "modules").write_text(json.dumps({"modules": modules, "changed": changed}))
-        if importing != "torch":  # whose modules are not whole where torch is
+        if importing:  # whose modules are not whole where torch is
             environment = {**environment, "PROFKIT_EARLY": f"{importing}=torch"}
         self._started = time.time()
         with (place / "before").open("wb") as before:

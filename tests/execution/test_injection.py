@@ -33,6 +33,11 @@ def test_a_hook_runs_after_its_module_was_imported(work: Path) -> None:
     assert not (work / "log").exists()
 
 
+def test_a_module_that_was_looked_for_before_it_is_imported_has_its_hooks(work: Path) -> None:
+    program = "from importlib.util import find_spec; assert find_spec('subject')"
+    assert run(work, f"{program}; import subject; print(subject.value)") == "42\n"
+
+
 def test_a_hook_runs_for_what_python_imports_at_its_start(work: Path) -> None:
     (work / "late.py").write_text("def install(module):\n    module.late = True\n")
     assert run(work, "import os; print(os.late)", [Hook("os", work / "late.py")]) == "True\n"

@@ -28,7 +28,8 @@ def install(module: ModuleType) -> None:
     if len(_imported) == 1:
         _programs["plan"] = plan = _plan(os.environ["PROFKIT_TRIAL"])
         _programs["record"] = Record(plan)
-        _programs["record"].facts["importing"] = importing()
+        if (outer := importing()) != module.__name__:
+            _programs["record"].facts["importing"] = outer
         for library in _imported[:]:
             _hook(library)
     elif "record" in _programs:

@@ -184,7 +184,7 @@ def installed() -> dict[str, Any]:
 
 def importing() -> str:
     """The module of an installed package that is being imported, the outermost; "" without."""
-    specs = {name: module.__spec__ for name, module in installed().items()}
+    specs = {name: getattr(each, "__spec__", None) for name, each in installed().items()}
     return next((name for name, spec in specs.items() if getattr(spec, "_initializing", False)), "")
 
 

@@ -67,9 +67,9 @@ def _run(path: str, module: ModuleType) -> None:
 class _Loader:
     """A module's own loader, with the hooks after it; it takes itself out again."""
 
-    def __init__(self, loader: Any, paths: list[str]) -> None:
+    def __init__(self, loader: Any, files: dict[str, list[str]]) -> None:
         self._loader = loader
-        self._paths = paths
+        self._files = files
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._loader, name)
@@ -83,7 +83,7 @@ class _Loader:
         if module.__spec__ is not None:
             module.__spec__.loader = self._loader
         self._loader.exec_module(module)
-        for path in self._paths:
+        for path in self._files.pop(module.__name__, ()):
             _run(path, module)
 
 
@@ -125,7 +125,7 @@ class _Finder:
             spec = search(name, path, target) if search and finder is not self else None
             if spec is not None:
                 if hasattr(spec.loader, "exec_module"):
-                    spec.loader = _Loader(spec.loader, self._files.pop(name))
+                    spec.loader = _Loader(spec.loader, self._files)
                 return spec
         return None
 
