@@ -143,6 +143,8 @@ def _status(
     if judgment and not judgment.is_same:
         if len(evidence.unchanged) < FEWEST:
             return "undecided", "no second unchanged run to compare results with"
+        if not evidence.is_perturbed(combination):
+            return "undecided", f"{_difference_words(judgment)} before any perturbation"
         return "changes results", _difference_words(judgment)
     if verdict is None:
         count = len(evidence.of(combination))

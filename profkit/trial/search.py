@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -46,6 +46,9 @@ _LOOKS = 2  # runs that have to show it: of ten switches that do nothing one see
 _NOISE = 1.5  # chosen: standard deviations of a mean, below which others are tried first
 _NEAR = 0.95  # chosen: a switch that costs less alone may gain with others
 _LEVELS: tuple[Changes, ...] = ("precision", "random")
+_KINDS: Mapping[Changes, Perturbation] = {
+    "nothing": "", "rounding": "rounding", "random": "random", "precision": "rounding"
+}  # fmt: skip
 _ORDER: tuple[Changes, ...] = ("nothing", "rounding", "random", "precision")
 
 
@@ -153,6 +156,11 @@ class Evidence:
         known of one unchanged run."""
         judgment = self.judgment(combination)
         return judgment is None or judgment.is_same or len(self.unchanged) < FEWEST
+
+    def is_perturbed(self, combination: Combination) -> bool:
+        """Whether perturbed runs show what becomes of other rounding and random numbers."""
+        kinds = {_KINDS[switch.changes] for switch in combination} - {""}
+        return kinds <= {run.perturbed for run in self.perturbed}
 
 
 def declared(combination: Combination) -> Changes:
@@ -466,3 +474,8 @@ def _confirm(trial: _Search, candidates: Sequence[Switch]) -> None:
     chosen = [*(best(evidence, level) for level in _LEVELS), *alone]
     for combination in dict.fromkeys(filter(None, chosen)):
         trial.prove(combination)
+    for combination in evidence.combinations:
+        if not evidence.is_same(combination):
+            for kind in {_KINDS[switch.changes]: 0 for switch in combination}:
+                if kind and trial.used(trial.cost(())) < 1:
+                    _perturb(trial, kind)

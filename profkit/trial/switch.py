@@ -16,6 +16,7 @@ from profkit.trial.trial_file import Changes
 
 GROUP = "profkit.switches"
 EMPTY = "no-change"
+_NAMES = {"cuda": "work on a GPU", "generate": "call of generate", "jax": "call of JAX"}
 _FUNCTIONS = Path(__file__).with_name("switches")
 
 
@@ -58,10 +59,10 @@ class Switch(Struct, frozen=True, eq=False, kw_only=True, forbid_unknown_fields=
         """Why the switch does nothing for a program of these features; "" where it may."""
         for need in self.needs:
             if need not in features:
-                return f"the program has no {need.replace('-', ' ')}"
+                return f"no {_NAMES.get(need, need.replace('-', ' '))}"
         for feature in self.unless:
             if feature in features:
-                return f"the program has {feature.replace('-', ' ')} already"
+                return f"not beside {feature.replace('-', ' ')}"
         return ""
 
 

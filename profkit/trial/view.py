@@ -87,7 +87,8 @@ def _circumstances(trial: TrialFile) -> str:
 
 def unit_name(unit: str) -> str:
     """The name of a unit of work."""
-    return {"optimizer": "optimizer step", "generate": "generated token"}.get(unit, unit)
+    names = {"optimizer": "optimizer step", "generate": "generated token", "gradients": "gradient"}
+    return names.get(unit, unit.replace("calls of", "call of"))
 
 
 def _proven(trial: TrialFile, title: str, rows: Sequence[TrialRow]) -> Iterator[doc.Block]:
@@ -136,15 +137,22 @@ def _others(trial: TrialFile) -> Iterator[doc.Block]:
     for status, title in _GROUPS[1:]:
         rows = [row for row in trial.rows if row.status == status]
         if rows:
-            bullets.append(doc.styled(doc.strong(title), f": {', '.join(map(_other, rows))}"))
+            words = _by_reason(rows) if status == "not applicable" else ", ".join(map(_other, rows))
+            bullets.append(doc.styled(doc.strong(title), f": {words}"))
     if bullets:
         yield doc.Heading("Everything else")
         yield doc.bullets(bullets)
 
 
+def _by_reason(rows: Sequence[TrialRow]) -> str:
+    reasons = dict.fromkeys(row.reason for row in rows)
+    names = {why: [" + ".join(r.switches) for r in rows if r.reason == why] for why in reasons}
+    return "; ".join(f"{why}: {', '.join(names[why])}" for why in reasons)
+
+
 def _other(row: TrialRow) -> str:
     name = " + ".join(row.switches)
-    if row.status in _LISTED or row.status in {"failed", "changes results"}:
+    if row.status in {"failed", "changes results", "not tried"}:
         return f"{name} ({row.reason})" if row.status != "not tried" else name
     gain = f" {row.speedup:.2f}x" if row.speedup else ""
     return f"{name}{gain}" + (f" ({reason_words(row.reason)})" if row.reason else "")

@@ -4,11 +4,13 @@ import statistics
 
 import pytest
 
+from profkit.trial.outcome import outcome
+from profkit.trial.search import Evidence
 from profkit.trial.trial_file import TrialFile
 from tests.conftest import NIGHTLY
 from tests.trial import hand_measured
 from tests.trial.hand_measured import found
-from tests.trial.simulated_program import SimulatedProgram, row
+from tests.trial.simulated_program import SWITCHES, SimulatedProgram, row
 
 
 def test_gains_are_proven_alone_and_together() -> None:
@@ -78,7 +80,7 @@ def test_what_the_program_lacks_is_not_run() -> None:
     program = SimulatedProgram()
     trial = program.trial()
     assert row(trial, "static-kv-cache").status == "not applicable"
-    assert row(trial, "static-kv-cache").reason == "the program has no generate"
+    assert row(trial, "static-kv-cache").reason == "no call of generate"
     assert ("static-kv-cache",) not in program.names
 
 
@@ -128,3 +130,14 @@ def proven_by(program: hand_measured.HandMeasured, trial: TrialFile) -> float:
     proven = [each.switches for each in trial.rows if each.status == "faster"]
     starts = [[at for at, names in program.runs if names == each] for each in proven]
     return min(row[2] for row in starts) + hand_measured.FORKED
+
+
+def test_other_random_numbers_that_gain_nothing_are_no_change_of_results() -> None:
+    program = SimulatedProgram(moved={"loader-workers": 1e-2}, perturbed=1e-2, limit="input")
+    loaded = row(program.trial(), "loader-workers")
+    assert (loaded.status, loaded.reason) == ("undecided", "1 run")
+    workers = (SWITCHES["loader-workers"],)
+    runs = [program.measure(()), program.measure(()), program.measure(workers)]
+    early = row(outcome(Evidence(runs, [workers]), ("python", "train.py"), 60), "loader-workers")
+    assert early.status == "undecided"
+    assert early.reason.endswith("before any perturbation")

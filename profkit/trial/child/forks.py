@@ -28,7 +28,8 @@ _TIMED_OUT = 124  # as of timeout(1)
 _IMPORTING = {"PYTORCH_NVML_BASED_CUDA_CHECK": "1", "TORCH_WARM_POOL": "0"}  # no device, no threads
 _AFTER = 2.0  # s, as of `trial.run`
 _DRAWS = 1000  # chosen: words of 32 bits, more than imports draw for names
-_OWN = {"CUDA_MODULE_LOADING", "CUDA_DEVICE_ORDER"}  # read when a device is first used
+# Read when a device is first used, or when a function of a library is called.
+_OWN = ("CUDA_MODULE_LOADING", "CUDA_DEVICE_ORDER", *_IMPORTING, "PL_", "ACCELERATE_")
 _seeded: dict[str, bytes] = {}
 _before = dict(os.environ)
 
@@ -133,8 +134,9 @@ def _fault(program: set[str]) -> str:
     shared = [path for number, path in paths.items() if number > 2 and _is_shared(number)]
     if shared:
         return f"it opens {os.path.basename(min(shared))} before its imports"
-    if program - set(changed()) - _OWN:
-        return "it sets " + ", ".join(sorted(program - set(changed()) - _OWN)) + " between imports"
+    others = [n for n in sorted(program - set(changed())) if not n.startswith(_OWN)]
+    if others:
+        return "it sets " + ", ".join(others) + " between imports"
     if threading.active_count() > 1 or threading.current_thread() is not threading.main_thread():
         return "its imports start threads"
     # Libraries that take part in a fork, BLAS for instance, have ended their threads for it.
