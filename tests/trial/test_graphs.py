@@ -10,7 +10,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from profkit.trial.switches import graphs  # noqa: E402
-from tests.trial.graph_stand_in import StandInGraph, captured  # noqa: E402
+from tests.trial.graph_stand_in import StandInGraph, captured, graphed_callables  # noqa: E402
 
 Optimizer = Callable[[Any], Any]
 
@@ -44,6 +44,9 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[StandInGraph]:
     monkeypatch.setattr(graphs, "_DEVICE", "cpu")
     monkeypatch.setattr(torch.cuda, "CUDAGraph", graph)
     monkeypatch.setattr(torch.cuda, "graph", captured)
+    monkeypatch.setattr(torch.cuda, "make_graphed_callables", graphed_callables)
+    monkeypatch.setattr(torch.cuda, "get_rng_state", torch.get_rng_state)
+    monkeypatch.setattr(torch.cuda, "set_rng_state", torch.set_rng_state)
     adam = sys.modules["torch.optim.adam"]
     monkeypatch.setattr(adam, "_get_capturable_supported_devices", lambda **_: ["cpu"])
     for kind in (torch.optim.SGD, torch.optim.Adam, torch.optim.AdamW):
@@ -53,12 +56,15 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[StandInGraph]:
     return made
 
 
-def switch_on() -> list[str]:
-    applied: list[str] = []
-    graphs.cuda_graph(
-        SimpleNamespace(torch=torch, wrappers=[], applied=applied.append, is_tracing=lambda: False)
-    )
-    return applied
+def switched_on() -> SimpleNamespace:
+    """The program, as the switch has changed it."""
+    program = SimpleNamespace(
+        torch=torch, wrappers=[], on_step=[], has_applied=[], is_tracing=lambda: False,
+        is_inference=lambda _: False, copied=lambda output: output.clone(),
+    )  # fmt: skip
+    program.applied = program.has_applied.append
+    graphs.cuda_graph(program)
+    return program
 
 
 def trained(
@@ -98,7 +104,7 @@ def test_parameters_are_as_without_graphs(
     made: list[StandInGraph], kind: Optimizer, set_to_none: bool
 ) -> None:
     without = trained(kind, set_to_none=set_to_none)
-    applied = switch_on()
+    applied = switched_on().has_applied
     assert_same(trained(kind, set_to_none=set_to_none), without)
     assert applied == ["cuda-graph"]
     assert [graph.replays for graph in made] == [9]
@@ -111,13 +117,13 @@ def test_a_schedule_of_each_step_is_followed(kind: Optimizer) -> None:
         return torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 1 / (1 + step))
 
     without = trained(kind, scheduler=halved)
-    switch_on()
+    switched_on()
     assert_same(trained(kind, scheduler=halved), without)
 
 
 def test_rates_stay_numbers_for_the_program(made: list[StandInGraph]) -> None:
     seen = []
-    switch_on()
+    switched_on()
     trained(KINDS["AdamW"], lambda step: seen.append(step.optimizer.param_groups[0]["lr"]))
     assert seen == [0.01] * 12
     assert made[0].replays == 9
@@ -151,7 +157,7 @@ def test_what_changes_between_steps_is_seen(
     kind: Optimizer, each: Callable[[Step], object]
 ) -> None:
     without = trained(kind, each)
-    switch_on()
+    switched_on()
     assert_same(trained(kind, each), without)
 
 
@@ -160,7 +166,79 @@ def test_what_cannot_be_captured_stays_as_it_is(made: list[StandInGraph]) -> Non
         return torch.optim.Adam(parameters, lr=torch.tensor(0.01))
 
     without = trained(adam)
-    applied = switch_on()
+    applied = switched_on().has_applied
     assert_same(trained(adam), without)
     assert not applied
     assert not made
+
+
+def _plain(net: Any, optimizer: Any, data: Any) -> None:
+    optimizer.zero_grad()
+    net(data[0]).square().mean().backward()
+    optimizer.step()
+
+
+def _zeroed_late(net: Any, optimizer: Any, data: Any) -> None:
+    loss = net(data[0]).square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+
+
+def _zeroed_in_place(net: Any, optimizer: Any, data: Any) -> None:
+    optimizer.zero_grad(set_to_none=False)
+    net(data[0]).square().mean().backward()
+    optimizer.step()
+
+
+def _accumulated(net: Any, optimizer: Any, data: Any) -> None:
+    for batch in data:
+        net(batch).square().mean().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+
+
+def _twice(net: Any, optimizer: Any, data: Any) -> None:
+    optimizer.zero_grad()
+    (net(data[0]).square() * net(data[1])).mean().backward()
+    optimizer.step()
+
+
+def _logged(net: Any, optimizer: Any, data: Any) -> None:
+    net(data[1])  # without a backward pass
+    _plain(net, optimizer, data)
+
+
+def _normed(net: Any, optimizer: Any, data: Any) -> None:
+    optimizer.zero_grad()
+    net(data[0]).square().mean().backward()
+    torch.nn.utils.clip_grad_norm_(net.parameters(), 0.1)
+    optimizer.step()
+
+
+@pytest.mark.usefixtures("made")
+@pytest.mark.parametrize(
+    "step", [_plain, _zeroed_late, _zeroed_in_place, _accumulated, _twice, _logged, _normed]
+)
+def test_modules_train_as_without_graphs(step: Callable[[Any, Any, Any], None]) -> None:
+    def results(*, is_graphed: bool) -> list[Any]:
+        torch.manual_seed(0)
+        module = torch.nn.Sequential(
+            torch.nn.Linear(4, 8), torch.nn.BatchNorm1d(8), torch.nn.Linear(8, 1)
+        ).double()
+        optimizer = torch.optim.SGD(module.parameters(), lr=0.1)
+        if is_graphed:
+            graphed = program.wrappers[0](module, module._call_impl)
+            module._compiled_call_impl = graphed
+        steps = []
+        for _ in range(8):
+            step(module, optimizer, torch.randn(2, 16, 4).double())
+            for function in program.on_step if is_graphed else ():
+                function()
+            steps.append(torch.cat([p.detach().reshape(-1).clone() for p in module.parameters()]))
+        return [*steps, *module.buffers()]
+
+    without = results(is_graphed=False)
+    program = switched_on()
+    assert_same(results(is_graphed=True), without)
+    assert "cuda-graph" in program.has_applied

@@ -143,14 +143,17 @@ class _Graphs:
 
     Parameters and buffers stay where they are. Other arguments and results than tensors are
     constants of a graph. A capture runs the module a few times: buffers and random numbers are
-    restored after it.
+    restored after it. A second call before the backward pass of the first is as it is, and
+    gradients that are added up lie where no graph writes.
     """
 
     def __init__(self, program: Any, module: Any, call: Any) -> None:
         self.program, self.torch = program, program.torch
         self.module, self.call = module, call
         self.graphs: dict[Any, Any] = {}
-        self.has_run = False
+        self.own: dict[Any, int] = {}
+        self.has_run = self.is_waiting = False
+        program.on_step.append(lambda: setattr(self, "is_waiting", False))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         from torch.utils._pytree import tree_flatten, tree_unflatten
@@ -160,7 +163,7 @@ class _Graphs:
         tensors = [leaf for leaf in leaves if torch.is_tensor(leaf)]
         is_loss = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)
         is_loss = is_loss and not any(p.requires_grad for p in self.module.parameters())
-        if not tensors or is_loss or not all(tensor.is_cuda for tensor in tensors):
+        if not tensors or is_loss or not all(t.device.type == _DEVICE for t in tensors):
             return self.call(*args, **kwargs)
         is_training = torch.is_grad_enabled() and not (
             self.has_run and self.program.is_inference(self.module)
@@ -242,11 +245,27 @@ class _Graphs:
         constants, shape = outputs
 
         def replay(*inputs: Any) -> Any:
-            tensors = iter(graphed(*inputs))
-            leaves = [next(tensors).clone() if c is hole else c for c in constants]
+            if self.is_waiting:
+                return function(*inputs)
+            tensors = graphed(*inputs)
+            node = next((tensor.grad_fn for tensor in tensors if tensor.grad_fn), None)
+            if node:
+                self.is_waiting = True
+                node.register_prehook(self._begin_backward)
+            each = iter(tensors)
+            leaves = [next(each).clone() if c is hole else c for c in constants]
             return tree_unflatten(leaves, shape)
 
         return replay
+
+    def _begin_backward(self, _: Any) -> None:
+        """Have gradients to which this pass adds lie where no graph writes."""
+        self.is_waiting = False
+        for parameter in self.module.parameters():
+            gradient = parameter.grad
+            if gradient is not None and self.own.get(parameter) != gradient.data_ptr():
+                parameter.grad = gradient.clone()
+                self.own[parameter] = parameter.grad.data_ptr()
 
     def _captured_inference(self, function: Any, samples: Any) -> Any:
         torch = self.torch
