@@ -13,6 +13,7 @@ from profkit.trial.switches import graphs  # noqa: E402
 from tests.trial.graph_stand_in import StandInGraph, captured, graphed_callables  # noqa: E402
 
 Optimizer = Callable[[Any], Any]
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
 
 class Step(NamedTuple):
@@ -33,27 +34,42 @@ KINDS: dict[str, Optimizer] = {
 
 
 @pytest.fixture
-def made(monkeypatch: pytest.MonkeyPatch) -> list[StandInGraph]:
-    """Graphs that were made while the switch is on."""
-    made: list[StandInGraph] = []
+def made(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """Graphs that were made while the switch is on: those of a GPU, where there is one."""
+    made: list[Any] = []
+    kind: Any = StandInGraph
 
-    def graph() -> StandInGraph:
-        made.append(StandInGraph())
+    def graph() -> Any:
+        made.append(kind())
         return made[-1]
 
-    monkeypatch.setattr(graphs, "_DEVICE", "cpu")
+    if DEVICE == "cuda":
+        kind = _counted(torch.cuda.CUDAGraph)
+    else:
+        monkeypatch.setattr(graphs, "_DEVICE", "cpu")
+        monkeypatch.setattr(torch.cuda, "graph", captured)
+        monkeypatch.setattr(torch.cuda, "make_graphed_callables", graphed_callables)
+        monkeypatch.setattr(torch.cuda, "get_rng_state", torch.get_rng_state)
+        monkeypatch.setattr(torch.cuda, "set_rng_state", torch.set_rng_state)
+        adam = sys.modules["torch.optim.adam"]
+        monkeypatch.setattr(adam, "_get_capturable_supported_devices", lambda **_: ["cpu"])
     monkeypatch.setattr(torch.cuda, "CUDAGraph", graph)
-    monkeypatch.setattr(torch.cuda, "graph", captured)
-    monkeypatch.setattr(torch.cuda, "make_graphed_callables", graphed_callables)
-    monkeypatch.setattr(torch.cuda, "get_rng_state", torch.get_rng_state)
-    monkeypatch.setattr(torch.cuda, "set_rng_state", torch.set_rng_state)
-    adam = sys.modules["torch.optim.adam"]
-    monkeypatch.setattr(adam, "_get_capturable_supported_devices", lambda **_: ["cpu"])
-    for kind in (torch.optim.SGD, torch.optim.Adam, torch.optim.AdamW):
-        kind([torch.ones(1, requires_grad=True)])  # a first instance puts hooks around `step`
-        monkeypatch.setattr(kind, "step", kind.step)
+    for kind_of_optimizer in (torch.optim.SGD, torch.optim.Adam, torch.optim.AdamW):
+        kind_of_optimizer([torch.ones(1, requires_grad=True)])  # which puts hooks around `step`
+        monkeypatch.setattr(kind_of_optimizer, "step", kind_of_optimizer.step)
     monkeypatch.delattr(torch.optim.AdamW, "step")
     return made
+
+
+def _counted(graph: Any) -> Any:
+    class Counted(graph):  # type: ignore[misc]
+        replays = 0
+
+        def replay(self) -> None:
+            self.replays += 1
+            super().replay()
+
+    return Counted
 
 
 def switched_on() -> SimpleNamespace:
@@ -76,15 +92,15 @@ def trained(
 ) -> list[Any]:
     """The parameters after each of 12 steps."""
     torch.manual_seed(0)
-    net = torch.nn.Sequential(
-        torch.nn.Linear(4, 8), torch.nn.Tanh(), torch.nn.Linear(8, 1)
-    ).double()
+    net = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.Tanh(), torch.nn.Linear(8, 1)).to(
+        DEVICE, torch.float64
+    )
     optimizer = kind(list(net.parameters()))
     rates = scheduler(optimizer) if scheduler else None
     steps = []
     for step in range(12):
         optimizer.zero_grad(set_to_none)
-        net(torch.randn(16, 4).double()).square().mean().backward()
+        net(torch.randn(16, 4).to(DEVICE, torch.float64)).square().mean().backward()
         each(Step(step, net, optimizer))
         optimizer.step()
         if rates:
@@ -101,7 +117,7 @@ def assert_same(ours: list[Any], theirs: list[Any]) -> None:
 @pytest.mark.parametrize("set_to_none", [True, False])
 @pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
 def test_parameters_are_as_without_graphs(
-    made: list[StandInGraph], kind: Optimizer, set_to_none: bool
+    made: list[Any], kind: Optimizer, set_to_none: bool
 ) -> None:
     without = trained(kind, set_to_none=set_to_none)
     applied = switched_on().has_applied
@@ -121,7 +137,7 @@ def test_a_schedule_of_each_step_is_followed(kind: Optimizer) -> None:
     assert_same(trained(kind, scheduler=halved), without)
 
 
-def test_rates_stay_numbers_for_the_program(made: list[StandInGraph]) -> None:
+def test_rates_stay_numbers_for_the_program(made: list[Any]) -> None:
     seen = []
     switched_on()
     trained(KINDS["AdamW"], lambda step: seen.append(step.optimizer.param_groups[0]["lr"]))
@@ -161,7 +177,7 @@ def test_what_changes_between_steps_is_seen(
     assert_same(trained(kind, each), without)
 
 
-def test_what_cannot_be_captured_stays_as_it_is(made: list[StandInGraph]) -> None:
+def test_what_cannot_be_captured_stays_as_it_is(made: list[Any]) -> None:
     def adam(parameters: Any) -> Any:
         return torch.optim.Adam(parameters, lr=torch.tensor(0.01))
 
@@ -225,14 +241,14 @@ def test_modules_train_as_without_graphs(step: Callable[[Any, Any, Any], None]) 
         torch.manual_seed(0)
         module = torch.nn.Sequential(
             torch.nn.Linear(4, 8), torch.nn.BatchNorm1d(8), torch.nn.Linear(8, 1)
-        ).double()
+        ).to(DEVICE, torch.float64)
         optimizer = torch.optim.SGD(module.parameters(), lr=0.1)
         if is_graphed:
             graphed = program.wrappers[0](module, module._call_impl)
             module._compiled_call_impl = graphed
         steps = []
         for _ in range(8):
-            step(module, optimizer, torch.randn(2, 16, 4).double())
+            step(module, optimizer, torch.randn(2, 16, 4).to(DEVICE, torch.float64))
             for function in program.on_step if is_graphed else ():
                 function()
             steps.append(torch.cat([p.detach().reshape(-1).clone() for p in module.parameters()]))
