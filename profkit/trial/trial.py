@@ -31,7 +31,11 @@ from profkit.trial.trial_file import TrialFile
 from profkit.trial.whole import confirmed
 
 WINDOW = 1.0  # s of units in a run, chosen: as long as the rest of a fork's start takes
-_CACHES = {"TORCHINDUCTOR_CACHE_DIR": "inductor", "TRITON_CACHE_DIR": "triton"}
+_CACHES = {
+    "TORCHINDUCTOR_CACHE_DIR": "inductor",
+    "TRITON_CACHE_DIR": "triton",
+    "JAX_COMPILATION_CACHE_DIR": "jax",
+}
 _SLOWER = 4.0  # chosen: a run may take so many times the unchanged one's time
 _COMPILING = 120.0  # s that a run may take in addition, chosen: torch.compile of a large model
 _OF_LEFT = 1 / 3  # chosen: of the budget that is left, so that one run doesn't end the trial

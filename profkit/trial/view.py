@@ -131,7 +131,7 @@ def _keeping(trial: TrialFile) -> Iterator[doc.Block]:
 
 def _others(trial: TrialFile) -> Iterator[doc.Block]:
     bullets = []
-    if trial.rows and all(row.status == "not applicable" for row in trial.rows):
+    if not trial.framework and all(row.status == "not applicable" for row in trial.rows):
         yield doc.Paragraph("No switch applies: it imports no torch or JAX that uses a GPU.")
         return
     for status, title in _GROUPS[1:]:
