@@ -24,8 +24,9 @@ from profkit.comparison.replacement import Replacement
 from profkit.comparison.timed_change import INTERLEAVED, TimedChange
 from profkit.report.catalog import catalog
 from profkit.report.summary import Group
-from profkit.rules.finding_text import factor, gain
+from profkit.rules.finding_text import gain
 from profkit.timing.latency_view import latency_words, times_as_fast
+from profkit.ui import text as numbers
 from profkit.ui.text import compact, extent, literal, number, percent, plural, quantity_text
 
 SMALL_CAUSE = 0.02
@@ -334,12 +335,12 @@ def estimate_held(change: FindingChange, kernel: KernelDiff) -> str:
         return ""
     if kernel.is_forced or (change.before and change.before.rule.spans == "chain"):
         return ""
-    measured = f"measured {kernel.speedup:.2f}x"
-    if estimate.low <= kernel.speedup <= estimate.high and estimate.high > _WIDE * estimate.low:
-        span = f"{factor(estimate.low)} to {factor(estimate.high)}"
-        return f"{span}, {measured}; a range this wide says little"
     inside = estimate.low <= kernel.speedup <= estimate.high
-    return f"{gain(estimate)}, {measured}, {'within' if inside else 'outside'} the range"
+    is_wide = inside and estimate.high > _WIDE * estimate.low
+    held = f", {'within' if inside else 'outside'} the range"
+    predicted = numbers.factor_span(estimate.low, estimate.high) if is_wide else gain(estimate)
+    held = "; a range this wide says little" if is_wide else held
+    return f"{predicted}, measured {kernel.speedup:.2f}x{held}"
 
 
 def change_words(change: Changed) -> tuple[str, str, str]:

@@ -510,18 +510,21 @@ def _notes(launches: Sequence[LaunchSummary], session: Session) -> Iterator[str]
             f"{failed} of {len(launches)} launches have no duration: their counters failed and "
             "they are not ranked; profile them again"
         )
-    if session.clock_control == "base":
-        origin = "ncu's default" if "clock-control" in session.assumed else "as requested"
+    clocks = span("sm_clock", launches)
+    origin = "ncu's default" if "clock-control" in session.assumed else "as requested"
+    is_locked = session.clock_control == "base"
+    if clocks and clocks_apart("sm_clock", *clocks, _CLOCK_MOVED):
+        low, high = (launch.get("sm_clock") / 1e9 for launch in clocks)
+        despite = f" though ncu was to lock it to base ({origin})" if is_locked else ""
+        yield (
+            f"the SM clock varied between launches, {low:.2f} to {high:.2f} GHz{despite}: times of "
+            "compute-bound launches are not comparable"
+        )
+    elif is_locked:
         yield (
             f"ncu locked the SM clock to base ({origin}): launches run slower than at boost "
             "clocks, and memory appears faster relative to compute"
         )
-    clocks = span("sm_clock", launches)
-    if clocks and clocks_apart("sm_clock", *clocks, _CLOCK_MOVED):
-        low, high = (launch.get("sm_clock") / 1e9 for launch in clocks)
-        yield (
-            f"the SM clock varied between launches, {low:.2f} to {high:.2f} GHz: times of "
-            "compute-bound launches are not comparable"
-        )
+    measured = "; roofs are computed from the report, at the measured clocks" if clocks else ""
     for note in filter(None, dict.fromkeys(launch.gpu.datasheet_note for launch in launches)):
-        yield f"{note}; roofs are computed from the report, at the measured clocks"
+        yield f"{note}{measured}"

@@ -52,8 +52,8 @@ class FindingRow(Model, frozen=True, kw_only=True):
     missing quantities. Of a kernel, `range` comes from the fixes of recorded pairs and holds less
     often on others; `confidence` is high up to a factor of 1.3 between its ends, medium up to 2,
     low where it begins below the smallest gain that is reported. `assumes` is what the estimate
-    takes for granted of the fix, null for nothing. `bound` is the factor that the fix alone allows
-    by what is known where quantities are missing, else null. `void_until` are rules to fix first:
+    takes for granted of the fix, null for nothing. `bound` is the factor that what the fix adds
+    allows, null where its rule has none. `void_until` are rules to fix first:
     until then it says nothing. `bounded_by` is the next bottleneck after the fix, whose remaining
     work takes `bound_s`. `similar` are recorded fixes of the category on kernels like this one,
     `tried` is what `profkit try` measured. `where` has the largest share first.

@@ -292,7 +292,7 @@ class _Table(ABC, Generic[Row]):
         if lacking and estimate:
             shown.extend(self._relieved_most(rule, index, quantities))
         held = tuple(each for each in shown if each.holds)
-        is_bounded = bool(rule.bound) and (bool(lacking) or rule.about == "application")
+        is_bounded = lacking or not rule.divides
         bound = self._at(rule.bound, rule, index) if rule.bound and is_bounded else math.nan
         return Finding(
             rule, self.subjects[index], held, estimate, lacking, bound, possible=not decided

@@ -177,7 +177,7 @@ class Finding:
     """A rule that fired on a kernel, or, without a `group`, on a timeline as a whole.
 
     It has no `estimate` where its rule has no formulas, and where quantities are `lacking` that
-    they need; `bound` is then the factor that the rule has from what is known, else NaN.
+    they need; `bound` is the factor that what its fix adds allows, NaN where the rule has none.
 
     The rest is its place in a checklist. `rank` is shared by the findings of one rule; 0 without an
     estimate. `actions` are those for the kernel's architecture, or, for a kernel of a `library`,

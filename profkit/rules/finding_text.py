@@ -45,12 +45,14 @@ NOTHING = "nothing found"
 _LEAST = f"{1 - 1 / WORTH:.0%}"
 _HELD = "docs/reference/accuracy.md"
 _LEFT_OUT = f"savings below {_LEAST} of a kernel left out"
+_REACHED = f"{REACH['dram_busy']:.0%} of peak"
+_TENSOR = f"FLOP (tensor cores at {REACH['tensor_busy']:.0%})"
 HEADROOM = (
     "Headroom: speedup that a kernel's present DRAM traffic "
-    f"(at {REACH['dram_busy']:.0%} of peak), FLOP and launch allow"
+    f"(at {_REACHED}), {_TENSOR} and launch allow"
 )
 NEEDED = (
-    f"Headroom keeps the recorded DRAM bytes (at {REACH['dram_busy']:.0%} of peak), FLOP and "
+    f"Headroom keeps the recorded DRAM bytes (at {_REACHED}), {_TENSOR} and "
     "launch, minus the waste that findings name; moving or computing less gains more"
 )
 BAR = "of the time; exposed: latency, imbalance, tail"
@@ -216,7 +218,9 @@ def _bound(item: Finding, estimate: Estimate) -> Iterator[str]:
             yield f"{lower if _is_lower(estimate) else ''}up to {most}"
     elif limit := estimate.bounded_by:
         each = " per launch" if item.group.count > 1 else ""
-        yield f"next limit {limit} (busy for {time}{each} now, {factor(estimate.limit)} to there)"
+        beyond = ", more only with less work for it" if estimate.high > estimate.limit else ""
+        there = f"{factor(estimate.limit)} to there{beyond}"
+        yield f"next limit {limit} (busy for {time}{each} now, {there})"
 
 
 def _no_estimate(item: Finding) -> str:

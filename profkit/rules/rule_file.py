@@ -126,8 +126,8 @@ class RuleForm(Model, frozen=True, kw_only=True, dict=True):
     of the kernel's time that remains if no resource bounds it, with `spans: chain` of all kernels
     in its chain together. A rule with none of them is informative: it has no estimate. `flop` is
     the share of the kernel's FLOP outside tensor cores that the fix leaves. `bound` is the factor
-    that what the fix adds (SMs, warps) allows, shown where the rest of an estimate is missing; of
-    an application's step the factor that no such fix exceeds.
+    that what the fix adds (SMs, warps) allows, which no range exceeds; of rules that divide the
+    work it is known only where the rest of an estimate is missing.
     `first` says that other findings on the kernel are void until its fix, `numerics` that the fix
     computes in another data type. `assumes` is
     what its formulas take for granted of the fix, "" where they follow from what was counted;

@@ -81,6 +81,17 @@ def test_a_laptop_is_distinguished_from_the_desktop_card_of_its_name() -> None:
     assert report.gpu.datasheet.name == "RTX 4050 Laptop"
     (note,) = (note for note in report.summary.notes if "datasheet" in note)
     assert "2370 MHz, the max SM clock of this GPU is 1605 MHz" in note
+    assert math.isnan(report.summary.launches[0].get("sm_clock"))
+    assert "measured clocks" not in note
+
+
+def test_a_clock_that_varied_is_not_called_locked() -> None:
+    report = profkit.load(CORPUS / "Cartoonizer__gtx1660_7C.ncu-repz")
+    clocks = [launch.get("sm_clock") for launch in report.summary.launches]
+    assert max(clocks) > 1.3 * min(clocks)
+    notes = [note for note in report.summary.notes if "clock" in note]
+    assert len(notes) == 1
+    assert "1.26 to 1.74 GHz though ncu was to lock it to base" in notes[0]
 
 
 @pytest.mark.parametrize(

@@ -48,7 +48,7 @@ def test_what_a_reader_sees_of_a_fix(profkit_cli: Cli) -> None:
         "shared_bank_conflicts resolved (loads 32-way → 1-way, 3.5% of load wavefronts conflict)"
         in shown
     )
-    assert re.search(r"predicted speedup 1\.\d+x to [23]\.\d+x, measured 2\.27x", shown)
+    assert re.search(r"predicted speedup 1\.\d+ to [23]\.\d+x, measured 2\.27x", shown)
     assert "mostly fewer mio_throttle stall" in shown
     assert "total −183.2 µs" in shown
     assert "after.cu:25 120.9 µs → 40.60 µs" in shown

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import tarfile
 from collections.abc import Callable
@@ -12,7 +13,7 @@ import pytest
 from typer.testing import Result
 
 from profkit.score.score import definitions_of, read_pair
-from tests.conftest import TRUTH, by_day, needs_truth, pair_report, scratch, written_once
+from tests.conftest import TRUTH, by_day, h200, needs_truth, pair_report, scratch, written_once
 from tests.examined_pairs import PAIRS
 
 Cli = Callable[..., Result]
@@ -59,3 +60,23 @@ def test_no_bound_is_passed_by_others_fixes(profkit_cli: Cli) -> None:
         text = profkit_cli("analyze", others_report(name)).stdout
         passed = [bound for bound in BOUND.findall(text) if float(bound.replace(",", "")) < gain]
         assert not passed, (name, gain, passed)
+
+
+@pytest.mark.parametrize("name", ["known", "sdpa_s512_flash", "sdpa_s512_flash_set_basic"])
+def test_more_warps_and_full_waves_gain_no_more_than_is_idle(name: str) -> None:
+    """Twice the warps issue twice as much at most; SMs that are idle for 7% can't gain 2x."""
+    seen = 0
+    for item in h200(name).checklist().findings:
+        if not (item.group and item.estimate):
+            continue
+        launch = item.group.typical
+        if item.rule.name == "tail_effect":
+            waves, active = launch.get("waves"), launch.get("sm_active_share")
+            most = max(math.ceil(waves) / waves, 1 / active)
+        elif item.rule.name.startswith("occupancy_"):
+            most = 1 / launch.get("occupancy_theoretical")
+        else:
+            continue
+        seen += 1
+        assert item.range[1] <= max(most, item.speedup) * 1.0001
+    assert seen

@@ -14,7 +14,7 @@ from profkit.report.source_lines import Place
 from profkit.report.summary import ReportSummary
 from profkit.rules.checklist import Checklist, checklist
 from profkit.rules.engine import explain
-from profkit.rules.finding_text import place_name
+from profkit.rules.finding_text import place_name, prospects
 from profkit.rules.rule_file import shipped_rules
 from profkit.rules.samples import LONG_CODE, NO_CODE
 from tests.conftest import CORPUS, h200, needs_corpus, needs_truth, recorded_report
@@ -273,3 +273,17 @@ def test_a_possible_finding_has_its_range_in_one_form(profkit_cli: Cli, style: s
     shown = profkit_cli("analyze", path, "--format", style).stdout
     assert "Possibly" in shown
     assert not re.search(r"up to \d[\d.]*x", shown)
+
+
+def test_a_range_beyond_the_next_limit_says_what_that_takes() -> None:
+    limited = [
+        item
+        for item in h200("known").checklist().findings
+        if item.group and item.estimate and item.estimate.bounded_by
+    ]
+    beyond = {item.estimate.high > item.estimate.limit for item in limited if item.estimate}
+    assert True in beyond
+    for item in limited:
+        assert item.estimate
+        says = "more only with less work" in prospects(item)
+        assert says == (item.range[1] > item.estimate.limit)

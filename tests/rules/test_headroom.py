@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 import profkit
 from profkit.report.floors import LAUNCH
 from profkit.rules.engine import diagnose
+from profkit.rules.finding_text import HEADROOM, NEEDED
 from profkit.rules.headroom import ARITHMETIC, headroom
 from tests.conftest import pair_report
 from tests.rules.test_engine import own, report
@@ -26,6 +28,15 @@ def test_a_kernel_needs_its_bytes_at_the_rate_that_dram_reaches() -> None:
     assert floor == "DRAM"
     (group,) = report([{"duration": 1e-3, "dram_busy": 0.475}]).groups
     assert headroom(group, 0.25).factor == pytest.approx(8)
+
+
+@pytest.mark.parametrize("legend", [HEADROOM, NEEDED])
+def test_a_legend_has_the_share_that_a_reader_needs_to_compute_it(legend: str) -> None:
+    tensor = {"flop_tensor": 4.7e9, "peak_rate_tensor_fp16": 1e13}
+    for kind, values in {"DRAM": {"dram_busy": 0.47}, "tensor": tensor}.items():
+        (percent,) = re.findall(rf"{kind} [^()]*?\(?at (\d+)%", legend)[:1]
+        factor, *_ = of(duration=1e-3, **values)
+        assert factor == pytest.approx(int(percent) / 47), kind
 
 
 def test_arithmetic_needs_the_fastest_unit_for_it() -> None:

@@ -93,6 +93,38 @@ def test_contended_atomics_are_estimated_from_their_waits() -> None:
     assert factors == pytest.approx([1 / (1 - share) for share in gone], rel=1e-6)
 
 
+def test_waits_for_tma_are_not_called_waits_behind_atomics() -> None:
+    """Nine atomics an SM take tiles from a counter; as many other loads would wait for long."""
+    tiles = {
+        "global_atomic_instructions": 1156.0,
+        "global_memory_instructions": 1156.0,
+        "shared_atomic_instructions": 0.0,
+        "l2_atomic_sectors": 1156.0,
+        "l2_bytes": 1.7e8,
+        "elapsed_cycles": 8.3e4,
+        "warp_latency": 5.0,
+        "instructions_executed": 1.9e7,
+        "stall_drain": 0.0,
+        "stall_membar": 0.0,
+        "stall_long_scoreboard": 2.0,
+        "stall_short_scoreboard": 0.0,
+        "stall_mio_throttle": 0.0,
+        "stall_lg_throttle": 0.0,
+    }
+    assert likely("atomics_global", **tiles) > 1.2
+    assert finding("atomics_global", **tiles, l2_read_bytes=1.5e8) is None
+
+
+@pytest.mark.parametrize(
+    ("cc", "has_them"), [((8, 0), True), ((8, 6), False), ((8, 9), False), ((9, 0), True)]
+)
+def test_tensor_cores_for_doubles_are_advised_where_a_gpu_has_them(
+    cc: tuple[int, int], has_them: bool
+) -> None:
+    actions = RULES["fp64_pipe"].actions_on(cc)
+    assert any("FP64 tensor cores" in action for action in actions) == has_them
+
+
 def test_shared_atomics_relieve_what_their_conflicts_took() -> None:
     cycles = {"elapsed_cycles": 1e6, "shared_atomic_instructions": 1e7}
     atomics = {**cycles, "lsu_data_busy": 0.8, "l1_busy": 0.8, "shared_conflict_share_atomic": 0.9}
