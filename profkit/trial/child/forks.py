@@ -52,7 +52,7 @@ def serve(path: str) -> None:
         with open(os.path.join(folder, "modules"), encoding="utf-8") as file:
             first = json.load(file)
         before = _states()
-        package = _import(first["modules"], first["changed"])
+        package = _import(first["modules"])
         fault = _fault(set(first["changed"])) if not package else f"imports of {package} {_IN_USE}"
         if not _is_as_before({**_seeded, **before}):
             fault = fault or "its imports seed or draw random numbers"
@@ -89,10 +89,9 @@ def _is_as_before(states: dict[str, bytes]) -> bool:
     return all(state == states.get(name) for name, state in _states().items())
 
 
-def _import(names: Any, own: Any) -> str:
-    """Import modules, which set variables of their `own`; the package after which the GPU is in
-    use, "" without."""
-    saved = {name: os.environ.get(name) for name in _IMPORTING if name not in own}
+def _import(names: Any) -> str:
+    """Import modules; the package after which the GPU is in use, "" without."""
+    saved = {name: os.environ.get(name) for name in _IMPORTING}
     os.environ.update(_IMPORTING)
     culprit = package = ""
     for name in [*names, "torch._dynamo"]:
