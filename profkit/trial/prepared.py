@@ -19,8 +19,9 @@ _POLLED = 0.005  # s, chosen: a thousandth of a run
 
 class Plan(Struct, frozen=True):
     """What a run is to do: record in `folder` until there are `units` of a `unit`, or a `window` of
-    seconds and `grace` more, perturbed or not; `switches` are hooks. A fork ends after `timeout`
-    seconds."""
+    seconds and `grace` more, perturbed or not; `switches` are hooks, `features` are of the first
+    run. A fork ends after `timeout` seconds.
+    """
 
     folder: str
     unit: str | None
@@ -30,6 +31,7 @@ class Plan(Struct, frozen=True):
     switches: tuple[tuple[str, str, str], ...]
     timeout: float
     grace: float = 0.0
+    features: frozenset[str] = frozenset()
 
     def write(self, path: Path) -> None:
         write_atomic(path, msgspec.json.encode(self).decode())

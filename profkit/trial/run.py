@@ -126,8 +126,10 @@ def run_program(
     perturb: Perturbation = "",
     folder: Path | None = None,
     prepared: Prepared | None = None,
+    features: frozenset[str] = frozenset(),
 ) -> Result:
     """Run a program once, as a fork of `prepared` where it is given; a failure of it is a result.
+    `features` are those of its first run, if there was one.
 
     It runs in its own copy of `folder`, where one is given, as checkpoints of one run would change
     the next; words of its command that are paths in the folder lead to the copy's.
@@ -139,7 +141,7 @@ def run_program(
         place = Path(made)
         hooks = tuple(switch.hook for switch in switches if switch.hook)
         counts = (extent.unit, extent.units, extent.window)
-        plan = Plan(made, *counts, perturb, hooks, timeout, extent.grace)
+        plan = Plan(made, *counts, perturb, hooks, timeout, extent.grace, features)
         if prepared is not None:
             end, log = prepared.run(plan), prepared.place / "log"
         else:

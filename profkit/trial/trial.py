@@ -124,6 +124,7 @@ class _Runner:
                 perturb=perturb,
                 folder=self.folder,
                 prepared=prepared,
+                features=self.first.features if self.first else frozenset(),
             )
 
         prepared = self._forked(switches)

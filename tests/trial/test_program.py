@@ -49,6 +49,31 @@ def run(command: tuple[str, ...], *names: str, extent: Extent | None = None) -> 
     return run_program(command, chosen, extent, environment=dict(os.environ), timeout=600)
 
 
+EVALUATED_FIRST = """
+import torch
+net = torch.nn.Linear(4, 4).eval()
+with torch.no_grad():
+    net(torch.ones(1, 4))
+optimizer = torch.optim.SGD(net.train().parameters(), 0.1)
+for _ in range(20):
+    net(torch.ones(1, 4)).sum().backward()
+    optimizer.step()
+print(net.weight.dtype)
+"""
+
+
+def test_parameters_that_are_trained_keep_their_precision(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(EVALUATED_FIRST)
+    command = (sys.executable, str(tmp_path / "train.py"))
+    features = frozenset({"backward", "optimizer"})
+    result = run_program(
+        command, [SWITCHES["bf16"]], Extent(),
+        environment=dict(os.environ), timeout=120, features=features,
+    )  # fmt: skip
+    assert result.applied == {"bf16"}
+    assert result.output == "torch.float32\n"
+
+
 def test_a_program_that_fails_without_an_error_has_its_exit_code(tmp_path: Path) -> None:
     program = tmp_path / "fails.py"
     program.write_text("print('saved'); raise SystemExit(3)\n")

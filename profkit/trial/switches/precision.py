@@ -14,15 +14,17 @@ def tf32(program: Any) -> None:
 
 
 def bf16(program: Any) -> None:
-    """Outermost modules in bfloat16: autocast in training, parameters and inputs otherwise."""
+    """Outermost modules in bfloat16: autocast in programs that train, parameters and inputs in
+    others."""
     torch = program.torch
+    trains = bool({"backward", "optimizer"} & set(program.record.plan["features"]))
 
     def lower(module: Any, call: Any) -> Any:
         if not any(parameter.dtype == torch.float32 for parameter in module.parameters()):
             return call
         program.applied("bf16")
         device = next(module.parameters()).device.type
-        is_training = module.training and torch.is_grad_enabled()
+        is_training = trains or (module.training and torch.is_grad_enabled())
         if not is_training:
             module.to(torch.bfloat16)
 
