@@ -6,6 +6,7 @@ import os
 import queue
 import shutil
 import signal
+import stat
 import subprocess
 import sys
 import threading
@@ -114,21 +115,32 @@ def start(
     folder: Path | None = None,
     output: IO[bytes] | int = subprocess.PIPE,
 ) -> subprocess.Popen[bytes]:
-    """Start a command under a supervisor, whose `end` is the end of all that it started.
+    """Start a command under a supervisor, whose `end` is the end of all that it started. It reads
+    this process's input where that is a file.
 
     Raises EnvironmentProblem where the command can't be started.
     """
     if shutil.which(command[0], path=environment.get("PATH")) is None:
         raise EnvironmentProblem(f"{command[0]}: no such program", "check the path")
-    return subprocess.Popen(
-        supervised(command),
-        env=dict(environment),
-        cwd=folder,
-        stdin=subprocess.DEVNULL,
-        stdout=output,
-        stderr=subprocess.STDOUT,
-        start_new_session=True,
-    )
+    with _input() as stdin:
+        return subprocess.Popen(
+            supervised(command),
+            env=dict(environment),
+            cwd=folder,
+            stdin=stdin,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+
+
+def _input() -> IO[bytes]:
+    """What programs read: the file that is the input of this one, from its start, or nothing."""
+    try:
+        is_file = stat.S_ISREG(os.fstat(0).st_mode)
+    except OSError:
+        is_file = False
+    return Path("/proc/self/fd/0" if is_file else os.devnull).open("rb")
 
 
 def _pump(supervisor: subprocess.Popen[bytes], chunks: queue.Queue[str | None]) -> None:

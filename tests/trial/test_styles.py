@@ -11,6 +11,7 @@ import pytest
 from profkit.trial.checks import missing_output
 from profkit.trial.run import Extent, Result, run_program
 from profkit.trial.switch import all_switches
+from tests.conftest import ROOT
 
 SWITCHES = {switch.name: switch for switch in all_switches()}
 VARIABLES = {**os.environ, "OMP_NUM_THREADS": "1"}
@@ -149,6 +150,45 @@ if __name__ == "__main__":
 def test_units_are_steps_though_a_worker_calls_more_modules(tmp_path: Path) -> None:
     result = run(tmp_path, ACTING, extent=Extent(window=1e-4, grace=99.0))
     assert (result.failure, result.unit, result.units) == ("", "optimizer", 20)
+
+
+PHASES = """
+import torch
+net = torch.nn.Linear(4, 4)
+def steps(optimizer, count):
+    for _ in range(count):
+        net(torch.ones(1, 4)).sum().backward()
+        optimizer.step()
+steps(torch.optim.SGD(net.parameters()), 3)
+later = torch.optim.Adam(net.parameters())
+parts = [torch.optim.SGD([part]) for part in net.parameters()]
+for _ in range(40):
+    steps(later, 1)
+    for part in parts:
+        part.step()
+"""
+
+
+def test_steps_are_those_of_the_optimizer_that_goes_on(tmp_path: Path) -> None:
+    result = run(tmp_path, PHASES)
+    assert (result.unit, result.facts["optimizer"]) == ("optimizer", "Adam")
+    assert 25 <= result.units < 40
+
+
+def test_a_file_is_read_from_its_start_by_each_run(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text("import sys; print(len(sys.stdin.read()))")
+    (tmp_path / "data").write_text("data")
+    program = (
+        "import os, sys; from profkit.capture.process import run\n"
+        "command = [sys.executable, 'program.py']\n"
+        "for _ in range(2): print(run(command, environment=os.environ).output, end='')"
+    )
+    with (tmp_path / "data").open() as data:
+        output = subprocess.check_output(
+            [sys.executable, "-c", program], cwd=tmp_path, stdin=data, text=True,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+        )  # fmt: skip
+    assert output == "4\n4\n"
 
 
 WAITING = """

@@ -179,6 +179,10 @@ def _begin(folder: str, states: Any) -> None:
     for stream in (1, 2):
         os.dup2(output, stream)
     os.close(output)
+    if stat.S_ISREG(os.fstat(0).st_mode):  # whose position forks share
+        place = os.lseek(0, 0, os.SEEK_CUR)
+        os.dup2(os.open("/proc/self/fd/0", os.O_RDONLY), 0)
+        os.lseek(0, place, os.SEEK_SET)
     for name, state in states.items():
         module: Any = sys.modules[name]
         if name == "torch":

@@ -17,6 +17,7 @@ _EVERY = 10  # calls from one kept output to the next, chosen: 0.1% of a step of
 _FIRST_OUTPUTS = 5  # calls whose outputs are all kept
 _DEPTH = 4  # in which a tensor of an output is looked for, chosen: objects may refer to themselves
 _SETTLED_STEPS = 3  # optimizer steps after which no new outermost module is looked for
+_PATIENCE = 10  # steps of another optimizer, chosen, after which the first has had its time
 _OPTIMIZERS = 4  # whose parameters are summed up at the end, chosen: more would keep much memory
 _SETTLED_CALLS = 20  # the same, of calls in a row
 
@@ -54,6 +55,7 @@ class TorchProgram:
         self._names: dict[str, int] = {}
         self._calls: dict[str, int] = {}
         self._leader: Any = None
+        self._waiting: dict[int, int] = {}
         self._optimizers: list[Any] = []
         self._batches = self._steps = 0
         self._is_elsewhere = False
@@ -146,8 +148,10 @@ class TorchProgram:
             optimizer is not o for o in self._optimizers
         ):
             self._optimizers.append(optimizer)
-        if self._leader is None:
+        self._waiting[id(optimizer)] = self._waiting.get(id(optimizer), 0) + 1
+        if self._leader is None or self._waiting[id(optimizer)] > _PATIENCE:
             self._leader = id(optimizer)
+            self.record.marks.pop("optimizer", None)
             group = optimizer.param_groups[0]
             self.record.facts["optimizer"] = type(optimizer).__name__
             if "fused" in group and not group["fused"]:
@@ -155,6 +159,7 @@ class TorchProgram:
             if "foreach" in group and group["foreach"] is False:
                 self.record.features.add("single-tensor-optimizer")
         if id(optimizer) == self._leader:
+            self._waiting.clear()
             self.record.mark("optimizer")
             for function in self.on_step:
                 function()
