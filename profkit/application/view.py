@@ -126,7 +126,7 @@ def _conclusion(application: Application) -> Iterator[doc.Row]:
         yield doc.Row("", doc.quiet(finding_text.EACH_ALONE))
     if not fixes and not unrecorded(events, parts.steps.process):
         busy, idle = (sum(map(parts.share, parts.group(group))) for group in (KERNELS, GAPS))
-        text = f"no fix outside of kernels, which take {percent(busy)}: profile these"
+        text = f"no fix found outside of kernels, which take {percent(busy)}: profile these"
         host = (
             f"; median steps replayed without the overhead of {events.profiler} keep the GPU busy"
         )

@@ -156,7 +156,7 @@ def test_launches_without_kernels_beside_copies_are_failed_tracing() -> None:
 
 def test_a_busy_gpu_has_no_figure_that_nothing_measured() -> None:
     text = shown(read(story_folder("pipeline_streams") / "after.sqlite"))
-    assert re.search(r"no fix outside of kernels, which take 100\.0%: profile these", text)
+    assert re.search(r"no fix found outside of kernels, which take 100\.0%: profile these", text)
     assert "Fix first" not in text
 
 
