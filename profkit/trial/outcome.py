@@ -93,7 +93,7 @@ def _rows(evidence: Evidence) -> Iterator[TrialRow]:
     for switch, reason in skipped.items():
         yield _untried(switch, "not applicable", reason)
     for switch in evidence.left:
-        yield _untried(switch, "not tried", "no time was left")
+        yield _untried(switch, "not tried", "too little time was left to prove a gain")
 
 
 def _holm(comparisons: Sequence[Comparison | None], others: int) -> list[Comparison]:
