@@ -125,6 +125,17 @@ def test_tensor_cores_for_doubles_are_advised_where_a_gpu_has_them(
     assert any("FP64 tensor cores" in action for action in actions) == has_them
 
 
+@pytest.mark.parametrize(("kibibytes", "is_advised"), [(0, True), (8, True), (24, False)])
+def test_small_blocks_are_advised_where_shared_memory_lets_more_threads_in(
+    kibibytes: float, is_advised: bool
+) -> None:
+    """A block of 1024 threads an SM; of blocks of 256 with 24 KiB, four fit into 100 KiB."""
+    limits = {f"occupancy_limit_{name}": 1.0 for name in ("registers", "warps", "blocks", "shared")}
+    values = {"block_size": 1024.0, "shared_per_block": kibibytes * 1024, **limits}
+    actions = RULES["occupancy_block_size"].actions_on((8, 9), values)
+    assert ("Use 128 to 256 threads per block." in actions) == is_advised
+
+
 def test_shared_atomics_relieve_what_their_conflicts_took() -> None:
     cycles = {"elapsed_cycles": 1e6, "shared_atomic_instructions": 1e7}
     atomics = {**cycles, "lsu_data_busy": 0.8, "l1_busy": 0.8, "shared_conflict_share_atomic": 0.9}
