@@ -214,6 +214,16 @@ def _accumulated(net: Any, optimizer: Any, data: Any) -> None:
     optimizer.zero_grad()
 
 
+def _closed(net: Any, optimizer: Any, data: Any) -> None:
+    def closure() -> Any:
+        optimizer.zero_grad()
+        loss = net(data[0]).square().mean()
+        loss.backward()
+        return loss
+
+    assert optimizer.step(closure) > 0
+
+
 def _twice(net: Any, optimizer: Any, data: Any) -> None:
     optimizer.zero_grad()
     (net(data[0]).square() * net(data[1])).mean().backward()
@@ -234,7 +244,8 @@ def _normed(net: Any, optimizer: Any, data: Any) -> None:
 
 @pytest.mark.usefixtures("made")
 @pytest.mark.parametrize(
-    "step", [_plain, _zeroed_late, _zeroed_in_place, _accumulated, _twice, _logged, _normed]
+    "step",
+    [_plain, _zeroed_late, _zeroed_in_place, _accumulated, _closed, _twice, _logged, _normed],
 )
 def test_modules_train_as_without_graphs(step: Callable[[Any, Any, Any], None]) -> None:
     def results(*, is_graphed: bool) -> list[Any]:

@@ -50,11 +50,18 @@ class _GraphedStep:
         self.rates: Any = []
 
     def __call__(self, optimizer: Any, closure: Any) -> Any:
+        with self.torch.enable_grad():
+            loss = closure() if closure else None
+        self._step(optimizer)
+        return loss
+
+    def _step(self, optimizer: Any) -> None:
         groups = optimizer.param_groups
         parameters = [p for group in groups for p in group["params"] if p.grad is not None]
-        is_plain = closure is None and self._is_plain(optimizer, parameters)
-        if self.has_failed or not is_plain or self.program.is_tracing():
-            return self.eager(optimizer, closure)
+        is_plain = self._is_plain(optimizer, parameters) and not self.program.is_tracing()
+        if self.has_failed or not is_plain:
+            self.eager(optimizer)
+            return
         constants = self._constants(optimizer, parameters)
         if constants != self.constants:
             self.constants, self.calls, self.graph = constants, 0, None
@@ -65,7 +72,6 @@ class _GraphedStep:
         else:
             self._move(parameters)
             self.graph.replay()
-        return None
 
     def _is_plain(self, optimizer: Any, parameters: Any) -> bool:
         torch = self.torch
