@@ -54,9 +54,9 @@ def packed_report(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int]:
 
 @pytest.fixture(scope="module")
 def long_report(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int]:
-    """A report of 260 launches, which takes seconds to read, and its plain size."""
+    """A report of 130 launches, which takes seconds to read, and its plain size."""
     report = tmp_path_factory.mktemp("long") / "x.ncu-repz"
-    return report, repeated("known", 20, report)
+    return report, repeated("known", 10, report)
 
 
 def files_of(size: int, *folders: Path) -> list[Path]:
@@ -187,11 +187,11 @@ def analyze_below(limit: float, report: Path, folder: Path) -> subprocess.Comple
 def test_many_launches_are_read_in_little_memory(
     long_report: tuple[Path, int], tmp_path: Path
 ) -> None:
-    """260 launches of all metrics, 320 MB; libraries take 400 MB of the address space."""
-    done = analyze_below(1.1e9, long_report[0], tmp_path)
+    """130 launches of all metrics, 160 MB; libraries take 400 MB of the address space."""
+    done = analyze_below(1.0e9, long_report[0], tmp_path)
     assert done.returncode == 0
     assert all(line.endswith(" s  reading") for line in done.stderr.splitlines())
-    assert len(done.stdout.splitlines()) == 1 + 260
+    assert len(done.stdout.splitlines()) == 1 + 130
 
 
 @pytest.mark.usefixtures("new_processes")

@@ -13,7 +13,6 @@ from profkit.trial.prepared import Plan, Prepared
 from profkit.trial.run import Extent, Result, hooked_environment, run_program
 from profkit.trial.switch import all_switches
 from profkit.trial.trial import Subject, try_program
-from tests.conftest import NIGHTLY
 
 PROGRAM = """
 import atexit, json, os, random, sys
@@ -104,7 +103,23 @@ FAULTS: list[tuple[str, tuple[str, ...], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("lines", "changed", "fault"), FAULTS if NIGHTLY else FAULTS[:2])
+IMITATED = """
+import random, types
+cuda = types.SimpleNamespace(_is_in_bad_fork=lambda: False, is_initialized=lambda: False)
+get_rng_state = lambda: types.SimpleNamespace(tolist=list)
+"""
+
+
+@pytest.fixture
+def imitated_torch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A torch for programs of which only its import counts, which takes no time here."""
+    (tmp_path / "imitated").mkdir()
+    (tmp_path / "imitated" / "torch.py").write_text(IMITATED)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "imitated"))
+
+
+@pytest.mark.usefixtures("imitated_torch")
+@pytest.mark.parametrize(("lines", "changed", "fault"), FAULTS)
 def test_what_a_fork_would_not_inherit_is_a_fault(
     tmp_path: Path, lines: str, changed: tuple[str, ...], fault: str
 ) -> None:
@@ -159,6 +174,7 @@ def test_an_import_that_seeds_is_not_brought_forward(
         assert made.fault == "its imports seed or draw random numbers"
 
 
+@pytest.mark.usefixtures("imitated_torch")
 def test_a_program_that_another_starts_is_not_forked(tmp_path: Path) -> None:
     (tmp_path / "prepared").mkdir()
     command = ("sh", "-c", f"{sys.executable} -c 'import torch'; echo second program")

@@ -101,7 +101,7 @@ def test_an_interruption_keeps_what_was_measured() -> None:
 @pytest.mark.parametrize("between", [0.003, 0.02, 0.06])
 def test_no_change_is_never_faster(between: float) -> None:
     """Trials of switches that do nothing, each of all that a program can take."""
-    for seed in range(40 if NIGHTLY else 15):
+    for seed in range(40 if NIGHTLY else 6):
         program = SimulatedProgram(between=between, seed=seed, drift=1e-5)
         trial = program.trial()
         assert [each for each in trial.rows if each.status == "faster"] == []
