@@ -154,7 +154,12 @@ def test_units_are_steps_though_a_worker_calls_more_modules(tmp_path: Path) -> N
 
 PHASES = """
 import torch
-net = torch.nn.Linear(4, 4)
+from torch.utils.checkpoint import checkpoint
+inner = torch.nn.Linear(4, 4)
+class Net(torch.nn.Linear):
+    def forward(self, x):
+        return checkpoint(inner, super().forward(x), use_reentrant=False)
+net = Net(4, 4)
 def steps(optimizer, count):
     for _ in range(count):
         net(torch.ones(1, 4)).sum().backward()
@@ -172,6 +177,7 @@ for _ in range(40):
 def test_steps_are_those_of_the_optimizer_that_goes_on(tmp_path: Path) -> None:
     result = run(tmp_path, PHASES)
     assert (result.unit, result.facts["optimizer"]) == ("optimizer", "Adam")
+    assert {name for name in result.results if "forward" in name} == {"forward of Net"}
     assert 25 <= result.units < 40
 
 

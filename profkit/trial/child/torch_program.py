@@ -52,6 +52,7 @@ class TorchProgram:
         self._frames = getattr(getattr(torch._C, "_dynamo", None), "eval_frame", None)
         self._compiler = getattr(self._frames, "get_eval_frame_callback", lambda: None)
         self._calls_in_a_row = 0
+        self._backward = getattr(torch._C, "_current_graph_task_id", lambda: -1)
         self._names: dict[str, int] = {}
         self._calls: dict[str, int] = {}
         self._leader: Any = None
@@ -102,7 +103,8 @@ class TorchProgram:
 
     def _finish(self) -> None:
         torch, facts = self.torch, self.record.facts
-        if "tokens" in self.record.results:
+        is_training = bool(self.record.features & {"backward", "optimizer"})
+        if "tokens" in self.record.results and not is_training:
             self.record.results = {"tokens": self.record.results["tokens"]}
         if torch.cuda.is_initialized():
             torch.cuda.synchronize()
@@ -113,7 +115,7 @@ class TorchProgram:
         for number, group in enumerate(groups, 1):
             with suppress(Exception):  # a device that failed, or has no float64
                 self.record.results[f"parameters, group {number}"] = [self._norms(group)]
-        if "backward" not in self.record.features and "optimizer" not in self.record.features:
+        if not is_training:
             self.record.features.add("inference")
 
     def _norms(self, group: Any) -> Any:
@@ -289,7 +291,9 @@ class TorchProgram:
         autograd.backward, autograd.grad = noted(autograd.backward), noted(autograd.grad)
 
     def _called(self, kind: str, output: Any) -> None:
-        """A module or a compiled function was called by the program."""
+        """A module or a compiled function was called by the program, or again by a checkpoint."""
+        if self._backward() >= 0:
+            return
         self._calls[kind] = call = self._calls.get(kind, -1) + 1
         self._watch_output(kind, call, output)
         self.record.mark(kind)
@@ -365,7 +369,8 @@ class TorchProgram:
         in_worker = self.torch.utils.data.get_worker_info
 
         def looking(called: Any, *args: Any, **kwargs: Any) -> Any:
-            if program._is_inside() or program._is_elsewhere or in_worker() is not None:
+            is_again = program._backward() >= 0  # a checkpoint's part
+            if is_again or program._is_inside() or program._is_elsewhere or in_worker() is not None:
                 return program._call(called, *args, **kwargs)
             program._calls_in_a_row += 1
             with program._looking_no_further():
