@@ -239,12 +239,20 @@ class Key(Array):
 class core:
     class Tracer: pass
 class numpy:
-    zeros = staticmethod(lambda shape: 0)
+    zeros = staticmethod(lambda shape: core.Tracer() if tracing else 0)
 class tree_util:
     tree_leaves = staticmethod(lambda tree: list(tree) if isinstance(tree, tuple) else [tree])
-def jit(function, **options): return lambda *args: function(*args)
-def pmap(function, axis_name=None, **options): return lambda *args: function(*args)
-grad = value_and_grad = jit
+tracing = []
+def _jitted(function, **options):
+    def traced(*args):
+        tracing.append(function)
+        try: return function(*args)
+        finally: tracing.pop()
+    return traced
+def jit(function, **options): return _jitted(function)
+def pmap(function, axis_name=None, **options): return _jitted(function)
+def grad(function): return lambda x: Array(0.1 * x.value)
+value_and_grad = grad
 def default_backend():
     assert used, "starts a device"
     return "cpu"
@@ -260,6 +268,19 @@ loss, key = jax.Array(1.0), jax.Key(5)
 for _ in range(30):
     loss, key = step(loss, key)
 print("end", loss.value)
+"""
+DESCENDING = """
+import jax
+def update(x):
+    jax.used.append(1)
+    return jax.Array(x.value - jax.grad(abs)(x).value)
+class Model:
+    def update(self, x):
+        return jax.Array(x.value - jax.grad(round)(x).value)
+x, model = jax.Array(1.0), Model()
+for _ in range(20):
+    x = model.update(update(x))
+print("end", x.value)
 """
 UNUSED = """
 import torch, jax
@@ -278,6 +299,10 @@ def test_jax_with_random_keys_and_torch_beside_it(tmp_path: Path) -> None:
     assert result.features >= {"jax", "cpu"}
     assert result.results["calls of step 0"][1] == [0.9**2]
     assert "calls of step 1" not in result.results
+    unchanged, jitted = run(tmp_path, DESCENDING), run(tmp_path, DESCENDING, "jax-jit")
+    assert (unchanged.unit, unchanged.units) == (jitted.unit, jitted.units) == ("gradients", 40)
+    assert jitted.applied == {"jax-jit"}
+    assert unchanged.results == jitted.results
     unused = run(tmp_path, UNUSED)
     assert (unused.failure, unused.unit, unused.units) == ("", "optimizer", 20)
     assert unused.results["losses"]

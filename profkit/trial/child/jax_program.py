@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import sys
+from types import FunctionType
 from typing import Any, Callable
 
 from .record import Record
@@ -29,10 +30,12 @@ class Watched:
         return self if instance is None else functools.partial(self, instance)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if not self.program.is_running():
+        program = self.program
+        if not program.is_running():
             return self.function(*args, **kwargs)
         output = self.run(args, kwargs)
-        self.program.called(self.kind, self.calls, output)
+        if not program.is_inside:
+            program.called(self.kind, self.calls, output)
         self.calls += 1
         return output
 
@@ -40,15 +43,47 @@ class Watched:
         return self.function(*args, **kwargs)
 
 
+class Caller(Watched):
+    """A function that calls gradients, none of which is recorded by itself."""
+
+    def run(self, args: Any, kwargs: Any) -> Any:
+        program = self.program
+        before, program.is_inside = program.is_inside, True
+        try:
+            return self.function(*args, **kwargs)
+        finally:
+            program.is_inside = before
+
+
+class Gradient(Watched):
+    """A gradient. From its next call on, the function that asked for it is recorded in its place,
+    so that it may be jitted as a whole; where that isn't possible, the gradient may be."""
+
+    def run(self, args: Any, kwargs: Any) -> Any:
+        if self.calls == 0:
+            self._replace_caller(sys._getframe(2))
+        elif self.calls == 1:
+            self.function = self.program.faster(self.function)
+        return self.function(*args, **kwargs)
+
+    def _replace_caller(self, frame: Any) -> None:
+        names, name = frame.f_globals, frame.f_code.co_name
+        caller = names.get(name)
+        if isinstance(caller, FunctionType) and caller.__code__ is frame.f_code:
+            names[name] = Caller(self.program, self.program.faster(caller), self.kind)
+            names[name].calls = 1
+
+
 class JaxProgram:
     """The program's jax. `options` change the keyword arguments of `jax.jit` for a function;
-    `gradients` takes and returns what computes a gradient; `after` are called after the import of
-    a library."""
+    `faster` takes and returns what computes a gradient, or calls it; `after` are called after the
+    import of a library."""
 
     def __init__(self, jax: Any, record: Record) -> None:
         self.jax, self.record = jax, record
         self.options: list[Callable[[Any, Any], None]] = []
-        self.gradients: Callable[[Any], Any] = lambda function: function
+        self.faster: Callable[[Any], Any] = lambda function: function
+        self.is_inside = False
         self.after: dict[str, list[Callable[[Any], None]]] = {}
         self.outputs: list[Any] = []
         record.finishing.append(self._finish)
@@ -78,7 +113,7 @@ class JaxProgram:
         if call < _FIRST_OUTPUTS:
             leaves = self.jax.tree_util.tree_leaves(output)
             if kind == _GRADIENTS:
-                leaves = [leaf for leaf in leaves if getattr(leaf, "size", 0) == 1][:1]
+                leaves = [leaf for leaf in leaves if getattr(leaf, "size", 0) == 1][:1] or leaves
             for number, leaf in enumerate(leaves[-3:]):
                 if getattr(leaf, "size", 0):
                     self.record.result(f"{kind} {number}", functools.partial(self._sample, leaf))
@@ -116,7 +151,7 @@ class JaxProgram:
             if key in known:
                 return known[key]
             gradient = transform(function, *args, **kwargs)
-            watched = self.gradients(Watched(self, gradient, _GRADIENTS))
+            watched = Gradient(self, gradient, _GRADIENTS)
             if "<locals>" not in getattr(function, "__qualname__", "<locals>"):
                 known[key] = watched  # a loop may ask for it in each step
             return watched

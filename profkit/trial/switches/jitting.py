@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import sys
-from types import FunctionType
 from typing import Any
 
 _STATES = ("state", "params", "train_state", "carry", "variables")
@@ -31,33 +29,15 @@ def jax_donate(program: Any) -> None:
 def jax_jit(program: Any) -> None:
     """Functions that compute gradients, and optax's updates, are jitted where they are not."""
 
-    def jitted(gradient: Any) -> Any:
-        gradient.run = lambda args, kwargs: _run(program, gradient, args, kwargs)
-        return gradient
-
-    program.gradients = jitted
+    program.faster = lambda function: _Attempt(program, function)
     program.after.setdefault("optax", []).append(lambda optax: _optax(program, optax))
-
-
-def _run(program: Any, gradient: Any, args: Any, kwargs: Any) -> Any:
-    """Compute a gradient, and have the function that asked for it jitted from the next call on."""
-    frame = sys._getframe(3)  # of the caller of `Watched.__call__`
-    caller = frame.f_globals.get(frame.f_code.co_name)
-    if isinstance(caller, FunctionType) and caller.__code__ is frame.f_code:
-        names, name = frame.f_globals, frame.f_code.co_name
-        attempt = _Attempt(program, caller, lambda: names.update({name: caller}))
-        names[name] = type(gradient)(program, attempt, gradient.kind)
-        names[name].calls = gradient.calls + 1
-    elif frame.f_code.co_name == "<module>" and not isinstance(gradient.function, _Attempt):
-        gradient.function = _Attempt(program, gradient.function)
-    return gradient.function(*args, **kwargs)
 
 
 class _Attempt:
     """A function jitted, or as it is from its first failure on."""
 
-    def __init__(self, program: Any, function: Any, failed: Any = int) -> None:
-        self.program, self.function, self.failed = program, function, failed
+    def __init__(self, program: Any, function: Any) -> None:
+        self.program, self.function = program, function
         self.jitted = program.jit(function)
         self.__name__ = getattr(function, "__name__", "function")
 
@@ -69,7 +49,6 @@ class _Attempt:
                 return output
             except Exception:  # not to be traced
                 self.jitted = None
-                self.failed()
         return self.function(*args, **kwargs)
 
 
