@@ -104,16 +104,20 @@ def factor_range(likely: float, low: float, high: float) -> str:
 
 def factor_span(low: float, high: float) -> str:
     """A range of factors alone, in the digits of the higher: `1.0 to 2.4x`; where these are equal
-    the one, `1.6x`, and `below 1.01x` for too little to show."""
+    the one, `1.6x`, and `below 1.01x` for too little to show. The lower end is rounded down: 1.05
+    is no promise of 1.1x."""
     if not high >= _SHOWN:
         return f"below {_SHOWN}x"
-    ends = dict.fromkeys(_factor(end, precise=high < _PRECISE_BELOW) for end in (low, high))
-    return f"{' to '.join(ends)}x"
+    precise = high < _PRECISE_BELOW
+    ends = [_factor(end, precise=precise) for end in (low, high)]
+    least = _factor(low, precise=precise, up=1e-9)
+    return f"{ends[1]}x" if ends[0] == ends[1] else f"{least} to {ends[1]}x"
 
 
-def _factor(value: float, *, precise: bool) -> str:
+def _factor(value: float, *, precise: bool, up: float = 0.5) -> str:
+    """A factor whose last digit is rounded up from a part of it: all where that is 1e-9."""
     digits = 0 if value >= _ROUND_FROM else 2 if precise else 1
-    return f"{value:,.{digits}f}"
+    return f"{value + (up - 0.5) * 10.0**-digits:,.{digits}f}"
 
 
 def seconds_between(low: float, high: float) -> str:

@@ -57,6 +57,9 @@ def test_numbers_carry_their_unit(value: float, unit: str, shown: str) -> None:
         (1.0, 1.9, "1.0 to 1.9x"),
         (1.052, 1.054, "1.05x"),
         (1.0, 73.0, "1.0 to 73x"),
+        (1.05, 7.8, "1.0 to 7.8x"),
+        (1.1, 7.84, "1.1 to 7.8x"),
+        (1.049, 1.13, "1.04 to 1.13x"),
     ],
 )
 def test_a_span_says_what_its_digits_can(low: float, high: float, shown: str) -> None:
