@@ -89,9 +89,19 @@ class JaxProgram:
         record.finishing.append(self._finish)
         self.jit = jax.jit
         for name in ("jit", "pmap"):
-            setattr(jax, name, self._watching(getattr(jax, name)))
+            if hasattr(jax, name):
+                setattr(jax, name, self._watching(getattr(jax, name)))
         for name in ("grad", "value_and_grad"):
             setattr(jax, name, self._watched_gradient(getattr(jax, name)))
+        eval_shape = jax.eval_shape
+
+        @functools.wraps(eval_shape)
+        def shape(function: Any, *args: Any, **kwargs: Any) -> Any:
+            """Static arguments are those of jax's own jitted functions."""
+            own = function.function if isinstance(function, Watched) else function
+            return eval_shape(own, *args, **kwargs)
+
+        jax.eval_shape = shape
 
     def applied(self, name: str) -> None:
         """A switch has found something to change."""
