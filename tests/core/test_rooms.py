@@ -20,6 +20,7 @@ ENTRY_POINTS = {
     PACKAGE / "capture" / "backends.py",  # loads the backends that packages register
     PACKAGE / "commands" / "cli.py",  # loads the verb that was asked for
     PACKAGE / "trial" / "child" / "forks.py",  # imports what the user's program does
+    PACKAGE / "execution" / "injection" / "startup" / "sitecustomize.py",  # the same
 }
 
 

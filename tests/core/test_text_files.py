@@ -198,6 +198,7 @@ _FREE = {  # module: why it may read by itself
     "score/pair_archive.py": "a stream that open_regular opened, and the recordings that it packs",
     "capture/supervise.py": "/proc",
     "capture/watchdog.py": "/proc",
+    "capture/process.py": "passes a program its input",
     "execution/slurm.py": "what profkit's own jobs wrote",
     "timeline/trace_json.py": "a stream that open_regular opened",
     "trial/child/__init__.py": "runs in the user's interpreter, without profkit",
