@@ -12,6 +12,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from importlib.util import find_spec
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -258,9 +259,10 @@ def test_on_slurm_killed_jobs_lose_and_double_nothing(
     spans = defaultdict(list)
     for each in measured_shapes(tmp_path):
         spans[each.process].append(each)
-    first, second = (spans[process] for process in list(spans)[:2])
-    assert first[0].start < second[-1].end  # at the same time
-    assert second[0].start < first[-1].end
+    assert any(  # at the same time
+        first[0].start < second[-1].end and second[0].start < first[-1].end
+        for first, second in combinations(spans.values(), 2)
+    )
 
 
 def test_results_of_jobs_that_outlived_their_driver_are_taken(two_gpus: Path) -> None:
