@@ -155,7 +155,7 @@ def run_program(
         problem = log.read_text("utf-8").strip().rpartition("\n")[2] if log.exists() else ""
         log.unlink(missing_ok=True)
     if end.status == TIMED_OUT:
-        reason = f"ended after {end.seconds:.0f} s: {_reason(end.output)}".rstrip(": ")
+        reason = ": ".join([f"ended after {end.seconds:.0f} s", *_errors(end.output)[-1:]])
         return Result(names, end.seconds, end.status, end.output, failure=reason)
     result = Result(
         names,
@@ -324,5 +324,8 @@ def _limit(record: _Record, unit: str, total: float, mean: float) -> Limit:
 def _reason(output: str) -> str:
     """The last error that a program printed, or its last line."""
     lines = [line.strip() for line in output.splitlines() if line.strip()]
-    errors = [line for line in lines if _ERROR.match(line)]
-    return (errors or lines or [""])[-1][:_LONGEST_REASON]
+    return (_errors(output) or lines or [""])[-1][:_LONGEST_REASON]
+
+
+def _errors(output: str) -> list[str]:
+    return [line for line in map(str.strip, output.splitlines()) if _ERROR.match(line)]

@@ -236,11 +236,11 @@ def test_an_interruption_keeps_results_and_leaves_no_process(tmp_path: Path) -> 
 
 
 def test_a_hang_ends_by_the_budget(tmp_path: Path) -> None:
-    program = "import time; time.sleep(600)"
+    program = "import time; print('loss 1.5', flush=True); time.sleep(600)"
     process = cli(tmp_path, "--budget", "2s", program=program)
     _, stderr = process.communicate(timeout=300)
     assert process.returncode == 6
-    assert re.search(r"ended after \d+ s", stderr)
+    assert re.search(r"ended after \d+ s$", stderr, re.MULTILINE)
 
 
 LOADING = """
