@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
+from torch.utils._pytree import tree_leaves, tree_map
 
 
 class StandInGraph:
@@ -50,7 +50,8 @@ class _Capture(TorchDispatchMode):  # type: ignore[misc]
                 self.before[place] = tensor, tensor.clone()
         output = function(*args, **(kwargs or {}))
         self.own |= _places(output).keys() - self.before.keys()
-        self.graph.calls.append((function, args, kwargs or {}, output))
+        held = tree_map(lambda leaf: leaf.detach() if torch.is_tensor(leaf) else leaf, args)
+        self.graph.calls.append((function, held, kwargs or {}, output))
         return output
 
 
@@ -63,8 +64,9 @@ def _kept(values: Iterable[Any]) -> Iterator[None]:
 
 
 @contextmanager
-def captured(graph: StandInGraph) -> Iterator[None]:
-    """torch.cuda.graph."""
+def captured(graph: StandInGraph, *, capture_error_mode: str) -> Iterator[None]:
+    """torch.cuda.graph, as other threads need it."""
+    assert capture_error_mode == "thread_local"
     capture = _Capture(graph)
     try:
         with capture:

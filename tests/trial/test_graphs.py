@@ -1,7 +1,9 @@
 """Steps of optimizers as graphs: the parameters are those of the program as it is."""
 
+import copy
 import sys
 from collections.abc import Callable
+from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
@@ -48,9 +50,14 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     else:
         monkeypatch.setattr(graphs, "_DEVICE", "cpu")
         monkeypatch.setattr(torch.cuda, "graph", captured)
+        monkeypatch.setattr(torch.cuda, "current_device", lambda: None)
         monkeypatch.setattr(torch.cuda, "make_graphed_callables", graphed_callables)
         monkeypatch.setattr(torch.cuda, "get_rng_state", torch.get_rng_state)
         monkeypatch.setattr(torch.cuda, "set_rng_state", torch.set_rng_state)
+        stream = SimpleNamespace(wait_stream=id)
+        monkeypatch.setattr(torch.cuda, "Stream", lambda: stream)
+        monkeypatch.setattr(torch.cuda, "current_stream", lambda: stream)
+        monkeypatch.setattr(torch.cuda, "stream", nullcontext)
         adam = sys.modules["torch.optim.adam"]
         monkeypatch.setattr(adam, "_get_capturable_supported_devices", lambda **_: ["cpu"])
     monkeypatch.setattr(torch.cuda, "CUDAGraph", graph)
@@ -137,6 +144,23 @@ def test_a_schedule_of_each_step_is_followed(kind: Optimizer) -> None:
     assert_same(trained(kind, scheduler=halved), without)
 
 
+@pytest.mark.usefixtures("made")
+def test_a_whole_rate_may_become_a_fraction() -> None:
+    def scheduler(optimizer: Any) -> Any:
+        return torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 0.01 * (step < 8) or 0)
+
+    def kind(parameters: Any) -> Any:
+        return torch.optim.Adam(parameters, lr=1, foreach=True)
+
+    def whole(step: Step) -> None:
+        if step.number < 5:
+            step.optimizer.param_groups[0]["lr"] = 0
+
+    without = trained(kind, whole, scheduler=scheduler)
+    switched_on()
+    assert_same(trained(kind, whole, scheduler=scheduler), without)
+
+
 def test_rates_stay_numbers_for_the_program(made: list[Any]) -> None:
     seen = []
     switched_on()
@@ -150,6 +174,17 @@ def _changed(step: Step) -> None:
         step.optimizer.param_groups[0]["weight_decay"] = 0.5
     if step.number == 9:
         step.optimizer.load_state_dict(step.optimizer.state_dict())
+
+
+def _restored(step: Step) -> None:
+    if step.number == 7:
+        for _ in range(2):
+            step.optimizer.load_state_dict(copy.deepcopy(step.optimizer.state_dict()))
+
+
+def _reassigned(step: Step) -> None:
+    for parameter in step.net.parameters():
+        parameter.grad.data = parameter.grad.data * 0.5
 
 
 def _frozen(step: Step) -> None:
@@ -167,14 +202,15 @@ def _replaced(step: Step) -> None:
 
 
 @pytest.mark.usefixtures("made")
-@pytest.mark.parametrize("each", [_changed, _frozen, _clipped, _replaced])
+@pytest.mark.parametrize("set_to_none", [True, False])
+@pytest.mark.parametrize("each", [_changed, _restored, _reassigned, _frozen, _clipped, _replaced])
 @pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
 def test_what_changes_between_steps_is_seen(
-    kind: Optimizer, each: Callable[[Step], object]
+    kind: Optimizer, each: Callable[[Step], object], set_to_none: bool
 ) -> None:
-    without = trained(kind, each)
+    without = trained(kind, each, set_to_none=set_to_none)
     switched_on()
-    assert_same(trained(kind, each), without)
+    assert_same(trained(kind, each, set_to_none=set_to_none), without)
 
 
 def test_what_cannot_be_captured_stays_as_it_is(made: list[Any]) -> None:
@@ -186,6 +222,58 @@ def test_what_cannot_be_captured_stays_as_it_is(made: list[Any]) -> None:
     assert_same(trained(adam), without)
     assert not applied
     assert not made
+
+
+def test_what_changes_in_each_step_is_left_as_it_is(made: list[Any]) -> None:
+    def decayed(step: Step) -> None:
+        step.optimizer.param_groups[0]["weight_decay"] = 0.01 * step.number
+        assert not step.optimizer.param_groups[0]["capturable"]
+
+    switched_on()
+    trained(KINDS["AdamW"], decayed)
+    assert not made
+
+
+@pytest.mark.parametrize("place", ["current_device", "is_initialized"])
+def test_graphs_are_of_one_device_and_one_process(
+    made: list[Any], monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    owner = torch.cuda if place == "current_device" else torch.distributed
+    monkeypatch.setattr(owner, place, lambda: 7)
+    program, net = switched_on(), torch.nn.Linear(4, 1).to(DEVICE)
+    assert program.wrappers[0](net, net._call_impl) == net._call_impl
+    if place == "current_device":
+        trained(KINDS["AdamW"])
+    assert not made
+
+
+@pytest.mark.usefixtures("made")
+def test_a_backward_pass_of_what_is_overwritten_fails() -> None:
+    program, net = switched_on(), torch.nn.Linear(4, 1).to(DEVICE)
+    call = program.wrappers[0](net, net._call_impl)
+    loss = call(torch.ones(2, 4, device=DEVICE)).mean()
+    loss.backward(retain_graph=True)
+    with pytest.raises(RuntimeError, match="overwritten"):
+        loss.backward()
+    older = call(torch.ones(2, 4, device=DEVICE)).mean()
+    for function in program.on_step:
+        function()
+    call(torch.ones(2, 4, device=DEVICE)).mean().backward()
+    with pytest.raises(RuntimeError, match="overwritten"):
+        older.backward()
+
+
+@pytest.mark.usefixtures("made")
+def test_autocast_casts_in_each_replay() -> None:
+    net = torch.nn.Linear(4, 1).to(DEVICE).eval()
+    call = switched_on().wrappers[0](net, net._call_impl)
+    data = torch.ones(2, 4, device=DEVICE)
+    for _ in range(3):
+        with torch.no_grad(), torch.autocast(DEVICE, torch.bfloat16):
+            output, without = call(data), net(data)
+        assert torch.equal(output, without)
+        with torch.no_grad():
+            net.weight += 1
 
 
 def _plain(net: Any, optimizer: Any, data: Any) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import functools
 import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 _MOST_GRAPHS = 4  # input shapes with a graph of their own, chosen: each keeps its own memory
@@ -15,9 +17,36 @@ _DEVICE = "cuda"
 def cuda_graph(program: Any) -> None:
     """Forward and backward of outermost modules as CUDA graphs, one for each shape of inputs, and
     steps of optimizers."""
-    program.wrappers.append(lambda module, call: _Graphs(program, module, call))
+    torch = program.torch
+
+    def graphed(module: Any, call: Any) -> Any:
+        # In distributed programs, hooks that a graph leaves out reduce gradients.
+        is_one = not (torch.distributed.is_available() and torch.distributed.is_initialized())
+        is_here = _are_here(torch, [*module.parameters(), *module.buffers()])
+        return _Graphs(program, module, call) if is_one and is_here else call
+
+    program.wrappers.append(graphed)
     for name in _OPTIMIZERS:
-        _graph_steps(program, getattr(program.torch.optim, name))
+        _graph_steps(program, getattr(torch.optim, name))
+
+
+def _are_here(torch: Any, tensors: Any) -> bool:
+    """Whether tensors lie on the device whose work a capture records."""
+    devices = {tensor.device for tensor in tensors}
+    return all(d.type == _DEVICE and d.index == torch.cuda.current_device() for d in devices)
+
+
+@contextmanager
+def _capturing(torch: Any) -> Iterator[None]:
+    """Captures beside which other threads pin memory; what autocast cached is gone after one."""
+    graph, is_cached = torch.cuda.graph, torch.is_autocast_cache_enabled()
+    torch.cuda.graph = functools.partial(graph, capture_error_mode="thread_local")
+    torch.set_autocast_cache_enabled(False)
+    try:
+        yield
+    finally:
+        torch.cuda.graph = graph
+        torch.set_autocast_cache_enabled(is_cached)
 
 
 def _graph_steps(program: Any, kind: Any) -> None:
@@ -44,6 +73,7 @@ class _GraphedStep:
     def __init__(self, program: Any, eager: Any) -> None:
         self.program, self.torch, self.eager = program, program.torch, eager
         self.constants: Any = None
+        self.state: Any = None
         self.calls, self.has_failed = 0, False
         self.graph: Any = None
         self.gradients: Any = []
@@ -63,9 +93,12 @@ class _GraphedStep:
             self.eager(optimizer)
             return
         constants = self._constants(optimizer, parameters)
-        if constants != self.constants:
-            self.constants, self.calls, self.graph = constants, 0, None
+        if constants != self.constants or self.state is not optimizer.state:
+            self.constants, self.state, self.calls, self.graph = constants, optimizer.state, 0, None
         self.calls += 1
+        if self.calls == 1:  # perhaps of numbers that change each time
+            self.eager(optimizer)
+            return
         self._set_rates(groups)
         if self.calls <= _WARM or not (self.graph or self._is_captured(optimizer, parameters)):
             self._on_device(optimizer)
@@ -81,7 +114,8 @@ class _GraphedStep:
             bool(parameters)
             and scales == [None, None]
             and not any(torch.is_tensor(option) for option in options)
-            and all(p.device.type == _DEVICE for p in parameters)
+            and _are_here(torch, parameters)
+            and all(type(p.grad) is torch.Tensor for p in parameters)
             and all(p.grad.layout == torch.strided for p in parameters)
         )
 
@@ -96,13 +130,13 @@ class _GraphedStep:
             }
             for group in optimizer.param_groups
         ]
-        return id(optimizer.state), options, [p.data_ptr() for p in parameters]
+        return options, [p.data_ptr() for p in parameters]
 
     def _set_rates(self, groups: Any) -> None:
-        rates = [group["lr"] for group in groups if "capturable" in group]
-        if self.calls == 1:
-            device = groups[0]["params"][0].device
-            self.rates = [[rate, self.torch.tensor(rate, device=device)] for rate in rates]
+        torch, rates = self.torch, [group["lr"] for group in groups if "capturable" in group]
+        if self.calls == 2:
+            place: Any = {"dtype": torch.float32, "device": groups[0]["params"][0].device}
+            self.rates = [[rate, torch.full((), float(rate), **place)] for rate in rates]
         for row, rate in zip(self.rates, rates):
             if row[0] != rate:
                 row[0] = rate
@@ -113,7 +147,7 @@ class _GraphedStep:
         groups = [group for group in optimizer.param_groups if "capturable" in group]
         optimizer._warned_capturable_if_run_uncaptured = True
         for parameter, state in optimizer.state.items():
-            if self.calls == 1 and self.torch.is_tensor(state.get("step")):
+            if self.calls == 2 and self.torch.is_tensor(state.get("step")):
                 state["step"] = state["step"].to(parameter.device)
         for group, (_, rate) in zip(groups, self.rates):
             group["capturable"], group["lr"] = True, rate
@@ -126,12 +160,12 @@ class _GraphedStep:
     def _is_captured(self, optimizer: Any, parameters: Any) -> bool:
         graph = self.torch.cuda.CUDAGraph()
         try:
-            with self.torch.cuda.graph(graph):
+            with _capturing(self.torch), self.torch.cuda.graph(graph):
                 self._on_device(optimizer)
         except RuntimeError:
             self.has_failed = True
             return False
-        self.graph, self.gradients = graph, [p.grad for p in parameters]
+        self.graph, self.gradients = graph, [p.grad.detach() for p in parameters]
         self.program.applied("cuda-graph")
         return True
 
@@ -159,6 +193,7 @@ class _Graphs:
         self.graphs: dict[Any, Any] = {}
         self.own: dict[Any, int] = {}
         self.has_run = self.is_waiting = False
+        self.newest: Any = None
         program.on_step.append(lambda: setattr(self, "is_waiting", False))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -169,12 +204,13 @@ class _Graphs:
         tensors = [leaf for leaf in leaves if torch.is_tensor(leaf)]
         is_loss = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)
         is_loss = is_loss and not any(p.requires_grad for p in self.module.parameters())
-        if not tensors or is_loss or not all(t.device.type == _DEVICE for t in tensors):
+        if not tensors or is_loss or not _are_here(torch, tensors):
             return self.call(*args, **kwargs)
         is_training = torch.is_grad_enabled() and not (
             self.has_run and self.program.is_inference(self.module)
         )
-        key = (self._key(leaves), is_training, self.module.training)
+        modes = is_training, self.module.training, torch.is_autocast_enabled()
+        key = (self._key(leaves), *modes)
         if key not in self.graphs:
             # A backward pass of before, which `loss` still holds, ties gradients to its stream.
             is_late = is_training and (self.has_run or not self.module.training)
@@ -189,7 +225,7 @@ class _Graphs:
                 again, named = tree_unflatten(filled, shape)
                 return self.call(*again, **named)
 
-            with torch.set_grad_enabled(is_training):
+            with torch.set_grad_enabled(is_training), _capturing(torch):
                 self.graphs[key] = self._captured(refilled, tensors)
         return self.graphs[key](*tensors)
 
@@ -242,12 +278,7 @@ class _Graphs:
 
         flat = Flat()
         flat.training = module.training
-        is_cached = torch.is_autocast_cache_enabled()
-        torch.set_autocast_cache_enabled(False)  # what a capture caches is gone after it
-        try:
-            graphed = torch.cuda.make_graphed_callables(flat, samples, allow_unused_input=True)
-        finally:
-            torch.set_autocast_cache_enabled(is_cached)
+        graphed = torch.cuda.make_graphed_callables(flat, samples, allow_unused_input=True)
         constants, shape = outputs
 
         def replay(*inputs: Any) -> Any:
@@ -256,17 +287,22 @@ class _Graphs:
             tensors = graphed(*inputs)
             node = next((tensor.grad_fn for tensor in tensors if tensor.grad_fn), None)
             if node:
-                self.is_waiting = True
-                node.register_prehook(self._begin_backward)
+                self.is_waiting, self.newest = True, (own := object())
+                node.register_prehook(lambda _: self._begin_backward(own))
             each = iter(tensors)
             leaves = [next(each).clone() if c is hole else c for c in constants]
             return tree_unflatten(leaves, shape)
 
         return replay
 
-    def _begin_backward(self, _: Any) -> None:
-        """Have gradients to which this pass adds lie where no graph writes."""
-        self.is_waiting = False
+    def _begin_backward(self, call: Any) -> None:
+        """Have gradients to which this pass adds lie where no graph writes.
+
+        Raises RuntimeError in a second pass, or one of a call before the newest.
+        """
+        if call is not self.newest:
+            raise RuntimeError("a graph has overwritten what this backward pass needs")
+        self.is_waiting, self.newest = False, None
         for parameter in self.module.parameters():
             gradient = parameter.grad
             if gradient is not None and self.own.get(parameter) != gradient.data_ptr():
