@@ -74,6 +74,26 @@ def test_parameters_that_are_trained_keep_their_precision(tmp_path: Path) -> Non
     assert result.output == "torch.float32\n"
 
 
+PERTURBED = """
+import torch
+for dtype in (torch.float64, torch.float32, torch.bfloat16):
+    net = torch.nn.Linear(4, 4, dtype=dtype)
+    torch.nn.init.ones_(net.weight)
+    net(torch.ones(1, 4, dtype=dtype))
+    print((net.weight - 1).abs().amin().item() / torch.finfo(dtype).eps)
+"""
+
+
+def test_a_perturbation_is_one_rounding_error_of_each_type(tmp_path: Path) -> None:
+    (tmp_path / "infer.py").write_text(PERTURBED)
+    command = (sys.executable, str(tmp_path / "infer.py"))
+    environment = dict(os.environ)
+    result = run_program(
+        command, [], Extent(), environment=environment, timeout=120, perturb="rounding"
+    )
+    assert result.output == "1.0\n1.0\n1.0\n"
+
+
 def test_a_program_that_fails_without_an_error_has_its_exit_code(tmp_path: Path) -> None:
     program = tmp_path / "fails.py"
     program.write_text("print('saved'); raise SystemExit(3)\n")

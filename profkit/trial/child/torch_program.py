@@ -468,7 +468,7 @@ class TorchProgram:
         with torch.no_grad():
             for parameter in filter(torch.is_floating_point, module.parameters()):
                 place = torch.arange(parameter.numel(), device=parameter.device)
-                sign = (place % 2 * 2 - 1).reshape(parameter.shape)
+                sign = (place % 2 * 2 - 1).reshape(parameter.shape).to(parameter.dtype)
                 parameter.mul_(1 + sign * torch.finfo(parameter.dtype).eps)
         if torch.cuda.is_initialized():
             torch.rand(1, device="cuda")
