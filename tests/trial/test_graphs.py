@@ -82,7 +82,7 @@ def _counted(graph: Any) -> Any:
 def switched_on() -> SimpleNamespace:
     """The program, as the switch has changed it."""
     program = SimpleNamespace(
-        torch=torch, wrappers=[], on_step=[], has_applied=[], is_tracing=lambda: False,
+        torch=torch, wrappers=[], on_step=[], has_applied=[], is_inside=lambda: False,
         is_inference=lambda _: False, copied=lambda output: output.clone(),
     )  # fmt: skip
     program.applied = program.has_applied.append
@@ -274,6 +274,15 @@ def test_autocast_casts_in_each_replay() -> None:
         assert torch.equal(output, without)
         with torch.no_grad():
             net.weight += 1
+
+
+@pytest.mark.filterwarnings("ignore")  # torch's own
+def test_steps_in_compiled_code_are_left_to_the_compiler(made: list[Any]) -> None:
+    callback = torch._C._dynamo.eval_frame.get_eval_frame_callback
+    switched_on().is_inside = lambda: torch.compiler.is_compiling() or callback() is not None
+    compiled = torch.compile(trained, backend="eager")
+    assert_same(compiled(KINDS["AdamW"]), trained(KINDS["AdamW"]))
+    assert len(made) == 1
 
 
 def _plain(net: Any, optimizer: Any, data: Any) -> None:

@@ -370,7 +370,7 @@ class TorchProgram:
 
         def looking(called: Any, *args: Any, **kwargs: Any) -> Any:
             is_again = program._backward() >= 0  # a checkpoint's part
-            if is_again or program._is_inside() or program._is_elsewhere or in_worker() is not None:
+            if is_again or program.is_inside() or program._is_elsewhere or in_worker() is not None:
                 return program._call(called, *args, **kwargs)
             program._calls_in_a_row += 1
             with program._looking_no_further():
@@ -391,7 +391,7 @@ class TorchProgram:
             if not self._is_settled():
                 self.torch.nn.Module.__call__ = self._looking
 
-    def _is_inside(self) -> bool:
+    def is_inside(self) -> bool:
         """Whether compiled code is run, or code is traced."""
         if self.is_tracing():  # first: the compiler leaves out the rest
             return True
@@ -426,7 +426,7 @@ class TorchProgram:
             call = wrapper(module, call)
 
         def adopted(*args: Any, **kwargs: Any) -> Any:
-            if self._is_inside():
+            if self.is_inside():
                 return original(*args, **kwargs)
             for change in self.changes:
                 args, kwargs = change(module, args, kwargs)

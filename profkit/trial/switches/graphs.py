@@ -57,6 +57,8 @@ def _graph_steps(program: Any, kind: Any) -> None:
 
     @functools.wraps(eager)
     def step(optimizer: Any, closure: Any = None) -> Any:
+        if program.is_inside():
+            return eager(optimizer, closure)
         if optimizer not in steps:
             steps[optimizer] = _GraphedStep(program, eager)
         return steps[optimizer](optimizer, closure)
@@ -88,8 +90,7 @@ class _GraphedStep:
     def _step(self, optimizer: Any) -> None:
         groups = optimizer.param_groups
         parameters = [p for group in groups for p in group["params"] if p.grad is not None]
-        is_plain = self._is_plain(optimizer, parameters) and not self.program.is_tracing()
-        if self.has_failed or not is_plain:
+        if self.has_failed or not self._is_plain(optimizer, parameters):
             self.eager(optimizer)
             return
         constants = self._constants(optimizer, parameters)
