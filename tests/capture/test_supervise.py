@@ -120,6 +120,7 @@ def test_a_killed_parent_takes_all_with_it_from_the_start(tmp_path: Path, pause:
     wait_until(lambda: not is_named_by_a_process(pid_file))
     said = pid_file.read_text().strip() if pid_file.exists() else ""
     wait_until(lambda: not (said and is_alive(int(said))))
+    assert not is_named_by_a_process(pid_file)
 
 
 def test_output_is_kept_from_its_end() -> None:
