@@ -27,7 +27,7 @@ PER_PASS, _PER_PASS_LOW, _PER_PASS_HIGH = 0.075, 0.035, 0.13
 an H200 (ncu 2025.3.1), without the 6 s in which the program started; the range has all of them."""
 _SHARED = "Passes added: with the part less without it. They are not additive: parts share passes."
 _NAMED = 3  # chosen: how many unknown names a line has room for
-_NAME = 70  # characters of one, chosen: metrics of several parts are as long
+_LONGEST_METRIC = 70  # characters, chosen: metrics of several parts are as long
 _COPIES = 2  # of the saved memory: each byte is read and written to restore it
 
 
@@ -171,7 +171,7 @@ def replay_plan(
     unknown = set(whole.unknown)
     if unknown.issuperset(every):
         others = f" and {len(every) - _NAMED} more" if len(every) > _NAMED else ""
-        named = ", ".join(shorten(name, _NAME) for name in every[:_NAMED])
+        named = ", ".join(shorten(name, _LONGEST_METRIC) for name in every[:_NAMED])
         message = f"{subject.chip} has none of: {named}{others}"
         raise UsageError(message, "ncu --query-metrics lists a chip's metrics")
     alone, rest = answers[: len(parts)], answers[len(parts) :]

@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
@@ -136,11 +137,10 @@ def start(
 
 def _input() -> IO[bytes]:
     """What programs read: the file that is the input of this one, from its start, or nothing."""
-    try:
-        is_file = stat.S_ISREG(os.fstat(0).st_mode)
-    except OSError:
-        is_file = False
-    return Path("/proc/self/fd/0" if is_file else os.devnull).open("rb")
+    with suppress(OSError):
+        if stat.S_ISREG(os.fstat(0).st_mode):
+            return Path("/proc/self/fd/0").open("rb")
+    return Path(os.devnull).open("rb")
 
 
 def _pump(supervisor: subprocess.Popen[bytes], chunks: queue.Queue[str | None]) -> None:

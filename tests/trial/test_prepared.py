@@ -5,6 +5,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -47,6 +48,15 @@ def prepared(folder: Path, command: tuple[str, ...], first: Result) -> Iterator[
         yield made
     finally:
         made.discard()
+
+
+def run_and_fork(folder: Path, command: tuple[str, ...]) -> list[Result]:
+    """A run from its start, and two forks."""
+    run = partial(run_program, command, (), Extent(), environment=os.environ, timeout=600)
+    first = run()
+    with prepared(folder, command, first) as made:
+        assert made.fault == ""
+        return [first, *(run(prepared=made) for _ in range(2))]
 
 
 def test_a_fork_is_as_a_process_from_its_start(tmp_path: Path) -> None:
@@ -150,13 +160,7 @@ def test_an_import_that_only_draws_is_brought_forward(
     (tmp_path / "prepared").mkdir()
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     command = (sys.executable, str(tmp_path / "train.py"))
-    first = run_program(command, (), Extent(), environment=os.environ, timeout=600)
-    with prepared(tmp_path / "prepared", command, first) as made:
-        assert made.fault == ""
-        forks = [
-            run_program(command, (), Extent(), environment=os.environ, timeout=600, prepared=made)
-            for _ in range(2)
-        ]
+    first, *forks = run_and_fork(tmp_path / "prepared", command)
     drawn, seeded = zip(*(run.output.splitlines() for run in (first, *forks)), strict=True)
     assert (len(set(drawn)), len(set(seeded))) == (3, 1)
 
@@ -266,13 +270,7 @@ def test_a_package_that_imports_torch_is_imported_once(
     (tmp_path / "train.py").write_text("import outer\nprint(outer.inner, outer.__spec__.loader)")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     command = (sys.executable, str(tmp_path / "train.py"))
-    first = run_program(command, (), Extent(), environment=os.environ, timeout=60)
-    with prepared(tmp_path / "prepared", command, first) as made:
-        assert made.fault == ""
-        runs = [
-            run_program(command, (), Extent(), environment=os.environ, timeout=60, prepared=made)
-            for _ in range(2)
-        ]
+    first, *runs = run_and_fork(tmp_path / "prepared", command)
     assert [run.output.partition(" at 0x")[0] for run in (first, *runs)] == [
         first.output.partition(" at 0x")[0]
     ] * 3
