@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import statistics
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
@@ -29,6 +30,7 @@ _HALF = {"bfloat16", "float16", "autocast"}
 _MOST = 0.9  # chosen: below 1, by which zeros differ, and text that differs from its first token on
 _REPEATABLE = 1e-4  # chosen: printed times never agree so far; others are numbers of results
 _TOKENS = "tokens"  # series of generated sequences (`child.torch_program`)
+_LOCATED = re.compile(r"\S+\.py:\d+:")  # warnings begin with a place in a source
 _PARAMETERS = "parameters"  # series of `child.torch_program`: one number, at the end
 
 Row = Sequence[Sequence[float | None] | None]
@@ -193,7 +195,7 @@ def missing_output(unchanged: Sequence[Result], run: Result) -> str:
     common = [set(map(timeless, shown(whole.output))) for whole in unchanged]
     for line in shown(unchanged[0].output):
         mask = timeless(line)
-        is_warning = line[:1].isspace() or "warn" in line.lower()
+        is_warning = line[:1].isspace() or "warn" in line.lower() or _LOCATED.match(line)
         if mask not in printed and not is_warning and all(mask in lines for lines in common):
             return line.strip()
     return ""

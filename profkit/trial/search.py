@@ -28,6 +28,7 @@ names one."""
 FEWEST = 2  # unchanged runs, for their own difference
 _FLOOR = 0.5  # chosen: standard deviations of unchanged runs in which a difference is none
 _MOST_PAIRS = 8  # chosen: an effect that eight pairs don't show is smaller than others' noise
+_EARLY_PAIRS = 4  # chosen: the same, before others have been tried
 _LAST_PAIRS = 20  # the same, of what is proven with the time that is left
 _PROMISING = 1.02  # chosen: a gain in a single pair that is worth more runs
 _STEP = 0.01  # chosen: what a further switch has to add in a single pair
@@ -266,13 +267,13 @@ class _Search:
             evidence.combinations.append(combination)
         return result
 
-    def prove(self, combination: Combination, share: float = 1.0) -> bool:
+    def prove(
+        self, combination: Combination, share: float = _EXTENDING, most: int = _MOST_PAIRS
+    ) -> bool:
         """Run a combination until its verdict holds among all of them; whether it does."""
         while not self.is_decided(combination):
             pairs = len(self.evidence.pairs(combination))
-            if pairs >= (_MOST_PAIRS if share < 1 else _LAST_PAIRS) or self.evidence.failure(
-                combination
-            ):
+            if pairs >= most or self.evidence.failure(combination):
                 return False
             if self.evidence.speedup(combination) < _PROMISING:
                 return False
@@ -359,7 +360,7 @@ def _screen(trial: _Search, candidates: Sequence[Switch], share: float) -> None:
         is_last = not trial.fits(alone)
         is_due = is_late or is_slow or is_last
         if is_due and evidence.speedup(first) > _CLEAR and _is_clean(trial, first):
-            trial.prove(first, 1.0 if is_last else _EXTENDING)
+            trial.prove(first, *((1.0, _LAST_PAIRS) if is_last else (_EXTENDING, _EARLY_PAIRS)))
         if not trial.fits(alone):
             continue
         result = trial.run(alone)
@@ -432,7 +433,7 @@ def _unite(trial: _Search, candidates: Sequence[Switch]) -> None:
         if is_new and trial.fits(union):
             trial.run(union)
         if (chosen := best(evidence, level)) and _is_clean(trial, chosen):
-            trial.prove(chosen, _EXTENDING)
+            trial.prove(chosen)
 
 
 def _extend(trial: _Search, candidates: Sequence[Switch], level: Changes) -> None:
@@ -473,7 +474,7 @@ def _confirm(trial: _Search, candidates: Sequence[Switch]) -> None:
     )
     chosen = [*(best(evidence, level) for level in _LEVELS), *alone]
     for combination in dict.fromkeys(filter(None, chosen)):
-        trial.prove(combination)
+        trial.prove(combination, 1.0, _LAST_PAIRS)
     for combination in evidence.combinations:
         if not evidence.is_same(combination):
             for kind in {_KINDS[switch.changes]: 0 for switch in combination}:

@@ -90,6 +90,14 @@ def test_loaders_come_first_where_input_is_awaited() -> None:
     assert next(filter(None, program.names)) == ("loader-workers",)
 
 
+def test_others_are_tried_before_a_noisy_gain_is_proven() -> None:
+    program = SimulatedProgram(gains={"loader-workers": 1.3}, limit="input", between=0.15)
+    program.trial()
+    names = list(filter(None, program.names))
+    alone = [name for name in names if name != ("loader-workers",)]
+    assert names[: names.index(alone[0])].count(("loader-workers",)) <= 4
+
+
 def test_an_interruption_keeps_what_was_measured() -> None:
     program = SimulatedProgram(gains={"compile": 1.5}, interrupt_after=20)
     trial = program.trial()

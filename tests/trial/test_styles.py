@@ -320,3 +320,5 @@ def test_progress_and_rates_are_no_output_that_a_run_lacks() -> None:
     after = Result((), 1.0, output="\x1b[A" + BAR.format("1.5it/s", "1.6it/s") + "Took 800 ms\n")
     assert missing_output([before], before) == ""
     assert missing_output([before], after) == "saved"
+    said = Result((), 1.0, output="/site/loader.py:434: There are few workers.\nsaved\n")
+    assert missing_output([said], Result((), 1.0, output="saved\n")) == ""

@@ -7,7 +7,7 @@ import sys
 from types import FunctionType
 from typing import Any, Callable
 
-from .record import Record
+from .record import Record, is_installed
 
 _FIRST_OUTPUTS = 5  # calls of a function whose outputs are kept
 _SAMPLE = 64  # elements of an output that are kept, as of torch's
@@ -147,8 +147,10 @@ class JaxProgram:
                 return functools.partial(transformed, *args, **options)
             for change in self.options:
                 change(function, options)
-            name = getattr(function, "__name__", type(function).__name__)
-            return Watched(self, transform(function, *args, **options), f"calls of {name}")
+            kind = f"calls of {getattr(function, '__name__', type(function).__name__)}"
+            if is_installed(str(getattr(function, "__module__", ""))):
+                self.record.secondary.add(kind)
+            return Watched(self, transform(function, *args, **options), kind)
 
         return transformed
 

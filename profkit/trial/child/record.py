@@ -31,6 +31,7 @@ class Record:
         self.plan = plan
         self.process = os.getpid()
         self.marks: dict[str, list[tuple[int, Any, float]]] = {}
+        self.secondary: set[str] = set()
         self.results: dict[str, list[Any]] = {}
         self.features: set[str] = set()
         self.applied: set[str] = set()
@@ -78,14 +79,16 @@ class Record:
     def leading(self, least: int = 0) -> str:
         """The kind of unit that a window is of: optimizer steps before calls of generate, of which
         there are at least so many, before the function or module that is called least of those that
-        are called in each step; what a worker process calls is no unit."""
+        are called in each step, one of the program before `secondary` ones; what a worker process
+        calls is no unit."""
         for kind in ("optimizer", "generate"):
             if len(self.marks.get(kind, ())) >= least and kind in self.marks:
                 return kind
         if self._is_worker():
             return ""
         often = [kind for kind, row in self.marks.items() if len(row) >= _LEAST]
-        return min(often, key=lambda kind: len(self.marks[kind])) if often else ""
+        order = {kind: (kind in self.secondary, len(self.marks[kind])) for kind in often}
+        return min(often, key=lambda kind: order[kind], default="")
 
     @staticmethod
     def _is_worker() -> bool:
@@ -177,9 +180,18 @@ def installed() -> dict[str, Any]:
     return {
         name: module
         for name, module in list(sys.modules.items())
-        for origin in [str(getattr(getattr(module, "__spec__", None), "origin", ""))]
-        if any(origin.startswith(folder + os.sep) for folder in folders)
+        if any(_origin(module).startswith(folder + os.sep) for folder in folders)
     }
+
+
+def is_installed(name: str) -> bool:
+    """Whether a module is one of an installed package."""
+    origin = _origin(sys.modules.get(name))
+    return any(origin.startswith(path + os.sep) for path in sys.path if _has_packages(path))
+
+
+def _origin(module: Any) -> str:
+    return str(getattr(getattr(module, "__spec__", None), "origin", ""))
 
 
 def importing() -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import warnings
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -43,7 +44,9 @@ def _capturing(torch: Any) -> Iterator[None]:
     torch.cuda.graph = functools.partial(graph, capture_error_mode="thread_local")
     torch.set_autocast_cache_enabled(False)
     try:
-        yield
+        with warnings.catch_warnings():  # of streams of backward passes that are not captured
+            warnings.filterwarnings("ignore", "The AccumulateGrad node")
+            yield
     finally:
         torch.cuda.graph = graph
         torch.set_autocast_cache_enabled(is_cached)

@@ -48,15 +48,16 @@ def pinned_memory(program: Any) -> None:
         return True
 
     _loaders(program, "pinned-memory", change)
-    tensor = program.torch.Tensor
+    torch = program.torch
     for name in ("to", "cuda"):
-        setattr(tensor, name, _unblocked(getattr(tensor, name)))
+        setattr(torch.Tensor, name, _unblocked(torch, getattr(torch.Tensor, name)))
 
 
-def _unblocked(copy: Any) -> Any:
+def _unblocked(torch: Any, copy: Any) -> Any:
     @functools.wraps(copy)
     def started(tensor: Any, *args: Any, **kwargs: Any) -> Any:
-        if not tensor.is_cuda and "non_blocking" not in kwargs and tensor.is_pinned():
+        is_here = not torch.cuda._is_in_bad_fork()  # a loader's worker asks no device
+        if is_here and not tensor.is_cuda and "non_blocking" not in kwargs and tensor.is_pinned():
             kwargs["non_blocking"] = True
         return copy(tensor, *args, **kwargs)
 
