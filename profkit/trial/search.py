@@ -42,6 +42,7 @@ _LIKELY = 1.04  # chosen: a typical gain that is looked for before gains are put
 _WHOLE, _IMPORTS = 1.5, 1.5  # chosen: a whole run, in runs that are ended early, and its start
 _SCREENING, _EXTENDING = 0.55, 0.85  # shares of the budget, chosen
 _SLOW = 3.0  # chosen: runs of the best so far, which are made before one that takes longer
+_COMPILING = 1.25  # chosen: by which a half of a run that compiles is slower than the other
 _CACHED = 0.3  # chosen: of what compiling takes, with its cache
 _LOOKS = 2  # runs that have to show it: of ten switches that do nothing one seems to add in a run
 _NOISE = 1.5  # chosen: standard deviations of a mean, below which others are tried first
@@ -260,12 +261,24 @@ class _Search:
             self.run(())
         self.tell(" + ".join(switch.name for switch in combination) or "unchanged")
         result = self.measure(combination, perturb=perturb)
+        if self._is_compiling(combination, result) and self.used(result.seconds) < 1:
+            result = self.measure(combination, perturb=perturb)  # of what is in its cache now
         if result.is_cut and evidence.runs:
             raise _Spent
         evidence.runs.append(result)
         if combination and combination not in evidence.combinations:
             evidence.combinations.append(combination)
         return result
+
+    def _is_compiling(self, combination: Combination, result: Result) -> bool:
+        """Whether a first run has compiled in the units that count."""
+        is_first = combination not in self.evidence.combinations
+        return (
+            is_first
+            and any(switch.start for switch in combination)
+            and not result.failure
+            and _slowing(result) > _COMPILING * max(map(_slowing, self.evidence.unchanged))
+        )
 
     def prove(
         self, combination: Combination, share: float = _EXTENDING, most: int = _MOST_PAIRS
@@ -296,6 +309,13 @@ class _Search:
         comparison = self.evidence.comparison(combination)
         count = max(self.candidates, len(self.evidence.combinations))
         return comparison is not None and comparison.p_value * count < 1 - THRESHOLDS.level
+
+
+def _slowing(result: Result) -> float:
+    """How much slower the first half of a run is than the second."""
+    half = len(result.times) // 2
+    first, second = result.times[:half], result.times[half:]
+    return statistics.mean(first) / statistics.mean(second) if half else 1.0
 
 
 def search(

@@ -23,6 +23,7 @@ class SimulatedProgram:
     moved: dict[str, float] = field(default_factory=dict)
     failing: dict[str, str] = field(default_factory=dict)
     hanging: tuple[str, ...] = ()
+    compiling: str = ""
     perturbed: float = 1e-6
     between: float = 0.005
     within: float = 0.02
@@ -54,6 +55,7 @@ class SimulatedProgram:
                 self.now += self.seconds / 2
                 return Result(names, self.seconds / 2, 1, failure=self.failing[name])
         draw = self.random.gauss
+        is_late = self.compiling in names and self.names.count(names) == 1
         step = 0.03 / math.prod(self.gains.get(name, 1.0) for name in names)
         step *= math.exp(draw(0, self.between) + self.drift * self.now)
         losses = [[2.0 - 0.01 * i] for i in range(60)]
@@ -67,7 +69,10 @@ class SimulatedProgram:
             self.seconds,
             unit="optimizer",
             units=60,
-            times=tuple(step * math.exp(draw(0, self.within)) for _ in range(55)),
+            times=tuple(
+                step * (40.0 if is_late and place < 30 else 1.0) * math.exp(draw(0, self.within))
+                for place in range(55)
+            ),
             results={"losses": [[loss * (1 + off)] for (loss,) in losses]},
             features=self.features,
             applied=frozenset(names),

@@ -90,6 +90,11 @@ def test_loaders_come_first_where_input_is_awaited() -> None:
     assert next(filter(None, program.names)) == ("loader-workers",)
 
 
+def test_what_compiles_while_it_is_measured_is_measured_again() -> None:
+    program = SimulatedProgram(gains={"compile": 2.0}, compiling="compile")
+    assert row(program.trial(), "compile").status == "faster"
+
+
 def test_others_are_tried_before_a_noisy_gain_is_proven() -> None:
     program = SimulatedProgram(gains={"loader-workers": 1.3}, limit="input", between=0.15)
     program.trial()

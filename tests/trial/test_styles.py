@@ -285,6 +285,24 @@ for _ in range(20):
     x = model.update(update(x))
 print("end", x.value)
 """
+LIBRARY = """
+import jax
+def correction(x): return jax.Array(x.value)
+correction = jax.jit(correction)
+"""
+UPDATED = """
+import sys, time
+sys.path.insert(0, {site!r})
+import jax, library
+def step(x):
+    return jax.Array(0.9 * x.value)
+step, x = jax.jit(step), jax.Array(1.0)
+for _ in range(30):
+    jax.used.append(1)
+    x = step(x)
+    time.sleep(0.03)
+    x = library.correction(library.correction(x))
+"""
 UNUSED = """
 import torch, jax
 net = torch.nn.Linear(4, 4)
@@ -306,6 +324,11 @@ def test_jax_with_random_keys_and_torch_beside_it(tmp_path: Path) -> None:
     assert (unchanged.unit, unchanged.units) == (jitted.unit, jitted.units) == ("gradients", 40)
     assert jitted.applied == {"jax-jit"}
     assert unchanged.results == jitted.results
+    site = tmp_path / "site"
+    (site / "library.dist-info").mkdir(parents=True)
+    (site / "library.py").write_text(LIBRARY)
+    updated = run(tmp_path, UPDATED.format(site=str(site)), extent=Extent(window=0.3))
+    assert (updated.failure, updated.unit) == ("", "calls of step")
     unused = run(tmp_path, UNUSED)
     assert (unused.failure, unused.unit, unused.units) == ("", "optimizer", 20)
     assert unused.results["losses"]

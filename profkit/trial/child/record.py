@@ -14,6 +14,8 @@ from .forks import changed
 
 _PREPARING = 5  # first units that no window begins in, chosen: allocator, autotuning, lazy loading
 _LEAST_UNITS = {"generate": 3}  # chosen: a call takes seconds
+_WINDOWS = {"generate": 3.0}  # windows, chosen: its first calls compile, which fills one
+_RARE = 8  # chosen: calls of libraries by one of the program in each step
 _LEAST = 15  # units in a window, chosen: their mean varies by a quarter of a unit's spread
 _MOST = 20_000  # units recorded, chosen: 1 MB of times
 _MOST_RESULTS = 400  # chosen: steps of a window of 4 s at 10 ms
@@ -70,6 +72,7 @@ class Record:
         first = min(_PREPARING, least - 1)
         if window is None or len(row) < first + least or kind != self.leading():
             return False
+        window *= _WINDOWS.get(kind, 1.0)
         return bool(row[-1][0] - row[first - 1][0] > window * 1e9)
 
     def await_units(self, kind: str) -> None:
@@ -79,16 +82,19 @@ class Record:
     def leading(self, least: int = 0) -> str:
         """The kind of unit that a window is of: optimizer steps before calls of generate, of which
         there are at least so many, before the function or module that is called least of those that
-        are called in each step, one of the program before `secondary` ones; what a worker process
-        calls is no unit."""
+        are called in each step; `secondary` ones are where the program's own are rare. What a
+        worker process calls is no unit."""
         for kind in ("optimizer", "generate"):
             if len(self.marks.get(kind, ())) >= least and kind in self.marks:
                 return kind
         if self._is_worker():
             return ""
-        often = [kind for kind, row in self.marks.items() if len(row) >= _LEAST]
-        order = {kind: (kind in self.secondary, len(self.marks[kind])) for kind in often}
-        return min(often, key=lambda kind: order[kind], default="")
+        counts = {kind: len(row) for kind, row in self.marks.items()}
+        own = {kind: count for kind, count in counts.items() if kind not in self.secondary}
+        if max(own.values(), default=0) * _RARE >= max(counts.values(), default=0):
+            counts = own
+        often = [kind for kind, count in counts.items() if count >= _LEAST]
+        return min(often, key=lambda kind: counts[kind], default="")
 
     @staticmethod
     def _is_worker() -> bool:
