@@ -166,10 +166,14 @@ def _finite(value: float) -> float | None:
 
 
 def _keep(combination: Combination, runs: Sequence[Result]) -> tuple[str, ...]:
-    """What to write, with the number of workers that runs had."""
-    workers = str(next((run.facts["workers"] for run in runs if "workers" in run.facts), "N"))
-    lines = "\n".join(switch.keep.strip() for switch in combination)
-    return tuple(lines.replace("{workers}", workers).splitlines())
+    """What to write, for the number of workers and the optimizer that runs had."""
+    known = {name: str(value) for run in runs for name, value in run.facts.items()}
+    facts = {"workers": "N", "optimizer": "" if runs else "AdamW"} | known
+    text = "\n".join(switch.keep.strip() for switch in combination)
+    for name in ("workers", "optimizer"):
+        text = text.replace(f"{{{name}}}", facts[name])
+    lacking = {"": "optimizer", "SGD": "capturable"}.get(facts["optimizer"])
+    return tuple(line for line in text.splitlines() if not lacking or lacking not in line)
 
 
 def _untried(switch: Switch, status: Status, reason: str) -> TrialRow:

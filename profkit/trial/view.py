@@ -118,11 +118,14 @@ def _speedup(row: TrialRow) -> tuple[str, str]:
 def _apart(row: TrialRow) -> str:
     if row.difference is None:
         return "not compared"
+    if row.difference and row.changes == "random":
+        return "other draws"
     return f"{row.difference:.1g}" if row.difference else "0"
 
 
 def _keeping(trial: TrialFile) -> Iterator[doc.Block]:
-    for names, title in ((trial.best, "To keep it"), (trial.lower, "Or, with other numbers")):
+    other = "Or, with other numbers" if trial.best else "To keep it, with other numbers"
+    for names, title in ((trial.best, "To keep it"), (trial.lower, other)):
         row = next((row for row in trial.rows if names and row.switches == names), None)
         if row is not None:
             yield doc.Heading(f"{title}: {' + '.join(names)}")

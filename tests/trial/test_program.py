@@ -117,6 +117,9 @@ def test_switches_of_a_training_program(training: tuple[str, ...]) -> None:
         Evidence([unchanged, workers], [(SWITCHES["loader-workers"],)]), training, 60.0
     ).rows[0].keep  # fmt: skip
     assert f"num_workers={workers.facts['workers']}," in keep[0]
+    fused = tuple(SWITCHES[name] for name in names[:-1])
+    kept = outcome(Evidence([unchanged, changed], [fused]), training, 60.0).rows[0].keep
+    assert "optimizer = torch.optim.Adam(model.parameters(), fused=True)" in kept
     judgment = judged([unchanged], [], [changed], {"rounding", "precision"})
     assert judgment is not None
     assert judgment.is_same
