@@ -83,10 +83,9 @@ def _rows(evidence: Evidence) -> Iterator[TrialRow]:
     skipped = evidence.skipped
     tried = [each for each in evidence.combinations if not skipped.keys() & set(each)]
     verdicts = {each: evidence.comparison(each) for each in tried}
-    known = [each for each in tried if verdicts[each] is not None]
+    known = {each: verdict for each, verdict in verdicts.items() if verdict is not None}
     # One whose runs were too few counts too: it might have had the first verdict.
-    waiting = [each for each in tried if verdicts[each] is None]
-    judged = _holm([verdicts[each] for each in known], len(waiting))
+    judged = _holm(list(known.values()), len(tried) - len(known))
     corrected = dict(zip(known, judged, strict=True))
     rows = [_row(evidence, each, corrected.get(each)) for each in tried]
     yield from sorted(rows, key=lambda row: -(row.speedup or 0.0))
@@ -96,9 +95,8 @@ def _rows(evidence: Evidence) -> Iterator[TrialRow]:
         yield _untried(switch, "not tried", "too little time was left to prove a gain")
 
 
-def _holm(comparisons: Sequence[Comparison | None], others: int) -> list[Comparison]:
+def _holm(known: Sequence[Comparison], others: int) -> list[Comparison]:
     """Holm's correction, for further comparisons with p-values of 1 too."""
-    known = [each for each in comparisons if each is not None]
     if not known:
         return []
     undecided = replace(known[0], p_value=1.0, verdict=Verdict.INCONCLUSIVE)

@@ -288,9 +288,10 @@ class _Search:
             pairs = len(self.evidence.pairs(combination))
             if pairs >= most or self.evidence.failure(combination):
                 return False
-            if self.evidence.speedup(combination) < _PROMISING:
-                return False
-            if share < 1 and pairs >= THRESHOLDS.blocks and not self.is_plain(combination, pairs):
+            noise = self.evidence.spread * math.sqrt(2 / max(pairs, 1))
+            is_early = share < 1 and pairs >= THRESHOLDS.blocks
+            least = max(_PROMISING, math.exp(_NOISE * noise) if is_early else 0.0)
+            if self.evidence.speedup(combination) < least:  # many more pairs show it
                 return False
             if self.used(self.cost(combination) + self.cost(())) > share:
                 return False
@@ -298,11 +299,6 @@ class _Search:
                 self.run(())
             self.run(combination)
         return True
-
-    def is_plain(self, combination: Combination, pairs: int) -> bool:
-        """Whether a gain is above the noise of unchanged runs, so that few more pairs show it."""
-        noise = self.evidence.spread * math.sqrt(2 / pairs)
-        return math.log(self.evidence.speedup(combination)) > _NOISE * noise
 
     def is_decided(self, combination: Combination) -> bool:
         """Whether a verdict on a combination holds among those that will be tried."""

@@ -9,6 +9,7 @@ from profkit.core.duration import duration
 from profkit.timing.verdict import reason_words
 from profkit.trial.response_view import response_blocks
 from profkit.trial.run import WALL
+from profkit.trial.search import THRESHOLDS
 from profkit.trial.switch import Switch
 from profkit.trial.trial_file import TrialFile, TrialRow
 from profkit.ui import document as doc
@@ -92,21 +93,14 @@ def unit_name(unit: str) -> str:
 
 
 def _proven(trial: TrialFile, title: str, rows: Sequence[TrialRow]) -> Iterator[doc.Block]:
+    tried = sum(row.status not in _LISTED for row in trial.rows)
     if rows:
         yield doc.Table(
             f"Proven, {title}",
             ("Speedup", "Interval", "Switches", "Results differ by"),
             tuple((*_speedup(row), " + ".join(row.switches), _apart(row)) for row in rows),
-            note=f"{_level(rows[0])} intervals, corrected for {_tried(trial)} comparisons",
+            note=f"{THRESHOLDS.level:.0%} intervals, corrected for {tried} comparisons",
         )
-
-
-def _tried(trial: TrialFile) -> int:
-    return sum(row.status not in _LISTED for row in trial.rows)
-
-
-def _level(row: TrialRow) -> str:
-    return f"{row.comparison.level:.0%}" if row.comparison else ""
 
 
 def _speedup(row: TrialRow) -> tuple[str, str]:
