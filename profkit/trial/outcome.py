@@ -97,10 +97,8 @@ def _rows(evidence: Evidence) -> Iterator[TrialRow]:
 
 def _holm(known: Sequence[Comparison], others: int) -> list[Comparison]:
     """Holm's correction, for further comparisons with p-values of 1 too."""
-    if not known:
-        return []
-    undecided = replace(known[0], p_value=1.0, verdict=Verdict.INCONCLUSIVE)
-    return holm([*known, *[undecided] * others])[: len(known)]
+    undecided = [replace(each, p_value=1.0, verdict=Verdict.INCONCLUSIVE) for each in known[:1]]
+    return holm([*known, *undecided * others])[: len(known)]
 
 
 def _row(evidence: Evidence, combination: Combination, verdict: Comparison | None) -> TrialRow:
