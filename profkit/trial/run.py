@@ -42,6 +42,7 @@ _TIMES = re.compile(
     r"|/ ?s\b|it/s|per sec|warn|#(?::#)+",
     re.I,
 )
+_BAR = re.compile(r"\d%\||\[[\d:]+<|it \[\d|[\u2501\u2578-\u257b]")  # of tqdm or rich
 _CONTROLS = re.compile(r"\x1b\[[\d;?]*[A-Za-z]")  # of a terminal's cursor and colors
 _NOT_FINITE = re.compile(rb"-?\b(?:NaN|Infinity)\b(?=[,\]])")  # as elements of lists
 _LONGEST_REASON = 160  # characters, chosen: two lines of a terminal
@@ -106,6 +107,7 @@ class _Record(Struct, frozen=True):
     stopped: bool
     rank: int
     leading: str
+    passed: dict[str, int]
     intervals: dict[str, list[float]]
     backlog: dict[str, float]
     results: dict[str, list[list[float | None] | None]]
@@ -240,9 +242,11 @@ def timeless(line: str) -> str:
 
 
 def shown(output: str) -> list[str]:
-    """The lines of an output as a terminal shows them in the end."""
+    """The lines of an output as a terminal shows them in the end; how far a bar of progress was
+    when it was last drawn is a matter of time."""
     lines = _CONTROLS.sub("", output).split("\n")
-    return [line.rstrip("\r").rpartition("\r")[2] for line in lines]
+    ends = [line.rstrip("\r").rpartition("\r")[2] for line in lines]
+    return [line for line in ends if not _BAR.search(line)]
 
 
 def _printed(output: str) -> dict[str, list[list[float | None]]]:
@@ -298,12 +302,12 @@ def _result(
     if not unit or unit == WALL:
         return replace(result, times=(result.seconds,))
     intervals = record.intervals.get(unit, [])
-    count = len(intervals) if not extent.units else min(len(intervals), extent.units - 1)
-    times = intervals[min(_PREPARING - 1, count // 3) : count]
+    times = intervals[min(_PREPARING - 1, len(intervals) // 3) :]
     if not times:
         return replace(result, failure=f"no {unit} is seen any more")
     limit = _limit(record, unit, sum(intervals), sum(times) / len(times))
-    return replace(result, unit=unit, units=count + 1, times=tuple(times), limit=limit)
+    count = record.passed.get(unit, 0) + len(intervals) + 1
+    return replace(result, unit=unit, units=count, times=tuple(times), limit=limit)
 
 
 def _rank(record: _Record, unit: str | None) -> tuple[bool, int, int]:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from profkit.trial.checks import missing_output
-from profkit.trial.run import Extent, Result, run_program
+from profkit.trial.run import WALL, Extent, Result, run_program
 from profkit.trial.switch import all_switches
 from tests.conftest import ROOT
 
@@ -181,6 +181,28 @@ def test_steps_are_those_of_the_optimizer_that_goes_on(tmp_path: Path) -> None:
     assert 25 <= result.units < 40
 
 
+FOLDS = """
+import time, torch
+for count in (25, 25, 60):
+    net = torch.nn.Linear(4, 4)
+    optimizer = torch.optim.Adam(net.parameters())
+    for _ in range(count):
+        net(torch.ones(1, 4)).sum().backward()
+        optimizer.step()
+        time.sleep(0.005)
+"""
+
+
+def test_runs_of_several_models_end_at_the_same_step(tmp_path: Path) -> None:
+    first = run(tmp_path, FOLDS, extent=Extent(window=0.2))
+    again = run(tmp_path, FOLDS, extent=Extent(first.unit, first.units))
+    assert (again.units, len(again.times)) == (first.units, len(first.times))
+    assert again.results.keys() == first.results.keys()
+    whole = run(tmp_path, FOLDS, "bf16")
+    assert whole.units == 25 + 15 + 50  # the first ten of another optimizer decide
+    assert whole.results.keys() >= {"forward of Linear", "forward of Linear 2"}
+
+
 def test_a_file_is_read_from_its_start_by_each_run(tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text("import sys; print(len(sys.stdin.read()))")
     (tmp_path / "data").write_text("data")
@@ -303,6 +325,14 @@ for _ in range(30):
     time.sleep(0.03)
     x = library.correction(library.correction(x))
 """
+RARE = """
+import jax
+@jax.jit
+def train(x):
+    jax.used.append(1)
+    return jax.Array(0.5 * x.value)
+print("end", train(jax.Array(1.0)).value)
+"""
 UNUSED = """
 import torch, jax
 net = torch.nn.Linear(4, 4)
@@ -329,6 +359,8 @@ def test_jax_with_random_keys_and_torch_beside_it(tmp_path: Path) -> None:
     (site / "library.py").write_text(LIBRARY)
     updated = run(tmp_path, UPDATED.format(site=str(site)), extent=Extent(window=0.3))
     assert (updated.failure, updated.unit) == ("", "calls of step")
+    rare = [run(tmp_path, RARE, extent=Extent(unit)) for unit in (None, WALL)]
+    assert rare[0].results == rare[1].results == {"calls of train 0": [[0.5]]}
     unused = run(tmp_path, UNUSED)
     assert (unused.failure, unused.unit, unused.units) == ("", "optimizer", 20)
     assert unused.results["losses"]
@@ -343,5 +375,8 @@ def test_progress_and_rates_are_no_output_that_a_run_lacks() -> None:
     after = Result((), 1.0, output="\x1b[A" + BAR.format("1.5it/s", "1.6it/s") + "Took 800 ms\n")
     assert missing_output([before], before) == ""
     assert missing_output([before], after) == "saved"
+    drawn = Result((), 1.0, output=" 62%|###1 | 5/8 [00:05<00:03, 1.1s/it]\n{'eval_loss': 0.5}\n")
+    later = Result((), 1.0, output=" 75%|###8 | 6/8 [00:03<00:01, 1.7it/s]\n{'eval_loss': 0.5}\n")
+    assert missing_output([drawn], later) == ""
     said = Result((), 1.0, output="/site/loader.py:434: There are few workers.\nsaved\n")
     assert missing_output([said], Result((), 1.0, output="saved\n")) == ""

@@ -177,8 +177,9 @@ class JaxProgram:
         for output in self.outputs:
             self._wait(output)
         unit = record.plan["unit"] or record.leading(least=2)
-        for name in [name for name in record.results if name.startswith(_SERIES)]:
-            if not name.startswith(unit):
-                del record.results[name]
+        series = {name for name in record.results if name.startswith(_SERIES)}
+        own = {name for name in series if name.startswith(unit)}
+        for name in series - own if own else ():
+            del record.results[name]
         record.facts["jax"] = str(self.jax.__version__)
         record.features.add(str(self.jax.default_backend()).replace("gpu", "cuda"))

@@ -33,6 +33,7 @@ class Record:
         self.plan = plan
         self.process = os.getpid()
         self.marks: dict[str, list[tuple[int, Any, float]]] = {}
+        self.passed: dict[str, int] = {}
         self.secondary: set[str] = set()
         self.results: dict[str, list[Any]] = {}
         self.features: set[str] = set()
@@ -67,13 +68,18 @@ class Record:
     def _is_enough(self, kind: str, row: list[Any]) -> bool:
         unit, window = self.plan["unit"], self.plan["window"]
         if unit is not None:
-            return bool(kind == unit and self.plan["units"] and len(row) >= self.plan["units"])
+            count = self.passed.get(kind, 0) + len(row)
+            return bool(kind == unit and self.plan["units"] and count >= self.plan["units"])
         least = _LEAST_UNITS.get(kind, _LEAST)
         first = min(_PREPARING, least - 1)
         if window is None or len(row) < first + least or kind != self.leading():
             return False
         window *= _WINDOWS.get(kind, 1.0)
         return bool(row[-1][0] - row[first - 1][0] > window * 1e9)
+
+    def restart(self, kind: str) -> None:
+        """The units of a kind so far are those of an earlier part of the program."""
+        self.passed[kind] = self.passed.get(kind, 0) + len(self.marks.pop(kind, ()))
 
     def await_units(self, kind: str) -> None:
         """The first unit of a kind has begun: until it ends, no other kind is the leading one."""
@@ -136,6 +142,7 @@ class Record:
             "stopped": stopped,
             "rank": int(os.environ.get("RANK", "0")),
             "leading": self.leading(least=2),
+            "passed": self.passed,
             "intervals": {kind: self._intervals(row) for kind, row in self.marks.items()},
             "backlog": {kind: self._backlog(row) for kind, row in self.marks.items()},
             "results": {name: row for name, row in results.items() if any(row)},

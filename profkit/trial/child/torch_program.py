@@ -153,7 +153,9 @@ class TorchProgram:
         self._waiting[id(optimizer)] = self._waiting.get(id(optimizer), 0) + 1
         if self._leader is None or self._waiting[id(optimizer)] > _PATIENCE:
             self._leader = id(optimizer)
-            self.record.marks.pop("optimizer", None)
+            self.record.restart("optimizer")
+            self._steps = self._calls_in_a_row = 0  # of another model, perhaps
+            self.torch.nn.Module.__call__ = self._looking
             group = optimizer.param_groups[0]
             self.record.facts["optimizer"] = type(optimizer).__name__
             if "fused" in group and not group["fused"]:
