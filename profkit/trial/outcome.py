@@ -43,9 +43,16 @@ def outcome(evidence: Evidence, command: Sequence[str], budget: float) -> TrialF
         seconds=sum(run.seconds for run in evidence.runs),
         budget=budget,
         checked="",
-        failure=first.failure if first and not evidence.unchanged else "",
+        failure=_failure(evidence),
         interrupted=evidence.interrupted,
     )
+
+
+def _failure(evidence: Evidence) -> str:
+    """Why the unchanged program can't be measured, "" where it can."""
+    failure = "" if evidence.combinations else evidence.failure(())
+    again = "; its first run did not: try --in-copy, if what that wrote is why"
+    return failure and failure + (again if evidence.unchanged else "")
 
 
 def fastest(rows: Sequence[TrialRow]) -> tuple[tuple[str, ...], tuple[str, ...]]:

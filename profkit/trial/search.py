@@ -334,7 +334,9 @@ def search(
         if unchanged.failure:
             return evidence
         if trial.used(trial.cost(()) / 2) < 1:
-            trial.run(())  # what it takes, and how far it differs, without a first run's start
+            # What it takes, and how far it differs, without a first run's start.
+            if trial.run(()).failure:
+                return evidence
         candidates = _possible(switches, unchanged, evidence)
         trial.candidates = len(candidates)
         likely = [each for each in candidates if trial.promise(each) > math.log(_LIKELY)]

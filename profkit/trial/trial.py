@@ -84,7 +84,7 @@ def try_program(
             tell(words, "")
             return measure.run_with(variables)
 
-        if evidence.unchanged:
+        if not trial.failure and evidence.unchanged:
             trial = confirmed(trial, evidence, run_whole)
             trial = perturbed(trial, evidence, run_with, subject.environment, measure.left)
     return replace(trial, seconds=time.monotonic() - start)

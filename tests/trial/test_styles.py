@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from profkit.trial.checks import missing_output
+from profkit.trial.checks import judged, missing_output
 from profkit.trial.run import WALL, Extent, Result, run_program
 from profkit.trial.switch import all_switches
 from tests.conftest import ROOT
@@ -179,6 +179,48 @@ def test_steps_are_those_of_the_optimizer_that_goes_on(tmp_path: Path) -> None:
     assert (result.unit, result.facts["optimizer"]) == ("optimizer", "Adam")
     assert {name for name in result.results if "forward" in name} == {"forward of Net"}
     assert 25 <= result.units < 40
+
+
+ENCODING = """
+import torch
+torch.manual_seed(0)
+net = torch.nn.TransformerEncoderLayer(32, 4, 64, batch_first=True).eval()
+for _ in range(20):
+    net(torch.randn(2, 9, 32))
+"""
+
+
+def test_kernels_of_inference_may_round_elsewhere(tmp_path: Path) -> None:
+    unchanged = run(tmp_path, ENCODING)
+    changed = run(tmp_path, ENCODING, "inference-mode")
+    judgment = judged([unchanged], [], [changed], {SWITCHES["inference-mode"].changes})
+    assert changed.applied == {"inference-mode"}
+    assert judgment is not None
+    assert 0 < judgment.difference <= judgment.allowed
+
+
+RESUMED = """
+import pathlib, torch
+state = pathlib.Path("state")
+assert not state.exists(), "a state is there"
+net = torch.nn.Linear(4, 4)
+optimizer = torch.optim.SGD(net.parameters())
+for _ in range(20):
+    net(torch.ones(1, 4)).sum().backward()
+    optimizer.step()
+state.write_text("saved")
+"""
+
+
+def test_a_program_that_fails_when_run_again_says_why(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(RESUMED)
+    command = (sys.executable, "-m", "profkit", "try", "--budget", "60", "--", sys.executable)
+    tried = subprocess.run(
+        (*command, "program.py"), cwd=tmp_path, env={**VARIABLES, "PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False,
+    )  # fmt: skip
+    assert tried.returncode == 6
+    assert "AssertionError: a state is there; its first run did not" in tried.stdout
 
 
 FOLDS = """
