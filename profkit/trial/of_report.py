@@ -39,10 +39,7 @@ def trial_in(path: Path) -> TrialFile | KernelTrial:
 
 
 def trial_of(
-    place: Path,
-    gpus: Iterable[str] = (),
-    file: Path | None = None,
-    ranges: Collection[str] = (),
+    place: Path, gpus: Iterable[str] = (), file: Path | None = None, ranges: Collection[str] = ()
 ) -> KnownTrial:
     """The trial in a file, or else beside a recording or in its run, of a program or a target,
     unless that is of another variant than the recorded `ranges`; raises as `fitting`, and BadInput

@@ -46,11 +46,7 @@ def perturbed(
 
 class _Runs:
     def __init__(
-        self,
-        folder: Path,
-        run_with: RunWith,
-        environment: Mapping[str, str],
-        evidence: Evidence,
+        self, folder: Path, run_with: RunWith, environment: Mapping[str, str], evidence: Evidence
     ) -> None:
         self._folder, self._run_with = folder, run_with
         self._environment, self._evidence = environment, evidence

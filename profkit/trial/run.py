@@ -160,10 +160,7 @@ def run_program(
         reason = ": ".join([f"ended after {end.seconds:.0f} s", *_errors(end.output)[-1:]])
         return Result(names, end.seconds, end.status, end.output, failure=reason)
     result = Result(
-        names,
-        end.seconds,
-        end.status,
-        end.output,
+        *(names, end.seconds, end.status, end.output),
         results=_printed(end.output),
         applied=frozenset(switch.name for switch in switches if not switch.hook),
         perturbed=perturb,
@@ -269,12 +266,7 @@ def _read(path: Path) -> _Record:
     return msgspec.json.decode(text, type=_Record)
 
 
-def _result(
-    result: Result,
-    records: Sequence[_Record],
-    extent: Extent,
-    problem: str,
-) -> Result:
+def _result(result: Result, records: Sequence[_Record], extent: Extent, problem: str) -> Result:
     """The result with what its processes recorded."""
     replace = msgspec.structs.replace
     if problem:
@@ -317,9 +309,8 @@ def _rank(record: _Record, unit: str | None) -> tuple[bool, int, int]:
 
 def _limit(record: _Record, unit: str, total: float, mean: float) -> Limit:
     """What the units wait for: input, host or device."""
-    if (
-        float(record.facts.get("loader", 0.0)) > 0.15 * total
-    ):  # chosen: a loss that loaders can win back
+    # Chosen: a loss that loaders can win back.
+    if float(record.facts.get("loader", 0.0)) > 0.15 * total:
         return "input"
     # Chosen: a device that is never behind by a tenth of a step waits for the host.
     return "device" if record.backlog.get(unit, 0.0) > 0.1 * mean else "host"

@@ -333,10 +333,9 @@ def search(
         unchanged = trial.run(())
         if unchanged.failure:
             return evidence
-        if trial.used(trial.cost(()) / 2) < 1:
-            # What it takes, and how far it differs, without a first run's start.
-            if trial.run(()).failure:
-                return evidence
+        # What it takes, and how far it differs, without a first run's start.
+        if trial.used(trial.cost(()) / 2) < 1 and trial.run(()).failure:
+            return evidence
         candidates = _possible(switches, unchanged, evidence)
         trial.candidates = len(candidates)
         likely = [each for each in candidates if trial.promise(each) > math.log(_LIKELY)]

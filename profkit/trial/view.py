@@ -22,7 +22,6 @@ _LIMITS = {
     "": "",
 }
 _GROUPS = (
-    ("faster", "Proven"),
     ("unverified", "Faster, not verified"),
     ("slower", "Slower"),
     ("no difference", "No difference"),
@@ -131,7 +130,7 @@ def _others(trial: TrialFile) -> Iterator[doc.Block]:
     if not trial.framework and all(row.status == "not applicable" for row in trial.rows):
         yield doc.Paragraph("No switch applies: it imports no torch or JAX that uses a GPU.")
         return
-    for status, title in _GROUPS[1:]:
+    for status, title in _GROUPS:
         rows = [row for row in trial.rows if row.status == status]
         if rows:
             words = _by_reason(rows) if status == "not applicable" else ", ".join(map(_other, rows))
