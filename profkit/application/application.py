@@ -292,7 +292,8 @@ def _row(process: Process, depth: int, label: str, parts: Sequence[Part]) -> Row
         for column in ("times", "hidden")
     )
     several = len(parts) > 1  # a wait for a rank is a part of collectives
-    count = sum(part.count for part in parts if not several or part.name != RANK_WAIT)
+    counted = (part for part in parts if not several or part.name != RANK_WAIT)
+    count = sum(part.count - (part.shared if several else 0) for part in counted)
     return Row(depth, label, time, time / process.mean, hidden, count / steps)
 
 

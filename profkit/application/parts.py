@@ -86,7 +86,7 @@ class Part(Struct, frozen=True, eq=False):
     """A part of each step: its group, its name, ns by step, and what runs hidden behind others.
 
     `hidden` is the time in which it ran while the time belonged to another part; `count` is how
-    many there are in all steps.
+    many there are in all steps, `shared` how many of them another part of the group counts too.
     """
 
     group: str
@@ -94,6 +94,7 @@ class Part(Struct, frozen=True, eq=False):
     times: Amounts
     hidden: Amounts
     count: int
+    shared: int = 0
 
 
 class StepParts(Struct, frozen=True, eq=False, dict=True):
@@ -177,8 +178,8 @@ def _joined(group: str, name: str, chunks: Sequence[tuple[int, Sequence[Part]]])
         own = (part for part in parts if (part.group, part.name) == (group, name))
         rows.append(next(own, nothing))
     times, hidden = ([getattr(row, column) for row in rows] for column in ("times", "hidden"))
-    count = sum(row.count for row in rows)
-    return Part(group, name, np.concatenate(times), np.concatenate(hidden), count)
+    counts = sum(row.count for row in rows), sum(row.shared for row in rows)
+    return Part(group, name, np.concatenate(times), np.concatenate(hidden), *counts)
 
 
 class _Program(Struct, frozen=True, eq=False):
@@ -362,11 +363,14 @@ def _unrecorded(typical: _Typical, taken: Cover) -> Part:
 def _gap_parts(program: _Program, work: Work, taken: Cover, typical: _Typical) -> list[Part]:
     step, pieces = _gap_pieces(program, work, taken, typical.bounds)
     parts = []
+    seen = np.zeros(len(step), dtype=np.bool_)
     for cause in MEANINGS:
         amounts = np.sum([np.where(owner == cause, time, 0) for owner, time in pieces], axis=0)
         sums = typical.sums(step, np.zeros_like(step), amounts, 1)[0]
-        count = int((amounts[typical.typical[step]] > 0).sum())
-        parts.append(Part(GAPS, cause, sums, np.zeros(len(sums)), count))
+        own = typical.typical[step] & (amounts > 0)
+        counts = int(own.sum()), int((own & seen).sum())
+        parts.append(Part(GAPS, cause, sums, np.zeros(len(sums)), *counts))
+        seen |= own
     return parts
 
 

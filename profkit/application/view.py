@@ -44,8 +44,8 @@ _WITHOUT_NSYS = (  # 31 programs on H100 and H200, timed without a profiler: med
 _SLOW, _MUCH_SLOWER = 1.5, 1.1  # of the median: a step, and the mean; chosen
 _NOTE = (
     "Each instant belongs to one part: to kernels, else communication, copies, memset, idle. "
-    "Times and counts are means over steps; parts below 0.1% are not listed. Hidden: overlapped by "
-    "other work."
+    "Times and counts are means over steps; parts below 0.1% are not listed; an idle gap of "
+    "several causes counts in each. Hidden: overlapped by other work."
 )
 
 

@@ -7,6 +7,8 @@ import re
 import shutil
 import sqlite3
 from collections.abc import Callable
+from contextlib import closing
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -14,13 +16,13 @@ import pytest
 from msgspec.structs import replace
 from typer.testing import Result
 
-from profkit.application.application import read_application, table
+from profkit.application.application import TITLES, read_application, table
 from profkit.application.parts import GAPS, UNRECORDED, StepParts, step_parts
 from profkit.application.ranking import ranking
 from profkit.application.steps import steady_steps
 from profkit.timeline.events import Events, Ranges
 from profkit.timeline.reader import read
-from tests.conftest import story_folder
+from tests.conftest import H200, story_folder
 
 RECORDED = sorted(
     file
@@ -171,3 +173,16 @@ def test_damaged_times_are_no_crash(
     result = profkit_cli(verb, path)
     assert result.exit_code == status, result.stderr
     assert status == 0 or "no GPU work belongs to the calls of its steps" in result.stderr
+
+
+def test_idle_gaps_are_as_many_as_lie_between_kernels() -> None:
+    """A gap that several causes share is one gap, as `analyze` counts it."""
+    file = H200 / "sdpa_s512_math.sqlite"
+    with closing(sqlite3.connect(f"file:{file}?immutable=1", uri=True)) as timeline:
+        rows = timeline.execute(
+            "select start, end from CUPTI_ACTIVITY_KIND_KERNEL order by start"
+        ).fetchall()
+    gaps = sum(later[0] > earlier[1] for earlier, later in pairwise(rows))
+    (process,) = read_application(read(file)).processes
+    (idle,) = (row for row in table(process) if row.label == TITLES[GAPS])
+    assert idle.count == gaps == 13
