@@ -14,7 +14,7 @@ from profkit.rules.finding_text import gain
 from profkit.timing.latency_format import Series
 from profkit.timing.latency_view import classic_line, latency_words, times_as_fast
 from profkit.ui.document import Heading, Items, Table, bullets
-from profkit.ui.text import number, percent
+from profkit.ui.text import measured_factor, number, percent
 
 _ARROW = " → "
 # Chosen: a cell of evidence stays readable on a printed page.
@@ -98,7 +98,7 @@ def _change(kernel: KernelDiff) -> list[str]:
         return [_timed_change(timed)]
     if profiled is None:
         return []
-    between = "between {:.3g}x and {:.3g}x".format(*profiled.range)
+    between = f"between {' and '.join(map(measured_factor, profiled.range))}"
     return [f"{words.faster(profiled.speedup)} by ncu durations, {between}"]
 
 

@@ -43,7 +43,7 @@ class Sources(Struct, frozen=True):
                 finding, factor = change.after, change.speedup_after
                 if change.status not in _WORSE or not change.is_reported:
                     continue
-                is_forbidden = change.status is Status.new and index in forbidden
+                is_forbidden = change.has_come and index in forbidden
                 if finding and factor >= WORTH and not is_forbidden:
                     shown = f"{finding.title}, {words.finding(change)}"
                     gain = f"estimated speedup {factor:.2f}x"

@@ -8,7 +8,14 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-from profkit.comparison.measures import MOVED, Measure, known_gain, measures, not_collected
+from profkit.comparison.measures import (
+    MOVED,
+    Measure,
+    is_on_both,
+    known_gain,
+    measures,
+    not_collected,
+)
 from profkit.comparison.repeats import within_noise
 from profkit.core.typed_file import Model
 from profkit.report.floors import REACH, floors
@@ -98,6 +105,13 @@ class FindingChange(Struct, frozen=True):
     def speedup_after(self) -> float:
         """The estimated speedup in the later report."""
         return _factor(self.after, math.nan)
+
+    @property
+    def has_come(self) -> bool:
+        """Whether the later report alone has the finding: its defect is new, or has grown to one
+        that is worth a fix."""
+        is_larger = self.saved_before <= REMAINS * self.saved_after
+        return self.status is Status.new or (self.status is Status.worsened and is_larger)
 
     @property
     def is_reported(self) -> bool:
@@ -206,14 +220,17 @@ def _come_or_gone(
 ) -> Status:
     """Whether a finding on one side only was fixed, is new, or was only hidden.
 
-    Mirrors: what is resolved one way is new the other, what is masked unmasked. At an unchanged
-    time nothing else can have hidden it.
+    Mirrors: what is resolved one way is new the other, what is masked unmasked. A defect that is
+    counted on both sides improved or worsened. At an unchanged time nothing else can have
+    hidden it.
     """
     if not_collected(verified, before.typical, after.typical):
         return Status.unknown
     has_it = before if gone else after
     gain = known_gain(verified, before.typical, after.typical, has_it.typical)
     better = gain if gone else -gain
+    if better >= MOVED and is_on_both(verified, before.typical, after.typical):
+        return Status.improved if gone else Status.worsened
     if math.isnan(gain) or better >= MOVED:
         return Status.resolved if gone else Status.new
     if abs(gain) < MOVED and within_noise(before.median, after.median):

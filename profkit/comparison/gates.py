@@ -20,7 +20,7 @@ from profkit.core.suggestion import did_you_mean
 from profkit.core.typed_file import Count, Model
 from profkit.report.catalog import catalog
 from profkit.report.summary import Group
-from profkit.ui.text import literal, number, plural
+from profkit.ui.text import literal, measured_factor, number, plural
 
 BEFORE = "before_"
 """The prefix of a quantity of the earlier report."""
@@ -222,7 +222,7 @@ def _verdicts(diff: Diff) -> Iterator[_Verdict]:
         if kernel.timed and kernel.by_timing:
             yield _timed_verdict(kernel.timed, kernel.after.name, index)
         elif profiled := kernel.profiled:
-            why = "speedup between {:.3g}x and {:.3g}x".format(*profiled.range)
+            why = f"speedup between {' and '.join(map(measured_factor, profiled.range))}"
             spent = words.times(kernel)
             yield _Verdict(kernel.after.name, profiled.change, profiled.speedup, spent, why, index)
     shown = {id(kernel.timed) for kernel in diff.kernels if kernel.by_timing}
@@ -287,8 +287,9 @@ def _incomparable(diff: Diff, gate: Gate) -> Iterator[Failure]:
 def _new_findings(diff: Diff, gate: Gate) -> Iterator[Failure]:
     for index, kernel in enumerate(diff.kernels):
         for change in kernel.findings:
-            if change.status is Status.new and change.is_reported:
-                why = f"{change.category} is new, estimated speedup {change.speedup_after:.2f}x"
+            if change.has_come and change.is_reported:
+                how = "is new" if change.status is Status.new else "worsened to a finding"
+                why = f"{change.category} {how}, estimated speedup {change.speedup_after:.2f}x"
                 shown = f"; {words.seen(change.seen)}" if change.seen else ""
                 yield failure(gate, kernel.after.name, why + shown, index)
 

@@ -17,18 +17,22 @@ MOVED = 0.1
 LEAST_SHARE = 0.02
 """A share below this on both sides means nothing, however it moved."""
 
-_CLAUSE = re.compile(r"(?P<names>\w+(?:(?:, | and | or )\w+)*) (?P<moves>falls?|rises?)\b")
+_CLAUSE = re.compile(
+    r"(?P<names>\w+(?:(?:, | and | or )\w+)*) (?P<moves>falls?|rises?)\b(?P<to_none> to(wards)? 0)?"
+)
 _NAMES = re.compile(", | and | or ")
 
 
 @dataclass(frozen=True)
 class Measure:
     """Quantities of one unit that a fix lowers, or raises (`rises`): all of them together, or the
-    worst of them (`alternatives`, listed with "or"), to which the others may even make up."""
+    worst of them (`alternatives`, listed with "or"), to which the others may even make up. Where a
+    fix lowers them to 0 they count the defect itself (`is_defect`)."""
 
     names: tuple[str, ...]
     rises: bool
     alternatives: bool = False
+    is_defect: bool = False
 
     def gain(self, before: LaunchSummary, after: LaunchSummary, has_it: LaunchSummary) -> float:
         """By how much it got better, as a share of the larger side; below 0 where it got worse.
@@ -81,6 +85,17 @@ def known_gain(
     return next((gain for gain in gains if not math.isnan(gain)), math.nan)
 
 
+def is_on_both(measures: Sequence[Measure], before: LaunchSummary, after: LaunchSummary) -> bool:
+    """Whether both sides have the defect itself, as far as it is counted: more than MOVED of the
+    larger count, and of what it is a share of."""
+    names = [each.names[0] for each in measures if each.is_defect]
+    sides = [(before.get(name), after.get(name)) for name in names]
+    return any(
+        min(values) > MOVED * max(values) and not _is_small(name, [min(values)], MOVED)
+        for name, values in zip(names, sides, strict=True)
+    )
+
+
 def not_collected(measures: Sequence[Measure], *launches: LaunchSummary) -> bool:
     """Whether a report collected none of the measures: what is undefined of a launch, such as the
     sectors of accesses that there are none of any more, was collected."""
@@ -98,9 +113,10 @@ def _measures(line: str) -> Iterator[Measure]:
         same_unit = tuple(name for name in names if known[name].unit == known[names[0]].unit)
         if same_unit:
             rises = clause["moves"].startswith("rise")
-            yield Measure(same_unit, rises, alternatives=" or " in clause["names"])
+            several, is_defect = " or " in clause["names"], bool(clause["to_none"])
+            yield Measure(same_unit, rises, alternatives=several, is_defect=is_defect)
 
 
-def _is_small(name: str, values: Sequence[float]) -> bool:
+def _is_small(name: str, values: Sequence[float], least: float = LEAST_SHARE) -> bool:
     is_share = catalog().quantities[name].unit == "1"
-    return is_share and all(value < LEAST_SHARE for value in values)
+    return is_share and all(value < least for value in values)

@@ -27,7 +27,16 @@ from profkit.report.summary import Group
 from profkit.rules.finding_text import gain
 from profkit.timing.latency_view import latency_words, times_as_fast
 from profkit.ui import text as numbers
-from profkit.ui.text import compact, extent, literal, number, percent, plural, quantity_text
+from profkit.ui.text import (
+    compact,
+    extent,
+    literal,
+    measured_factor,
+    number,
+    percent,
+    plural,
+    quantity_text,
+)
 
 SMALL_CAUSE = 0.02
 """The share of the largest cause below which one is summed with the others. Chosen: 2% of the
@@ -123,9 +132,7 @@ def outcome(kernel: KernelDiff) -> Iterable[str]:
     if kernel.change is Change.same:
         return
     resolved = kernel.resolved[:_RESOLVED_SHOWN]
-    new = [
-        change for change in kernel.findings if change.status is Status.new and change.is_reported
-    ]
+    new = [change for change in kernel.findings if change.has_come and change.is_reported]
     if resolved:
         yield ", ".join(finding(change) for change in resolved)
     elif kernel.attribution and (cause := _main_cause(kernel.attribution)):
@@ -497,11 +504,11 @@ def _profiled(kernel: KernelDiff) -> str:
 
 
 def _between(low: float, high: float) -> str:
-    """A range of speedups: `between 9.9x and 11x slower`."""
+    """A range of speedups: `between 9.94x and 11.1x slower`."""
     if low < 1 < high:
-        return f"between {1 / low:.3g}x slower and {high:.3g}x faster"
+        return f"between {measured_factor(1 / low)} slower and {measured_factor(high)} faster"
     ends, word = ((low, high), "faster") if low >= 1 else ((1 / high, 1 / low), "slower")
-    return f"between {ends[0]:.3g}x and {ends[1]:.3g}x {word}"
+    return f"between {' and '.join(map(measured_factor, ends))} {word}"
 
 
 def collected(diff: Diff) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
@@ -135,8 +136,9 @@ def checklist_blocks(
         yield from [Heading(words.INFORMATIVE, 3)] if informative else []
         yield from in_full(informative)
     if not whole and (text := words.folded(checklist.minor)):
-        remedy = "profkit checklist --all" if brief else "--all"
-        yield Lines((quiet(f"{text}; {remedy} lists them"),), gap=True)
+        command = f"profkit checklist {shlex.quote(report.path)} --all"
+        shown = (f"{text}, listed by", f"  {command}") if brief else (f"{text}; --all lists them",)
+        yield Lines(tuple(map(quiet, shown)), gap=True)
     if remarks := _remarks(report, checklist, report.path if brief else None, complete=complete):
         yield Facts("", remarks, gap=True)
     if checklist.lacking and not brief:

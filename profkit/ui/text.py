@@ -114,6 +114,11 @@ def factor_span(low: float, high: float) -> str:
     return f"{ends[1]}x" if ends[0] == ends[1] else f"{least} to {ends[1]}x"
 
 
+def measured_factor(value: float) -> str:
+    """A factor to three significant digits, so that both ends of a range have as many: `3.30x`."""
+    return f"{_significant(value, 3)}x"
+
+
 def _factor(value: float, *, precise: bool, up: float = 0.5) -> str:
     """A factor whose last digit is rounded up from a part of it: all where that is 1e-9."""
     digits = 0 if value >= _ROUND_FROM else 2 if precise else 1

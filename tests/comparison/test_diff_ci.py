@@ -60,7 +60,7 @@ def test_failures_fit_the_terminal_and_read_as_the_body_does(
     told = " ".join(failed.split())
     written = json.loads(profkit_cli("diff", *files, *gates, "--format", "json").stdout)
     whys = [one["why"] for one in written["comparisons"][0]["failures"]]
-    assert len(whys) == told.count("FAILED") == 4  # two findings are new
+    assert len(whys) == told.count("FAILED") == 4  # two have grown to findings
     for words in (
         "local_memory_instructions 8.315 G → 16.63 G",
         "1 launch before, none after, ncu duration 12.45 s",

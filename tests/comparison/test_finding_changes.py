@@ -16,7 +16,7 @@ from profkit.comparison.text import finding, headline
 from profkit.rules.rule_file import shipped_rules
 from tests.comparing import Made, compared
 from tests.comparison.test_diff_pairs import NAMES
-from tests.conftest import needs_reader, pair_report
+from tests.conftest import CORPUS, needs_corpus, needs_reader, pair_report
 
 MORE_IS_BETTER = (
     "occupancy_", "threads_per_instruction", "grid_size", "sm_active_share", "tensor_busy",
@@ -110,6 +110,20 @@ def test_what_a_fix_lays_bare_is_not_new() -> None:
     assert found["barrier_stalls"].speedup_after > 1.05
     assert failures(pair("reduction_conflicts"), parse_gates(["new-finding"])) == ()
     assert found["shared_bank_conflicts"].status is Status.resolved
+
+
+@needs_corpus
+def test_a_defect_that_grew_is_not_new() -> None:
+    """8.3 G instructions of spills became 16.6 G, 69.5% of excess sectors 87.2%."""
+    before, after = (
+        profkit.load(CORPUS / f"mixes-reconstruction__{name}.ncu-rep")
+        for name in ("full_profile", "version2")
+    )
+    for sides, status in (((before, after), "worsened"), ((after, before), "improved")):
+        (kernel,) = profkit.diff(*sides).kernels
+        shown = {each.category: finding(each) for each in kernel.findings}
+        assert shown["register_spills"].startswith(f"register_spills {status} (local_memory_")
+        assert shown["global_access_pattern"].startswith(f"global_access_pattern {status} (")
 
 
 def test_a_chain_is_resolved_where_its_kernels_are_one() -> None:

@@ -16,6 +16,7 @@ from profkit.ui.text import (
     extent,
     factor_span,
     literal,
+    measured_factor,
     number,
     percent,
     plural,
@@ -64,6 +65,11 @@ def test_numbers_carry_their_unit(value: float, unit: str, shown: str) -> None:
 )
 def test_a_span_says_what_its_digits_can(low: float, high: float, shown: str) -> None:
     assert factor_span(low, high) == shown
+
+
+@pytest.mark.parametrize(("value", "shown"), [(3.3, "3.30x"), (11.06, "11.1x"), (0.98, "0.980x")])
+def test_ends_of_a_measured_range_have_as_many_digits(value: float, shown: str) -> None:
+    assert measured_factor(value) == shown
 
 
 @given(st.floats(1e-9, 1e17))
