@@ -85,14 +85,13 @@ def known_gain(
     return next((gain for gain in gains if not math.isnan(gain)), math.nan)
 
 
-def is_on_both(measures: Sequence[Measure], before: LaunchSummary, after: LaunchSummary) -> bool:
+def is_on_both(measures: Sequence[Measure], *sides: LaunchSummary) -> bool:
     """Whether both sides have the defect itself, as far as it is counted: more than MOVED of the
     larger count, and of what it is a share of."""
     names = [each.names[0] for each in measures if each.is_defect]
-    sides = [(before.get(name), after.get(name)) for name in names]
+    counts = ((name, sorted(side.get(name) for side in sides)) for name in names)
     return any(
-        min(values) > MOVED * max(values) and not _is_small(name, [min(values)], MOVED)
-        for name, values in zip(names, sides, strict=True)
+        less > MOVED * more and not _is_small(name, [less], MOVED) for name, (less, more) in counts
     )
 
 

@@ -27,16 +27,7 @@ from profkit.report.summary import Group
 from profkit.rules.finding_text import gain
 from profkit.timing.latency_view import latency_words, times_as_fast
 from profkit.ui import text as numbers
-from profkit.ui.text import (
-    compact,
-    extent,
-    literal,
-    measured_factor,
-    number,
-    percent,
-    plural,
-    quantity_text,
-)
+from profkit.ui.text import compact, extent, literal, number, percent, plural, quantity_text
 
 SMALL_CAUSE = 0.02
 """The share of the largest cause below which one is summed with the others. Chosen: 2% of the
@@ -505,10 +496,11 @@ def _profiled(kernel: KernelDiff) -> str:
 
 def _between(low: float, high: float) -> str:
     """A range of speedups: `between 9.94x and 11.1x slower`."""
+    ends = [numbers.measured_factor(max(end, 1 / end)) for end in (low, high)]
     if low < 1 < high:
-        return f"between {measured_factor(1 / low)} slower and {measured_factor(high)} faster"
-    ends, word = ((low, high), "faster") if low >= 1 else ((1 / high, 1 / low), "slower")
-    return f"between {' and '.join(map(measured_factor, ends))} {word}"
+        return f"between {ends[0]} slower and {ends[1]} faster"
+    word = "faster" if low >= 1 else "slower"
+    return f"between {' and '.join(ends if low >= 1 else reversed(ends))} {word}"
 
 
 def collected(diff: Diff) -> str:
