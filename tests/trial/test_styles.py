@@ -199,6 +199,28 @@ def test_kernels_of_inference_may_round_elsewhere(tmp_path: Path) -> None:
     assert 0 < judgment.difference <= judgment.allowed
 
 
+VALIDATED_FIRST = """
+import torch
+net = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Dropout(0.1)).eval()
+x = torch.ones(2, 4)
+net(x)
+optimizer = torch.optim.SGD(net.train().parameters())
+for _ in range(20):
+    with torch.autocast("cpu", torch.bfloat16):
+        loss = net(x).sum()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+def test_models_that_are_validated_first_are_known_as_they_train(tmp_path: Path) -> None:
+    features = run(tmp_path, VALIDATED_FIRST).features
+    assert features >= {"dropout", "autocast"}
+    assert "compiled" not in features
+    inference = VALIDATED_FIRST.split("optimizer")[0]
+    assert not run(tmp_path, inference).features & {"dropout", "autocast"}
+
+
 RESUMED = """
 import pathlib, torch
 state = pathlib.Path("state")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import sys
 import time
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -53,6 +54,8 @@ class TorchProgram:
         self._compiler = getattr(self._frames, "get_eval_frame_callback", lambda: None)
         self._calls_in_a_row = 0
         self._backward = getattr(torch._C, "_current_graph_task_id", lambda: -1)
+        self._is_lower = getattr(torch._C, "_is_any_autocast_enabled", torch.is_autocast_enabled)
+        self._adopted: list[Any] = []
         self._names: dict[str, int] = {}
         self._calls: dict[str, int] = {}
         self._leader: Any = None
@@ -270,6 +273,10 @@ class TorchProgram:
         record, autograd, backward = self.record, self.torch.autograd, self.torch.Tensor.backward
 
         def differentiated(tensor: Any) -> None:
+            if "backward" not in record.features:  # what was evaluated first is trained now
+                for known in self._adopted:
+                    if (module := known()) is not None:
+                        self._look_at(module)
             record.features.add("backward")
             if tensor is not None and not self.is_tracing():
                 record.result("losses", lambda: self._sample(tensor))
@@ -296,6 +303,8 @@ class TorchProgram:
         """A module or a compiled function was called by the program, or again by a checkpoint."""
         if self._backward() >= 0:
             return
+        if self._is_lower():
+            self.record.features.add("autocast")
         self._calls[kind] = call = self._calls.get(kind, -1) + 1
         self._watch_output(kind, call, output)
         self.record.mark(kind)
@@ -419,6 +428,7 @@ class TorchProgram:
         self._names[name] = number = self._names.get(name, 0) + 1
         kind = f"forward of {name}" + (f" {number}" if number > 1 else "")
         self._look_at(module)
+        self._adopted.append(weakref.ref(module))
         compiled = module._compiled_call_impl
         call = module._call_impl if compiled is None else compiled
         original = call
@@ -459,10 +469,9 @@ class TorchProgram:
                 features.add("dropout")
             if "attention" in type(part).__name__.lower() or "Attn" in type(part).__name__:
                 features.add("attention")
-            if type(part).__name__ == "OptimizedModule" or part._compiled_call_impl is not None:
+            own = getattr(part._compiled_call_impl, "is_adopted", part._compiled_call_impl is None)
+            if type(part).__name__ == "OptimizedModule" or not own:
                 features.add("compiled")
-        if getattr(torch._C, "_is_any_autocast_enabled", torch.is_autocast_enabled)():
-            features.add("autocast")
 
     def _perturb(self, module: Any) -> None:
         """Change parameters by one rounding error, and the device's random numbers."""
@@ -474,5 +483,5 @@ class TorchProgram:
                 parameter.mul_(1 + sign * torch.finfo(parameter.dtype).eps)
         if torch.cuda.is_initialized():
             torch.rand(1, device="cuda")
-        elif "dropout" in self.record.features:
+        elif "dropout" in self.record.plan["features"]:
             torch.rand(1)
