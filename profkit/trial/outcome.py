@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from profkit.timing.results import Comparison, Verdict
 from profkit.timing.verdict import holm
 from profkit.trial import checks
-from profkit.trial.run import Result
+from profkit.trial.run import TIMED_OUT, Result
 from profkit.trial.search import FEWEST, Combination, Evidence, declared
 from profkit.trial.switch import Switch
 from profkit.trial.trial_file import Status, TrialFile, TrialRow, Unchanged
@@ -134,10 +134,12 @@ def _row(evidence: Evidence, combination: Combination, verdict: Comparison | Non
 def _status(
     evidence: Evidence, combination: Combination, verdict: Comparison | None
 ) -> tuple[Status, str]:
-    failure = evidence.failure(combination)
-    own = evidence.failure(())
-    if failure:
-        return ("undecided", f"unchanged runs fail too: {own}") if own else ("failed", failure)
+    failure, own = evidence.failure(combination), evidence.failure(())
+    if failure and own:
+        return "undecided", f"unchanged runs fail too: {own}"
+    if failure:  # a run that was ended may have been compiling
+        is_late = evidence.of(combination)[-1].status == TIMED_OUT
+        return "undecided" if is_late else "failed", failure
     judgment = evidence.judgment(combination)
     faulty = checks.faulty(evidence.unchanged)
     if faulty:
