@@ -144,18 +144,11 @@ def _of_tokens(a: Row, b: Row) -> float:
     the choice between two tokens that are nearly equal, and with it all that follow."""
     if a and not b:
         return math.inf
-    shares = [
-        next(
-            (
-                1 - n / len(x)
-                for n, pair in enumerate(zip(x, y, strict=False))
-                if pair[0] != pair[1]
-            ),
-            0.0,
-        )
-        for x, y in zip(a, b, strict=False)
-        if x and y
-    ]
+    shares = []
+    for x, y in zip(a, b, strict=False):
+        if x and y:
+            places = (n for n, (p, q) in enumerate(zip(x, y, strict=False)) if p != q)
+            shares.append(1 - next(places, len(x)) / len(x))
     return statistics.mean(shares) if shares else math.inf
 
 

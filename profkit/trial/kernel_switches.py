@@ -108,10 +108,7 @@ _OPTIONS: Mapping[str, _Option] = {
     },
 }
 _VALUE = re.compile(r"(?P<name>\w+)-(?P<value>\d+)")
-_TRITON: Mapping[str, Sequence[int]] = {
-    "num_warps": (1, 2, 4, 8, 16),
-    "num_stages": (1, 2, 3, 4, 5),
-}
+_TRITON: Mapping[str, Sequence[int]] = {"num_warps": (1, 2, 4, 8, 16), "num_stages": range(1, 6)}
 _MOST_CONSTANTS = 8  # of a source, chosen: each has two or three values to try
 
 

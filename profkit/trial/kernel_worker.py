@@ -21,12 +21,7 @@ from profkit.capture.target import Target, Variant, attempt, load_target
 from profkit.core.errors import TargetFailed
 from profkit.timing.loaded import Loaded
 from profkit.timing.worker import Worker, device_of, main
-from profkit.trial.kernel_switches import (
-    Offer,
-    build_of,
-    offers_for_source,
-    offers_for_triton,
-)
+from profkit.trial.kernel_switches import Offer, build_of, offers_for_source, offers_for_triton
 from profkit.trial.triton_launch import launched
 
 

@@ -106,7 +106,8 @@ def try_kernels(
     until = max(started + budget, time.monotonic() + _LEAST)
     names = [variant, *(f"{variant}+{name}" for name in sound)]
     first = trial.race(variant, names, (until - time.monotonic()) * _SHARE)
-    gaining = [each for each in first.file.candidates if _gains(each)]
+    candidates = first.file.candidates
+    gaining = [each for each in candidates if _gains(each)]
     best, rounding = trial.combine(gaining, until)
     return KernelTrial(
         profkit=__version__,
@@ -117,14 +118,9 @@ def try_kernels(
         best=best,
         rounding=rounding,
         proven=tuple(trial.tried(each) for each in gaining),
-        idle=trial.names(
-            each for each in first.file.candidates if not _gains(each) and each.high >= 1
-        ),
-        slower=trial.names(each for each in first.file.candidates if each.high < 1),
-        failed={
-            **trial.failed,
-            **{trial.switches(k)[0]: v for k, v in first.file.left_out.items()},
-        },
+        idle=trial.names(each for each in candidates if not _gains(each) and each.high >= 1),
+        slower=trial.names(each for each in candidates if each.high < 1),
+        failed=trial.failed | {trial.switches(k)[0]: v for k, v in first.file.left_out.items()},
         budget=budget,
         fingerprint=first.file.fingerprint,
     )

@@ -93,16 +93,14 @@ class _Runs:
             f"launches {name}", recording(self._library, name, place, self._environment)
         )
         records.append(read_launches(place))
-        fault = self._fault(result) or records[-1].problem
-        if fault:
+        if fault := self._fault(result) or records[-1].problem:
             self.faults[name] = fault
 
     def _fault(self, result: Result) -> str:
         if result.failure:
             return f"its run failed: {result.failure}"
         unchanged = self._evidence.unchanged
-        line = checks.missing_output(unchanged, result)
-        if line:
+        if line := checks.missing_output(unchanged, result):
             return f"its output lacks: {line}"
         printed = [replace(run, results={}, printed=run.results) for run in (*unchanged, result)]
         judgment = checks.judged(printed[:-1], (), printed[-1:], {"nothing"})

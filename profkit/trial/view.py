@@ -5,6 +5,8 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Sequence
 
+from msgspec.structs import replace
+
 from profkit.core.duration import duration
 from profkit.timing.verdict import reason_words
 from profkit.trial.response_view import response_blocks
@@ -128,12 +130,14 @@ def _keeping(trial: TrialFile) -> Iterator[doc.Block]:
 def _others(trial: TrialFile) -> Iterator[doc.Block]:
     bullets = []
     if not trial.framework and all(row.status == "not applicable" for row in trial.rows):
-        yield doc.Paragraph("No switch applies: it imports no torch or JAX that uses a GPU.")
+        yield doc.Paragraph("No switch applies: it uses neither torch nor JAX.")
         return
     for status, title in _GROUPS:
         rows = [row for row in trial.rows if row.status == status]
         if rows:
-            words = _by_reason(rows) if status == "not applicable" else ", ".join(map(_other, rows))
+            known = trial.unchanged.faulty if trial.unchanged else ""  # said above
+            others = (_other(replace(r, reason="") if r.reason == known else r) for r in rows)
+            words = _by_reason(rows) if status == "not applicable" else ", ".join(others)
             bullets.append(doc.styled(doc.strong(title), f": {words}"))
     if bullets:
         yield doc.Heading("Everything else")

@@ -201,7 +201,10 @@ def test_kernels_of_inference_may_round_elsewhere(tmp_path: Path) -> None:
 
 VALIDATED_FIRST = """
 import torch
-net = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Dropout(0.1)).eval()
+class Net(torch.nn.Linear):
+    def forward(self, x):
+        return torch.nn.functional.dropout(super().forward(x), 0.1, self.training)
+net = Net(4, 4).eval()
 x = torch.ones(2, 4)
 net(x)
 optimizer = torch.optim.SGD(net.train().parameters())
@@ -219,6 +222,7 @@ def test_models_that_are_validated_first_are_known_as_they_train(tmp_path: Path)
     assert "compiled" not in features
     inference = VALIDATED_FIRST.split("optimizer")[0]
     assert not run(tmp_path, inference).features & {"dropout", "autocast"}
+    assert "dropout" not in run(tmp_path, VALIDATED_FIRST.replace("0.1", "0.0")).features
 
 
 RESUMED = """

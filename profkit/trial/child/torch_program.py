@@ -61,7 +61,7 @@ class TorchProgram:
         self._leader: Any = None
         self._waiting: dict[int, int] = {}
         self._optimizers: list[Any] = []
-        self._batches = self._steps = 0
+        self._batches = self._steps = self._watched = 0
         self._is_elsewhere = False
         record.new_event = self._event
         record.finishing.append(self._finish)
@@ -442,7 +442,12 @@ class TorchProgram:
                 return original(*args, **kwargs)
             for change in self.changes:
                 args, kwargs = change(module, args, kwargs)
+            is_watched = module.training and self._watched < _FIRST_OUTPUTS
+            self._watched += is_watched
+            before = self._random_state() if is_watched else None
             output = call(*args, **kwargs)
+            if is_watched and self._random_state() != before:
+                self.record.features.add("dropout")
             self._called(kind, output)
             return output
 
@@ -465,13 +470,21 @@ class TorchProgram:
                 features.add("convolution")
                 if isinstance(part, torch.nn.Conv2d):
                     features.add("convolution-2d")
-            if isinstance(part, torch.nn.modules.dropout._DropoutNd) and part.p and part.training:
-                features.add("dropout")
             if "attention" in type(part).__name__.lower() or "Attn" in type(part).__name__:
                 features.add("attention")
             own = getattr(part._compiled_call_impl, "is_adopted", part._compiled_call_impl is None)
             if type(part).__name__ == "OptimizedModule" or not own:
                 features.add("compiled")
+
+    def _random_state(self) -> Any:
+        """The generators' states, which dropout of any kind changes; None where there are none."""
+        torch = self.torch
+        with suppress(Exception):  # where tensors have no numbers
+            states = [torch.get_rng_state()]
+            if torch.cuda.is_initialized() and not self.is_tracing():
+                states.append(torch.cuda.get_rng_state())
+            return [state.tolist() for state in states]
+        return None
 
     def _perturb(self, module: Any) -> None:
         """Change parameters by one rounding error, and the device's random numbers."""
