@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from msgspec import field
 
 from profkit.analysis.without_counters import Analysis
+from profkit.core.grouping import grouped
 from profkit.core.typed_file import Count, Model, Number, Output, Real, row_of
 from profkit.rules.code_signs import CodeFinding, source_of
 from profkit.rules.finding_text import kernel_name, measured
@@ -207,9 +208,7 @@ def _row(kernel: KernelOutlook) -> tuple[str, ...]:
 
 
 def _facts_of(finding: CodeFinding) -> Iterator[doc.Row]:
-    by_source: dict[str, list[str]] = {}
-    for each in finding.evidence:
-        by_source.setdefault(source_of(each.quantity), []).append(measured(each))
+    by_source = grouped((source_of(each.quantity), measured(each)) for each in finding.evidence)
     yield from (doc.Row(source, "; ".join(values)) for source, values in by_source.items())
     yield doc.Row("action", finding.actions[0])
     if counters := finding.sign.counters[:_COUNTERS_SHOWN]:

@@ -34,6 +34,7 @@ from profkit.application.parts import (
 from profkit.application.picks_file import PickEntry
 from profkit.application.run import ApplicationRun
 from profkit.application.what_if import Change, Group
+from profkit.core.grouping import grouped
 from profkit.core.typed_file import Amount, Count, Model, Output, Real
 from profkit.core.version import __version__
 from profkit.rules.engine import AT_THE_ROOF
@@ -253,11 +254,9 @@ class _Reader:
             self._causes,
             None if process.apart else self._what_if,
         )
-        picked: dict[str, list[_Kernel]] = defaultdict(list)
-        for kernel in self._picked():
-            picked[kernel_traits(kernel.entry.kernel).group].append(kernel)
+        picked = grouped((kernel_traits(each.entry.kernel).group, each) for each in self._picked())
         for row in rows:
-            yield self._judged(_Group(row, tuple(picked[row.name])))
+            yield self._judged(_Group(row, tuple(picked.get(row.name, ()))))
 
     def _picked(self) -> Iterator[_Kernel]:
         named = self._process.named

@@ -30,6 +30,7 @@ from profkit.application.ranking import EXPLAINED, KernelUse, Pick, Ranking, ran
 from profkit.application.steps import Steps, rank_order, steady_steps
 from profkit.application.what_if import WhatIf
 from profkit.core.errors import BadInput
+from profkit.core.grouping import grouped
 from profkit.core.typed_file import Amount, Count, Model, Output, row_of
 from profkit.rules.checklist import with_tried
 from profkit.rules.checklist_format import FindingInFull, finding_row
@@ -300,10 +301,8 @@ def _row(process: Process, depth: int, label: str, parts: Sequence[Part]) -> Row
 def _kernels_of(process: Process, kind: str) -> list[Row]:
     """The kernels of a kind that take most; of a graph those of the recording that names them."""
     inside = kind == GRAPH and process.apart
-    by_name: dict[int, list[KernelUse]] = {}
-    for use in process.ranking.kernels:
-        if use.group == kind or inside:
-            by_name.setdefault(use.name, []).append(use)
+    own = (use for use in process.ranking.kernels if use.group == kind or inside)
+    by_name = grouped((use.name, use) for use in own)
     rows = []
     for name, uses in by_name.items():
         share = sum(use.share for use in uses)
@@ -311,8 +310,8 @@ def _kernels_of(process: Process, kind: str) -> list[Row]:
         label = process.named.kernel_names[name].name
         rows.append(Row(2, label, share * process.mean, share, count=count))
     rows.sort(key=lambda row: -row.share)
-    shown = _TOP_OF_GRAPH if inside else _TOP_OF_KIND
-    return [row for row in rows[:shown] if row.share >= _SHOWN_FROM]
+    top = _TOP_OF_GRAPH if inside else _TOP_OF_KIND
+    return [row for row in rows[:top] if row.share >= _SHOWN_FROM]
 
 
 def application_result(application: Application, file: str) -> ApplicationFile:

@@ -7,7 +7,6 @@ whatever the number of ranks. The time of a collective is from when its last ran
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Callable, Mapping
 
 import numpy as np
@@ -17,6 +16,7 @@ from msgspec import Struct
 from profkit.application.kernel_kinds import COMMUNICATION, collective, kernels_of
 from profkit.application.nccl_calls import NcclCalls, latest_starts, nccl_calls
 from profkit.application.steps import Steps
+from profkit.core.grouping import grouped
 from profkit.hardware.gpus import find_datasheet
 from profkit.timeline.events import Events, Times
 from profkit.timeline.messages import RANGE_PREFIX
@@ -101,9 +101,8 @@ def exchanges(events: Events, steps: Steps) -> Mapping[str, Exchange]:
         return {}
     own = streams_of(events, steps.process, steps.device)[kernels.stream]
     rows = np.flatnonzero(exchanging & own & steps.has(kernels.start))
-    rows_of: defaultdict[str, list[int]] = defaultdict(list)
-    for row in rows.tolist():
-        rows_of[collective(events.kernel_names[kernels.name[row]].name)].append(row)
+    names = (collective(events.kernel_names[name].name) for name in kernels.name[rows])
+    rows_of = grouped(zip(names, rows.tolist(), strict=True))
     calls = nccl_calls(events)
     latest = latest_starts(events)
     streams = (events.streams[index] for index in np.unique(kernels.stream[exchanging]))

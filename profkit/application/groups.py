@@ -16,6 +16,7 @@ from profkit.application.parts import StepParts
 from profkit.application.ranking import KernelUse, Ranking
 from profkit.application.replay import Work
 from profkit.application.what_if import WhatIf, changed
+from profkit.core.grouping import grouped
 from profkit.core.typed_file import Amount, Count, Model
 from profkit.rules.finding import Finding
 from profkit.timeline.callers import Caller, Launched, callers
@@ -71,9 +72,7 @@ def kernel_groups(
 ) -> tuple[GroupRow, ...]:
     """The groups of the kernels of a ranking, most time first; a step takes `step` seconds,
     `what_if` replays the same kernels."""
-    uses: dict[str, list[KernelUse]] = defaultdict(list)
-    for use in ranking.kernels:
-        uses[use.group].append(use)
+    uses = grouped((use.group, use) for use in ranking.kernels)
     reliefs = list(_reliefs(what_if, findings)) if what_if else []
     steps = parts.steps
     traits = (kernel_traits(each.name).group for each in events.kernel_names)

@@ -6,7 +6,6 @@ copied to the GPU, or before or after the host waits.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import takewhile
 
@@ -15,6 +14,7 @@ import numpy.typing as npt
 from msgspec import Struct
 
 from profkit.application.replay import LONG_GAP, Call, Replay, Work
+from profkit.core.grouping import grouped
 from profkit.timeline.work import Mask
 
 SMALL_COPY = 64 << 10
@@ -63,9 +63,7 @@ class HostWork(Struct, frozen=True):
 
 def host_work(replay: Replay) -> list[HostWork]:
     """The host work of replayed steps."""
-    lanes: dict[int, list[int]] = defaultdict(list)
-    for index, call in enumerate(replay.calls):
-        lanes[call.lane].append(index)
+    lanes = grouped((call.lane, index) for index, call in enumerate(replay.calls))
     return [work for own in lanes.values() for work in _of_lane(replay, own)]
 
 

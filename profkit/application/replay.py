@@ -30,6 +30,7 @@ from profkit.application.kernel_kinds import COMMUNICATION, KernelTraits, kernel
 from profkit.application.repetition import Mask
 from profkit.application.steps import Steps
 from profkit.core.errors import BadInput
+from profkit.core.grouping import grouped
 from profkit.core.typed_file import part
 from profkit.hardware.gpus import flop_per_cycle
 from profkit.timeline.cuda_calls import ALLOCATION, call_kind
@@ -378,10 +379,8 @@ class _Recorded(Graph):
         calls = events.calls
         ours = np.array([thread.process == process for thread in events.threads], dtype=np.bool_)
         low, high = (int(place) for place in np.searchsorted(calls.start, [bounds[0], bounds[-1]]))
-        by_thread: dict[int, list[int]] = defaultdict(list)
-        for index, thread in enumerate(calls.thread[low:high].tolist(), low):
-            if ours[thread]:
-                by_thread[thread].append(index)
+        threads = enumerate(calls.thread[low:high].tolist(), low)
+        by_thread = grouped((thread, index) for index, thread in threads if ours[thread])
         main: list[int] = []
         for indices in self._sequences(by_thread):
             added = self._add_lane(indices, bounds)
@@ -730,9 +729,7 @@ class _Recorded(Graph):
 
     def _usual(self) -> dict[str, float]:
         """The time of a call by its name: the lower quartile, since some wait."""
-        times: dict[str, list[float]] = defaultdict(list)
-        for call in self.calls:
-            times[call.name].append(call.end - call.start)
+        times = grouped((call.name, call.end - call.start) for call in self.calls)
         return {name: float(np.percentile(each, 25)) for name, each in times.items()}
 
     def period(self, count: int) -> float:

@@ -20,6 +20,7 @@ from profkit.application.kernel_kinds import (
     KernelTraits,
 )
 from profkit.application.replay import Call, Replay, Work
+from profkit.core.grouping import grouped
 
 PASSES = frozenset({ELEMENTWISE, "norm", SOFTMAX, REDUCTION, COPY, "random", "pooling"})
 """Kinds that read and write their data once, which a compiler makes one kernel of."""
@@ -96,11 +97,8 @@ def attention(replay: Replay) -> list[Row]:
     """Softmax between two matrix products, with what is between them: the products are the first
     and the last of each row."""
     found: list[Row] = []
-    by_stream: dict[int, Row] = {}
-    for index, work in enumerate(replay.works):
-        if _is_kernel(work):
-            by_stream.setdefault(work.stream, []).append(index)
-    for indices in by_stream.values():
+    kernels = ((work.stream, at) for at, work in enumerate(replay.works) if _is_kernel(work))
+    for indices in grouped(kernels).values():
         traits = [replay.traits[replay.works[index].group[0]] for index in indices]
         for place, each in enumerate(traits):
             if each.kind == SOFTMAX and not each.is_loss:
@@ -148,14 +146,13 @@ def messages(replay: Replay) -> list[Row]:
 
 def small_products(replay: Replay) -> list[Row]:
     """Equal matrix products of a step that are about their launches."""
-    rows: dict[tuple[int, int, tuple[int, int]], Row] = {}
-    for index, work in enumerate(replay.works):
-        if (
-            _is_kernel(work)
-            and work.duration < SHORT_PRODUCT
-            and replay.traits[work.group[0]].kind == GEMM
-        ):
-            rows.setdefault((work.stream, work.step, work.group), []).append(index)
+    rows = grouped(
+        ((work.stream, work.step, work.group), index)
+        for index, work in enumerate(replay.works)
+        if _is_kernel(work)
+        and work.duration < SHORT_PRODUCT
+        and replay.traits[work.group[0]].kind == GEMM
+    )
     return [row for row in rows.values() if len(row) >= _LEAST_ALIKE]
 
 

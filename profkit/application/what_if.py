@@ -38,6 +38,7 @@ from profkit.application.replay import (
 )
 from profkit.application.sequences import PASSES, drop
 from profkit.application.steps import Steps
+from profkit.core.grouping import grouped
 from profkit.timeline.events import Events
 
 PINNED_BANDWIDTH = 55e9
@@ -497,10 +498,8 @@ def _is_on_device(work: Work) -> bool:
 
 def _run_side_by_side(replay: Replay, sm_count: int) -> None:
     """Equal small kernels in a row, as many at once as have an SM for each block."""
-    by_stream: dict[int, list[int]] = defaultdict(list)
+    by_stream = grouped((work.stream, index) for index, work in enumerate(replay.works))
     widths = _widths(replay.works, sm_count)
-    for index, work in enumerate(replay.works):
-        by_stream[work.stream].append(index)
     for stream, indices in by_stream.items():
         rank = replay.rank_of_stream[stream]
         beside: list[int] = []
@@ -537,10 +536,7 @@ def _equal_runs(works: Sequence[Work], indices: Sequence[int]) -> list[list[int]
 def _widths(works: Sequence[Work], sm_count: int) -> list[int]:
     """For each kernel how many such fit beside what runs on its GPU in the middle of it, an SM a
     block."""
-    by_device: dict[int, list[Work]] = defaultdict(list)
-    for work in works:
-        if work.role == "kernel":
-            by_device[work.device].append(work)
+    by_device = grouped((work.device, work) for work in works if work.role == "kernel")
     running = {device: _running(kernels) for device, kernels in by_device.items()}
     widths = []
     for work in works:

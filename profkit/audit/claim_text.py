@@ -26,6 +26,7 @@ from profkit.audit.phrases import (
 )  # fmt: skip
 from profkit.audit.printed_numbers import NUMBER, Figure
 from profkit.core.errors import BadInput
+from profkit.core.grouping import grouped
 
 # A long paragraph. Some rules look back over the text from each number in it, so that their time
 # grows with the square of its length.
@@ -392,9 +393,7 @@ def changes(reading: Reading) -> None:
 
 def _compared(text: str) -> tuple[Quantity, Quantity] | None:
     """The two quantities that a sentence compares; None where it has others beside them."""
-    by_kind: dict[str, list[Quantity]] = {}
-    for quantity in quantities(text):
-        by_kind.setdefault(quantity.kind, []).append(quantity)
+    by_kind = grouped((quantity.kind, quantity) for quantity in quantities(text))
     pairs = []
     for first, *others in by_kind.values():
         if len(others) > 1:

@@ -8,6 +8,7 @@ from pathlib import PurePath
 
 from msgspec import field
 
+from profkit.core.grouping import grouped
 from profkit.core.typed_file import Model
 from profkit.report.source_lines import LineCost
 
@@ -59,10 +60,8 @@ def _paired(
 
 
 def _by_name(costs: Sequence[LineCost]) -> Mapping[str, Sequence[LineCost]]:
-    by_name: dict[str, list[LineCost]] = {}
-    for cost in sorted(costs, key=lambda cost: cost.line):
-        by_name.setdefault(PurePath(cost.file.replace("\\", "/")).stem, []).append(cost)
-    return by_name
+    ordered = sorted(costs, key=lambda cost: cost.line)
+    return grouped((PurePath(cost.file.replace("\\", "/")).stem, cost) for cost in ordered)
 
 
 def _of_file(before: Sequence[LineCost], after: Sequence[LineCost]) -> list[LineChange]:

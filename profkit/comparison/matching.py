@@ -14,6 +14,7 @@ from enum import StrEnum
 
 from msgspec import Struct
 
+from profkit.core.grouping import grouped
 from profkit.report.summary import Group
 
 LIKE = 0.5
@@ -139,9 +140,7 @@ class _Open:
 
     def join(self, key: Callable[[Group], Hashable], basis: Basis) -> None:
         """Pair equal keys, those of one key in order; keys that are empty match nothing."""
-        theirs: dict[Hashable, list[Group]] = {}
-        for group in self.right.values():
-            theirs.setdefault(key(group), []).append(group)
+        theirs = grouped((key(group), group) for group in self.right.values())
         self.pair(
             [
                 (group, theirs[key(group)].pop(0))

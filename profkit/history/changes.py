@@ -11,6 +11,7 @@ from itertools import chain, pairwise
 import numpy as np
 from msgspec import Struct
 
+from profkit.core.grouping import grouped
 from profkit.core.typed_file import Count, Model, Number, Real
 from profkit.history.noise import Array, Step, step_at
 from profkit.history.record import DIRTY, Conditions, Point, Series
@@ -129,9 +130,7 @@ class _Runs(Struct, frozen=True):
     @classmethod
     def of(cls, points: Sequence[Point]) -> _Runs:
         """The points, those of one run together: they are not independent."""
-        by_run: dict[str, list[Point]] = {}
-        for point in points:
-            by_run.setdefault(point.run, []).append(point)
+        by_run = grouped((point.run, point) for point in points)
         runs = tuple(
             replace(same[0], block_medians=tuple(chain(*(point.block_medians for point in same))))
             for same in by_run.values()

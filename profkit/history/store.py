@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 from profkit.core.atomic_file import replacement
 from profkit.core.errors import BadInput, EnvironmentProblem
 from profkit.core.extras import require
+from profkit.core.grouping import grouped
 from profkit.core.typed_file import Count, Model, Number
 from profkit.history.record import Conditions, Point, Series
 from profkit.history.rows import check_rows
@@ -129,10 +130,8 @@ class Store:
                 f"(PARTITION BY {_NAMES} ORDER BY time DESC, run DESC, item DESC) <= {int(last)}"
             )
         sql += " ORDER BY time, run, item"
-        by_series: dict[Series, list[Point]] = {}
-        for point in (_point(row[:-1]) for row in self._query(sql, values)):
-            by_series.setdefault(point.series, []).append(point)
-        return by_series
+        points = (_point(row[:-1]) for row in self._query(sql, values))
+        return grouped((point.series, point) for point in points)
 
     def _query(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """The rows of a query over `points`; [] for an empty store.

@@ -21,6 +21,7 @@ from profkit.capture.passes import passes as schedule
 from profkit.capture.sections import chip_of
 from profkit.capture.sets import AUTO, passes_of
 from profkit.core.errors import UsageError
+from profkit.core.grouping import grouped
 from profkit.report.summary import NAME_WIDTH, Group, ReportSummary
 from profkit.ui.text import literal, percent, plural, shorten
 
@@ -149,10 +150,7 @@ def check_autotuner(events: Events, kernels: Indices, options: NcuOptions) -> No
 def _tried_in_turn(launches: Sequence[tuple[str, Hashable]]) -> str:
     """The kernel that a search timed in each of its configurations and then ran in the best; ""
     where there is none."""
-    by_name: defaultdict[str, list[Hashable]] = defaultdict(list)
-    for name, configuration in launches:
-        by_name[name].append(configuration)
-    for name, configurations in by_name.items():
+    for name, configurations in grouped(launches).items():
         turns = [next(turn) for _, turn in groupby(configurations)]
         tried = set(turns)
         if (

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field
 
+from profkit.core.grouping import grouped
 from profkit.core.typed_file import Model, Number, Real
 from profkit.hardware.gpus import Gpu, gpu_of
 from profkit.hardware.occupancy import BlockNeeds, Limits, NextStep, limiters, next_step
@@ -366,9 +367,8 @@ def _launches(raw: RawReport, quantities: Quantities) -> tuple[LaunchSummary, ..
     import numpy as np
 
     words = (*quantities.missing.values(), *quantities.formulas.values())
-    alike: dict[bytes, list[int]] = defaultdict(list)
-    for row, places in enumerate(np.column_stack([each.places for each in words])):
-        alike[places.tobytes()].append(row)
+    table = np.column_stack([each.places for each in words])
+    alike = grouped((places.tobytes(), row) for row, places in enumerate(table))
     summaries: dict[int, LaunchSummary] = {}
     for rows in alike.values():
         first = rows[0]

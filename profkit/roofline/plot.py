@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from profkit.core.errors import BadInput, UsageError
+from profkit.core.grouping import grouped
 from profkit.roofline.roofline import Point, Roofline
 from profkit.roofline.roofline_view import Subject, rate_unit, subjects, time_words
 from profkit.roofline.roofs import LEVEL_LABELS, Peaks, Roof, split
@@ -385,10 +386,8 @@ def _labels(frame: _Frame, series: Sequence[_Series], roofs: Sequence[Roof]) -> 
 
 
 def _by_rate(roofs: Iterable[Roof]) -> dict[str, list[Roof]]:
-    groups: dict[str, list[Roof]] = {}
-    for roof in split(roofs)[1]:
-        groups.setdefault(rate_words(roof.rate, rate_unit(roof.key)), []).append(roof)
-    return groups
+    shown = split(roofs)[1]
+    return grouped((rate_words(roof.rate, rate_unit(roof.key)), roof) for roof in shown)
 
 
 def _draw_labels(frame: _Frame, labels: Sequence[_Label]) -> None:

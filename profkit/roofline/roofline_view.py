@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 
 from msgspec import Struct, structs
 
+from profkit.core.grouping import grouped
 from profkit.core.typed_file import Output
 from profkit.core.version import __version__
 from profkit.hardware.precisions import PRECISIONS
@@ -150,9 +151,7 @@ class Subject(Struct, frozen=True):
 
 def subjects(points: Sequence[Point], longest: int) -> list[Subject]:
     """Points by kernel, launch and precision, each with a short name unlike the others."""
-    groups: dict[tuple[str, int, str], list[Point]] = {}
-    for point in points:
-        groups.setdefault((point.name, point.launch, point.precision), []).append(point)
+    groups = grouped(((point.name, point.launch, point.precision), point) for point in points)
     short = short_names((name for name, _, _ in groups), longest)
     launches = Counter(name for name, _ in {(name, launch) for name, launch, _ in groups})
     precisions = Counter((name, launch) for name, launch, _ in groups)

@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from profkit.study.summary import grouped
+from profkit.core.grouping import grouped
 from profkit.study.summary_format import GAPS, Row, Scaling
 from profkit.ui.text import literal, number
 

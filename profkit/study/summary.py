@@ -10,14 +10,15 @@ import itertools
 import json
 import math
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from statistics import median
-from typing import Any, Literal, TypeAlias, TypeVar
+from typing import Any, Literal, TypeAlias
 
 from msgspec import UNSET, structs
 
 from profkit.capture.gpu import VISIBLE
 from profkit.core.fingerprint import Device, Fingerprint
+from profkit.core.grouping import grouped
 from profkit.core.typed_file import known, part
 from profkit.hardware.gpus import Datasheet
 from profkit.study.summary_format import (
@@ -37,8 +38,6 @@ from profkit.timing.results import DEFAULT, Comparison, State, Thresholds, Verdi
 from profkit.timing.statistics import DRIFT_MATTERS, intervals_apart
 from profkit.timing.verdict import Reason, holm, undecided
 
-T = TypeVar("T")
-Key = TypeVar("Key", bound=Hashable)
 _Kind: TypeAlias = Literal["backend", "batch", "length"]
 _Measure: TypeAlias = Literal["seconds", "flop_rate"]
 
@@ -64,14 +63,6 @@ _OF_THE_VERDICT = (
 _OF_THE_SAMPLES = (
     "n", "mean", "cv", "outliers", "startup", "autocorrelation", "effective_n", "tick"
 )  # fmt: skip
-
-
-def grouped(pairs: Iterable[tuple[Key, T]]) -> dict[Key, list[T]]:
-    """Values by their keys, in the order in which these first appear."""
-    groups: dict[Key, list[T]] = {}
-    for key, value in pairs:
-        groups.setdefault(key, []).append(value)
-    return groups
 
 
 def flagged_cells(rows: Iterable[Row]) -> dict[str, list[str]]:

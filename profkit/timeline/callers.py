@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
+from profkit.core.grouping import grouped
 from profkit.core.typed_file import Amount, Model
 from profkit.timeline import modules, nesting
 from profkit.timeline.events import Events
@@ -112,9 +113,7 @@ class _Names:
 
     def __init__(self, labels: Iterable[ModuleLabel]) -> None:
         known = {label.name: label.path for label in labels if label.is_module}
-        classes: dict[str, set[str]] = defaultdict(set)
-        for name, path in known.items():
-            classes[path].add(name)
+        classes = grouped((path, name) for name, path in known.items())
         self._by_path = {
             path: min(names) if len(names) == 1 else path for path, names in classes.items()
         }

@@ -473,25 +473,20 @@ def _doubts(timed: Series) -> Iterable[str]:
 
 
 def _doubts_of_the_machine(timed: Series) -> Iterable[str]:
-    latency = timed.latency
+    latency, median = timed.latency, timed.summary.median
     for reason, blocks in timed.throttled_blocks.items():
-        yield (f"NVML reports throttling in {blocks} of {len(latency.blocks)} blocks: {reason}")
+        yield f"NVML reports throttling in {blocks} of {len(latency.blocks)} blocks: {reason}"
     if latency.ready.steady is False:
         yield "the SM clock was not stable at the end of the warm-up: raise --warmup-ms"
     if latency.ready.waits:
         yield "a call synchronizes with the GPU: its time includes host time"
-    yield from _host_limits(timed)
-
-
-def _host_limits(timed: Series) -> Iterable[str]:
-    """Where the host needs longer for a call than the GPU, or may."""
-    host, median = timed.latency.ready.host or 0.0, timed.summary.median
+    host = latency.ready.host or 0.0
     if timed.launch_bound:
         yield (
             f"launch-bound: per call {number(host, 's')} of host launch overhead, "
             f"{number(median, 's')} of GPU time; the host limits wall time"
         )
-    if timed.latency.timer == "synchronized" and host > _HOST_BOUND * median:
+    if latency.timer == "synchronized" and host > _HOST_BOUND * median:
         yield (
             f"host-bound: the host needs {number(host, 's')} to submit a call of "
             f"{number(median, 's')}, and the GPU may need less"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 
+from profkit.core.grouping import grouped
 from profkit.ui.text import cut, shorten
 
 _RETURNS_NOTHING = "void "
@@ -75,7 +75,4 @@ def _distinct(bare: Mapping[str, str], width: int) -> Mapping[str, str]:
 
 
 def _by_text(shown: Mapping[str, str]) -> Sequence[Sequence[str]]:
-    groups = defaultdict(list)
-    for name, text in shown.items():
-        groups[text].append(name)
-    return list(groups.values())
+    return list(grouped((text, name) for name, text in shown.items()).values())
