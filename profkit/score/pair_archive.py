@@ -8,17 +8,15 @@ from __future__ import annotations
 
 import tarfile
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from profkit.core.atomic_file import replacement
 from profkit.core.errors import BadInput
 from profkit.core.regular_file import open_regular
 
 ARCHIVE = ".tar.zst"
-_WINDOW_LOG = 27  # zstd's largest window that its tools unpack without an option: 128 MiB
-_LEVEL = 22  # zstd's highest: 2% smaller than 19, for twice the time
+WINDOW_LOG = 27  # zstd's largest window that its tools unpack without an option: 128 MiB
 _LARGEST = 8 << 30  # bytes unpacked, chosen: 40 times a recording of 100 pairs
 
 
@@ -44,7 +42,7 @@ def unpack(archive: Path, out: Path) -> None:
     """Unpack an archive below `out`; raises BadInput where it is damaged or too large."""
     import zstandard
 
-    decompressor = zstandard.ZstdDecompressor(max_window_size=1 << _WINDOW_LOG)
+    decompressor = zstandard.ZstdDecompressor(max_window_size=1 << WINDOW_LOG)
     try:
         with (
             open_regular(archive) as file,
@@ -59,26 +57,3 @@ def unpack(archive: Path, out: Path) -> None:
                 tar.extract(member, out, filter="data")
     except (OSError, EOFError, tarfile.TarError, zstandard.ZstdError) as error:
         raise BadInput(f"{archive}: damaged ({error})", "copy or record it again") from None
-
-
-def pack(folders: Iterable[Path], archive: Path) -> None:
-    """Write the files of these folders as an archive, each below its folder's name."""
-    import zstandard
-
-    parameters = zstandard.ZstdCompressionParameters.from_level(
-        _LEVEL, window_log=_WINDOW_LOG, enable_ldm=True
-    )
-    compressor = zstandard.ZstdCompressor(compression_params=parameters)
-    with (
-        replacement(archive, 0o666) as temporary,
-        temporary.open("wb") as file,
-        compressor.stream_writer(file, closefd=False) as stream,
-        tarfile.open(fileobj=stream, mode="w|") as tar,
-    ):
-        files = [file for folder in folders for file in folder.iterdir()]
-        # Reports of like size are often alike, and then within the window: an eighth is saved.
-        for path in sorted(files, key=lambda file: (file.suffix, file.stat().st_size, file)):
-            info = tarfile.TarInfo(f"{path.parent.name}/{path.name}")
-            info.size = path.stat().st_size
-            with path.open("rb") as content:
-                tar.addfile(info, content)

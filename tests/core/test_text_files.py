@@ -195,7 +195,7 @@ _FREE = {  # module: why it may read by itself
     "capture/environment.py": "what is shipped",
     "report/memory.py": "/proc",
     "schemas/__main__.py": "the schemas that it writes",
-    "score/pair_archive.py": "a stream that open_regular opened, and the recordings that it packs",
+    "score/pair_archive.py": "a stream that open_regular opened",
     "capture/supervise.py": "/proc",
     "capture/watchdog.py": "/proc",
     "capture/process.py": "passes a program its input",

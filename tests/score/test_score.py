@@ -20,6 +20,7 @@ from typer.testing import Result
 
 import profkit
 from kernels.accuracy_page import accuracy_page
+from kernels.pack import pack
 from profkit.commands.groups import Advice
 from profkit.commands.reading import judge_pairs
 from profkit.core.typed_file import encode
@@ -27,7 +28,6 @@ from profkit.rules.calibration import Calibration
 from profkit.rules.checklist import Checklist
 from profkit.rules.memory import Memory, shipped_memory
 from profkit.rules.samples import CATEGORIES
-from profkit.score.pair_archive import pack
 from profkit.score.score import (
     PairScore,
     judge,
