@@ -38,16 +38,9 @@ from profkit.capture.gpu import NoDriver, states
 from profkit.core.errors import UsageError
 from profkit.core.typed_file import convert, plain
 from profkit.core.work import Work
+from profkit.timing import measurement
 from profkit.timing.budget import FEWEST_IN_A_BLOCK
 from profkit.timing.latency_format import LatencyFile
-from profkit.timing.measurement import (
-    BLOCKS,
-    Subject,
-    TimingPlan,
-    latency_report,
-    paired,
-    time_targets,
-)
 from profkit.timing.stopwatch import Cache, Settings, Timer, Unseen
 from profkit.timing.verdict import FEWEST_BLOCKS
 from profkit.ui.text import number
@@ -143,7 +136,8 @@ def measure_calls(calls: Sequence[Invocation], options: Options) -> Run:
     stop_at_measurement()
     if len(calls) > 1 and options.blocks < FEWEST_BLOCKS:
         raise UsageError(
-            f"blocks={options.blocks}: a comparison needs {FEWEST_BLOCKS}", f"blocks={BLOCKS}"
+            f"blocks={options.blocks}: a comparison needs {FEWEST_BLOCKS}",
+            f"blocks={measurement.BLOCKS}",
         )
     reference = _plain(options.reference)
     examinations = [examine(call, reference) for call in calls]
@@ -220,8 +214,8 @@ def _timed(
         calls, declaration, environment, around, checks, _folder(calls[-1].function)
     )
     labels = tuple(call.name for call in calls) if len(calls) > 1 else ()
-    plan = TimingPlan(
-        subjects=(Subject(Path(calls[0].name), tuple(call.name for call in calls)),),
+    plan = measurement.TimingPlan(
+        subjects=(measurement.Subject(Path(calls[0].name), tuple(call.name for call in calls)),),
         settings=_settings(options, timer),
         samples=options.samples,
         blocks=options.blocks if labels else min(options.samples, options.blocks),
@@ -231,16 +225,16 @@ def _timed(
         gpu=_nvml_index(environment),
         check=bool(checks),
     )
-    plan = paired(plan) if labels else plan
+    plan = measurement.paired(plan) if labels else plan
     try:
-        timing = time_targets(plan, lambda _stage, _detail: None, [keeper])
+        timing = measurement.time_targets(plan, lambda _stage, _detail: None, [keeper])
     except Unseen as unseen:
         if options.timer is not None:
             raise
         notes.append(f"timed by the host clock, since CUDA events don't see all: {unseen.message}")
         plan = replace(plan, settings=_settings(options, Timer.synchronized))
-        timing = time_targets(plan, lambda _stage, _detail: None, [keeper])
-    report = latency_report(timing, plan, labels=labels, thresholds=options.thresholds)
+        timing = measurement.time_targets(plan, lambda _stage, _detail: None, [keeper])
+    report = measurement.latency_report(timing, plan, labels=labels, thresholds=options.thresholds)
     notes += _beyond_limit(report, options)
     return report
 

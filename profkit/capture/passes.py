@@ -20,14 +20,7 @@ from typing import Literal
 import msgspec
 from msgspec import Struct
 
-from profkit.capture.sections import (
-    CAPABILITIES,
-    OVER_TIME,
-    kind,
-    section_metrics,
-    section_names,
-    underived,
-)
+from profkit.capture import sections
 from profkit.core.text_files import shipped_text
 
 Source = Literal["library", "table"]
@@ -112,12 +105,12 @@ def subject_of(chip: str, names: Iterable[str]) -> tuple[Subject, int]:
 
 def _expanded(chip: str, names: Iterable[str]) -> list[str]:
     """Metrics, and those of sections."""
-    listed = section_names()
-    capability = CAPABILITIES.get(chip, "")
+    listed = sections.section_names()
+    capability = sections.CAPABILITIES.get(chip, "")
     metrics: list[str] = []
     for name in names:
-        metrics += section_metrics(name, capability) if name in listed else [name]
-    return underived(metrics)
+        metrics += sections.section_metrics(name, capability) if name in listed else [name]
+    return sections.underived(metrics)
 
 
 def _subject(metrics: Iterable[str]) -> tuple[Subject, int]:
@@ -126,11 +119,11 @@ def _subject(metrics: Iterable[str]) -> tuple[Subject, int]:
     a pass."""
     by_kind: dict[str, set[str]] = defaultdict(set)
     for name in metrics:
-        by_kind[kind(name)].add(name)
+        by_kind[sections.kind(name)].add(name)
     composed: set[str] = set()
     over_time: dict[str, list[str]] = {}
     for name in sorted(by_kind["over_time"]):
-        group, _, metric = name.removeprefix(OVER_TIME).rpartition(":")
+        group, _, metric = name.removeprefix(sections.OVER_TIME).rpartition(":")
         if "__" in metric:
             over_time.setdefault(group, []).append(metric)
         else:
@@ -149,11 +142,11 @@ def count_of(schedule: Schedule, own: int) -> int:
 @cache
 def _is_unknown(name: str, absent: frozenset[str]) -> bool:
     """Whether a name that was asked for is no section, and stands for no metric of the chip."""
-    if name in section_names():
+    if name in sections.section_names():
         return False
-    if "__" not in name and kind(name) == "hardware":
+    if "__" not in name and sections.kind(name) == "hardware":
         return True
-    hardware, over_time = _subject(underived([name]))[0]
+    hardware, over_time = _subject(sections.underived([name]))[0]
     return any(metric in absent for metrics in (hardware, *over_time) for metric in metrics)
 
 

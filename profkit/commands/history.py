@@ -4,28 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence, Sized
 from dataclasses import astuple
+from datetime import datetime
 from pathlib import Path
 from reprlib import repr as brief
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import typer
 
-from profkit.commands import groups
-from profkit.commands.options import (
-    Reading,
-    interruptible,
-    put,
-    report_failures,
-    say,
-    warn,
-)
+from profkit.commands import groups, options
 from profkit.core.errors import BadInput, EnvironmentProblem, UsageError
 from profkit.core.timestamp import parse_timestamp
-
-if TYPE_CHECKING:
-    from datetime import datetime
-
-    from profkit.history.record import Point
+from profkit.history import view
+from profkit.history.record import Point, matching, named
+from profkit.history.store import Store
 
 STORE = Path(".profkit/history")
 _RECENT = 3  # chosen: as many runs as must agree on a change
@@ -34,7 +25,7 @@ _TOP = 40  # chosen: a screen
 history = typer.Typer(name="history", help="Follow runs over many days.", no_args_is_help=True)
 
 
-@history.command("add", cls=Reading)
+@history.command("add", cls=options.Reading)
 def add(
     paths: list[Path],
     *,
@@ -66,16 +57,15 @@ def add(
     """
     from profkit.history.addition import add_runs
     from profkit.history.readers import Stated
-    from profkit.history.store import Store
 
     stated = Stated(target or "", branch or "", commit or "", _time(time))
-    with interruptible("runs that were added stay"):
+    with options.interruptible("runs that were added stay"):
         result = add_runs(Store(store), paths, stated, spread)
     for note in result.notes:
-        warn(note)
+        options.warn(note)
     if result.runs or result.present or not result.failures:
-        put(result.words(store), None)
-    report_failures(result.failures)
+        options.put(result.words(store), None)
+    options.report_failures(result.failures)
 
 
 def spread(do: Callable[[Any], list[Any]], chunks: Sequence[Any]) -> Sequence[list[Any]]:
@@ -86,7 +76,7 @@ def spread(do: Callable[[Any], list[Any]], chunks: Sequence[Any]) -> Sequence[li
     return in_parallel(do, chunks, lambda chunk: [(path, death) for path, _ in chunk[:1]])
 
 
-@history.command("list", cls=Reading)
+@history.command("list", cls=options.Reading)
 def list_(
     words: tuple[str, ...] = (),
     store: Path = STORE,
@@ -110,10 +100,6 @@ def list_(
       profkit history list
       profkit history list sdpa_s512 H200 --store /shared/history
     """
-    from profkit.history import view
-    from profkit.history.record import matching
-    from profkit.history.store import Store
-
     rows = {row.series: row for row in Store(store).overviews()}
     _refuse_empty(store, rows)
     chosen = tuple(rows[series] for series in matching(words, rows))
@@ -121,7 +107,7 @@ def list_(
     output.show(file, lambda: view.history_document(file, top), dense=True)
 
 
-@history.command("show", cls=Reading)
+@history.command("show", cls=options.Reading)
 def show(
     words: list[str],
     store: Path = STORE,
@@ -145,13 +131,11 @@ def show(
       profkit history show sdpa_s512 flash
       profkit history show sdpa_s512 flash main --top 0 --format json
     """
-    from profkit.history import view
-
     file = view.series_file(_one_series(store, words), store)
     output.show(file, lambda: view.series_document(file, top), dense=True)
 
 
-@history.command("page", cls=Reading)
+@history.command("page", cls=options.Reading)
 def page(
     words: tuple[str, ...] = (),
     file: Path = Path("history.html"),
@@ -175,8 +159,6 @@ def page(
     """
     from profkit.history.changes import series_marks
     from profkit.history.page import history_page, points_of_a_series
-    from profkit.history.record import matching
-    from profkit.history.store import Store
 
     opened = Store(store)
     rows = {row.series: row.runs for row in opened.overviews()}
@@ -188,15 +170,12 @@ def page(
         {series: rows[series] for series in chosen},
         store,
     )
-    put(html, file, force=force)
-    say(f"Wrote {file} ({len(html.encode()) / 1e6:.1f} MB)")
+    options.put(html, file, force=force)
+    options.say(f"Wrote {file} ({len(html.encode()) / 1e6:.1f} MB)")
 
 
 def _one_series(store: Path, words: Sequence[str]) -> list[Point]:
     """The points of the series that words name."""
-    from profkit.history.record import named
-    from profkit.history.store import Store
-
     opened = Store(store)
     every = [row.series for row in opened.overviews()]
     _refuse_empty(store, every)
@@ -204,7 +183,7 @@ def _one_series(store: Path, words: Sequence[str]) -> list[Point]:
     return opened.points([series])[series]
 
 
-@history.command("check", cls=Reading)
+@history.command("check", cls=options.Reading)
 def check(
     words: tuple[str, ...] = (),
     store: Path = STORE,
@@ -241,8 +220,6 @@ def check(
     from profkit.history.check import check as check_changes
     from profkit.history.check import history_gates
     from profkit.history.check_view import check_document
-    from profkit.history.record import matching
-    from profkit.history.store import Store
 
     gates = history_gates(fail_on)
     least = groups.share(margin, "--margin")

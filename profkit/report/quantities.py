@@ -20,19 +20,8 @@ from profkit.machine_code.opcodes import (
     instructions,
     tensor_operations,
 )
+from profkit.report import checks
 from profkit.report.catalog import TENSOR_CODE, Alternative, Quantity, catalog
-from profkit.report.checks import (
-    NO_VALUE,
-    NOT_CHECKED,
-    NOT_COLLECTED,
-    NOT_HERE,
-    NOT_IN_VERSION,
-    NOT_TIMED,
-    OF_ONE,
-    TOO_SHORT,
-    UNDEFINED,
-    UNKNOWN_HERE,
-)
 from profkit.report.reader import KERNEL, RawReport, Request
 from profkit.report.source_lines import executed_code, executed_where
 
@@ -134,7 +123,11 @@ class _Evaluation:
         if options.get("set") == "full" and is_older(self._raw.session.ncu_version):
 
             def told(text: str | None) -> str | None:
-                return NOT_IN_VERSION if text and text.startswith(NOT_COLLECTED) else text
+                return (
+                    checks.NOT_IN_VERSION
+                    if text and text.startswith(checks.NOT_COLLECTED)
+                    else text
+                )
 
             rows = self._missing.items()
             return {name: Words(list(map(told, row.texts)), row.places) for name, row in rows}
@@ -151,7 +144,7 @@ class _Evaluation:
             for place, text in enumerate(words.texts):
                 if text in present:
                     places[(places == place) & present[text]] = len(words.texts)
-            reasons[name] = Words((*words.texts, NOT_IN_VERSION), places)
+            reasons[name] = Words((*words.texts, checks.NOT_IN_VERSION), places)
         return reasons
 
     def _require(self, name: str) -> bool:
@@ -294,16 +287,16 @@ class _Evaluation:
     def _reason(self, quantity: Quantity, index: int, tried: bool) -> str:
         cc = self._capabilities[index]
         if not quantity.exists_on(cc):
-            return NOT_HERE
+            return checks.NOT_HERE
         if quantity.of_one and not self._single[index]:
-            return OF_ONE
+            return checks.OF_ONE
         matching = [item for item in quantity.alternatives if cc in item.cc]
         if not matching and not quantity.computed:
-            return UNKNOWN_HERE
+            return checks.UNKNOWN_HERE
         if quantity.computed and self._is_available(quantity.computed, index):
-            return NOT_CHECKED
+            return checks.NOT_CHECKED
         if not self._timed[index] and any(_is_of_time(quantity, item) for item in matching):
-            return NOT_TIMED
+            return checks.NOT_TIMED
         for name in matching[0].formula.names if matching else ():
             if name in self._missing and (reason := self._missing[name][index]) is not None:
                 return reason
@@ -314,7 +307,7 @@ class _Evaluation:
             for item in matching
             if item.shortest
         ):
-            return TOO_SHORT
+            return checks.TOO_SHORT
         if not tried:
             return _not_collected(quantity.section)
         counters = {name for item in matching for name in item.formula.names}
@@ -322,7 +315,7 @@ class _Evaluation:
             self._is_available(name, index) and np.isnan(self._columns[name][index])
             for name in counters - self._entries.quantities.keys()
         )
-        return NO_VALUE if silent else UNDEFINED
+        return checks.NO_VALUE if silent else checks.UNDEFINED
 
 
 def _is_of_time(quantity: Quantity, alternative: Alternative) -> bool:
@@ -343,4 +336,4 @@ def is_older(version: str | None) -> bool:
 
 def _not_collected(section: str) -> str:
     remedy = "" if section == "any" else f"; record with ncu --section {section}"
-    return f"{NOT_COLLECTED}{remedy}"
+    return f"{checks.NOT_COLLECTED}{remedy}"

@@ -19,19 +19,7 @@ from profkit.score.score import (
 )
 from profkit.score.stories import EXPLAINED, Applications, ProgramScore, StoryScore
 from profkit.score.without_counters import BlindPart
-from profkit.ui.document import (
-    Block,
-    Document,
-    Heading,
-    Paragraph,
-    Styled,
-    Table,
-    authored,
-    bullets,
-    code,
-    strong,
-    styled,
-)
+from profkit.ui import document as doc
 from profkit.ui.text import factor, factor_range, plural
 
 _STORIES = ("Application", "Fixed", "Named first", "Gain", "Range", "Missed")
@@ -50,18 +38,18 @@ _BLIND = (
 )  # fmt: skip
 
 
-def score_document(score: Score, *, complete: bool = False) -> Document:
+def score_document(score: Score, *, complete: bool = False) -> doc.Document:
     """The summary, a row per pair, and misses. A `complete` one explains the figures."""
     misses, alarms = tuple(_misses(score.pairs)), tuple(_alarms(score.pairs))
-    blocks: list[Block] = []
+    blocks: list[doc.Block] = []
     if complete:
         text = shipped_text("profkit.score", "accuracy.md")
-        blocks += authored(text.format(alarm=factor(WORTH_AN_ALARM), named=factor(NAMED)))
-    blocks.append(Paragraph(strong(_headline(score))))
+        blocks += doc.authored(text.format(alarm=factor(WORTH_AN_ALARM), named=factor(NAMED)))
+    blocks.append(doc.Paragraph(doc.strong(_headline(score))))
     blocks += [*_pair_tables(score), *_story_tables(score.applications)]
     for title, rows in (("Defects not ranked first", misses), ("False alarms", alarms)):
-        blocks += [Heading(title, 3), bullets(rows)] if rows else []
-    return Document("Accuracy", tuple(blocks))
+        blocks += [doc.Heading(title, 3), doc.bullets(rows)] if rows else []
+    return doc.Document("Accuracy", tuple(blocks))
 
 
 def _headline(score: Score) -> str:
@@ -77,7 +65,7 @@ def _headline(score: Score) -> str:
     return "; ".join(texts)
 
 
-def _story_tables(applications: Applications | None) -> Iterator[Table]:
+def _story_tables(applications: Applications | None) -> Iterator[doc.Table]:
     """The stories of applications: what was named first, and the ceiling against the gain."""
     if applications is None:
         return
@@ -93,10 +81,10 @@ def _story_tables(applications: Applications | None) -> Iterator[Table]:
         "of the kernels or copies that were made faster, replayed."
     )
     rows = tuple(map(_story_row, applications.stories))
-    yield Table("Applications", _STORIES, rows, summary, words=3)
+    yield doc.Table("Applications", _STORIES, rows, summary, words=3)
 
 
-def _program_tables(score: Applications) -> Iterator[Table]:
+def _program_tables(score: Applications) -> Iterator[doc.Table]:
     """Programs: the causes named, what their kernels' time is, and each change."""
     summary = (
         f"Cause one of the first two: {_rounded(score.programs_named)}, without "
@@ -108,13 +96,17 @@ def _program_tables(score: Applications) -> Iterator[Table]:
         f'{plural(score.changes_bounded, "change")} with an "at most", exceeded: '
         f"{score.changes_exceeded}."
     )
-    yield Table("Programs", _PROGRAMS, tuple(map(_program_row, score.programs)), summary, words=4)
+    yield doc.Table(
+        "Programs", _PROGRAMS, tuple(map(_program_row, score.programs)), summary, words=4
+    )
     shares = tuple(
         (program.name if place == 0 else "", each.name, f"{each.share:.1%}", each.limit)
         for program in score.programs
         for place, each in enumerate(program.groups)
     )
-    yield Table("Steps of programs", ("Program", "Group", "Of the step", "Limit"), shares, words=2)
+    yield doc.Table(
+        "Steps of programs", ("Program", "Group", "Of the step", "Limit"), shares, words=2
+    )
     changes = tuple(
         (
             program.name,
@@ -128,7 +120,7 @@ def _program_tables(score: Applications) -> Iterator[Table]:
         for change in program.changes
     )
     columns = ("Program", "Change", "Gain", "Estimate", "At most", "Missed")
-    yield Table("Changes of programs", columns, changes, words=2)
+    yield doc.Table("Changes of programs", columns, changes, words=2)
 
 
 def _program_row(program: ProgramScore) -> tuple[str, ...]:
@@ -152,7 +144,7 @@ def _story_row(story: StoryScore) -> tuple[str, ...]:
     return story.name, fixed, first, factor(story.measured), ceiling, ", ".join(marks)
 
 
-def _pair_tables(score: Score) -> Iterator[Table]:
+def _pair_tables(score: Score) -> Iterator[doc.Table]:
     if not score.pairs:
         return
     partial = {f"{name}, partial reports": part for name, part in score.partial.items()}
@@ -164,12 +156,12 @@ def _pair_tables(score: Score) -> Iterator[Table]:
         _accuracy("always 1.00x", part.defects, part.no_gain),
     )
     note = f"{plural(part.nothing_to_gain, 'report')} checked for false alarms."
-    yield Table("All pairs", _SUMMARY, judges, note, words=1)
+    yield doc.Table("All pairs", _SUMMARY, judges, note, words=1)
     rows = tuple(
         _accuracy(name.replace("_", " "), part.defects, part, part)
         for name, part in score.kinds.items()
     )
-    yield from [Table("profkit by kind", _SUMMARY, rows, words=1)] if len(rows) > 1 else []
+    yield from [doc.Table("profkit by kind", _SUMMARY, rows, words=1)] if len(rows) > 1 else []
     if blind := score.without_counters:
         yield _blind_table(blind)
     several = len({pair.gpu for pair in score.pairs}) > 1
@@ -181,10 +173,10 @@ def _pair_tables(score: Score) -> Iterator[Table]:
         count = plural(untimed, "pair")
         note += f" ~: from the durations in the reports, {count} without latency.json."
     pairs = tuple(_row(pair, several=several) for pair in score.pairs)
-    yield Table("Pairs", _PAIRS, pairs, note, words=2)
+    yield doc.Table("Pairs", _PAIRS, pairs, note, words=2)
 
 
-def set_tables(sets: Mapping[str, Part]) -> Iterator[Table]:
+def set_tables(sets: Mapping[str, Part]) -> Iterator[doc.Table]:
     """Each set, judged without what it published: accuracy, certainty, and what memory changes."""
     parts = [(name, part) for name, part in sets.items() if part.defects]
     note = (
@@ -195,13 +187,13 @@ def set_tables(sets: Mapping[str, Part]) -> Iterator[Table]:
         "likely factor is as much. Gain: pairs with one whose first finding promises it. Partial "
         "reports lack stalls, or what resources are busy with."
     )
-    yield Table("Sets", _SETS, tuple(_set_row(*each) for each in parts), note, words=1)
+    yield doc.Table("Sets", _SETS, tuple(_set_row(*each) for each in parts), note, words=1)
     note = (
         "First findings called likely, open or undecided: how many are right, related categories "
         "accepted. By estimates: first in the order by estimates alone. Change: by recorded fixes, "
         "in points, with a 95% bootstrap interval over families."
     )
-    yield Table("Certainty", _SURE, tuple(_sure_row(*each) for each in parts), note, words=1)
+    yield doc.Table("Certainty", _SURE, tuple(_sure_row(*each) for each in parts), note, words=1)
 
 
 def _set_row(name: str, part: Part) -> tuple[str, ...]:
@@ -264,7 +256,7 @@ def _factor(value: float) -> str:
     return "n/a" if math.isnan(value) else factor(value)
 
 
-def _blind_table(part: BlindPart) -> Table:
+def _blind_table(part: BlindPart) -> doc.Table:
     """The analysis without counters beside the full one, before the fix and after it."""
     own, full = (f"{len(names)} of {part.fixes}" for names in (part.exceeds, part.full_exceeds))
     shares = (part.agree, part.within, part.near), (part.true, part.within_fixed, part.near_fixed)
@@ -283,7 +275,7 @@ def _blind_table(part: BlindPart) -> Table:
         f"above it: fixes that gained more than the headroom, by declared work {exceeds}. Headroom "
         "over gain: median of fixes that gained."
     )
-    return Table("Without counters", _BLIND, rows, note, words=1)
+    return doc.Table("Without counters", _BLIND, rows, note, words=1)
 
 
 def _row(pair: PairScore, *, several: bool) -> tuple[str, ...]:
@@ -301,17 +293,17 @@ def _row(pair: PairScore, *, several: bool) -> tuple[str, ...]:
     )
 
 
-def _misses(pairs: Sequence[PairScore]) -> Iterator[Styled]:
+def _misses(pairs: Sequence[PairScore]) -> Iterator[doc.Styled]:
     for pair in pairs:
         if pair.has_gained and pair.rank != 1:
             named = ", ".join(f"{each.category} {factor(each.factor)}" for each in pair.named)
-            yield styled(code(pair.name), f": {pair.category}; named: {named or 'nothing'}")
+            yield doc.styled(doc.code(pair.name), f": {pair.category}; named: {named or 'nothing'}")
 
 
-def _alarms(pairs: Sequence[PairScore]) -> Iterator[Styled]:
+def _alarms(pairs: Sequence[PairScore]) -> Iterator[doc.Styled]:
     for pair in pairs:
         for alarm in pair.alarms:
             place = "where its fix gained nothing" if pair.category else "on a control"
             place = "after the fix" if alarm.report == "after" else place
             text = f"{alarm.category} predicts {factor(alarm.speedup)} {place}"
-            yield styled(code(pair.name), f": {text}")
+            yield doc.styled(doc.code(pair.name), f": {text}")

@@ -12,14 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from profkit.core.yaml_files import shipped_yaml
-from profkit.timeline.cuda_calls import (
-    ALLOCATION,
-    COPY,
-    LAUNCH,
-    OTHER,
-    SYNCHRONIZATION,
-    call_kind,
-)
+from profkit.timeline import cuda_calls
 
 if TYPE_CHECKING:
     import numpy as np
@@ -46,10 +39,10 @@ PARTS = {name: words.format(short_gap=_SHORT_GAP) for name, words in _PARTS.item
 
 _HOST_COPIES = {"host to device", "device to host", "host to array", "array to host"}
 _HOST: Mapping[str, tuple[str, ...]] = {
-    "gap_allocation_share": (ALLOCATION,),
-    "gap_copy_call_share": (COPY,),
-    "gap_wait_share": (SYNCHRONIZATION,),
-    "gap_other_call_share": (LAUNCH, OTHER),
+    "gap_allocation_share": (cuda_calls.ALLOCATION,),
+    "gap_copy_call_share": (cuda_calls.COPY,),
+    "gap_wait_share": (cuda_calls.SYNCHRONIZATION,),
+    "gap_other_call_share": (cuda_calls.LAUNCH, cuda_calls.OTHER),
 }
 """Quantities of the host's time in long gaps, by kinds of calls; the first one counts."""
 
@@ -87,7 +80,7 @@ def measure(events: Events) -> Mapping[str, float]:
     numbers = np.bincount(calls.name[inside], minlength=len(events.call_names))
     called: Counter[str] = Counter()
     for called_name, number in zip(events.call_names, numbers.tolist(), strict=True):
-        called[call_kind(called_name)] += number
+        called[cuda_calls.call_kind(called_name)] += number
     copying = length(union(copies.start[of_host], copies.end[of_host])) / NS
     sizes = copies.size[of_host]
     pageable = _chosen(
@@ -109,8 +102,8 @@ def measure(events: Events) -> Mapping[str, float]:
         "gap_longest": every.high,
         "kernel_launches": len(events.kernels),
         "kernel_median": spread(events.kernels.end - events.kernels.start).median,
-        "synchronizing_calls": called[SYNCHRONIZATION],
-        "allocating_calls": called[ALLOCATION],
+        "synchronizing_calls": called[cuda_calls.SYNCHRONIZATION],
+        "allocating_calls": called[cuda_calls.ALLOCATION],
         "host_copies": len(sizes),
         "host_copy_bytes": copied,
         "host_copy_bandwidth": copied / copying if copying else math.nan,
@@ -130,7 +123,7 @@ def _host_in(events: Events, work: Work, gaps: Cover) -> dict[str, float]:
     spent: dict[str, float] = {}
     taken = intervals.NOTHING
     for name, own in _HOST.items():
-        chosen = [call_kind(called) in own for called in events.call_names]
+        chosen = [cuda_calls.call_kind(called) in own for called in events.call_names]
         rows = np.flatnonzero(_chosen(calls.name, chosen) & submitting[calls.thread])
         cover = intervals.common(gaps, intervals.union(calls.start[rows], calls.end[rows]))
         spent[name] = intervals.length(intervals.without(cover, taken))

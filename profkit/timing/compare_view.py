@@ -6,15 +6,9 @@ from collections.abc import Sequence
 
 from profkit.core.typed_file import File
 from profkit.core.version import __version__
+from profkit.timing import latency_view
 from profkit.timing.latency import SavedPair
 from profkit.timing.latency_format import SavedVerdict
-from profkit.timing.latency_view import (
-    WITHIN_RUN_NOTE,
-    classic_line,
-    latency_words,
-    margin_words,
-    times_as_fast,
-)
 from profkit.timing.results import Source, Verdict
 from profkit.timing.verdict import Reason, reason_words
 from profkit.ui import document as doc
@@ -45,7 +39,7 @@ def compare_document(pairs: Sequence[SavedPair], file: CompareFile) -> doc.Docum
     left = [f"only in {name}: {', '.join(labels)}" for name, labels in sides if labels]
     intervals = [side.interval for pair in pairs for side in (pair.a, pair.b)]
     if any(interval and interval.level is None for interval in intervals):
-        left.append(WITHIN_RUN_NOTE)
+        left.append(latency_view.WITHIN_RUN_NOTE)
     blocks += [doc.Lines(tuple(left), gap=True)] if left else []
     return doc.Document(title, tuple(blocks))
 
@@ -55,14 +49,14 @@ def _lines(pair: SavedPair) -> list[str]:
     label = a.label if a.label == b.label else f"{a.label} → {b.label}"
     ratio = f"{row.speedup:.2f}x as fast, no interval"
     if row.low is not None and row.high is not None:
-        ratio = times_as_fast(row.speedup, row.low, row.high)
-    times = f"{latency_words(a)} → {latency_words(b)}"
+        ratio = latency_view.times_as_fast(row.speedup, row.low, row.high)
+    times = f"{latency_view.latency_words(a)} → {latency_view.latency_words(b)}"
     return [
         f"{label}  {times}   {ratio}  {row.verdict.upper()}"
         + ("" if pair.open else " (no confidence level)"),
         *(f"measured differently: {fact}" for fact in row.obstacles),
         f"{_NOT_INTERLEAVED}{_standing(pair)}",
-        classic_line(row.classic, contradicted=row.verdict != Verdict.IMPROVED.value),
+        latency_view.classic_line(row.classic, contradicted=row.verdict != Verdict.IMPROVED.value),
         *(f"measured with other versions: {fact}" for fact in row.notes),
         *row.doubts,
         *[_SETTLE] * pair.open,
@@ -82,7 +76,7 @@ def _standing(pair: SavedPair) -> str:
             "code needs the A/A floor (difference between identical runs) of the GPU used: "
             "profkit calibrate, or --floor"
         )
-    margin = f"margin {margin_words(row.margin)}"
+    margin = f"margin {latency_view.margin_words(row.margin)}"
     if row.margin.source is not Source.FLOOR and row.floor is not None:
         margin += f", A/A floor {percent(row.floor)}"
     return (
