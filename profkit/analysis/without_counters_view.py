@@ -9,7 +9,7 @@ from msgspec import field
 
 from profkit.analysis.without_counters import Analysis
 from profkit.core.grouping import grouped
-from profkit.core.typed_file import Count, Model, Number, Output, Real, row_of
+from profkit.core.typed_file import Count, Model, Number, Output, Real, part, row_of
 from profkit.rules.code_signs import CodeFinding, source_of
 from profkit.rules.finding_text import kernel_name, measured
 from profkit.rules.outlook import KernelOutlook, Whole
@@ -82,12 +82,9 @@ def without_counters_result(analysis: Analysis) -> WithoutCountersFile:
     made = analysis.outlook
     gpus = made.summary.gpus
     return WithoutCountersFile(
-        path=analysis.path,
+        **part(analysis, "path", "durations", "roofs", "notes"),
         gpu=gpus[0].name if gpus else None,
-        durations=analysis.durations,
-        roofs=analysis.roofs,
         timeline=analysis.timeline or None,
-        notes=analysis.notes,
         wholes=made.wholes,
         kernels=tuple(map(_kernel_entry, made.kernels)),
         findings=tuple(map(_finding_entry, made.findings)),

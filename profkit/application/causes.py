@@ -115,14 +115,11 @@ def findings_of(
     shipped = shipped_rules() if step or lost_work(events) else ()
     whole = [rule for rule in rules if rule.about == "timeline" and rule not in shipped]
     items = timeline_items(region.measure(events), whole, disabled) if whole else ()
-    by_gain = sorted((*application_items(step, rules, disabled), *items), key=_gain)
-    return (
-        tuple(replace(item, rank=rank) for rank, item in enumerate(by_gain, 1)) if step else items
-    )
-
-
-def _gain(item: Finding) -> float:
-    return -item.speedup
+    if not step:
+        return items
+    items = (*application_items(step, rules, disabled), *items)
+    by_gain = sorted(items, key=lambda item: -item.speedup)
+    return tuple(replace(item, rank=rank) for rank, item in enumerate(by_gain, 1))
 
 
 def quantities(

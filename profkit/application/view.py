@@ -83,13 +83,8 @@ def application_document(
     if others:
         blocks += [doc.Heading("Other processes"), doc.Lines(tuple(map(_in_short, others)))]
     remarks = [doc.Note(note) for note in (application.tried.note, *notes(application)) if note]
-    blocks += [
-        *_groups(application),
-        *application.tried.table,
-        _picks(first),
-        *([doc.Lines((), gap=True)] if remarks else []),
-        *remarks,
-    ]
+    blocks += [*_groups(application), *application.tried.table, _picks(first)]
+    blocks += [doc.Lines((), gap=True), *remarks] if remarks else []
     blocks.append(doc.Lines((doc.styled("Next: ", doc.code(_command(application))),), gap=True))
     return doc.Document(f"{Path(path).name}: {headline}", tuple(blocks))
 

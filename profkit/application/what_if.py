@@ -307,13 +307,11 @@ def _pin(replay: Replay) -> None:
         key = work.rank, work.direction
         if key not in own:
             own[key] = _add_stream(replay, work.rank)
-        stream = own[key]
         if work.direction == "device to host":
-            previous = _previous(replay, index, work.stream)
-            work.awaits = [*work.awaits, *previous]
+            work.awaits = [*work.awaits, *_previous(replay, index, work.stream)]
         else:
             work.awaits = []
-        work.stream, work.stream_lag = stream, 0.0
+        work.stream, work.stream_lag = own[key], 0.0
     for work in replay.works:
         work.awaits = [wait for wait in work.awaits if wait.work not in moved]
     copied: dict[int, bool] = {}  # by lane, whether the last call copied pageable memory to the GPU
@@ -455,10 +453,8 @@ def _capture(replay: Replay) -> None:
         for index in segment:
             call = replay.calls[index]
             call.gap = call.gap if index in apart else 0.0
-            call.own, call.wait = (
-                min(call.own, replay.launch) if index == launching[0] else 0.0,
-                None,
-            )
+            call.own = min(call.own, replay.launch) if index == launching[0] else 0.0
+            call.wait = None
         for work in (replay.works[w] for index in launching[1:] for w in replay.calls[index].works):
             work.call_lag = -math.inf
             work.stream_lag = min(work.stream_lag, replay.gap)

@@ -69,11 +69,8 @@ def roofline(
 
     if ceilings is not None and peaks != "measured":
         raise UsageError("--ceilings: only for measured roofs", "add --peaks measured")
-    picture = (
-        output.file
-        if output.file and (output.file.suffix in PICTURES or output.format == "terminal")
-        else None
-    )
+    file, is_terminal = output.file, output.format == "terminal"
+    picture = file if file and (file.suffix in PICTURES or is_terminal) else None
     if picture is not None:
         check_picture(picture)
     levels = LEVELS if level == "all" else (level,)

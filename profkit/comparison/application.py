@@ -11,7 +11,7 @@ from profkit.application.application import TITLES
 from profkit.application.parts import KERNELS
 from profkit.application.run import ApplicationRun
 from profkit.comparison.text import signed
-from profkit.core.typed_file import Count, Model, Output
+from profkit.core.typed_file import Count, Model, Output, part
 from profkit.core.version import __version__
 from profkit.timing.results import Claim, Interval, Reason, Summary, Verdict
 from profkit.timing.statistics import summarize
@@ -78,11 +78,8 @@ def compare_applications(before: ApplicationRun, after: ApplicationRun) -> Appli
         profkit=__version__,
         before=_side(before, first),
         after=_side(after, second),
-        verdict=within.verdict,
         reason=reason_words(within.reason),
-        speedup=within.speedup,
-        low=within.low,
-        high=within.high,
+        **part(within, "verdict", "speedup", "low", "high"),
         floor=FLOOR,
         parts=_changes(_parts(before), _parts(after)),
         kernels=_changes(_kernels(before), _kernels(after)),
@@ -90,9 +87,7 @@ def compare_applications(before: ApplicationRun, after: ApplicationRun) -> Appli
 
 
 def _side(run: ApplicationRun, steps: Summary) -> ApplicationSide:
-    return ApplicationSide(
-        name=run.name, steps=steps.n, median=steps.median, mean=steps.mean, cv=steps.cv
-    )
+    return ApplicationSide(name=run.name, steps=steps.n, **part(steps, "median", "mean", "cv"))
 
 
 def _step_times(run: ApplicationRun) -> Summary:

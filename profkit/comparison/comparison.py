@@ -147,12 +147,9 @@ class KernelDiff(Struct, frozen=True, dict=True):
         factor = times_as_fast(self.speedup, *self.range)
         if self.in_cycles and not self.by_timing:
             return f"{head}, {factor} in SM cycles"
-        timed = self.timed if self.by_timing else None
-        medians = (
-            (timed.before.summary.median, timed.after.summary.median)
-            if timed
-            else (self.before.median, self.after.median)
-        )
+        medians = self.before.median, self.after.median
+        if self.timed and self.by_timing:
+            medians = self.timed.before.summary.median, self.timed.after.summary.median
         times = " → ".join(number(median, "s") for median in medians)
         return f"{head}, {times}, {factor}"
 
@@ -384,10 +381,9 @@ def _kernel(
     comparable = not obstacles or in_cycles or (force and comparability.can_be_forced(obstacles))
     profiled = judge(pair.before, pair.after, in_cycles=in_cycles) if comparable else None
     labels = _labels(sides, pair)
-    counts = (
+    single = all(
         not label or side.launches[label] == 1 for side, label in zip(sides, labels, strict=True)
     )
-    single = all(counts)
     own = timed.get(labels) if single else None
     return KernelDiff(pair, obstacles, profiled, in_cycles, own, sides)
 

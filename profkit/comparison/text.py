@@ -368,13 +368,8 @@ def line_words(line: LineChange) -> tuple[str, str, str]:
     location = str(line.line_after or line.line_before)
     if line.line_before and line.line_after and line.line_before != line.line_after:
         location = f"{line.line_before}{_ARROW}{line.line_after}"
-    mark = (
-        ""
-        if line.line_before and line.line_after
-        else " (removed)"
-        if line.line_before
-        else " (added)"
-    )
+    mark = "" if line.line_after else " (removed)"
+    mark = mark if line.line_before else " (added)"
     spent = _ARROW.join(number(value, "s") if value else "0" for value in (line.before, line.after))
     return f"{literal(line.file)}:{location}{mark}", spent, literal(" ".join(line.text.split()))
 

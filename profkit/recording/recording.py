@@ -45,7 +45,7 @@ from profkit.core.regular_file import digest as file_digest
 from profkit.core.regular_file import open_regular
 from profkit.core.text_files import last_line
 from profkit.core.timestamp import timestamp
-from profkit.core.typed_file import encode, read_file, row_of
+from profkit.core.typed_file import encode, part, read_file, row_of
 from profkit.core.version import __version__
 from profkit.page.data import RunParts
 from profkit.page.page import page_html
@@ -81,6 +81,7 @@ _ROOM_WANTED = 256 << 20  # bytes, chosen: a report and a timeline of some hundr
 # Share of the half-precision roof, chosen: below it the disassembler (a third of a second) is not
 # used to check FP16 counters, see profkit.report.quantities.evaluate.
 _CHECK_HALF_FROM = 0.05
+_POLICY = ("clock_control", "cache_control", "replay_mode")
 _FAILED_CHECK = 6  # exit code of profkit.core.errors.TargetFailed
 _SAMPLING = 30.0  # seconds a variant: 240 samples of 0.1 s, about what ncu takes for one such call
 _KINDS: Mapping[int, type[ProfkitError]] = {2: UsageError, 4: EnvironmentProblem}
@@ -595,11 +596,9 @@ class Profiling:
             "ncu": self.tool.version_text,
             "nsys": self.nsys_tool.version_text if self.nsys_tool else None,
         }
-        fingerprint = (
-            self._checked.fingerprint if self._checked else None
-        ) or fingerprint_without_torch(
-            gpu.uuid if gpu else None, {"ncu": versions["ncu"]}, self.environment
-        )
+        uuid, tools = gpu.uuid if gpu else None, {"ncu": versions["ncu"]}
+        checked = self._checked.fingerprint if self._checked else None
+        fingerprint = checked or fingerprint_without_torch(uuid, tools, self.environment)
         launches = FileEntry(launches=len(report), bytes=0, sha256="") if report else None
         return Manifest(
             created=timestamp(),
@@ -609,14 +608,7 @@ class Profiling:
             gpu=row_of(DriverGpu, gpu) if gpu else None,
             fingerprint=fingerprint,
             fingerprint_sha256=digest(fingerprint),
-            policy=Policy(
-                **self._sections,
-                clock_control=session.clock_control,
-                cache_control=session.cache_control,
-                replay_mode=session.replay_mode,
-            )
-            if session
-            else Policy(),
+            policy=Policy(**self._sections, **part(session, *_POLICY)) if session else Policy(),
             launches=len(report) if report else None,
             stages=tuple(self.stages),
             warnings=tuple(self.shareable_warnings),

@@ -25,11 +25,9 @@ _MOST_METRICS = 100_000  # of a launch; 2,500 are the most of 158 reports
 _MOST_INSTANCES = 500_000  # of a metric; 25,000 are the most of 158 reports
 _LARGEST = 1e20  # of a metric's value, chosen: counters have 64 bits, rates are below 1e17
 _LONGEST_NAME = 1 << 20  # bytes; templates make names of kilobytes
-MANGLED, FUNCTION, DEMANGLED = (
-    "kernel_mangled_name",
-    "kernel_function_name",
-    "kernel_demangled_name",
-)
+MANGLED = "kernel_mangled_name"
+FUNCTION = "kernel_function_name"
+DEMANGLED = "kernel_demangled_name"
 _METRIC = "ProfileMetricResult"
 _RULE_KINDS = {0: "none", 1: "ok", 2: "warning", 3: "error", 4: "optimization"}
 _SCOPES = {1: "local", 2: "global"}

@@ -76,9 +76,8 @@ class Process:
         if self._stopped:
             raise ProfkitError("the measurement was ended")
         if self._turn is None:
-            (subject,) = self._timing.subjects
-            environment = environment_of(self._timing)
-            timed = process_of(subject, environment, self._patience, self._timing.program)
+            timing, (subject,) = self._timing, self._timing.subjects
+            timed = process_of(subject, environment_of(timing), self._patience, timing.program)
             self._turn = self._stack.enter_context(timed)
             self.number += 1
         return self._turn

@@ -150,11 +150,9 @@ def within_run(row: Row) -> str:
 
 def between(low: float, high: float) -> str:
     """Both ends in one unit; each in its own where they are far apart."""
-    return (
-        f"[{quantity(low, 's')}, {quantity(high, 's')}]"
-        if high > _FAR * low
-        else seconds_between(low, high)
-    )
+    if high > _FAR * low:
+        return f"[{quantity(low, 's')}, {quantity(high, 's')}]"
+    return seconds_between(low, high)
 
 
 def interval_words(row: Row) -> str:

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from profkit.core.errors import BadInput
+from profkit.core.typed_file import part
 from profkit.timeline import TRACES, events, export
 from profkit.timeline.captures import Node, capturing_calls
 from profkit.timeline.events import Events, Indices, Times
@@ -23,6 +24,9 @@ _NS = 1e9  # nanoseconds per second
 _THREAD_BITS = 0xFFFFFF  # of globalTid: the low 24 bits are the thread (nsys, "SQLite schema")
 _CORRELATIONS = 1 << 32  # correlation numbers: CUPTI counts them in 32 bits
 _LONGEST = 1 << 53  # ns of a recording, 104 days: sums are exact as floating point numbers
+_RECORDED = (
+    "product_version", "schema_version", "created", "untimed", "diagnostics", "profiler"
+)  # fmt: skip
 _NO_NAME = "(name not in the export)"
 _VERSION_SUFFIX = re.compile(r"_v\d{4,5}$")
 
@@ -65,13 +69,10 @@ class _Reader:
         calls = self._calls()
         launches = self._launches(calls)
         kernels = self._kernels(launches)
-        recorded = self._recorded
         ranges, modules = self._apart(self._ranges(export.RANGES))
         return Events(
             path=self._path,
-            product_version=recorded.product_version,
-            schema_version=recorded.schema_version,
-            created=recorded.created,
+            **part(self._recorded, *_RECORDED),
             origin_ns=self._origin,
             kernels=kernels,
             captures=self._captures(kernels, calls),
@@ -82,9 +83,6 @@ class _Reader:
             modules=modules,
             operators=self._ranges(export.OPERATORS),
             messages=self._messages(),
-            untimed=recorded.untimed,
-            diagnostics=recorded.diagnostics,
-            profiler=recorded.profiler,
             gpus=self._gpus({stream.device for stream in self._streams}),
             kernel_names=tuple(self._kernel_names),
             call_names=tuple(self._call_names),
@@ -158,13 +156,10 @@ class _Reader:
         processes = [stream.process for stream in self._streams]
         return capturing_calls(kernels, calls, processes, nodes) if nodes else events.NO_CAPTURES
 
-    def _kernel_name(
-        self, name: int | None, label: int | None, mangled: int | None
-    ) -> events.KernelName:
-        return events.KernelName(
-            self._first_text(name, label, mangled) or _NO_NAME,
-            self._first_text(label, name, mangled) or _NO_NAME,
-        )
+    def _kernel_name(self, *ids: int | None) -> events.KernelName:
+        name, label, mangled = ids
+        texts = (self._first_text(name, label, mangled), self._first_text(label, name, mangled))
+        return events.KernelName(*(text or _NO_NAME for text in texts))
 
     def _memory_operations(self, launches: _Launches) -> events.MemoryOperations:
         kinds = self._memory_kinds

@@ -447,11 +447,9 @@ def _doubts(timed: Series) -> Iterable[str]:
         yield f"no confidence level stated: {timed.without_level}"
     if summary.independence.state is State.NOT_INDEPENDENT:
         causes = ", ".join(_dependence(reason, timed) for reason in summary.independence.reasons)
-        effect = (
-            "no within-run interval"
-            if summary.interval is None
-            else "within-run interval widened to correct for it"
-        )
+        effect = "within-run interval widened to correct for it"
+        if summary.interval is None:
+            effect = "no within-run interval"
         yield f"samples are not independent ({causes}): {effect}"
     elif timed.interval is None and summary.refused:
         yield f"no interval: {_DEPENDENCE[summary.refused]}"

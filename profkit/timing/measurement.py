@@ -409,8 +409,7 @@ def _in_one_process(
 ) -> list[tuple[Latency, Latency]]:
     (subject,) = plan.subjects
     pairs = []
-    environment = environment_of(plan)
-    with process_of(subject, environment) as turn:
+    with process_of(subject, environment_of(plan)) as turn:
         opened = _open(turn, subject, plan, tell)
         if len(opened.series) != 1:
             names = ", ".join(opened.loaded.names)

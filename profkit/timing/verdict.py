@@ -223,11 +223,9 @@ def margin_of(asked: float, floor: float) -> Margin:
     """
     if not all(math.isfinite(part) and part >= 0 for part in (asked, floor)):
         raise BadInput(f"margin {asked}, floor {floor}: not valid shares of a time")
-    return (
-        Margin(asked, results.Source.ASKED)
-        if asked >= floor
-        else Margin(floor, results.Source.FLOOR)
-    )
+    if asked >= floor:
+        return Margin(asked, results.Source.ASKED)
+    return Margin(floor, results.Source.FLOOR)
 
 
 def judge(
