@@ -38,7 +38,8 @@ _GROUPS = 10  # samples of a run, chosen: means of consecutive units, so that ra
 _ERROR = re.compile(r"^\s*(?:[\w.]+\.)?\w*(?:Error|Exception|Interrupt|Exit|Unsupported)\b.*")
 _NUMBER = re.compile(r"[-+]?(?:\d[\d,]*\.?\d*(?:e[-+]?\d+)?|\bnan\b|\binf\b)", re.IGNORECASE)
 _TIMES = re.compile(
-    r"\bs/it\b|\b(?:[mun]?s|sec\w*|mins?|times?|took|elapsed|fps|speed\w*|mem\w*|[kmg]i?b|bytes|pid)\b"
+    r"\bs/it\b|(?<![^\W_])(?:[mun]?s|sec\w*|mins?|(?:run)?times?|took|elapsed|duration|latency"
+    r"|throughput|fps|speed\w*|mem\w*|[kmg]i?b|bytes|pid)(?![^\W_])"
     r"|/ ?s\b|it/s|per sec|warn|#(?::#)+",
     re.I,
 )
@@ -262,8 +263,7 @@ def _printed(output: str) -> dict[str, list[list[float | None]]]:
 
 
 def _read(path: Path) -> _Record:
-    text = _NOT_FINITE.sub(b"null", path.read_bytes())
-    return msgspec.json.decode(text, type=_Record)
+    return msgspec.json.decode(_NOT_FINITE.sub(b"null", path.read_bytes()), type=_Record)
 
 
 def _result(result: Result, records: Sequence[_Record], extent: Extent, problem: str) -> Result:

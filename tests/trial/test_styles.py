@@ -303,6 +303,15 @@ else:
 """
 
 
+def test_times_that_are_printed_are_no_results(tmp_path: Path) -> None:
+    program = "print('train_runtime: 3, epoch_time 2'); print('latency 5')"
+    assert run(tmp_path, program).results == {}
+    assert run(tmp_path, "print('loss_sum 0.5, timestep 7')").results.keys() == {
+        'number 1 of "loss_sum #, timestep #"',
+        'number 2 of "loss_sum #, timestep #"',
+    }
+
+
 @pytest.mark.parametrize("end", ["time.sleep(199)", "raise RuntimeError('a peer is gone')"])
 def test_processes_that_miss_one_that_was_stopped_are_ended(tmp_path: Path, end: str) -> None:
     """As the ranks of a group do."""
