@@ -179,6 +179,9 @@ def _half_notes(launch: LaunchSummary) -> Iterator[str]:
         )
 
 
+_SHARED = 0.05  # of the bytes read, chosen: 0.5% where SMs have no data in common (H200)
+
+
 def _memory_grid(launch: LaunchSummary) -> Table:
     """Bytes, bandwidth, roof and hit rate of each memory level."""
     sheet = launch.gpu.datasheet.peaks["dram"] if launch.gpu.datasheet else None
@@ -191,7 +194,7 @@ def _memory_grid(launch: LaunchSummary) -> Table:
         mark = "" if sheet.verified else "?"
         dram_roof += f"\n{percent(bandwidth / sheet.value)} of datasheet{mark}"
     l2_rate, l1_rate = (number(launch.get(f"{level}_bandwidth"), "B/s") for level in ("l2", "l1"))
-    l2_roof = _roof(launch, "l2_output_bandwidth", "L2 to SMs ")
+    l2_roof = _roof(launch, "l2_output_bandwidth", "output ")
     l1_roof = _roof(launch, "l1_writeback_bandwidth", "to registers ")
     l2_hits, l1_hits = (_share(launch, f"{level}_hit_rate") for level in ("l2", "l1"))
     rows = (
@@ -203,7 +206,16 @@ def _memory_grid(launch: LaunchSummary) -> Table:
     notes = [f"arithmetic intensity {known} of DRAM traffic"] if known else []
     output = launch.get("l2_output_bandwidth") / launch.get("l2_output_bandwidth_peak")
     if (busy := launch.get("l2_busy")) - output >= _APART:
-        notes.append(f"output to SMs is one unit of L2, whose busiest unit is {percent(busy)} busy")
+        notes.append(f"output is one unit of L2, whose busiest unit is {percent(busy)} busy")
+    sent, received = (
+        launch.get("l2_output_bandwidth") * launch.duration,
+        launch.get("l2_read_bytes"),
+    )
+    if sent < (1 - _SHARED) * received:
+        notes.append(
+            f"L2 output is {number(sent, 'B')}, which L1 caches read as {number(received, 'B')}: "
+            "what several SMs read together leaves L2 once"
+        )
     reasons = map(launch.why_missing, ("dram_bytes", "l2_bytes", "l1_bytes"))
     columns = ("", "Bytes", "Bandwidth", "Of roof at measured clock", "Hit rate")
     return Table(

@@ -28,3 +28,14 @@ def test_l1_traffic_that_does_not_go_to_registers_is_not_called_nothing() -> Non
     rows = {row[0]: row for row in memory(l1_bytes=159.5e6, l1_writeback_bandwidth=0.0).rows}
     assert rows["L1"][1] == "159.5 MB"
     assert rows["L1"][3] == "to registers none"
+
+
+def test_bytes_that_l2_sends_once_for_several_sms_are_told_apart() -> None:
+    """2.386 TB/s for 47.33 µs is 112.9 MB; without data in common L1 caches read what L2 sends."""
+    launch = h200("sdpa_s512_cudnn").summary.launches[0]
+    table = next(table for table in grids(launch) if table.title == "Memory")
+    rows = {row[0]: row for row in table.rows}
+    assert rows["L2"][3].startswith("output 2.386 TB/s, ")
+    assert f"{2.386e12 * 47.33e-6 / 1e6:.1f}" == "112.9"
+    assert "L2 output is 112.9 MB, which L1 caches read as 151.0 MB" in table.note
+    assert "leaves L2 once" not in memory().note
