@@ -513,6 +513,12 @@ class _Kernels(_Table[Group]):
             bound = min(bound, left)
         else:
             left = self._left(rule, index, bound)
+            if (
+                rule.bound
+                and not rule.divides
+                and (factor := self._at(rule.bound, rule, index)) > 1
+            ):
+                left = max(left, 1 / factor)
         avoided = self._avoided(rule, index)
         saved = sum(launch.duration for launch in launches) * (1 - left)
         return Estimate(
@@ -550,7 +556,8 @@ class _Kernels(_Table[Group]):
         left = min(self._by_floors(bound, index), max(self._waited(rule, index), bound))
         if rule.bound and not math.isnan(factor := self._at(rule.bound, rule, index)):
             bounding, most = ("", factor) if factor < most else (bounding, most)
-            left = max(min(left, factor**-_SUPPOSED), bound, 1 / factor)
+            left = min(left, factor**-_SUPPOSED) if rule.time else left  # what the launch allows
+            left = max(left, bound, 1 / factor)
         if rule.spans == "chain" or 1 / left < WORTH:
             return None
         launches = tuple(launch for launch in group.launches if not launch.failed)
