@@ -8,7 +8,7 @@ from typing import Literal
 
 from profkit.comparison.attribution import Attribution, Cause, CauseKind
 from profkit.comparison.changes import Changed, OneSided
-from profkit.comparison.comparability import collected_apart
+from profkit.comparison.comparability import Aspect, collected_apart
 from profkit.comparison.comparison import Diff, KernelDiff
 from profkit.comparison.finding_changes import (
     RESOURCE_OF,
@@ -284,9 +284,11 @@ def evidence(kernel: KernelDiff) -> list[str]:
 
 
 def equal_work(kernel: KernelDiff) -> str:
-    """Why other threads, or another name, count as the same problem size; "" where neither
-    differs."""
+    """Why other threads, or another name, count as the same problem size; "" where neither differs,
+    and where the size itself does."""
     evidence = kernel.size
+    if any(each.aspect is Aspect.problem for each in kernel.obstacles):
+        return ""
     if evidence is None or (evidence.has_equal_threads and kernel.match.is_named):
         return ""
     equal = ", ".join(measure.label for measure in evidence.equal)

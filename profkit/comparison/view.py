@@ -192,7 +192,7 @@ def _causes(attribution: Attribution) -> Iterator[doc.Block]:
     largest = max((abs(cause.seconds) for cause in causes), default=1.0)
     shares = [abs(cause.seconds) / largest for cause in causes]
     if smaller := len(attribution.causes) - len(causes):
-        rows.append((f"{smaller} smaller causes", words.signed(rest), "", ""))
+        rows.append((plural(smaller, "smaller cause"), words.signed(rest), "", ""))
     rows.append((doc.strong("total"), doc.strong(change), "", ""))
     missing = ", ".join(attribution.missing)
     yield doc.Table(

@@ -372,7 +372,7 @@ def _inline(title: str) -> str:
 
 def division(item: Finding) -> str:
     """What a kernel with fewer blocks than SMs gains from more: `64 blocks, 148 SMs; same
-    threads spread: below 1.02x; work divided: 2.3x or more`."""
+    threads spread: below 1.02x; work divided: 2.3x by SMs alone`."""
     launch = item.group.typical if item.group else None
     if launch is None:
         return ""
@@ -381,7 +381,7 @@ def division(item: Finding) -> str:
     gain = factor(spread) if spread >= WORTH else f"below {WORTH}x"
     same = "" if math.isnan(spread) else f"same threads spread: {gain}"
     most = item.headroom.factor if item.headroom else math.inf
-    more = f"{factor(divided)} or more" if divided < most else f"at most {factor(most)}"
+    more = f"{factor(divided)} by SMs alone" if divided < most else f"at most {factor(most)}"
     more = f"work divided: {more}"
     return "; ".join(filter(None, (blocks, same, more)))
 

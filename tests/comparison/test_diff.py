@@ -22,7 +22,8 @@ from profkit.comparison.reports import side as side_of
 from profkit.comparison.text import change_words, headline
 from profkit.comparison.timed_change import timings
 from tests.comparison.test_diff_pairs import main_kernel, side
-from tests.conftest import CORPUS, H200, needs_corpus, needs_reader, pair_report
+from tests.conftest import CORPUS, H200, needs_corpus, needs_reader, needs_truth, pair_report
+from tests.rules.test_bounds import others_report
 
 Cli = Callable[..., Result]
 
@@ -499,3 +500,18 @@ def test_a_renamed_kernel_is_compared_with_the_noise_of_its_length() -> None:
     assert kernel.profiled is not None
     assert kernel.profiled.noise == pytest.approx(0.03 + 0.4 / 14.11, abs=1e-3)
     assert kernel.profiled.range[0] < kernel.speedup / 1.05
+
+
+@needs_truth
+def test_no_page_takes_a_problem_for_equal_that_it_refuses_as_another(profkit_cli: Cli) -> None:
+    sides = [others_report("fsossi_row_a_thread", side) for side in ("before", "after")]
+    for options in ((), ("--force-compare",)):
+        shown = profkit_cli("diff", *sides, *options).stdout
+        assert "problem size: 8,500 threads vs. 32,768 threads" in " ".join(shown.split())
+        assert "same problem size" not in shown
+
+
+@needs_truth
+def test_a_smaller_cause_is_one(profkit_cli: Cli) -> None:
+    sides = [others_report("esmm_vectorized", side) for side in ("before", "after")]
+    assert "\n1 smaller cause " in profkit_cli("diff", *sides).stdout

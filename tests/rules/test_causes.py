@@ -161,7 +161,7 @@ def test_a_grid_below_the_sms_stands_beside_the_ranking(profkit_cli: Cli) -> Non
     seen = profkit.load(path).checklist()
     (item,) = seen.divided
     assert division(item).startswith("64 blocks, 132 SMs; same threads spread: ")
-    assert division(item).endswith("work divided: 2.1x or more")  # 132 / 64
+    assert division(item).endswith("work divided: 2.1x by SMs alone")  # 132 / 64
     assert item.rule.name not in {group.rule.name for group in seen.major}
     shown = profkit_cli("checklist", path).stdout
     block = shown[shown.index("The GPU is not filled") :].splitlines()[1]
