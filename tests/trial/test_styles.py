@@ -249,6 +249,25 @@ def test_a_program_that_fails_when_run_again_says_why(tmp_path: Path) -> None:
     assert "AssertionError: a state is there; its first run did not" in tried.stdout
 
 
+TURNS = """
+import torch
+policy, value = torch.nn.Linear(4, 4), torch.nn.Linear(4, 1)
+optimizers = [torch.optim.Adam(net.parameters()) for net in (policy, value)]
+for _ in range(6):
+    for net, optimizer in zip((policy, value), optimizers):
+        for _ in range(15):
+            net(torch.ones(1, 4)).sum().backward()
+            optimizer.step()
+"""
+
+
+def test_optimizers_that_take_turns_have_units_across_them(tmp_path: Path) -> None:
+    """Of the one that was first, once it has come again."""
+    result = run(tmp_path, TURNS)
+    assert (result.failure, result.unit) == ("", "optimizer")
+    assert len(result.times) == 5 + 4 * 15 - 5  # the first ten decide, five prepare
+
+
 FOLDS = """
 import time, torch
 for count in (25, 25, 60):

@@ -91,7 +91,7 @@ def _is_as_before(states: dict[str, bytes]) -> bool:
 
 def _import(names: Any) -> str:
     """Import modules; the package after which the GPU is in use, "" without."""
-    saved = {name: os.environ.get(name) for name in _IMPORTING}
+    saved = {name: os.environ[name] for name in _IMPORTING if name in os.environ}
     os.environ.update(_IMPORTING)
     culprit = package = ""
     for name in [*names, "torch._dynamo"]:
@@ -103,11 +103,9 @@ def _import(names: Any) -> str:
         if not name.startswith(_LATE):
             with contextlib.suppress(Exception):
                 import_module(name)
-    for name, value in saved.items():
-        if value is None:
-            del os.environ[name]
-        else:
-            os.environ[name] = value
+    for name in _IMPORTING:
+        os.environ.pop(name, None)
+    os.environ.update(saved)
     return culprit
 
 

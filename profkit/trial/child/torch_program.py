@@ -59,7 +59,9 @@ class TorchProgram:
         self._names: dict[str, int] = {}
         self._calls: dict[str, int] = {}
         self._leader: Any = None
+        self._leaders: list[Any] = []
         self._waiting: dict[int, int] = {}
+        self._patience = float(_PATIENCE)
         self._optimizers: list[Any] = []
         self._batches = self._steps = self._watched = 0
         self._is_elsewhere = False
@@ -149,12 +151,14 @@ class TorchProgram:
 
     def _stepped(self, optimizer: Any, *_: Any) -> None:
         self.record.features.add("optimizer")
-        if len(self._optimizers) < _OPTIMIZERS and all(
-            optimizer is not o for o in self._optimizers
-        ):
+        is_new = all(optimizer is not other for other in self._optimizers)
+        if is_new and len(self._optimizers) < _OPTIMIZERS:
             self._optimizers.append(optimizer)
         self._waiting[id(optimizer)] = self._waiting.get(id(optimizer), 0) + 1
-        if self._leader is None or self._waiting[id(optimizer)] > _PATIENCE:
+        if self._leader is None or self._waiting[id(optimizer)] > self._patience:
+            if any(known() is optimizer for known in self._leaders):  # they take turns
+                self._patience = float("inf")
+            self._leaders.append(weakref.ref(optimizer))
             self._leader = id(optimizer)
             self.record.restart("optimizer")
             self._steps = self._calls_in_a_row = 0  # of another model, perhaps
@@ -263,10 +267,7 @@ class TorchProgram:
     # Results
 
     def _sample(self, value: Any) -> Any:
-        value = value.detach()
-        if value.numel() <= 1:
-            return value.clone()
-        flat = value.reshape(-1)
+        flat = value.detach().reshape(-1)
         return flat[:: max(1, flat.numel() // _SAMPLE)][:_SAMPLE].clone()
 
     def _watch_losses(self) -> None:
