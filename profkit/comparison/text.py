@@ -200,7 +200,7 @@ def why(attribution: Attribution) -> str:
         if abs(against[0].seconds) < abs(cause.seconds):
             return f"{sentence}, partly offset by {words}"
         change = signed(attribution.change)
-        return f"{sentence}, outweighed by {words}; total {change}"
+        return f"{sentence}, with others against {words}; total {change}"
     return sentence
 
 

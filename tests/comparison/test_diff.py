@@ -515,3 +515,12 @@ def test_no_page_takes_a_problem_for_equal_that_it_refuses_as_another(profkit_cl
 def test_a_smaller_cause_is_one(profkit_cli: Cli) -> None:
     sides = [others_report("esmm_vectorized", side) for side in ("before", "after")]
     assert "\n1 smaller cause " in profkit_cli("diff", *sides).stdout
+
+
+@needs_truth
+def test_what_is_made_up_for_outweighs_nothing(profkit_cli: Cli) -> None:
+    """Warps cost 121.7 µs and the largest gain is 41.1, but the kernel takes 13.9 µs less."""
+    sides = [others_report("feather_512_5_6", side) for side in ("before", "after")]
+    shown = " ".join(profkit_cli("diff", *sides).stdout.split())
+    assert "(−41.10 µs), with others against 3.43x fewer resident warps" in shown
+    assert "total −13.86 µs" in shown
