@@ -1,7 +1,5 @@
 """What `import profkit` offers to read and compare reports, and to measure callables."""
 
-from __future__ import annotations
-
 from profkit.analysis.report import Kernel
 from profkit.analysis.roofline_figure import Roofline
 from profkit.application.timeline import Timeline

@@ -1,7 +1,5 @@
 """What an agent may touch: files below given folders, and programs only where that was allowed."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from msgspec import Struct

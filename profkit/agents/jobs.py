@@ -4,8 +4,6 @@ A job and what it starts end with the server, whatever way that ends: `capture/s
 what is below it when its parent dies.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -5,8 +5,6 @@ agent reads both. Each also takes those of a job (`JOB`). `run` is what `profile
 of a run, or a report's file.
 """
 
-from __future__ import annotations
-
 import inspect
 import sys
 from collections.abc import Callable, Mapping, Sequence

@@ -3,8 +3,6 @@
 The host (computer name, addresses, directories, program arguments) is omitted by default.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from msgspec import UNSET, field, structs

@@ -1,7 +1,5 @@
 """The catalog of quantities and its coverage by a report: `profkit.metrics/1` and its document."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence

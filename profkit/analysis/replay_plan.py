@@ -1,7 +1,5 @@
 """What a capture will cost in replay passes and time, before it is made."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 

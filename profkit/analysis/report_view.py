@@ -1,7 +1,5 @@
 """A report as a document: its overview on a screen, its kernels in detail, a notebook's cells."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import Path

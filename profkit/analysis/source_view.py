@@ -5,8 +5,6 @@ is the kernel's. An instruction belongs to the line in the compiler's line table
 templates are listed in the file that defines them, not at the call.
 """
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence

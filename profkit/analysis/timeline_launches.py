@@ -1,7 +1,5 @@
 """A timeline's kernels as launches of a report without counters: CUPTI activity needs none."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """What is known without counters: `profkit.without-counters/1` and its document."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 

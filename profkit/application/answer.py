@@ -2,8 +2,6 @@
 program: the parts of the step, the findings on its picked kernels, and end-to-end gains.
 """
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """An application's answer as a document."""
 
-from __future__ import annotations
-
 import math
 import shlex
 from collections import Counter

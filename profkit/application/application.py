@@ -1,7 +1,5 @@
 """An application's timeline: the steps of each process, their parts, the kernels that matter."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Mapping, Sequence
 from functools import cached_property

@@ -4,8 +4,6 @@ Each cause has the share of the step's time that its fix saves at best, by repla
 the highest likely gain comes first (`rules.checklist.application_items`).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace

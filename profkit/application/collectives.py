@@ -4,8 +4,6 @@ Bus bandwidth is that of NCCL's tests (doc/PERFORMANCE.md there), which compares
 whatever the number of ranks. The time of a collective is from when its last rank started it.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 

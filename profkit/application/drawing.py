@@ -1,7 +1,5 @@
 """A few steps of an application as a zoomable view for a page, which loads nothing."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 
 import numpy as np

@@ -4,8 +4,6 @@ Each has a finding, the rule whose change takes most of its time, or else what n
 its kernels say: what has neither is named and left to a profile.
 """
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -4,8 +4,6 @@ Time between two launches is that of issuing them, up to some ms: work on data i
 copied to the GPU, or before or after the host waits.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from itertools import takewhile
 

@@ -4,8 +4,6 @@ What a kernel does is told by its name, so that these are bounds by kind: arithm
 rates of two data types differ, a pass over memory as the bytes that remain.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 
 from profkit.application import sequences

@@ -1,7 +1,5 @@
 """What a kernel does, by its name: attention, GEMM, norm, optimizer, ..."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 from functools import cache, lru_cache

@@ -1,8 +1,6 @@
 """Collective kernels of several processes: NCCL's calls that launched them, what these say of their
 messages, when the last rank started, and which processes they make one program."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from itertools import combinations, pairwise

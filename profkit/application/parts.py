@@ -6,8 +6,6 @@ that submit work did meanwhile; where nsys lost GPU work, it is not known to be 
 kernels run at once, each has an equal share.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TypeVar

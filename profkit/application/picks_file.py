@@ -1,8 +1,6 @@
 """The picked kernels of an application, `profkit.picks/1`: what ncu was to profile, and what its
 report holds of that."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

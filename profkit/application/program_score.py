@@ -6,8 +6,6 @@ PROGRAM/  label.yaml      the limit that a person named, and the second: `cause`
           timeline.sqlite (or another .sqlite) some steps of the unchanged program
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path

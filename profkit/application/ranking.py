@@ -1,7 +1,5 @@
 """Which kernels an application's step is made of, and which launches represent them."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 

@@ -1,7 +1,5 @@
 """The ranks of a program: processes that collectives join, and the steps that they do together."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -5,8 +5,6 @@ distances; repetitions count as equal when most of their symbols are. Of several
 with the shortest period that explains the sequence is chosen.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import numpy.typing as npt
 from msgspec import Struct

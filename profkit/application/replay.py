@@ -11,8 +11,6 @@ The idea is of Daydream (Zhu et al., USENIX ATC 2020): change a recorded depende
 simulate it.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from bisect import bisect_right, insort

@@ -9,8 +9,6 @@ below it. Kernels have no range of their own without a profile of them: there, a
 copies, the recorded gain of the kernels or copies is replayed.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path

@@ -4,8 +4,6 @@ update of many parameters, attention written out.
 Kernels are told by their names alone (`kernel_kinds`); a row is of one stream of one step.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 
 from profkit.application.kernel_kinds import (

@@ -4,8 +4,6 @@ Steps are the instances of an NVTX range, or repetitions in the sequence of what
 to its GPU: kernels with their launch configuration, kinds of copies, graphs, and synchronizations.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from enum import Enum

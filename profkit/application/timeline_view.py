@@ -3,8 +3,6 @@
 The host is omitted by default: of the path only the file name is written.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime

@@ -1,7 +1,5 @@
 """An application's timeline as a document."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path

@@ -4,8 +4,6 @@ Each rule takes what is claimed in one place, works out what follows from the re
 reports where the two differ by more than the printed digits allow.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from msgspec import Struct

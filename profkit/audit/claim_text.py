@@ -4,8 +4,6 @@ The rules know units and roles ("peak", "of", "upper bound"), no sentence. Each 
 that it understands out of the text; those that are left at the end are reported, not passed over.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable, Iterator

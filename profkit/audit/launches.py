@@ -1,7 +1,5 @@
 """Claims about launches: occupancy, what fits on an SM, limits."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from msgspec.structs import replace

@@ -1,7 +1,5 @@
 """Claims about peaks: which is meant, what share of it, nothing above it, ratios of two GPUs."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from functools import partial

@@ -1,7 +1,5 @@
 """How sentences say figures: `phrases.yaml`, and a text while rules take numbers out of it."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field

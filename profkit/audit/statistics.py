@@ -1,7 +1,5 @@
 """Claims about intervals, means, growth and changes."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations

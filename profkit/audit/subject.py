@@ -1,7 +1,5 @@
 """What a claim is checked against: its work, its GPU's peaks, the rows of its study."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 

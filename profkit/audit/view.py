@@ -1,7 +1,5 @@
 """An audit's file, `profkit.audit/1`, and its document."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

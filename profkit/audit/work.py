@@ -1,7 +1,5 @@
 """Claims about work and time: FLOP, bytes, intensity, what bounds, rates, tokens, speedups."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """Measurement of a GPU's ceilings in a worker process that holds the GPU's lock."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 

@@ -1,8 +1,6 @@
 """A/A floors: differences between runs of one build, as bounds for future runs; their file,
 `profkit.calibrate/1`, and its document."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Sequence

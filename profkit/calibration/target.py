@@ -1,7 +1,5 @@
 """The default target of `profkit calibrate`: a matrix product."""
 
-from __future__ import annotations
-
 from profkit.capture.target import Target, Variant, normal_inputs
 from profkit.core.work import Work
 

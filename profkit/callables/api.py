@@ -1,7 +1,5 @@
 """What `import profkit` offers to measure callables."""
 
-from __future__ import annotations
-
 from profkit.callables.calls import compare, profile
 from profkit.callables.run import Run
 from profkit.callables.sweep import sweep

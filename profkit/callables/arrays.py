@@ -3,8 +3,6 @@
 A framework is known by the module of an array's type, so that none is imported that is not used.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from contextlib import suppress

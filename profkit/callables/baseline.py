@@ -1,7 +1,5 @@
 """A call against the times that a history has of it: the verdict of a test."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from operator import attrgetter

@@ -11,8 +11,6 @@ A decorated function returns its Run when it is called, and not its result: noth
 hides in a program's own calls. The plain function is `softmax.__wrapped__`.
 """
 
-from __future__ import annotations
-
 import inspect
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence

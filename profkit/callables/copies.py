@@ -4,8 +4,6 @@ A contiguous copy hides a kernel that ignores strides, and takes other times; tw
 one memory hide a write to one argument through another.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby

@@ -1,7 +1,5 @@
 """How callables are measured and recorded: the keywords of `profile`, `compare` and `sweep`."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias, TypedDict

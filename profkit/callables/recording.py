@@ -1,7 +1,5 @@
 """A call recorded with ncu, in a child process."""
 
-from __future__ import annotations
-
 import sys
 import tempfile
 from pathlib import Path

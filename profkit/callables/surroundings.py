@@ -1,7 +1,5 @@
 """Where a callable runs: its device, its frameworks, how to wait for it, and what can time it."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence

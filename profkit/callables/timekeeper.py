@@ -5,8 +5,6 @@ and verdicts are those of `profkit time`. Nothing is locked here: TF32, determin
 what the program has set, and the fingerprint records them.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager

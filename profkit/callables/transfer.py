@@ -6,8 +6,6 @@ The file holds two pickles: the place, None by value, then name, function and ar
 the program of the child process.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import io
 import pickle

@@ -4,8 +4,6 @@ A distribution adds one by an entry point of the group `profkit.backends`, whose
 backend's and whose object is a `Backend`.
 """
 
-from __future__ import annotations
-
 import hashlib
 import importlib
 from collections.abc import Callable, Mapping

@@ -1,8 +1,6 @@
 """Machine code that compilers left on disk: the caches of profkit, Triton and torch.compile, and
 programs and torch extensions that nvcc compiled."""
 
-from __future__ import annotations
-
 import getpass
 import re
 import shutil

@@ -3,8 +3,6 @@
 Also the output of target scripts: `profkit.target/1` and `profkit.check/1`.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from enum import StrEnum

@@ -1,7 +1,5 @@
 """Whether this machine can profile: checks, each with its consequence and remedy."""
 
-from __future__ import annotations
-
 import os
 import platform
 import re

@@ -3,8 +3,6 @@
 Nothing here starts CUDA: what is not loaded and initialized already is left so.
 """
 
-from __future__ import annotations
-
 import ctypes
 from contextlib import suppress
 from functools import cache

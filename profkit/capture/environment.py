@@ -1,7 +1,5 @@
 """The environment of a measurement: locked as far as it can be, and recorded."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -1,7 +1,5 @@
 """The state of a GPU by NVML: read and recorded, never changed."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager

@@ -1,7 +1,5 @@
 """Runs Nsight Compute: its command line, its progress, and its error messages."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ CPU sampling stays off: with it a five-second script has written 2 GB. The envir
 outside nsys, never between nsys and the program: nsys reaches the program through it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 

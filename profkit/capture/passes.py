@@ -8,8 +8,6 @@ of the device take none.
 estimate for other metrics takes; `kernels/pass_table.py` writes it.
 """
 
-from __future__ import annotations
-
 import hashlib
 import math
 from collections import Counter, defaultdict

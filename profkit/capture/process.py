@@ -1,7 +1,5 @@
 """Runs a program of a capture under supervision: its output by line, a time limit, a clean end."""
 
-from __future__ import annotations
-
 import os
 import queue
 import shutil

@@ -3,8 +3,6 @@
 nsys's reports embed the environment: a variable that is not passed can't leak.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Collection

@@ -4,8 +4,6 @@ They are read without being run, so that imports within functions count, and mod
 computed, or that lie elsewhere, do not.
 """
 
-from __future__ import annotations
-
 import ast
 import hashlib
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """A target script: what Python imports for it, as if it were the program, and its own options."""
 
-from __future__ import annotations
-
 import argparse
 import importlib
 import sys

@@ -4,8 +4,6 @@ them. Metrics of sections are as ncu 2025.3.1 defines them.
 `sections.json` is written by `kernels/ncu_sections.py`.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 from functools import cache

@@ -8,8 +8,6 @@ parent's death it kills all descendants that are left. It ends with the command'
 128 + N after signal N.
 """
 
-from __future__ import annotations
-
 import ctypes
 import os
 import signal

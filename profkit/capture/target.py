@@ -1,7 +1,5 @@
 """Target scripts: their declaration, and their actions: run once, check, list."""
 
-from __future__ import annotations
-
 import argparse
 import importlib.util
 import re

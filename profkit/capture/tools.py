@@ -1,7 +1,5 @@
 """Where Nsight Compute and Nsight Systems are, and which versions."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

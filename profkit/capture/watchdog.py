@@ -1,7 +1,5 @@
 """Ends a program that makes no progress: a hang becomes one line and a remedy."""
 
-from __future__ import annotations
-
 import math
 import os
 import signal

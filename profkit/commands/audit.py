@@ -1,7 +1,5 @@
 """`profkit audit`: claimed figures checked against each other and datasheets."""
 
-from __future__ import annotations
-
 import typer
 
 from profkit.commands.groups import NumbersFormat, Output

@@ -1,7 +1,5 @@
 """`profkit calibrate`: the A/A noise floor of comparisons on this machine."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from msgspec import Meta, structs

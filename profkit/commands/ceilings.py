@@ -1,7 +1,5 @@
 """`profkit ceilings`: measured bandwidth and compute ceilings of this GPU."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from profkit.commands.groups import Number, Output, TextFormat

@@ -1,7 +1,5 @@
 """`profkit checklist`: actions for a report's kernels, the most promising first."""
 
-from __future__ import annotations
-
 import shlex
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The command line: assembles the verbs, and ends every failure in one line and its exit code."""
 
-from __future__ import annotations
-
 import codecs
 import inspect
 import io

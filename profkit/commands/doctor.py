@@ -1,7 +1,5 @@
 """`profkit doctor`: whether this machine can profile, and remedies."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from profkit.commands.groups import Output, PlainFormat

@@ -1,7 +1,5 @@
 """`profkit history`: runs over many days, in a store that outlives them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence, Sized
 from dataclasses import astuple
 from datetime import datetime

@@ -1,7 +1,5 @@
 """What kind of file a path is, and which verb takes it."""
 
-from __future__ import annotations
-
 import re
 import stat
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`profkit log`: the experiments that led to a run."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from profkit.commands.groups import Output, TextFormat

@@ -1,7 +1,5 @@
 """`profkit mcp`: a server of the Model Context Protocol on stdin and stdout."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 

@@ -1,7 +1,5 @@
 """`profkit optimize`: which variant of a target to use."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import typer

@@ -1,7 +1,5 @@
 """Work on many files in separate processes, any of which may die alone."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import threading

@@ -4,8 +4,6 @@ A docstring has a section for each panel of the help, with a line `name (--flag 
 each parameter; the choices of a literal are added to its help.
 """
 
-from __future__ import annotations
-
 import inspect
 import re
 from collections.abc import Callable, Iterator, Mapping

@@ -1,7 +1,5 @@
 """`profkit plan`: replay passes and time of a capture, without a GPU."""
 
-from __future__ import annotations
-
 from profkit.commands.groups import Count, NumbersFormat, Output
 from profkit.core.amount import BYTES, TIMES, parse_amount
 from profkit.core.errors import UsageError

@@ -1,7 +1,5 @@
 """`profkit report`: a report or run as one page for a browser."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from profkit.commands.groups import Advice, Number, RuleOptions

@@ -1,7 +1,5 @@
 """`profkit rules`: list, explain, check and score rules."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal

@@ -1,7 +1,5 @@
 """`profkit source`: a kernel's phases over time and its source lines."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 
 from profkit.commands.groups import Number, Output, PlainFormat

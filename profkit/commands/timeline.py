@@ -1,7 +1,5 @@
 """`profkit timeline`: what the steps of a program are made of."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Literal
 

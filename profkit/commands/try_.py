@@ -1,7 +1,5 @@
 """`profkit try`: switches turned on from outside, measured against the unchanged program."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Literal

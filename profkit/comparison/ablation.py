@@ -1,7 +1,5 @@
 """One change as a row of an ablation study: hypothesis, prediction, measurement, evidence."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Iterator, Sequence
 

@@ -1,7 +1,5 @@
 """What a comparison says of lines of source, as GitHub's workflow commands."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path, PurePosixPath

@@ -1,7 +1,5 @@
 """Two recorded applications compared: step time with a verdict, parts of the step, kernels."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np

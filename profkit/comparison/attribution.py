@@ -13,8 +13,6 @@ Energy Policy 33, 2005): with T_r the part of T spent in state r, factor x gets
 with its limits, in docs/reference/methods/comparison.md.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from enum import StrEnum

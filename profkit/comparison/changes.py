@@ -1,7 +1,5 @@
 """Other changes between two launches of a kernel: configuration, work, traffic, behavior."""
 
-from __future__ import annotations
-
 from enum import Enum
 from functools import cache
 from typing import Any, Literal

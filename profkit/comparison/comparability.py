@@ -1,7 +1,5 @@
 """Obstacles to a comparison of two reports, by name, with both sides' values."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum

@@ -1,7 +1,5 @@
 """Two reports compared kernel by kernel: verdict, causes, findings, other changes."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property

@@ -1,7 +1,5 @@
 """How findings changed: resolved, improved, worsened, masked, new; and what limits a kernel now."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from enum import StrEnum

@@ -1,7 +1,5 @@
 """Gates of a comparison: what `--fail-on` asks for, and what of a comparison fails it."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum

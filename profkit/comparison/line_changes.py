@@ -1,7 +1,5 @@
 """Where in the source time went and goes: lines of two versions, aligned by their text."""
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Mapping, Sequence
 from pathlib import PurePath

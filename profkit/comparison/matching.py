@@ -6,8 +6,6 @@ on each side is a pair too, where both do the same work. Unmatched kernels were 
 Only the first two are certain: the others are marked.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from enum import StrEnum

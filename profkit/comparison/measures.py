@@ -1,7 +1,5 @@
 """The measures of a defect: what its rule says to verify, as data. `stall_barrier falls`."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterator, Sequence

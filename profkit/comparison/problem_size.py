@@ -4,8 +4,6 @@ Thread counts don't show it: more work per thread is a common fix, and a persist
 number of threads for every size. A size that changes moves all work; a fix leaves some of it.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations

@@ -1,7 +1,5 @@
 """Whether a kernel's ncu duration changed beyond its run-to-run variation."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from enum import StrEnum

@@ -1,7 +1,5 @@
 """Kernels that others replace: what only one side launches, where the other launches another."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterable

@@ -1,7 +1,5 @@
 """Reports as the sides of a comparison."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path

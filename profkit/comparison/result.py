@@ -1,7 +1,5 @@
 """Comparisons with the gates that they fail, and their result, `profkit.diff/1`."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Annotated, Literal
 

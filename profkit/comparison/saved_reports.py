@@ -7,8 +7,6 @@ SHA-256: a reader finds the old baseline or the new one, whole. Beside a report 
 its manifest, its check and its latencies are kept, under their own names.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import secrets

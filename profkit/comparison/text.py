@@ -1,7 +1,5 @@
 """A comparison of reports in words: headlines, causes, findings, changes. No layout."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 from typing import Literal

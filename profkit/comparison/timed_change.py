@@ -1,7 +1,5 @@
 """The change of timed latencies, where both reports' runs hold them."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Mapping
 

@@ -1,7 +1,5 @@
 """The document of comparisons, and their texts in every format of `profkit diff`."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator, Sequence
 

@@ -1,7 +1,5 @@
 """Amounts with a unit on the command line: `0.4ms`, `512MB`."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 

@@ -1,7 +1,5 @@
 """Atomic file replacement: a reader sees the old content or the new one, never a part."""
 
-from __future__ import annotations
-
 import os
 import secrets
 from collections.abc import Iterator

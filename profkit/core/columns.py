@@ -1,7 +1,5 @@
 """Functions of expressions over float64 arrays of one value per launch; NaN where missing."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Compute capabilities of GPUs, and ranges of them."""
 
-from __future__ import annotations
-
 from msgspec import Struct
 
 ComputeCapability = tuple[int, int]

@@ -4,8 +4,6 @@ Each agrees with scipy to 12 digits or better (verified by the tests), without t
 importing scipy takes.
 """
 
-from __future__ import annotations
-
 import math
 from bisect import bisect_right
 from collections.abc import Callable

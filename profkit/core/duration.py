@@ -1,7 +1,5 @@
 """Durations: on the command line (`90s`, `20m`, `1h`), and in words."""
 
-from __future__ import annotations
-
 import re
 
 from profkit.core.errors import UsageError

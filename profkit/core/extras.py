@@ -1,7 +1,5 @@
 """Optional dependencies (extras), and the error where they are not installed."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from importlib.util import find_spec
 

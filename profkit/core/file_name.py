@@ -1,7 +1,5 @@
 """Names of files made of texts that others chose."""
 
-from __future__ import annotations
-
 import re
 
 

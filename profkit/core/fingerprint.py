@@ -1,7 +1,5 @@
 """The environment of a measurement in files."""
 
-from __future__ import annotations
-
 from typing import Annotated, TypeAlias
 
 from msgspec import UNSET, Meta

@@ -1,7 +1,5 @@
 """Comparison of files with the manifest of their run."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Readable, compact JSON: indented, a list of numbers on one line."""
 
-from __future__ import annotations
-
 import json
 import math
 import re

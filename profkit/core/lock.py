@@ -1,7 +1,5 @@
 """File locks, released at the end of the process; one measurement per GPU at a time."""
 
-from __future__ import annotations
-
 import errno
 import os
 from collections.abc import Iterator, Sequence

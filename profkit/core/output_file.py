@@ -1,7 +1,5 @@
 """Files that a user names for output: one that exists is replaced only where that was asked for."""
 
-from __future__ import annotations
-
 import errno
 import os
 import re

@@ -4,8 +4,6 @@ A pipe blocks its reader, a device has no end, and a sparse file can be larger t
 rejected before anything is read.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import stat

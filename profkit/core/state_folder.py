@@ -1,7 +1,5 @@
 """Per-machine state that persists between commands, in $XDG_STATE_HOME/profkit."""
 
-from __future__ import annotations
-
 import os
 from contextlib import suppress
 from pathlib import Path

@@ -4,8 +4,6 @@ Size, depth, number of values and digits are limited; files of the package itsel
 limits. `profkit.core.yaml_files` does the same for YAML.
 """
 
-from __future__ import annotations
-
 import itertools
 import json
 import math

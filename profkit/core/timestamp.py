@@ -1,7 +1,5 @@
 """Times of day in files: ISO 8601, in UTC."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 
 YEARS = 1970, 2999

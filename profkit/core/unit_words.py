@@ -1,7 +1,5 @@
 """Units and nouns after a value, singular or plural: `1 register`, `28 registers`."""
 
-from __future__ import annotations
-
 
 def is_word(unit: str) -> bool:
     """Whether a unit is a noun (`instruction`, `sector/request`), not a symbol."""

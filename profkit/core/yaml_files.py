@@ -4,8 +4,6 @@ Size, depth, number of values and digits are limited; an alias counts each time 
 the package itself are read without limits.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any, NamedTuple
 

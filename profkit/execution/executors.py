@@ -1,7 +1,5 @@
 """The executor of a placement; submitit is imported where it is used."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from profkit.core.errors import EnvironmentProblem

@@ -1,7 +1,5 @@
 """The GPUs of this machine: a thread each, whose worker starts a process with that GPU alone."""
 
-from __future__ import annotations
-
 import queue
 import threading
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """Where tasks run: `local`, `slurm`."""
 
-from __future__ import annotations
-
 import os
 
 from msgspec import Struct

@@ -4,8 +4,6 @@ A worker is made by a picklable function of a GPU's number (None: the one that i
 measures one task at a time. A task's content is picklable, its result bytes.
 """
 
-from __future__ import annotations
-
 import os
 import socket
 from collections.abc import Callable, Mapping

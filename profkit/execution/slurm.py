@@ -5,8 +5,6 @@ that a killed job loses the task that it was at. Lists get shorter toward the en
 as much to do.
 """
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Mapping, Sequence

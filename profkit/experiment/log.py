@@ -4,8 +4,6 @@ A run's file has the experiments that were proposed for it and, where it was mad
 earlier run, that prediction with its outcome and the way to that run: a chain of runs is a log.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Collection
 from pathlib import Path

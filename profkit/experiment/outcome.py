@@ -7,8 +7,6 @@ measure stayed     not tested: the change did not do what it was to do, whatever
 `profkit.experiment.times` has what has to be faster.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 

@@ -5,8 +5,6 @@ that the kernel becomes faster by a factor in the estimate's range. Either can f
 failure means something else: a change to one kernel at a time is a test of the diagnosis.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace

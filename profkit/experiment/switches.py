@@ -1,8 +1,6 @@
 """The next experiment with the switches of `profkit try`: what is proven is to be written, and
 causes whose switches were not tried are to be tried; what was decided is not proposed again."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 from profkit.application.answer import PlanItem

@@ -5,8 +5,6 @@ only where its call gained too: by the call's timed latency, or else by ncu's du
 kernel and of those that the change added, removed or made slower.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 from enum import StrEnum

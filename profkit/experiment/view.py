@@ -1,7 +1,5 @@
 """The documents of `profkit next` and `profkit log`: experiments, and what became of them."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Iterator, Sequence
 

@@ -1,7 +1,5 @@
 """GPUs: the attributes that a recording has of one, and the datasheets of products."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import re

@@ -5,8 +5,6 @@ Nsight Compute's occupancy tables): a warp's registers are allocated in units of
 one of four sub-partitions; shared memory comes out of the SM's carve-out.
 """
 
-from __future__ import annotations
-
 import math
 
 from msgspec import Struct, field

@@ -1,7 +1,5 @@
 """The addition of runs to a store: what paths name, each run once."""
 
-from __future__ import annotations
-
 import functools
 import itertools
 import os

@@ -1,7 +1,5 @@
 """A check of a history, `profkit.history-check/1`: series, what is news, the gates that fail."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The document of a check of a history."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime

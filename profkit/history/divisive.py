@@ -6,8 +6,6 @@ is a change is not decided here: e-divisive's own permutation test takes runs fo
 which those of one machine are not (docs/reference/methods/history.md).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 import numpy as np

@@ -6,8 +6,6 @@ is not known, so that the p-value of a step is the mean over mixtures, each by g
 squares and weighted by how well it explains the series with the step in it.
 """
 
-from __future__ import annotations
-
 import math
 from functools import lru_cache
 from itertools import product

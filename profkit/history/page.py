@@ -1,7 +1,5 @@
 """The page of a history: all series as small multiples, worst first; it loads nothing."""
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The points of one run: of latencies, a cell of a baseline, a profile, or pytest-benchmark."""
 
-from __future__ import annotations
-
 import hashlib
 import itertools
 import shlex

@@ -1,7 +1,5 @@
 """The series of a history and the points of one: their files and documents."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 

@@ -5,8 +5,6 @@ A warp is sampled at the instruction that stalls, the first use of a result. The
 Where there are several candidates, the samples are divided among them by their execution counts.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cached_property

@@ -1,7 +1,5 @@
 """How control and data flow through a kernel's machine code: blocks, loops and producers."""
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

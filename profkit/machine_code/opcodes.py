@@ -4,8 +4,6 @@ An instruction's shape m x n x k is in its name (NVIDIA, PTX ISA, "Matrix shape"
 it does 2 m n k operations.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterable, Mapping

@@ -5,8 +5,6 @@ them, a 128-bit one for four. RZ, PT and their like hold nothing and are left ou
 reads its operands and writes the first one, as most instructions do.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Sequence
 from functools import cached_property

@@ -1,7 +1,5 @@
 """The part of the report page about an application: its answer, and a few steps to zoom into."""
 
-from __future__ import annotations
-
 from msgspec import Struct
 
 from profkit.application.answer import Answer

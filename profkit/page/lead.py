@@ -1,7 +1,5 @@
 """The head of the page: what limits the report, what to do next, and the commands for it."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Callable, Iterator
 

@@ -1,7 +1,5 @@
 """A report that can also be written as a page."""
 
-from __future__ import annotations
-
 from profkit.analysis.report import Report as AnalyzedReport
 
 

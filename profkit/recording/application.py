@@ -3,8 +3,6 @@
 The result is a run directory, also where ncu failed: the timeline alone answers most questions.
 """
 
-from __future__ import annotations
-
 import math
 import shlex
 import tempfile

@@ -1,7 +1,5 @@
 """How an application is profiled, and the file from which an unfinished run goes on."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any

@@ -10,8 +10,6 @@ two training programs on an H100: 175 of 175 launches in four reports are then a
 function of such launches that is in the filter besides is passed over in place of the next.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence

@@ -3,8 +3,6 @@
 The result is a run directory (`profkit.runs.run`), or nothing.
 """
 
-from __future__ import annotations
-
 import math
 import os
 import platform

@@ -1,7 +1,5 @@
 """A step's time without a profiler, from a short run of the program: nsys slows down the host."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from statistics import median
 

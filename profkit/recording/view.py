@@ -1,7 +1,5 @@
 """What `profkit profile` prints in the end: one screen of what was recorded and what to do next."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Iterator, Sequence
 

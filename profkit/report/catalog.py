@@ -3,8 +3,6 @@
 The data is `catalog.yaml` in this package; its head comment describes an entry.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from functools import cache, cached_property
 from typing import Any

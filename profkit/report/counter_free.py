@@ -3,8 +3,6 @@
 A machine that refuses counters has the same: CUPTI activity of a timeline and the compiler's files.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from functools import cache

@@ -3,8 +3,6 @@
 `doubtful` lists the quantities of a row with impossible values, separated by spaces.
 """
 
-from __future__ import annotations
-
 import csv
 import io
 from collections.abc import Sequence

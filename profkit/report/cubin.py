@@ -4,8 +4,6 @@ The vendor's reader disassembles the program of a launch. A cubin that a compile
 given to it as the program of a launch without metrics.
 """
 
-from __future__ import annotations
-
 import re
 import struct
 from collections.abc import Callable, Iterator, Mapping

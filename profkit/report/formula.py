@@ -4,8 +4,6 @@ A name may hold dots (`dram__bytes_read.sum`). Columns are float64 arrays of one
 NaN (missing) propagates, and undefined results (0/0, x/0) become NaN.
 """
 
-from __future__ import annotations
-
 import ast
 from dataclasses import dataclass
 

@@ -6,8 +6,6 @@ exactly between two blocks it leaves a valid, shorter report, which only a manif
 folder reveals.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping

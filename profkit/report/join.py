@@ -4,8 +4,6 @@ Launches name metrics by places in the names of all blocks so far, which have no
 their code by numbers that each report counts from the start.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path

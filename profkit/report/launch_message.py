@@ -3,8 +3,6 @@
 Names of metrics are numbers in the report's table of strings.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -3,8 +3,6 @@
 It keeps every launch it has opened, and ends the process when memory runs out.
 """
 
-from __future__ import annotations
-
 import math
 import os
 import shutil

@@ -4,8 +4,6 @@ Fields that the format gains are skipped, the last value of a field counts, and 
 a required field is refused. `messages.txt` has the format.
 """
 
-from __future__ import annotations
-
 import re
 from functools import cache
 from typing import Any

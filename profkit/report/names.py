@@ -3,8 +3,6 @@
 Home folders name people, and Windows has its own separator.
 """
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

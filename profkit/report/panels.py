@@ -3,8 +3,6 @@
 Terminal, Markdown and notebook lay out the same panels; numbers are formatted here, once.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Iterator
 

@@ -15,8 +15,6 @@ peaks shorter than three samples; before and after the kernel it is zero. A boun
 sample where the plateau is at least five samples longer than half of its ramps.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Catalog quantities of each launch from its recorded metrics, or why they are missing."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache

@@ -1,7 +1,5 @@
 """Names of resources and tracks, from a data file of this package."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from profkit.core.yaml_files import shipped_yaml

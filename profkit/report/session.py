@@ -3,8 +3,6 @@
 A session is private data (computer name, addresses, paths); `shareable_command` is what may leave.
 """
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Iterable, Mapping

@@ -1,7 +1,5 @@
 """Per-instruction data of a launch: values by program counter, source line and SASS."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections import defaultdict

@@ -1,7 +1,5 @@
 """The roofline as a picture: roofs, points at each level of memory, and a label beside each."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 from functools import partial

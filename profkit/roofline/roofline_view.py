@@ -1,7 +1,5 @@
 """Rooflines as numbers: their file, `profkit.roofline/1`, and their document."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence

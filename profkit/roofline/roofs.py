@@ -1,8 +1,6 @@
 """Roofs: what a GPU's memory can move and its units can compute, at the measured clock, of a
 datasheet, or of a benchmark."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum

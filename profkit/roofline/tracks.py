@@ -1,7 +1,5 @@
 """Points of one kernel in two rooflines: from the one before a change to the one after it."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable
 

@@ -1,7 +1,5 @@
 """The manifest of a run, `profkit.run/1`."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from msgspec import UNSET, Meta, field

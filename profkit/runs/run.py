@@ -10,8 +10,6 @@ A run that takes long is kept `unfinished` first: its manifest lists what is the
 that is under way, and is replaced after each. Hidden files and folders are no part of a run.
 """
 
-from __future__ import annotations
-
 import re
 import secrets
 import shutil

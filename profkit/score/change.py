@@ -1,7 +1,5 @@
 """The change of a share over pairs between two orders of findings, with its interval."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from profkit.core.typed_file import Model

@@ -4,8 +4,6 @@ Reports of one GPU repeat the same names thousands of times: compressed together
 of the space that they take one by one.
 """
 
-from __future__ import annotations
-
 import tarfile
 import tempfile
 from collections.abc import Iterator

@@ -20,8 +20,6 @@ latency.json is what `profkit time` wrote, with the labels before and after, or 
 "after": ...}` in one unit, each a number, a list of samples or a mapping with a `median`.
 """
 
-from __future__ import annotations
-
 import math
 import os
 import statistics

@@ -1,7 +1,5 @@
 """The score of recorded stories of applications: causes named, and gains of their fixes."""
 
-from __future__ import annotations
-
 import math
 import statistics
 from collections.abc import Sequence

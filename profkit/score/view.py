@@ -1,7 +1,5 @@
 """The document of `profkit rules score`: accuracy on pairs and on applications."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping, Sequence
 

@@ -6,8 +6,6 @@ would, by formulas over its shapes; without one the bytes are the pair's inputs 
 moved once, and the FLOP those that the fixed kernel was counted to do. The time is the timed one.
 """
 
-from __future__ import annotations
-
 import math
 import statistics
 from collections.abc import Sequence

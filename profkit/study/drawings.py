@@ -1,7 +1,5 @@
 """A baseline's drawings as SVG: the same numbers give the same bytes."""
 
-from __future__ import annotations
-
 import io
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any

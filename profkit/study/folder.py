@@ -5,8 +5,6 @@ DIR/baseline.json  DIR/cells/SHAPE.BACKEND.json  DIR/summary.json  DIR/cells.par
 DIR/again/SHAPE.BACKEND.ROUND.json
 """
 
-from __future__ import annotations
-
 import errno
 import json
 from collections.abc import Iterator, Sequence

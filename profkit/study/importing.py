@@ -1,7 +1,5 @@
 """A baseline of third-party latencies, with the metadata of their files."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Matrices of shapes: the options of a target that a baseline measures, in order."""
 
-from __future__ import annotations
-
 import itertools
 import re
 from collections import Counter

@@ -1,7 +1,5 @@
 """A baseline's plan, `profkit.baseline-plan/1`: the request, the target, and the runs."""
 
-from __future__ import annotations
-
 from typing import Literal, TypeAlias
 
 from msgspec import UNSET, UnsetType

@@ -1,7 +1,5 @@
 """How far a baseline on several GPUs is: `profkit.baseline-progress/1`, beside its cells."""
 
-from __future__ import annotations
-
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator

@@ -4,8 +4,6 @@ peaks.
 Other claims of the same publications are checked against them, and against datasheets.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum

@@ -4,8 +4,6 @@ The template is Markdown of headings, paragraphs, bullets and tables, and is par
 before values replace their marks, so that nothing in a value is Markdown.
 """
 
-from __future__ import annotations
-
 import re
 from itertools import compress
 from typing import Any

@@ -3,8 +3,6 @@
 The folder is sufficient to resume after any interruption.
 """
 
-from __future__ import annotations
-
 import io
 import json
 import time

@@ -4,8 +4,6 @@ Seconds, FLOP, bytes; shares of 1; None is unknown. Cells of different shapes ar
 are never compared; backends of a shape are, where they were interleaved.
 """
 
-from __future__ import annotations
-
 import itertools
 import json
 import math

@@ -3,8 +3,6 @@
 Numbers are in SI units, shares of 1, null is unknown.
 """
 
-from __future__ import annotations
-
 from typing import Literal
 
 from msgspec import field

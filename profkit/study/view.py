@@ -1,7 +1,5 @@
 """A baseline in short: medians, the fastest backend of each shape, and missing cells."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence, Set
 
 from profkit.study.report_words import NONE, STATUS, digits, quantity

@@ -4,8 +4,6 @@ Modules have ranges in some calls alone, mostly before the steps. A kernel's tim
 divided among them as its launches in these calls are, those outside of modules included.
 """
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -5,8 +5,6 @@ during the call that would have launched the kernel; of one of an executable gra
 copied from.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What CUDA calls do, by words in their names."""
 
-from __future__ import annotations
-
 ALLOCATION, LAUNCH, COPY = "memory allocation", "launch call", "copy call"
 SYNCHRONIZATION, OTHER = "synchronization", "CUDA call"
 WORDS = {

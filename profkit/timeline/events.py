@@ -3,8 +3,6 @@
 Times are whole nanoseconds from the first event of the recording. An index of -1 is an unknown.
 """
 
-from __future__ import annotations
-
 from datetime import datetime
 from pathlib import Path
 from typing import TypeAlias

@@ -1,7 +1,5 @@
 """Sets of disjoint intervals in ascending order, as pairs of arrays (ns)."""
 
-from __future__ import annotations
-
 from typing import TypeAlias
 
 import numpy as np

@@ -4,8 +4,6 @@ Kineto and nsys record the same activities of CUPTI. Kineto's times are microsec
 `baseTimeNanoseconds`, or since 1970 in traces of torch before 2.3.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence

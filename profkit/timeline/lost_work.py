@@ -4,8 +4,6 @@ Of programs of JAX that were traced with CUDA graphs as a whole, nsys 2025.3 los
 the main thread: the GPU then looks idle.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import numpy.typing as npt
 

@@ -5,8 +5,6 @@ the fields of each schema in a table, and of each range a blob: 32 bytes with do
 size, then the payload.
 """
 
-from __future__ import annotations
-
 import struct
 from collections import defaultdict
 from collections.abc import Iterable, Mapping

@@ -1,8 +1,6 @@
 """Which modules of a torch program launch kernels, by the ranges that profkit injects into first
 calls (`execution/injection/module_ranges.py` says how these are named)."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeAlias

@@ -1,8 +1,6 @@
 """Which NVTX ranges are around calls: push/pop ranges count on their own thread, start/end ranges
 in their whole process."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import TypeAlias
 

@@ -6,8 +6,6 @@ rewritten with allow-listed content only; everything else, in this schema versio
 is dropped.
 """
 
-from __future__ import annotations
-
 import shutil
 import sqlite3
 from collections.abc import Mapping

@@ -1,8 +1,6 @@
 """Rows of events as a recording holds them: the columns that each row has for itself, and what many
 rows share. Tables and columns are named as in nsys's SQLite export."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime

@@ -3,8 +3,6 @@
 All times are seconds; those of the timeline itself count from its first event.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """Statistics of times in whole nanoseconds, as seconds."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -5,8 +5,6 @@ Kineto writes what JSON does not allow: bare nan and inf, and names with unescap
 backslashes. That is corrected; a file that is damaged otherwise is refused.
 """
 
-from __future__ import annotations
-
 import gzip
 import re
 import zlib

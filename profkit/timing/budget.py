@@ -3,8 +3,6 @@
 Cheap cells get all their samples, the most expensive ones fewer.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

@@ -1,8 +1,6 @@
 """Cells of a baseline, `profkit.cell/1`: a backend at a shape, with samples or a reason for
 none."""
 
-from __future__ import annotations
-
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias

@@ -1,7 +1,5 @@
 """Comparisons of two saved results: their file, `profkit.compare/1`, and its document."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from profkit.core.typed_file import File

@@ -1,7 +1,5 @@
 """A machine's A/A floors: differences between runs of one and the same build."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from pathlib import Path
 

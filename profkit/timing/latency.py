@@ -1,7 +1,5 @@
 """Latencies analyzed: statistics, rates, and verdicts on pairs."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,8 +1,6 @@
 """Saved latencies: a file of `profkit time`, a plain list, or third-party JSON with raw
 latencies."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Latencies as files: `profkit.time/1`, and the parts that `profkit.cell/1` shares."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from reprlib import repr as brief

@@ -3,8 +3,6 @@
 They contain no host names or paths.
 """
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial

@@ -1,7 +1,5 @@
 """What a process that times (`profkit.timing.worker`) says of its target and of where it runs."""
 
-from __future__ import annotations
-
 from msgspec import structs
 
 from profkit.capture.correctness import Declared, Verdict

@@ -1,7 +1,5 @@
 """Timing on a GPU: a process per target, interleaved blocks, and what was measured on the way."""
 
-from __future__ import annotations
-
 import math
 import os
 import re

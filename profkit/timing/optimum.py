@@ -5,8 +5,6 @@ Each is compared with the one in use several times during the measurement. For t
 levels are raised so that all looks together have the error rate of one (Bonferroni over the looks).
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Mapping, Sequence
 from enum import StrEnum

@@ -5,8 +5,6 @@ one of its own series. So each series follows every other about as often (a desi
 Australian Journal of Scientific Research A 2, 1949), and from three series on none follows itself.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import cache, partial
 

@@ -6,8 +6,6 @@ don't, no number of readings does. docs/reference/methods/statistics.md has the 
 rates.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -4,8 +4,6 @@
 are.
 """
 
-from __future__ import annotations
-
 import math
 from enum import Enum
 from typing import Annotated

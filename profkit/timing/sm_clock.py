@@ -5,8 +5,6 @@ the device timer (globaltimer): cycles over time is the mean clock in between. A
 instantaneous, and under a power cap the clock changes within milliseconds.
 """
 
-from __future__ import annotations
-
 import ctypes
 import math
 from collections.abc import Sequence

@@ -7,8 +7,6 @@ confidence level takes blocks (`profkit.timing.verdict.interval_over_blocks`).
 docs/reference/methods/statistics.md explains each number and shows its measured coverage.
 """
 
-from __future__ import annotations
-
 import math
 from bisect import bisect_right
 from collections.abc import Collection

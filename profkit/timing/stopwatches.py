@@ -6,8 +6,6 @@ call. Calls of a sample are submitted one after the other without waiting, as a 
 them: where the host needs longer for a call than the GPU, the time is the host's.
 """
 
-from __future__ import annotations
-
 import math
 import statistics
 import time

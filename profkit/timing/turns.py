@@ -1,7 +1,5 @@
 """Processes that hold a target each and use the GPU alternately; see `profkit.timing.worker`."""
 
-from __future__ import annotations
-
 import json
 import os
 import select

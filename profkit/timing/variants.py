@@ -1,7 +1,5 @@
 """The variants of a run: which passed their check, and the latency of each."""
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Mapping, Sequence
 from pathlib import Path

@@ -8,8 +8,6 @@ but raises no false alarm. The timer resolution widens the interval before the v
 docs/reference/methods/statistics.md has the rule and its measured error rates.
 """
 
-from __future__ import annotations
-
 import math
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence

@@ -11,8 +11,6 @@ Before it there may be lines {"doing": ...} that name the variant that is checke
 The end of stdin ends the process.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import sys

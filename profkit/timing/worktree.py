@@ -1,7 +1,5 @@
 """Another commit of a file's repository, checked out temporarily."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """A badge: a name and a value in a small colored box, as SVG."""
 
-from __future__ import annotations
-
 from html import escape
 
 from profkit.ui.text import literal

@@ -1,7 +1,5 @@
 """Text for programs that read little: pages of less than 8,000 bytes, cut between lines."""
 
-from __future__ import annotations
-
 COLUMNS = 100  # of its lines, chosen as for a terminal
 LARGEST = 7_900
 """Bytes of a page: 2,000 tokens of 4 bytes, the usual estimate for English, less a line."""

@@ -5,8 +5,6 @@ A cell is broken between words only, never inside a number, an interval, or betw
 unit.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Sequence
 from itertools import zip_longest

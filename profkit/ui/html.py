@@ -1,7 +1,5 @@
 """A document as one HTML file that needs nothing else, and as the output of a notebook's cell."""
 
-from __future__ import annotations
-
 import html
 import re
 from collections.abc import Callable, Mapping, Sequence

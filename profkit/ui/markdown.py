@@ -1,7 +1,5 @@
 """A document in Markdown as GitHub renders it."""
 
-from __future__ import annotations
-
 import html
 import re
 from collections.abc import Iterable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """Names in few characters, those that differ looking different."""
 
-from __future__ import annotations
-
 import itertools
 import re
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """A verb's result in a format: JSON is the result itself, all others lay out its document."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from profkit.core.typed_file import Model, encode

@@ -1,7 +1,5 @@
 """Pictures of matplotlib: the files that they are written to."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from profkit.core.errors import UsageError

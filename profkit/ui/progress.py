@@ -1,7 +1,5 @@
 """Progress on stderr: one line that changes on a terminal, a line a stage elsewhere."""
 
-from __future__ import annotations
-
 import sys
 import threading
 import time

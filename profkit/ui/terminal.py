@@ -1,7 +1,5 @@
 """A document for a terminal: colored only on one."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence

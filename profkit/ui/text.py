@@ -1,7 +1,5 @@
 """Words and numbers as people read them; text from reports made safe to show."""
 
-from __future__ import annotations
-
 import math
 import re
 import unicodedata

@@ -19,6 +19,7 @@ from profkit.timeline.events import (
     Calls,
     Events,
     Graphs,
+    Indices,
     KernelName,
     Kernels,
     LaunchConfiguration,
@@ -143,7 +144,7 @@ class Recording:
         )
 
 
-def _annotated(kind: type[object]) -> list[str]:
+def _annotated(kind: type[object]) -> list[object]:
     return list(vars(kind).get("__annotations__", {}).values())
 
 
@@ -155,7 +156,7 @@ def _table(kind: type[Table], columns: Sequence[Column]) -> Table:
         "Table",
         create(
             *(
-                column.astype(np.int32) if annotation == "Indices" else column
+                column.astype(np.int32) if annotation == Indices else column
                 for annotation, column in zip(annotations, columns, strict=True)
             )
         ),

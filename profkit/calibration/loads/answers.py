@@ -1,7 +1,5 @@
 """What the process that measures roofs answers (`profkit.calibration.loads.worker`)."""
 
-from __future__ import annotations
-
 from msgspec import Struct
 
 from profkit.calibration.loads.counts import Machine

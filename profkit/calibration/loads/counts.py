@@ -1,7 +1,5 @@
 """How much a call of each load moves or computes, and how large it is made for a GPU."""
 
-from __future__ import annotations
-
 from msgspec import Struct
 
 VECTOR = 16  # bytes of a load or store

@@ -3,8 +3,6 @@
 Zeros would run faster: data that does not change draws less power, and leaves a higher clock.
 """
 
-from __future__ import annotations
-
 import ctypes
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial

@@ -5,8 +5,6 @@
 It is asked and answers as `profkit.timing.worker` does.
 """
 
-from __future__ import annotations
-
 import gc
 import math
 import sys
