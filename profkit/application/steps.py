@@ -181,8 +181,8 @@ def steady_steps(events: Events, nvtx: str | None = None) -> tuple[Steps, ...]:
     range that is not there.
     """
     programs = [_Program(events, *place, work_of(events, *place)) for place in processes(events)]
-    found = [(program, _steps_of(program, nvtx)) for program in programs]
-    known = [(program, steps) for program, steps in found if steps is not None]
+    each_steps = ((program, _steps_of(program, nvtx)) for program in programs)
+    known = [(program, steps) for program, steps in each_steps if steps is not None]
     if nvtx is None and len(known) > 1:
         known = _by_one_range(events, known)
     steps = tuple(_filled(program.work, each) for program, each in known)

@@ -286,8 +286,8 @@ def _new_findings(diff: Diff, gate: Gate) -> Iterator[Failure]:
     for index, kernel in enumerate(diff.kernels):
         for change in kernel.findings:
             if change.has_come and change.is_reported:
-                how = "is new" if change.status is Status.new else "worsened to a finding"
-                why = f"{change.category} {how}, estimated speedup {change.speedup_after:.2f}x"
+                state = "is new" if change.status is Status.new else "worsened to a finding"
+                why = f"{change.category} {state}, estimated speedup {change.speedup_after:.2f}x"
                 shown = f"; {words.seen(change.seen)}" if change.seen else ""
                 yield failure(gate, kernel.after.name, why + shown, index)
 

@@ -141,8 +141,11 @@ class TraceFile:
             start = max(start, len(text) - _NEAR)
             if len(text) > _LONGEST:
                 break
+        fault = (
+            "JSON without traceEvents, hence not a trace" if text.strip() else "the file is empty"
+        )
         raise BadInput(
-            f"{self._path}: JSON without traceEvents, hence not a trace",
+            f"{self._path}: {fault}",
             "a timeline is an nsys export (.sqlite) or a trace of torch.profiler",
         )
 

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
-from profkit.trial.run import Result, shown, timeless
+from profkit.trial.run import PRINTED, Result, shown, timeless
 from profkit.trial.trial_file import Changes
 
 _EARLY = 5  # results of a series that are compared one by one, before errors have grown
@@ -98,12 +98,15 @@ def _judgments(
     series = [(name, row, False) for name, row in unchanged[0].results.items()]
     series += [(name, row, True) for name, row in unchanged[0].printed.items()]
     for name, row, is_printed in series:
-        measures = [_of_tokens] if name == _TOKENS else [_early, _late]
+        early = _of_decimals if name.startswith(PRINTED) else _early
+        measures = [_of_tokens] if name == _TOKENS else [early, _late]
         for is_late, measure in enumerate(measures):
 
-            def largest(others: Sequence[Result]) -> float:
+            def largest(others: Sequence[Result], both: bool = False) -> float:
                 rows = [(o.printed if is_printed else o.results).get(name, ()) for o in others]  # noqa: B023
-                return max((measure(row, o) for o in rows if o or not is_printed), default=0.0)  # noqa: B023
+                pairs = [(row, other) for other in rows if other or not is_printed]  # noqa: B023
+                pairs += [(b, a) for a, b in pairs] if both else []
+                return max((measure(a, b) for a, b in pairs), default=0.0)  # noqa: B023
 
             own = largest(unchanged[1:])
             if is_printed and own > _REPEATABLE:
@@ -116,7 +119,8 @@ def _judgments(
                 kind = "random" if each == "random" else "rounding"
                 is_drawn = kind == "random" or "dropout" in features or is_late
                 if each != "nothing":
-                    moved = largest([run for run in perturbed if run.perturbed == kind])
+                    others = [run for run in perturbed if run.perturbed == kind]
+                    moved = largest(others, both=kind == "random")  # either may be the smaller one
                     limits.append((_OWN if is_drawn else _PERTURBED) * moved)
                     if kind == "random" and moved:
                         limits.append(_OWN * _scatter(row))
@@ -137,6 +141,21 @@ def _early(a: Row, b: Row) -> float:
     if a and not b:
         return math.inf
     return max((_distance(*pair) for pair in list(zip(a, b, strict=False))[:_EARLY]), default=0.0)
+
+
+def _of_decimals(a: Row, b: Row) -> float:
+    """As `_early`; of printed numbers, which were rounded, one in the last place is none."""
+    rounded = [x if _is_near(x, y) else y for x, y in zip(a, b, strict=False)]
+    return _early([x and x[:1] for x in a], [y and y[:1] for y in rounded or b])
+
+
+def _is_near(x: Sequence[float | None] | None, y: Sequence[float | None] | None) -> bool:
+    numbers = [number for number in (*(x or ()), *(y or ())) if number is not None]
+    if len(numbers) < 4:
+        return False
+    before, last, after, other = numbers
+    # Half a place more, as decimals are no binary fractions.
+    return abs(before - after) <= 1.5 * max(last, other)
 
 
 def _of_tokens(a: Row, b: Row) -> float:

@@ -24,6 +24,7 @@ from profkit.trial.switch import Switch
 from profkit.trial.trial_file import Limit
 
 WALL = "the whole program"
+PRINTED = "number"  # with which names of printed series begin
 Perturbation = Literal["rounding", "random", ""]
 _CHILD = Path(__file__).with_name("child") / "__init__.py"
 _MODULES = (
@@ -33,7 +34,7 @@ _LISTS = {"XLA_FLAGS": " ", "PYTORCH_CUDA_ALLOC_CONF": ","}  # variables, and wh
 TIMED_OUT = 124  # as of timeout(1)
 STOPPED = "stopped"  # a file that `child.record` makes
 AFTER = 2.0  # s, chosen: what else a program has to do when one of its processes was stopped
-_PREPARING = 5  # first units, which are no part of the measurement (as in `child.record`)
+_PREPARING, _FEW = 5, 3  # first units, no part of a measurement, and its least (as in the child)
 _GROUPS = 10  # samples of a run, chosen: means of consecutive units, so that rare waits count
 _ERROR = re.compile(r"^\s*(?:[\w.]+\.)?\w*(?:Error|Exception|Interrupt|Exit|Unsupported)\b.*")
 _NUMBER = re.compile(r"[-+]?(?:\d[\d,]*\.?\d*(?:e[-+]?\d+)?|\bnan\b|\binf\b)", re.IGNORECASE)
@@ -248,8 +249,8 @@ def shown(output: str) -> list[str]:
 
 
 def _printed(output: str) -> dict[str, list[list[float | None]]]:
-    """The numbers of printed lines, by the line without them and their place in it; times and
-    amounts of memory are no results."""
+    """The numbers of printed lines, by the line without them and their place in it, and what one in
+    the last place of each is worth; times and amounts of memory are no results."""
     rows: dict[str, list[list[float | None]]] = {}
     for line in shown(output):
         mask = masked(line)
@@ -257,9 +258,16 @@ def _printed(output: str) -> dict[str, list[list[float | None]]]:
             continue
         for place, text in enumerate(_NUMBER.findall(line), 1):
             number = float(text.replace(",", ""))
-            row = rows.setdefault(f'number {place} of "{mask}"', [])
-            row.append([number if math.isfinite(number) else None])
+            row = rows.setdefault(f'{PRINTED} {place} of "{mask}"', [])
+            row.append([number if math.isfinite(number) else None, _last_digit(text)])
     return rows
+
+
+def _last_digit(text: str) -> float:
+    """What one is worth in the last place of a printed decimal, 0 of one without decimals."""
+    digits, _, exponent = text.lower().partition("e")
+    decimals = len(digits.partition(".")[2])
+    return 10.0 ** (int(exponent or 0) - decimals) if decimals else 0.0
 
 
 def _read(path: Path) -> _Record:
@@ -294,7 +302,7 @@ def _result(result: Result, records: Sequence[_Record], extent: Extent, problem:
     if not unit or unit == WALL:
         return replace(result, times=(result.seconds,))
     intervals = record.intervals.get(unit, [])
-    times = intervals[min(_PREPARING - 1, len(intervals) // 3) :]
+    times = intervals[min(_PREPARING - 1, max(len(intervals) - _FEW, 0)) :]
     if not times:
         return replace(result, failure=f"no {unit} is seen any more")
     limit = _limit(record, unit, sum(intervals), sum(times) / len(times))

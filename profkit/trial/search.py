@@ -484,7 +484,8 @@ def _confirm(trial: _Search, candidates: Sequence[Switch]) -> None:
     evidence = trial.evidence
     if len(evidence.unchanged) < FEWEST and trial.used(trial.cost(())) < 1:
         trial.run(())
-    _perturb(trial, "rounding")
+    if evidence.combinations:
+        _perturb(trial, "rounding")
     alone = sorted(
         ((switch,) for switch in candidates if gains(evidence, (switch,))),
         key=lambda each: -evidence.speedup(each),

@@ -55,6 +55,27 @@ class _Capture(TorchDispatchMode):  # type: ignore[misc]
         return output
 
 
+class _Unread(TorchDispatchMode):  # type: ignore[misc]
+    """In which no number may be read from the device."""
+
+    def __torch_dispatch__(self, function: Any, _: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if function is torch.ops.aten._local_scalar_dense.default:
+            raise RuntimeError("called a synchronizing CUDA operation")
+        return function(*args, **(kwargs or {}))
+
+
+_unread: list[_Unread] = []
+
+
+def set_sync_debug_mode(mode: int | str) -> None:
+    """torch.cuda.set_sync_debug_mode, of "error" and back."""
+    if mode == "error":
+        _unread.append(_Unread())
+        _unread[-1].__enter__()
+    else:
+        _unread.pop().__exit__(None, None, None)
+
+
 @contextmanager
 def _kept(values: Iterable[Any]) -> Iterator[None]:
     rows = [(tensor, tensor.clone()) for tensor in values]

@@ -66,6 +66,21 @@ def test_a_line_that_is_missing_is_named_but_for_warnings() -> None:
     assert missing_output(unchanged, result([[1.0]], "step 1 loss nan\n")) == "saved"
 
 
+@given(st.floats(-1e3, 1e3), st.floats(-0.0499, 0.0499))
+def test_a_rounding_of_printed_decimals_is_no_difference(value: float, error: float) -> None:
+    series = 'number 1 of "loss #"'
+    unchanged, changed, other = (
+        Result((), 1.0, printed={series: [[float(f"{number:.1f}"), 0.1]]})
+        for number in (value, value + error, value + 0.5)
+    )
+    judgment = judged([unchanged], [], [changed], {"nothing"})
+    assert judgment is not None
+    assert judgment.difference == 0
+    apart = judged([unchanged], [], [other], {"nothing"})
+    assert apart is not None
+    assert apart.difference > 0
+
+
 def generated(*sequences: list[float]) -> Result:
     return Result((), 1.0, results={"tokens": sequences})
 

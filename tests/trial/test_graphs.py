@@ -12,7 +12,12 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from profkit.trial.switches import graphs  # noqa: E402
-from tests.trial.graph_stand_in import StandInGraph, captured, graphed_callables  # noqa: E402
+from tests.trial.graph_stand_in import (  # noqa: E402
+    StandInGraph,
+    captured,
+    graphed_callables,
+    set_sync_debug_mode,
+)
 
 Optimizer = Callable[[Any], Any]
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
@@ -52,6 +57,8 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         monkeypatch.setattr(torch.cuda, "graph", captured)
         monkeypatch.setattr(torch.cuda, "current_device", lambda: None)
         monkeypatch.setattr(torch.cuda, "make_graphed_callables", graphed_callables)
+        monkeypatch.setattr(torch.cuda, "get_sync_debug_mode", lambda: 0)
+        monkeypatch.setattr(torch.cuda, "set_sync_debug_mode", set_sync_debug_mode)
         monkeypatch.setattr(torch.cuda, "get_rng_state", torch.get_rng_state)
         monkeypatch.setattr(torch.cuda, "set_rng_state", torch.set_rng_state)
         stream = SimpleNamespace(wait_stream=id)
@@ -339,11 +346,24 @@ def _normed(net: Any, optimizer: Any, data: Any) -> None:
     optimizer.step()
 
 
+def _adversarial(net: Any, optimizer: Any, data: Any) -> None:
+    optimizer.zero_grad()
+    for batch in data:
+        net(batch).square().mean().backward()
+    optimizer.step()
+    made = data[1].clone().requires_grad_()  # whose gradient a generator would have
+    net(made).square().mean().backward()
+    assert made.grad is not None
+
+
 @pytest.mark.usefixtures("made")
 @pytest.mark.parametrize(
     "step",
-    [_plain, _zeroed_late, _zeroed_in_place, _accumulated, _closed, _twice, _logged, _normed],
-)
+    [
+        _plain, _zeroed_late, _zeroed_in_place, _accumulated, _closed, _twice, _logged, _normed,
+        _adversarial,
+    ],
+)  # fmt: skip
 def test_modules_train_as_without_graphs(step: Callable[[Any, Any, Any], None]) -> None:
     def results(*, is_graphed: bool) -> list[Any]:
         torch.manual_seed(0)
@@ -366,3 +386,17 @@ def test_modules_train_as_without_graphs(step: Callable[[Any, Any, Any], None]) 
     program = switched_on()
     assert_same(results(is_graphed=True), without)
     assert "cuda-graph" in program.has_applied
+
+
+@pytest.mark.usefixtures("made")
+def test_a_module_that_reads_from_the_device_is_called_as_it_is() -> None:
+    class Reading(torch.nn.Linear):  # type: ignore[misc]
+        def forward(self, data: Any) -> Any:
+            return super().forward(data) * float(data.sum())
+
+    program, net = switched_on(), Reading(4, 1).to(DEVICE)
+    call = program.wrappers[0](net, net._call_impl)
+    for number in range(3):
+        data = torch.full((2, 4), float(number), device=DEVICE)
+        assert torch.equal(call(data), net(data))
+    assert not program.has_applied

@@ -404,6 +404,24 @@ for _ in range(20):
     x = model.update(update(x))
 print("end", x.value)
 """
+NESTED = """
+import jax
+def main():
+    def loss(x): return x
+    def update(x, rate):
+        jax.used.append(1)
+        return jax.Array(x.value - rate * jax.grad(loss)(x).value)
+    def epoch(x):
+        for _ in range(5):
+            x = jax.Array(x.value - jax.grad(loss)(x).value)
+            jax.used.append(1)
+        return x
+    x = jax.Array(1.0)
+    for _ in range(20): x = update(x, 0.5)
+    for _ in range(4): x = epoch(x)
+    print("end", x.value, len(jax.used))
+main()
+"""
 LIBRARY = """
 import jax
 def correction(x): return jax.Array(x.value)
@@ -451,6 +469,10 @@ def test_jax_with_random_keys_and_torch_beside_it(tmp_path: Path) -> None:
     assert (unchanged.unit, unchanged.units) == (jitted.unit, jitted.units) == ("gradients", 40)
     assert jitted.applied == {"jax-jit"}
     assert unchanged.results == jitted.results
+    nested = [run(tmp_path, NESTED, *names) for names in ((), ("jax-jit",))]
+    assert [(each.unit, each.units) for each in nested] == [("gradients", 40)] * 2
+    assert [each.output for each in nested] == [without_hooks(tmp_path)] * 2
+    assert nested[1].applied == {"jax-jit"}
     site = tmp_path / "site"
     (site / "library.dist-info").mkdir(parents=True)
     (site / "library.py").write_text(LIBRARY)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import functools
+import gc
 import sys
-from types import FunctionType
+from inspect import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_GENERATOR
+from types import CodeType, FunctionType
 from typing import Any, Callable
 
 from .record import Record, is_installed
@@ -12,6 +14,7 @@ from .record import Record, is_installed
 _FIRST_OUTPUTS = 5  # calls of a function whose outputs are kept
 _SAMPLE = 64  # elements of an output that are kept, as of torch's
 _AHEAD = 3  # calls that Python may be ahead of the device, so that times are the device's
+_LOCAL = 4  # gradients of functions within functions that are known, chosen: each keeps its data
 _GRADIENTS = "gradients"
 _SERIES = ("calls of ", _GRADIENTS)
 
@@ -44,7 +47,16 @@ class Watched:
 
 
 class Caller(Watched):
-    """A function that calls gradients, none of which is recorded by itself."""
+    """A function that calls gradients, none of which is recorded by itself. One that calls one of
+    them several times, as a loop does, is no step: it goes on as it was."""
+
+    is_step = True
+    __wrapped__: Any
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self.is_step:
+            return super().__call__(*args, **kwargs)
+        return self.__wrapped__(*args, **kwargs)
 
     def run(self, args: Any, kwargs: Any) -> Any:
         program = self.program
@@ -59,19 +71,41 @@ class Gradient(Watched):
     """A gradient. From its next call on, the function that asked for it is recorded in its place,
     so that it may be jitted as a whole; where that isn't possible, the gradient may be."""
 
+    of: Any = None  # the code of what is differentiated
+
     def run(self, args: Any, kwargs: Any) -> Any:
-        if self.calls == 0:
-            self._replace_caller(sys._getframe(2))
-        elif self.calls == 1:
-            self.function = self.program.faster(self.function)
+        program = self.program
+        if not program.is_inside:
+            program.note_caller(sys._getframe(2).f_code, self)
+        if self.calls == 1:
+            self.function = program.faster(self.function)
         return self.function(*args, **kwargs)
 
-    def _replace_caller(self, frame: Any) -> None:
-        names, name = frame.f_globals, frame.f_code.co_name
-        caller = names.get(name)
-        if isinstance(caller, FunctionType) and caller.__code__ is frame.f_code:
-            names[name] = Caller(self.program, self.program.faster(caller), self.kind)
-            names[name].calls = 1
+
+def _function_of(code: CodeType) -> FunctionType | None:
+    """The function that has a code; None where several have it, or it returns before its end."""
+    if code.co_flags & (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR):
+        return None
+    holders = [each for each in gc.get_referrers(code) if isinstance(each, FunctionType)]
+    return holders[0] if len(holders) == 1 else None
+
+
+def _redirect(function: FunctionType, name: str) -> FunctionType:
+    """Have a function call a global of its module in its place; returns it as it was."""
+    was = FunctionType(
+        function.__code__, function.__globals__, function.__name__, function.__defaults__,
+        function.__closure__,
+    )  # fmt: skip
+    was.__kwdefaults__ = function.__kwdefaults__
+    # A function's code is replaced by one with as many variables of outer functions.
+    outer = [f"{name}_{number}" for number in range(len(function.__code__.co_freevars))]
+    lines = ["def outer():", *(f" {each} = None" for each in outer)]
+    lines += [" def inner(*args, **kwargs):", f"  if 0: {', '.join(outer) or None}"]
+    lines += [f"  return {name}(*args, **kwargs)", " return inner"]
+    space: dict[str, Any] = {}
+    exec("\n".join(lines), space)
+    function.__code__ = space["outer"]().__code__
+    return was
 
 
 class JaxProgram:
@@ -84,6 +118,7 @@ class JaxProgram:
         self.options: list[Callable[[Any, Any], None]] = []
         self.faster: Callable[[Any], Any] = lambda function: function
         self.is_inside = False
+        self.callers: dict[CodeType, tuple[Caller | None, list[Any]]] = {}
         self.after: dict[str, list[Callable[[Any], None]]] = {}
         self.outputs: list[Any] = []
         record.finishing.append(self._finish)
@@ -106,6 +141,23 @@ class JaxProgram:
     def applied(self, name: str) -> None:
         """A switch has found something to change."""
         self.record.applied.add(name)
+
+    def note_caller(self, code: CodeType, gradient: Gradient) -> None:
+        """Code that is not recorded calls a gradient: the next time, its function is."""
+        if code in self.callers:
+            caller, known = self.callers[code]
+            if caller and gradient.of in known:
+                caller.is_step = False
+            known.append(gradient.of)
+            return
+        caller = None
+        if function := _function_of(code):
+            name = f"_profkit_caller_{len(self.callers)}"
+            was = _redirect(function, name)
+            caller = Caller(self, self.faster(was), gradient.kind)
+            caller.__wrapped__, caller.calls = was, 1
+            function.__globals__[name] = caller
+        self.callers[code] = caller, [gradient.of]
 
     def is_running(self) -> bool:
         """Whether no function is being traced."""
@@ -155,7 +207,8 @@ class JaxProgram:
         return transformed
 
     def _watched_gradient(self, transform: Any) -> Any:
-        known: dict[Any, Any] = {}
+        known: dict[Any, Any] = {}  # a loop may ask for the same in each step
+        local: list[Any] = []
 
         @functools.wraps(transform)
         def transformed(function: Any, *args: Any, **kwargs: Any) -> Any:
@@ -163,9 +216,13 @@ class JaxProgram:
             if key in known:
                 return known[key]
             gradient = transform(function, *args, **kwargs)
-            watched = Gradient(self, gradient, _GRADIENTS)
-            if "<locals>" not in getattr(function, "__qualname__", "<locals>"):
-                known[key] = watched  # a loop may ask for it in each step
+            known[key] = watched = Gradient(self, gradient, _GRADIENTS)
+            watched.of = getattr(function, "__code__", None)
+            if "<locals>" in getattr(function, "__qualname__", "<locals>"):
+                local.append(key)  # of an outer call, which has ended perhaps
+                for late in local[:-_LOCAL]:
+                    known.pop(late, None)
+                    local.remove(late)
             return watched
 
         return transformed

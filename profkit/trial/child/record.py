@@ -17,6 +17,7 @@ _LEAST_UNITS = {"generate": 3}  # chosen: a call takes seconds
 _WINDOWS = {"generate": 3.0}  # windows, chosen: its first calls compile, which fills one
 _RARE = 8  # chosen: calls of libraries by one of the program in each step
 _LEAST = 15  # units in a window, chosen: their mean varies by a quarter of a unit's spread
+_FEW, _LONG = 3, 3.0  # the same, of units so long that they fill so many windows
 _MOST = 20_000  # units recorded, chosen: 1 MB of times
 _MOST_RESULTS = 400  # chosen: steps of a window of 4 s at 10 ms
 
@@ -72,9 +73,9 @@ class Record:
             return bool(kind == unit and self.plan["units"] and count >= self.plan["units"])
         least = _LEAST_UNITS.get(kind, _LEAST)
         first = min(_PREPARING, least - 1)
-        if window is None or len(row) < first + least or kind != self.leading():
+        if window is None or len(row) < first + min(least, _FEW) or kind != self.leading():
             return False
-        window *= _WINDOWS.get(kind, 1.0)
+        window *= _WINDOWS.get(kind, 1.0) * (_LONG if len(row) < first + least else 1.0)
         return bool(row[-1][0] - row[first - 1][0] > window * 1e9)
 
     def restart(self, kind: str) -> None:
@@ -99,7 +100,8 @@ class Record:
         own = {kind: count for kind, count in counts.items() if kind not in self.secondary}
         if max(own.values(), default=0) * _RARE >= max(counts.values(), default=0):
             counts = own
-        often = [kind for kind, count in counts.items() if count >= _LEAST]
+        several = [kind for kind, count in counts.items() if count >= _PREPARING + _FEW]
+        often = [kind for kind in several if counts[kind] >= _LEAST] or several
         return min(often, key=lambda kind: counts[kind], default="")
 
     @staticmethod

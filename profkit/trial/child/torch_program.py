@@ -63,8 +63,8 @@ class TorchProgram:
         self._waiting: dict[int, int] = {}
         self._patience = float(_PATIENCE)
         self._optimizers: list[Any] = []
-        self._batches = self._steps = self._watched = 0
-        self._is_elsewhere = False
+        self._steps = self._watched = 0
+        self._is_elsewhere = self._has_drawn = False
         record.new_event = self._event
         record.finishing.append(self._finish)
         record.elapsed = lambda before, after: before.elapsed_time(after) / 1e3
@@ -351,13 +351,22 @@ class TorchProgram:
                 self._is_elsewhere = is_elsewhere
                 facts["loader"] += time.perf_counter() - before
                 self.record.features.add("loader")
-                self._batches += 1
-                if self._batches == 1 and self.record.plan["perturb"] == "random":
-                    self._draw()
                 if getattr(self_, "_num_workers", 0):
                     self.record.features.add("loader-workers")
 
         iterator.__next__ = timed
+        if self.record.plan["perturb"] == "random":
+            next_index = iterator._next_index
+
+            @functools.wraps(next_index)
+            def drawing(self_: Any) -> Any:  # the order of samples stays, what is done to them not
+                index = next_index(self_)
+                if not self._has_drawn:
+                    self._has_drawn = True
+                    self._draw()
+                return index
+
+            iterator._next_index = drawing
 
     def _draw(self) -> None:
         """Draw a random number of each generator that a dataset may use."""

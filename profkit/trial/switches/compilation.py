@@ -38,7 +38,7 @@ def _compile(program: Any, name: str, mode: str | None) -> None:
             if was_first and torch.is_grad_enabled() and not module.training:
                 return call(*args, **kwargs)  # after it, one sees whether a backward pass follows
             if torch.is_grad_enabled() and not program.is_inference(module):
-                return faster(*args, **kwargs)
+                return program.copied(faster(*args, **kwargs))  # the next call may overwrite it
             with torch.no_grad():  # graphs wait for the backward pass of what they have run
                 torch.compiler.cudagraph_mark_step_begin()
                 return program.copied(faster(*args, **kwargs))

@@ -45,7 +45,7 @@ def _capturing(torch: Any) -> Iterator[None]:
     torch.set_autocast_cache_enabled(False)
     try:
         with warnings.catch_warnings():  # of streams of backward passes that are not captured
-            warnings.filterwarnings("ignore", "The AccumulateGrad node")
+            warnings.filterwarnings("ignore", "The AccumulateGrad node|Synchronization debug mode")
             yield
     finally:
         torch.cuda.graph = graph
@@ -249,7 +249,9 @@ class _Graphs:
         buffers = {name: buffer.clone() for name, buffer in self.module.named_buffers()}
         random = torch.cuda.get_rng_state()
         samples = tuple(t.detach().clone().requires_grad_(t.requires_grad) for t in tensors)
-        if torch.is_grad_enabled() and any(p.requires_grad for p in self.module.parameters()):
+        if self._waits(function, samples):
+            replay = function
+        elif torch.is_grad_enabled() and any(p.requires_grad for p in self.module.parameters()):
             replay = self._captured_training(function, samples)
         else:
             replay = self._captured_inference(function, samples)
@@ -257,8 +259,23 @@ class _Graphs:
             for name, buffer in self.module.named_buffers():
                 buffer.copy_(buffers[name])
         torch.cuda.set_rng_state(random)
-        self.program.applied("cuda-graph")
+        if replay is not function:
+            self.program.applied("cuda-graph")
         return replay
+
+    def _waits(self, function: Any, samples: Any) -> bool:
+        """Whether a function waits for the device, to read a number or a size: what does can't be
+        captured, and a capture that fails leaves the device unusable."""
+        cuda = self.torch.cuda
+        before = cuda.get_sync_debug_mode()
+        cuda.set_sync_debug_mode("error")
+        try:
+            function(*samples)
+        except RuntimeError:
+            return True
+        finally:
+            cuda.set_sync_debug_mode(before)
+        return False
 
     def _captured_training(self, function: Any, samples: Any) -> Any:
         from torch.utils._pytree import tree_flatten, tree_unflatten
