@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -131,9 +131,11 @@ def run_program(
     folder: Path | None = None,
     prepared: Prepared | None = None,
     features: frozenset[str] = frozenset(),
+    on_record: Callable[[Result], None] | None = None,
 ) -> Result:
     """Run a program once, as a fork of `prepared` where it is given; a failure of it is a result.
-    `features` are those of its first run, if there was one.
+    `features` are those of its first run, if there was one. `on_record` gets what is recorded as
+    soon as it is, while the program may go on.
 
     It runs in its own copy of `folder`, where one is given, as checkpoints of one run would change
     the next; words of its command that are paths in the folder lead to the copy's.
@@ -153,8 +155,14 @@ def run_program(
             variables = {name: value.format(folder=made) for name, value in variables.items()}
             plan.write(place / "plan")
             hooked = hooked_environment({**environment, **variables}, place)
-            end, log = _run(command, hooked, folder, place / "copy", timeout), place / "log"
-        records = [_read(path) for path in sorted(place.glob("*.json"))]
+
+            def note() -> None:
+                if on_record:
+                    on_record(_result(Result(names, 0.0), _records(place), extent, ""))
+
+            rest, log = _Rest(math.inf, math.inf, place=place, on_record=note), place / "log"
+            end = _run(command, hooked, folder, rest, timeout)
+        records = _records(place)
         is_whole = not (place / STOPPED).exists()
         problem = log.read_text("utf-8").strip().rpartition("\n")[2] if log.exists() else ""
         log.unlink(missing_ok=True)
@@ -180,12 +188,18 @@ def hooked_environment(environment: Mapping[str, str], place: Path) -> dict[str,
 
 @dataclass(eq=False)
 class _Rest(Watchdog):
-    """Finds processes that go on after another was stopped as planned: they may wait for it."""
+    """Finds processes that go on after another was stopped as planned: they may wait for it. It
+    calls `on_record` once there is a record in `place`."""
 
-    marker: Path = Path()
+    place: Path = Path()
+    on_record: Callable[[], None] | None = None
 
     def barks(self, root: int) -> bool:  # noqa: ARG002
-        return self.marker.exists() and time.time() - self.marker.stat().st_mtime > AFTER
+        if self.on_record and any(self.place.glob("*.json")):
+            self.on_record()
+            self.on_record = None
+        marker = self.place / STOPPED
+        return marker.exists() and time.time() - marker.stat().st_mtime > AFTER
 
     def interrupt(self, supervisor: subprocess.Popen[bytes]) -> None:
         """Leave it to its end."""
@@ -195,12 +209,11 @@ def _run(
     command: Sequence[str],
     environment: Mapping[str, str],
     folder: Path | None,
-    copies: Path,
+    rest: _Rest,
     timeout: float,
 ) -> process.Finished:
-    copy = folder and copies / folder.name
+    copy = folder and rest.place / "copy" / folder.name
     started, texts = time.monotonic(), [""]
-    rest = _Rest(math.inf, math.inf, marker=copies.parent / STOPPED)
     if folder and copy:
         command = [word.replace(f"{folder}/", f"{copy}/") for word in command]
         shutil.copytree(folder, copy, symlinks=True)
@@ -270,8 +283,9 @@ def _last_digit(text: str) -> float:
     return 10.0 ** (int(exponent or 0) - decimals) if decimals else 0.0
 
 
-def _read(path: Path) -> _Record:
-    return msgspec.json.decode(_NOT_FINITE.sub(b"null", path.read_bytes()), type=_Record)
+def _records(place: Path) -> list[_Record]:
+    texts = [_NOT_FINITE.sub(b"null", path.read_bytes()) for path in sorted(place.glob("*.json"))]
+    return [msgspec.json.decode(text, type=_Record) for text in texts]
 
 
 def _result(result: Result, records: Sequence[_Record], extent: Extent, problem: str) -> Result:

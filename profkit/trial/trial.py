@@ -125,6 +125,7 @@ class _Runner:
                 folder=self.folder,
                 prepared=prepared,
                 features=self.first.features if self.first else frozenset(),
+                on_record=None if self.first or self.folder else self._prepare,
             )
 
         prepared = self._forked(switches)
@@ -141,7 +142,8 @@ class _Runner:
         if self.first is None:
             self.first = result
             self.extent = Extent(result.unit, result.units if result.stopped else 0)
-            self._prepare(result)
+            if self.prepared is None:
+                self._prepare(result)
         return result
 
     def _fault(self, result: Result) -> str:
@@ -172,6 +174,7 @@ class _Runner:
         return self.end - time.monotonic()
 
     def _prepare(self, first: Result) -> None:
+        """Have the libraries of the first run imported, while that goes on to its end."""
         if not {"torch"} <= first.features or "jax" in first.features or first.unit == WALL:
             return
         if self.folder:

@@ -1,6 +1,7 @@
 """CUDA graphs as a CPU has them: operators are recorded in a capture, which leaves no trace, and
 replayed on the tensors that they had."""
 
+import math
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -107,6 +108,10 @@ def graphed_callables(module: Any, samples: tuple[Any, ...], **_: object) -> Any
     class Graphed(torch.autograd.Function):  # type: ignore[misc]
         @staticmethod
         def forward(_: Any, *inputs: Any) -> Any:
+            for (
+                gradient
+            ) in gradients:  # in the same memory as what a forward pass needs for a while
+                gradient.fill_(math.nan)
             for sample, value in zip(samples, inputs, strict=False):
                 sample.data.copy_(value)
             for held, output in zip(outputs, module(*samples), strict=True):

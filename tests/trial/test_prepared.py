@@ -236,10 +236,11 @@ def test_a_fork_that_fails_for_what_one_before_it_did_runs_anew(tmp_path: Path) 
     (tmp_path / "train.py").write_text(ONCE)
     subject = Subject((sys.executable, str(tmp_path / "train.py")), os.environ)
     told: dict[str, str] = {}
-    trial = try_program(subject, (), 600.0, told.__setitem__)
+    chosen = [switch for switch in all_switches() if switch.name == "gc-frozen"]
+    trial = try_program(subject, chosen, 600.0, told.__setitem__)
     assert any("imports its libraries" in line and "FileNotFoundError" in line for line in told)
     assert trial.unchanged is not None
-    assert trial.unchanged.runs == 2
+    assert trial.unchanged.runs >= 2
 
 
 def test_a_package_that_uses_the_gpu_at_its_import_is_left_to_forks(

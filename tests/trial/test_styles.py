@@ -149,7 +149,7 @@ if __name__ == "__main__":
 
 def test_units_are_steps_though_a_worker_calls_more_modules(tmp_path: Path) -> None:
     result = run(tmp_path, ACTING, extent=Extent(window=1e-4, grace=99.0))
-    assert (result.failure, result.unit, result.units) == ("", "optimizer", 20)
+    assert (result.failure, result.unit, result.units) == ("", "optimizer", 8)
 
 
 PHASES = """

@@ -305,6 +305,7 @@ class _Graphs:
         def replay(*inputs: Any) -> Any:
             if self.is_waiting:
                 return function(*inputs)
+            self._keep_gradients()
             tensors = graphed(*inputs)
             node = next((tensor.grad_fn for tensor in tensors if tensor.grad_fn), None)
             if node:
@@ -316,19 +317,20 @@ class _Graphs:
 
         return replay
 
-    def _begin_backward(self, call: Any) -> None:
-        """Have gradients to which this pass adds lie where no graph writes.
-
-        Raises RuntimeError in a second pass, or one of a call before the newest.
-        """
-        if call is not self.newest:
-            raise RuntimeError("a graph has overwritten what this backward pass needs")
-        self.is_waiting, self.newest = False, None
+    def _keep_gradients(self) -> None:
+        """Have gradients of before lie where no graph writes: parameters take those of a replay as
+        they are, in memory that its next forward pass uses too."""
         for parameter in self.module.parameters():
             gradient = parameter.grad
             if gradient is not None and self.own.get(parameter) != gradient.data_ptr():
                 parameter.grad = gradient.clone()
                 self.own[parameter] = parameter.grad.data_ptr()
+
+    def _begin_backward(self, call: Any) -> None:
+        """Raises RuntimeError in a second pass, or one of a call before the newest."""
+        if call is not self.newest:
+            raise RuntimeError("a graph has overwritten what this backward pass needs")
+        self.is_waiting, self.newest = False, None
 
     def _captured_inference(self, function: Any, samples: Any) -> Any:
         torch = self.torch
