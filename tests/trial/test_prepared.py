@@ -237,7 +237,7 @@ def test_a_fork_that_fails_for_what_one_before_it_did_runs_anew(tmp_path: Path) 
     subject = Subject((sys.executable, str(tmp_path / "train.py")), os.environ)
     told: dict[str, str] = {}
     chosen = [switch for switch in all_switches() if switch.name == "gc-frozen"]
-    trial = try_program(subject, chosen, 600.0, told.__setitem__)
+    trial = try_program(subject, chosen, 15.0, told.__setitem__)
     assert any("imports its libraries" in line and "FileNotFoundError" in line for line in told)
     assert trial.unchanged is not None
     assert trial.unchanged.runs >= 2
