@@ -216,7 +216,7 @@ class _Reader:
         plan = tuple(
             sorted(self._plan(), key=lambda item: (not item.is_proven, item.is_in_vain, -item.gain))
         )
-        likely, high = self._together([item for item in plan if not item.is_in_vain])
+        together, at_most = self._together([item for item in plan if not item.is_in_vain])
         return Answer(
             profkit=__version__,
             name=run.name,
@@ -235,8 +235,8 @@ class _Reader:
             modules=_module_ranges(run.events, parts),
             rows=tuple(sorted(rows, key=lambda row: -row.share)),
             plan=plan,
-            together=likely,
-            together_high=high,
+            together=together,
+            together_high=at_most,
             tried=run.application.tried.rows,
         )
 

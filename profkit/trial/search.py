@@ -378,7 +378,8 @@ def _screen(trial: _Search, candidates: Sequence[Switch], share: float) -> None:
         is_due = is_late or is_slow or is_last
         if is_due and evidence.speedup(first) > _CLEAR and _is_clean(trial, first):
             trial.prove(first, *((1.0, _LAST_PAIRS) if is_last else (_EXTENDING, _EARLY_PAIRS)))
-        if not trial.fits(alone):
+        is_only = not evidence.combinations and trial.used(trial.cost(alone)) <= 1
+        if not (trial.fits(alone) or is_only):  # its gain may leave time to prove it
             continue
         result = trial.run(alone)
         if not result.failure and switch.name not in result.applied:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import statistics
 import re
 from functools import cache
 
@@ -79,6 +80,9 @@ def test_the_rows_of_a_recorded_program_sum_to_its_step(story: str) -> None:
     result = answer(run)
     assert sum(row.share for row in result.rows) == pytest.approx(1)
     assert sum(row.seconds for row in result.rows) == pytest.approx(result.steps.seconds)
+    walls = (run.process.parts.wall / 1e9).tolist()
+    quartiles = statistics.quantiles(walls, method="inclusive") if len(walls) > 1 else walls * 3
+    assert [result.steps.low, result.steps.high] == pytest.approx([quartiles[0], quartiles[2]])
     schema("answer").validate(json.loads(encode(result, dense=False)))
     text = document_terminal(answer_document(result, run, "run"), to_file=True)
     assert text.startswith("train on ")
