@@ -23,17 +23,6 @@ def compile_max_autotune(program: Any) -> None:
 def _compile(program: Any, name: str, mode: str | None) -> None:
     torch = program.torch
     has_graphs = mode is not None
-    waiting: set[object] = set()
-
-    def wait_for_backward(output: Any) -> None:
-        tensor = program.first_tensor(output)
-        if tensor is not None and tensor.grad_fn is not None:
-            waiting.add(call := object())
-            tensor.grad_fn.register_prehook(lambda _: waiting.discard(call))
-
-    def end_step() -> None:
-        if not waiting:  # of another model, whose backward pass needs what its graph has written
-            torch.compiler.cudagraph_mark_step_begin()
 
     def compiled(module: Any, call: Any) -> Any:
         if type(module).__name__ == "OptimizedModule" or not any(True for _ in module.parameters()):
@@ -49,9 +38,7 @@ def _compile(program: Any, name: str, mode: str | None) -> None:
             if was_first and torch.is_grad_enabled() and not module.training:
                 return call(*args, **kwargs)  # after it, one sees whether a backward pass follows
             if torch.is_grad_enabled() and not program.is_inference(module):
-                output = program.copied(faster(*args, **kwargs))  # the next call may overwrite it
-                wait_for_backward(output)
-                return output
+                return program.copied(faster(*args, **kwargs))  # the next call may overwrite it
             with torch.no_grad():  # graphs wait for the backward pass of what they have run
                 torch.compiler.cudagraph_mark_step_begin()
                 return program.copied(faster(*args, **kwargs))
@@ -59,5 +46,5 @@ def _compile(program: Any, name: str, mode: str | None) -> None:
         return run
 
     if has_graphs:
-        program.on_step.append(end_step)
+        program.on_step.append(lambda: torch.compiler.cudagraph_mark_step_begin())
     program.wrappers.append(compiled)
