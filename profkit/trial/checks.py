@@ -144,18 +144,25 @@ def _early(a: Row, b: Row) -> float:
 
 
 def _of_decimals(a: Row, b: Row) -> float:
-    """As `_early`; of printed numbers, which were rounded, one in the last place is none."""
-    rounded = [x if _is_near(x, y) else y for x, y in zip(a, b, strict=False)]
-    return _early([x and x[:1] for x in a], [y and y[:1] for y in rounded or b])
+    """As `_early`, of printed numbers: one in the last place is no difference, and one of less than
+    a hundred in the last place is compared with that, as it is known to a per cent at most."""
+    if a and not b:
+        return math.inf
+    apart = [_apart_as_printed(*pair) for pair in list(zip(a, b, strict=False))[:_EARLY]]
+    return max(apart, default=0.0)
 
 
-def _is_near(x: Sequence[float | None] | None, y: Sequence[float | None] | None) -> bool:
+def _apart_as_printed(x: Sequence[float | None] | None, y: Sequence[float | None] | None) -> float:
     numbers = [number for number in (*(x or ()), *(y or ())) if number is not None]
     if len(numbers) < 4:
-        return False
+        return _distance(x and x[:1], y and y[:1])
     before, last, after, other = numbers
+    last = max(last, other)
     # Half a place more, as decimals are no binary fractions.
-    return abs(before - after) <= 1.5 * max(last, other)
+    if abs(before - after) <= 1.5 * last:
+        return 0.0
+    scale = max(abs(before), 100 * last)
+    return abs(before - after) / scale if scale else math.inf
 
 
 def _of_tokens(a: Row, b: Row) -> float:

@@ -34,6 +34,7 @@ _PROMISING = 1.02  # chosen: a gain in a single pair that is worth more runs
 _STEP = 0.01  # chosen: what a further switch has to add in a single pair
 _SPREADS = 3.0  # chosen: standard deviations of unchanged runs that it has to add at least
 _CLEAR = 1.10  # chosen: a gain that is proven early
+_LARGE = 2.0  # chosen: a gain that is proven at once
 _FIRST = 90.0  # s until a clear gain should be proven, chosen: as long as people wait
 _REMAINING = 5  # runs until then: two more pairs, and the one that would come before them
 _ELSEWHERE = 0.2  # chosen: of its typical gain, where it helps against another limit
@@ -362,8 +363,8 @@ def _possible(switches: Sequence[Switch], first: Result, evidence: Evidence) -> 
 
 
 def _screen(trial: _Search, candidates: Sequence[Switch], share: float) -> None:
-    """One run of each switch, those first that promise most for their time; a clear gain is proven
-    before 90 s are over, and the best so far before what takes longer than that."""
+    """One run of each switch, those first that promise most for their time; a large gain is proven
+    at once, a clear one before 90 s are over, and the best so far before what takes longer."""
     evidence = trial.evidence
     waiting = [each for each in candidates if (each,) not in evidence.combinations]
     while waiting := [each for each in waiting if trial.used(trial.cost((each,))) <= share]:
@@ -371,7 +372,9 @@ def _screen(trial: _Search, candidates: Sequence[Switch], share: float) -> None:
         waiting.remove(switch)
         seconds = trial.clock() - trial.start + _REMAINING * trial.cost(())
         first = best(evidence, "precision")
-        is_late = seconds > _FIRST and not any(map(trial.is_decided, evidence.combinations))
+        is_large = evidence.speedup(first) > _LARGE
+        has_proof = any(map(trial.is_decided, evidence.combinations))
+        is_late = (seconds > _FIRST or is_large) and not has_proof
         alone = (switch,)
         is_slow = trial.cost(alone) > _SLOW * trial.cost(first)
         is_last = not trial.fits(alone)
