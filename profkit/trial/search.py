@@ -161,9 +161,11 @@ class Evidence:
         return judgment is None or judgment.is_same or len(self.unchanged) < FEWEST
 
     def is_perturbed(self, combination: Combination) -> bool:
-        """Whether perturbed runs show what becomes of other rounding and random numbers."""
+        """Whether perturbed runs show what becomes of other rounding and random numbers, as those
+        of torch do."""
         kinds = {_KINDS[switch.changes] for switch in combination} - {""}
-        return kinds <= {run.perturbed for run in self.perturbed}
+        has_kinds = kinds <= {run.perturbed for run in self.perturbed}
+        return has_kinds or "torch" not in self.unchanged[0].features
 
 
 def declared(combination: Combination) -> Changes:
@@ -403,7 +405,8 @@ def _is_clean(trial: _Search, combination: Combination) -> bool:
 def _perturb(trial: _Search, kind: Perturbation) -> None:
     """An unchanged run with a perturbation, once, where there are results to compare."""
     evidence = trial.evidence
-    if evidence.unchanged[0].results and kind not in {run.perturbed for run in evidence.runs}:
+    first, known = evidence.unchanged[0], {run.perturbed for run in evidence.runs}
+    if first.results and kind not in known and "torch" in first.features:
         trial.run((), perturb=kind)
 
 

@@ -92,19 +92,15 @@ def _function_of(code: CodeType) -> FunctionType | None:
 
 def _redirect(function: FunctionType, name: str) -> FunctionType:
     """Have a function call a global of its module in its place; returns it as it was."""
+    code = function.__code__
+    place: Any = {}
+    exec(f"def call(*args, **kwargs): return {name}(*args, **kwargs)", place)
     was = FunctionType(
-        function.__code__, function.__globals__, function.__name__, function.__defaults__,
-        function.__closure__,
-    )  # fmt: skip
+        code, function.__globals__, code.co_name, function.__defaults__, function.__closure__
+    )
     was.__kwdefaults__ = function.__kwdefaults__
-    # A function's code is replaced by one with as many variables of outer functions.
-    outer = [f"{name}_{number}" for number in range(len(function.__code__.co_freevars))]
-    lines = ["def outer():", *(f" {each} = None" for each in outer)]
-    lines += [" def inner(*args, **kwargs):", f"  if 0: {', '.join(outer) or None}"]
-    lines += [f"  return {name}(*args, **kwargs)", " return inner"]
-    space: dict[str, Any] = {}
-    exec("\n".join(lines), space)
-    function.__code__ = space["outer"]().__code__
+    # As many variables of outer functions as the function has, which its new code leaves alone.
+    function.__code__ = place["call"].__code__.replace(co_freevars=code.co_freevars)
     return was
 
 
