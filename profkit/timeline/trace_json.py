@@ -141,11 +141,9 @@ class TraceFile:
             start = max(start, len(text) - _NEAR)
             if len(text) > _LONGEST:
                 break
-        fault = (
-            "JSON without traceEvents, hence not a trace" if text.strip() else "the file is empty"
-        )
+        fault = "JSON without traceEvents" if text.strip() else "an empty file"
         raise BadInput(
-            f"{self._path}: {fault}",
+            f"{self._path}: {fault}, hence not a trace",
             "a timeline is an nsys export (.sqlite) or a trace of torch.profiler",
         )
 

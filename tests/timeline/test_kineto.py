@@ -286,7 +286,7 @@ def test_a_file_that_is_cut_off_is_refused(suffix: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("data", "words"),
     [
-        (b"", "the file is empty"),
+        (b"", "an empty file"),
         (b"[1, 2]", "without traceEvents"),
         (b'{"a": {"traceEvents": []}}', "without traceEvents"),
         (b'{"traceEvents": []}', "without GPU activity"),

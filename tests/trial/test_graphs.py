@@ -390,7 +390,7 @@ def test_modules_train_as_without_graphs(step: Callable[[Any, Any, Any], None]) 
 
 @pytest.mark.usefixtures("made")
 def test_a_module_that_reads_from_the_device_is_called_as_it_is() -> None:
-    class Reading(torch.nn.Linear):  # type: ignore[misc]
+    class Reading(torch.nn.Linear):  # type: ignore[misc, name-defined]
         def forward(self, data: Any) -> Any:
             return super().forward(data) * float(data.sum())
 
