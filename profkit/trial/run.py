@@ -35,6 +35,7 @@ TIMED_OUT = 124  # as of timeout(1)
 STOPPED = "stopped"  # a file that `child.record` makes
 AFTER = 2.0  # s, chosen: what else a program has to do when one of its processes was stopped
 _PREPARING, _FEW = 5, 3  # first units, no part of a measurement, and its least (as in the child)
+_COMPILING = 4  # calls of generate that compile, seen: for other caches and lengths
 _GROUPS = 10  # samples of a run, chosen: means of consecutive units, so that rare waits count
 _ERROR = re.compile(r"^\s*(?:[\w.]+\.)?\w*(?:Error|Exception|Interrupt|Exit|Unsupported)\b.*")
 _NUMBER = re.compile(r"[-+]?(?:\d[\d,]*\.?\d*(?:e[-+]?\d+)?|\bnan\b|\binf\b)", re.IGNORECASE)
@@ -101,6 +102,13 @@ class Extent(Struct, frozen=True):
     units: int = 0
     window: float | None = None
     grace: float = 0.0
+
+    @property
+    def compiled(self) -> Extent:
+        """How far a run goes that compiles: calls of generate do it more than once."""
+        if self.unit != "generate" or not self.units:
+            return self
+        return msgspec.structs.replace(self, units=self.units + _COMPILING)
 
 
 class _Record(Struct, frozen=True):

@@ -114,11 +114,14 @@ class _Runner:
             slowest = _SLOWER * self.first.seconds
             limit = min(slowest + _COMPILING, max(slowest / 2, _OF_LEFT * remaining))
 
+        is_compiled = any(switch.start for switch in switches)
+        extent = self.extent.compiled if is_compiled else self.extent
+
         def run(prepared: Prepared | None) -> Result:
             return run_program(
                 self.command,
                 switches,
-                self.extent,
+                extent,
                 environment=self.environment,
                 timeout=max(min(limit, self.left()), 1.0),
                 perturb=perturb,
@@ -155,8 +158,7 @@ class _Runner:
     def _is_suspect(self, switches: Combination) -> bool:
         """Whether a failure may be the fork's: the first may take away what others need, and
         compilers start processes and threads."""
-        is_compiled = any(switch.start for switch in switches)
-        return not switches or is_compiled or self.forks < _SOUND
+        return not switches or any(each.start for each in switches) or self.forks < _SOUND
 
     def run_with(self, variables: Mapping[str, str]) -> Result:
         """A run of the whole program with these variables."""

@@ -324,9 +324,10 @@ def test_calls_of_generate_are_units_though_forwards_end_before(
     (package / "utils.py").write_text(MIXIN)
     (tmp_path / "serve.py").write_text(GENERATING)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    result = run(
-        (sys.executable, str(tmp_path / "serve.py")), extent=Extent(window=0.05, grace=300)
-    )
+    command = (sys.executable, str(tmp_path / "serve.py"))
+    result = run(command, extent=Extent(window=0.05, grace=300))
     assert result.unit == "generate"
     assert (result.units, result.stopped, result.is_whole) == (5, True, True)
     assert result.results["tokens"][1] == [float(token) for token in range(40, 80)]
+    compiled = run(command, extent=Extent("generate", 5).compiled)
+    assert (compiled.units, len(compiled.times)) == (9, 4)  # those after four that compile
