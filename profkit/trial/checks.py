@@ -138,6 +138,8 @@ def _scatter(row: Row) -> float:
 
 
 def _early(a: Row, b: Row) -> float:
+    if a == b:
+        return 0.0
     if a and not b:
         return math.inf
     return max((_distance(*pair) for pair in list(zip(a, b, strict=False))[:_EARLY]), default=0.0)
@@ -192,6 +194,8 @@ def _distance(a: Sequence[float | None] | None, b: Sequence[float | None] | None
 
 
 def _late(a: Row, b: Row) -> float:
+    if a == b:
+        return 0.0
     count = min(len(a), len(b))
     before, after = ([_first(value) for value in row[count * 2 // 3 : count]] for row in (a, b))
     if count < _LATE or any(map(math.isnan, before)):

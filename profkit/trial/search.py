@@ -83,12 +83,15 @@ class Evidence:
 
     def of(self, combination: Combination) -> list[Result]:
         """The runs of a combination, failures too."""
+        return [self.runs[place] for place in self._of(combination)]
+
+    def _of(self, combination: Combination) -> list[int]:
         names = tuple(switch.name for switch in combination)
-        return [run for run in self.runs if run.switches == names and not run.perturbed]
+        runs = enumerate(self.runs)
+        return [n for n, run in runs if run.switches == names and not run.perturbed]
 
     def _places(self, combination: Combination) -> list[int]:
-        runs = self.of(combination)
-        return [n for n, run in enumerate(self.runs) if not run.failure and run in runs]
+        return [place for place in self._of(combination) if not self.runs[place].failure]
 
     def pairs(
         self, combination: Combination, *, is_shared: bool = False
@@ -157,8 +160,10 @@ class Evidence:
     def is_same(self, combination: Combination) -> bool:
         """Whether results are those of the unchanged program, as far as its switches declare; not
         known of one unchanged run."""
+        if len(self.unchanged) < FEWEST:
+            return True
         judgment = self.judgment(combination)
-        return judgment is None or judgment.is_same or len(self.unchanged) < FEWEST
+        return judgment is None or judgment.is_same
 
     def is_perturbed(self, combination: Combination) -> bool:
         """Whether perturbed runs show what becomes of other rounding and random numbers, as those
@@ -425,22 +430,21 @@ def best(evidence: Evidence, level: Changes) -> Combination:
         and gains(evidence, combination)
         and not evidence.skipped.keys() & set(combination)
     ]
-    top = max(map(evidence.speedup, rows), default=0.0)
-    fast = [
-        combination for combination in rows if evidence.speedup(combination) > top / evidence.step
-    ]
-    return min(fast, key=lambda each: (len(each), -evidence.speedup(each)), default=())
+    gained = {combination: evidence.speedup(combination) for combination in rows}
+    least = max(gained.values(), default=0.0) / evidence.step
+    fast = [combination for combination in rows if gained[combination] > least]
+    return min(fast, key=lambda each: (len(each), -gained[each]), default=())
 
 
 def _ranked(evidence: Evidence, candidates: Sequence[Switch], level: Changes) -> list[Switch]:
     """Switches that change no more than `level`, fastest first, without those that were no use."""
-    allowed = _ORDER.index(level)
+    allowed, least = _ORDER.index(level), _NEAR / evidence.step
     return [
         switch
         for switch in sorted(candidates, key=lambda each: -evidence.speedup((each,)))
         if switch not in evidence.skipped
         and _ORDER.index(switch.changes) <= allowed
-        and evidence.speedup((switch,)) > _NEAR / evidence.step
+        and evidence.speedup((switch,)) > least
         and evidence.is_same((switch,))
     ]
 

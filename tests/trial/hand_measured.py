@@ -29,6 +29,7 @@ FIRST, IMPORTS, FORKED, UNITS = 28.0, 11.0, 3.7, 40  # s as on that machine
 WHOLE = 1.2  # of a fork, besides the imports
 COMPILING, AUTOTUNING, CACHED = 41.0, 170.0, 11.0  # s more of what compiles, and with its cache
 UNMEASURED = 0.01  # standard deviation of the logarithm of gains that nobody measured
+_SWITCHES = {switch.name: switch for switch in all_switches()}
 _ONCE = (  # of each row, the largest gain counts, others little
     {"tf32", "bf16"},
     {"cuda-graph", "inference-mode", "compile", "compile-reduce-overhead", "compile-max-autotune"},
@@ -60,8 +61,8 @@ class HandMeasured:
     def __post_init__(self) -> None:
         self.random = random.Random(f"{self.name} {self.seed}")
         self.drift = self.random.gauss(0, 1e-5)
-        for switch in all_switches():
-            self.gains.setdefault(switch.name, math.exp(self.random.gauss(0, UNMEASURED)))
+        for name in _SWITCHES:
+            self.gains.setdefault(name, math.exp(self.random.gauss(0, UNMEASURED)))
 
     def gain(self, names: tuple[str, ...]) -> float:
         """The factor by which switches make it faster."""
@@ -106,7 +107,7 @@ class HandMeasured:
         )  # fmt: skip
 
     def trial(self, budget: float) -> TrialFile:
-        switches = [switch for switch in all_switches() if switch.name != "no-change"]
+        switches = [switch for switch in _SWITCHES.values() if switch.name != "no-change"]
         evidence = search(self.measure, switches, budget, lambda: self.now, lambda _: None)
         trial = outcome(evidence, (self.name,), budget)
         compiled = {switch.name for switch in switches if switch.start}
@@ -124,7 +125,6 @@ def programs(
     seed: int = 0, start: float = FORKED, spread: float = 0.0, *, no_gain: bool = False
 ) -> list[HandMeasured]:
     """The table's programs."""
-    switches = {switch.name: switch for switch in all_switches()}
     made = []
     for line in TABLE.splitlines():
         name, half, limit, own, has, best, *alone = line.split()
@@ -141,7 +141,7 @@ def programs(
         gains = {
             key: float(value)
             for key, value in measured.items()
-            if not switches[key].lacks(frozenset(features))
+            if not _SWITCHES[key].lacks(frozenset(features))
         }
         what_limits: Limit = msgspec.convert(limit, Limit)
         program = HandMeasured(
