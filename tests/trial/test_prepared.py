@@ -14,9 +14,10 @@ from profkit.trial.prepared import Plan, Prepared
 from profkit.trial.run import Extent, Result, hooked_environment, run_program
 from profkit.trial.switch import all_switches
 from profkit.trial.trial import Subject, try_program
+from tests.trial.imitated_torch import write_torch
 
 PROGRAM = """
-import atexit, json, os, random, sys
+import atexit, gc, json, os, random, sys
 print("at first", flush=True)
 print("buffered")
 random.seed(5)
@@ -24,6 +25,7 @@ import threading
 threading.Thread(target=str).start()
 import torch
 import numpy
+gc.freeze()  # or a fork's end looks at all of torch
 atexit.register(print, "at the end")
 layer = torch.nn.Linear(2, 2)
 optimizer = torch.optim.SGD(layer.parameters())
@@ -35,6 +37,13 @@ print(json.dumps([*known, sys.stdin.read(), random.random()]))
 print("drawn by nobody's seed", numpy.random.rand(), torch.rand(1), file=sys.stderr)
 sys.exit(3)
 """
+
+
+@pytest.fixture
+def imitated_torch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """For programs of which only the import of torch counts; its folder."""
+    monkeypatch.setenv("PYTHONPATH", path := write_torch(tmp_path))
+    return path
 
 
 @contextmanager
@@ -84,6 +93,7 @@ def test_a_fork_is_as_a_process_from_its_start(tmp_path: Path) -> None:
     assert len(drawn) == 4
 
 
+@pytest.mark.usefixtures("imitated_torch")
 def test_a_hanging_fork_ends_and_the_next_runs(tmp_path: Path) -> None:
     hanging = "import torch, time, os\nif os.path.exists('wait'): time.sleep(600)\nprint('done')"
     (tmp_path / "train.py").write_text(hanging.replace("'wait'", repr(str(tmp_path / "wait"))))
@@ -113,21 +123,6 @@ FAULTS: list[tuple[str, tuple[str, ...], str]] = [
 ]
 
 
-IMITATED = """
-import random, types
-cuda = types.SimpleNamespace(_is_in_bad_fork=lambda: False, is_initialized=lambda: False)
-get_rng_state = lambda: types.SimpleNamespace(tolist=list)
-"""
-
-
-@pytest.fixture
-def imitated_torch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A torch for programs of which only its import counts, which takes no time here."""
-    (tmp_path / "imitated").mkdir()
-    (tmp_path / "imitated" / "torch.py").write_text(IMITATED)
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "imitated"))
-
-
 @pytest.mark.usefixtures("imitated_torch")
 @pytest.mark.parametrize(("lines", "changed", "fault"), FAULTS)
 def test_what_a_fork_would_not_inherit_is_a_fault(
@@ -148,17 +143,17 @@ import drawing
 print(random.random(), file=sys.stderr)
 random.seed(1)
 torch.manual_seed(1)
-print(random.random(), torch.rand(1).item(), random.Random(drawing.name) is None)
+print(random.random(), torch.rand(), random.Random(drawing.name) is None)
 """
 
 
 def test_an_import_that_only_draws_is_brought_forward(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, imitated_torch: str
 ) -> None:
     (tmp_path / "drawing.py").write_text("import random; name = random.randint(0, 1 << 24)")
     (tmp_path / "train.py").write_text(DRAWING)
     (tmp_path / "prepared").mkdir()
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}{os.pathsep}{imitated_torch}")
     command = (sys.executable, str(tmp_path / "train.py"))
     first, *forks = run_and_fork(tmp_path / "prepared", command)
     drawn, seeded = zip(*(run.output.splitlines() for run in (first, *forks)), strict=True)
@@ -223,15 +218,14 @@ ONCE = """
 import os, tempfile
 folder = tempfile.TemporaryDirectory()
 import torch
-layer = torch.nn.Linear(2, 2)
-optimizer = torch.optim.SGD(layer.parameters())
+optimizer = torch.optim.Optimizer()
 for _ in range(50):
-    layer(torch.ones(1, 2)).sum().backward()
     optimizer.step()
 open(os.path.join(folder.name, "weights"), "w").close()
 """
 
 
+@pytest.mark.usefixtures("imitated_torch")
 def test_a_fork_that_fails_for_what_one_before_it_did_runs_anew(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(ONCE)
     subject = Subject((sys.executable, str(tmp_path / "train.py")), os.environ)
@@ -244,7 +238,7 @@ def test_a_fork_that_fails_for_what_one_before_it_did_runs_anew(tmp_path: Path) 
 
 
 def test_a_package_that_uses_the_gpu_at_its_import_is_left_to_forks(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, imitated_torch: str
 ) -> None:
     (tmp_path / "site").mkdir()
     (tmp_path / "site" / "greedy.py").write_text(
@@ -252,14 +246,14 @@ def test_a_package_that_uses_the_gpu_at_its_import_is_left_to_forks(
     )
     (tmp_path / "prepared").mkdir()
     (tmp_path / "train.py").write_text("import torch\nimport greedy")
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "site"))
+    monkeypatch.setenv("PYTHONPATH", f"{tmp_path / 'site'}{os.pathsep}{imitated_torch}")
     command = (sys.executable, str(tmp_path / "train.py"))
     with prepared(tmp_path / "prepared", command, Result((), 1.0, modules=("greedy",))) as made:
         assert (made.fault, made.culprit) == ("imports of greedy use the GPU", "greedy")
 
 
 def test_a_package_that_imports_torch_is_imported_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, imitated_torch: str
 ) -> None:
     """Its modules can't be imported where torch is: it has not defined what they read."""
     for folder in ("prepared", "outer-1.0.dist-info", "outer"):
@@ -269,7 +263,7 @@ def test_a_package_that_imports_torch_is_imported_once(
         f"import outer\nassert outer.flag\nopen({str(tmp_path / 'log')!r}, 'a').write('.')"
     )
     (tmp_path / "train.py").write_text("import outer\nprint(outer.inner, outer.__spec__.loader)")
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}{os.pathsep}{imitated_torch}")
     command = (sys.executable, str(tmp_path / "train.py"))
     first, *runs = run_and_fork(tmp_path / "prepared", command)
     assert [run.output.partition(" at 0x")[0] for run in (first, *runs)] == [

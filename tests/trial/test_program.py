@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,9 +17,15 @@ from profkit.trial.checks import judged, spread
 from profkit.trial.outcome import outcome
 from profkit.trial.run import WALL, Extent, Result, run_program
 from profkit.trial.search import Evidence
-from profkit.trial.switch import all_switches
+from tests.trial.torch_forks import SWITCHES, TorchForks, torch_forks
 
-SWITCHES = {switch.name: switch for switch in all_switches()}
+
+@pytest.fixture(scope="module")
+def forks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TorchForks]:
+    variables = {**os.environ, "OMP_NUM_THREADS": "1"}
+    with torch_forks(tmp_path_factory.mktemp("forks"), variables) as made:
+        yield made
+
 
 TRAINING = """
 import torch
@@ -37,16 +44,14 @@ print("loss", loss.item(), type(net).__name__)
 """
 
 
-@pytest.fixture
-def training(tmp_path: Path) -> tuple[str, ...]:
-    (tmp_path / "train.py").write_text(TRAINING)
-    return sys.executable, str(tmp_path / "train.py")
+def written(folder: Path, program: str) -> Path:
+    (folder / "train.py").write_text(program)
+    return folder / "train.py"
 
 
-def run(command: tuple[str, ...], *names: str, extent: Extent | None = None) -> Result:
-    chosen = [SWITCHES[name] for name in names]
-    extent = extent or Extent()
-    return run_program(command, chosen, extent, environment=dict(os.environ), timeout=600)
+def run(command: tuple[str, ...]) -> Result:
+    """A run in a fresh process."""
+    return run_program(command, (), Extent(), environment=dict(os.environ), timeout=600)
 
 
 EVALUATED_FIRST = """
@@ -62,14 +67,11 @@ print(net.weight.dtype)
 """
 
 
-def test_parameters_that_are_trained_keep_their_precision(tmp_path: Path) -> None:
-    (tmp_path / "train.py").write_text(EVALUATED_FIRST)
-    command = (sys.executable, str(tmp_path / "train.py"))
+def test_parameters_that_are_trained_keep_their_precision(
+    tmp_path: Path, forks: TorchForks
+) -> None:
     features = frozenset({"backward", "optimizer"})
-    result = run_program(
-        command, [SWITCHES["bf16"]], Extent(),
-        environment=dict(os.environ), timeout=120, features=features,
-    )  # fmt: skip
+    result = forks.run(written(tmp_path, EVALUATED_FIRST), ["bf16"], features=features)
     assert result.applied == {"bf16"}
     assert result.output == "torch.float32\n"
 
@@ -84,35 +86,33 @@ for dtype in (torch.float64, torch.float32, torch.bfloat16):
 """
 
 
-def test_a_perturbation_is_one_rounding_error_of_each_type(tmp_path: Path) -> None:
-    (tmp_path / "infer.py").write_text(PERTURBED)
-    command = (sys.executable, str(tmp_path / "infer.py"))
-    environment = dict(os.environ)
-    result = run_program(
-        command, [], Extent(), environment=environment, timeout=120, perturb="rounding"
-    )
+def test_a_perturbation_is_one_rounding_error_of_each_type(
+    tmp_path: Path, forks: TorchForks
+) -> None:
+    result = forks.run(written(tmp_path, PERTURBED), perturb="rounding")
     assert result.output == "1.0\n1.0\n1.0\n"
 
 
 def test_a_program_that_fails_without_an_error_has_its_exit_code(tmp_path: Path) -> None:
-    program = tmp_path / "fails.py"
-    program.write_text("print('saved'); raise SystemExit(3)\n")
+    program = written(tmp_path, "print('saved'); raise SystemExit(3)\n")
     assert run((sys.executable, str(program))).failure == "exit code 3: saved"
 
 
-def test_switches_of_a_training_program(training: tuple[str, ...]) -> None:
-    unchanged = run(training)
+def test_switches_of_a_training_program(tmp_path: Path, forks: TorchForks) -> None:
+    program = written(tmp_path, TRAINING)
+    training = (sys.executable, str(program))
+    unchanged = forks.run(program)
     assert unchanged.failure == ""
     assert unchanged.unit == "optimizer"
     assert unchanged.units == 20
     assert unchanged.features >= {"convolution", "float32", "loader", "unfused-optimizer"}
     assert not unchanged.features & {"cuda", "generate", "inference", "attention"}
     names = ("bf16", "channels-last", "fused-optimizer", "gc-frozen", "inference-mode")
-    changed = run(training, *names[:-1], extent=Extent("optimizer", 12))
+    changed = forks.run(program, names[:-1], Extent("optimizer", 12))
     assert changed.stopped
     assert changed.units == 12
     assert changed.applied == set(names[:-1])
-    workers = run(training, "loader-workers", extent=Extent("optimizer", 12))
+    workers = forks.run(program, ["loader-workers"], Extent("optimizer", 12))
     keep = outcome(
         Evidence([unchanged, workers], [(SWITCHES["loader-workers"],)]), training, 60.0
     ).rows[0].keep  # fmt: skip
@@ -124,7 +124,7 @@ def test_switches_of_a_training_program(training: tuple[str, ...]) -> None:
     assert judgment is not None
     assert judgment.is_same
     assert judgment.difference > 1e-5  # of bfloat16
-    failed = run(training, "inference-mode")
+    failed = forks.run(program, ["inference-mode"])
     assert "does not require grad" in failed.failure
 
 
@@ -146,13 +146,16 @@ for step in range(30):
 """
 
 
-def test_weights_and_printed_numbers_are_results_beside_losses(tmp_path: Path) -> None:
-    (tmp_path / "train.py").write_text(AUXILIARY)
-    command = (sys.executable, str(tmp_path / "train.py"))
-    unchanged, changed = [run(command), run(command)], run(command, "set-to-none")
+def test_weights_and_printed_numbers_are_results_beside_losses(
+    tmp_path: Path, forks: TorchForks
+) -> None:
+    program = written(tmp_path, AUXILIARY)
+    unchanged = [run((sys.executable, str(program))), forks.run(program)]
+    changed = forks.run(program, ["set-to-none"])
     assert changed.failure == ""
     assert changed.applied == {"set-to-none"}
     assert spread(unchanged) == 0
+    assert unchanged[0].features == unchanged[1].features
     losses = {"losses": changed.results["losses"]}
     for series, kept in (("number 2", {"results": losses}), ("parameters", {"printed": {}})):
         judgment = judged([replace(each, **kept) for each in unchanged], [], [changed], {"nothing"})
@@ -284,9 +287,8 @@ for batch in DataLoader(Images(), batch_size=4):
 """
 
 
-def test_what_a_loader_calls_is_no_module_of_the_program(tmp_path: Path) -> None:
-    (tmp_path / "infer.py").write_text(LOADING)
-    result = run((sys.executable, str(tmp_path / "infer.py")))
+def test_what_a_loader_calls_is_no_module_of_the_program(tmp_path: Path, forks: TorchForks) -> None:
+    result = forks.run(written(tmp_path, LOADING))
     assert result.unit == "forward of Linear"
     assert list(result.results) == ["forward of Linear"]
 
@@ -317,17 +319,15 @@ class GenerationMixin:
 
 
 def test_calls_of_generate_are_units_though_forwards_end_before(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, forks: TorchForks
 ) -> None:
     package = tmp_path / "transformers" / "generation"
     package.mkdir(parents=True)
     (package / "utils.py").write_text(MIXIN)
-    (tmp_path / "serve.py").write_text(GENERATING)
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    command = (sys.executable, str(tmp_path / "serve.py"))
-    result = run(command, extent=Extent(window=0.05, grace=300))
+    program = written(tmp_path, GENERATING)
+    result = forks.run(program, (), Extent(window=0.05, grace=300))
     assert result.unit == "generate"
     assert (result.units, result.stopped, result.is_whole) == (5, True, True)
     assert result.results["tokens"][1] == [float(token) for token in range(40, 80)]
-    compiled = run(command, extent=Extent("generate", 5).compiled)
+    compiled = forks.run(program, (), Extent("generate", 5).compiled)
     assert (compiled.units, len(compiled.times)) == (9, 4)  # those after four that compile

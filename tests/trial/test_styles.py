@@ -4,25 +4,38 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from profkit.trial.checks import judged, missing_output
 from profkit.trial.run import WALL, Extent, Result, run_program
-from profkit.trial.switch import all_switches
 from tests.conftest import ROOT
+from tests.trial.imitated_torch import write_torch
+from tests.trial.torch_forks import SWITCHES, TorchForks, torch_forks
 
-SWITCHES = {switch.name: switch for switch in all_switches()}
 VARIABLES = {**os.environ, "OMP_NUM_THREADS": "1"}
 
 
-def run(folder: Path, program: str, *names: str, extent: Extent | None = None) -> Result:
+@pytest.fixture(scope="module")
+def forks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TorchForks]:
+    with torch_forks(tmp_path_factory.mktemp("forks"), VARIABLES) as made:
+        yield made
+
+
+def run(
+    folder: Path, program: str, *names: str,
+    extent: Extent | None = None, forks: TorchForks | None = None, path: str = "",
+) -> Result:  # fmt: skip
+    """A run, a fork or a fresh process."""
     (folder / "program.py").write_text(program)
+    if forks:
+        return forks.run(folder / "program.py", names, extent)
     command = (sys.executable, str(folder / "program.py"))
     return run_program(
         command, [SWITCHES[name] for name in names], extent or Extent(),
-        environment=VARIABLES, timeout=200,
+        environment={**VARIABLES, "PYTHONPATH": path} if path else VARIABLES, timeout=200,
     )  # fmt: skip
 
 
@@ -73,8 +86,10 @@ os._exit(7 if "fails" in sys.argv else 0)
 
 
 @pytest.mark.parametrize("names", [(), ("loader-workers",)])
-def test_modules_loaders_and_ends_of_any_kind(tmp_path: Path, names: tuple[str, ...]) -> None:
-    result = run(tmp_path, ODD, *names)
+def test_modules_loaders_and_ends_of_any_kind(
+    tmp_path: Path, forks: TorchForks, names: tuple[str, ...]
+) -> None:
+    result = run(tmp_path, ODD, *names, forks=forks)
     assert result.failure == ""
     assert result.applied == set(names)
     assert result.unit.startswith("forward of")
@@ -147,8 +162,10 @@ if __name__ == "__main__":
 """
 
 
-def test_units_are_steps_though_a_worker_calls_more_modules(tmp_path: Path) -> None:
-    result = run(tmp_path, ACTING, extent=Extent(window=1e-4, grace=99.0))
+def test_units_are_steps_though_a_worker_calls_more_modules(
+    tmp_path: Path, forks: TorchForks
+) -> None:
+    result = run(tmp_path, ACTING, extent=Extent(window=1e-4, grace=99.0), forks=forks)
     assert (result.failure, result.unit, result.units) == ("", "optimizer", 8)
 
 
@@ -174,8 +191,8 @@ for _ in range(40):
 """
 
 
-def test_steps_are_those_of_the_optimizer_that_goes_on(tmp_path: Path) -> None:
-    result = run(tmp_path, PHASES)
+def test_steps_are_those_of_the_optimizer_that_goes_on(tmp_path: Path, forks: TorchForks) -> None:
+    result = run(tmp_path, PHASES, forks=forks)
     assert (result.unit, result.facts["optimizer"]) == ("optimizer", "Adam")
     assert {name for name in result.results if "forward" in name} == {"forward of Net"}
     assert 25 <= result.units < 40
@@ -190,9 +207,9 @@ for _ in range(20):
 """
 
 
-def test_kernels_of_inference_may_round_elsewhere(tmp_path: Path) -> None:
-    unchanged = run(tmp_path, ENCODING)
-    changed = run(tmp_path, ENCODING, "inference-mode")
+def test_kernels_of_inference_may_round_elsewhere(tmp_path: Path, forks: TorchForks) -> None:
+    unchanged = run(tmp_path, ENCODING, forks=forks)
+    changed = run(tmp_path, ENCODING, "inference-mode", forks=forks)
     judgment = judged([unchanged], [], [changed], {"nothing"})
     assert changed.applied == {"inference-mode"}
     assert judgment is not None
@@ -217,23 +234,27 @@ for _ in range(20):
 """
 
 
-def test_models_that_are_validated_first_are_known_as_they_train(tmp_path: Path) -> None:
-    features = run(tmp_path, VALIDATED_FIRST).features
+def test_models_that_are_validated_first_are_known_as_they_train(
+    tmp_path: Path, forks: TorchForks
+) -> None:
+    features = run(tmp_path, VALIDATED_FIRST, forks=forks).features
     assert features >= {"dropout", "autocast"}
     assert "compiled" not in features
     inference = VALIDATED_FIRST.split("optimizer")[0]
-    assert not run(tmp_path, inference).features & {"dropout", "autocast"}
-    assert "dropout" not in run(tmp_path, VALIDATED_FIRST.replace("0.1", "0.0")).features
+    inferred = run(tmp_path, inference, forks=forks).features
+    assert "inference" in inferred
+    assert not inferred & {"dropout", "autocast"}
+    undropped = run(tmp_path, VALIDATED_FIRST.replace("0.1", "0.0"), forks=forks).features
+    assert "autocast" in undropped
+    assert "dropout" not in undropped
 
 
 RESUMED = """
 import pathlib, torch
 state = pathlib.Path("state")
 assert not state.exists(), "a state is there"
-net = torch.nn.Linear(4, 4)
-optimizer = torch.optim.SGD(net.parameters())
+optimizer = torch.optim.Optimizer()
 for _ in range(20):
-    net(torch.ones(1, 4)).sum().backward()
     optimizer.step()
 state.write_text("saved")
 """
@@ -243,7 +264,8 @@ def test_a_program_that_fails_when_run_again_says_why(tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text(RESUMED)
     command = (sys.executable, "-m", "profkit", "try", "--budget", "60", "--", sys.executable)
     tried = subprocess.run(
-        (*command, "program.py"), cwd=tmp_path, env={**VARIABLES, "PYTHONPATH": str(ROOT)},
+        (*command, "program.py"), cwd=tmp_path,
+        env={**VARIABLES, "PYTHONPATH": f"{ROOT}{os.pathsep}{write_torch(tmp_path)}"},
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False,
     )  # fmt: skip
     assert tried.returncode == 6
@@ -262,9 +284,11 @@ for _ in range(6):
 """
 
 
-def test_optimizers_that_take_turns_have_units_across_them(tmp_path: Path) -> None:
+def test_optimizers_that_take_turns_have_units_across_them(
+    tmp_path: Path, forks: TorchForks
+) -> None:
     """Of the one that was first, once it has come again."""
-    result = run(tmp_path, TURNS)
+    result = run(tmp_path, TURNS, forks=forks)
     assert (result.failure, result.unit) == ("", "optimizer")
     assert len(result.times) == 5 + 4 * 15 - 5  # the first ten decide, five prepare
 
@@ -277,16 +301,16 @@ for count in (25, 25, 60):
     for _ in range(count):
         net(torch.ones(1, 4)).sum().backward()
         optimizer.step()
-        time.sleep(0.005)
+        time.sleep(0.002)
 """
 
 
-def test_runs_of_several_models_end_at_the_same_step(tmp_path: Path) -> None:
-    first = run(tmp_path, FOLDS, extent=Extent(window=0.2))
-    again = run(tmp_path, FOLDS, extent=Extent(first.unit, first.units))
+def test_runs_of_several_models_end_at_the_same_step(tmp_path: Path, forks: TorchForks) -> None:
+    first = run(tmp_path, FOLDS, extent=Extent(window=0.08), forks=forks)
+    again = run(tmp_path, FOLDS, extent=Extent(first.unit, first.units), forks=forks)
     assert (again.units, len(again.times)) == (first.units, len(first.times))
     assert again.results.keys() == first.results.keys()
-    whole = run(tmp_path, FOLDS, "bf16")
+    whole = run(tmp_path, FOLDS, "bf16", forks=forks)
     assert whole.units == 25 + 15 + 50  # the first ten of another optimizer decide
     assert whole.results.keys() >= {"forward of Linear", "forward of Linear 2"}
 
@@ -311,10 +335,8 @@ WAITING = """
 import subprocess, sys, time
 if "train" in sys.argv:
     import torch
-    net = torch.nn.Linear(4, 4)
-    optimizer = torch.optim.SGD(net.parameters())
+    optimizer = torch.optim.Optimizer()
     for _ in range(20):
-        net(torch.ones(1, 4)).sum().backward()
         optimizer.step()
 else:
     print("starts", flush=True)
@@ -337,7 +359,7 @@ def test_processes_that_miss_one_that_was_stopped_are_ended(tmp_path: Path, end:
     """As the ranks of a group do."""
     program, extent = WAITING.replace("END", end), Extent("optimizer", 12)
     started = time.monotonic()
-    result = run(tmp_path, program, extent=extent)
+    result = run(tmp_path, program, extent=extent, path=write_torch(tmp_path))
     assert (result.failure, result.unit, result.units) == ("", "optimizer", 12)
     assert result.output.startswith("starts\n")
     assert time.monotonic() - started < 190
@@ -437,7 +459,7 @@ step, x = jax.jit(step), jax.Array(1.0)
 for _ in range(30):
     jax.used.append(1)
     x = step(x)
-    time.sleep(0.03)
+    time.sleep(0.01)
     x = library.correction(library.correction(x))
 """
 RARE = """
@@ -458,7 +480,7 @@ for _ in range(20):
 """
 
 
-def test_jax_with_random_keys_and_torch_beside_it(tmp_path: Path) -> None:
+def test_jax_with_random_keys_and_torch_beside_it(tmp_path: Path, forks: TorchForks) -> None:
     (tmp_path / "jax.py").write_text(JAX)
     result = run(tmp_path, KEYED)
     assert (result.failure, result.unit, result.units) == ("", "calls of step", 30)
@@ -476,11 +498,11 @@ def test_jax_with_random_keys_and_torch_beside_it(tmp_path: Path) -> None:
     site = tmp_path / "site"
     (site / "library.dist-info").mkdir(parents=True)
     (site / "library.py").write_text(LIBRARY)
-    updated = run(tmp_path, UPDATED.format(site=str(site)), extent=Extent(window=0.3))
+    updated = run(tmp_path, UPDATED.format(site=str(site)), extent=Extent(window=0.1))
     assert (updated.failure, updated.unit) == ("", "calls of step")
     rare = [run(tmp_path, RARE, extent=Extent(unit)) for unit in (None, WALL)]
     assert rare[0].results == rare[1].results == {"calls of train 0": [[0.5]]}
-    unused = run(tmp_path, UNUSED)
+    unused = run(tmp_path, UNUSED, forks=forks)
     assert (unused.failure, unused.unit, unused.units) == ("", "optimizer", 20)
     assert unused.results["losses"]
     assert "jax" not in unused.features
