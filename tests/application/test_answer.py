@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-import statistics
 import re
+import statistics
 from functools import cache
 
 import pytest
