@@ -13,7 +13,6 @@ import os
 import signal
 import sys
 import time
-from pathlib import Path
 
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 _ENDING = (signal.SIGTERM, signal.SIGINT)
@@ -66,19 +65,18 @@ def kill_descendants() -> None:
 def descendants(root: int) -> list[int]:
     """The processes below `root`, zombies that only wait to be reaped left out."""
     children: dict[int, list[int]] = {}
-    for entry in Path("/proc").iterdir():
-        if not entry.name.isdigit():
-            continue
+    for process in filter(str.isdigit, os.listdir("/proc")):  # noqa: PTH208  (pathlib starts late)
         try:  # the name may be any bytes, cut anywhere
-            fields = (entry / "stat").read_bytes().rpartition(b")")[2].split()
+            with open(f"/proc/{process}/stat", "rb") as file:  # noqa: PTH123
+                fields = file.read().rpartition(b")")[2].split()
         except OSError:
             continue
         # a process whose first thread has ended is a zombie too, while its others go on
         if fields[_STATE] != b"Z" or int(fields[_THREADS]) > 1:
-            children.setdefault(int(fields[_PARENT]), []).append(int(entry.name))
+            children.setdefault(int(fields[_PARENT]), []).append(int(process))
     family = [root]
-    for process in family:  # grows as it is walked
-        family += children.get(process, [])
+    for parent in family:  # grows as it is walked
+        family += children.get(parent, [])
     return family[1:]
 
 
