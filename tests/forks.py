@@ -4,8 +4,8 @@ Importing torch takes a process more than two seconds, and the tests start 500 t
 it at once, and is a process of its own all the same: number, signals, pipes, limits, exit status.
 What a new process would not have is put away: modules of tests and targets, caches of what is not
 profkit's own, handlers.
-`python -c` and whatever asks for more options is started as ever, and all are where
-PROFKIT_TESTS_EXEC is set.
+A script of the standard library alone is started as ever, which takes less time than a fork; so are
+`python -c`, whatever asks for more options, and all where PROFKIT_TESTS_EXEC is set.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import gc
 import logging
 import multiprocessing.util
 import os
+import re
 import runpy
 import shutil
 import signal
@@ -51,6 +52,8 @@ _KEPT = tuple(
     )
 )
 _MODULES = ("profkit", "tests.stand_in.")
+_MODULE_OPTIONS = {"-m", "--module"}
+_IMPORT = re.compile(r"^[ \t]*(?:from[ \t]+(\S+)|import[ \t]+([^#;\n]+))", re.MULTILINE)
 SHIPPED: tuple[functools._lru_cache_wrapper[Any], ...] = (
     catalog, shipped_rules, shipped_calibration, page_templates, all_datasheets,
 )  # fmt: skip
@@ -71,6 +74,7 @@ def install(patch: pytest.MonkeyPatch) -> None:
     if not os.environ.get("PROFKIT_TESTS_EXEC"):
         patch.setattr(subprocess, "_fork_exec", _fork_or_exec)
         patch.setattr(os, "posix_spawnp", _fork_or_spawn)
+        patch.setenv("PATH", str(Path(sys.executable).parent), prepend=os.pathsep)  # of env python3
 
 
 @dataclass(frozen=True)
@@ -107,14 +111,37 @@ def _program(words: Sequence[Any], environment: Mapping[str, str]) -> _Program |
         return None
     if first != sys.executable:
         script = shutil.which(first, path=environment.get("PATH")) or ""
-        return _Program(script, False, False, rest, environment) if _is_python(script) else None
+        is_forked = _is_python(script) and not _is_light([script, *rest])
+        return _Program(script, False, False, rest, environment) if is_forked else None
     options = []
     while rest and rest[0] in {"-P", "-S"}:
         options.append(rest.pop(0))
     is_module = rest[:1] == ["-m"]
     name, *arguments = rest[1:] if is_module else rest or [""]
-    is_known = name.startswith(_MODULES) if is_module else name[:1] not in {"", "-"}
+    if is_module:
+        is_known = name.startswith(_MODULES)
+    else:
+        is_known = name[:1] not in {"", "-"} and not _is_light([name, *arguments])
     return _Program(name, is_module, "-P" in options, arguments, environment) if is_known else None
+
+
+def _is_light(words: Sequence[str]) -> bool:
+    """Whether a script, and what it may start of its arguments, imports the standard library alone:
+    what is no fork forks nothing."""
+    if not _MODULE_OPTIONS.isdisjoint(words):
+        return False
+    scripts = [words[0], *(word for word in words[1:] if word.endswith(".py"))]
+    try:
+        return all(_imported(Path(script)) <= sys.stdlib_module_names for script in scripts)
+    except (OSError, UnicodeDecodeError):
+        return False
+
+
+def _imported(script: Path) -> set[str]:
+    """The packages that a script's text imports."""
+    found = _IMPORT.findall(script.read_text("utf-8"))
+    modules = [module for of, some in found for module in (of or some).split(",")]
+    return {re.split(r"[.\s]", module.strip())[0] for module in modules}
 
 
 def _has_threads() -> bool:
