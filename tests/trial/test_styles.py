@@ -525,3 +525,26 @@ def test_progress_and_rates_are_no_output_that_a_run_lacks() -> None:
     assert missing_output([drawn], later) == ""
     said = Result((), 1.0, output="/site/loader.py:434: There are few workers.\nsaved\n")
     assert missing_output([said], Result((), 1.0, output="saved\n")) == ""
+
+
+NORMED = """
+import torch
+from torch.nn.utils.parametrizations import weight_norm
+net = weight_norm(torch.nn.Linear(4, 4))
+assert net.weight.any()  # as an initializer: it calls a module that is a part of it
+with torch.no_grad():
+    for _ in range(20):
+        output = net(torch.ones(1, 4))
+print(output.dtype)
+"""
+
+
+def test_a_module_that_was_called_alone_may_be_part_of_another(
+    tmp_path: Path, forks: TorchForks
+) -> None:
+    unchanged, lower = (run(tmp_path, NORMED, *n, forks=forks) for n in ((), ("bf16",)))
+    for result in (unchanged, lower):
+        assert (result.failure, result.units) == ("", 20)
+        assert result.unit == "forward of ParametrizedLinear"
+        assert result.output == "torch.float32\n"
+    assert lower.applied == {"bf16"}

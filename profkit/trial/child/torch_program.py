@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import sys
+import threading
 import time
 import weakref
 from collections.abc import Callable, Iterator
@@ -56,6 +57,7 @@ class TorchProgram:
         self._backward = getattr(torch._C, "_current_graph_task_id", lambda: -1)
         self._is_lower = getattr(torch._C, "_is_any_autocast_enabled", torch.is_autocast_enabled)
         self._adopted: list[Any] = []
+        self._adopting = threading.local()
         self._names: dict[str, int] = {}
         self._calls: dict[str, int] = {}
         self._leader: Any = None
@@ -448,14 +450,18 @@ class TorchProgram:
             call = wrapper(module, call)
 
         def adopted(*args: Any, **kwargs: Any) -> Any:
-            if self.is_inside():
-                return original(*args, **kwargs)
+            if self.is_inside() or getattr(self._adopting, "is_busy", False):
+                return original(*args, **kwargs)  # as when it was built, part of another now
             for change in self.changes:
                 args, kwargs = change(module, args, kwargs)
             is_watched = module.training and self._watched < _FIRST_OUTPUTS
             self._watched += is_watched
             before = self._random_state() if is_watched else None
-            output = call(*args, **kwargs)
+            self._adopting.is_busy = True
+            try:
+                output = call(*args, **kwargs)
+            finally:
+                self._adopting.is_busy = False
             if is_watched and self._random_state() != before:
                 self.record.features.add("dropout")
             self._called(kind, output)
