@@ -26,6 +26,8 @@ _ROUNDING: Mapping[Changes, tuple[float, float]] = {
 }
 _ROUNDING_OF_HALF = 2e-2  # chosen: five rounding errors of bfloat16 (4e-3), in programs that use it
 _HALF = {"bfloat16", "float16", "autocast"}
+_ROUNDING_OF_TF32 = 2.5e-3  # the same of TensorFloat-32 (5e-4), but of weights, which are FP32
+_TF32 = "tf32"
 
 _MOST = 0.9  # chosen: below 1, by which zeros differ, and text that differs from its first token on
 _REPEATABLE = 1e-4  # chosen: printed times never agree so far; others are numbers of results
@@ -126,6 +128,8 @@ def _judgments(
                         limits.append(_OWN * _scatter(row))
                 if each in {"rounding", "precision"} and features & _HALF:
                     limits.append(_ROUNDING_OF_HALF)
+                if each == "rounding" and _TF32 in features and not name.startswith(_PARAMETERS):
+                    limits.append(_ROUNDING_OF_TF32)
             allowed = max(limits) if is_random else min(max(limits), _MOST)
             yield Judgment(largest(runs), allowed, bool(is_late), name)
 

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from profkit.trial.checks import judged, missing_output, spread
 from profkit.trial.run import Result, masked
+from profkit.trial.trial_file import Changes
 
 NUMBERS = st.floats(-1e6, 1e6).filter(lambda number: number == 0 or abs(number) > 1e-6)
 ROWS = st.lists(st.lists(NUMBERS, min_size=1, max_size=3), min_size=1, max_size=30)
@@ -64,6 +65,26 @@ def test_a_line_that_is_missing_is_named_but_for_warnings() -> None:
     unchanged = [result([[1.0]], f"step 1 loss {n}\nsaved\nUserWarning: slow\n") for n in (1, 2)]
     assert missing_output(unchanged, result([[1.0]], "step 1 loss 3.5\nsaved\n")) == ""
     assert missing_output(unchanged, result([[1.0]], "step 1 loss nan\n")) == "saved"
+
+
+@pytest.mark.parametrize(
+    ("series", "changes", "is_same"),
+    [
+        ("losses", "rounding", True),
+        ("losses", "nothing", False),
+        ("parameters, group 1", "rounding", False),
+    ],
+)
+def test_where_tf32_is_allowed_its_rounding_is(
+    series: str, changes: Changes, is_same: bool
+) -> None:
+    unchanged, changed = (
+        Result((), 1.0, results={series: [[1 + error]]}, features=frozenset({"tf32"}))
+        for error in (0, 2**-10)  # two of its rounding errors
+    )
+    judgment = judged([unchanged], [], [changed], {changes})
+    assert judgment is not None
+    assert judgment.is_same is is_same
 
 
 @given(st.floats(-1e3, 1e3), st.floats(-0.0499, 0.0499))

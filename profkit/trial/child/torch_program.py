@@ -118,6 +118,12 @@ class TorchProgram:
             self.record.features.add("cuda")
             facts["gpu"] = torch.cuda.get_device_name()
             facts["memory"] = torch.cuda.max_memory_allocated()
+            with suppress(RuntimeError):  # where old and new settings are mixed
+                backends, has_convolutions = torch.backends, "convolution" in self.record.features
+                if backends.cuda.matmul.allow_tf32 or (
+                    has_convolutions and backends.cudnn.allow_tf32
+                ):
+                    self.record.features.add("tf32")
         groups = [group for each in self._optimizers for group in each.param_groups]
         for number, group in enumerate(groups, 1):
             with suppress(Exception):  # a device that failed, or has no float64
