@@ -36,6 +36,10 @@ _CACHES = {
     "TRITON_CACHE_DIR": "triton",
     "JAX_COMPILATION_CACHE_DIR": "jax",
 }
+_JAX_CACHE = {  # of programs however small: one that is not jitted compiles hundreds of them
+    "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+    "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
+}
 _SLOWER = 4.0  # chosen: a run may take so many times the unchanged one's time
 _COMPILING = 120.0  # s that a run may take in addition, chosen: torch.compile of a large model
 _OF_LEFT = 1 / 3  # chosen: of the budget that is left, so that one run doesn't end the trial
@@ -98,7 +102,7 @@ class _Runner:
         self, subject: Subject, budget: float, tell: Callable[[str, str], None], place: Path
     ) -> None:
         made = {name: str(place / kind) for name, kind in _CACHES.items()}
-        self.environment = {**made, **subject.environment}
+        self.environment = {**made, **_JAX_CACHE, **subject.environment}
         self.command, self.folder, self.tell = subject.command, _copied(subject), tell
         self.place = place / "prepared"
         self.end = time.monotonic() + budget
