@@ -83,11 +83,13 @@ class Gradient(Watched):
 
 
 def _function_of(code: CodeType) -> FunctionType | None:
-    """The function that has a code; None where several have it, or it returns before its end."""
+    """The program's own function that has a code; None where several have it, or it returns before
+    its end."""
     if code.co_flags & (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR):
         return None
     holders = [each for each in gc.get_referrers(code) if isinstance(each, FunctionType)]
-    return holders[0] if len(holders) == 1 else None
+    is_own = len(holders) == 1 and not is_installed(holders[0].__module__)
+    return holders[0] if is_own else None
 
 
 def _redirect(function: FunctionType, name: str) -> FunctionType:
