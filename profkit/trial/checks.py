@@ -162,8 +162,7 @@ def _apart_as_printed(x: Sequence[float | None] | None, y: Sequence[float | None
     numbers = [number for number in (*(x or ()), *(y or ())) if number is not None]
     if len(numbers) < 4:
         return _distance(x and x[:1], y and y[:1])
-    before, last, after, other = numbers
-    last = max(last, other)
+    before, after, last = numbers[0], numbers[2], max(numbers[1], numbers[3])
     # Half a place more, as decimals are no binary fractions.
     if abs(before - after) <= 1.5 * last:
         return 0.0

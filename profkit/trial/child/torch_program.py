@@ -119,10 +119,8 @@ class TorchProgram:
             facts["gpu"] = torch.cuda.get_device_name()
             facts["memory"] = torch.cuda.max_memory_allocated()
             with suppress(RuntimeError):  # where old and new settings are mixed
-                backends, has_convolutions = torch.backends, "convolution" in self.record.features
-                if backends.cuda.matmul.allow_tf32 or (
-                    has_convolutions and backends.cudnn.allow_tf32
-                ):
+                in_cudnn = torch.backends.cudnn.allow_tf32 and "convolution" in self.record.features
+                if in_cudnn or torch.backends.cuda.matmul.allow_tf32:
                     self.record.features.add("tf32")
         groups = [group for each in self._optimizers for group in each.param_groups]
         for number, group in enumerate(groups, 1):
