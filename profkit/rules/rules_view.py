@@ -85,6 +85,7 @@ def _facts(rule: Rule, by_width: str) -> Iterator[Row]:
     yield Row("Conditions", _lines([condition.text for condition in rule.when], code))
     yield Row("Selected samples", _lines(map(_match, rule.match), code))
     yield Row("Remaining after a fix", _lines(left, code))
+    yield Row("Range ends at", code(rule.bound.text) if rule.bound else "")
     yield Row("Assumes", rule.assumes)
     yield Row("Actions", _lines(map(_action, rule.actions)))
     yield Row("Verify", _lines(rule.verify))
