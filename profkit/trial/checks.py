@@ -35,6 +35,9 @@ _TOKENS = "tokens"  # series of generated sequences (`child.torch_program`)
 _LOCATED = re.compile(r"\S+\.py:\d+:")  # warnings begin with a place in a source
 _PARAMETERS = "parameters"  # series of `child.torch_program`: one number, at the end
 
+# Chosen: how far the ends of two whole runs may be apart, of what was printed on the way.
+_PARTED, _PARTED_IF_DRAWN = 0.05, 0.25
+
 Row = Sequence[Sequence[float | None] | None]
 
 
@@ -168,6 +171,27 @@ def _apart_as_printed(x: Sequence[float | None] | None, y: Sequence[float | None
         return 0.0
     scale = max(abs(before), 100 * last)
     return abs(before - after) / scale if scale else math.inf
+
+
+def parted(before: Sequence[Result], changed: Result, *, drawn: bool) -> str:
+    """A printed series whose last quarter has another mean in a changed whole run than in the first
+    run `before`, "" without; others of these print the same as far as they go. Where random numbers
+    or a lower precision are `drawn` in, it may be a quarter of the series' size."""
+    first, *others = [{**run.results, **run.printed} for run in before]
+    after = {**changed.results, **changed.printed}
+    for name, row in first.items():
+        own = (_of_decimals(row, other[name]) for other in others if name in other)
+        pairs = list(zip(map(_first, row), map(_first, after.get(name, ())), strict=False))
+        pairs = [pair for pair in pairs if not any(map(math.isnan, pair))]
+        if not name.startswith(PRINTED) or not pairs or max(own, default=0.0) > _REPEATABLE:
+            continue
+        last = pairs[len(pairs) * 3 // 4 :]
+        apart = abs(statistics.mean(x - y for x, y in last))
+        size = max(statistics.mean(abs(x) for x, _ in pairs), abs(last[-1][0]))
+        places = max((value[1] or 0.0 for value in row if value and len(value) > 1), default=0.0)
+        if apart > (_PARTED_IF_DRAWN if drawn else _PARTED) * size + 1.5 * places:
+            return name
+    return ""
 
 
 def _of_tokens(a: Row, b: Row) -> float:

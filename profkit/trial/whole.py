@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from msgspec.structs import replace
 
@@ -30,7 +30,9 @@ def confirmed(
         chosen = [] if evidence.interrupted else chosen
         before = next((run for run in evidence.unchanged if run.is_whole), None)
         before = run_whole(()) if chosen and not before else before
-        found = {names: _fault(before, run_whole(names)) for names in chosen if before}
+        drawn = {row.switches: _is_drawn(evidence, row) for row in trial.rows}
+        runs = [before, *evidence.unchanged] if before else []
+        found = {n: _fault(runs, run_whole(n), is_drawn=drawn[n]) for n in chosen if runs}
         unmade: _Fault = ("unverified", "whole runs were not compared")
         faults = {row.switches: found.get(row.switches, unmade) for row in _proven(trial)}
         same = " and with ".join(" + ".join(names) for names in chosen if not found[names])
@@ -50,18 +52,28 @@ def _row(row: TrialRow, fault: _Fault | None) -> TrialRow:
 
 
 def _fault_of_runs(evidence: Evidence, row: TrialRow) -> _Fault | None:
-    for run in evidence.runs:
-        if run.switches == row.switches and not run.failure:
-            line = checks.missing_output(evidence.unchanged, run)
-            if line:
-                return "changes results", f"the output lacks: {line}"
-    return None
+    runs = (run for run in evidence.runs if run.switches == row.switches and not run.failure)
+    faults = (_fault(evidence.unchanged, run, is_drawn=_is_drawn(evidence, row)) for run in runs)
+    return next(filter(None, faults), None)
 
 
-def _fault(unchanged: Result, changed: Result) -> _Fault | None:
+def _is_drawn(evidence: Evidence, row: TrialRow) -> bool:
+    """Whether results differ by random numbers or a lower precision."""
+    is_declared = row.changes in {"random", "precision"}
+    return is_declared or "dropout" in evidence.unchanged[0].features
+
+
+def _fault(before: Sequence[Result], changed: Result, *, is_drawn: bool) -> _Fault | None:
+    """What speaks against a whole run with switches, of unchanged ones of which the first is whole
+    and the others may be shorter."""
+    unchanged = before[0]
     if unchanged.failure or changed.failure:
         is_late = unchanged.failure or changed.status == TIMED_OUT
         reason = unchanged.failure or changed.failure
         return "unverified" if is_late else "failed", f"whole runs were not compared: {reason}"
-    line = checks.missing_output([unchanged], changed)
-    return ("changes results", f"the output of the whole program lacks: {line}") if line else None
+    wholes = [run for run in before if not run.stopped]
+    if line := checks.missing_output(wholes or before[:1], changed):
+        return "changes results", f"the output of the whole program lacks: {line}"
+    if series := checks.parted(before, changed, drawn=is_drawn):
+        return "unverified", f"in whole runs, the last of {series} differ"
+    return None

@@ -392,7 +392,7 @@ def _jitted(function, **options):
     return traced
 def jit(function, **options): return _jitted(function)
 def pmap(function, axis_name=None, **options): return _jitted(function)
-def grad(function): return lambda x: Array(0.1 * x.value)
+def grad(fun): return lambda x: Array(0.1 * x.value)
 value_and_grad = grad
 def eval_shape(function, *args):
     assert type(function) is type(grad)
@@ -442,6 +442,22 @@ def main():
     for _ in range(20): x = update(x, 0.5)
     for _ in range(4): x = epoch(x)
     print("end", x.value, len(jax.used))
+main()
+"""
+WARMED = """
+import copy, inspect, jax
+def main():
+    beta = 1.0
+    def loss(x): return jax.Array(x.value * beta)
+    def update(x):
+        jax.used.append(1)
+        return jax.Array(x.value - beta * jax.grad(fun=loss)(x).value)
+    x = jax.Array(1.0)
+    for step in range(20):
+        if step == 10:
+            beta = 0.5
+        x = update(x)
+    print("end", x.value, inspect.signature(update), copy.deepcopy(jax.jit(update)) is not None)
 main()
 """
 LIBRARY = """
@@ -495,6 +511,8 @@ def test_jax_with_random_keys_and_torch_beside_it(tmp_path: Path, forks: TorchFo
     assert [(each.unit, each.units) for each in nested] == [("gradients", 40)] * 2
     assert [each.output for each in nested] == [without_hooks(tmp_path)] * 2
     assert nested[1].applied == {"jax-jit"}
+    assert run(tmp_path, WARMED).output == without_hooks(tmp_path)
+    assert "reads a value from outside that has changed" in run(tmp_path, WARMED, "jax-jit").failure
     site = tmp_path / "site"
     (site / "library.dist-info").mkdir(parents=True)
     (site / "library.py").write_text(LIBRARY)
@@ -548,3 +566,40 @@ def test_a_module_that_was_called_alone_may_be_part_of_another(
         assert result.unit == "forward of ParametrizedLinear"
         assert result.output == "torch.float32\n"
     assert lower.applied == {"bf16"}
+
+
+COPIED = """
+import copy, torch
+class Net(torch.nn.Linear): pass
+net = Net(4, 4)
+net(torch.ones(1, 4))
+other = Net.__new__(Net)
+other.__dict__ = net.__dict__.copy()
+other._parameters = {name: torch.zeros_like(p) for name, p in net._parameters.items()}
+third = Net(4, 4)
+third.__dict__.update(copy.deepcopy(vars(other)))
+for _ in range(20):
+    net(torch.ones(1, 4))
+print(float(other(torch.ones(1, 4)).sum()), float(third(torch.ones(1, 4)).sum()))
+"""
+TWO = """
+import itertools, time, torch
+first, second = torch.nn.Linear(4, 4), torch.nn.Linear(4, 4)
+for step in range(3000):
+    second(first(torch.ones(1, 4)))
+    time.sleep(0.001)
+print("end")
+"""
+
+
+def test_copies_of_a_modules_attributes_are_other_modules(
+    tmp_path: Path, forks: TorchForks
+) -> None:
+    result = run(tmp_path, COPIED, forks=forks)
+    assert (result.failure, result.output) == ("", "0.0 0.0\n")
+
+
+def test_a_window_ends_of_two_modules_that_take_turns(tmp_path: Path, forks: TorchForks) -> None:
+    result = run(tmp_path, TWO, forks=forks, extent=Extent(window=0.05))
+    assert (result.failure, result.stopped, result.output) == ("", True, "")
+    assert result.unit == "forward of Linear 2"

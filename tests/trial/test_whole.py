@@ -51,6 +51,21 @@ def test_a_gain_is_proven_by_whole_runs_that_print_the_same() -> None:
     assert row(lacking, "compile").status == "changes results"
 
 
+def test_a_gain_is_not_verified_where_whole_runs_end_elsewhere() -> None:
+    def ending(last: float) -> TrialFile:
+        """Of programs that print their loss now and then, from 2 on."""
+
+        def run_whole(names: tuple[str, ...]) -> Result:
+            losses = [2.0, 1.5, 1.0, last if names else 0.9]
+            return Result(names, 9.0, printed={'number 1 of "loss #"': [[x, 0.1] for x in losses]})
+
+        return confirmed(*tried(), run_whole)
+
+    assert ending(0.9).best == ending(1.0).best == ("compile",)
+    assert row(ending(0.2), "compile").status == "unverified"
+    assert "loss" in row(ending(0.2), "compile").reason
+
+
 def test_results_that_are_no_numbers_prove_nothing() -> None:
     trial, evidence = tried(stopped=False, results={"losses": [[None]] * 60})
     trial = confirmed(trial, evidence, lambda _: CUT)

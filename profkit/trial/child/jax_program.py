@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import gc
 import sys
-from inspect import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_GENERATOR
+from inspect import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_GENERATOR, signature
 from types import CodeType, FunctionType
 from typing import Any, Callable
 
@@ -24,10 +24,17 @@ class Watched:
 
     def __init__(self, program: JaxProgram, function: Any, kind: str) -> None:
         functools.update_wrapper(self, function, updated=())
+        self.__wrapped__ = getattr(function, "__wrapped__", function)
         self.program, self.function, self.kind, self.calls = program, function, kind, 0
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.function, name)
+
+    def __copy__(self) -> Any:
+        return self
+
+    def __deepcopy__(self, _: Any) -> Any:
+        return self
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else functools.partial(self, instance)
@@ -51,7 +58,6 @@ class Caller(Watched):
     them several times, as a loop does, is no step: it goes on as it was."""
 
     is_step = True
-    __wrapped__: Any
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self.is_step:
@@ -102,7 +108,11 @@ def _redirect(function: FunctionType, name: str) -> FunctionType:
     )
     was.__kwdefaults__ = function.__kwdefaults__
     # As many variables of outer functions as the function has, which its new code leaves alone.
-    function.__code__ = place["call"].__code__.replace(co_freevars=code.co_freevars)
+    function.__code__ = place["call"].__code__.replace(
+        co_freevars=code.co_freevars, co_filename=code.co_filename,
+        co_firstlineno=code.co_firstlineno,
+    )  # fmt: skip
+    function.__signature__ = signature(was)  # type: ignore[attr-defined]
     return was
 
 
@@ -209,14 +219,14 @@ class JaxProgram:
         local: list[Any] = []
 
         @functools.wraps(transform)
-        def transformed(function: Any, *args: Any, **kwargs: Any) -> Any:
-            key = (id(function), repr((args, sorted(kwargs.items()))))
+        def transformed(fun: Any, *args: Any, **kwargs: Any) -> Any:
+            key = (id(fun), repr((args, sorted(kwargs.items()))))
             if key in known:
                 return known[key]
-            gradient = transform(function, *args, **kwargs)
+            gradient = transform(fun, *args, **kwargs)
             known[key] = watched = Gradient(self, gradient, _GRADIENTS)
-            watched.of = getattr(function, "__code__", None)
-            if "<locals>" in getattr(function, "__qualname__", "<locals>"):
+            watched.of = getattr(fun, "__code__", None)
+            if not isinstance(fun, FunctionType) or "<locals>" in fun.__qualname__:
                 local.append(key)  # of an outer call, which has ended perhaps
                 for late in local[:-_LOCAL]:
                     known.pop(late, None)

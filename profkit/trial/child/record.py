@@ -44,6 +44,7 @@ class Record:
         self.finishing: list[Callable[[], None]] = []
         self.elapsed: Callable[[Any, Any], float] = lambda before, after: 0.0
         self._ended = False
+        self._closing = ""  # the kind whose units have filled the window
         self._end = 0.0
         atexit.register(self.write)
         self._exit = os._exit
@@ -61,6 +62,7 @@ class Record:
         if len(row) < _MOST:
             row.append((time.perf_counter_ns(), self.new_event(), weight))
         if self._is_enough(kind, row):
+            self._closing = kind
             self.write(stopped=True)
             self._end = time.monotonic() + self.plan["grace"]
             if not self.plan["grace"]:
@@ -73,7 +75,7 @@ class Record:
             return bool(kind == unit and self.plan["units"] and count >= self.plan["units"])
         least = _LEAST_UNITS.get(kind, _LEAST)
         first = min(_PREPARING, least - 1)
-        if window is None or len(row) < first + min(least, _FEW) or kind != self.leading():
+        if window is None or len(row) < first + min(least, _FEW) or kind != self.leading(last=kind):
             return False
         window *= _WINDOWS.get(kind, 1.0) * (_LONG if len(row) < first + least else 1.0)
         return bool(row[-1][0] - row[first - 1][0] > window * 1e9)
@@ -86,11 +88,11 @@ class Record:
         """The first unit of a kind has begun: until it ends, no other kind is the leading one."""
         self.marks.setdefault(kind, [])
 
-    def leading(self, least: int = 0) -> str:
+    def leading(self, least: int = 0, last: str = "") -> str:
         """The kind of unit that a window is of: optimizer steps before calls of generate, of which
         there are at least so many, before the function or module that is called least of those that
-        are called in each step; `secondary` ones are where the program's own are rare. What a
-        worker process calls is no unit."""
+        are called in each step, of equals the `last` one; `secondary` ones are where the program's
+        own are rare. What a worker process calls is no unit."""
         for kind in ("optimizer", "generate"):
             if len(self.marks.get(kind, ())) >= least and kind in self.marks:
                 return kind
@@ -102,7 +104,7 @@ class Record:
             counts = own
         several = [kind for kind, count in counts.items() if count >= _PREPARING + _FEW]
         often = [kind for kind in several if counts[kind] >= _LEAST] or several
-        return min(often, key=lambda kind: counts[kind], default="")
+        return min(often, key=lambda kind: (counts[kind], kind != last), default="")
 
     @staticmethod
     def _is_worker() -> bool:
@@ -143,7 +145,7 @@ class Record:
         document = {
             "stopped": stopped,
             "rank": int(os.environ.get("RANK", "0")),
-            "leading": self.leading(least=2),
+            "leading": self.leading(least=2, last=self._closing),
             "passed": self.passed,
             "intervals": {kind: self._intervals(row) for kind, row in self.marks.items()},
             "backlog": {kind: self._backlog(row) for kind, row in self.marks.items()},

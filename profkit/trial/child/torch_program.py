@@ -39,6 +39,15 @@ class _Uncopied:
         return self.function(*args, **kwargs)
 
 
+def _called_module() -> Any:
+    """The module whose `__call__` has called the caller; None where something else has."""
+    frame = sys._getframe(2)
+    if isinstance(frame.f_locals.get("self"), _Uncopied) and frame.f_back:
+        frame = frame.f_back
+    called = frame.f_locals.get("self")
+    return called if hasattr(called, "_call_impl") else None
+
+
 class TorchProgram:
     """The program's torch. `changes` take and return the arguments of outermost modules; `wrappers`
     replace what they call: function of module and callable that returns a callable. `generation`
@@ -456,6 +465,8 @@ class TorchProgram:
         def adopted(*args: Any, **kwargs: Any) -> Any:
             if self.is_inside() or getattr(self._adopting, "is_busy", False):
                 return original(*args, **kwargs)  # as when it was built, part of another now
+            if (copy := _called_module()) not in (None, module):
+                return copy._call_impl(*args, **kwargs)  # its attributes are copied with this one
             for change in self.changes:
                 args, kwargs = change(module, args, kwargs)
             is_watched = module.training and self._watched < _FIRST_OUTPUTS

@@ -21,20 +21,19 @@ def loader_workers(program: Any) -> None:
         if (options.get("num_workers") or 0) >= workers:
             return False
         program.record.facts["workers"] = str(workers)
-        options.update(num_workers=workers, persistent_workers=True)
+        options["num_workers"] = workers  # anew in each epoch, for which a dataset may be changed
         return True
 
     _loaders(program, "loader-workers", change)
 
 
 def loader_prefetch(program: Any) -> None:
-    """Workers load more batches in advance, and stay from epoch to epoch."""
+    """Workers load more batches in advance."""
 
     def change(options: Any) -> bool:
         if not options.get("num_workers"):
             return False
         options["prefetch_factor"] = max(_PREFETCHED, 2 * (options.get("prefetch_factor") or 2))
-        options["persistent_workers"] = True
         return True
 
     _loaders(program, "loader-prefetch", change)

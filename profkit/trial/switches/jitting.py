@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import dis
+import functools
 import inspect
+from collections.abc import Iterator
+from types import CellType, CodeType, FunctionType
 from typing import Any
 
 _STATES = ("state", "params", "train_state", "carry", "variables")
@@ -33,15 +37,41 @@ def jax_jit(program: Any) -> None:
     program.after.setdefault("optax", []).append(lambda optax: _optax(program, optax))
 
 
+@functools.lru_cache(maxsize=None)
+def _globals(code: CodeType) -> tuple[str, ...]:
+    """The globals that a code reads, and the functions in it, without its names of attributes."""
+    steps = dis.get_instructions(code)
+    inner = [
+        name for part in code.co_consts if isinstance(part, CodeType) for name in _globals(part)
+    ]
+    return (*inner, *(step.argval for step in steps if step.opname == "LOAD_GLOBAL"))
+
+
+def _read(function: Any, known: Any) -> Iterator[Any]:
+    """What a function, and those that it reads, have from outside: a trace keeps it as it was."""
+    if not isinstance(function, FunctionType) or function.__code__ in known:
+        return
+    known.add(function.__code__)
+    values = [cell.cell_contents for cell in function.__closure__ or () if cell != CellType()]
+    if "site-packages" not in function.__code__.co_filename:
+        values += [function.__globals__.get(name) for name in _globals(function.__code__)]
+    for value in values:
+        yield value
+        yield from _read(value, known)
+
+
 class _Attempt:
     """A function jitted, or as it is from its first failure on."""
 
     def __init__(self, program: Any, function: Any) -> None:
         self.program, self.function = program, function
+        self.read: Any = None
         self.jitted = program.jit(function)
         self.__name__ = getattr(function, "__name__", "function")
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self.jitted is not None:
+            self._compare(list(_read(self.function, set())))
         if self.jitted is not None:
             try:
                 output = self.jitted(*args, **kwargs)
@@ -50,6 +80,15 @@ class _Attempt:
             except Exception:  # not to be traced
                 self.jitted = None
         return self.function(*args, **kwargs)
+
+    def _compare(self, read: Any) -> None:
+        """Raises RuntimeError where what the function reads from outside is not as at its trace."""
+        self.read = self.read or read
+        if len(read) != len(self.read) or any(a is not b for a, b in zip(read, self.read)):
+            raise RuntimeError(
+                f"{self.__name__} reads a value from outside that has changed: jitted, it would "
+                "keep the first"
+            )
 
 
 def _optax(program: Any, optax: Any) -> None:
