@@ -36,7 +36,7 @@ _LOCATED = re.compile(r"\S+\.py:\d+:")  # warnings begin with a place in a sourc
 _PARAMETERS = "parameters"  # series of `child.torch_program`: one number, at the end
 
 # Chosen: how far the ends of two whole runs may be apart, of what was printed on the way.
-_PARTED, _PARTED_IF_DRAWN = 0.05, 0.25
+_PARTED, _PARTED_IF_DRAWN = 0.1, 0.25
 
 Row = Sequence[Sequence[float | None] | None]
 
