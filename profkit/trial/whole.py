@@ -32,10 +32,10 @@ def confirmed(
         before = run_whole(()) if chosen and not before else before
         drawn = {row.switches: _is_drawn(evidence, row) for row in trial.rows}
         runs = [before, *evidence.unchanged] if before else []
-        found = {n: _fault(runs, run_whole(n), is_drawn=drawn[n]) for n in chosen if runs}
+        whole_faults = {n: _fault(runs, run_whole(n), is_drawn=drawn[n]) for n in chosen if runs}
         unmade: _Fault = ("unverified", "whole runs were not compared")
-        faults = {row.switches: found.get(row.switches, unmade) for row in _proven(trial)}
-        same = " and with ".join(" + ".join(names) for names in chosen if not found[names])
+        faults = {row.switches: whole_faults.get(row.switches, unmade) for row in _proven(trial)}
+        same = " and with ".join(" + ".join(names) for names in chosen if not whole_faults[names])
         checked = same and f"Exit code and output of the whole program with {same} are as unchanged"
     rows = tuple(_row(row, faults.get(row.switches)) for row in trial.rows)
     best, lower = fastest(rows)
