@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -36,6 +36,7 @@ STOPPED = "stopped"  # a file that `child.record` makes
 AFTER = 2.0  # s, chosen: what else a program has to do when one of its processes was stopped
 _PREPARING, _FEW = 5, 3  # first units, no part of a measurement, and its least (as in the child)
 _COMPILING = 4  # calls of generate that compile, seen: for other caches and lengths
+_MOSTLY = 0.9  # chosen: of the units, if the rest compiles it is no part of what lasts
 _GROUPS = 10  # samples of a run, chosen: means of consecutive units, so that rare waits count
 _ERROR = re.compile(r"^\s*(?:[\w.]+\.)?\w*(?:Error|Exception|Interrupt|Exit|Unsupported)\b.*")
 _NUMBER = re.compile(r"[-+]?(?:\d[\d,]*\.?\d*(?:e[-+]?\d+)?|\bnan\b|\binf\b)", re.IGNORECASE)
@@ -119,6 +120,7 @@ class _Record(Struct, frozen=True):
     leading: str
     passed: dict[str, int]
     intervals: dict[str, list[float]]
+    compiling: dict[str, list[int]]
     backlog: dict[str, float]
     results: dict[str, list[list[float | None] | None]]
     features: list[str]
@@ -324,12 +326,24 @@ def _result(result: Result, records: Sequence[_Record], extent: Extent, problem:
     if not unit or unit == WALL:
         return replace(result, times=(result.seconds,))
     intervals = record.intervals.get(unit, [])
-    times = intervals[min(_PREPARING - 1, max(len(intervals) - _FEW, 0)) :]
+    times = _steady(intervals, record.compiling.get(unit, []))
     if not times:
         return replace(result, failure=f"no {unit} is seen any more")
     limit = _limit(record, unit, sum(intervals), sum(times) / len(times))
     count = record.passed.get(unit, 0) + len(intervals) + 1
     return replace(result, unit=unit, units=count, times=tuple(times), limit=limit)
+
+
+def _steady(intervals: Sequence[float], compiling: Collection[int]) -> list[float]:
+    """Times of the units after the first ones, without those that compile where these are rare or
+    come to an end: a model is compiled again for its evaluation, say."""
+    places = range(min(_PREPARING - 1, max(len(intervals) - _FEW, 0)), len(intervals))
+    steady = [place for place in places if place not in compiling]
+    is_rare = len(steady) >= _MOSTLY * len(places)
+    has_ended = not set(places[-(len(places) // 3 + 1) :]) & set(compiling)
+    if len(steady) < _FEW or not (is_rare or has_ended):
+        return list(intervals[places.start :])
+    return [intervals[place] for place in steady]
 
 
 def _rank(record: _Record, unit: str | None) -> tuple[bool, int, int]:

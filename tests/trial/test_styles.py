@@ -107,6 +107,11 @@ torch.manual_seed(0)
 net = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.ReLU())
 x = torch.randn(4, 8)
 net(x)
+class Other(torch.nn.Linear):
+    def forward(self, x):
+        return super().forward(x).relu()
+bound = torch.compile(Other(8, 8).__call__, backend="aot_eager", fullgraph=True)
+bound(x), bound(x)
 inferred = torch.compile(net, backend="aot_eager", fullgraph=True)
 @torch.compile(backend="aot_eager", fullgraph=True)
 def scaled(x):
@@ -137,6 +142,58 @@ def test_programs_that_compile_have_the_same_graphs(tmp_path: Path) -> None:
     assert "forward of OptimizedModule 2" not in result.results
     assert result.unit == "calls of step"
     assert result.units == 20
+
+
+PREPARED = """
+import torch
+field = torch.nn.Linear(4, 4)
+with torch.no_grad():
+    for _ in range(40):
+        observed = field(torch.ones(2, 4))
+net = torch.nn.Linear(4, 4)
+optimizer = torch.optim.SGD(net.parameters(), 0.1)
+for _ in range(30):
+    for _ in range(5):
+        loss = (net(torch.ones(2, 4)) - observed).square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+def test_units_are_steps_though_data_are_computed_before(tmp_path: Path, forks: TorchForks) -> None:
+    result = run(tmp_path, PREPARED, extent=Extent(window=1e-4, grace=99.0), forks=forks)
+    assert (result.failure, result.unit, result.stopped) == ("", "optimizer", True)
+    assert "inference" not in result.features
+    assert len(result.results["losses"]) >= result.units
+
+
+EVALUATED = """
+import time, torch
+torch._logging.set_logs(all=50)
+net = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Dropout())
+def slow(graph, inputs):
+    time.sleep(0.2)
+    return graph.forward
+compiled = torch.compile(net, backend=slow)
+optimizer = torch.optim.SGD(net.parameters(), 0.1)
+for step in range(60):
+    if step == 30:
+        net.eval()
+        with torch.no_grad():
+            compiled(torch.ones(2, 4))
+        net.train()
+    optimizer.zero_grad()
+    compiled(torch.ones(2, 4)).sum().backward()
+    optimizer.step()
+"""
+
+
+def test_compiling_once_more_is_no_part_of_the_steps(tmp_path: Path) -> None:
+    result = run(tmp_path, EVALUATED)
+    assert (result.failure, result.unit, result.units) == ("", "optimizer", 60)
+    assert 50 <= len(result.times) <= 55
+    assert max(result.times) < 0.2
 
 
 ACTING = """

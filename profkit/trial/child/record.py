@@ -36,6 +36,7 @@ class Record:
         self.marks: dict[str, list[tuple[int, Any, float]]] = {}
         self.passed: dict[str, int] = {}
         self.secondary: set[str] = set()
+        self.compiled: list[int] = []  # when the compiler has ended, in ns
         self.results: dict[str, list[Any]] = {}
         self.features: set[str] = set()
         self.applied: set[str] = set()
@@ -54,6 +55,8 @@ class Record:
         """A unit of a kind has ended now; `weight` is how much work it was."""
         if os.getpid() != self.process or self.plan["unit"] not in (None, kind):
             return
+        if self._ended and kind == "optimizer" and self._may_begin():
+            self._ended = False  # what was before has only prepared it
         if self._ended:
             if time.monotonic() > self._end:
                 self.stop()
@@ -79,6 +82,10 @@ class Record:
             return False
         window *= _WINDOWS.get(kind, 1.0) * (_LONG if len(row) < first + least else 1.0)
         return bool(row[-1][0] - row[first - 1][0] > window * 1e9)
+
+    def _may_begin(self) -> bool:
+        """Whether the window was one of other units than a training's, which may follow."""
+        return self._closing not in ("", "optimizer", "generate")
 
     def restart(self, kind: str) -> None:
         """The units of a kind so far are those of an earlier part of the program."""
@@ -115,7 +122,7 @@ class Record:
     def result(self, series: str, value: Callable[[], Any]) -> None:
         """Keep a result, computed now and read at the end, unless there are enough."""
         row = self.results.setdefault(series, [])
-        if len(row) < _MOST_RESULTS and not self._ended:
+        if len(row) < _MOST_RESULTS and (not self._ended or self._may_begin()):
             try:
                 row.append(value())
             except Exception:  # of a kind that can't be sampled, sparse or a random key
@@ -148,6 +155,7 @@ class Record:
             "leading": self.leading(least=2, last=self._closing),
             "passed": self.passed,
             "intervals": {kind: self._intervals(row) for kind, row in self.marks.items()},
+            "compiling": {kind: self._compiling(row) for kind, row in self.marks.items()},
             "backlog": {kind: self._backlog(row) for kind, row in self.marks.items()},
             "results": {name: row for name, row in results.items() if any(row)},
             "features": sorted(self.features),
@@ -168,6 +176,15 @@ class Record:
             seconds = self.elapsed(start, end) if start and end else (after - before) / 1e9
             times.append(seconds / (weight or 1.0))
         return times
+
+    def _compiling(self, row: list[tuple[int, Any, float]]) -> list[int]:
+        """The places of intervals in which something was compiled."""
+        ends = enumerate(zip(row, row[1:]))
+        return [
+            place
+            for place, ((before, *_), (after, *_)) in ends
+            if any(before < moment <= after for moment in self.compiled)
+        ]
 
     def _backlog(self, row: list[tuple[int, Any, float]]) -> float:
         """Median seconds by which the device reaches a boundary later than the host, above the

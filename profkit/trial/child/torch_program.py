@@ -137,6 +137,8 @@ class TorchProgram:
                 self.record.results[f"parameters, group {number}"] = [self._norms(group)]
         if not is_training:
             self.record.features.add("inference")
+        else:
+            self.record.features.discard("inference")
 
     def _norms(self, group: Any) -> Any:
         """The sum of norms of a group's parameters, but for those of several processes."""
@@ -223,6 +225,7 @@ class TorchProgram:
             if function is None:
                 return lambda function: compiled(function, *args, **kwargs)
             result = original(function, *args, **kwargs)
+            self._note_compilations()
             if isinstance(getattr(function, "__self__", function), torch.nn.Module):
                 return result  # whose calls are units by themselves
             kind = f"calls of {getattr(function, '__name__', type(function).__name__)}"
@@ -239,6 +242,14 @@ class TorchProgram:
             return called
 
         torch.compile = compiled
+
+    def _note_compilations(self) -> None:
+        handler: Any = getattr(sys.modules.get("torch._dynamo"), "callback_handler", None)
+        if handler is not None and self._note_compiled not in handler.end_callbacks:
+            handler.end_callbacks.append(self._note_compiled)
+
+    def _note_compiled(self, *_: Any) -> None:
+        self.record.compiled.append(time.perf_counter_ns())
 
     def _watch_graphs(self) -> None:
         graph = getattr(self.torch.cuda, "CUDAGraph", None)
@@ -405,8 +416,10 @@ class TorchProgram:
         in_worker = self.torch.utils.data.get_worker_info
 
         def looking(called: Any, *args: Any, **kwargs: Any) -> Any:
+            if program.is_inside():  # first: the compiler can't trace the rest
+                return program._call(called, *args, **kwargs)
             is_again = program._backward() >= 0  # a checkpoint's part
-            if is_again or program.is_inside() or program._is_elsewhere or in_worker() is not None:
+            if is_again or program._is_elsewhere or in_worker() is not None:
                 return program._call(called, *args, **kwargs)
             program._calls_in_a_row += 1
             with program._looking_no_further():
