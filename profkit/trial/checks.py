@@ -37,6 +37,7 @@ _PARAMETERS = "parameters"  # series of `child.torch_program`: one number, at th
 
 # Chosen: how far the ends of two whole runs may be apart, of what was printed on the way.
 _PARTED, _PARTED_IF_DRAWN = 0.1, 0.25
+_OWN_PARTED = 2.0  # chosen: times as far as one that differs by a rounding error at its start
 
 Row = Sequence[Sequence[float | None] | None]
 
@@ -173,25 +174,41 @@ def _apart_as_printed(x: Sequence[float | None] | None, y: Sequence[float | None
     return abs(before - after) / scale if scale else math.inf
 
 
-def parted(before: Sequence[Result], changed: Result, *, drawn: bool) -> str:
+def parted(
+    before: Sequence[Result], changed: Result, *, drawn: bool, perturbed: Result | None = None
+) -> str:
     """A printed series whose last quarter has another mean in a changed whole run than in the first
     run `before`, "" without; others of these print the same as far as they go. Where random numbers
-    or a lower precision are `drawn` in, it may be a quarter of the series' size."""
+    or a lower precision are `drawn` in, it may be a quarter of the series' size, and as far as that
+    of a `perturbed` unchanged run lies, a few times."""
     first, *others = [{**run.results, **run.printed} for run in before]
     after = {**changed.results, **changed.printed}
+    own = {**perturbed.results, **perturbed.printed} if perturbed else {}
     for name, row in first.items():
-        own = (_of_decimals(row, other[name]) for other in others if name in other)
-        pairs = list(zip(map(_first, row), map(_first, after.get(name, ())), strict=False))
-        pairs = [pair for pair in pairs if not any(map(math.isnan, pair))]
-        if not name.startswith(PRINTED) or not pairs or max(own, default=0.0) > _REPEATABLE:
+        earlier = (_of_decimals(row, other[name]) for other in others if name in other)
+        pairs = _printed_pairs(row, after.get(name, ()))
+        if not name.startswith(PRINTED) or not pairs:
             continue
-        last = pairs[len(pairs) * 3 // 4 :]
-        apart = abs(statistics.mean(x - y for x, y in last))
-        size = max(statistics.mean(abs(x) for x, _ in pairs), abs(last[-1][0]))
+        if max(earlier, default=0.0) > _REPEATABLE:
+            continue
+        size = max(statistics.mean(abs(x) for x, _ in pairs), abs(pairs[-1][0]))
         places = max((value[1] or 0.0 for value in row if value and len(value) > 1), default=0.0)
-        if apart > (_PARTED_IF_DRAWN if drawn else _PARTED) * size + 1.5 * places:
+        allowed = (_PARTED_IF_DRAWN if drawn else _PARTED) * size + 1.5 * places
+        allowed = max(allowed, _OWN_PARTED * _apart_at_end(_printed_pairs(row, own.get(name, ()))))
+        if _apart_at_end(pairs) > allowed:
             return name
     return ""
+
+
+def _printed_pairs(before: Row, after: Row) -> list[tuple[float, float]]:
+    pairs = list(zip(map(_first, before), map(_first, after), strict=False))
+    return [pair for pair in pairs if not any(map(math.isnan, pair))]
+
+
+def _apart_at_end(pairs: Sequence[tuple[float, float]]) -> float:
+    """How far the means of the last quarter are apart; 0 of none."""
+    last = pairs[len(pairs) * 3 // 4 :]
+    return abs(statistics.mean(x - y for x, y in last)) if last else 0.0
 
 
 def _of_tokens(a: Row, b: Row) -> float:

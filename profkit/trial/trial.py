@@ -78,11 +78,12 @@ def try_program(
         )
         trial = outcome(evidence, subject.command, budget)
 
-        def run_whole(names: tuple[str, ...]) -> Result:
+        def run_whole(names: tuple[str, ...], perturb: Perturbation) -> Result:
             tell(" + ".join(("whole program", *names)), "")
             measure.discard()  # a gain that only a fork has is none
             measure.extent = Extent()
-            return measure(tuple(switch for switch in switches if switch.name in names))
+            chosen = tuple(switch for switch in switches if switch.name in names)
+            return measure(chosen, perturb=perturb)
 
         def run_with(words: str, variables: Mapping[str, str]) -> Result:
             tell(words, "")

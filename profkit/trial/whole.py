@@ -8,20 +8,21 @@ from msgspec.structs import replace
 
 from profkit.trial import checks
 from profkit.trial.outcome import fastest
-from profkit.trial.run import TIMED_OUT, Result
+from profkit.trial.run import TIMED_OUT, Perturbation, Result
 from profkit.trial.search import Evidence
 from profkit.trial.trial_file import Status, TrialFile, TrialRow
 
 Names = tuple[str, ...]
 _Fault = tuple[Status, str]
+_ENDS = "in whole runs, the last of"
 
 
 def confirmed(
-    trial: TrialFile, evidence: Evidence, run_whole: Callable[[Names], Result]
+    trial: TrialFile, evidence: Evidence, run_whole: Callable[[Names, Perturbation], Result]
 ) -> TrialFile:
     """The trial, in which a gain is proven only if whole runs with its switches end and print as
     unchanged ones; where each run was ended early, whole runs of the fastest ones are made now, and
-    of the unchanged program where none has run to its end."""
+    of the unchanged program where none has run to its end, or its own spread is in question."""
     if not any(run.stopped for run in evidence.unchanged):
         faults = {row.switches: _fault_of_runs(evidence, row) for row in _proven(trial)}
         checked = "Exit code and output are as unchanged, but for numbers"
@@ -29,10 +30,15 @@ def confirmed(
         chosen = [names for names in (trial.lower, trial.best) if names]  # fastest first
         chosen = [] if evidence.interrupted else chosen
         before = next((run for run in evidence.unchanged if run.is_whole), None)
-        before = run_whole(()) if chosen and not before else before
+        before = run_whole((), "") if chosen and not before else before
         drawn = {row.switches: _is_drawn(evidence, row) for row in trial.rows}
         runs = [before, *evidence.unchanged] if before else []
-        whole_faults = {n: _fault(runs, run_whole(n), is_drawn=drawn[n]) for n in chosen if runs}
+        ends = {names: run_whole(names, "") for names in chosen if runs}
+        whole_faults = {n: _fault(runs, end, is_drawn=drawn[n]) for n, end in ends.items()}
+        if any(fault and fault[1].startswith(_ENDS) for fault in whole_faults.values()):
+            own = run_whole((), "rounding")
+            for n, end in ends.items():
+                whole_faults[n] = _fault(runs, end, is_drawn=drawn[n], perturbed=own)
         unmade: _Fault = ("unverified", "whole runs were not compared")
         faults = {row.switches: whole_faults.get(row.switches, unmade) for row in _proven(trial)}
         same = " and with ".join(" + ".join(names) for names in chosen if not whole_faults[names])
@@ -63,7 +69,9 @@ def _is_drawn(evidence: Evidence, row: TrialRow) -> bool:
     return is_declared or "dropout" in evidence.unchanged[0].features
 
 
-def _fault(before: Sequence[Result], changed: Result, *, is_drawn: bool) -> _Fault | None:
+def _fault(
+    before: Sequence[Result], changed: Result, *, is_drawn: bool, perturbed: Result | None = None
+) -> _Fault | None:
     """What speaks against a whole run with switches, of unchanged ones of which the first is whole
     and the others may be shorter."""
     unchanged = before[0]
@@ -74,6 +82,6 @@ def _fault(before: Sequence[Result], changed: Result, *, is_drawn: bool) -> _Fau
     wholes = [run for run in before if not run.stopped]
     if line := checks.missing_output(wholes or before[:1], changed):
         return "changes results", f"the output of the whole program lacks: {line}"
-    if series := checks.parted(before, changed, drawn=is_drawn):
-        return "unverified", f"in whole runs, the last of {series} differ"
+    if series := checks.parted(before, changed, drawn=is_drawn, perturbed=perturbed):
+        return "unverified", f"{_ENDS} {series} differ"
     return None

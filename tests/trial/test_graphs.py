@@ -400,3 +400,14 @@ def test_a_module_that_reads_from_the_device_is_called_as_it_is() -> None:
         data = torch.full((2, 4), float(number), device=DEVICE)
         assert torch.equal(call(data), net(data))
     assert not program.has_applied
+
+
+@pytest.mark.usefixtures("made")
+def test_what_has_been_trained_in_another_module_is_called_as_it_is() -> None:
+    program, net = switched_on(), torch.nn.Linear(4, 1).to(DEVICE)
+    for _ in range(3):  # as solvers wrap what they are given
+        outer = torch.nn.Sequential(net)
+        call = program.wrappers[0](outer, outer._call_impl)
+        loss = call(torch.ones(2, 4, device=DEVICE)).mean()
+        loss.backward()
+    assert program.has_applied == ["cuda-graph"]

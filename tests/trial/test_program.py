@@ -116,7 +116,7 @@ def test_switches_of_a_training_program(tmp_path: Path, forks: TorchForks) -> No
     keep = outcome(
         Evidence([unchanged, workers], [(SWITCHES["loader-workers"],)]), training, 60.0
     ).rows[0].keep  # fmt: skip
-    assert f"num_workers={workers.facts['workers']})" in keep[0]
+    assert f"num_workers={workers.facts['workers']}, persistent_workers=True)" in keep[0]
     fused = tuple(SWITCHES[name] for name in names[:-1])
     kept = outcome(Evidence([unchanged, changed], [fused]), training, 60.0).rows[0].keep
     assert "optimizer = torch.optim.Adam(model.parameters(), fused=True)" in kept

@@ -144,6 +144,41 @@ def test_programs_that_compile_have_the_same_graphs(tmp_path: Path) -> None:
     assert result.units == 20
 
 
+EPOCHS = """
+import os, torch
+from torch.utils.data import DataLoader, Dataset, Subset
+class Rows(Dataset):
+    def __init__(self):
+        self.options = {"scale": torch.ones(2), "levels": [0, 0]}
+    def __len__(self):
+        return 8
+    def __getitem__(self, index):
+        total = self.options["scale"].sum() + sum(self.options["levels"])
+        return total, os.getpid()
+rows = Rows()
+loader = DataLoader(Subset(rows, range(6)), 2)
+known = set()
+for epoch in range(6):
+    if epoch == 2:
+        rows.options["scale"].mul_(3)
+    if epoch == 4:
+        rows.options["levels"][1] = 7
+    read = [(total.tolist(), pid.tolist()) for total, pid in loader]
+    pids = {pid for _, row in read for pid in row} - {os.getpid()}
+    print(epoch, read[0][0], "new workers:", len(pids) > 0 and not pids & known)
+    known |= pids
+"""
+
+
+def test_workers_stay_until_their_dataset_changes(tmp_path: Path, forks: TorchForks) -> None:
+    unchanged = run(tmp_path, EPOCHS, forks=forks).output.splitlines()
+    lines = run(tmp_path, EPOCHS, "loader-workers", forks=forks).output.splitlines()
+    assert [line.split(" new")[0] for line in lines] == [
+        line.split(" new")[0] for line in unchanged
+    ]
+    assert [line.endswith("True") for line in lines] == [True, False] * 3
+
+
 PREPARED = """
 import torch
 field = torch.nn.Linear(4, 4)

@@ -3,7 +3,7 @@
 from msgspec.structs import replace
 
 from profkit.trial.outcome import outcome
-from profkit.trial.run import TIMED_OUT, Result
+from profkit.trial.run import TIMED_OUT, Perturbation, Result
 from profkit.trial.search import Evidence, search
 from profkit.trial.trial_file import TrialFile
 from profkit.trial.view import trial_document
@@ -27,7 +27,7 @@ def words(document: Document) -> str:
 
 
 def test_a_gain_whose_whole_run_was_cut_off_is_not_verified() -> None:
-    trial = confirmed(*tried(), lambda names: replace(CUT, switches=names))
+    trial = confirmed(*tried(), lambda names, _: replace(CUT, switches=names))
     assert row(trial, "compile").status == "unverified"
     assert trial.best == ()
     assert "Faster, not verified" in words(trial_document(trial))
@@ -37,26 +37,28 @@ def test_a_gain_whose_whole_run_was_cut_off_is_not_verified() -> None:
 def test_a_gain_whose_whole_run_was_not_made_is_not_verified() -> None:
     trial, evidence = tried()
     evidence.interrupted = True
-    assert row(confirmed(trial, evidence, lambda _: CUT), "compile").status == "unverified"
+    assert row(confirmed(trial, evidence, lambda *_: CUT), "compile").status == "unverified"
 
 
 def test_a_gain_is_proven_by_whole_runs_that_print_the_same() -> None:
-    def run_whole(names: tuple[str, ...]) -> Result:
+    def run_whole(names: tuple[str, ...], _: Perturbation) -> Result:
         return Result(names, 9.0, output=f"loss {len(names)}\nsaved\n")
 
     trial = confirmed(*tried(), run_whole)
     assert trial.best == ("compile",)
     assert "with compile are as unchanged" in trial.checked
-    lacking = confirmed(*tried(), lambda names: Result(names, 9.0, output="" if names else "a\n"))
+    lacking = confirmed(
+        *tried(), lambda names, _: Result(names, 9.0, output="" if names else "a\n")
+    )
     assert row(lacking, "compile").status == "changes results"
 
 
 def test_a_gain_is_not_verified_where_whole_runs_end_elsewhere() -> None:
-    def ending(last: float) -> TrialFile:
+    def ending(last: float, perturbed: float = 0.9) -> TrialFile:
         """Of programs that print their loss now and then, from 2 on."""
 
-        def run_whole(names: tuple[str, ...]) -> Result:
-            losses = [2.0, 1.5, 1.0, last if names else 0.9]
+        def run_whole(names: tuple[str, ...], perturb: Perturbation) -> Result:
+            losses = [2.0, 1.5, 1.0, last if names else perturbed if perturb else 0.9]
             return Result(names, 9.0, printed={'number 1 of "loss #"': [[x, 0.1] for x in losses]})
 
         return confirmed(*tried(), run_whole)
@@ -64,11 +66,12 @@ def test_a_gain_is_not_verified_where_whole_runs_end_elsewhere() -> None:
     assert ending(0.9).best == ending(1.0).best == ("compile",)
     assert row(ending(0.2), "compile").status == "unverified"
     assert "loss" in row(ending(0.2), "compile").reason
+    assert ending(0.2, perturbed=0.5).best == ("compile",)  # it ends anywhere
 
 
 def test_results_that_are_no_numbers_prove_nothing() -> None:
     trial, evidence = tried(stopped=False, results={"losses": [[None]] * 60})
-    trial = confirmed(trial, evidence, lambda _: CUT)
+    trial = confirmed(trial, evidence, lambda *_: CUT)
     assert row(trial, "compile").status == "unverified"
     shown = words(trial_document(trial))
     assert shown.count("losses are NaN or infinite") == 1

@@ -18,13 +18,15 @@ _DEVICE = "cuda"
 def cuda_graph(program: Any) -> None:
     """Forward and backward of outermost modules as CUDA graphs, one for each shape of inputs, and
     steps of optimizers."""
-    torch = program.torch
+    from torch.utils.weak import WeakTensorKeyDictionary
+
+    torch, trained = program.torch, WeakTensorKeyDictionary()
 
     def graphed(module: Any, call: Any) -> Any:
         # In distributed programs, hooks that a graph leaves out reduce gradients.
         is_one = not (torch.distributed.is_available() and torch.distributed.is_initialized())
         is_here = _are_here(torch, [*module.parameters(), *module.buffers()])
-        return _Graphs(program, module, call) if is_one and is_here else call
+        return _Graphs(program, module, call, trained) if is_one and is_here else call
 
     program.wrappers.append(graphed)
     for name in _OPTIMIZERS:
@@ -188,11 +190,12 @@ class _Graphs:
     Parameters and buffers stay where they are. Other arguments and results than tensors are
     constants of a graph. A capture runs the module a few times: buffers and random numbers are
     restored after it. A second call before the backward pass of the first is as it is, and
-    gradients that are added up lie where no graph writes.
+    gradients that are added up lie where no graph writes. `trained` are parameters that a module
+    has been called with in training.
     """
 
-    def __init__(self, program: Any, module: Any, call: Any) -> None:
-        self.program, self.torch = program, program.torch
+    def __init__(self, program: Any, module: Any, call: Any, trained: Any) -> None:
+        self.program, self.torch, self.trained = program, program.torch, trained
         self.module, self.call = module, call
         self.graphs: dict[Any, Any] = {}
         self.own: dict[Any, int] = {}
@@ -217,8 +220,11 @@ class _Graphs:
         key = (self._key(leaves), *modes)
         if key not in self.graphs:
             # A backward pass of before, which `loss` still holds, ties gradients to its stream.
-            is_late = is_training and (self.has_run or not self.module.training)
+            parameters = list(self.module.parameters())
+            is_late = self.has_run or any(p in self.trained for p in parameters)
+            is_late = is_training and (is_late or not self.module.training)
             self.has_run = True
+            self.trained.update(dict.fromkeys(parameters if is_training else ()))
             if is_late or len(self.graphs) >= _MOST_GRAPHS:
                 return self.call(*args, **kwargs)
             holes = [torch.is_tensor(leaf) for leaf in leaves]
