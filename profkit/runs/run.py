@@ -21,7 +21,7 @@ from pathlib import Path
 
 from msgspec import UNSET, Struct, structs
 
-from profkit.core.atomic_file import write_atomic
+from profkit.core.atomic_file import PART, write_atomic
 from profkit.core.errors import BadInput, EnvironmentProblem, UsageError
 from profkit.core.file_name import file_name
 from profkit.core.integrity import MANIFEST
@@ -109,6 +109,8 @@ def reopened(folder: Path) -> Iterator[Draft]:
     with file_lock(folder / _LOCK, f"{folder}: another process is recording it"):
         for rest in folder.glob(f"{PARTIAL}*"):
             shutil.rmtree(rest, ignore_errors=True)
+        for part in folder.glob(f".*{PART}"):  # of a process that was killed
+            part.unlink()
         yield Draft(folder, folder)
 
 
