@@ -41,6 +41,7 @@ _ELSEWHERE = 0.2  # chosen: of its typical gain, where it helps against another 
 _AGAIN = 0.3  # chosen: the same, where another of its group has gained
 _LIKELY = 1.04  # chosen: a typical gain that is looked for before gains are put together
 _WHOLE, _IMPORTS = 1.5, 1.5  # chosen: a whole run, in runs that are ended early, and its start
+_SPARED = 0.05  # of the budget, chosen: what a run that is seldom made may keep of it
 _SCREENING, _EXTENDING = 0.55, 0.85  # shares of the budget, chosen
 _SLOW = 3.0  # chosen: runs of the best so far, which are made before one that takes longer
 _COMPILING = 1.25  # chosen: by which a half of a run that compiles is slower than the other
@@ -201,15 +202,19 @@ class _Search:
 
     @property
     def reserved(self) -> float:
-        """Seconds for whole runs of what gains, with their imports."""
+        """Seconds for whole runs of what gains, with their imports, and for another unchanged one
+        where that is little: its ends may be chaotic."""
         unchanged = self.evidence.unchanged
         if not any(run.stopped for run in unchanged):
             return 0.0
         same, top = (best(self.evidence, level) for level in ("random", "precision"))
         chosen = {top, same if self.evidence.speedup(same) > _CLEAR else top} - {()}
+        imports = _IMPORTS * unchanged[-1].start
+        again = _WHOLE * self.cost(()) + imports
+        is_spared = bool(chosen) and again < _SPARED * self.budget
         if not any(run.is_whole for run in unchanged):
             chosen.add(())
-        return sum(_WHOLE * self.cost(each) + _IMPORTS * unchanged[-1].start for each in chosen)
+        return sum(_WHOLE * self.cost(each) + imports for each in chosen) + again * is_spared
 
     def promise(self, switch: Switch) -> float:
         """The logarithm of the gain to expect, by what limits the program and what has gained."""
@@ -450,16 +455,19 @@ def _ranked(evidence: Evidence, candidates: Sequence[Switch], level: Changes) ->
 
 
 def _unite(trial: _Search, candidates: Sequence[Switch]) -> None:
-    """Put all switches that gain alone together, and prove what comes of it."""
+    """Put all switches that gain alone together, first those that compile nothing, and prove what
+    comes of it."""
     evidence = trial.evidence
     for level in _LEVELS:
-        union: Combination = ()
-        for switch in _ranked(evidence, candidates, level):
-            if gains(evidence, (switch,), evidence.step):
+        ranked = _ranked(evidence, candidates, level)
+        gaining = [each for each in ranked if gains(evidence, (each,), evidence.step)]
+        for several in ([each for each in gaining if not each.start], gaining):
+            union: Combination = ()
+            for switch in several:
                 union = _added(union, switch) or union
-        is_new = len(union) > 1 and union not in evidence.combinations
-        if is_new and trial.fits(union):
-            trial.run(union)
+            is_new = len(union) > 1 and union not in evidence.combinations
+            if is_new and trial.fits(union):
+                trial.run(union)
         if (chosen := best(evidence, level)) and _is_clean(trial, chosen):
             trial.prove(chosen)
 

@@ -128,6 +128,38 @@ def test_switches_of_a_training_program(tmp_path: Path, forks: TorchForks) -> No
     assert "does not require grad" in failed.failure
 
 
+VALIDATED = """
+import multiprocessing.process as processes, time, torch
+torch.set_num_threads(1)
+start = processes.BaseProcess.start
+def slow(process):
+    time.sleep(0.5)
+    start(process)
+processes.BaseProcess.start = slow
+def loader():
+    return torch.utils.data.DataLoader(torch.randn(4, 8), batch_size=4)
+model, early, x = torch.nn.Linear(8, 8), loader(), torch.randn(4, 8)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for step in range(20):
+    optimizer.zero_grad()
+    model(x).square().mean().backward()
+    optimizer.step()
+    if step in (8, 10):
+        list(early)
+    if step == 15:
+        list(loader())
+"""
+
+
+def test_the_start_of_workers_that_stay_is_no_part_of_a_step(
+    tmp_path: Path, forks: TorchForks
+) -> None:
+    times = forks.run(written(tmp_path, VALIDATED), ["loader-workers"], Extent()).times
+    assert len(times) >= 12
+    assert [time > 0.4 for time in times].count(True) == 1  # of workers that are new in each epoch
+    assert min(times) > 0
+
+
 AUXILIARY = """
 import torch
 torch.manual_seed(0)

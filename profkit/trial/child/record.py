@@ -37,6 +37,7 @@ class Record:
         self.passed: dict[str, int] = {}
         self.secondary: set[str] = set()
         self.compiled: list[int] = []  # when the compiler has ended, in ns
+        self.pauses: list[tuple[int, float]] = []  # what happens once: its end in ns, and seconds
         self.results: dict[str, list[Any]] = {}
         self.features: set[str] = set()
         self.applied: set[str] = set()
@@ -55,7 +56,7 @@ class Record:
         """A unit of a kind has ended now; `weight` is how much work it was."""
         if os.getpid() != self.process or self.plan["unit"] not in (None, kind):
             return
-        if self._ended and kind == "optimizer" and self._may_begin():
+        if self._ended and kind == "optimizer" and self._is_provisional():
             self._ended = False  # what was before has only prepared it
         if self._ended:
             if time.monotonic() > self._end:
@@ -83,8 +84,8 @@ class Record:
         window *= _WINDOWS.get(kind, 1.0) * (_LONG if len(row) < first + least else 1.0)
         return bool(row[-1][0] - row[first - 1][0] > window * 1e9)
 
-    def _may_begin(self) -> bool:
-        """Whether the window was one of other units than a training's, which may follow."""
+    def _is_provisional(self) -> bool:
+        """Whether other units than a training's have filled the window: one may follow."""
         return self._closing not in ("", "optimizer", "generate")
 
     def restart(self, kind: str) -> None:
@@ -122,7 +123,7 @@ class Record:
     def result(self, series: str, value: Callable[[], Any]) -> None:
         """Keep a result, computed now and read at the end, unless there are enough."""
         row = self.results.setdefault(series, [])
-        if len(row) < _MOST_RESULTS and (not self._ended or self._may_begin()):
+        if len(row) < _MOST_RESULTS and (not self._ended or self._is_provisional()):
             try:
                 row.append(value())
             except Exception:  # of a kind that can't be sampled, sparse or a random key
@@ -170,11 +171,12 @@ class Record:
         os.replace(f"{path}.part", path)
 
     def _intervals(self, row: list[tuple[int, Any, float]]) -> list[float]:
-        """Seconds from each boundary to the next, for one unit of work."""
+        """Seconds from each boundary to the next, without pauses, for one unit of work."""
         times = []
         for (before, start, _), (after, end, weight) in zip(row, row[1:]):
             seconds = self.elapsed(start, end) if start and end else (after - before) / 1e9
-            times.append(seconds / (weight or 1.0))
+            paused = sum(each for moment, each in self.pauses if before < moment <= after)
+            times.append((seconds - paused) / (weight or 1.0))
         return times
 
     def _compiling(self, row: list[tuple[int, Any, float]]) -> list[int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import os
+import time
 import weakref
 from collections import deque
 from contextlib import suppress
@@ -30,12 +31,20 @@ def loader_workers(program: Any) -> None:
         options["persistent_workers"] = options.get("worker_init_fn") is None
         return True
 
-    _loaders(program, "loader-workers", change)
-    _renew_workers(program.torch.utils.data.DataLoader)
+    early: Any = weakref.WeakSet()
+
+    def note(loader: Any) -> None:
+        if loader.persistent_workers and not any(program.record.marks.values()):
+            early.add(loader)
+
+    _loaders(program, "loader-workers", change, note)
+    _renew_workers(program, early)
 
 
-def _renew_workers(loaders: Any) -> None:
-    """Workers have a copy of the dataset, which a program may change between epochs."""
+def _renew_workers(program: Any, early: Any) -> None:
+    """Workers have a copy of the dataset, which a program may change between epochs. The start of
+    those of `early` loaders, made before the first unit, happens once and is no part of one."""
+    loaders, devices = program.torch.utils.data.DataLoader, program.torch.cuda
     known: Any = weakref.WeakKeyDictionary()
     iterate = loaders.__iter__
 
@@ -44,9 +53,17 @@ def _renew_workers(loaders: Any) -> None:
         contents: Any = object()
         with suppress(Exception):  # of tensors without an address
             contents = _contents(loader.dataset, loader.collate_fn)
+        is_once = loader in early and loader not in known
         if known.setdefault(loader, contents) != contents:
             loader._iterator, known[loader] = None, contents
-        return iterate(loader)
+        if is_once and devices.is_initialized():
+            devices.synchronize()
+        start = time.perf_counter_ns()
+        batches = iterate(loader)
+        if is_once:
+            end = time.perf_counter_ns()
+            program.record.pauses.append((end, (end - start) / 1e9))
+        return batches
 
     loaders.__iter__ = iterated
 
@@ -109,7 +126,7 @@ def _unblocked(torch: Any, copy: Any) -> Any:
     return started
 
 
-def _loaders(program: Any, name: str, change: Any) -> None:
+def _loaders(program: Any, name: str, change: Any, note: Any = lambda loader: None) -> None:
     from torch.utils.data import DataLoader, IterableDataset
 
     start = DataLoader.__init__
@@ -122,5 +139,6 @@ def _loaders(program: Any, name: str, change: Any) -> None:
         if not (is_read_once and name == "loader-workers") and change(kwargs):
             program.applied(name)
         start(self, dataset, **kwargs)
+        note(self)
 
     DataLoader.__init__ = started
