@@ -142,6 +142,7 @@ def run_program(
     prepared: Prepared | None = None,
     features: frozenset[str] = frozenset(),
     on_record: Callable[[Result], None] | None = None,
+    is_hooked: bool = True,
 ) -> Result:
     """Run a program once, as a fork of `prepared` where it is given; a failure of it is a result.
     `features` are those of its first run, if there was one. `on_record` gets what is recorded as
@@ -164,7 +165,8 @@ def run_program(
             variables = variables_of(switches, environment)
             variables = {name: value.format(folder=made) for name, value in variables.items()}
             plan.write(place / "plan")
-            hooked = hooked_environment({**environment, **variables}, place)
+            variables = {**environment, **variables}
+            hooked = hooked_environment(variables, place) if is_hooked else variables
 
             def note() -> None:
                 if on_record:

@@ -85,12 +85,18 @@ def try_program(
             chosen = tuple(switch for switch in switches if switch.name in names)
             return measure(chosen, perturb=perturb)
 
+        def run_plain() -> Result | None:
+            if not measure.can_repeat():
+                return None
+            tell("whole program without hooks", "")
+            return measure.run_with({}, is_hooked=False)
+
         def run_with(words: str, variables: Mapping[str, str]) -> Result:
             tell(words, "")
             return measure.run_with(variables)
 
         if not trial.failure and evidence.unchanged:
-            trial = confirmed(trial, evidence, run_whole)
+            trial = confirmed(trial, evidence, run_whole, run_plain)
             trial = perturbed(trial, evidence, run_with, subject.environment, measure.left)
     return replace(trial, seconds=time.monotonic() - start)
 
@@ -165,7 +171,7 @@ class _Runner:
         compilers start processes and threads."""
         return not switches or any(each.start for each in switches) or self.forks < _SOUND
 
-    def run_with(self, variables: Mapping[str, str]) -> Result:
+    def run_with(self, variables: Mapping[str, str], *, is_hooked: bool = True) -> Result:
         """A run of the whole program with these variables."""
         return run_program(
             self.command,
@@ -174,7 +180,12 @@ class _Runner:
             environment={**self.environment, **variables},
             timeout=max(self.left(), 1.0),
             folder=self.folder,
+            is_hooked=is_hooked,
         )
+
+    def can_repeat(self) -> bool:
+        """Whether there is time for a run as long as the first."""
+        return self.first is not None and self.left() > self.first.seconds
 
     def left(self) -> float:
         """Seconds of the budget that are left."""

@@ -15,15 +15,22 @@ from profkit.trial.trial_file import Status, TrialFile, TrialRow
 Names = tuple[str, ...]
 _Fault = tuple[Status, str]
 _ENDS = "in whole runs, the last of"
+_PLAIN = "; without profkit's hooks it prints the same"
+_HOOKED = "profkit's hooks change the program: without them, "
 
 
 def confirmed(
-    trial: TrialFile, evidence: Evidence, run_whole: Callable[[Names, Perturbation], Result]
+    trial: TrialFile,
+    evidence: Evidence,
+    run_whole: Callable[[Names, Perturbation], Result],
+    run_plain: Callable[[], Result | None],
 ) -> TrialFile:
     """The trial, in which a gain is proven only if whole runs with its switches end and print as
     unchanged ones; where each run was ended early, whole runs of the fastest ones are made now, and
-    of the unchanged program where none has run to its end, or its own spread is in question."""
-    if not any(run.stopped for run in evidence.unchanged):
+    of the unchanged program where none has run to its end, or its own spread is in question. A
+    plain run, without profkit's hooks, has to print the same, where there is time for it."""
+    runs = evidence.unchanged
+    if not any(run.stopped for run in runs):
         faults = {row.switches: _fault_of_runs(evidence, row) for row in _proven(trial)}
         checked = "Exit code and output are as unchanged, but for numbers"
     else:
@@ -43,6 +50,13 @@ def confirmed(
         faults = {row.switches: whole_faults.get(row.switches, unmade) for row in _proven(trial)}
         same = " and with ".join(" + ".join(names) for names in chosen if not whole_faults[names])
         checked = same and f"Exit code and output of the whole program with {same} are as unchanged"
+    plain = None if all(faults.values()) or evidence.interrupted else run_plain()
+    if plain and plain.status != TIMED_OUT:
+        fault = _fault(runs, plain, is_drawn=False)
+        if fault := fault or _fault([plain], runs[0], is_drawn=False):
+            faults = dict.fromkeys(faults, ("unverified", f"{_HOOKED}{fault[1]}"))
+        else:
+            checked += _PLAIN
     rows = tuple(_row(row, faults.get(row.switches)) for row in trial.rows)
     best, lower = fastest(rows)
     wrong = next((" + ".join(n) + ": " + f[1] for n, f in faults.items() if f and n), "")

@@ -209,9 +209,21 @@ def test_what_is_proven_is_confirmed_by_processes_from_their_start(
     assert trial.best == ("set-to-none",)
     assert trial.runs > 4
     started = (tmp_path / "starts").read_text().count("\n")
-    assert (
-        started == 2 + 1
-    )  # the first run, which is whole, what is forked, and one with the switch
+    # The first run, which is whole, what is forked, one with the switch, and one without hooks.
+    assert started == 4
+
+
+def test_a_program_that_hooks_change_proves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "train.py").write_text(f"{PAUSING}import os\nprint('PROFKIT_TRIAL' in os.environ)")
+    subject = Subject((sys.executable, "train.py"), dict(os.environ))
+    chosen = [switch for switch in all_switches() if switch.name == "set-to-none"]
+    trial = try_program(subject, chosen, 600.0, lambda *_: None)
+    assert trial.best == ()
+    assert trial.rows[0].status == "unverified"
+    assert "without them, the output of the whole program lacks: True" in trial.rows[0].reason
 
 
 ONCE = """

@@ -14,6 +14,11 @@ from tests.trial.simulated_program import SWITCHES, SimulatedProgram, row
 CUT = Result((), 9.0, TIMED_OUT, failure="ended after 9 s")
 
 
+def no_plain() -> Result | None:
+    """There is no time for a run without hooks."""
+    return None
+
+
 def tried(*, stopped: bool = True, results: object = None) -> tuple[TrialFile, Evidence]:
     program = SimulatedProgram(gains={"compile": 1.5})
     evidence = search(program.measure, [SWITCHES["compile"]], 600, lambda: program.now, print)
@@ -27,7 +32,7 @@ def words(document: Document) -> str:
 
 
 def test_a_gain_whose_whole_run_was_cut_off_is_not_verified() -> None:
-    trial = confirmed(*tried(), lambda names, _: replace(CUT, switches=names))
+    trial = confirmed(*tried(), lambda names, _: replace(CUT, switches=names), no_plain)
     assert row(trial, "compile").status == "unverified"
     assert trial.best == ()
     assert "Faster, not verified" in words(trial_document(trial))
@@ -37,20 +42,46 @@ def test_a_gain_whose_whole_run_was_cut_off_is_not_verified() -> None:
 def test_a_gain_whose_whole_run_was_not_made_is_not_verified() -> None:
     trial, evidence = tried()
     evidence.interrupted = True
-    assert row(confirmed(trial, evidence, lambda *_: CUT), "compile").status == "unverified"
+    assert (
+        row(confirmed(trial, evidence, lambda *_: CUT, no_plain), "compile").status == "unverified"
+    )
 
 
 def test_a_gain_is_proven_by_whole_runs_that_print_the_same() -> None:
     def run_whole(names: tuple[str, ...], _: Perturbation) -> Result:
         return Result(names, 9.0, output=f"loss {len(names)}\nsaved\n")
 
-    trial = confirmed(*tried(), run_whole)
+    trial = confirmed(*tried(), run_whole, no_plain)
     assert trial.best == ("compile",)
     assert "with compile are as unchanged" in trial.checked
     lacking = confirmed(
-        *tried(), lambda names, _: Result(names, 9.0, output="" if names else "a\n")
+        *tried(), lambda names, _: Result(names, 9.0, output="" if names else "a\n"), no_plain
     )
     assert row(lacking, "compile").status == "changes results"
+
+
+def test_a_gain_is_not_verified_where_the_program_prints_other_numbers_without_hooks() -> None:
+    def run_whole(names: tuple[str, ...], _: Perturbation) -> Result:
+        return Result(names, 9.0, output="loss 2.0\n", results=printed(2.0))
+
+    def printed(loss: float) -> dict[str, list[list[float | None] | None]]:
+        return {'number 1 of "loss #"': [[loss, 0.1]]}
+
+    def beside(plain: Result) -> TrialFile:
+        return confirmed(*tried(), run_whole, lambda: plain)
+
+    same = beside(Result((), 9.0, output="loss 2.0\n", results=printed(2.0)))
+    assert same.best == ("compile",)
+    assert "without profkit's hooks it prints the same" in same.checked
+    for plain in (
+        Result((), 9.0, output="loss 3.0\n", results=printed(3.0)),
+        Result((), 9.0, output="loss 2.0\nsaved\n", results=printed(2.0)),
+        Result((), 9.0, 1, failure="exit code 1: no file"),
+    ):
+        other = beside(plain)
+        assert row(other, "compile").status == "unverified"
+        assert "profkit's hooks change the program" in row(other, "compile").reason
+    assert beside(CUT).best == ("compile",)
 
 
 def test_a_gain_is_not_verified_where_whole_runs_end_elsewhere() -> None:
@@ -61,7 +92,7 @@ def test_a_gain_is_not_verified_where_whole_runs_end_elsewhere() -> None:
             losses = [2.0, 1.5, 1.0, last if names else perturbed if perturb else 0.9]
             return Result(names, 9.0, printed={'number 1 of "loss #"': [[x, 0.1] for x in losses]})
 
-        return confirmed(*tried(), run_whole)
+        return confirmed(*tried(), run_whole, no_plain)
 
     assert ending(0.9).best == ending(1.0).best == ("compile",)
     assert row(ending(0.2), "compile").status == "unverified"
@@ -71,7 +102,7 @@ def test_a_gain_is_not_verified_where_whole_runs_end_elsewhere() -> None:
 
 def test_results_that_are_no_numbers_prove_nothing() -> None:
     trial, evidence = tried(stopped=False, results={"losses": [[None]] * 60})
-    trial = confirmed(trial, evidence, lambda *_: CUT)
+    trial = confirmed(trial, evidence, lambda *_: CUT, no_plain)
     assert row(trial, "compile").status == "unverified"
     shown = words(trial_document(trial))
     assert shown.count("losses are NaN or infinite") == 1
