@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -99,9 +100,16 @@ def _ranges(database: sqlite3.Connection, name: str) -> list[tuple[int, int, int
 
 
 def trim(export: Path, target: Path, side: int | None, steps: int) -> bool:
-    """Write some steps of an export: their calls, the GPU work that these submitted, their ranges.
+    """Write some steps of an export, as `trim_to`."""
+    return trim_to(export, target, lambda database: windows(database, side, steps))
 
-    False, and no file, where there are not as many steps.
+
+def trim_to(
+    export: Path, target: Path, parts_of: Callable[[sqlite3.Connection], tuple[Window, ...]]
+) -> bool:
+    """Write parts of an export: their calls, the GPU work that these submitted, their ranges.
+
+    False, and no file, where there are none.
     """
     target.unlink(missing_ok=True)
     with closing(sqlite3.connect(target, isolation_level=None)) as new:
@@ -112,7 +120,7 @@ def trim(export: Path, target: Path, side: int | None, steps: int) -> bool:
             new.execute(sql)
             new.execute(f"INSERT INTO main.{name} SELECT * FROM old.{name}")
         new.execute("DETACH old")
-        parts = windows(new, side, steps)
+        parts = parts_of(new)
         if parts:
             _cut(new, tables, parts)
     if not parts:

@@ -24,18 +24,26 @@ _NO_LAUNCH = 5e6
 
 
 class HostCalls(Struct, frozen=True, eq=False):
-    """Calls of a host thread in order: ns of host time before each, whether it `submits` work that
-    is more than some values for the GPU, `copies` data to it, waits by its name, and `waited`."""
+    """Calls of a host thread in order: ns of host time before each, the bytes that it `sends` to
+    the GPU, whether it `submits` other work, waits by its name, and `waited`."""
 
     gap: npt.NDArray[np.float64]
+    sends: npt.NDArray[np.int64]
     submits: Mask
-    copies: Mask
     waits: Mask
     waited: Mask
 
     @property
+    def copies(self) -> Mask:
+        """Whether data is copied: more than some values, in one call or several in a row."""
+        row = np.cumsum(self.submits)
+        together = np.bincount(row, self.sends) if len(row) else np.zeros(0)
+        copies: Mask = (self.sends > 0) & (together[row] > SMALL_COPY)
+        return copies
+
+    @property
     def counts(self) -> Mask:
-        return self.submits | self.waits
+        return self.submits | self.copies | self.waits
 
     @property
     def of_work(self) -> Mask:
@@ -71,13 +79,13 @@ def _of_lane(replay: Replay, own: Sequence[int]) -> Iterator[HostWork]:
     works = [[replay.works[index] for index in call.works] for call in calls]
     columns = (
         [call.gap for call in calls],
-        [any(is_data(each) or each.direction != TO_DEVICE for each in some) for some in works],
-        [any(map(is_data, each)) for each in works],
+        [sum(each.size for each in some if each.direction == TO_DEVICE) for some in works],
+        [any(each.direction != TO_DEVICE for each in some) for some in works],
         [call.role == "wait" for call in calls],
         [is_synchronization(call, replay.works) for call in calls],
     )
     sequence = HostCalls(*(np.tile(column, 3) for column in columns))
-    counting = np.flatnonzero(sequence.counts)
+    copied, counting = sequence.copies, np.flatnonzero(sequence.counts)
     for place in np.flatnonzero(sequence.of_work).tolist():
         if not len(own) <= place < 2 * len(own):
             continue
@@ -87,13 +95,8 @@ def _of_lane(replay: Replay, own: Sequence[int]) -> Iterator[HostWork]:
             calls[each % len(own)]
             for each in takewhile(lambda each: bool(sequence.waited[each]), before)
         )
-        copies = bool(sequence.copies[counting[following]])
+        copies = bool(copied[counting[following]])
         yield HostWork(own[place % len(own)], waits, bool(waits) and not copies)
-
-
-def is_data(work: Work) -> bool:
-    """Whether a copy to the GPU is more than some values."""
-    return work.direction == TO_DEVICE and work.size > SMALL_COPY
 
 
 def is_pageable(work: Work) -> bool:

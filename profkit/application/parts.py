@@ -466,11 +466,11 @@ def _host_work(program: _Program, rows: Integers) -> Cover:
         found: Mask = np.bincount(of_call[works], minlength=len(rows)) > 0
         return found
 
-    others = np.setdiff1d(np.arange(len(work)), copied[to_device & ~is_large])
+    sizes = memory.size[work.row[copied]] * to_device
     before = HostCalls(
         gap=start - since,
-        submits=some_of(others),
-        copies=some_of(copied[to_device & is_large]),
+        sends=np.bincount(of_call[copied], sizes, minlength=len(rows)).astype(np.int64),
+        submits=some_of(np.setdiff1d(np.arange(len(work)), copied[to_device])),
         waits=waits,
         waited=waits | (some_of(copied[is_done]) & ~some_of(copied[pageable & is_large])),
     ).of_work

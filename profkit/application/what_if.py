@@ -48,7 +48,9 @@ _LEAST_HOST = 0.3  # of the recorded host time, chosen: nsys slowed hosts down t
 USUAL_HOST = 0.65
 """Of the recorded host time without a profiler, where that is not known: nsys 2025.5 left 0.61 to
 0.70 in programs of torch on an H200."""
-_HIDDEN_HOST = 0.01  # of a step, chosen: a host that changes no more is hidden behind the GPU
+_HOST_SPREAD = 0.25
+"""Standard deviation of the logarithm of that share: in recorded programs it is 0.4 to 1.1."""
+_STEP_SPREAD = 0.025  # the same of a step's time in two runs, chosen: half of what steps vary by
 _SAME_STEPS = 1.05  # factor, chosen: what steps vary by
 _OTHER_STEPS = 1.15  # factor, chosen: more than a GPU's clock makes of the same steps
 _HALVINGS = 8  # chosen: the host's share is then known to 0.3%
@@ -218,12 +220,12 @@ def _alone(works: Sequence[Work]) -> Iterator[int]:
 
 
 def _host_share(replay: Replay, known: float) -> float:
-    """The share of its recorded times that the host takes in a step of `known` ns."""
+    """The likeliest share of its recorded times that the host takes in a step of `known` ns: that
+    of this step, drawn to the usual one the more, the less a step says of it where the GPU is the
+    limit (both are taken as lognormal)."""
     usual, recorded = step_time(_with_host(replay, USUAL_HOST)), step_time(replay)
-    if recorded - usual < _HIDDEN_HOST * recorded:
-        return USUAL_HOST  # the GPU is the limit, and does not say how fast the host is
-    if recorded <= known:  # nsys makes no host faster: much more is of other clocks
-        return 1.0 if known <= _SAME_STEPS * recorded else USUAL_HOST
+    if known > _SAME_STEPS * recorded:  # nsys makes no host faster: this is of other clocks
+        return USUAL_HOST
     low, high = (USUAL_HOST, 1.0) if usual <= known else (_LEAST_HOST, USUAL_HOST)
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
@@ -231,7 +233,10 @@ def _host_share(replay: Replay, known: float) -> float:
             high = middle
         else:
             low = middle
-    return low
+    apart = math.log(low / USUAL_HOST)
+    change = math.log(min(known, recorded) / usual) / apart if apart else 0.0
+    told = (change / _STEP_SPREAD) ** 2
+    return USUAL_HOST * math.exp(apart * told / (told + _HOST_SPREAD**-2))
 
 
 def _with_host(replay: Replay, share: float) -> Replay:

@@ -75,7 +75,7 @@ _LEFT_OUT = "not profiled: no time within --budget"
 _TOO_LONG = "not profiled: ncu takes long, --budget TIME gives it more"
 _REPLAYS = 26.0  # s of ncu without a budget. Chosen: then a profile takes about a minute
 _WORTH_A_SECOND = 0.005  # of the step, chosen: 10% in 20 s, for which ncu is started again
-_HIDDEN_HOST = 0.01  # of a step, chosen: as in what_if, which then takes the host's usual share
+_HIDDEN_HOST = 0.01  # of a step, chosen: a host that changes no more is hidden behind the GPU
 _NAMED_CALLS = 4  # of each outermost module, chosen: three after the autotuners'
 _LOCKSTEP = ("--communicator-shmem-num-peers", "--lockstep-kernel-launch")
 
