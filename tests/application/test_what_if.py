@@ -13,7 +13,7 @@ from hypothesis import strategies as some
 from profkit.application.causes import CHANGES, quantities, with_findings
 from profkit.application.parts import GAPS, HOST_CODE, LAUNCH_BOUND, step_parts
 from profkit.application.steps import Steps, first_rank, steady_steps
-from profkit.application.what_if import Change, WhatIf
+from profkit.application.what_if import USUAL_HOST, Change, WhatIf
 from profkit.rules.checklist import application_items
 from profkit.rules.rule_file import shipped_rules
 from profkit.timeline.events import Events, MemoryKind
@@ -539,3 +539,46 @@ def test_a_pause_that_no_launch_takes_is_work_of_the_host() -> None:
     (idle, *_) = step_parts(events, steps).group(GAPS)
     assert idle.name == HOST_CODE
     assert named(events)[0][0] == "data_loader"
+
+
+def collating(host: Host, _: int) -> None:
+    """As a loader of small graphs: a batch in several copies, each with a wait, after a read."""
+    host.compute(4 * MS)
+    for _ in range(5):
+        host.copy(4 * US, 30_000)
+        host.synchronize()
+    for _ in range(20):
+        host.launch("kernel(float*)", 100 * US)
+    host.copy(2 * US, 4, source="device", target="pageable")
+
+
+def test_a_batch_that_is_copied_in_parts_is_data() -> None:
+    events = recorded(collating)
+    subject = WhatIf(events, steady_steps(events), host=1.0)
+    assert subject.best(Change(prefetched=True)) == pytest.approx(6.2 / 2.2, rel=0.15)
+    (steps,) = steady_steps(events)
+    assert quantities(events, [steps])["host_work"] == pytest.approx(4e-3, rel=0.05)
+    assert "data_loader" in dict(named(events))
+
+
+def nearly_hidden(host: Host, _: int) -> None:
+    """A host that is the limit in a tenth of a step, and then takes nearly its GPU's time."""
+    for _ in range(5):
+        host.launch("short(float*)", 4 * US)
+        host.compute(90 * US)
+    for _ in range(40):
+        host.launch("gemm(float*)", 100 * US)
+        host.compute(86 * US)
+    host.copy(2 * US, 4, source="device", target="pageable")
+
+
+def test_a_step_that_its_gpu_limits_says_little_of_its_host() -> None:
+    events = recorded(nearly_hidden)
+    steps, fast = steady_steps(events), Change(kernels=groups_of(events, "gemm(float*)"))
+    recorded_host, usual = (WhatIf(events, steps, host=h).best(fast) for h in (1.0, USUAL_HOST))
+    for factor in (0.98, 1.0, 1.02):  # the same step, at clocks that differ by so much
+        known = WhatIf(events, steps, step_time(nearly_hidden) * factor).best(fast)
+        assert (recorded_host * usual) ** 0.5 * 0.97 < known < usual
+    bound = recorded(dispatching)
+    subject = WhatIf(bound, steady_steps(bound), step_time(dispatching) * 0.8)
+    assert subject.present == pytest.approx(step_time(dispatching) * 0.8, rel=0.02)
