@@ -354,6 +354,8 @@ def search(
         likely = [each for each in candidates if trial.promise(each) > math.log(_LIKELY)]
         _screen(trial, likely, _SCREENING)
         _unite(trial, candidates)
+        for level in _LEVELS:
+            _extend(trial, candidates, level, is_moved=True)
         _screen(trial, candidates, _EXTENDING)
         _unite(trial, candidates)
         for level in _LEVELS:
@@ -393,22 +395,32 @@ def _screen(trial: _Search, candidates: Sequence[Switch], share: float) -> None:
         is_due = is_late or is_slow or is_last
         if is_due and evidence.speedup(first) > _CLEAR and _is_clean(trial, first):
             trial.prove(first, *((1.0, _LAST_PAIRS) if is_last else (_EXTENDING, _EARLY_PAIRS)))
+            if not is_last and trial.is_decided(first):
+                _extend(trial, candidates, "precision", is_moved=True)
         is_only = not evidence.combinations and trial.used(trial.cost(alone)) <= 1
         if not (trial.fits(alone) or is_only):  # its gain may leave time to prove it
             continue
-        result = trial.run(alone)
-        if not result.failure and switch.name not in result.applied:
-            evidence.skipped[switch] = "it found nothing to change"
-        elif evidence.speedup(alone) > _PROMISING:
+        if _is_idle(trial, switch, trial.run(alone)):
+            continue
+        if evidence.speedup(alone) > _PROMISING:
             if switch.changes == "random":
                 _perturb(trial, "random")
             _is_clean(trial, alone)
 
 
+def _is_idle(trial: _Search, switch: Switch, result: Result) -> bool:
+    """Whether a switch changed nothing in a run with it, which is then noted."""
+    is_idle = not result.failure and switch.name not in result.applied
+    if is_idle:
+        trial.evidence.skipped[switch] = "it found nothing to change"
+    return is_idle
+
+
 def _is_clean(trial: _Search, combination: Combination) -> bool:
-    """Whether results are the same, after a perturbed run where that is not clear without."""
-    if not trial.evidence.is_same(combination):
-        _perturb(trial, "rounding")
+    """Whether results are the same, after perturbed runs where that is not clear without."""
+    for switch in combination:
+        if _KINDS[switch.changes] and not trial.evidence.is_same(combination):
+            _perturb(trial, _KINDS[switch.changes])
     return trial.evidence.is_same(combination)
 
 
@@ -441,16 +453,20 @@ def best(evidence: Evidence, level: Changes) -> Combination:
     return min(fast, key=lambda each: (len(each), -gained[each]), default=())
 
 
-def _ranked(evidence: Evidence, candidates: Sequence[Switch], level: Changes) -> list[Switch]:
-    """Switches that change no more than `level`, fastest first, without those that were no use."""
+def _ranked(
+    evidence: Evidence, candidates: Sequence[Switch], level: Changes, limit: str = ""
+) -> list[Switch]:
+    """Switches that change no more than `level`, fastest first, without those that were no use; of
+    those that help against a `limit` also what was not tried."""
     allowed, least = _ORDER.index(level), _NEAR / evidence.step
+    alone = {switch: evidence.speedup((switch,)) for switch in candidates}
     return [
         switch
-        for switch in sorted(candidates, key=lambda each: -evidence.speedup((each,)))
+        for switch in sorted(candidates, key=lambda each: -alone[each])
         if switch not in evidence.skipped
         and _ORDER.index(switch.changes) <= allowed
-        and evidence.speedup((switch,)) > least
-        and evidence.is_same((switch,))
+        and (alone[switch] > least or (limit in switch.helps and not evidence.of((switch,))))
+        and (evidence.is_same((switch,)) or not evidence.is_perturbed((switch,)))
     ]
 
 
@@ -472,11 +488,18 @@ def _unite(trial: _Search, candidates: Sequence[Switch]) -> None:
             trial.prove(chosen)
 
 
-def _extend(trial: _Search, candidates: Sequence[Switch], level: Changes) -> None:
-    """Add switches to the best ones, one after the other, while they gain."""
+def _extend(
+    trial: _Search, candidates: Sequence[Switch], level: Changes, *, is_moved: bool = False
+) -> None:
+    """Add switches to the best ones, one after the other, while they gain: first those that help
+    against what limits these, where that is not what limits the program; `is_moved`: only those."""
     evidence = trial.evidence
     current = best(evidence, level)
-    for switch in _ranked(evidence, candidates, level):
+    limit = evidence.of(current)[-1].limit
+    limit = "" if limit == evidence.unchanged[0].limit else limit
+    ranked = _ranked(evidence, candidates, level, limit)
+    helping = [each for each in ranked if limit in each.helps]
+    for switch in helping if is_moved else dict.fromkeys([*helping, *ranked]):
         together = _added(current, switch) if current and switch not in current else None
         if together is None or together in evidence.combinations:
             continue
@@ -484,6 +507,8 @@ def _extend(trial: _Search, candidates: Sequence[Switch], level: Changes) -> Non
             if not trial.fits(together):
                 break
             result = trial.run(together)
+            if _is_idle(trial, switch, result):
+                break
             faster = evidence.speedup(together) > evidence.step * evidence.speedup(current)
             if result.failure or not faster or not _is_clean(trial, together):
                 break

@@ -30,6 +30,7 @@ class SimulatedProgram:
     drift: float = 0.0
     seconds: float = 12.0
     limit: str = "device"
+    loading: float = 0.0
     seeded: bool = True
     seed: int = 0
     interrupt_after: int = 10_000
@@ -57,6 +58,8 @@ class SimulatedProgram:
         draw = self.random.gauss
         is_late = self.compiling in names and self.names.count(names) == 1
         step = 0.03 / math.prod(self.gains.get(name, 1.0) for name in names)
+        is_loading = step < self.loading and "loader-workers" not in names
+        step = self.loading if is_loading else step
         step *= math.exp(draw(0, self.between) + self.drift * self.now)
         losses = [[2.0 - 0.01 * i] for i in range(60)]
         off = sum(self.moved.get(name, 0.0) for name in names) + (
@@ -76,7 +79,7 @@ class SimulatedProgram:
             results={"losses": [[loss * (1 + off)] for (loss,) in losses]},
             features=self.features,
             applied=frozenset(names),
-            limit=self.limit,  # type: ignore[arg-type]
+            limit="input" if is_loading else self.limit,  # type: ignore[arg-type]
             perturbed=perturb,
         )
 

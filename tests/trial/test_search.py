@@ -157,3 +157,17 @@ def test_other_random_numbers_that_gain_nothing_are_no_change_of_results() -> No
     early = row(outcome(Evidence(runs, [workers]), ("python", "train.py"), 60), "loader-workers")
     assert early.status == "undecided"
     assert early.reason.endswith("before any perturbation")
+
+
+def test_what_limits_a_faster_program_is_tried_with_it() -> None:
+    """Workers draw other numbers and help nothing until the device is faster."""
+    program = SimulatedProgram(
+        gains={"bf16": 2.5}, moved={"loader-workers": 0.3}, perturbed=0.2, loading=0.02
+    )
+    trial = program.trial(budget=400)
+    assert trial.lower == ("bf16", "loader-workers")
+    best = row(trial, *trial.lower).comparison
+    assert best is not None
+    assert best.low < 2.5 < best.high
+    together = program.names.index(("bf16", "loader-workers"))
+    assert len(program.names[:together]) < len(program.names) / 2
