@@ -574,11 +574,11 @@ def nearly_hidden(host: Host, _: int) -> None:
 
 def test_a_step_that_its_gpu_limits_says_little_of_its_host() -> None:
     events = recorded(nearly_hidden)
-    steps, fast = steady_steps(events), Change(kernels=groups_of(events, "gemm(float*)"))
+    steps, fast = steady_steps(events), Change(kernels=groups_of(events, "gemm"))
     recorded_host, usual = (WhatIf(events, steps, host=h).best(fast) for h in (1.0, USUAL_HOST))
     for factor in (0.98, 1.0, 1.02):  # the same step, at clocks that differ by so much
         known = WhatIf(events, steps, step_time(nearly_hidden) * factor).best(fast)
-        assert (recorded_host * usual) ** 0.5 * 0.97 < known < usual
+        assert (recorded_host * usual) ** 0.5 < known < usual
     bound = recorded(dispatching)
     subject = WhatIf(bound, steady_steps(bound), step_time(dispatching) * 0.8)
     assert subject.present == pytest.approx(step_time(dispatching) * 0.8, rel=0.02)
