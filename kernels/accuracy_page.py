@@ -12,6 +12,12 @@ from profkit.ui.markdown import document_markdown
 
 _SOURCES = "../../kernels/pairs"
 _LEFT_OUT = re.compile(r"### (?:Defects not ranked first|False alarms)")
+_PROGRAMS = re.compile(
+    r"### Programs\n.*?\n(Cause one of .*?\n)\n### Steps of programs\n.*?(?=### Applications)",
+    re.DOTALL,
+)
+"""Tables of programs, which `profkit rules score --pairs reports/h100/apps` shows; their summary
+stays."""
 _ROW = re.compile(r"^\| ([a-z](?:\w|\\_)*) \|", re.MULTILINE)
 _SETS = "### Sets\n"
 _OWN_SET = "\n| h200 "
@@ -21,9 +27,9 @@ _UNSEEN = """\
 `h200`: the recorded pairs of this repository, used for tuning.
 """
 _EARLIER = """\
-By estimates alone, 2026-11-22 to 24, the first was right on 25% of 20 HPC benchmarks (top three
-60%, ranges held 65%), 72% of 18 machine-learning kernels (83%, 61%) and 46% of 41 kernels of nine
-repositories (66%, 46%), where the first finding promised 1.1x for five of seven fixes without gain.
+By estimates alone, 2026-11-22 to 24, the first was right on 25% of 20 HPC benchmarks, 72% of 18
+machine-learning kernels and 46% of 41 kernels of nine repositories, whose first finding promised
+1.1x for five of seven fixes without gain.
 
 """
 """Measured once; the kernels are not in this repository."""
@@ -33,7 +39,8 @@ _AFTER = "### All pairs\n"
 def accuracy_page(scored: str) -> str:
     """The page from what `profkit rules score --format markdown` prints, without its lists of
     defects not ranked first and of false alarms, and with the figures of other sets."""
-    text = _LEFT_OUT.split(scored)[0].rstrip()
+    text = _PROGRAMS.sub(r"### Programs\n\n\1\n", scored)
+    text = _LEFT_OUT.split(text)[0].rstrip()
     for table in set_tables(parts()):
         rows = document_markdown(Document("", (table,))).split(": |\n")[-1].split("\n\n")[0]
         head, title, own = text.partition(f"### {table.title}\n")

@@ -37,7 +37,7 @@ class HostCalls(Struct, frozen=True, eq=False):
     def copies(self) -> Mask:
         """Whether data is copied: more than some values, in one call or several in a row."""
         row = np.cumsum(self.submits)
-        together = np.bincount(row, self.sends) if len(row) else np.zeros(0)
+        together = np.bincount(row, self.sends)
         copies: Mask = (self.sends > 0) & (together[row] > SMALL_COPY)
         return copies
 

@@ -84,10 +84,13 @@ def _story_tables(applications: Applications | None) -> Iterator[doc.Table]:
 
 def _program_tables(score: Applications) -> Iterator[doc.Table]:
     """Programs: the causes named, what their kernels' time is, and each change."""
+    others = (
+        f", without {plural(score.contradicted, 'label')} that measurement contradicts "
+        f"{_rounded(score.others_named)}"
+    )
     summary = (
-        f"Cause one of the first two: {_rounded(score.programs_named)}, without "
-        f"{plural(score.contradicted, 'label')} that measurement contradicts "
-        f"{_rounded(score.others_named)}; that of the change which "
+        f"Cause one of the first two: {_rounded(score.programs_named)}"
+        f"{others if score.contradicted else ''}; that of the change which "
         f"gained most: {_rounded(score.best_named)}. At least "
         f"{EXPLAINED:.0%} of the kernels' time explained: {_rounded(score.explained)}. Gain of a "
         f"change in its range: {_rounded(score.changes_within)}. Of "
