@@ -27,9 +27,8 @@ _UNSEEN = """\
 `h200`: the recorded pairs of this repository, used for tuning.
 """
 _EARLIER = """\
-By estimates alone, 2026-11-22 to 24, the first was right on 25% of 20 HPC benchmarks, 72% of 18
-machine-learning kernels and 46% of 41 kernels of nine repositories, whose first finding promised
-1.1x for five of seven fixes without gain.
+By estimates alone the first was right on 25% of 20 HPC benchmarks, 72% of 18 machine-learning
+kernels and 46% of 41 kernels of nine repositories.
 
 """
 """Measured once; the kernels are not in this repository."""

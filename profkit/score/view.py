@@ -84,10 +84,8 @@ def _story_tables(applications: Applications | None) -> Iterator[doc.Table]:
 
 def _program_tables(score: Applications) -> Iterator[doc.Table]:
     """Programs: the causes named, what their kernels' time is, and each change."""
-    others = (
-        f", without {plural(score.contradicted, 'label')} that measurement contradicts "
-        f"{_rounded(score.others_named)}"
-    )
+    contradicted = f"{plural(score.contradicted, 'label')} that measurement contradicts"
+    others = f", without {contradicted} {_rounded(score.others_named)}"
     summary = (
         f"Cause one of the first two: {_rounded(score.programs_named)}"
         f"{others if score.contradicted else ''}; that of the change which "
