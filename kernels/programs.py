@@ -14,25 +14,21 @@ from pathlib import Path
 
 import zstandard
 
-from kernels.stories import FEWEST_STEPS, Window, trim_to
+from kernels.stories import Window, trim_to
 from profkit.application.picks_file import PICKS, PicksFile
 from profkit.application.program_score import MEASURED
 from profkit.application.steps import Steps, first_rank, steady_steps
-from profkit.core.errors import BadInput
 from profkit.core.typed_file import read_file
 from profkit.timeline import RUN_FILE
 from profkit.timeline.reader import read
 
-_STEPS = 12  # chosen: a pattern that repeats is found in them as in all
-_BYTES = 400_000  # of a timeline, compressed, chosen: 27 programs are then about 5 MiB
+_MOST, _FEWEST = 6, 4  # steps, chosen: a pattern that repeats is found in four
+_BYTES = 150_000  # of a timeline, compressed, chosen: 25 programs are then below 5 MiB
 _LEVEL = 19  # of zstd
 
 
 def kept(run: Path, folder: Path) -> int:
-    """Write the last steps of a run's program, as many as fit; their number.
-
-    Raises BadInput where it has no steps.
-    """
+    """Write the last steps of a run's program, as many as fit; their number."""
     folder.mkdir(parents=True, exist_ok=True)
     export, plain = run / RUN_FILE, folder / RUN_FILE
     events = read(export)
@@ -41,20 +37,20 @@ def kept(run: Path, folder: Path) -> int:
     known = [picks.unprofiled.seconds * 1e3] if picks.unprofiled else []
     summary = {"summary": {"original_ms": known, "changes": {}}}
     (folder / MEASURED).write_text(json.dumps(summary, indent=1) + "\n", encoding="utf-8")
-    for count in range(min(_STEPS, len(steps)), FEWEST_STEPS - 1, -1):
+    fewest = min(_FEWEST, len(steps))
+    for count in range(min(_MOST, len(steps)), fewest - 1, -1):
         window = _window(steps, count, events.origin_ns)
         trim_to(export, plain, lambda _, window=window: (window,))  # type: ignore[misc]
         packed = zstandard.ZstdCompressor(level=_LEVEL).compress(plain.read_bytes())
         plain.unlink()
-        if len(packed) <= _BYTES or count == FEWEST_STEPS:
-            plain.with_suffix(".sqlite.zst").write_bytes(packed)
-            return count
-    raise BadInput(f"{run}: {len(steps)} steps", "record more of them")
+        if len(packed) <= _BYTES:
+            break
+    plain.with_suffix(".sqlite.zst").write_bytes(packed)
+    return count
 
 
 def _window(steps: Steps, count: int, origin: int) -> Window:
-    """The calls of the last steps, and of one more where there is one: work is told from warm-up by
-    those before it."""
+    """The calls of the last steps."""
     bounds = steps.call_bounds
     first, last = int(bounds[-count - 1]), int(bounds[-1])
     return Window(steps.process, first + origin, last + origin)

@@ -235,8 +235,8 @@ def _host_share(replay: Replay, known: float) -> float:
             low = middle
     apart = math.log(low / USUAL_HOST)
     change = math.log(min(known, recorded) / usual) / apart if apart else 0.0
-    told = (change / _STEP_SPREAD) ** 2
-    return USUAL_HOST * math.exp(apart * told / (told + _HOST_SPREAD**-2))
+    weight = (change / _STEP_SPREAD) ** 2
+    return USUAL_HOST * math.exp(apart * weight / (weight + _HOST_SPREAD**-2))
 
 
 def _with_host(replay: Replay, share: float) -> Replay:

@@ -53,10 +53,11 @@ def confirmed(
     plain = None if all(faults.values()) or evidence.interrupted else run_plain()
     if plain and plain.status != TIMED_OUT:
         fault = _fault(runs, plain, is_drawn=False)
-        if fault := fault or _fault([plain], runs[0], is_drawn=False):
-            faults = dict.fromkeys(faults, ("unverified", f"{_HOOKED}{fault[1]}"))
-        else:
-            checked += _PLAIN
+        if not fault and not any(checks.missing_output(runs[:1], each) for each in _wholes(runs)):
+            fault = _fault([plain], runs[0], is_drawn=False)  # no line is another in each run
+        hooked: _Fault | None = fault and ("unverified", f"{_HOOKED}{fault[1]}")
+        faults = {names: known or hooked for names, known in faults.items()}
+        checked += "" if fault else _PLAIN
     rows = tuple(_row(row, faults.get(row.switches)) for row in trial.rows)
     best, lower = fastest(rows)
     wrong = next((" + ".join(n) + ": " + f[1] for n, f in faults.items() if f and n), "")
@@ -77,6 +78,10 @@ def _fault_of_runs(evidence: Evidence, row: TrialRow) -> _Fault | None:
     return next(filter(None, faults), None)
 
 
+def _wholes(runs: Sequence[Result]) -> list[Result]:
+    return [run for run in runs if not run.stopped]
+
+
 def _is_drawn(evidence: Evidence, row: TrialRow) -> bool:
     """Whether results differ by random numbers or a lower precision."""
     is_declared = row.changes in {"random", "precision"}
@@ -93,8 +98,7 @@ def _fault(
         is_late = unchanged.failure or changed.status == TIMED_OUT
         reason = unchanged.failure or changed.failure
         return "unverified" if is_late else "failed", f"whole runs were not compared: {reason}"
-    wholes = [run for run in before if not run.stopped]
-    if line := checks.missing_output(wholes or before[:1], changed):
+    if line := checks.missing_output(_wholes(before) or before[:1], changed):
         return "changes results", f"the output of the whole program lacks: {line}"
     if series := checks.parted(before, changed, drawn=is_drawn, perturbed=perturbed):
         return "unverified", f"{_ENDS} {series} differ"

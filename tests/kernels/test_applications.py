@@ -13,11 +13,18 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import msgspec
+import numpy as np
 import pytest
 import zstandard
 
+from kernels.programs import kept
 from kernels.record_applications import cut_again
 from kernels.stories import MOST_STEPS, Story, stories, trim, trimmed
+from profkit.application.picks_file import PICKS, PicksFile, UnprofiledStep
+from profkit.application.program_score import MEASURED
+from profkit.application.steps import first_rank, steady_steps
+from profkit.timeline import RUN_FILE
 from profkit.timeline.reader import read
 from tests.conftest import ROOT
 
@@ -172,6 +179,25 @@ def test_a_cut_recording_keeps_to_its_bytes(recording: Path, tmp_path: Path) -> 
     small, large = tmp_path / "small.sqlite.zst", tmp_path / "large.sqlite.zst"
     assert trimmed(recording, large, 1) == MOST_STEPS
     assert trimmed(recording, small, 1, limit=large.stat().st_size - 1) < MOST_STEPS
+
+
+def test_a_recorded_program_is_cut_to_steps_that_are_found_again(
+    recording: Path, tmp_path: Path
+) -> None:
+    run, folder = tmp_path / "training" / "run", tmp_path / "cut" / "training"
+    run.mkdir(parents=True)
+    shutil.copy(recording, run / RUN_FILE)
+    step = UnprofiledStep(seconds=0.002, source="optimizer steps", count=20)
+    picks = PicksFile(nvtx=None, explain=0.9, budget=None, picks=(), unprofiled=step)
+    (run / PICKS).write_bytes(msgspec.json.encode(picks))
+    steps = kept(run, folder)
+    packed = (folder / f"{RUN_FILE}.zst").read_bytes()
+    (folder / RUN_FILE).write_bytes(zstandard.ZstdDecompressor().decompress(packed))
+    before, after = (first_rank(steady_steps(read(each / RUN_FILE))) for each in (run, folder))
+    assert 4 <= steps <= 6
+    assert len(after) >= 2
+    assert set(np.diff(after.bounds)) <= set(np.diff(before.bounds))
+    assert json.loads((folder / MEASURED).read_text())["summary"]["original_ms"] == [2.0]
 
 
 def test_recordings_are_cut_again(recording: Path, tmp_path: Path) -> None:

@@ -84,6 +84,16 @@ def test_a_gain_is_not_verified_where_the_program_prints_other_numbers_without_h
     assert beside(CUT).best == ("compile",)
 
 
+def test_a_line_that_is_another_in_each_run_says_nothing_of_hooks() -> None:
+    trial, evidence = tried(stopped=False)
+    named = [
+        replace(run, output=f"saved to {chr(97 + n)}\n") for n, run in enumerate(evidence.runs)
+    ]
+    evidence.runs = named
+    plain = Result((), 9.0, output="saved to z\n")
+    assert confirmed(trial, evidence, lambda *_: CUT, lambda: plain).best == ("compile",)
+
+
 def test_a_gain_is_not_verified_where_whole_runs_end_elsewhere() -> None:
     def ending(last: float, perturbed: float = 0.9) -> TrialFile:
         """Of programs that print their loss now and then, from 2 on."""
