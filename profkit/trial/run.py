@@ -358,7 +358,7 @@ def _limit(record: _Record, unit: str, total: float, mean: float) -> Limit:
     # Chosen: a loss that loaders can win back.
     if float(record.facts.get("loader", 0.0)) > 0.15 * total:
         return "input"
-    # Chosen: a device that is never behind by a tenth of a step waits for the host.
+    # Chosen: a device that is behind by less than a tenth of a step waits for the host.
     return "device" if record.backlog.get(unit, 0.0) > 0.1 * mean else "host"
 
 

@@ -207,14 +207,19 @@ class _Search:
         unchanged = self.evidence.unchanged
         if not any(run.stopped for run in unchanged):
             return 0.0
-        same, top = (best(self.evidence, level) for level in ("random", "precision"))
-        chosen = {top, same if self.evidence.speedup(same) > _CLEAR else top} - {()}
+        chosen = self.worthy
         imports = _IMPORTS * unchanged[-1].start
         again = _WHOLE * self.cost(()) + imports
         is_spared = bool(chosen) and again < _SPARED * self.budget
         if not any(run.is_whole for run in unchanged):
             chosen.add(())
         return sum(_WHOLE * self.cost(each) + imports for each in chosen) + again * is_spared
+
+    @property
+    def worthy(self) -> set[Combination]:
+        """The best so far, and the best in full precision if that gains clearly."""
+        same, top = (best(self.evidence, level) for level in ("random", "precision"))
+        return {top, same if self.evidence.speedup(same) > _CLEAR else top} - {()}
 
     def promise(self, switch: Switch) -> float:
         """The logarithm of the gain to expect, by what limits the program and what has gained."""
@@ -471,20 +476,21 @@ def _ranked(
 
 
 def _unite(trial: _Search, candidates: Sequence[Switch]) -> None:
-    """Put all switches that gain alone together, first those that compile nothing, and prove what
-    comes of it."""
+    """Put all switches that gain alone together with the best so far, first those that compile
+    nothing, and prove what comes of it."""
     evidence = trial.evidence
     for level in _LEVELS:
         ranked = _ranked(evidence, candidates, level)
         gaining = [each for each in ranked if gains(evidence, (each,), evidence.step)]
         for several in ([each for each in gaining if not each.start], gaining):
             union: Combination = ()
-            for switch in several:
+            for switch in dict.fromkeys([*several, *best(evidence, level)]):
                 union = _added(union, switch) or union
             is_new = len(union) > 1 and union not in evidence.combinations
             if is_new and trial.fits(union):
                 trial.run(union)
-        if (chosen := best(evidence, level)) and _is_clean(trial, chosen):
+        chosen = best(evidence, level)
+        if chosen in trial.worthy and _is_clean(trial, chosen):
             trial.prove(chosen)
 
 

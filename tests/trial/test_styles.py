@@ -695,3 +695,39 @@ def test_a_window_ends_of_two_modules_that_take_turns(tmp_path: Path, forks: Tor
     result = run(tmp_path, TWO, forks=forks, extent=Extent(window=0.05))
     assert (result.failure, result.stopped, result.output) == ("", True, "")
     assert result.unit == "forward of Linear 2"
+
+
+BLOCKED = """
+import time, torch
+from types import SimpleNamespace as Names
+work, host = map(float, "{work} {host}".split())
+free = 0.0
+class Event:
+    def __init__(self, enable_timing): self.at = 0.0
+    def record(self): self.at = max(time.perf_counter(), free)
+    def elapsed_time(self, other): return (other.at - self.at) * 1e3
+vars(torch.cuda).update(
+    Event=Event, is_initialized=lambda: True, is_current_stream_capturing=lambda: False,
+    synchronize=lambda: None, get_device_name=lambda: "", max_memory_allocated=lambda: 0,
+)
+allowed = Names(allow_tf32=False, matmul=Names(allow_tf32=False))
+torch.backends = Names(cudnn=allowed, cuda=allowed)
+optimizer = torch.optim.Optimizer()
+for step in range(60):
+    for micro_batch in range(2):
+        free = max(time.perf_counter(), free) + work
+        time.sleep(host)
+        torch.Tensor().backward()
+        time.sleep(max(0.0, free - time.perf_counter()))  # what loss.item() does
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(("work", "host", "limit"), [(8e-3, 1e-3, "device"), (1e-3, 8e-3, "host")])
+def test_a_host_that_waits_before_each_step_is_not_what_limits_it(
+    tmp_path: Path, work: float, host: float, limit: str
+) -> None:
+    program = BLOCKED.format(work=work, host=host)
+    result = run(tmp_path, program, extent=Extent(window=0.2), path=write_torch(tmp_path))
+    assert (result.failure, result.unit) == ("", "optimizer"), result.output
+    assert result.limit == limit

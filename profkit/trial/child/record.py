@@ -38,6 +38,7 @@ class Record:
         self.secondary: set[str] = set()
         self.compiled: list[int] = []  # when the compiler has ended, in ns
         self.pauses: list[tuple[int, float]] = []  # what happens once: its end in ns, and seconds
+        self.looks: list[tuple[int, Any]] = []  # moments within units, as those in `marks`
         self.results: dict[str, list[Any]] = {}
         self.features: set[str] = set()
         self.applied: set[str] = set()
@@ -71,6 +72,11 @@ class Record:
             self._end = time.monotonic() + self.plan["grace"]
             if not self.plan["grace"]:
                 self.stop()
+
+    def look(self) -> None:
+        """Note when the device gets to where the host is now, within a unit."""
+        if os.getpid() == self.process and not self._ended and len(self.looks) < _MOST:
+            self.looks.append((time.perf_counter_ns(), self.new_event()))
 
     def _is_enough(self, kind: str, row: list[Any]) -> bool:
         unit, window = self.plan["unit"], self.plan["window"]
@@ -189,16 +195,24 @@ class Record:
         ]
 
     def _backlog(self, row: list[tuple[int, Any, float]]) -> float:
-        """Median seconds by which the device reaches a boundary later than the host, above the
-        least of them; 0 where there is no device."""
+        """Median seconds by which the device gets later than the host to where units end and to
+        what is looked at within them, added up, above the least of them; 0 where there is no
+        device. A host that waits in each part of a unit is behind in none of its ends."""
         if len(row) < 3 or any(event is None for _, event, _ in row):
             return 0.0
-        device, lags = 0.0, [0.0]
-        for (_, start, _), (after, end, _) in zip(row, row[1:]):
-            device += self.elapsed(start, end)
-            lags.append(device - (after - row[0][0]) / 1e9)
-        lags.sort()
-        return lags[len(lags) // 2] - lags[0]
+        start, first, _ = row[0]
+        ends = {moment for moment, _, _ in row[1:]}
+        inside = [each for each in self.looks if start < each[0] <= max(ends) and each[1]]
+        points = sorted([*((moment, event) for moment, event, _ in row[1:]), *inside], key=_moment)
+        lags = [self.elapsed(first, event) - (moment - start) / 1e9 for moment, event in points]
+        least, sums, behind = min([0.0, *lags]), [], 0.0
+        for (moment, _), lag in zip(points, lags):
+            behind += lag - least
+            if moment in ends:
+                sums.append(behind)
+                behind = 0.0
+        sums.sort()
+        return sums[len(sums) // 2]
 
     def _read(self, row: list[Any]) -> list[Any]:
         read: list[Any] = []
@@ -208,6 +222,10 @@ class Record:
             except Exception:  # a device that failed, a buffer that is gone
                 read.append(None)
         return read
+
+
+def _moment(point: tuple[int, Any]) -> int:
+    return point[0]
 
 
 def installed() -> dict[str, Any]:

@@ -308,12 +308,14 @@ class TorchProgram:
             if tensor is not None and not self.is_tracing():
                 record.result("losses", lambda: self._sample(tensor))
 
-        note = self._uncompiled(differentiated)
+        note, look = self._uncompiled(differentiated), self._uncompiled(record.look)
 
         @functools.wraps(backward)
         def watched(tensor: Any, *args: Any, **kwargs: Any) -> Any:
             note(tensor)
-            return backward(tensor, *args, **kwargs)
+            result = backward(tensor, *args, **kwargs)
+            look()
+            return result
 
         def noted(function: Any) -> Any:
             @functools.wraps(function)
