@@ -216,16 +216,20 @@ class TorchProgram:
     def _watch_compiler(self) -> None:
         """Calls of compiled functions are units as forwards of modules are."""
         torch, ended = self.torch, self._uncompiled(self._called)
-        self.compile = original = getattr(torch, "compile", None)
+        original = getattr(torch, "compile", None)
         if original is None:
             return
+
+        def noted(*args: Any, **kwargs: Any) -> Any:
+            result = original(*args, **kwargs)
+            self._note_compilations()
+            return result
 
         @functools.wraps(original)
         def compiled(function: Any = None, *args: Any, **kwargs: Any) -> Any:
             if function is None:
                 return lambda function: compiled(function, *args, **kwargs)
-            result = original(function, *args, **kwargs)
-            self._note_compilations()
+            result = noted(function, *args, **kwargs)
             if isinstance(getattr(function, "__self__", function), torch.nn.Module):
                 return result  # whose calls are units by themselves
             kind = f"calls of {getattr(function, '__name__', type(function).__name__)}"
@@ -241,7 +245,7 @@ class TorchProgram:
 
             return called
 
-        torch.compile = compiled
+        torch.compile, self.compile = compiled, noted
 
     def _note_compilations(self) -> None:
         handler: Any = getattr(sys.modules.get("torch._dynamo"), "callback_handler", None)
