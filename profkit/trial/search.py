@@ -50,6 +50,7 @@ _LOOKS = 2  # runs that have to show it: of ten switches that do nothing one see
 _NOISE = 1.5  # chosen: standard deviations of a mean, below which others are tried first
 _NEAR = 0.95  # chosen: a switch that costs less alone may gain with others
 _LEVELS: tuple[Changes, ...] = ("precision", "random")
+_BESIDE: tuple[Changes, ...] = ("nothing", "random")  # computing is as before
 _KINDS: Mapping[Changes, Perturbation] = {
     "nothing": "", "rounding": "rounding", "random": "random", "precision": "rounding"
 }  # fmt: skip
@@ -243,7 +244,23 @@ class _Search:
             return unchanged + _CACHED * (runs[0] - unchanged)
         if runs:
             return runs[-1]
-        return max(unchanged + self.more(switch) for switch in combination)
+        compiled = self.compiled(combination)
+        more = max(self.more(switch) for switch in combination if switch not in compiled)
+        return max(unchanged + more, self.cost(compiled) if compiled else 0.0)
+
+    def compiled(self, combination: Combination) -> Combination:
+        """The largest part of a combination that was run and compiles what it does, as the rest
+        changes no computing; () without."""
+        return max(
+            (
+                part
+                for part in self.evidence.combinations
+                if set(part) < set(combination)
+                and all(each.changes in _BESIDE for each in combination if each not in part)
+            ),
+            key=len,
+            default=(),
+        )
 
     def more(self, switch: Switch) -> float:
         """Seconds by which a first run with a switch is longer than an unchanged one: variables are
@@ -260,7 +277,8 @@ class _Search:
         if not combination or self.is_decided(combination):
             return 0.0
         unchanged, once = self.cost(()), self.cost(combination)
-        if not runs and any(switch.start for switch in combination):
+        is_new = not runs and not self.compiled(combination)
+        if is_new and any(switch.start for switch in combination):
             again = unchanged + _CACHED * (once - unchanged)
             return once + again * (THRESHOLDS.blocks - 1) + unchanged * THRESHOLDS.blocks
         return (once + unchanged) * max(THRESHOLDS.blocks - runs, 1)
@@ -540,8 +558,8 @@ def _confirm(trial: _Search, candidates: Sequence[Switch]) -> None:
         ((switch,) for switch in candidates if gains(evidence, (switch,))),
         key=lambda each: -evidence.speedup(each),
     )
-    chosen = [*(best(evidence, level) for level in _LEVELS), *alone]
-    for combination in dict.fromkeys(filter(None, chosen)):
+    chosen = [each for each in (best(evidence, level) for level in _LEVELS) if each in trial.worthy]
+    for combination in dict.fromkeys([*chosen, *alone]):
         trial.prove(combination, 1.0, _LAST_PAIRS)
     for combination in evidence.combinations:
         if not evidence.is_same(combination):
