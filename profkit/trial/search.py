@@ -322,9 +322,10 @@ class _Search:
         """Run a combination until its verdict holds among all of them; whether it does."""
         while not self.is_decided(combination):
             pairs = len(self.evidence.pairs(combination))
-            if pairs >= most or self.evidence.failure(combination):
-                return False
             noise = self.evidence.spread * math.sqrt(2 / max(pairs, 1))
+            is_likely = self.evidence.speedup(combination) > math.exp(_SPREADS * noise)
+            if pairs >= (_LAST_PAIRS if is_likely else most) or self.evidence.failure(combination):
+                return False
             is_early = share < 1 and pairs >= THRESHOLDS.blocks
             least = max(_PROMISING, math.exp(_NOISE * noise) if is_early else 0.0)
             if self.evidence.speedup(combination) < least:  # many more pairs show it
