@@ -490,7 +490,10 @@ def _jitted(function, **options):
         try: return function(*args)
         finally: tracing.pop()
     return traced
-def jit(function, **options): return _jitted(function)
+def jit(function, **options):
+    given.append(options)
+    return _jitted(function)
+given = []
 def pmap(function, axis_name=None, **options): return _jitted(function)
 def grad(fun): return lambda x: Array(0.1 * x.value)
 value_and_grad = grad
@@ -560,6 +563,16 @@ def main():
     print("end", x.value, inspect.signature(update), copy.deepcopy(jax.jit(update)) is not None)
 main()
 """
+DONATING = """
+import jax
+def step(state):
+    jax.used.append(1)
+    return jax.Array(0.9 * state.value)
+step, x = jax.jit(step, **{options}), jax.Array(1.0)
+for _ in range(30):
+    x = step(x)
+print("end", jax.given[0].get("donate_argnums"))
+"""
 LIBRARY = """
 import jax
 def correction(x): return jax.Array(x.value)
@@ -624,6 +637,20 @@ def test_jax_with_random_keys_and_torch_beside_it(tmp_path: Path, forks: TorchFo
     assert (unused.failure, unused.unit, unused.units) == ("", "optimizer", 20)
     assert unused.results["losses"]
     assert "jax" not in unused.features
+
+
+@pytest.mark.parametrize(
+    ("options", "donated"),
+    [({}, "(0,)"), ({"donate_argnums": ()}, "(0,)"), ({"donate_argnums": 0}, "0"),
+     ({"donate_argnames": "state"}, "None")],
+)  # fmt: skip
+def test_memory_that_a_program_donates_by_itself_is_left_to_it(
+    tmp_path: Path, options: dict[str, object], donated: str
+) -> None:
+    (tmp_path / "jax.py").write_text(JAX)
+    result = run(tmp_path, DONATING.format(options=options), "jax-donate")
+    assert (result.failure, result.output) == ("", f"end {donated}\n")
+    assert (result.applied == {"jax-donate"}) is (donated == "(0,)")
 
 
 BAR = "\rEpoch:  50%|##   | 5/10 [00:05<00:05,  {}]\rEpoch: 100%|#####| 10/10 [00:09<00:00,  {}]\n"

@@ -23,7 +23,8 @@ def jax_donate(program: Any) -> None:
             first = next(iter(inspect.signature(function).parameters), "")
         except (TypeError, ValueError):
             return
-        if first in _STATES and not {"donate_argnums", "donate_argnames"} & options.keys():
+        named = [options.get(name) for name in ("donate_argnums", "donate_argnames")]
+        if first in _STATES and all(each in (None, ()) for each in named):
             program.applied("jax-donate")
             options["donate_argnums"] = (0,)
 
