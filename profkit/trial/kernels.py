@@ -98,9 +98,8 @@ def try_kernels(
         )
     by_name = {offer.name: offer for offer in offers if not only or offer.name in only}
     if not by_name:
-        raise UsageError(
-            "none of these switches applies", f"use {', '.join(o.name for o in offers)}"
-        )
+        known = ", ".join(offer.name for offer in offers)
+        raise UsageError("none of these switches applies", f"use {known}")
     trial = _Trial(plan, variant, by_name, tell)
     sound = trial.sound(by_name)
     until = max(started + budget, time.monotonic() + _LEAST)
@@ -312,11 +311,9 @@ def _best_of_each(proven: Iterable[TriedSwitch]) -> Iterable[TriedSwitch]:
 
 
 def _verdict(trial: KernelTrial) -> Iterator[str]:
-    if trial.best:
-        yield f"Proven {_factor(trial.best)}, same results: {' + '.join(trial.best.switches)}"
-    if trial.rounding:
-        switches = " + ".join(trial.rounding.switches)
-        yield f"Proven {_factor(trial.rounding)}, other rounding: {switches}"
+    for row, results in ((trial.best, "same results"), (trial.rounding, "other rounding")):
+        if row:
+            yield f"Proven {_factor(row)}, {results}: {' + '.join(row.switches)}"
     if not (trial.best or trial.rounding):
         yield "No switch is faster beyond chance"
 
